@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * quorlock.h - one lock on N independent Redis masters, asynchronously
+ *
+ * The caller owns a libevent event_base and runs it. A client connects to N nodes on that base; a lock asks
+ * all nodes at once, is held when a majority (Redlock) or all of them (MultiLock) granted it inside the
+ * validity window, is renewed on every node, and tells its owner before it can be lost.
+ *
+ * Rules that hold for every function here, unless its comment says otherwise:
+ *
+ * - Threads. A client and its locks belong to the thread that runs the event_base. Only quorlock_version,
+ *   quorlock_status_name and quorlock_status_text may be called from anywhere. blocking.h is the door for
+ *   threads.
+ * - Callbacks. A start function (acquire, extend, release, inspect, break) that returns 0 promises its
+ *   callback exactly once, later, from the loop and never from inside the call. Non-zero means that the
+ *   callback never comes. A callback may call anything here, also free its lock or close the client.
+ * - Ownership. What is handed in is copied before the call returns. What a callback is handed belongs to the
+ *   library and is valid during that callback only.
+ * - Errors. 0 or a negative quorlock_status. After a non-zero return quorlock_client_error() has the text.
+ * - The library prints nothing, keeps no globals and never ends the process. It does not raise SIGPIPE.
+ * - The base should have EVENT_BASE_FLAG_PRECISE_TIMER: without it libevent rounds timers to some 4 ms. The
+ *   library never trusts the loop's cached time: it reads the clock itself.
+ */
+#ifndef QUORLOCK_QUORLOCK_H
+#define QUORLOCK_QUORLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(QUORLOCK_BUILDING)
+#define QUORLOCK_API __attribute__((visibility("default")))
+#else
+#define QUORLOCK_API
+#endif
+
+#define QUORLOCK_VERSION_MAJOR 0
+#define QUORLOCK_VERSION_MINOR 1
+#define QUORLOCK_VERSION_PATCH 0
+#define QUORLOCK_VERSION "0.1.0"
+
+struct event_base;
+typedef struct quorlock_client quorlock_client; /* a set of nodes on one event_base */
+typedef struct quorlock quorlock;               /* one lock; reusable */
+
+/* Every status: name, value, text. */
+#define QUORLOCK_STATUS_MAP(X)                                                                                 \
+    X(OK, 0, "success")                                                                                        \
+    X(INVAL, -1, "invalid argument")                                                                           \
+    X(NOMEM, -2, "out of memory")                                                                              \
+    X(BUSY, -3, "another operation of this lock is in flight")                                                 \
+    X(STATE, -4, "not possible in the present state of the lock")                                              \
+    X(HELD, -5, "somebody else holds the lock")                                                                \
+    X(NOQUORUM, -6, "too few nodes can vote")                                                                  \
+    X(TIMEDOUT, -7, "the wait bound came before a verdict")                                                    \
+    X(LOST, -8, "the lock was lost")                                                                           \
+    X(CANCELED, -9, "canceled by the caller")                                                                  \
+    X(CLOSED, -10, "the client is closed")                                                                     \
+    X(AUTH, -11, "the nodes refuse our credentials or rights")                                                 \
+    X(FOREIGN, -12, "the key holds a value of another type or dialect")                                        \
+    X(PROTO, -13, "the nodes do not speak Redis as expected")                                                  \
+    X(UNSUPPORTED, -14, "not supported by this version or build")
+
+enum quorlock_status {
+#define QUORLOCK_STATUS_ENUM(name, value, text) QUORLOCK_##name = (value),
+    QUORLOCK_STATUS_MAP(QUORLOCK_STATUS_ENUM)
+#undef QUORLOCK_STATUS_ENUM
+};
+
+enum quorlock_policy {
+    QUORLOCK_MAJORITY = 0, /* Redlock: floor(N/2)+1 nodes */
+    QUORLOCK_ALL = 1,      /* MultiLock: all N nodes */
+};
+
+enum quorlock_dialect {
+    QUORLOCK_DIALECT_PLAIN = 0, /* a string at the key, as redsync, node-redlock and most others write it */
+    QUORLOCK_DIALECT_REDISSON = 1,
+};
+
+/* The restart guard: how a node that lost its memory is kept from voting too early. */
+enum quorlock_guard {
+    QUORLOCK_GUARD_DEFAULT = 0, /* the best this version has: off */
+    QUORLOCK_GUARD_OFF = 1,
+    QUORLOCK_GUARD_CONNECTION = 2,
+    QUORLOCK_GUARD_STRICT = 3,
+};
+
+enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LOG_WARN, QUORLOCK_LOG_ERROR };
+
+#define QUORLOCK_NODES_MAX 31
+#define QUORLOCK_KEYS_MAX 64
+#define QUORLOCK_KEY_LENGTH_MAX 1024
+#define QUORLOCK_LEASE_MS_MIN 10
+#define QUORLOCK_LEASE_MS_MAX 86400000u /* one day */
+#define QUORLOCK_WAIT_FOREVER UINT32_MAX
+#define QUORLOCK_RENEW_NEVER UINT32_MAX
+
+/*
+ * Memory hooks, all three or none. They are handed `arg`, obey the rules of malloc, realloc and free, and are
+ * called from the client's thread only. hiredis and libevent keep their own.
+ */
+struct quorlock_allocator {
+    void *(*allocate)(void *arg, size_t size);
+    void *(*reallocate)(void *arg, void *block, size_t size);
+    void (*release)(void *arg, void *block);
+    void *arg;
+};
+
+/* One line of text without newline. Never holds a password; owner tokens are cut to label and 8 characters. */
+typedef void (*quorlock_log_cb)(void *arg, int level, const char *text);
+
+/*
+ * Options start with their size, so that they can grow: fill with zeros, set size = sizeof. A zero means the
+ * default. A non-zero byte behind what this library knows is QUORLOCK_INVAL.
+ */
+struct quorlock_client_options {
+    size_t size;
+    const char *const *nodes; /* redis://[user[:password]@]host[:port][/db], unix:///path, host:port */
+    size_t n_nodes;           /* 1 .. QUORLOCK_NODES_MAX; no address twice */
+    int policy;               /* enum quorlock_policy */
+    int dialect;              /* enum quorlock_dialect */
+    int guard;                /* enum quorlock_guard */
+    uint32_t node_timeout_ms; /* a node that has not answered by then has no vote in the round;
+                                 default: lease/10, at least 50, at most 1000 */
+    uint32_t max_lease_ms;    /* the largest lease that any client of these nodes uses; default 30000 */
+    uint32_t drift_ppm;       /* clock rate error allowed for, client plus node; default 10000 (1 %) */
+    uint32_t drift_fixed_ms;  /* added to it; default 2 */
+    uint32_t reconnect_min_ms; /* first pause before connecting again; default 50 */
+    uint32_t reconnect_max_ms; /* longest pause; default 2000 */
+    const char *key_prefix;    /* put before every key on the nodes; default none */
+    const char *owner_label;   /* readable front of every owner token, at most 64 printable characters
+                                  without space; default none */
+    const char *set_name;      /* name of this set of nodes, where clients address the nodes differently */
+    const struct quorlock_allocator *allocator;
+    quorlock_log_cb log;
+    void *log_arg;
+    char *error;       /* where quorlock_client_new writes the text of its error; may be NULL */
+    size_t error_size;
+};
+
+struct quorlock_options {
+    size_t size;
+    uint32_t lease_ms;       /* QUORLOCK_LEASE_MS_MIN .. max_lease_ms; default 30000, or max_lease_ms if less */
+    uint32_t wait_ms;        /* how long acquire may wait; 0: try once; QUORLOCK_WAIT_FOREVER */
+    uint32_t renew_ms;       /* default lease/3; QUORLOCK_RENEW_NEVER: hold for one lease */
+    uint32_t min_valid_ms;   /* grant only if so much validity is left; default 0 */
+    uint32_t lost_margin_ms; /* loss is told so long before validity ends;
+                                default 2 x drift allowance, at least 10 */
+    uint32_t max_hold_ms;    /* no renewal after so long a hold; default none */
+    int fencing;             /* must be 0 in this version */
+    const char *owner;       /* must be NULL in this version */
+};
+
+enum quorlock_vote_outcome {
+    QUORLOCK_VOTE_NONE = 0, /* not asked */
+    QUORLOCK_VOTE_PENDING,  /* asked, no answer yet */
+    QUORLOCK_VOTE_GRANTED,  /* said yes; in a release: our key is gone */
+    QUORLOCK_VOTE_REFUSED,  /* somebody else's key is there; in a release: ours was not there any more */
+    QUORLOCK_VOTE_FAILED,   /* no vote: unreachable, too late, or an error reply; see error */
+    QUORLOCK_VOTE_MISSING,  /* an extend found no key of ours */
+};
+
+struct quorlock_vote {
+    const char *node;    /* the address without credentials */
+    int outcome;         /* enum quorlock_vote_outcome */
+    uint32_t latency_us; /* of this answer; 0 where there is none */
+    const char *error;   /* why there is no vote; else NULL */
+    const char *holder;  /* whose key stands there, whole; NULL where unknown */
+    int64_t ttl_ms;      /* remaining lease of that holder; -1: it has no expiry; -2: unknown */
+};
+
+struct quorlock_result {
+    int status;            /* enum quorlock_status */
+    uint32_t granted, refused, failed;
+    uint32_t rounds;       /* attempts that this acquire made */
+    uint32_t elapsed_ms;   /* from the call to the verdict */
+    uint32_t valid_ms;     /* validity left now; 0 when not held */
+    int expired;           /* a release found the lock expired or lost already: harmless, and told */
+    const char *text;      /* the verdict in words */
+    const char *owner;     /* our owner token, whole; NULL where there was none */
+    uint64_t fence;        /* 0 in this version */
+    const struct quorlock_vote *votes;
+    size_t n_votes;
+};
+
+typedef void (*quorlock_cb)(quorlock *, const struct quorlock_result *, void *arg);
+
+enum quorlock_lost_reason {
+    QUORLOCK_LOST_EXPIRED = 1, /* renewal did not reach a quorum in time */
+    QUORLOCK_LOST_GONE,        /* so many nodes lost our key that a quorum is out of reach */
+    QUORLOCK_LOST_MAX_HOLD,    /* max_hold_ms ended renewal */
+    QUORLOCK_LOST_NOT_RENEWED, /* QUORLOCK_RENEW_NEVER and the lease ends */
+};
+
+struct quorlock_loss {
+    int reason;           /* enum quorlock_lost_reason */
+    const char *text;
+    uint32_t remaining_ms; /* until the lock may be somebody else's; 0: it may be already */
+    const struct quorlock_vote *votes;
+    size_t n_votes;
+};
+
+typedef void (*quorlock_lost_cb)(quorlock *, const struct quorlock_loss *, void *arg);
+
+/* What one node knows about a key. state: "free", "held", "foreign", "down", "error". */
+struct quorlock_node_report {
+    const char *node;
+    const char *state;
+    const char *holder; /* whole; NULL where none */
+    int64_t ttl_ms;     /* -1: no expiry; -2: none or unknown */
+    uint32_t latency_us;
+    const char *error;  /* NULL where none */
+    int broken;         /* quorlock_break: this node's key was deleted */
+};
+
+struct quorlock_report {
+    const char *key;
+    uint32_t quorum;    /* how many nodes make one */
+    int held;           /* one owner is on a quorum of nodes */
+    const char *holder; /* that owner; NULL where there is none */
+    uint32_t valid_ms;  /* until the quorum of that holder ends by the nodes' own clocks; 0 when not held */
+    uint32_t answered;  /* nodes that answered */
+    const struct quorlock_node_report *nodes;
+    size_t n_nodes;
+};
+
+/* status: 0 when a quorum of nodes answered; else NOQUORUM, CLOSED ...; the report is there all the same. */
+typedef void (*quorlock_report_cb)(int status, const struct quorlock_report *, void *arg);
+
+/* quorlock_version - version of the library that runs, "major.minor.patch". Any thread. */
+QUORLOCK_API const char *quorlock_version(void);
+/* quorlock_status_name - "HELD" for QUORLOCK_HELD; "UNKNOWN" for what is no status. Any thread. */
+QUORLOCK_API const char *quorlock_status_name(int status);
+/* quorlock_status_text - a sentence part for a status. Any thread. */
+QUORLOCK_API const char *quorlock_status_text(int status);
+
+/*
+ * quorlock_client_new - a client of n_nodes nodes on the caller's base; starts to connect when the loop runs
+ *
+ * The base must outlive the client. Errors: INVAL, UNSUPPORTED, NOMEM, with the text in options->error;
+ * *ret is untouched then. An unreachable node is no error here: it shows in the votes.
+ */
+QUORLOCK_API int quorlock_client_new(quorlock_client **ret, struct event_base *base,
+                                     const struct quorlock_client_options *options);
+
+/*
+ * quorlock_client_close - releases and frees all locks, then the client
+ *
+ * Held locks are released on every node that can be reached; this waits for the answers at most one node
+ * timeout. Operations in flight end with CLOSED. cb (may be NULL) runs last, from the loop; by then all memory
+ * of the client is free and no handle of it may be used. Errors: CLOSED when called twice.
+ */
+QUORLOCK_API int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg);
+
+/* quorlock_client_error - text of the last call on this client or its locks that returned non-zero; valid
+ * until the next call. Never NULL. */
+QUORLOCK_API const char *quorlock_client_error(const quorlock_client *client);
+
+/*
+ * quorlock_new - a lock on n_keys keys, not yet acquired
+ *
+ * Errors: INVAL (no key, an empty or too long key, one that begins with "quorlock:", lease out of range, a
+ * renewal that cannot come in time), UNSUPPORTED (more than one key, fencing, owner), NOMEM, CLOSED.
+ */
+QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
+                              const struct quorlock_options *options);
+
+/*
+ * quorlock_acquire - asks all nodes at once, again and again until wait_ms
+ *
+ * May be called while a release of this lock is still in flight. A failed acquire has released everywhere what
+ * it took. Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, CANCELED, CLOSED. Errors: BUSY, STATE
+ * (already held), NOMEM.
+ */
+QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
+
+/*
+ * quorlock_extend - renews now, with a lease at least as long as the present one; later renewals use it too
+ *
+ * lease_ms 0: the present one. Result: OK, LOST, NOQUORUM (the lock is still held for its old validity),
+ * CANCELED, CLOSED. Errors: INVAL (shorter, or above max_lease_ms), BUSY, STATE (not held).
+ */
+QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg);
+
+/*
+ * quorlock_release - gives the lock back on every node
+ *
+ * From the call on the lock is not held, and no loss is told any more. cb may be NULL. Releasing a lock that
+ * expired or was lost succeeds and sets result->expired. The result comes when a quorum of nodes answered, or
+ * one node timeout at the latest with NOQUORUM: what could not be reached is released when it comes back, and
+ * ends with its lease at the latest. Errors: STATE (never acquired), BUSY (acquire, extend or release in
+ * flight: cancel it first).
+ */
+QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
+
+/* quorlock_cancel - ends an acquire or extend in flight: its callback comes with CANCELED, what it took is
+ * released. A canceled extend leaves the lock held. Errors: STATE (nothing in flight). */
+QUORLOCK_API int quorlock_cancel(quorlock *lock);
+
+/* quorlock_free - cancels, releases in the background and frees; the handle is dead at once, though callbacks
+ * still owed come with CANCELED and the pointer only as a name. NULL is fine. */
+QUORLOCK_API void quorlock_free(quorlock *lock);
+
+/*
+ * quorlock_on_lost - sets the callback that tells of loss; NULL takes it away
+ *
+ * At most once a grant, lost_margin_ms before validity ends while the loop runs on time; if the loop or the
+ * process stood still, before any other callback of this client. Never after quorlock_release was called.
+ * After it the lock is not held; release it or acquire it anew.
+ */
+QUORLOCK_API void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg);
+
+/* quorlock_valid_ms - validity left, by the clock read now; 0: not held, do not act */
+QUORLOCK_API uint32_t quorlock_valid_ms(const quorlock *lock);
+/* quorlock_owner - the owner token of the present grant, whole, or NULL; valid until the next call */
+QUORLOCK_API const char *quorlock_owner(const quorlock *lock);
+/* quorlock_fence - fencing token of the present grant; 0 without fencing */
+QUORLOCK_API uint64_t quorlock_fence(const quorlock *lock);
+
+/* quorlock_inspect - asks every node who holds the key; changes nothing. Errors: INVAL, NOMEM, CLOSED. */
+QUORLOCK_API int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
+
+/* quorlock_break - deletes the key on every node, whoever holds it, and reports what stood there. The holder
+ * learns of its loss at its next renewal. Errors: INVAL, NOMEM, CLOSED. */
+QUORLOCK_API int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * alloc.h - memory through the client's hooks
+ */
+#ifndef QUORLOCK_ALLOC_H
+#define QUORLOCK_ALLOC_H
+
+#include <stddef.h>
+
+#include <quorlock/quorlock.h>
+
+/* A copy of the caller's hooks, or of the C library's. */
+struct alloc {
+    struct quorlock_allocator hooks;
+};
+
+/* alloc_init - takes the hooks, or malloc and friends where hooks is NULL. */
+void alloc_init(struct alloc *, const struct quorlock_allocator *hooks);
+/* alloc_zero - a zeroed block, or NULL. */
+void *alloc_zero(const struct alloc *, size_t size);
+/* alloc_resize - as realloc; the old block stays where NULL comes back. */
+void *alloc_resize(const struct alloc *, void *block, size_t size);
+/* alloc_text - a copy of a string of that length, with a NUL behind it, or NULL. */
+char *alloc_text(const struct alloc *, const char *text, size_t length);
+void alloc_free(const struct alloc *, void *block);
+
+#endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * attempt.c - one try on all nodes, its verdict, and when to try again
+ *
+ * 1. A fresh token; every READY node is asked at once. One that is still connecting is asked when it becomes
+ *    READY, within one node timeout of the attempt's begin.
+ * 2. The Qth yes grants (hold.c). When Q yeses are out of reach the attempt is doomed: it is released
+ *    everywhere at once, so that others need not wait while we find out why it failed.
+ * 3. A doomed attempt asks the nodes that refused who holds the lock, and ends when the verdict is certain:
+ *    Q nodes voted (somebody holds it, or votes were split), or no further node can vote (no quorum).
+ * 4. Then the acquire fails, or waits and tries again with the next token.
+ */
+#include "state.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define TTL_ENDLESS (-1)
+#define AFTER_EXPIRY_US 1000u /* the node's expiry runs in milliseconds */
+
+struct tally {
+    uint32_t yes, other, pending, peeking, peeked;
+    uint32_t auth, foreign, proto;
+};
+
+static bool may_still_connect(const struct core_node *node)
+{
+    return node->vote == CORE_VOTE_NONE && node->level == CORE_NODE_CONNECTING;
+}
+
+static uint64_t connect_until_us(const struct core_lock *lock)
+{
+    return validity_add(lock->attempt_begun_us, lock->config.node_timeout_us);
+}
+
+static struct tally count_votes(const struct core_lock *lock)
+{
+    struct tally tally = {0};
+
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        const struct core_node *node = &lock->nodes[i];
+
+        tally.yes += node->vote == CORE_VOTE_YES;
+        tally.other += node->vote == CORE_VOTE_OTHER;
+        tally.pending += node->vote == CORE_VOTE_PENDING || may_still_connect(node);
+        tally.peeking += node->peeking;
+        tally.peeked += node->vote == CORE_VOTE_OTHER && !node->peeking;
+        if (node->vote != CORE_VOTE_FAILED) continue;
+        tally.auth += node->fault == CORE_FAULT_AUTH;
+        tally.foreign += node->fault == CORE_FAULT_FOREIGN;
+        tally.proto += node->fault == CORE_FAULT_PROTO;
+    }
+    return tally;
+}
+
+static void vote_failed(struct core_node *node, enum core_fault fault)
+{
+    node->vote = CORE_VOTE_FAILED;
+    node->fault = fault;
+}
+
+static void send_acquire(struct core_lock *lock, struct step *step, uint32_t index, bool whole_script)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    node->vote = CORE_VOTE_PENDING;
+    node->touched = true;
+    node->touched_until_us = validity_debt_until(step->now_us, lock->lease_us);
+    core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, whole_script);
+}
+
+static void ask(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    if (!debt_room(node, step->now_us)) {
+        vote_failed(node, CORE_FAULT_PASSING);
+        return;
+    }
+    send_acquire(lock, step, index, false);
+}
+
+static void begin(struct core_lock *lock, struct step *step)
+{
+    assert(step->random != NULL);
+    if (!(BROKEN(CONTROL_SAME_TOKEN) && lock->attempts > 0)) {
+        memcpy(lock->token.bytes, step->random, CORE_TOKEN_SIZE);
+    }
+    backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
+    lock->phase = CORE_ASKING;
+    lock->attempt++;
+    lock->attempts++;
+    lock->attempt_begun_us = step->now_us;
+    lock->doomed = false;
+    lock->round = 0;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        struct core_node *node = &lock->nodes[i];
+
+        assert(!node->touched);
+        node->vote = CORE_VOTE_NONE;
+        node->fault = CORE_FAULT_NONE;
+        node->yes_round = node->repair_round = 0;
+        node->peeking = node->gone = false;
+        node->met_holder_id = node->holder_id;
+        node->holder_id = 0;
+        node->ttl_us = -2;
+        node->valid_until_us = 0;
+        if (node->level == CORE_NODE_READY) {
+            ask(lock, step, i);
+        } else if (node->level == CORE_NODE_DOWN) {
+            vote_failed(node, node->down_fault);
+        }
+    }
+}
+
+static void peek(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    if (node->level != CORE_NODE_READY) return;
+    node->peeking = true;
+    core_send(lock, step, index, CORE_OP_PEEK, 0, false);
+}
+
+static void doom(struct core_lock *lock, struct step *step)
+{
+    lock->doomed = true;
+    debt_end_attempt(lock, step);
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        if (lock->nodes[i].vote == CORE_VOTE_OTHER) peek(lock, step, i);
+    }
+}
+
+static void fail(struct core_lock *lock, int status)
+{
+    lock->phase = CORE_IDLE;
+    lock->acquiring = false;
+    lock->tell_acquired = true;
+    lock->acquired_status = status;
+}
+
+/* What the wait bound says: the whole story of all attempts, or TIMEDOUT where it is mixed. */
+static int wait_bound_status(const struct core_lock *lock)
+{
+    if (lock->seen_held && !lock->seen_noquorum) return CORE_HELD_BY_OTHER;
+    if (lock->seen_noquorum && !lock->seen_held) return CORE_NOQUORUM;
+    return CORE_TIMEDOUT;
+}
+
+/* One foreign owner on a quorum, or on a node in two attempts running, is a holder; else votes were split. */
+static bool is_holder(const struct core_lock *lock)
+{
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        uint64_t holder_id = lock->nodes[i].holder_id;
+        uint32_t same = 0;
+
+        if (holder_id == 0) continue;
+        if (holder_id == lock->nodes[i].met_holder_id) return true;
+        for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += lock->nodes[k].holder_id == holder_id;
+        if (same >= lock->config.quorum) return true;
+    }
+    return false;
+}
+
+/* The Qth smallest remaining lease: then a quorum is free by itself. A node that said yes is free now. */
+static uint64_t quorum_free_in_us(const struct core_lock *lock)
+{
+    uint64_t left[CORE_NODES_MAX];
+    uint32_t n = lock->config.n_nodes;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct core_node *node = &lock->nodes[i];
+
+        left[i] = CORE_NEVER;
+        if (node->vote == CORE_VOTE_YES) left[i] = 0;
+        if (node->vote == CORE_VOTE_OTHER && node->ttl_us != TTL_ENDLESS) {
+            left[i] = node->ttl_us < 0 ? 0 : (uint64_t)node->ttl_us;
+        }
+    }
+    /* The Qth smallest of n is the (n - Q + 1)th largest. */
+    return validity_add(validity_of_quorum(left, n, n - lock->config.quorum + 1), AFTER_EXPIRY_US);
+}
+
+static uint64_t quorum_srtt_us(const struct core_lock *lock)
+{
+    uint64_t srtt_us[CORE_NODES_MAX];
+    uint32_t n = lock->config.n_nodes;
+
+    for (uint32_t i = 0; i < n; i++) srtt_us[i] = lock->nodes[i].srtt_us;
+    return validity_of_quorum(srtt_us, n, n - lock->config.quorum + 1);
+}
+
+static uint64_t pause_us(struct core_lock *lock, bool held)
+{
+    uint64_t poll_us;
+    uint64_t free_us;
+
+    if (held && !is_holder(lock)) {
+        return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->splits++);
+    }
+    lock->splits = 0;
+    poll_us = backoff_poll_us(&lock->jitter, lock->polls++);
+    free_us = held ? quorum_free_in_us(lock) : CORE_NEVER;
+    /* Everybody who waits sees the same expiry; do not all come at once. */
+    return free_us < poll_us ? free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1) : poll_us;
+}
+
+static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
+{
+    lock->notes |= CORE_NOTE_ATTEMPT_FAILED;
+    if (lock->config.wait_us == 0) {
+        fail(lock, status);
+        return;
+    }
+    lock->phase = CORE_WAITING;
+    lock->retry_at_us = validity_add(step->now_us, pause_us(lock, held));
+}
+
+static void conclude(struct core_lock *lock, struct step *step, const struct tally *tally)
+{
+    uint32_t spare = lock->config.n_nodes - lock->config.quorum;
+    bool held = tally->yes + tally->other >= lock->config.quorum;
+
+    /* What no waiting mends is told at once. */
+    if (tally->foreign > spare) {
+        fail(lock, CORE_FOREIGN_KEY);
+    } else if (tally->auth > spare) {
+        fail(lock, CORE_NO_AUTH);
+    } else if (tally->proto > spare) {
+        fail(lock, CORE_NO_PROTO);
+    } else {
+        lock->seen_held |= held;
+        lock->seen_noquorum |= !held;
+        wait_or_fail(lock, step, held ? CORE_HELD_BY_OTHER : CORE_NOQUORUM, held);
+    }
+}
+
+static void judge(struct core_lock *lock, struct step *step)
+{
+    uint32_t quorum = lock->config.quorum;
+    struct tally tally;
+    bool voted;
+    bool explained;
+
+    if (lock->phase != CORE_ASKING) return;
+    tally = count_votes(lock);
+    if (!lock->doomed) {
+        if (tally.yes >= quorum) {
+            hold_grant(lock, step);
+            return;
+        }
+        if (tally.yes + tally.pending >= quorum) return;
+        doom(lock, step);
+        tally = count_votes(lock);
+    }
+    voted = tally.yes + tally.other >= quorum || tally.pending == 0;
+    explained = tally.peeking == 0 || tally.peeked >= quorum;
+    if (voted && explained) conclude(lock, step, &tally);
+}
+
+static void wait_bound(struct core_lock *lock, struct step *step)
+{
+    if (lock->phase == CORE_ASKING && !lock->seen_held && !lock->seen_noquorum) {
+        struct tally tally = count_votes(lock);
+
+        lock->seen_held = tally.yes + tally.other >= lock->config.quorum;
+        lock->seen_noquorum = !lock->seen_held;
+    }
+    debt_end_attempt(lock, step);
+    fail(lock, wait_bound_status(lock));
+}
+
+void attempt_begin_acquire(struct core_lock *lock, struct step *step)
+{
+    lock->acquiring = true;
+    lock->attempts = lock->polls = lock->splits = 0;
+    lock->seen_held = lock->seen_noquorum = false;
+    lock->lease_us = lock->config.lease_us;
+    lock->wait_until_us = validity_add(step->now_us, lock->config.wait_us);
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) lock->nodes[i].holder_id = 0;
+    begin(lock, step);
+    judge(lock, step);
+}
+
+static void give_up_connecting(struct core_lock *lock, uint64_t now_us)
+{
+    if (now_us < connect_until_us(lock)) return;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        if (may_still_connect(&lock->nodes[i])) vote_failed(&lock->nodes[i], CORE_FAULT_PASSING);
+    }
+}
+
+void attempt_on_timer(struct core_lock *lock, struct step *step)
+{
+    if (lock->phase != CORE_ASKING && lock->phase != CORE_WAITING) return;
+    if (lock->config.wait_us != 0 && step->now_us >= lock->wait_until_us) {
+        wait_bound(lock, step);
+        return;
+    }
+    if (lock->phase == CORE_WAITING && step->now_us >= lock->retry_at_us) begin(lock, step);
+    give_up_connecting(lock, step->now_us);
+    judge(lock, step);
+}
+
+void attempt_on_level(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    if (lock->phase == CORE_ASKING) {
+        if (node->level == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && !lock->doomed) {
+            ask(lock, step, index);
+        }
+        if (node->level == CORE_NODE_DOWN && node->vote <= CORE_VOTE_PENDING) {
+            vote_failed(node, node->down_fault);
+        }
+        if (node->level != CORE_NODE_READY) node->peeking = false;
+        judge(lock, step);
+    } else if (lock->phase == CORE_WAITING && node->level == CORE_NODE_READY && lock->seen_noquorum) {
+        uint64_t soon_us = validity_add(step->now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1));
+
+        if (soon_us < lock->retry_at_us) lock->retry_at_us = soon_us;
+    }
+}
+
+static void on_vote(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+
+    if (node->vote != CORE_VOTE_PENDING) return;
+    switch (reply->outcome) {
+    case CORE_YES:
+        node->vote = CORE_VOTE_YES;
+        node->valid_until_us = validity_of_vote(reply->tag.sent_us, reply->tag.lease_us,
+                                                lock->config.drift_ppm, lock->config.drift_fixed_us);
+        break;
+    case CORE_OTHER:
+        node->vote = CORE_VOTE_OTHER;
+        node->gone = true;
+        node->holder_id = reply->holder_id;
+        node->ttl_us = reply->ttl_us;
+        if (lock->phase == CORE_ASKING && lock->doomed) peek(lock, step, reply->tag.node);
+        break;
+    case CORE_UNSENT:
+        node->touched = false;
+        vote_failed(node, CORE_FAULT_PASSING);
+        break;
+    case CORE_NOSCRIPT:
+        /* Asked again only while no release of this attempt is queued. */
+        if (!lock->doomed) {
+            send_acquire(lock, step, reply->tag.node, true);
+            return;
+        }
+        vote_failed(node, CORE_FAULT_PASSING);
+        break;
+    default: vote_failed(node, reply->fault); break;
+    }
+}
+
+static void on_peek(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+
+    if (!node->peeking) return;
+    if (reply->outcome == CORE_NOSCRIPT) {
+        core_send(lock, step, reply->tag.node, CORE_OP_PEEK, 0, true);
+        return;
+    }
+    node->peeking = false;
+    if (reply->outcome == CORE_YES || reply->outcome == CORE_OTHER) {
+        node->holder_id = reply->holder_id;
+        node->ttl_us = reply->ttl_us;
+    } else if (reply->outcome == CORE_ERROR && reply->fault == CORE_FAULT_FOREIGN) {
+        vote_failed(node, CORE_FAULT_FOREIGN);
+    }
+}
+
+void attempt_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    if (reply->tag.op == CORE_OP_PEEK) {
+        if (lock->phase == CORE_ASKING) on_peek(lock, step, reply);
+    } else if (lock->phase == CORE_ASKING || lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) {
+        on_vote(lock, step, reply);
+    }
+    if (lock->phase == CORE_ASKING) {
+        judge(lock, step);
+    } else {
+        hold_late_vote(lock, step);
+    }
+}
+
+void attempt_too_late(struct core_lock *lock, struct step *step)
+{
+    debt_end_attempt(lock, step);
+    wait_or_fail(lock, step, CORE_TIMEDOUT, true);
+}
+
+uint64_t attempt_deadline(const struct core_lock *lock)
+{
+    uint64_t deadline_us = CORE_NEVER;
+
+    if (lock->phase == CORE_WAITING) deadline_us = lock->retry_at_us;
+    if (lock->phase == CORE_ASKING) {
+        for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+            if (may_still_connect(&lock->nodes[i])) {
+                deadline_us = connect_until_us(lock);
+            }
+        }
+    }
+    if (lock->config.wait_us != 0 && lock->wait_until_us < deadline_us) deadline_us = lock->wait_until_us;
+    return deadline_us;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "backoff.h"
+
+#include <string.h>
+
+#define SRTT_MIN_US 200u /* also where none was measured yet */
+#define SRTT_MAX_US 1000000u
+#define SPLIT_SHIFT_MAX 5u
+#define POLL_MIN_US 100000u
+#define POLL_MAX_US 1000000u
+
+void backoff_seed(struct backoff_jitter *jitter, const unsigned char bytes[8])
+{
+    memcpy(&jitter->state, bytes, sizeof(jitter->state));
+}
+
+/* splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
+static uint64_t next(struct backoff_jitter *jitter)
+{
+    uint64_t z = jitter->state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+uint64_t backoff_uniform(struct backoff_jitter *jitter, uint64_t bound)
+{
+    return bound == UINT64_MAX ? next(jitter) : next(jitter) % (bound + 1);
+}
+
+uint64_t backoff_split_us(struct backoff_jitter *jitter, uint64_t srtt_us, uint32_t tries)
+{
+    uint32_t shift = tries < SPLIT_SHIFT_MAX ? tries : SPLIT_SHIFT_MAX;
+
+    if (srtt_us < SRTT_MIN_US) srtt_us = SRTT_MIN_US;
+    if (srtt_us > SRTT_MAX_US) srtt_us = SRTT_MAX_US;
+    return backoff_uniform(jitter, (2 * srtt_us) << shift);
+}
+
+uint64_t backoff_poll_us(struct backoff_jitter *jitter, uint32_t polls)
+{
+    uint64_t pause_us = POLL_MIN_US;
+
+    while (polls-- > 0 && pause_us < POLL_MAX_US) pause_us *= 2;
+    if (pause_us > POLL_MAX_US) pause_us = POLL_MAX_US;
+    return pause_us / 2 + backoff_uniform(jitter, pause_us / 2);
+}
+
+uint64_t backoff_renew_us(struct backoff_jitter *jitter, uint64_t node_timeout_us, uint32_t failures)
+{
+    uint64_t pause_us = node_timeout_us / 4;
+
+    if (failures <= 1) return 0;
+    for (uint32_t i = 2; i < failures && pause_us < node_timeout_us; i++) pause_us *= 2;
+    if (pause_us > node_timeout_us) pause_us = node_timeout_us;
+    return pause_us / 2 + backoff_uniform(jitter, pause_us / 2 + 1);
+}

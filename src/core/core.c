@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * core.c - events in, tells out
+ */
+#include "core.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "state.h"
+
+#ifdef QUORLOCK_CONTROLS
+enum core_control core_control = CONTROL_NONE;
+#endif
+
+size_t core_size(uint32_t n_nodes)
+{
+    return sizeof(struct core_lock) + n_nodes * sizeof(struct core_node);
+}
+
+void core_init(struct core_lock *lock, const struct core_config *config)
+{
+    assert(config->n_nodes >= 1 && config->n_nodes <= CORE_NODES_MAX);
+    assert(config->quorum >= 1 && config->quorum <= config->n_nodes);
+    assert(config->lease_us < CORE_TIME_MAX_US);
+    memset(lock, 0, core_size(config->n_nodes));
+    lock->config = *config;
+    lock->lease_us = config->lease_us;
+    lock->retry_at_us = lock->renew_at_us = CORE_NEVER;
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        lock->nodes[i].level = CORE_NODE_DOWN;
+        lock->nodes[i].down_fault = CORE_FAULT_PASSING;
+        lock->nodes[i].ttl_us = -2;
+    }
+    if (BROKEN(CONTROL_HALF_QUORUM)) lock->config.quorum = config->n_nodes / 2;
+}
+
+void core_send(struct core_lock *lock, struct step *step, uint32_t node, enum core_op op, uint64_t lease_us,
+               bool whole_script)
+{
+    struct core_update *update = step->update;
+    struct core_command *command;
+
+    assert(update->n_commands < CORE_COMMANDS_MAX);
+    command = &update->commands[update->n_commands++];
+    command->tag.attempt = lock->attempt;
+    command->tag.sent_us = step->now_us;
+    command->tag.lease_us = lease_us;
+    command->tag.round = lock->round;
+    command->tag.op = (uint8_t)op;
+    command->tag.node = (uint8_t)node;
+    command->token = lock->token;
+    command->timeout_us = lock->config.node_timeout_us;
+    command->whole_script = whole_script;
+}
+
+static int start_acquire(struct core_lock *lock, struct step *step)
+{
+    if (lock->acquiring || lock->tell_acquired || lock->extending || lock->tell_extended) return CORE_BUSY;
+    /* A loss that was not told yet is told first. */
+    if (lock->phase == CORE_HELD || lock->tell_lost) return CORE_STATE;
+    assert(lock->phase == CORE_IDLE || lock->phase == CORE_LOST);
+    debt_end_attempt(lock, step);
+    attempt_begin_acquire(lock, step);
+    return 0;
+}
+
+static int start_extend(struct core_lock *lock, struct step *step, uint64_t lease_us)
+{
+    if (lock->acquiring || lock->tell_acquired || lock->extending || lock->tell_extended) return CORE_BUSY;
+    if (lock->phase != CORE_HELD) return CORE_STATE;
+    if (step->now_us >= validity_add(lock->granted_us, lock->config.max_hold_us)) return CORE_STATE;
+    if (lease_us == 0) lease_us = lock->lease_us;
+    /* Never shorten: a renewal on its way counts on the lease it asked for. */
+    if (lease_us < lock->lease_us) return CORE_INVAL;
+    lock->extending = true;
+    lock->extend_lease_us = lease_us;
+    hold_begin_round(lock, step);
+    return 0;
+}
+
+static int start_release(struct core_lock *lock, struct step *step)
+{
+    if (lock->acquiring || lock->tell_acquired || lock->extending || lock->tell_extended) return CORE_BUSY;
+    if (lock->releasing || lock->tell_released) return CORE_BUSY;
+    if (lock->phase != CORE_HELD && lock->phase != CORE_LOST) return CORE_STATE;
+    lock->release_expired = lock->phase == CORE_LOST;
+    lock->phase = CORE_IDLE;
+    lock->told_held = false;
+    lock->tell_lost = false;
+    lock->releasing = true;
+    lock->release_attempt = lock->attempt;
+    lock->release_until_us = validity_add(step->now_us, lock->config.node_timeout_us);
+    debt_end_attempt(lock, step);
+    debt_judge_release(lock, step->now_us);
+    return 0;
+}
+
+static int cancel(struct core_lock *lock, struct step *step, int reason)
+{
+    if (lock->acquiring) {
+        debt_end_attempt(lock, step);
+        lock->phase = CORE_IDLE;
+        lock->acquiring = false;
+        lock->tell_acquired = true;
+        lock->acquired_status = reason;
+    } else if (lock->extending) {
+        lock->extending = false;
+        lock->tell_extended = true;
+        lock->extended_status = reason;
+    } else if (!lock->tell_acquired && !lock->tell_extended) {
+        return CORE_STATE;
+    }
+    return 0;
+}
+
+/*
+ * The second validity check. The Qth yes may have waited long for its turn, in the kernel or behind a slow
+ * callback; a grant is told only if it still holds now, with at least min_valid_us left.
+ */
+static bool still_good(const struct core_lock *lock, uint64_t now_us)
+{
+    if (BROKEN(CONTROL_NO_SECOND_CHECK)) return true;
+    return now_us < hold_lost_at(lock) && lock->validity_us - now_us >= lock->config.min_valid_us;
+}
+
+static void dispatch(struct core_lock *lock, struct step *step)
+{
+    struct core_tell *tell = &step->update->tell;
+
+    if (lock->tell_lost) {
+        lock->tell_lost = false;
+        *tell = (struct core_tell){.kind = CORE_TELL_LOST, .status = CORE_LOST_LOCK, .loss = lock->loss};
+        return;
+    }
+    if (lock->phase == CORE_GRANTED && !still_good(lock, step->now_us)) attempt_too_late(lock, step);
+    if (lock->phase == CORE_GRANTED) {
+        lock->phase = CORE_HELD;
+        lock->acquiring = false;
+        lock->told_held = true;
+        *tell = (struct core_tell){.kind = CORE_TELL_ACQUIRED, .status = CORE_OK};
+    } else if (lock->tell_acquired) {
+        lock->tell_acquired = false;
+        *tell = (struct core_tell){.kind = CORE_TELL_ACQUIRED, .status = lock->acquired_status};
+    } else if (lock->tell_extended) {
+        lock->tell_extended = false;
+        *tell = (struct core_tell){.kind = CORE_TELL_EXTENDED, .status = lock->extended_status};
+    } else if (lock->tell_released) {
+        lock->tell_released = false;
+        *tell = (struct core_tell){.kind = CORE_TELL_RELEASED,
+                                   .status = lock->released_status,
+                                   .expired = lock->release_expired};
+    }
+}
+
+static void on_level(struct core_lock *lock, struct step *step, const struct core_event *event)
+{
+    struct core_node *node = &lock->nodes[event->node];
+
+    assert(event->node < lock->config.n_nodes);
+    assert(event->level != CORE_NODE_READY || event->generation != 0);
+    node->level = event->level;
+    node->generation = event->level == CORE_NODE_READY ? event->generation : 0;
+    node->down_fault = event->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : event->fault;
+    if (event->srtt_us != 0) node->srtt_us = event->srtt_us;
+    debt_pay(lock, step, event->node);
+    attempt_on_level(lock, step, event->node);
+    hold_on_level(lock, step, event->node);
+    debt_judge_release(lock, step->now_us);
+}
+
+/* A vote counts only on the attempt and the connection it was asked on. */
+static bool is_current(const struct core_lock *lock, const struct core_reply *reply)
+{
+    const struct core_node *node = &lock->nodes[reply->tag.node];
+
+    if (reply->tag.attempt != lock->attempt) return false;
+    return reply->outcome == CORE_UNKNOWN || reply->outcome == CORE_UNSENT ||
+           (node->level == CORE_NODE_READY && reply->generation == node->generation);
+}
+
+static void on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    assert(reply->tag.node < lock->config.n_nodes);
+    if (reply->tag.op == CORE_OP_RELEASE) {
+        debt_on_reply(lock, step, reply);
+    } else if (!is_current(lock, reply)) {
+        return;
+    } else if (reply->tag.op == CORE_OP_ACQUIRE || reply->tag.op == CORE_OP_PEEK) {
+        attempt_on_reply(lock, step, reply);
+    } else {
+        hold_on_reply(lock, step, reply);
+    }
+}
+
+static void on_timer(struct core_lock *lock, struct step *step)
+{
+    debt_forget_expired(lock, step->now_us);
+    attempt_on_timer(lock, step);
+    hold_on_timer(lock, step);
+    debt_judge_release(lock, step->now_us);
+}
+
+static int take_event(struct core_lock *lock, struct step *step, const struct core_event *event)
+{
+    switch (event->type) {
+    case CORE_EV_ACQUIRE: return start_acquire(lock, step);
+    case CORE_EV_EXTEND: return start_extend(lock, step, event->lease_us);
+    case CORE_EV_RELEASE: return start_release(lock, step);
+    case CORE_EV_CANCEL: return cancel(lock, step, event->reason);
+    case CORE_EV_TIMER: on_timer(lock, step); break;
+    case CORE_EV_NODE: on_level(lock, step, event); break;
+    case CORE_EV_REPLY: on_reply(lock, step, &event->reply); break;
+    case CORE_EV_DISPATCH: dispatch(lock, step); break;
+    }
+    return 0;
+}
+
+int core_step(struct core_lock *lock, const struct core_event *event, struct core_update *update)
+{
+    struct step step = {.now_us = event->now_us, .random = event->random, .update = update};
+    int status;
+
+    update->n_commands = 0;
+    update->tell = (struct core_tell){.kind = CORE_TELL_NOTHING};
+    lock->notes = 0;
+    /* Loss comes before whatever else has happened. */
+    if (!(BROKEN(CONTROL_LATE_RENEWAL) && event->type == CORE_EV_REPLY)) hold_check_lost(lock, event->now_us);
+    status = take_event(lock, &step, event);
+    update->notes = lock->notes;
+    update->dispatch = lock->tell_lost || lock->tell_acquired || lock->tell_extended || lock->tell_released ||
+                       lock->phase == CORE_GRANTED;
+    return status;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t core_deadline(const struct core_lock *lock)
+{
+    uint64_t deadline_us = CORE_NEVER;
+
+    if (lock->phase == CORE_ASKING || lock->phase == CORE_WAITING) deadline_us = attempt_deadline(lock);
+    deadline_us = sooner(deadline_us, hold_deadline(lock));
+    deadline_us = sooner(deadline_us, debt_deadline(lock));
+    if (lock->releasing) deadline_us = sooner(deadline_us, lock->release_until_us);
+    return deadline_us;
+}
+
+enum core_phase core_phase_now(const struct core_lock *lock)
+{
+    return lock->phase;
+}
+
+bool core_told_held(const struct core_lock *lock)
+{
+    return lock->told_held;
+}
+
+uint64_t core_valid_us(const struct core_lock *lock, uint64_t now_us)
+{
+    if (!lock->told_held || now_us >= hold_lost_at(lock)) return 0;
+    return validity_sub(lock->validity_us, now_us);
+}
+
+uint64_t core_valid_until(const struct core_lock *lock)
+{
+    return lock->phase == CORE_GRANTED || lock->phase == CORE_HELD ? lock->validity_us : 0;
+}
+
+uint64_t core_lost_at(const struct core_lock *lock)
+{
+    return lock->phase == CORE_GRANTED || lock->phase == CORE_HELD ? hold_lost_at(lock) : 0;
+}
+
+uint64_t core_lease_us(const struct core_lock *lock)
+{
+    return lock->lease_us;
+}
+
+enum core_vote core_vote(const struct core_lock *lock, uint32_t node, enum core_fault *fault)
+{
+    if (fault != NULL) *fault = lock->nodes[node].fault;
+    return lock->nodes[node].vote;
+}
+
+uint32_t core_counted(const struct core_lock *lock)
+{
+    uint32_t counted = 0;
+
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        const struct core_node *node = &lock->nodes[i];
+
+        counted += !node->gone && node->valid_until_us != 0 && node->valid_until_us >= lock->validity_us;
+    }
+    return counted;
+}
+
+uint64_t core_attempt(const struct core_lock *lock)
+{
+    return lock->attempt;
+}
+
+uint32_t core_rounds(const struct core_lock *lock)
+{
+    return lock->attempts;
+}
+
+const struct core_token *core_token_now(const struct core_lock *lock)
+{
+    return &lock->token;
+}
+
+bool core_quiet(const struct core_lock *lock)
+{
+    return lock->phase == CORE_IDLE && !lock->acquiring && !lock->releasing && !lock->tell_acquired &&
+           !lock->tell_extended && !lock->tell_released && !debt_any(lock);
+}
+
+uint32_t core_debts(const struct core_lock *lock, uint32_t node)
+{
+    uint32_t owed = 0;
+
+    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) owed += lock->nodes[node].debts[k].owed;
+    return owed;
+}

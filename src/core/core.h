@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * core.h - one lock's deterministic state machine
+ *
+ * The core decides: it is fed events with the time and answers with commands for the nodes, the next time at
+ * which it wants to be woken, and what the owner is to be told. It has no socket, clock, timer, random source
+ * or memory of its own, so the same object code runs under libevent and under the simulator.
+ *
+ * How a lock travels:
+ *
+ *   IDLE --acquire--> ASKING --Q yeses--> GRANTED --dispatch, still valid--> HELD --lost_at--> LOST
+ *                      |  ^                  |                                |
+ *               failed |  | retry_at         | too late                       | release
+ *                      v  |                  v                                v
+ *                     WAITING <--------------+                              IDLE
+ *
+ * An attempt that ends in any way (failed, canceled, released, lost and released) leaves a *release debt* on
+ * every node that may hold its key. A debt is paid by a release on the next connection that is READY, and ends
+ * when the node answered, or when the lease has certainly ended. New attempts do not wait for debts: on one
+ * connection the release goes out before the next acquire.
+ */
+#ifndef QUORLOCK_CORE_CORE_H
+#define QUORLOCK_CORE_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "limits.h"
+
+#define CORE_NEVER UINT64_MAX
+
+/* Fresh for every attempt. What the nodes see is made from it by the caller (label and hex). */
+struct core_token {
+    unsigned char bytes[CORE_TOKEN_SIZE];
+};
+
+/* Checked by options.c before; the core asserts it. All times in microseconds. */
+struct core_config {
+    uint32_t n_nodes;
+    uint32_t quorum;
+    uint64_t lease_us;
+    uint64_t renew_us;     /* CORE_NEVER: no renewal */
+    uint64_t wait_us;      /* 0: try once; CORE_NEVER: for ever */
+    uint64_t min_valid_us;
+    uint64_t lost_margin_us; /* 0: 2 x allowance, at least 10 ms, of the lease in use */
+    uint64_t max_hold_us;    /* CORE_NEVER: no bound */
+    uint64_t node_timeout_us;
+    uint32_t drift_ppm;
+    uint64_t drift_fixed_us;
+};
+
+enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
+
+/* What a node may do for us now. */
+enum core_level {
+    CORE_NODE_CONNECTING, /* may vote soon: a try waits for it, one node timeout at most */
+    CORE_NODE_READY,
+    CORE_NODE_DOWN,
+};
+
+/* Why there is no vote, as far as the verdict depends on it. */
+enum core_fault {
+    CORE_FAULT_NONE,
+    CORE_FAULT_PASSING, /* unreachable, too late, loading, out of memory...: it may pass */
+    CORE_FAULT_AUTH,
+    CORE_FAULT_FOREIGN,
+    CORE_FAULT_PROTO,
+};
+
+enum core_op {
+    CORE_OP_ACQUIRE, /* set if absent */
+    CORE_OP_REPAIR,  /* the same on the wire, but no vote of this round */
+    CORE_OP_EXTEND,
+    CORE_OP_RELEASE,
+    CORE_OP_PEEK, /* who holds it, after a refusal */
+};
+
+/* Travels with a command and comes back with its reply. */
+struct core_tag {
+    uint64_t attempt;
+    uint64_t sent_us;
+    uint64_t lease_us;
+    uint32_t round; /* acquire is round 0 of its attempt, each renewal one more */
+    uint8_t op;     /* enum core_op */
+    uint8_t node;
+};
+
+struct core_command {
+    struct core_tag tag;
+    struct core_token token;
+    uint64_t timeout_us; /* 0: until reply or disconnection */
+    bool whole_script;
+};
+
+enum core_outcome {
+    CORE_YES,     /* granted, extended, repaired, deleted; peek: a holder is there */
+    CORE_OTHER,   /* somebody else's key is there */
+    CORE_MISSING, /* no key is there */
+    CORE_NOSCRIPT,
+    CORE_ERROR,   /* refused with an error: not executed */
+    CORE_UNKNOWN, /* executed or not, nobody knows: too late, connection ended */
+    CORE_UNSENT,  /* could not be queued at all: certainly not executed */
+};
+
+struct core_reply {
+    struct core_tag tag;
+    uint32_t generation; /* of the connection it was asked on */
+    enum core_outcome outcome;
+    enum core_fault fault;
+    uint64_t holder_id; /* a hash of the holder's token; 0 where unknown */
+    int64_t ttl_us;     /* its remaining lease; -1: endless; -2: unknown */
+};
+
+enum core_event_type {
+    CORE_EV_ACQUIRE,  /* uses random */
+    CORE_EV_EXTEND,   /* uses lease_us */
+    CORE_EV_RELEASE,
+    CORE_EV_CANCEL,   /* uses reason */
+    CORE_EV_TIMER,    /* uses random */
+    CORE_EV_NODE,     /* uses node, level, generation, fault, srtt_us */
+    CORE_EV_REPLY,    /* uses reply */
+    CORE_EV_DISPATCH, /* callbacks may run now: check again, and say what to tell */
+};
+
+struct core_event {
+    enum core_event_type type;
+    uint64_t now_us; /* never smaller than in an earlier event; read just before the step */
+    const unsigned char *random; /* CORE_RANDOM_SIZE fresh bytes of the system's random source */
+    uint64_t lease_us;
+    int reason; /* CANCEL: enum core_status to tell, CORE_CANCELED or CORE_CLOSED */
+    uint32_t node;
+    enum core_level level;
+    uint32_t generation; /* of the READY connection; counts up for each node */
+    enum core_fault fault;
+    uint32_t srtt_us;
+    struct core_reply reply;
+};
+
+/* Equal in value to enum quorlock_status; asserted in lock.c. */
+enum core_status {
+    CORE_OK = 0,
+    CORE_INVAL = -1,
+    CORE_BUSY = -3,
+    CORE_STATE = -4,
+    CORE_HELD_BY_OTHER = -5,
+    CORE_NOQUORUM = -6,
+    CORE_TIMEDOUT = -7,
+    CORE_LOST_LOCK = -8,
+    CORE_CANCELED = -9,
+    CORE_CLOSED = -10,
+    CORE_NO_AUTH = -11,
+    CORE_FOREIGN_KEY = -12,
+    CORE_NO_PROTO = -13,
+};
+
+enum core_tell_kind { CORE_TELL_NOTHING, CORE_TELL_LOST, CORE_TELL_ACQUIRED, CORE_TELL_EXTENDED, CORE_TELL_RELEASED };
+enum core_loss { CORE_LOSS_NONE, CORE_LOSS_EXPIRED, CORE_LOSS_GONE, CORE_LOSS_MAX_HOLD, CORE_LOSS_NOT_RENEWED };
+
+/* One thing to tell the owner, right now and in this order. */
+struct core_tell {
+    enum core_tell_kind kind;
+    int status;          /* enum core_status */
+    enum core_loss loss; /* TELL_LOST */
+    bool expired;        /* TELL_RELEASED: it had expired or was lost before */
+};
+
+/* Worth a log line; a bit each. */
+enum core_note {
+    CORE_NOTE_ATTEMPT_FAILED = 1,
+    CORE_NOTE_RENEWED = 2,     /* a round reached its quorum */
+    CORE_NOTE_RENEW_FAILED = 4, /* a round ended without */
+    CORE_NOTE_DEGRADED = 8,    /* fewer votes than nodes now, all had them before */
+    CORE_NOTE_WHOLE = 16,      /* all nodes again */
+    CORE_NOTE_REPAIRED = 32,   /* a node got the key again */
+};
+
+struct core_update {
+    uint32_t n_commands;
+    struct core_command commands[CORE_COMMANDS_MAX]; /* to be queued in this order */
+    bool dispatch;       /* something is to be told: call CORE_EV_DISPATCH from the top of the loop, soon */
+    struct core_tell tell; /* after CORE_EV_DISPATCH only; call it again until NOTHING */
+    uint32_t notes;
+};
+
+enum core_vote { CORE_VOTE_NONE, CORE_VOTE_PENDING, CORE_VOTE_YES, CORE_VOTE_OTHER, CORE_VOTE_FAILED, CORE_VOTE_MISSING };
+
+struct core_lock;
+
+/* core_size - bytes that a lock on n_nodes needs; memory is the caller's, aligned as by malloc. */
+size_t core_size(uint32_t n_nodes);
+/* core_init - a lock in IDLE; all nodes DOWN until events say better. The config is copied. */
+void core_init(struct core_lock *, const struct core_config *);
+/*
+ * core_step - one event in, one update out
+ *
+ * *update is written whole up to n_commands; it need not be initialized. Returns 0, or for ACQUIRE, EXTEND,
+ * RELEASE and CANCEL a core_status (BUSY, STATE, INVAL); then nothing was begun.
+ */
+int core_step(struct core_lock *, const struct core_event *, struct core_update *);
+
+/* core_deadline - when CORE_EV_TIMER is wanted, CORE_NEVER when not. Changes with every step. */
+uint64_t core_deadline(const struct core_lock *);
+enum core_phase core_phase_now(const struct core_lock *);
+/* core_told_held - the owner was told that it holds the lock, and nothing else since. */
+bool core_told_held(const struct core_lock *);
+/* core_valid_us - validity left; 0 from lost_at on, and whenever the owner was not told that it holds. */
+uint64_t core_valid_us(const struct core_lock *, uint64_t now_us);
+/* core_valid_until - end of validity of a grant or hold, 0 where there is none. */
+uint64_t core_valid_until(const struct core_lock *);
+uint64_t core_lost_at(const struct core_lock *);
+uint64_t core_lease_us(const struct core_lock *);
+/* core_vote - this node's answer in the latest round; fault says why it failed. */
+enum core_vote core_vote(const struct core_lock *, uint32_t node, enum core_fault *fault);
+/* core_counted - nodes whose key counts for the present validity. */
+uint32_t core_counted(const struct core_lock *);
+uint64_t core_attempt(const struct core_lock *); /* number of the latest attempt, from 1 over the lock's life */
+uint32_t core_rounds(const struct core_lock *);  /* attempts of the present acquire */
+const struct core_token *core_token_now(const struct core_lock *);
+/* core_quiet - idle, nothing to tell, no debt: the memory may go. */
+bool core_quiet(const struct core_lock *);
+/* core_debts - releases that a node still owes us; n_nodes is no node. */
+uint32_t core_debts(const struct core_lock *, uint32_t node);
+
+#endif

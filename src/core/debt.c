@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * debt.c - an attempt that ended is released on every node, whatever the node answered
+ *
+ * A release goes out on the connection the acquire went out on, so it is executed after it. Where there is no
+ * connection, or it broke before the answer, the debt is paid again on the next one, until the key has
+ * certainly expired. What then remains costs liveness for one lease at most, never exclusion: the token of a
+ * dead attempt counts for nobody.
+ */
+#include "state.h"
+
+#include <assert.h>
+
+static bool ended(const struct debt *debt, uint64_t now_us)
+{
+    return !debt->owed || debt->until_us <= now_us;
+}
+
+bool debt_room(struct core_node *node, uint64_t now_us)
+{
+    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
+        if (ended(&node->debts[k], now_us)) return true;
+    }
+    return false;
+}
+
+static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt,
+                         bool whole_script)
+{
+    struct core_command *command;
+
+    debt->sent_generation = lock->nodes[node].generation;
+    core_send(lock, step, node, CORE_OP_RELEASE, 0, whole_script);
+    command = &step->update->commands[step->update->n_commands - 1];
+    command->tag.attempt = debt->attempt;
+    command->token = debt->token;
+    /* No deadline: however late the node answers, we want to know that the key is gone. */
+    command->timeout_us = 0;
+}
+
+static void owe(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    struct core_node *node = &lock->nodes[index];
+    struct debt *debt = NULL;
+
+    for (uint32_t k = 0; k < CORE_DEBTS_MAX && debt == NULL; k++) {
+        if (ended(&node->debts[k], step->now_us)) debt = &node->debts[k];
+    }
+    /* Nobody is asked without room for his debt (debt_room). */
+    assert(debt != NULL);
+    debt->owed = true;
+    debt->token = lock->token;
+    debt->attempt = lock->attempt;
+    debt->until_us = node->touched_until_us;
+    debt->sent_generation = 0;
+    if (node->level == CORE_NODE_READY) send_release(lock, step, index, debt, false);
+}
+
+void debt_end_attempt(struct core_lock *lock, struct step *step)
+{
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        struct core_node *node = &lock->nodes[i];
+
+        if (!node->touched) continue;
+        node->touched = false;
+        owe(lock, step, i);
+    }
+}
+
+void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    if (node->level != CORE_NODE_READY) return;
+    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
+        struct debt *debt = &node->debts[k];
+
+        if (!ended(debt, step->now_us) && debt->sent_generation != node->generation) {
+            send_release(lock, step, index, debt, false);
+        }
+    }
+}
+
+void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+
+    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
+        struct debt *debt = &node->debts[k];
+
+        if (!debt->owed || debt->attempt != reply->tag.attempt) continue;
+        if (debt->sent_generation != reply->generation) continue; /* paid again on a newer connection */
+        switch (reply->outcome) {
+        case CORE_YES:
+        case CORE_OTHER:
+        case CORE_MISSING: debt->owed = false; break;
+        case CORE_NOSCRIPT: send_release(lock, step, reply->tag.node, debt, true); break;
+        case CORE_UNKNOWN:
+        case CORE_UNSENT: debt->sent_generation = 0; break;
+        case CORE_ERROR: break; /* the same connection would answer the same; the next one is asked again */
+        }
+    }
+    debt_judge_release(lock, step->now_us);
+}
+
+void debt_forget_expired(struct core_lock *lock, uint64_t now_us)
+{
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
+            struct debt *debt = &lock->nodes[i].debts[k];
+
+            if (ended(debt, now_us)) debt->owed = false;
+        }
+    }
+}
+
+bool debt_any(const struct core_lock *lock)
+{
+    return debt_deadline(lock) != CORE_NEVER;
+}
+
+uint64_t debt_deadline(const struct core_lock *lock)
+{
+    uint64_t first_us = CORE_NEVER;
+
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
+            const struct debt *debt = &lock->nodes[i].debts[k];
+
+            if (debt->owed && debt->until_us < first_us) first_us = debt->until_us;
+        }
+    }
+    return first_us;
+}
+
+/* Still owed for that attempt; on its way is whether an answer can still come on this connection. */
+static bool owes(const struct core_node *node, uint64_t attempt, bool *on_its_way)
+{
+    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
+        const struct debt *debt = &node->debts[k];
+
+        if (!debt->owed || debt->attempt != attempt) continue;
+        *on_its_way = node->level == CORE_NODE_READY && debt->sent_generation == node->generation;
+        return true;
+    }
+    *on_its_way = false;
+    return false;
+}
+
+void debt_judge_release(struct core_lock *lock, uint64_t now_us)
+{
+    uint32_t clear = 0;
+    uint32_t coming = 0;
+
+    if (!lock->releasing) return;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        bool on_its_way;
+
+        if (!owes(&lock->nodes[i], lock->release_attempt, &on_its_way)) {
+            clear++;
+        } else if (on_its_way) {
+            coming++;
+        }
+    }
+    if (clear >= lock->config.quorum) {
+        lock->released_status = CORE_OK;
+    } else if (clear + coming < lock->config.quorum || now_us >= lock->release_until_us) {
+        lock->released_status = CORE_NOQUORUM;
+    } else {
+        return;
+    }
+    lock->releasing = false;
+    lock->tell_released = true;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * limits.h - every maximum of the core
+ */
+#ifndef QUORLOCK_CORE_LIMITS_H
+#define QUORLOCK_CORE_LIMITS_H
+
+#define CORE_NODES_MAX 31
+#define CORE_TOKEN_SIZE 20
+/* 20 bytes for a token, 8 for jitter. */
+#define CORE_RANDOM_SIZE 28
+/* Unanswered releases a node may owe one lock; a node that owes more is not asked to vote. */
+#define CORE_DEBTS_MAX 4
+/* A step releases one attempt and begins another, or pays all debts of one node and asks it. */
+#define CORE_COMMANDS_MAX (3 * CORE_NODES_MAX)
+/* One day and a little: leases, waits and sums of them stay far below 2^64 us. */
+#define CORE_TIME_MAX_US (1ull << 50)
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * state.h - what a core_lock is made of, for the rooms of the core only
+ *
+ *   core.c     events in, tells out, questions
+ *   attempt.c  one try on all nodes: votes, verdict, retry
+ *   hold.c     renewal, repair, loss
+ *   debt.c     releases that nodes owe us
+ */
+#ifndef QUORLOCK_CORE_STATE_H
+#define QUORLOCK_CORE_STATE_H
+
+#include "backoff.h"
+#include "control.h"
+#include "core.h"
+#include "validity.h"
+
+/* A release that a node has not answered yet. */
+struct debt {
+    bool owed;
+    struct core_token token;
+    uint64_t attempt;
+    uint64_t until_us;        /* the key has certainly expired by then */
+    uint32_t sent_generation; /* connection it is under way on; 0: none */
+};
+
+struct core_node {
+    enum core_level level;
+    uint32_t generation;
+    enum core_fault down_fault;
+    uint32_t srtt_us;
+
+    /* The latest round of the present attempt. */
+    enum core_vote vote;
+    enum core_fault fault;
+    uint32_t yes_round;    /* the last renewal round it said yes in */
+    uint32_t repair_round; /* the last renewal round after which it was given the key again */
+    bool peeking;
+    uint64_t holder_id; /* who refused us, 0 where unknown */
+    int64_t ttl_us;
+
+    /* The present attempt. */
+    bool touched;              /* our key may be there */
+    uint64_t touched_until_us; /* until then, at most */
+    bool gone;                 /* its latest definite answer: our key is not there */
+    uint64_t valid_until_us;   /* its yes counts until then; 0: no yes */
+    uint64_t met_holder_id;    /* who refused us in the attempt before */
+
+    struct debt debts[CORE_DEBTS_MAX];
+};
+
+struct core_lock {
+    struct core_config config;
+    enum core_phase phase;
+    struct backoff_jitter jitter;
+
+    struct core_token token;
+    uint64_t attempt;
+
+    /* The acquire in flight. */
+    bool acquiring;
+    uint64_t wait_until_us;
+    uint64_t retry_at_us;
+    uint64_t attempt_begun_us;
+    bool doomed;        /* this attempt cannot win; it was released and is only being classified */
+    bool seen_held;     /* an attempt failed because of another holder */
+    bool seen_noquorum; /* an attempt failed because too few could vote */
+    uint32_t attempts, polls, splits;
+
+    /* The hold. */
+    bool told_held;
+    uint64_t lease_us;
+    uint64_t granted_us;
+    uint64_t validity_us;
+    uint64_t margin_us;
+    uint64_t renew_at_us;
+    uint64_t round_begun_us;
+    uint32_t round;
+    bool round_open;    /* neither renewed nor failed yet */
+    bool round_settled; /* every node has answered or cannot */
+    bool whole;         /* all nodes said yes in the latest settled round */
+    uint32_t renew_failures;
+    bool extending;
+    uint64_t extend_lease_us;
+
+    /* The release in flight. */
+    bool releasing;
+    uint64_t release_attempt;
+    uint64_t release_until_us;
+    bool release_expired;
+
+    /* What waits to be told. */
+    bool tell_lost, tell_acquired, tell_extended, tell_released;
+    enum core_loss loss;
+    int acquired_status, extended_status, released_status;
+
+    uint32_t notes; /* of the present step */
+    struct core_node nodes[];
+};
+
+/* What a step carries through the rooms. */
+struct step {
+    uint64_t now_us;
+    const unsigned char *random; /* may be NULL where no attempt can begin */
+    struct core_update *update;
+};
+
+/* core.c */
+/* core_send - adds a command for a node, asked now. */
+void core_send(struct core_lock *, struct step *, uint32_t node, enum core_op, uint64_t lease_us,
+               bool whole_script);
+
+/* attempt.c */
+void attempt_begin_acquire(struct core_lock *, struct step *);
+void attempt_on_timer(struct core_lock *, struct step *);
+void attempt_on_level(struct core_lock *, struct step *, uint32_t node);
+void attempt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
+/* attempt_too_late - Q yeses came, but nothing is left of the validity. */
+void attempt_too_late(struct core_lock *, struct step *);
+uint64_t attempt_deadline(const struct core_lock *);
+
+/* hold.c */
+/* hold_grant - the Qth yes came. */
+void hold_grant(struct core_lock *, struct step *);
+uint64_t hold_lost_at(const struct core_lock *);
+/* hold_check_lost - to be called before anything else in a step. */
+void hold_check_lost(struct core_lock *, uint64_t now_us);
+void hold_on_timer(struct core_lock *, struct step *);
+void hold_on_level(struct core_lock *, struct step *, uint32_t node);
+void hold_on_reply(struct core_lock *, struct step *, const struct core_reply *);
+/* hold_late_vote - a yes of the acquire that came after the verdict. */
+void hold_late_vote(struct core_lock *, struct step *);
+void hold_begin_round(struct core_lock *, struct step *);
+uint64_t hold_deadline(const struct core_lock *);
+
+/* debt.c */
+bool debt_room(struct core_node *, uint64_t now_us);
+/* debt_end_attempt - releases the present attempt on every node that may hold its key. */
+void debt_end_attempt(struct core_lock *, struct step *);
+void debt_pay(struct core_lock *, struct step *, uint32_t node);
+void debt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
+void debt_forget_expired(struct core_lock *, uint64_t now_us);
+bool debt_any(const struct core_lock *);
+uint64_t debt_deadline(const struct core_lock *);
+/* debt_judge_release - ends the release in flight when its result is certain. */
+void debt_judge_release(struct core_lock *, uint64_t now_us);
+
+#endif

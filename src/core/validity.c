@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "validity.h"
+
+#define PPM 1000000u
+#define LOST_MARGIN_MIN_US 10000u
+
+uint64_t validity_add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+uint64_t validity_sub(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* ceil(value x ppm / 1000000) without an intermediate overflow, for value is split at PPM. */
+static uint64_t share(uint64_t value, uint32_t ppm)
+{
+    uint64_t whole = value / PPM;
+    uint64_t rest = value % PPM;
+    uint64_t of_rest = (rest * ppm + PPM - 1) / PPM;
+
+    if (ppm != 0 && whole > UINT64_MAX / ppm) return UINT64_MAX;
+    return validity_add(whole * ppm, of_rest);
+}
+
+uint64_t validity_allowance_us(uint64_t lease_us, uint32_t drift_ppm, uint64_t drift_fixed_us)
+{
+    return validity_add(share(lease_us, drift_ppm), drift_fixed_us);
+}
+
+uint64_t validity_of_vote(uint64_t sent_us, uint64_t lease_us, uint32_t drift_ppm, uint64_t drift_fixed_us)
+{
+    uint64_t allowance = validity_allowance_us(lease_us, drift_ppm, drift_fixed_us);
+
+    return validity_add(sent_us, validity_sub(lease_us, allowance));
+}
+
+uint64_t validity_of_quorum(uint64_t *ends, uint32_t n, uint32_t quorum)
+{
+    if (quorum == 0 || quorum > n) return 0;
+    /* Selection of the quorum largest: n is 31 at most. */
+    for (uint32_t i = 0; i < quorum; i++) {
+        uint32_t largest = i;
+        uint64_t end;
+
+        for (uint32_t k = i + 1; k < n; k++) {
+            if (ends[k] > ends[largest]) largest = k;
+        }
+        end = ends[largest];
+        ends[largest] = ends[i];
+        ends[i] = end;
+    }
+    return ends[quorum - 1];
+}
+
+uint64_t validity_lost_margin_us(uint64_t lease_us, uint32_t drift_ppm, uint64_t drift_fixed_us)
+{
+    uint64_t allowance = validity_allowance_us(lease_us, drift_ppm, drift_fixed_us);
+    uint64_t margin = validity_add(allowance, allowance);
+
+    return margin > LOST_MARGIN_MIN_US ? margin : LOST_MARGIN_MIN_US;
+}
+
+uint64_t validity_debt_until(uint64_t sent_us, uint64_t lease_us)
+{
+    return validity_add(sent_us, validity_add(lease_us, share(lease_us, PPM / 100)));
+}

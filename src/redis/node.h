@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * node.h - one Redis server: its connection's whole life, and requests to it
+ *
+ * A node resolves, connects, authenticates, selects, names itself, loads its scripts and is READY; when the
+ * connection ends it is DOWN, pauses (jittered, growing) and tries again for ever. Requests are pipelined on
+ * the one connection, so they are executed in the order of node_send(); everything queued in one turn of the
+ * loop leaves in one write. Replies come in order, from the loop, never from inside node_send().
+ *
+ * A request has a deadline of its own. When it passes the request is reported as NODE_UNKNOWN and its place in
+ * the ring stays as a tombstone that swallows the late reply. A connection whose oldest request has been
+ * unanswered for the stall limit is dropped. When a connection ends, every request on it that was not reported
+ * yet is reported as NODE_UNKNOWN first, then the new level.
+ *
+ * All functions belong to the thread that runs the base. Nothing here decides about locks.
+ */
+#ifndef QUORLOCK_REDIS_NODE_H
+#define QUORLOCK_REDIS_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../alloc.h"
+
+struct event_base;
+struct evdns_base;
+struct node;
+
+enum node_level {
+    NODE_CONNECTING, /* the first connection, or the first try after a READY one ended: may vote soon */
+    NODE_READY,      /* takes requests; the generation is that of this connection */
+    NODE_DOWN,       /* the last try failed; the reason says why. It goes on trying */
+};
+
+/* What kind of fault keeps a node, or one request, from an answer. */
+enum node_fault {
+    NODE_FAULT_NONE = 0,
+    NODE_FAULT_UNREACHABLE, /* resolve, connect, connection lost, stalled */
+    NODE_FAULT_TIMEOUT,     /* this request's deadline passed */
+    NODE_FAULT_TEMPORARY,   /* LOADING, MASTERDOWN, TRYAGAIN, BUSY */
+    NODE_FAULT_REPLICA,     /* READONLY, or a replica seen in the handshake: the node list is wrong */
+    NODE_FAULT_CLUSTER,     /* MOVED, CLUSTERDOWN, or cluster mode seen in the handshake */
+    NODE_FAULT_AUTH,        /* NOAUTH, WRONGPASS, NOPERM, a wrong password in the handshake */
+    NODE_FAULT_REFUSED,     /* OOM, MISCONF, NOREPLICAS, max number of clients, DENIED */
+    NODE_FAULT_FOREIGN,     /* WRONGTYPE */
+    NODE_FAULT_PROTO,       /* not Redis, a malformed or unexpected reply, a server older than 6.2 */
+    NODE_FAULT_OTHER,       /* an error reply not listed */
+    NODE_FAULT_LIMIT,       /* our own bound: ring full, out of memory */
+};
+
+enum node_op {
+    NODE_ACQUIRE, /* set the key to the owner with the lease, only if there is none. Also repairs */
+    NODE_EXTEND,  /* where the key is the owner's: expiry to at least the lease */
+    NODE_RELEASE, /* where the key is the owner's: delete, publish */
+    NODE_PEEK,    /* who holds the key, for how long */
+    NODE_BREAK,   /* delete the key whoever holds it, publish */
+};
+
+enum node_outcome {
+    NODE_YES,      /* granted; extended; deleted; for PEEK and BREAK: there was a holder */
+    NODE_OTHER,    /* somebody else's key is there (holder and ttl where the op learns them) */
+    NODE_MISSING,  /* no key there (extend, release, peek, break) */
+    NODE_NOSCRIPT, /* the server forgot our script; ask again with whole_script */
+    NODE_ERROR,    /* an error reply: not executed, see fault and error */
+    NODE_UNKNOWN,  /* outcome unknown: deadline, connection ended */
+};
+
+#define NODE_TAG_SIZE 48
+
+/* Opaque to the node, given back with the reply. */
+union node_tag {
+    unsigned char bytes[NODE_TAG_SIZE];
+    void *align_pointer;
+    uint64_t align_number;
+};
+
+struct node_request {
+    enum node_op op;
+    bool whole_script; /* EVAL instead of EVALSHA */
+    const char *key;   /* with prefix */
+    size_t key_length;
+    const char *owner; /* the whole token; unused by PEEK and BREAK */
+    size_t owner_length;
+    uint32_t lease_ms;
+    uint32_t timeout_ms; /* 0: none of its own; ends with reply or connection */
+    union node_tag tag;
+};
+
+struct node_reply {
+    enum node_outcome outcome;
+    enum node_fault fault;
+    const char *error; /* text for people, no password in it; NULL where there is none */
+    const char *holder;
+    size_t holder_length; /* holder may be any bytes; NULL where unknown */
+    int64_t ttl_ms;       /* -1: no expiry; -2: unknown */
+    uint32_t latency_us;
+};
+
+struct node_events {
+    /* A level, or its reason, changed. generation: counts READY connections from 1; 0 unless READY. */
+    void (*level)(void *arg, uint32_t index, enum node_level, uint32_t generation, enum node_fault,
+                  const char *why);
+    /* One call for each node_send that returned 0. */
+    void (*reply)(void *arg, uint32_t index, uint32_t generation, const union node_tag *,
+                  const struct node_reply *);
+    void (*log)(void *arg, int level, const char *text);
+    void *arg;
+};
+
+struct node_config {
+    uint32_t index;
+    const struct uri *uri; /* kept by the caller as long as the node */
+    const char *client_name; /* for CLIENT SETNAME, or NULL */
+    uint32_t timeout_ms;       /* for each step of connecting and the handshake */
+    uint32_t stall_ms;         /* oldest request unanswered so long: drop the connection */
+    uint32_t reconnect_min_ms, reconnect_max_ms;
+    uint32_t dialect; /* enum quorlock_dialect */
+    uint64_t (*now_us)(void *arg); /* the client's clock */
+    void *now_arg;
+};
+
+/* node_new - a node that starts to connect when the loop runs. NULL: out of memory. */
+struct node *node_new(struct event_base *, const struct alloc *, const struct node_config *,
+                      const struct node_events *);
+/* node_free - ends the connection and the node. Requests in flight are not reported any more; no callback
+ * comes after or from it. May be called from inside a callback of this node. */
+void node_free(struct node *);
+
+enum node_send_result { NODE_SENT = 0, NODE_NOT_READY = -1, NODE_FULL = -2, NODE_NOMEM = -3 };
+/* node_send - queues one request; NODE_SENT promises one reply callback, anything else none. */
+int node_send(struct node *, const struct node_request *);
+
+enum node_level node_level_now(const struct node *);
+uint32_t node_generation(const struct node *); /* 0 unless READY */
+/* node_why - why it is not READY, for people; "" when READY. */
+const char *node_why(const struct node *);
+enum node_fault node_fault_now(const struct node *);
+/* node_srtt_us - smoothed round trip; 0 while unknown. */
+uint32_t node_srtt_us(const struct node *);
+const char *node_name(const struct node *); /* address without credentials */
+
+#endif
