@@ -40,7 +40,7 @@ extern "C" {
 #define QUORLOCK_VERSION_MAJOR 0
 #define QUORLOCK_VERSION_MINOR 1
 #define QUORLOCK_VERSION_PATCH 0
-#define QUORLOCK_VERSION "0.1.0"
+#define QUORLOCK_VERSION       "0.1.0"
 
 struct event_base;
 typedef struct quorlock_client quorlock_client; /* a set of nodes on one event_base */
@@ -90,13 +90,13 @@ enum quorlock_guard {
 
 enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LOG_WARN, QUORLOCK_LOG_ERROR };
 
-#define QUORLOCK_NODES_MAX 31
-#define QUORLOCK_KEYS_MAX 64
+#define QUORLOCK_NODES_MAX      31
+#define QUORLOCK_KEYS_MAX       64
 #define QUORLOCK_KEY_LENGTH_MAX 1024
-#define QUORLOCK_LEASE_MS_MIN 10
-#define QUORLOCK_LEASE_MS_MAX 86400000u /* one day */
-#define QUORLOCK_WAIT_FOREVER UINT32_MAX
-#define QUORLOCK_RENEW_NEVER UINT32_MAX
+#define QUORLOCK_LEASE_MS_MIN   10
+#define QUORLOCK_LEASE_MS_MAX   86400000u /* one day */
+#define QUORLOCK_WAIT_FOREVER   UINT32_MAX
+#define QUORLOCK_RENEW_NEVER    UINT32_MAX
 
 /*
  * Memory hooks, all three or none. They are handed `arg`, obey the rules of malloc, realloc and free, and are
@@ -118,16 +118,16 @@ typedef void (*quorlock_log_cb)(void *arg, int level, const char *text);
  */
 struct quorlock_client_options {
     size_t size;
-    const char *const *nodes; /* redis://[user[:password]@]host[:port][/db], unix:///path, host:port */
-    size_t n_nodes;           /* 1 .. QUORLOCK_NODES_MAX; no address twice */
-    int policy;               /* enum quorlock_policy */
-    int dialect;              /* enum quorlock_dialect */
-    int guard;                /* enum quorlock_guard */
-    uint32_t node_timeout_ms; /* a node that has not answered by then has no vote in the round;
-                                 default: lease/10, at least 50, at most 1000 */
-    uint32_t max_lease_ms;    /* the largest lease that any client of these nodes uses; default 30000 */
-    uint32_t drift_ppm;       /* clock rate error allowed for, client plus node; default 10000 (1 %) */
-    uint32_t drift_fixed_ms;  /* added to it; default 2 */
+    const char *const *nodes;  /* redis://[user[:password]@]host[:port][/db], unix:///path, host:port */
+    size_t n_nodes;            /* 1 .. QUORLOCK_NODES_MAX; no address twice */
+    int policy;                /* enum quorlock_policy */
+    int dialect;               /* enum quorlock_dialect */
+    int guard;                 /* enum quorlock_guard */
+    uint32_t node_timeout_ms;  /* a node that has not answered by then has no vote in the round;
+                                  default: lease/10, at least 50, at most 1000 */
+    uint32_t max_lease_ms;     /* the largest lease that any client of these nodes uses; default 30000 */
+    uint32_t drift_ppm;        /* clock rate error allowed for, client plus node; default 10000 (1 %) */
+    uint32_t drift_fixed_ms;   /* added to it; default 2 */
     uint32_t reconnect_min_ms; /* first pause before connecting again; default 50 */
     uint32_t reconnect_max_ms; /* longest pause; default 2000 */
     const char *key_prefix;    /* put before every key on the nodes; default none */
@@ -137,7 +137,7 @@ struct quorlock_client_options {
     const struct quorlock_allocator *allocator;
     quorlock_log_cb log;
     void *log_arg;
-    char *error;       /* where quorlock_client_new writes the text of its error; may be NULL */
+    char *error; /* where quorlock_client_new writes the text of its error; may be NULL */
     size_t error_size;
 };
 
@@ -173,15 +173,15 @@ struct quorlock_vote {
 };
 
 struct quorlock_result {
-    int status;            /* enum quorlock_status */
+    int status; /* enum quorlock_status */
     uint32_t granted, refused, failed;
-    uint32_t rounds;       /* attempts that this acquire made */
-    uint32_t elapsed_ms;   /* from the call to the verdict */
-    uint32_t valid_ms;     /* validity left now; 0 when not held */
-    int expired;           /* a release found the lock expired or lost already: harmless, and told */
-    const char *text;      /* the verdict in words */
-    const char *owner;     /* our owner token, whole; NULL where there was none */
-    uint64_t fence;        /* 0 in this version */
+    uint32_t rounds;     /* attempts that this acquire made */
+    uint32_t elapsed_ms; /* from the call to the verdict */
+    uint32_t valid_ms;   /* validity left now; 0 when not held */
+    int expired;         /* a release found the lock expired or lost already: harmless, and told */
+    const char *text;    /* the verdict in words */
+    const char *owner;   /* our owner token, whole; NULL where there was none */
+    uint64_t fence;      /* 0 in this version */
     const struct quorlock_vote *votes;
     size_t n_votes;
 };
@@ -196,7 +196,7 @@ enum quorlock_lost_reason {
 };
 
 struct quorlock_loss {
-    int reason;           /* enum quorlock_lost_reason */
+    int reason; /* enum quorlock_lost_reason */
     const char *text;
     uint32_t remaining_ms; /* until the lock may be somebody else's; 0: it may be already */
     const struct quorlock_vote *votes;
@@ -212,8 +212,8 @@ struct quorlock_node_report {
     const char *holder; /* whole; NULL where none */
     int64_t ttl_ms;     /* -1: no expiry; -2: none or unknown */
     uint32_t latency_us;
-    const char *error;  /* NULL where none */
-    int broken;         /* quorlock_break: this node's key was deleted */
+    const char *error; /* NULL where none */
+    int broken;        /* quorlock_break: this node's key was deleted */
 };
 
 struct quorlock_report {

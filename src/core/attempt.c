@@ -15,7 +15,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define TTL_ENDLESS (-1)
+#define TTL_ENDLESS     (-1)
 #define AFTER_EXPIRY_US 1000u /* the node's expiry runs in milliseconds */
 
 struct tally {
@@ -330,8 +330,8 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
     switch (reply->outcome) {
     case CORE_YES:
         node->vote = CORE_VOTE_YES;
-        node->valid_until_us = validity_of_vote(reply->tag.sent_us, reply->tag.lease_us,
-                                                lock->config.drift_ppm, lock->config.drift_fixed_us);
+        node->valid_until_us = validity_of_vote(reply->tag.sent_us, reply->tag.lease_us, lock->config.drift_ppm,
+                                                lock->config.drift_fixed_us);
         break;
     case CORE_OTHER:
         node->vote = CORE_VOTE_OTHER;

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#define SRTT_MIN_US 200u /* also where none was measured yet */
-#define SRTT_MAX_US 1000000u
+#define SRTT_MIN_US     200u /* also where none was measured yet */
+#define SRTT_MAX_US     1000000u
 #define SPLIT_SHIFT_MAX 5u
-#define POLL_MIN_US 100000u
-#define POLL_MAX_US 1000000u
+#define POLL_MIN_US     100000u
+#define POLL_MAX_US     1000000u
 
 void backoff_seed(struct backoff_jitter *jitter, const unsigned char bytes[8])
 {

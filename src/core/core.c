@@ -147,9 +147,8 @@ static void dispatch(struct core_lock *lock, struct step *step)
         *tell = (struct core_tell){.kind = CORE_TELL_EXTENDED, .status = lock->extended_status};
     } else if (lock->tell_released) {
         lock->tell_released = false;
-        *tell = (struct core_tell){.kind = CORE_TELL_RELEASED,
-                                   .status = lock->released_status,
-                                   .expired = lock->release_expired};
+        *tell = (struct core_tell){
+            .kind = CORE_TELL_RELEASED, .status = lock->released_status, .expired = lock->release_expired};
     }
 }
 

@@ -40,8 +40,8 @@ struct core_config {
     uint32_t n_nodes;
     uint32_t quorum;
     uint64_t lease_us;
-    uint64_t renew_us;     /* CORE_NEVER: no renewal */
-    uint64_t wait_us;      /* 0: try once; CORE_NEVER: for ever */
+    uint64_t renew_us; /* CORE_NEVER: no renewal */
+    uint64_t wait_us;  /* 0: try once; CORE_NEVER: for ever */
     uint64_t min_valid_us;
     uint64_t lost_margin_us; /* 0: 2 x allowance, at least 10 ms, of the lease in use */
     uint64_t max_hold_us;    /* CORE_NEVER: no bound */
@@ -113,8 +113,8 @@ struct core_reply {
 };
 
 enum core_event_type {
-    CORE_EV_ACQUIRE,  /* uses random */
-    CORE_EV_EXTEND,   /* uses lease_us */
+    CORE_EV_ACQUIRE, /* uses random */
+    CORE_EV_EXTEND,  /* uses lease_us */
     CORE_EV_RELEASE,
     CORE_EV_CANCEL,   /* uses reason */
     CORE_EV_TIMER,    /* uses random */
@@ -125,7 +125,7 @@ enum core_event_type {
 
 struct core_event {
     enum core_event_type type;
-    uint64_t now_us; /* never smaller than in an earlier event; read just before the step */
+    uint64_t now_us;             /* never smaller than in an earlier event; read just before the step */
     const unsigned char *random; /* CORE_RANDOM_SIZE fresh bytes of the system's random source */
     uint64_t lease_us;
     int reason; /* CANCEL: enum core_status to tell, CORE_CANCELED or CORE_CLOSED */
@@ -154,7 +154,13 @@ enum core_status {
     CORE_NO_PROTO = -13,
 };
 
-enum core_tell_kind { CORE_TELL_NOTHING, CORE_TELL_LOST, CORE_TELL_ACQUIRED, CORE_TELL_EXTENDED, CORE_TELL_RELEASED };
+enum core_tell_kind {
+    CORE_TELL_NOTHING,
+    CORE_TELL_LOST,
+    CORE_TELL_ACQUIRED,
+    CORE_TELL_EXTENDED,
+    CORE_TELL_RELEASED
+};
 enum core_loss { CORE_LOSS_NONE, CORE_LOSS_EXPIRED, CORE_LOSS_GONE, CORE_LOSS_MAX_HOLD, CORE_LOSS_NOT_RENEWED };
 
 /* One thing to tell the owner, right now and in this order. */
@@ -168,22 +174,29 @@ struct core_tell {
 /* Worth a log line; a bit each. */
 enum core_note {
     CORE_NOTE_ATTEMPT_FAILED = 1,
-    CORE_NOTE_RENEWED = 2,     /* a round reached its quorum */
+    CORE_NOTE_RENEWED = 2,      /* a round reached its quorum */
     CORE_NOTE_RENEW_FAILED = 4, /* a round ended without */
-    CORE_NOTE_DEGRADED = 8,    /* fewer votes than nodes now, all had them before */
-    CORE_NOTE_WHOLE = 16,      /* all nodes again */
-    CORE_NOTE_REPAIRED = 32,   /* a node got the key again */
+    CORE_NOTE_DEGRADED = 8,     /* fewer votes than nodes now, all had them before */
+    CORE_NOTE_WHOLE = 16,       /* all nodes again */
+    CORE_NOTE_REPAIRED = 32,    /* a node got the key again */
 };
 
 struct core_update {
     uint32_t n_commands;
     struct core_command commands[CORE_COMMANDS_MAX]; /* to be queued in this order */
-    bool dispatch;       /* something is to be told: call CORE_EV_DISPATCH from the top of the loop, soon */
+    bool dispatch;         /* something is to be told: call CORE_EV_DISPATCH from the top of the loop, soon */
     struct core_tell tell; /* after CORE_EV_DISPATCH only; call it again until NOTHING */
     uint32_t notes;
 };
 
-enum core_vote { CORE_VOTE_NONE, CORE_VOTE_PENDING, CORE_VOTE_YES, CORE_VOTE_OTHER, CORE_VOTE_FAILED, CORE_VOTE_MISSING };
+enum core_vote {
+    CORE_VOTE_NONE,
+    CORE_VOTE_PENDING,
+    CORE_VOTE_YES,
+    CORE_VOTE_OTHER,
+    CORE_VOTE_FAILED,
+    CORE_VOTE_MISSING
+};
 
 struct core_lock;
 

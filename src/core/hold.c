@@ -235,8 +235,8 @@ void hold_on_level(struct core_lock *lock, struct step *step, uint32_t index)
 static void on_yes(struct core_lock *lock, const struct core_tag *tag)
 {
     struct core_node *node = &lock->nodes[tag->node];
-    uint64_t until_us = validity_of_vote(tag->sent_us, tag->lease_us, lock->config.drift_ppm,
-                                         lock->config.drift_fixed_us);
+    uint64_t until_us =
+        validity_of_vote(tag->sent_us, tag->lease_us, lock->config.drift_ppm, lock->config.drift_fixed_us);
 
     if (until_us > node->valid_until_us || node->gone) node->valid_until_us = until_us;
     node->gone = false;

@@ -5,7 +5,7 @@
 #ifndef QUORLOCK_CORE_LIMITS_H
 #define QUORLOCK_CORE_LIMITS_H
 
-#define CORE_NODES_MAX 31
+#define CORE_NODES_MAX  31
 #define CORE_TOKEN_SIZE 20
 /* 20 bytes for a token, 8 for jitter. */
 #define CORE_RANDOM_SIZE 28

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "validity.h"
 
-#define PPM 1000000u
+#define PPM                1000000u
 #define LOST_MARGIN_MIN_US 10000u
 
 uint64_t validity_add(uint64_t a, uint64_t b)

@@ -33,7 +33,8 @@ uint64_t validity_of_quorum(uint64_t *ends, uint32_t n, uint32_t quorum);
 /* validity_lost_margin_us - loss is told so long before validity ends: 2 x allowance, at least 10 ms. */
 uint64_t validity_lost_margin_us(uint64_t lease_us, uint32_t drift_ppm, uint64_t drift_fixed_us);
 
-/* validity_debt_until - when a key set by a command sent then has certainly expired: send time + lease + 1 %. */
+/* validity_debt_until - when a key set by a command sent then has certainly expired: send time + lease + 1 %.
+ */
 uint64_t validity_debt_until(uint64_t sent_us, uint64_t lease_us);
 
 #endif

@@ -110,12 +110,12 @@ struct node_events {
 
 struct node_config {
     uint32_t index;
-    const struct uri *uri; /* kept by the caller as long as the node */
+    const struct uri *uri;   /* kept by the caller as long as the node */
     const char *client_name; /* for CLIENT SETNAME, or NULL */
-    uint32_t timeout_ms;       /* for each step of connecting and the handshake */
-    uint32_t stall_ms;         /* oldest request unanswered so long: drop the connection */
+    uint32_t timeout_ms;     /* for each step of connecting and the handshake */
+    uint32_t stall_ms;       /* oldest request unanswered so long: drop the connection */
     uint32_t reconnect_min_ms, reconnect_max_ms;
-    uint32_t dialect; /* enum quorlock_dialect */
+    uint32_t dialect;              /* enum quorlock_dialect */
     uint64_t (*now_us)(void *arg); /* the client's clock */
     void *now_arg;
 };
