@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# What cluster/up, down, status and hurt share. Sourced by bash, never run.
+#
+# A cluster is one folder. It holds a marker that proves the folder is ours,
+# `cluster.conf` (size, first port, server program) and one folder a node:
+#
+#   node-1/redis.conf   what the server runs with
+#   node-1/pid          "PID STARTTIME", written by the process itself before
+#                       it becomes the server, so there is no moment at which
+#                       a server runs that nobody could find again
+#   node-1/data/        its memory (append-only file); `wipe` removes it
+#   node-1/redis.log
+#
+# A signal is sent only to a process that is alive, started at the recorded
+# tick and was given our redis.conf as its first argument. A recycled pid
+# fails the last two.
+
+CLUSTER_ME="cluster/$(basename -- "$0")"
+CLUSTER_MARKER=.quorlock-cluster
+CLUSTER_NODES_MAX=31
+
+# Sysexits, as the command quorlock uses them.
+CLUSTER_EX_USAGE=64
+
+cluster_say() { printf '%s\n' "$*"; }
+
+cluster_warn() { printf '%s: %s\n' "$CLUSTER_ME" "$*" >&2; }
+
+cluster_die() {
+    cluster_warn "$@"
+    exit 1
+}
+
+cluster_usage_error() {
+    cluster_warn "$@"
+    cluster_warn "try '$CLUSTER_ME --help'"
+    exit "$CLUSTER_EX_USAGE"
+}
+
+# cluster_need_value OPTION [VALUE]: an option that takes a value has one.
+cluster_need_value() {
+    [ $# -ge 2 ] || cluster_usage_error "$1 needs a value"
+    [ -n "$2" ] || cluster_usage_error "$1: '' is no value"
+}
+
+cluster_default_dir() {
+    local base=${XDG_RUNTIME_DIR:-/tmp}
+    # sudo -E and cron leave names of folders that are not there.
+    if [ ! -d "$base" ] || [ ! -w "$base" ]; then base=/tmp; fi
+    printf '%s/quorlock-cluster-%s\n' "$base" "$(id -u)"
+}
+
+# cluster_set_dir DIR: settle $dir as an absolute path, "" is the default.
+cluster_set_dir() {
+    dir=${1:-$(cluster_default_dir)}
+    case $dir in
+    *$'\n'*) cluster_usage_error "--dir: a folder name with a line break is refused" ;;
+    esac
+    dir=$(realpath -m -- "$dir") || cluster_usage_error "--dir: cannot resolve '$1'"
+    [ "$dir" != / ] || cluster_usage_error "--dir: '/' is no place for a cluster, name an own folder"
+    # What a remedy must add to reach the same cluster.
+    dir_hint=''
+    if [ -n "$1" ]; then printf -v dir_hint ' --dir %q' "$dir"; fi
+}
+
+cluster_is_ours() {
+    [ -d "$dir" ] && [ -O "$dir" ] && [ -f "$dir/$CLUSTER_MARKER" ] && [ -O "$dir/$CLUSTER_MARKER" ]
+}
+
+# One change at a time. The folder itself is locked, so nothing is left over;
+# callers close descriptor 9 in what they start.
+cluster_lock() {
+    exec 9<"$dir" || cluster_die "cannot open $dir"
+    flock -w 60 9 || cluster_die "another cluster command has been at work in $dir for 60 s; try again when it is done"
+    # It may have been removed (and made anew) while we waited.
+    [ "$(stat -Lc %d:%i /proc/self/fd/9)" = "$(stat -c %d:%i -- "$dir" 2>/dev/null)" ] ||
+        cluster_die "$dir was changed by another cluster command just now; try again"
+}
+
+# Reads cluster.conf into $nodes, $port_base, $server. Non-zero: there is none.
+cluster_load() {
+    local name value
+    nodes='' port_base='' server=''
+    [ -f "$dir/cluster.conf" ] || return 1
+    while IFS='=' read -r name value; do
+        case $name in
+        nodes) nodes=$value ;;
+        port_base) port_base=$value ;;
+        server) server=$value ;;
+        esac
+    done <"$dir/cluster.conf"
+    [[ $nodes =~ ^[1-9][0-9]?$ && $port_base =~ ^[1-9][0-9]{0,4}$ && -n $server ]]
+}
+
+# For down, status and hurt: $dir holds a cluster of ours, or we say what else.
+cluster_require() {
+    [ -e "$dir" ] || cluster_die "no cluster in $dir; start one with cluster/up$dir_hint"
+    cluster_is_ours || cluster_die "$dir was not made by cluster/up (as this user); left alone"
+    cluster_load || cluster_die "$dir/cluster.conf is missing or damaged; cluster/down$dir_hint clears up"
+}
+
+node_dir() { printf '%s/node-%s\n' "$dir" "$1"; }
+node_port() { printf '%s\n' $((port_base + $1 - 1)); }
+
+# All addresses as quorlock takes them.
+cluster_addresses() {
+    local i list=
+    for ((i = 1; i <= nodes; i++)); do list+=,127.0.0.1:$(node_port "$i"); done
+    printf '%s\n' "${list#,}"
+}
+
+# proc_stat PID: "STATE STARTTIME"; non-zero when there is no such process.
+# The name in the second field may hold blanks and brackets, hence the cut.
+proc_stat() {
+    local line
+    { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1
+    # shellcheck disable=SC2086
+    set -- ${line##*) }
+    printf '%s %s\n' "$1" "${20}"
+}
+
+# node_pid NODE: the pid of our server, only if it is alive and proven ours.
+node_pid() {
+    local folder pid start state now argv=()
+    folder=$(node_dir "$1")
+    { read -r pid start <"$folder/pid"; } 2>/dev/null || return 1
+    [[ $pid =~ ^[1-9][0-9]*$ && $start =~ ^[0-9]+$ ]] || return 1
+    read -r state now <<<"$(proc_stat "$pid")" || return 1
+    # A zombie is dead: nobody may be there to reap it.
+    case $state in '' | Z | X) return 1 ;; esac
+    [ "$now" = "$start" ] || return 1
+    { mapfile -d '' -t argv <"/proc/$pid/cmdline"; } 2>/dev/null || return 1
+    [ "${argv[1]:-}" = "$folder/redis.conf" ] || return 1
+    printf '%s\n' "$pid"
+}
+
+# node_answers NODE PID SECONDS: answers within the time, and it is this very
+# process that answers. Spoken by bash itself, so redis-cli is not needed.
+node_answers() {
+    local port line=
+    port=$(node_port "$1")
+    # A group, so that a refused connection is not told on stderr.
+    { exec 8<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null || return 1
+    { printf 'INFO server\r\n' >&8; } 2>/dev/null
+    while IFS= read -r -t "$3" line <&8; do
+        line=${line%$'\r'}
+        case $line in
+        process_id:*)
+            exec 8>&-
+            [ "${line#process_id:}" = "$2" ]
+            return
+            ;;
+        -*) break ;;
+        esac
+    done
+    exec 8>&-
+    return 1
+}
+
+# node_state NODE: up, stopped, silent (alive without answering) or dead;
+# $node_state_pid is its pid. Prints nothing: it sets two variables.
+node_state() {
+    local state _
+    node_state=dead
+    node_state_pid=$(node_pid "$1") || return 0
+    read -r state _ <<<"$(proc_stat "$node_state_pid")"
+    case $state in
+    T | t) node_state=stopped ;;
+    *) if node_answers "$1" "$node_state_pid" 1; then node_state=up; else node_state=silent; fi ;;
+    esac
+}
+
+# Who listens on PORT where 127.0.0.1 would be refused? Read from the kernel's
+# table: a connection would disturb the other server.
+port_taken() {
+    local hex
+    printf -v hex '%04X' "$1"
+    awk -v port="$hex" '
+        FNR > 1 && $4 == "0A" {
+            n = split($2, a, ":")
+            if (a[n] != port) next
+            if (a[1] == "0100007F" || a[1] ~ /^0+$/ || a[1] ~ /FFFF00000100007F$/) found = 1
+        }
+        END { exit !found }' /proc/net/tcp /proc/net/tcp6 2>/dev/null
+}
+
+# cluster_port_error NODE: what to do differs when the rest is running.
+cluster_port_error() {
+    local port
+    port=$(node_port "$1")
+    if [ "$CLUSTER_ME" = cluster/up ]; then
+        cluster_warn "port $port is in use by another program, so nothing was started; choose other ports with --port-base P (P to P+$((nodes - 1)) must be free), and an own --dir if another cluster is up"
+    else
+        cluster_warn "port $port of node $1 was taken by another program meanwhile; free it, then: cluster/hurt$dir_hint $1 restart"
+    fi
+}
+
+conf_quote() {
+    local s=${1//\\/\\\\}
+    printf '"%s"\n' "${s//\"/\\\"}"
+}
+
+server_version() { "$1" --version 2>/dev/null | sed -n 's/.* v=\([0-9][0-9.]*\).*/\1/p'; }
+
+# Settles $server and $server_major from REDIS_SERVER or the default.
+cluster_find_server() {
+    local version
+    server=${REDIS_SERVER:-redis-server}
+    server=$(command -v -- "$server" 2>/dev/null) ||
+        cluster_die "'${REDIS_SERVER:-redis-server}' is not installed; run scripts/setup, or name a server program in REDIS_SERVER"
+    # Links are kept: the program looks at the name by which it is called.
+    server=$(realpath -s -- "$server")
+    version=$(server_version "$server") || :
+    [ -n "$version" ] || cluster_die "'$server' does not say its version like a Redis or Valkey server; REDIS_SERVER must name one"
+    server_major=${version%%.*}
+}
+
+node_write_conf() {
+    local folder
+    folder=$(node_dir "$1")
+    mkdir -p -- "$folder/data"
+    {
+        cat <<CONF
+# Written by cluster/up.
+bind 127.0.0.1
+port $(node_port "$1")
+protected-mode yes
+daemonize no
+supervised no
+# The command line proves whose server it is: it must not be overwritten.
+set-proc-title no
+dir $(conf_quote "$folder/data")
+logfile $(conf_quote "$folder/redis.log")
+save ""
+appendonly yes
+appendfsync always
+CONF
+        # Redis 6.2 has no such setting.
+        if [ "$server_major" -ge 7 ]; then echo 'enable-debug-command no'; fi
+    } >"$folder/redis.conf"
+}
+
+# node_launch NODE: returns at once; node_wait_up tells how it went.
+node_launch() {
+    local folder
+    folder=$(node_dir "$1")
+    mkdir -p -- "$folder/data"
+    rm -f -- "$folder/pid"
+    : >"$folder/redis.log"
+    # In a session of its own: Ctrl-C on the terminal is not for the servers.
+    # shellcheck disable=SC2016
+    setsid sh -c '
+        folder=$1 server=$2
+        read -r line <"/proc/$$/stat" || exit 1
+        set -- ${line##*) }
+        shift 19
+        echo "$$ $1" >"$folder/pid" || exit 1
+        exec "$server" "$folder/redis.conf"
+    ' sh "$folder" "$server" </dev/null >>"$folder/redis.log" 2>&1 8>&- 9>&- &
+    disown
+}
+
+# node_wait_up NODE: 0 it answers; 1 it does not, and why was said on stderr.
+node_wait_up() {
+    local folder pid='' until=$((SECONDS + 15)) seen=0
+    folder=$(node_dir "$1")
+    while [ "$SECONDS" -lt "$until" ]; do
+        if pid=$(node_pid "$1"); then
+            seen=1
+            if node_answers "$1" "$pid" 1; then return 0; fi
+        elif [ "$seen" = 1 ] || node_gave_up "$1"; then
+            break
+        fi
+        sleep 0.02
+    done
+    if grep -q 'Address already in use' "$folder/redis.log" 2>/dev/null || port_taken "$(node_port "$1")"; then
+        cluster_port_error "$1"
+    else
+        cluster_warn "node $1 on port $(node_port "$1") does not start; the end of $folder/redis.log:"
+        tail -n 5 -- "$folder/redis.log" >&2 || :
+    fi
+    return 1
+}
+
+# Has the launched process ended before it could be seen as a server? The pid
+# file is written first, so a pid without its process means that.
+node_gave_up() {
+    local pid start state now
+    { read -r pid start <"$(node_dir "$1")/pid"; } 2>/dev/null || return 1
+    read -r state now <<<"$(proc_stat "$pid")" || return 0
+    case $state in '' | Z | X) return 0 ;; esac
+    [ "$now" != "$start" ]
+}
+
+# node_signal NODE SIGNAL: 1 when there is no server of ours to signal.
+node_signal() {
+    local pid
+    pid=$(node_pid "$1") || return 1
+    kill -s "$2" "$pid" 2>/dev/null
+}
+
+# node_gone NODE: the whole process has ended. Its first thread can be a
+# zombie while others still hold the port for a moment.
+node_gone() {
+    local pid start state now tasks
+    { read -r pid start <"$(node_dir "$1")/pid"; } 2>/dev/null || return 0
+    read -r state now <<<"$(proc_stat "$pid")"
+    [ "$now" = "$start" ] || return 0
+    case $state in
+    X) return 0 ;;
+    Z)
+        tasks=("/proc/$pid/task/"*)
+        [ ${#tasks[@]} -le 1 ]
+        return
+        ;;
+    esac
+    ! node_pid "$1" >/dev/null
+}
+
+# node_wait_gone NODE SECONDS
+node_wait_gone() {
+    local until=$((SECONDS + $2 + 1))
+    until node_gone "$1"; do
+        [ "$SECONDS" -lt "$until" ] || return 1
+        sleep 0.02
+    done
+}
+
+node_wait_proc_state() {
+    local pid state _ until=$((SECONDS + 5))
+    while pid=$(node_pid "$1"); do
+        read -r state _ <<<"$(proc_stat "$pid")"
+        case $state in $2) return 0 ;; esac
+        [ "$SECONDS" -lt "$until" ] || return 1
+        sleep 0.01
+    done
+    return 1
+}
+
+# Ends every server in $dir, the frozen ones too. All are asked first and
+# waited for after, so it takes as long as the slowest alone.
+cluster_end_all() {
+    local i failed=0
+    for ((i = 1; i <= nodes; i++)); do
+        # Asked before it is woken, so that it does nothing else on waking.
+        node_signal "$i" TERM && node_signal "$i" CONT
+    done
+    for ((i = 1; i <= nodes; i++)); do
+        node_wait_gone "$i" 5 && continue
+        node_signal "$i" KILL || :
+        node_wait_gone "$i" 5 || {
+            cluster_warn "node $i does not end (pid $(node_pid "$i" || echo gone))"
+            failed=1
+        }
+    done
+    return "$failed"
+}
+
+# Removes what cluster/up made in $dir, and $dir if nothing else is in it.
+cluster_remove_files() {
+    local i
+    cluster_is_ours || return 1
+    for ((i = 1; i <= CLUSTER_NODES_MAX; i++)); do rm -rf -- "$dir/node-$i"; done
+    rm -f -- "$dir/cluster.conf" "$dir/$CLUSTER_MARKER"
+    rmdir -- "$dir" 2>/dev/null || cluster_warn "$dir holds files that are not ours; they are left alone"
+}

@@ -1,0 +1,235 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# cluster/up, down, status and hurt against real servers, on free ports and in
+# a folder of its own. Prints each claim; the exit status is the verdict.
+set -euo pipefail
+
+root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+up=$root/cluster/up down=$root/cluster/down status=$root/cluster/status hurt=$root/cluster/hurt
+work=$(mktemp -d)
+# A blank in the name: paths must be quoted everywhere.
+dir="$work/a cluster"
+server=${REDIS_SERVER:-redis-server}
+cli=${REDIS_CLI:-${server%-server}-cli}
+unset REDISCLI_AUTH
+failed=0 checked=0 blocker=''
+
+cleanup() {
+    trap '' INT TERM HUP
+    if [ -n "$blocker" ]; then kill -KILL "$blocker" 2>/dev/null || :; fi
+    for d in "$dir" "$work"/other*; do
+        if [ -e "$d/.quorlock-cluster" ]; then "$down" --dir "$d" >/dev/null || :; fi
+    done
+    rm -rf -- "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+ok() { checked=$((checked + 1)) && printf 'ok    %s\n' "$1"; }
+bad() {
+    failed=$((failed + 1)) && printf 'FAIL  %s\n' "$1"
+    sed 's/^/      | /' "$work/out" "$work/err" 2>/dev/null || :
+}
+
+# expect WHAT STATUS PATTERN COMMAND...: exit status, and a pattern in what it
+# says; errors must be on stderr.
+expect() {
+    local what=$1 want=$2 pattern=$3 got=0 where
+    shift 3
+    timeout 60 "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+    where=$work/out
+    if [ "$want" != 0 ] && [ "$want" != any ]; then where=$work/err; fi
+    if { [ "$want" = any ] || [ "$got" = "$want" ]; } && grep -qE -- "$pattern" "$where"; then
+        ok "$what"
+    else
+        bad "$what (status $got, wanted $want and /$pattern/)"
+    fi
+}
+
+# check WHAT COMMAND...: the command succeeds.
+check() {
+    local what=$1
+    shift
+    if "$@" >"$work/out" 2>"$work/err"; then ok "$what"; else bad "$what"; fi
+}
+check_not() {
+    local what=$1
+    shift
+    if "$@" >"$work/out" 2>"$work/err"; then bad "$what"; else ok "$what"; fi
+}
+
+listening() {
+    local hex
+    printf -v hex '%04X' "$1"
+    awk -v p=":$hex" 'index($2, p) && $4 == "0A" { f = 1 } END { exit !f }' /proc/net/tcp /proc/net/tcp6
+}
+
+# Five free ports in a row, away from the ports that clients are given.
+free_base() {
+    local p i
+    for ((p = 20000 + RANDOM % 8000; p < 32000; p += 5)); do
+        for ((i = 0; i < 5; i++)); do if listening $((p + i)); then continue 2; fi; done
+        echo "$p" && return
+    done
+    return 1
+}
+
+redis() { local node=$1 && shift && timeout 5 "$cli" -p $((base + node - 1)) "$@"; }
+has() { [ "$(redis "$1" GET "$2")" = "$3" ]; }
+pid_of() { read -r pid _ <"$dir/node-$1/pid" && echo "$pid"; }
+# A zombie that nobody reaps is dead too.
+dead() { [ ! -e "/proc/$1" ] || grep -q '^State:.*[ZX]' "/proc/$1/status"; }
+none_left() {
+    local i
+    for ((i = 0; i < 5; i++)); do if listening $((base + i)); then return 1; fi; done
+}
+
+base=$(free_base)
+
+# What is asked for is wrong
+expect 'help of up' 0 'usage: cluster/up' "$up" --help
+expect 'help of down' 0 'usage: cluster/down' "$down" --help
+expect 'help of status' 0 'usage: cluster/status' "$status" --help
+expect 'help of hurt' 0 'usage: cluster/hurt' "$hurt" --help
+for n in 0 32 -1 3x '' 03 99999999999999999999; do
+    expect "--nodes '$n' is refused by name" 64 "--nodes: '$n'" "$up" --dir "$dir" --nodes "$n"
+done
+for p in 0 65536 -5 x 99999999999999999999; do
+    expect "--port-base $p is refused by name" 64 "--port-base: '$p'" "$up" --dir "$dir" --port-base "$p"
+done
+expect 'ports beyond the last are refused' 64 'beyond 65535' "$up" --dir "$dir" --port-base 65535
+expect 'an option without its value' 64 'needs a value' "$up" --nodes
+expect 'an empty folder name' 64 "--dir: ''" "$up" --dir=
+expect 'an unknown option' 64 "unknown argument '--bogus'" "$up" --bogus
+expect 'no server installed: names the remedy' 1 'scripts/setup' env REDIS_SERVER=no-such-server "$up" --dir "$dir"
+expect 'a program that is no server' 1 'does not say its version' env REDIS_SERVER=true "$up" --dir "$dir"
+expect 'down with nothing running is harmless' 0 'nothing to do' "$down" --dir "$dir"
+expect 'status without a cluster' 3 'no cluster in' "$status" --dir "$dir"
+expect 'hurt without a cluster' 1 'no cluster in' "$hurt" --dir "$dir" 1 kill
+mkdir -p "$work/mine" && touch "$work/mine/precious"
+expect 'a folder in use is not taken' 1 'not empty' "$up" --dir "$work/mine" --port-base "$base"
+expect 'a folder that is not ours is not removed' 1 'left alone' "$down" --dir "$work/mine"
+check 'its files are still there' test -e "$work/mine/precious"
+
+# Up
+expect 'up starts three' 0 "QUORLOCK_NODES=127.0.0.1:$base,127.0.0.1:$((base + 1)),127.0.0.1:$((base + 2))" "$up" --dir "$dir" --port-base "$base"
+for i in 1 2 3; do check "node $i answers" redis "$i" PING; done
+expect 'status shows all up' 0 '3 of 3 up' "$status" --dir "$dir"
+expect 'status --addresses' 0 "^127.0.0.1:$base,127.0.0.1:$((base + 1)),127.0.0.1:$((base + 2))\$" "$status" --dir "$dir" --addresses
+expect 'up again says so' 0 'already up: 3' "$up" --dir "$dir"
+expect 'up again with another size is refused' 1 'cluster of 3 .*already runs' "$up" --dir "$dir" --nodes 5
+expect 'up again with other ports is refused' 1 'already runs' "$up" --dir "$dir" --port-base $((base + 100))
+for pair in 'bind 127.0.0.1' 'appendonly yes' 'appendfsync always' 'protected-mode yes' 'save '; do
+    check "runs with $pair" test "$(redis 1 CONFIG GET "${pair%% *}" | paste -sd' ')" = "$pair"
+done
+check 'listens on loopback only' test "$(awk -v p="$(printf ':%04X' "$base")" 'index($2, p) && $4 == "0A" { print $2 }' /proc/net/tcp /proc/net/tcp6 | grep -vc '^0100007F')" = 0
+
+# A port in use
+expect 'a port in use is named' 1 "port $((base + 2)) is in use.*--port-base" "$up" --dir "$work/other1" --port-base $((base + 2))
+check 'and nothing was started' test ! -e "$work/other1"
+check_not 'not even on the free ports' listening $((base + 3))
+
+# Hurt
+for i in 1 2 3; do redis "$i" SET k "$i" >/dev/null; done
+expect 'no such node' 64 'there is no node 4' "$hurt" --dir "$dir" 4 kill
+expect 'node 0' 64 "'0' is not a node" "$hurt" --dir "$dir" 0 kill
+expect 'a bad verb' 64 "'maim' is none of" "$hurt" --dir "$dir" 1 maim
+expect 'no verb' 64 'needs a node' "$hurt" --dir "$dir" 1
+expect 'kill' 0 'killed' "$hurt" --dir "$dir" 1 kill
+check_not 'a killed node listens no more' listening "$base"
+expect 'status shows it dead' any 'node 1 .* dead' "$status" --dir "$dir"
+check_not 'status fails then' "$status" --dir "$dir"
+expect 'killing the dead says what to do' 1 'hurt.* 1 restart' "$hurt" --dir "$dir" 1 kill
+expect 'up with one dead says what to do' 1 'node 1 is dead .cluster/hurt.* 1 restart' "$up" --dir "$dir"
+expect 'restart after a crash' 0 'restarted with its memory' "$hurt" --dir "$dir" 1 restart
+check 'the memory survived SIGKILL' has 1 k 1
+expect 'restart of a running node' 0 'restarted' "$hurt" --dir "$dir" 2 restart
+check 'the memory survived the restart' has 2 k 2
+expect 'wipe' 0 'restarted empty' "$hurt" --dir "$dir" 3 wipe
+check 'the wiped node is empty' has 3 k ''
+expect 'stop' 0 'stopped' "$hurt" --dir "$dir" 2 stop
+expect 'stop twice' 0 'stopped already' "$hurt" --dir "$dir" 2 stop
+check_not 'a stopped node does not answer' timeout 0.3 "$cli" -p $((base + 1)) PING
+expect 'status shows it stopped' any 'node 2 .* stopped' "$status" --dir "$dir"
+expect 'up with one stopped says what to do' 1 'node 2 is stopped .cluster/hurt.* 2 cont' "$up" --dir "$dir"
+expect 'cont' 0 'goes on' "$hurt" --dir "$dir" 2 cont
+check 'a continued node answers with its memory' has 2 k 2
+expect 'cont of what runs' 0 'was not stopped' "$hurt" --dir "$dir" 2 cont
+"$hurt" --dir "$dir" 2 stop >/dev/null
+expect 'restart of a stopped node' 0 'restarted' "$hurt" --dir "$dir" 2 restart
+check 'it has its memory' has 2 k 2
+
+# A recycled pid: the file names a process that is not our server.
+sleep 300 &
+blocker=$!
+"$hurt" --dir "$dir" 3 kill >/dev/null
+read -r line <"/proc/$blocker/stat"
+# shellcheck disable=SC2086
+set -- ${line##*) }
+echo "$blocker ${20}" >"$dir/node-3/pid"
+expect 'a recycled pid is not taken for ours' 1 'not running' "$hurt" --dir "$dir" 3 kill
+check 'and is not signalled' kill -0 "$blocker"
+pid1=$(pid_of 1)
+echo "$pid1 1" >"$dir/node-1/pid"
+expect 'nor is our server of another time' any 'node 1 .* dead' "$status" --dir "$dir"
+read -r line <"/proc/$pid1/stat"
+# shellcheck disable=SC2086
+set -- ${line##*) }
+echo "$pid1 ${20}" >"$dir/node-1/pid"
+expect 'the mended pid file is believed' any 'node 1 .* up' "$status" --dir "$dir"
+
+# Down, with one frozen and one gone
+"$hurt" --dir "$dir" 2 stop >/dev/null
+pid2=$(pid_of 2)
+expect 'down ends all' 0 'down: 2 servers ended' "$down" --dir "$dir"
+check 'a running one is gone' dead "$pid1"
+check 'the frozen one is gone' dead "$pid2"
+check 'the process of the recycled pid lives' kill -0 "$blocker"
+check 'the folder is removed' test ! -e "$dir"
+check 'no port is held' none_left
+kill "$blocker" && wait "$blocker" 2>/dev/null || :
+blocker=''
+
+# A port that is taken by what is not Redis, in the middle of the range
+"$server" --port $((base + 1)) --bind 127.0.0.1 --save '' --dir "$work" >/dev/null 2>&1 &
+blocker=$!
+for ((i = 0; i < 500; i++)); do if listening $((base + 1)); then break; fi; sleep 0.02; done
+expect 'a foreign port in the middle' 1 "port $((base + 1)) is in use" "$up" --dir "$work/other2" --nodes 4 --port-base "$base"
+check_not 'leaves no half cluster' listening "$base"
+check 'nor a folder' test ! -e "$work/other2"
+check 'the foreign server lives' kill -0 "$blocker"
+kill "$blocker" && wait "$blocker" 2>/dev/null || :
+blocker=''
+
+# All killed behind our back, then up again
+expect 'up with five' 0 'node 5' "$up" --dir "$dir" --nodes 5 --port-base "$base"
+redis 1 SET old 1 >/dev/null
+for i in 1 2 3 4 5; do "$hurt" --dir "$dir" "$i" kill >/dev/null; done
+expect 'up after all died starts anew' 0 'starting anew, empty' "$up" --dir "$dir" --nodes 1 --port-base "$base"
+check 'and empty' has 1 old ''
+# An extra file in the folder survives down.
+touch "$dir/note"
+expect 'down ends the one' 0 'down: 1 server ended' "$down" --dir "$dir"
+check 'a file that is not ours is left' test -e "$dir/note"
+rm -rf "$dir"
+
+# Interrupted while it starts
+"$up" --dir "$work/other3" --nodes 5 --port-base "$base" >/dev/null 2>&1 &
+blocker=$!
+for ((i = 0; i < 500; i++)); do if [ -e "$work/other3/node-2/pid" ] || dead "$blocker"; then break; fi; sleep 0.002; done
+kill -TERM "$blocker" 2>/dev/null || :
+got=0 && wait "$blocker" || got=$?
+blocker=''
+# It may have been ready before the signal came: then it stands, whole.
+if [ "$got" = 0 ]; then
+    expect 'not interrupted: all up' 0 '5 of 5 up' "$status" --dir "$work/other3"
+    "$down" --dir "$work/other3" >/dev/null
+else
+    check 'an interrupted up leaves no folder' test ! -e "$work/other3"
+    check 'nor a server' none_left
+fi
+
+printf '%d checks, %d failed\n' "$((checked + failed))" "$failed"
+[ "$failed" = 0 ]
