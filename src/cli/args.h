@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * args.h - the command line: one table of options, strict values, passwords out of sight
+ */
+#ifndef QUORLOCK_CLI_ARGS_H
+#define QUORLOCK_CLI_ARGS_H
+
+#include "cli.h"
+#include "text.h"
+
+/* Where an option may stand: bits. */
+enum args_place {
+    ARGS_GLOBAL = 1, /* before the verb */
+    ARGS_RUN = 2,
+    ARGS_INSPECT = 4,
+    ARGS_BREAK = 8,
+};
+
+/*
+ * args_parse - reads words[0 .. count) into settings
+ *
+ * ARGS_GLOBAL stops at the first word that is no option; a verb's place reads on, options and keys in any
+ * order, to the end or to "--". Keys are gathered at the front of `words`, which belongs to the caller, is
+ * reordered and must live as long as the settings. *ret_next is where it stopped. 0, or EXIT_USAGE after
+ * saying which value is wrong and what would be right.
+ */
+int args_parse(struct settings *settings, enum args_place place, char **words, int count, int *ret_next);
+
+/* args_environment - defaults from QUORLOCK_NODES and QUORLOCK_MAX_LEASE; 0 or EXIT_USAGE. Call it after the
+ * options are read: what was given there wins, and a bad value that is not used is no error. */
+int args_environment(struct settings *settings);
+
+/* args_help - the lines of all options that may stand at `place`. */
+void args_help(struct text *text, enum args_place place);
+
+/*
+ * args_duration - "250ms", "30s", "2m", "1h" in milliseconds
+ *
+ * NULL, or what is wrong with it in words; *ret_ms is untouched then. Whole numbers only, a unit always.
+ */
+const char *args_duration(const char *text, uint32_t *ret_ms);
+
+/* args_hide - takes user and password out of every URI in `text`, in place; the text only gets shorter, what
+ * is left over behind it is wiped. */
+void args_hide(char *text);
+/* args_hide_all - args_hide on all that precedes "--" and may hold a URI: what other users see in ps. */
+void args_hide_all(char **words, int count);
+
+#endif

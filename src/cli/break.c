@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * break.c - quorlock break: looks first, says what it is about to break, then breaks it everywhere
+ */
+#include <string.h>
+
+#include "cli.h"
+#include "json.h"
+#include "render.h"
+#include "say.h"
+#include "session.h"
+
+struct breaking {
+    struct session session;
+    const struct settings *settings;
+    int status; /* exit status */
+};
+
+static void break_end(struct breaking *breaking, int status)
+{
+    breaking->status = status;
+    session_leave(&breaking->session);
+}
+
+static void break_done(int status, const struct quorlock_report *report, void *arg)
+{
+    struct breaking *breaking = arg;
+    const char *key = breaking->settings->words[0];
+    struct text text = {0};
+    if (breaking->settings->json) {
+        json_report(&text, key, report, true);
+    } else {
+        size_t broken = 0;
+        for (size_t i = 0; i < report->n_nodes; i++) broken += report->nodes[i].broken != 0;
+        render_table(&text, report, true);
+        text_format(&text, "broken on %zu of %zu nodes\n", broken, report->n_nodes);
+    }
+    int written = put(&text);
+    text_clear(&text);
+    break_end(breaking, written ? written : session_exit(status));
+}
+
+/* What is about to be broken is shown first: the report after the fact may be lost with the connection. */
+static void break_seen(int status, const struct quorlock_report *report, void *arg)
+{
+    struct breaking *breaking = arg;
+    const char *key = breaking->settings->words[0];
+    struct text text = {0};
+    int written = 0;
+    render_summary(&text, key, report);
+    if (breaking->settings->json) {
+        /* stdout is for the one JSON document. */
+        if (text.length && !text.failed) say("breaking %.*s", (int)text.length - 1, text.bytes);
+    } else {
+        written = put(&text);
+    }
+    text_clear(&text);
+    if (written) {
+        break_end(breaking, written);
+        return;
+    }
+    (void)status; /* also a minority is broken where it can be reached */
+    status = quorlock_break(breaking->session.client, key, break_done, breaking);
+    if (status) {
+        say("%s", quorlock_client_error(breaking->session.client));
+        break_end(breaking, session_exit(status));
+    }
+}
+
+int verb_break(const struct settings *settings)
+{
+    /* Static: where a frozen node outlives our patience it is still referred to when the process ends. */
+    static struct breaking breaking;
+    breaking = (struct breaking){.settings = settings, .status = EXIT_NO_QUORUM};
+    if (settings->n_words != 1 || settings->command) {
+        say("break takes one key and nothing else: quorlock break KEY");
+        return EXIT_USAGE;
+    }
+    int status = session_open(&breaking.session, settings);
+    if (status) return status;
+    status = quorlock_inspect(breaking.session.client, settings->words[0], break_seen, &breaking);
+    if (status) {
+        say("%s", quorlock_client_error(breaking.session.client));
+        breaking.status = session_exit(status);
+    } else if (!session_loop(&breaking.session)) {
+        breaking.status = EXIT_SYSTEM;
+    }
+    session_close(&breaking.session);
+    return breaking.status;
+}

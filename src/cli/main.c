@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * main.c - the quorlock command: global options and the table of verbs
+ */
+#include <quorlock/quorlock.h>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "args.h"
+#include "cli.h"
+#include "say.h"
+#include "signals.h"
+
+struct verb {
+    const char *name;
+    enum args_place place;
+    int (*run)(const struct settings *);
+    const char *synopsis; /* behind "quorlock [--nodes URI,URI,...]" */
+    const char *summary;
+    const char *help;
+};
+
+static const struct verb verbs[] = {
+    {"run", ARGS_RUN, verb_run, "run [OPTIONS] KEY -- CMD ARGS...", "run a command while holding a lock",
+     "Takes the lock KEY, runs CMD, renews the lock while CMD runs, releases it. CMD gets QUORLOCK_KEY and\n"
+     "QUORLOCK_OWNER. When the lock is lost, CMD and its process group are ended before it can be anybody\n"
+     "else's. Signals are handed on to CMD; while waiting they end the wait.\n"
+     "\n"
+     "Exit status: that of CMD, 128+N if signal N ended it; 1 (or -E) somebody else holds the lock; 64 usage;\n"
+     "69 too few nodes can vote; 71 no memory or no process; 75 the lock was lost while CMD ran; 126 CMD is "
+     "not\n"
+     "executable; 127 CMD is not there.\n"},
+    {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY", "show who holds a lock, node by node",
+     "Asks every node who holds KEY and for how long, and tells whether one owner holds a quorum. Changes\n"
+     "nothing.\n"
+     "\n"
+     "Exit status: 0 a quorum of nodes answered, whether the lock is held or free; 64 usage; 69 too few\n"
+     "answered; 74 the report could not be written.\n"},
+    {"break", ARGS_BREAK, verb_break, "break [OPTIONS] KEY", "release a lock by force, whoever holds it",
+     "Prints who holds KEY, then deletes it on every node. The holder learns of it at its next renewal; what\n"
+     "it did until then is not undone.\n"
+     "\n"
+     "Exit status: 0 a quorum of nodes answered; 64 usage; 69 too few answered; 74 the report could not be\n"
+     "written (if that was seen before, nothing is broken).\n"},
+};
+enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+
+static int main_help(void)
+{
+    struct text text = {0};
+    text_format(&text, "quorlock - one lock on N independent Redis servers\n\n"
+                       "usage: quorlock [--nodes URI,URI,...] VERB ...\n\nVerbs:\n");
+    for (size_t i = 0; i < N_VERBS; i++) {
+        size_t start = text.length;
+        text_format(&text, "  %s", verbs[i].synopsis);
+        text_pad(&text, start, 38);
+        text_format(&text, "%s\n", verbs[i].summary);
+    }
+    text_format(&text, "\nOptions:\n");
+    args_help(&text, ARGS_GLOBAL);
+    text_format(&text,
+                "\nDurations are written 250ms, 30s, 2m. quorlock VERB --help tells more, man quorlock all.\n");
+    int status = put(&text);
+    text_clear(&text);
+    return status;
+}
+
+static int verb_help(const struct verb *verb)
+{
+    struct text text = {0};
+    text_format(&text, "usage: quorlock [--nodes URI,URI,...] %s\n\n%s\nOptions:\n", verb->synopsis,
+                verb->help);
+    args_help(&text, verb->place);
+    int status = put(&text);
+    text_clear(&text);
+    return status;
+}
+
+static int main_version(void)
+{
+    struct text text = {0};
+    text_format(&text, "quorlock %s\n", quorlock_version());
+    int status = put(&text);
+    text_clear(&text);
+    return status;
+}
+
+static int main_verb(struct settings *settings, const struct verb *verb, char **words, int count)
+{
+    int next = 0;
+    int status = args_parse(settings, verb->place, words, count, &next);
+    if (status) {
+        say("usage: quorlock %s", verb->synopsis);
+        return status;
+    }
+    if (settings->help) return verb_help(verb);
+    status = args_environment(settings);
+    if (status) return status;
+    return verb->run(settings);
+}
+
+static int main_parse(char **words, int count)
+{
+    struct settings settings = {.wait_ms = QUORLOCK_WAIT_FOREVER, .held_status = EXIT_HELD};
+    int next = 0;
+    int status = args_parse(&settings, ARGS_GLOBAL, words, count, &next);
+    if (status) return status;
+    if (settings.help) return main_help();
+    if (settings.version) return main_version();
+    if (next >= count || strcmp(words[next], "--") == 0) {
+        say("no verb: give run, inspect or break; quorlock --help tells more");
+        return EXIT_USAGE;
+    }
+    for (size_t i = 0; i < N_VERBS; i++)
+        if (strcmp(words[next], verbs[i].name) == 0)
+            return main_verb(&settings, &verbs[i], words + next + 1, count - next - 1);
+    args_hide(words[next]);
+    say("\"%s\" is no verb: give run, inspect or break; quorlock --help tells more", words[next]);
+    return EXIT_USAGE;
+}
+
+/* A closed standard descriptor would be taken by the next socket, and messages would go to a Redis server. */
+static bool main_fill_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0) continue;
+        /* Opened so that its use fails as that of a closed one does. */
+        if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    signals_ignore_pipe();
+    if (!main_fill_descriptors()) return EXIT_SYSTEM;
+    int count = argc > 0 ? argc - 1 : 0;
+    char **words = calloc((size_t)count + 1, sizeof(*words));
+    bool complete = words != NULL;
+    for (int i = 0; complete && i < count; i++) {
+        words[i] = strdup(argv[i + 1]);
+        complete = words[i] != NULL;
+    }
+    int status = EXIT_SYSTEM;
+    if (complete) {
+        /* Parsing reorders its list; the first one stays whole, to free all of it at the end. */
+        char **order = calloc((size_t)count + 1, sizeof(*order));
+        if (order) {
+            memcpy(order, words, (size_t)count * sizeof(*order));
+            args_hide_all(argv + 1, count);
+            status = main_parse(order, count);
+            free(order);
+        }
+    }
+    for (int i = 0; words && i < count; i++) free(words[i]);
+    free(words);
+    return status;
+}

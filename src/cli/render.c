@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "render.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "say.h"
+
+enum { TOKEN_DIGITS = 40, TOKEN_SHOWN = 8, LABEL_SHOWN = 64 };
+
+const char *render_owner(char *buffer, const char *owner)
+{
+    size_t length = strlen(owner);
+    size_t label = length >= TOKEN_DIGITS ? length - TOKEN_DIGITS : 0;
+    if (length < TOKEN_DIGITS || strspn(owner + label, "0123456789abcdef") != TOKEN_DIGITS) label = 0;
+    if (label > LABEL_SHOWN) label = LABEL_SHOWN;
+    size_t shown = label + TOKEN_SHOWN < length ? label + TOKEN_SHOWN : length;
+    memcpy(buffer, owner, shown);
+    buffer[shown] = '\0';
+    return buffer;
+}
+
+size_t render_quorum(int policy, size_t n)
+{
+    return policy == QUORLOCK_ALL ? n : n / 2 + 1;
+}
+
+static const char *vote_word(int outcome)
+{
+    switch (outcome) {
+    case QUORLOCK_VOTE_GRANTED: return "granted";
+    case QUORLOCK_VOTE_REFUSED: return "refused";
+    case QUORLOCK_VOTE_MISSING: return "key is gone";
+    case QUORLOCK_VOTE_PENDING: return "no answer yet";
+    case QUORLOCK_VOTE_NONE: return "not asked";
+    default: return "no vote";
+    }
+}
+
+static void text_add_left(struct text *text, int64_t ttl_ms)
+{
+    if (ttl_ms == -1) text_format(text, "no expiry");
+    if (ttl_ms >= 0) text_format(text, "%" PRId64 " ms left", ttl_ms);
+}
+
+void render_votes(const struct quorlock_vote *votes, size_t n_votes)
+{
+    for (size_t i = 0; i < n_votes; i++) {
+        const struct quorlock_vote *vote = &votes[i];
+        char owner[RENDER_OWNER_SIZE];
+        struct text line = {0};
+        text_format(&line, "  %s  %s", vote->node, vote_word(vote->outcome));
+        if (vote->holder && vote->outcome != QUORLOCK_VOTE_GRANTED) {
+            text_format(&line, ": held by %s", render_owner(owner, vote->holder));
+            if (vote->ttl_ms >= -1) text_format(&line, ", ");
+            text_add_left(&line, vote->ttl_ms);
+        }
+        if (vote->error) text_format(&line, ": %s", vote->error);
+        if (!line.failed) say("%.*s", (int)line.length, line.bytes);
+        text_clear(&line);
+    }
+}
+
+/* holder_find - the holder on most nodes, or NULL; *ret_nodes on how many, *ret_ttl_ms the longest of its
+ * leases, -1 where one never ends, -2 where none is known. */
+static const char *holder_find(const struct quorlock_result *result, size_t *ret_nodes, int64_t *ret_ttl_ms)
+{
+    const char *found = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < result->n_votes; i++) {
+        const struct quorlock_vote *vote = &result->votes[i];
+        if (vote->outcome != QUORLOCK_VOTE_REFUSED || !vote->holder) continue;
+        size_t nodes = 0;
+        int64_t ttl_ms = -2;
+        for (size_t j = 0; j < result->n_votes; j++) {
+            const struct quorlock_vote *other = &result->votes[j];
+            if (other->outcome != QUORLOCK_VOTE_REFUSED || !other->holder) continue;
+            if (strcmp(vote->holder, other->holder) != 0) continue;
+            nodes++;
+            if (other->ttl_ms == -1 || (ttl_ms != -1 && other->ttl_ms > ttl_ms)) ttl_ms = other->ttl_ms;
+        }
+        if (nodes <= most) continue;
+        most = nodes;
+        found = vote->holder;
+        *ret_ttl_ms = ttl_ms;
+    }
+    *ret_nodes = most;
+    return found;
+}
+
+void render_held(const char *key, const struct quorlock_result *result)
+{
+    char owner[RENDER_OWNER_SIZE];
+    size_t nodes = 0;
+    int64_t ttl_ms = -2;
+    const char *holder = holder_find(result, &nodes, &ttl_ms);
+    struct text line = {0};
+    text_format(&line, "\"%s\" is held by ", key);
+    if (holder) {
+        text_format(&line, "%s on %zu of %zu nodes", render_owner(owner, holder), nodes, result->n_votes);
+        if (ttl_ms >= -1) text_format(&line, ", ");
+        text_add_left(&line, ttl_ms);
+        if (ttl_ms == -1) text_format(&line, ": only its holder or \"quorlock break\" ends it");
+    } else {
+        text_format(&line, "somebody else on %u of %zu nodes", result->refused, result->n_votes);
+    }
+    if (!line.failed) say("%.*s", (int)line.length, line.bytes);
+    text_clear(&line);
+}
+
+void render_summary(struct text *text, const char *key, const struct quorlock_report *report)
+{
+    size_t here = 0, elsewhere = 0;
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        const char *holder = report->nodes[i].holder;
+        if (holder && report->holder && strcmp(holder, report->holder) == 0) {
+            here++;
+        } else if (strcmp(report->nodes[i].state, "held") == 0 ||
+                   strcmp(report->nodes[i].state, "foreign") == 0) {
+            elsewhere++;
+        }
+    }
+    text_format(text, "\"");
+    text_add_safe(text, key, strlen(key));
+    if (report->held && report->holder) {
+        text_format(text, "\" is held by ");
+        text_add_safe(text, report->holder, strlen(report->holder));
+        text_format(text, " on %zu of %zu nodes, %u ms left\n", here, report->n_nodes, report->valid_ms);
+    } else if (report->answered < report->quorum) {
+        text_format(text, "\": only %u of %zu nodes answered, %u are needed to tell\n", report->answered,
+                    report->n_nodes, report->quorum);
+    } else if (here + elsewhere) {
+        text_format(text, "\" is held by nobody: no owner is on %u of %zu nodes\n", report->quorum,
+                    report->n_nodes);
+    } else {
+        text_format(text, "\" is free\n");
+    }
+}
+
+enum { COLUMNS = 6 };
+
+static void cell_add(struct text *cell, const struct quorlock_node_report *node, int column, bool broken)
+{
+    switch (column) {
+    case 0: text_add_safe(cell, node->node, strlen(node->node)); break;
+    case 1: text_format(cell, "%s", node->state); break;
+    case 2:
+        if (node->holder) text_add_safe(cell, node->holder, strlen(node->holder));
+        break;
+    case 3:
+        if (node->holder && node->ttl_ms == -1) text_format(cell, "no expiry");
+        if (node->holder && node->ttl_ms >= 0) text_format(cell, "%" PRId64 " ms", node->ttl_ms);
+        break;
+    case 4:
+        if (node->latency_us) text_format(cell, "%.1f ms", (double)node->latency_us / 1000.0);
+        break;
+    default:
+        if (broken && node->broken) text_format(cell, "broken");
+        if (node->error) text_add_safe(cell, node->error, strlen(node->error));
+        break;
+    }
+}
+
+void render_table(struct text *text, const struct quorlock_report *report, bool broken)
+{
+    const char *heads[COLUMNS] = {"node", "state", "holder", "left", "latency", broken ? "result" : "error"};
+    size_t widths[COLUMNS];
+    for (int column = 0; column < COLUMNS; column++) {
+        widths[column] = strlen(heads[column]);
+        for (size_t i = 0; i < report->n_nodes; i++) {
+            struct text cell = {0};
+            cell_add(&cell, &report->nodes[i], column, broken);
+            size_t width = text_columns(&cell, 0);
+            if (width > widths[column]) widths[column] = width;
+            text_clear(&cell);
+        }
+    }
+    for (size_t i = 0; i <= report->n_nodes; i++) {
+        size_t line = text->length;
+        for (int column = 0; column < COLUMNS; column++) {
+            size_t start = text->length;
+            if (i == 0) {
+                text_format(text, "%s", heads[column]);
+            } else {
+                cell_add(text, &report->nodes[i - 1], column, broken);
+            }
+            if (column + 1 < COLUMNS) text_pad(text, start, widths[column] + 2);
+        }
+        while (text->length > line && text->bytes[text->length - 1] == ' ') text->length--;
+        text_add(text, "\n", 1);
+    }
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * render.h - votes and reports as people read them
+ */
+#ifndef QUORLOCK_CLI_RENDER_H
+#define QUORLOCK_CLI_RENDER_H
+
+#include <quorlock/quorlock.h>
+
+#include "text.h"
+
+enum { RENDER_OWNER_SIZE = 96 };
+
+/* render_owner - label and first 8 characters of the token, in `buffer` of RENDER_OWNER_SIZE; returns it. A
+ * peer's value that is not written as ours counts as a token without label. */
+const char *render_owner(char *buffer, const char *owner);
+
+/* render_quorum - how many of n nodes make one. */
+size_t render_quorum(int policy, size_t n);
+
+/* render_votes - says, a line a node, how each voted and why. */
+void render_votes(const struct quorlock_vote *votes, size_t n_votes);
+
+/* render_held - says who stands in the way, on how many nodes, for how long. */
+void render_held(const char *key, const struct quorlock_result *result);
+
+/* render_summary - the line that tells whether and by whom the key is held. */
+void render_summary(struct text *text, const char *key, const struct quorlock_report *report);
+/* render_table - a table of the nodes; `broken`: with what quorlock_break did to each. */
+void render_table(struct text *text, const struct quorlock_report *report, bool broken);
+
+#endif

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * run.c - quorlock run: a command under a lock
+ *
+ * WAITING for the grant, then RUNNING the command, then RELEASING. A signal leads from WAITING to RELEASING
+ * without a command. A loss leads from RUNNING to LOSING, where the command's group has until kill_at_ms to end
+ * by itself; that is before the lock can be anybody else's.
+ */
+#include <event2/event.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "cli.h"
+#include "render.h"
+#include "say.h"
+#include "session.h"
+#include "signals.h"
+
+enum run_state { RUN_WAITING = 0, RUN_RUNNING, RUN_LOSING, RUN_RELEASING };
+
+enum { GRACE_MS_MAX = 5000, GRACE_MS_MIN = 10, KILL_RESERVE_MS_MIN = 10, GROUP_POLL_MS = 10 };
+
+struct run {
+    struct session session;
+    const struct settings *settings;
+    const char *key;
+    quorlock *lock;
+    struct signals signals;
+    struct child child;
+    struct event *signal_event, *timer_event;
+    int timer_fd; /* CLOCK_BOOTTIME, absolute: it goes on while the machine sleeps, and is never early */
+    enum run_state state;
+    uint32_t lease_ms, grace_ms;
+    uint64_t asked_us;   /* when the lock was asked for */
+    uint64_t kill_at_ms; /* in LOSING */
+    bool killed;         /* in LOSING: SIGKILL was sent */
+    int signal;          /* ended the wait */
+    int status;          /* exit status */
+};
+
+static uint64_t run_now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void run_timer(struct run *run, uint64_t at_ms)
+{
+    struct itimerspec at = {.it_value = {(time_t)(at_ms / 1000), (long)(at_ms % 1000) * 1000000}};
+    timerfd_settime(run->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/*
+ * run_grace_ms - how long before the end of validity a loss must be told
+ *
+ * min(5 s, lease/4), and less where the lease is so short that renewal would have no time left: the library
+ * wants renewal + 2 node timeouts + this margin inside lease - drift allowance.
+ */
+static uint32_t run_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms)
+{
+    uint32_t timeout_ms = node_timeout_ms;
+    if (!timeout_ms) timeout_ms = lease_ms / 10 < 50 ? 50 : lease_ms / 10 > 1000 ? 1000 : lease_ms / 10;
+    uint64_t allowance_ms = (lease_ms + 99u) / 100 + 2;
+    uint64_t busy_ms = lease_ms / 3 + 2 * (uint64_t)timeout_ms + allowance_ms;
+    uint64_t room_ms = busy_ms < lease_ms ? lease_ms - busy_ms : 0;
+    uint64_t grace_ms = lease_ms / 4 < GRACE_MS_MAX ? lease_ms / 4 : GRACE_MS_MAX;
+    if (grace_ms > room_ms) grace_ms = room_ms;
+    /* Below the minimum the library refuses the lease, and says so better than we could. */
+    return grace_ms < GRACE_MS_MIN ? GRACE_MS_MIN : (uint32_t)grace_ms;
+}
+
+static void run_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct run *run = arg;
+    (void)lock;
+    if (result->status != QUORLOCK_OK) {
+        say("released \"%s\" on %u of %zu nodes only; elsewhere it ends with its lease", run->key,
+            result->granted, result->n_votes);
+        render_votes(result->votes, result->n_votes);
+    } else if (run->settings->verbose) {
+        say("released \"%s\" on %u of %zu nodes%s", run->key, result->granted, result->n_votes,
+            result->expired ? "; it had ended before" : "");
+    }
+    /* Nobody told us before, yet the lock was gone when the command ended: somebody broke it, or our clock
+       stood still. The command may have run beside another one. */
+    if (result->expired && run->child.state == CHILD_ENDED && !run->child.exec_errno &&
+        run->status != EXIT_LOST) {
+        child_signal(&run->child, SIGKILL); /* what it left behind must not go on without the lock */
+        say("lost \"%s\" while the command ran: it was gone when the command ended; its own exit status would "
+            "have been %d",
+            run->key, run->child.status);
+        run->status = EXIT_LOST;
+    }
+    session_leave(&run->session);
+}
+
+/* run_finish - the verdict is in: gives the lock back, if there ever was one, and leaves the loop. */
+static void run_finish(struct run *run, int status)
+{
+    run->state = RUN_RELEASING;
+    run->status = status;
+    say_patience(100);
+    if (quorlock_release(run->lock, run_released, run) != 0) session_leave(&run->session);
+}
+
+static void run_kill(struct run *run)
+{
+    if (!run->killed && !child_signal(&run->child, SIGKILL))
+        say("cannot end the command (process group %ld): %s", (long)run->child.pid, strerror(errno));
+    run->killed = true;
+}
+
+/* run_lose - the lock ends in remaining_ms: the command must end before. */
+static void run_lose(struct run *run, uint32_t remaining_ms, const char *text)
+{
+    uint32_t budget_ms = remaining_ms < run->grace_ms ? remaining_ms : run->grace_ms;
+    uint32_t reserve_ms = budget_ms / 10 < KILL_RESERVE_MS_MIN ? KILL_RESERVE_MS_MIN : budget_ms / 10;
+    budget_ms = budget_ms > reserve_ms ? budget_ms - reserve_ms : 0;
+    run->state = RUN_LOSING;
+    run->kill_at_ms = run_now_us() / 1000 + budget_ms;
+    if (budget_ms) {
+        child_signal(&run->child, SIGTERM);
+        /* A stopped process would not see it. */
+        child_signal(&run->child, SIGCONT);
+        run_timer(run, run->kill_at_ms);
+        say("lost \"%s\": %s; SIGTERM to the command, SIGKILL in %u ms", run->key, text, budget_ms);
+    } else {
+        run_kill(run);
+        say("lost \"%s\": %s; SIGKILL to the command", run->key, text);
+    }
+}
+
+static void run_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    struct run *run = arg;
+    (void)lock;
+    if (run->state != RUN_RUNNING) return;
+    run_lose(run, loss->remaining_ms, loss->text);
+    if (run->settings->verbose) render_votes(loss->votes, loss->n_votes);
+}
+
+/* run_lost_end - in LOSING, the command has ended: waits for its group until the time to kill it. */
+static void run_lost_end(struct run *run)
+{
+    uint64_t now_ms = run_now_us() / 1000;
+    if (child_group_is_left(&run->child) && !run->killed) {
+        if (now_ms < run->kill_at_ms) {
+            run_timer(run, now_ms + GROUP_POLL_MS < run->kill_at_ms ? now_ms + GROUP_POLL_MS : run->kill_at_ms);
+            return;
+        }
+        run_kill(run);
+    }
+    child_take_terminal(&run->child);
+    say("the lock was lost while the command ran; its own exit status would have been %d", run->child.status);
+    run_finish(run, EXIT_LOST);
+}
+
+static void run_timer_fired(evutil_socket_t fd, short what, void *arg)
+{
+    struct run *run = arg;
+    uint64_t times = 0;
+    (void)what;
+    if (read(fd, &times, sizeof(times)) < 0 || run->state != RUN_LOSING) return;
+    if (run->child.state == CHILD_ENDED) {
+        run_lost_end(run);
+    } else if (run_now_us() / 1000 >= run->kill_at_ms) {
+        run_kill(run);
+    } else {
+        run_timer(run, run->kill_at_ms);
+    }
+}
+
+static void run_ended(struct run *run)
+{
+    if (run->state == RUN_LOSING) {
+        run_lost_end(run);
+        return;
+    }
+    int status = run->child.status;
+    child_take_terminal(&run->child);
+    if (run->child.exec_errno) {
+        say("cannot execute %s: %s", run->settings->command[0], strerror(run->child.exec_errno));
+    } else if (quorlock_valid_ms(run->lock) == 0) {
+        /* We stood still and see the command's end before the library has told the loss. What it started is
+           not ours to spare now. */
+        run_kill(run);
+        say("lost \"%s\" while the command ran: its validity is over; its own exit status would have been %d",
+            run->key, status);
+        status = EXIT_LOST;
+    }
+    run_finish(run, status);
+}
+
+static void run_child_changed(struct run *run)
+{
+    struct child *child = &run->child;
+    if ((run->state != RUN_RUNNING && run->state != RUN_LOSING) || !child_update(child)) return;
+    if (child->state == CHILD_ENDED) {
+        run_ended(run);
+    } else if (child->state == CHILD_STOPPED && child->terminal) {
+        child_take_terminal(child);
+        say("the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on, Ctrl-C ends it, Ctrl-Z stops "
+            "the renewal too",
+            run->key, (long)getpid());
+    }
+}
+
+/* run_resume - the user wants to go on, maybe after we were stopped ourselves for longer than the lease. */
+static void run_resume(struct run *run)
+{
+    if (run->state == RUN_RUNNING && quorlock_valid_ms(run->lock) == 0)
+        return; /* the loss is about to be told */
+    child_give_terminal(&run->child);
+    child_signal(&run->child, SIGCONT);
+}
+
+/* run_hand_on - a signal for the command's group. */
+static void run_hand_on(struct run *run, int number)
+{
+    bool stopped = run->child.state == CHILD_STOPPED;
+    if (number == SIGCONT) {
+        run_resume(run);
+    } else if (number == SIGTSTP && stopped && run->child.terminal) {
+        /* The command is stopped, so nothing runs without the lock if the lease ends meanwhile. */
+        raise(SIGSTOP);
+    } else {
+        child_signal(&run->child, number);
+        /* A stopped command shall end now, not when somebody continues it. */
+        if (stopped && signals_end_wait(number)) child_signal(&run->child, SIGCONT);
+    }
+}
+
+static void run_end_wait(struct run *run, int number)
+{
+    if (run->signal || !signals_end_wait(number)) {
+        if (number == SIGTSTP) raise(SIGSTOP);
+        return;
+    }
+    run->signal = number;
+    /* Its callback comes with CANCELED, or with a grant that run_granted gives back. */
+    if (quorlock_cancel(run->lock) != 0) run_finish(run, EXIT_SIGNAL + number);
+}
+
+static void run_signals(struct run *run)
+{
+    for (int number; (number = signals_next(&run->signals)) != 0;) {
+        if (number == SIGCHLD) {
+            run_child_changed(run);
+        } else if (run->state == RUN_WAITING) {
+            run_end_wait(run, number);
+        } else if (run->state != RUN_RELEASING) {
+            run_hand_on(run, number);
+        }
+    }
+}
+
+static void run_signaled(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    run_signals(arg);
+}
+
+static void run_tell_granted(const struct run *run, const struct quorlock_result *result)
+{
+    char owner[RENDER_OWNER_SIZE];
+    say("granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner %s", run->key, result->granted,
+        result->n_votes, (double)(run_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock),
+        render_owner(owner, result->owner ? result->owner : ""));
+}
+
+/* run_granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */
+static void run_granted(struct run *run, const struct quorlock_result *result)
+{
+    struct child_environment environment = {
+        .key = run->key, .owner = quorlock_owner(run->lock), .fence = quorlock_fence(run->lock)};
+    /* A signal that lies there unread came while we were waiting: the command must not start. Cancel is out of
+       place by now, so run_end_wait gives the lock back. */
+    run_signals(run);
+    if (run->state != RUN_WAITING) return;
+    if (run->signal) {
+        run_finish(run, EXIT_SIGNAL + run->signal);
+        return;
+    }
+    say_patience(0);
+    if (run->settings->verbose) run_tell_granted(run, result);
+    if (!environment.owner || quorlock_valid_ms(run->lock) == 0) {
+        say("\"%s\" was granted too late: the command was not started", run->key);
+        run_finish(run, EXIT_LOST);
+        return;
+    }
+    run->state = RUN_RUNNING;
+    if (!child_start(&run->child, run->settings->command, &environment, &run->signals)) {
+        say("cannot start a process: %s", strerror(errno));
+        run_finish(run, EXIT_SYSTEM);
+    }
+}
+
+/* run_refused - says why there is no lock, and how the command ends. */
+static void run_refused(struct run *run, const struct quorlock_result *result)
+{
+    size_t quorum = render_quorum(run->settings->policy, result->n_votes);
+    bool enough_votes = (size_t)result->granted + result->refused >= quorum;
+    int status = session_exit(result->status);
+    if (run->signal) {
+        status = EXIT_SIGNAL + run->signal;
+    } else if (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes)) {
+        render_held(run->key, result);
+        status = run->settings->held_status;
+    } else {
+        say("cannot lock \"%s\": %s", run->key,
+            result->text ? result->text : quorlock_status_text(result->status));
+        render_votes(result->votes, result->n_votes);
+    }
+    run->state = RUN_RELEASING;
+    run->status = status;
+    session_leave(&run->session);
+}
+
+static void run_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct run *run = arg;
+    (void)lock;
+    if (result->status == QUORLOCK_OK) {
+        run_granted(run, result);
+    } else {
+        run_refused(run, result);
+    }
+}
+
+/* run_listen - signals and the timer, on the session's loop. */
+static bool run_listen(struct run *run)
+{
+    if (!signals_open(&run->signals)) return false;
+    run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (run->timer_fd < 0) return false;
+    run->signal_event = event_new(run->session.base, run->signals.fd, EV_READ | EV_PERSIST, run_signaled, run);
+    run->timer_event = event_new(run->session.base, run->timer_fd, EV_READ | EV_PERSIST, run_timer_fired, run);
+    return run->signal_event && run->timer_event && event_add(run->signal_event, NULL) == 0 &&
+           event_add(run->timer_event, NULL) == 0;
+}
+
+static void run_unlisten(struct run *run)
+{
+    if (run->signal_event) event_free(run->signal_event);
+    if (run->timer_event) event_free(run->timer_event);
+    if (run->signals.fd >= 0) close(run->signals.fd);
+    if (run->timer_fd >= 0) close(run->timer_fd);
+}
+
+/* run_refuse - what the library does not take: says so, with the remedy where it is ours to know. */
+static int run_refuse(const struct run *run, int status)
+{
+    say("%s", quorlock_client_error(run->session.client));
+    if (status == QUORLOCK_INVAL && !run->settings->max_lease_ms && run->lease_ms > 30000)
+        say("for a longer lease give --max-lease or QUORLOCK_MAX_LEASE, the same for all clients of these "
+            "nodes");
+    return session_exit(status);
+}
+
+static int run_ask(struct run *run)
+{
+    const struct settings *settings = run->settings;
+    struct quorlock_options options = {
+        .size = sizeof(options),
+        .lease_ms = run->lease_ms,
+        .wait_ms = settings->wait_ms,
+        .lost_margin_ms = run->grace_ms,
+        .fencing = settings->fence,
+    };
+    int status = quorlock_new(&run->lock, run->session.client, settings->words, settings->n_words, &options);
+    if (status) return run_refuse(run, status);
+    quorlock_on_lost(run->lock, run_lost, run);
+    run->asked_us = run_now_us();
+    status = quorlock_acquire(run->lock, run_acquired, run);
+    return status ? run_refuse(run, status) : 0;
+}
+
+static int run_check(const struct settings *settings)
+{
+    if (settings->n_words == 0) {
+        say("no key: give quorlock run KEY -- CMD ARGS...");
+        return EXIT_USAGE;
+    }
+    if (!settings->command) {
+        say("no command: write -- between the key and the command: quorlock run %s -- CMD ARGS...",
+            settings->words[0]);
+        return EXIT_USAGE;
+    }
+    if (!settings->command[0]) {
+        say("no command behind --: give quorlock run %s -- CMD ARGS...", settings->words[0]);
+        return EXIT_USAGE;
+    }
+    if (settings->max_lease_ms && settings->lease_ms > settings->max_lease_ms) {
+        say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: shorten the one, or "
+            "lengthen the other for all clients of these nodes",
+            settings->lease_ms, settings->max_lease_ms);
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+/* run_lease_ms - as the library would choose, for the grace depends on it. */
+static uint32_t run_lease_ms(const struct settings *settings)
+{
+    if (settings->lease_ms) return settings->lease_ms;
+    return settings->max_lease_ms && settings->max_lease_ms < 30000 ? settings->max_lease_ms : 30000;
+}
+
+int verb_run(const struct settings *settings)
+{
+    /* Static: where a frozen node outlives our patience it is still referred to when the process ends. */
+    static struct run run;
+    run = (struct run){
+        .settings = settings, .signals.fd = -1, .timer_fd = -1, .child = {.error_fd = -1, .warden_fd = -1}};
+    int status = run_check(settings);
+    if (status) return status;
+    run.key = settings->words[0];
+    run.lease_ms = run_lease_ms(settings);
+    run.grace_ms = run_grace_ms(run.lease_ms, settings->node_timeout_ms);
+    status = session_open(&run.session, settings);
+    if (status) return status;
+    if (!run_listen(&run)) {
+        say("cannot watch signals and time: %s", strerror(errno));
+        status = EXIT_SYSTEM;
+    } else {
+        status = run_ask(&run);
+        if (!status) status = session_loop(&run.session) ? run.status : EXIT_SYSTEM;
+    }
+    /* Does nothing but after a failed loop: no command without a lock. */
+    if (run.state == RUN_RUNNING || run.state == RUN_LOSING) run_kill(&run);
+    child_forget(&run.child);
+    run_unlisten(&run);
+    session_close(&run.session);
+    return status;
+}

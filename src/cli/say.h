@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * say.h - lines for people on stderr, results on stdout
+ */
+#ifndef QUORLOCK_CLI_SAY_H
+#define QUORLOCK_CLI_SAY_H
+
+#include "text.h"
+
+/* say - one line on stderr, "quorlock: " before it, made safe for a terminal, in one write. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * say_patience - how long say() may wait for a stderr that takes nothing (a terminal under Ctrl-S, a full pipe)
+ * before it drops the line. While a lock is held this must be 0: who waits here neither renews nor ends the
+ * command in time.
+ */
+void say_patience(int patience_ms);
+
+/* put - writes a result to stdout, whole. 0, or EXIT_OUTPUT or EXIT_SYSTEM after saying why. */
+int put(const struct text *text);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "signals.h"
+
+#include <stddef.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const int signals_handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
+                                        SIGCONT, SIGWINCH, SIGTSTP, SIGURG,  SIGIO,   SIGPWR};
+
+static struct sigaction signals_pipe_before;
+
+void signals_ignore_pipe(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, &signals_pipe_before);
+}
+
+static bool signal_is_ignored(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+bool signals_open(struct signals *signals)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t taken;
+    sigemptyset(&taken);
+    sigaddset(&taken, SIGCHLD);
+    for (size_t i = 0; i < sizeof(signals_handed_on) / sizeof(signals_handed_on[0]); i++)
+        if (!signal_is_ignored(signals_handed_on[i])) sigaddset(&taken, signals_handed_on[i]);
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+        if (!signal_is_ignored(number)) sigaddset(&taken, number);
+
+    signals->fd = signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (signals->fd < 0) return false;
+    sigaction(SIGTTOU, &ignore, &signals->ttou_before);
+    /* Were SIGCHLD ignored, the kernel would reap the command and throw its status away. */
+    sigaction(SIGCHLD, &standard, &signals->chld_before);
+    sigprocmask(SIG_BLOCK, &taken, &signals->mask_before);
+    return true;
+}
+
+int signals_next(const struct signals *signals)
+{
+    struct signalfd_siginfo info;
+    return read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+void signals_restore(const struct signals *signals)
+{
+    sigaction(SIGPIPE, &signals_pipe_before, NULL);
+    sigaction(SIGCHLD, &signals->chld_before, NULL);
+    sigaction(SIGTTOU, &signals->ttou_before, NULL);
+    sigprocmask(SIG_SETMASK, &signals->mask_before, NULL);
+}
+
+bool signals_end_wait(int number)
+{
+    return number != SIGCONT && number != SIGWINCH && number != SIGURG && number != SIGTSTP &&
+           number != SIGCHLD;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * signals.h - signals as a descriptor, and their undoing for a child
+ */
+#ifndef QUORLOCK_CLI_SIGNALS_H
+#define QUORLOCK_CLI_SIGNALS_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+struct signals {
+    int fd; /* readable when signals_next has something */
+    sigset_t mask_before;
+    struct sigaction chld_before, ttou_before;
+};
+
+/* signals_ignore_pipe - a reader that went away is an error to report, not an end without a word. First thing
+ * in main; signals_restore undoes it for a child. */
+void signals_ignore_pipe(void);
+
+/*
+ * signals_open - takes SIGCHLD and every signal that may be handed on to a command
+ *
+ * A signal that is ignored on entry (nohup, a shell's background job) stays ignored, here and in the command.
+ * SIGTTOU is ignored: a background process may hand the terminal over. False: no descriptor; errno tells.
+ */
+bool signals_open(struct signals *signals);
+/* signals_next - the next one that came, or 0. */
+int signals_next(const struct signals *signals);
+/* signals_restore - mask and actions as they were on entry; for a forked child. */
+void signals_restore(const struct signals *signals);
+/* signals_end_wait - whether it ends a program by default, and so ends a wait. */
+bool signals_end_wait(int number);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "text.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void text_clear(struct text *text)
+{
+    free(text->bytes);
+    *text = (struct text){0};
+}
+
+static bool text_reserve(struct text *text, size_t more)
+{
+    if (text->failed) return false;
+    if (text->room - text->length >= more) return true;
+    size_t room = text->room ? text->room : 256;
+    while (room - text->length < more && room < SIZE_MAX / 4) room *= 2;
+    char *bytes = room - text->length < more ? NULL : realloc(text->bytes, room);
+    if (!bytes) {
+        text->failed = true;
+        return false;
+    }
+    text->bytes = bytes;
+    text->room = room;
+    return true;
+}
+
+void text_add(struct text *text, const char *bytes, size_t length)
+{
+    if (length == 0 || !text_reserve(text, length)) return;
+    memcpy(text->bytes + text->length, bytes, length);
+    text->length += length;
+}
+
+void text_format(struct text *text, const char *format, ...)
+{
+    char *more = NULL;
+    va_list list;
+    va_start(list, format);
+    int length = vasprintf(&more, format, list);
+    va_end(list);
+    if (length < 0) {
+        text->failed = true;
+        return;
+    }
+    text_add(text, more, (size_t)length);
+    free(more);
+}
+
+/* utf8_read - bytes of the well-formed character at `s`, at most `n`, or 0; *ret_code is its code point. */
+static size_t utf8_read(const unsigned char *s, size_t n, uint32_t *ret_code)
+{
+    if (s[0] < 0x80) {
+        *ret_code = s[0];
+        return 1;
+    }
+    size_t length = (s[0] & 0xe0) == 0xc0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : (s[0] & 0xf8) == 0xf0 ? 4 : 0;
+    if (length == 0 || length > n) return 0;
+    uint32_t code = s[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80) return 0;
+        code = code << 6 | (s[i] & 0x3fu);
+    }
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (code < smallest[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return 0;
+    *ret_code = code;
+    return length;
+}
+
+/* A terminal obeys these, or shows the line in another order than it was written. */
+static bool code_is_harmful(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x200e || code == 0x200f ||
+           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+void text_add_safe(struct text *text, const char *bytes, size_t length)
+{
+    const unsigned char *s = (const unsigned char *)bytes;
+    for (size_t i = 0; i < length;) {
+        uint32_t code = 0;
+        size_t step = utf8_read(s + i, length - i, &code);
+        if (step && !code_is_harmful(code)) {
+            text_add(text, bytes + i, step);
+        } else {
+            if (!step) step = 1;
+            for (size_t j = 0; j < step; j++) text_format(text, "\\x%02x", s[i + j]);
+        }
+        i += step;
+    }
+}
+
+static void text_add_json_code(struct text *text, uint32_t code, const char *bytes, size_t length)
+{
+    if (code == '"' || code == '\\') {
+        text_format(text, "\\%c", (char)code);
+    } else if (code == '\n') {
+        text_add(text, "\\n", 2);
+    } else if (code == '\t') {
+        text_add(text, "\\t", 2);
+    } else if (code < 0x10000 && code_is_harmful(code)) {
+        text_format(text, "\\u%04x", code);
+    } else {
+        text_add(text, bytes, length);
+    }
+}
+
+void text_add_json(struct text *text, const char *string)
+{
+    if (!string) {
+        text_add(text, "null", 4);
+        return;
+    }
+    const unsigned char *s = (const unsigned char *)string;
+    size_t length = strlen(string);
+    text_add(text, "\"", 1);
+    for (size_t i = 0; i < length;) {
+        uint32_t code = 0;
+        size_t step = utf8_read(s + i, length - i, &code);
+        if (step) {
+            text_add_json_code(text, code, string + i, step);
+        } else {
+            text_add(text, "\\ufffd", 6);
+            step = 1;
+        }
+        i += step;
+    }
+    text_add(text, "\"", 1);
+}
+
+size_t text_columns(const struct text *text, size_t start)
+{
+    size_t columns = 0;
+    for (size_t i = start; i < text->length; i++)
+        if (((unsigned char)text->bytes[i] & 0xc0) != 0x80) columns++;
+    return columns;
+}
+
+void text_pad(struct text *text, size_t start, size_t width)
+{
+    size_t columns = text_columns(text, start);
+    for (; columns < width; columns++) text_add(text, " ", 1);
+}
