@@ -20,7 +20,7 @@
 
 struct tally {
     uint32_t yes, other, pending, peeking, peeked;
-    uint32_t auth, foreign, proto;
+    uint32_t auth, foreign, proto, config;
 };
 
 static bool may_still_connect(const struct core_node *node)
@@ -49,6 +49,7 @@ static struct tally count_votes(const struct core_lock *lock)
         tally.auth += node->fault == CORE_FAULT_AUTH;
         tally.foreign += node->fault == CORE_FAULT_FOREIGN;
         tally.proto += node->fault == CORE_FAULT_PROTO;
+        tally.config += node->fault == CORE_FAULT_CONFIG;
     }
     return tally;
 }
@@ -66,7 +67,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     node->vote = CORE_VOTE_PENDING;
     node->touched = true;
     node->touched_until_us = validity_debt_until(step->now_us, lock->lease_us);
-    core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, whole_script);
+    core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, whole_script)->fence = lock->floor;
 }
 
 static void ask(struct core_lock *lock, struct step *step, uint32_t index)
@@ -78,6 +79,11 @@ static void ask(struct core_lock *lock, struct step *step, uint32_t index)
         return;
     }
     send_acquire(lock, step, index, false);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 static void begin(struct core_lock *lock, struct step *step)
@@ -93,6 +99,8 @@ static void begin(struct core_lock *lock, struct step *step)
     lock->attempt_begun_us = step->now_us;
     lock->doomed = false;
     lock->round = 0;
+    /* Kleppmann's objection to counters is that they get lost: the wall clock is the floor under them. */
+    lock->floor = lock->config.fencing ? larger(step->wall_us, lock->fence + 1) : 0;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];
 
@@ -100,14 +108,15 @@ static void begin(struct core_lock *lock, struct step *step)
         node->vote = CORE_VOTE_NONE;
         node->fault = CORE_FAULT_NONE;
         node->yes_round = node->repair_round = 0;
-        node->peeking = node->gone = false;
+        node->peeking = node->gone = node->raising = false;
+        node->fence = 0;
         node->met_holder_id = node->holder_id;
         node->holder_id = 0;
         node->ttl_us = -2;
         node->valid_until_us = 0;
         if (node->level == CORE_NODE_READY) {
             ask(lock, step, i);
-        } else if (node->level == CORE_NODE_DOWN) {
+        } else if (node->level != CORE_NODE_CONNECTING) {
             vote_failed(node, node->down_fault);
         }
     }
@@ -117,12 +126,12 @@ static void peek(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    if (node->level != CORE_NODE_READY) return;
+    if (!core_can_talk(node)) return;
     node->peeking = true;
     core_send(lock, step, index, CORE_OP_PEEK, 0, false);
 }
 
-static void doom(struct core_lock *lock, struct step *step)
+void attempt_doom(struct core_lock *lock, struct step *step)
 {
     lock->doomed = true;
     debt_end_attempt(lock, step);
@@ -228,10 +237,21 @@ static void conclude(struct core_lock *lock, struct step *step, const struct tal
         fail(lock, CORE_NO_AUTH);
     } else if (tally->proto > spare) {
         fail(lock, CORE_NO_PROTO);
+    } else if (tally->config > spare) {
+        fail(lock, CORE_INVAL);
     } else {
         lock->seen_held |= held;
         lock->seen_noquorum |= !held;
         wait_or_fail(lock, step, held ? CORE_HELD_BY_OTHER : CORE_NOQUORUM, held);
+    }
+}
+
+static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
+{
+    if (lock->config.fencing) {
+        fence_judge(lock, step, pending);
+    } else {
+        hold_grant(lock, step);
     }
 }
 
@@ -246,11 +266,11 @@ static void judge(struct core_lock *lock, struct step *step)
     tally = count_votes(lock);
     if (!lock->doomed) {
         if (tally.yes >= quorum) {
-            hold_grant(lock, step);
-            return;
+            agree(lock, step, tally.pending);
+        } else if (tally.yes + tally.pending < quorum) {
+            attempt_doom(lock, step);
         }
-        if (tally.yes + tally.pending >= quorum) return;
-        doom(lock, step);
+        if (!lock->doomed) return;
         tally = count_votes(lock);
     }
     voted = tally.yes + tally.other >= quorum || tally.pending == 0;
@@ -302,6 +322,13 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
     judge(lock, step);
 }
 
+static void connection_ended(struct core_node *node)
+{
+    node->peeking = false;
+    if (node->vote == CORE_VOTE_PENDING || node->raising) vote_failed(node, node->down_fault);
+    node->raising = false;
+}
+
 void attempt_on_level(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
@@ -310,10 +337,11 @@ void attempt_on_level(struct core_lock *lock, struct step *step, uint32_t index)
         if (node->level == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && !lock->doomed) {
             ask(lock, step, index);
         }
-        if (node->level == CORE_NODE_DOWN && node->vote <= CORE_VOTE_PENDING) {
+        if (node->level != CORE_NODE_READY && node->level != CORE_NODE_CONNECTING &&
+            node->vote == CORE_VOTE_NONE) {
             vote_failed(node, node->down_fault);
         }
-        if (node->level != CORE_NODE_READY) node->peeking = false;
+        if (!core_can_talk(node)) connection_ended(node);
         judge(lock, step);
     } else if (lock->phase == CORE_WAITING && node->level == CORE_NODE_READY && lock->seen_noquorum) {
         uint64_t soon_us = validity_add(step->now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1));
@@ -330,6 +358,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
     switch (reply->outcome) {
     case CORE_YES:
         node->vote = CORE_VOTE_YES;
+        node->fence = reply->fence;
         node->valid_until_us = validity_of_vote(reply->tag.sent_us, reply->tag.lease_us, lock->config.drift_ppm,
                                                 lock->config.drift_fixed_us);
         break;
@@ -374,10 +403,32 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
     }
 }
 
+static void on_raised(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+
+    if (!node->raising || node->vote != CORE_VOTE_YES) return;
+    if (reply->outcome == CORE_NOSCRIPT && !lock->doomed) {
+        fence_raise(lock, step, reply->tag.node, true);
+        return;
+    }
+    node->raising = false;
+    if (reply->outcome == CORE_YES) {
+        node->fence = reply->fence;
+    } else {
+        /* Its key is not ours any more, or nobody knows: no acknowledgement, no vote. */
+        node->valid_until_us = 0;
+        node->gone = reply->outcome == CORE_MISSING || reply->outcome == CORE_OTHER;
+        vote_failed(node, reply->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : reply->fault);
+    }
+}
+
 void attempt_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     if (reply->tag.op == CORE_OP_PEEK) {
         if (lock->phase == CORE_ASKING) on_peek(lock, step, reply);
+    } else if (reply->tag.op == CORE_OP_RAISE) {
+        if (lock->phase == CORE_ASKING) on_raised(lock, step, reply);
     } else if (lock->phase == CORE_ASKING || lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) {
         on_vote(lock, step, reply);
     }

@@ -15,6 +15,7 @@ enum core_control {
     CONTROL_LATE_RENEWAL,    /* a renewal's yes counts though lost_at has passed */
     CONTROL_RESURRECT,       /* a lost lock is held again after a renewal, and repair needs no quorum */
     CONTROL_HALF_QUORUM,     /* Q = N/2 */
+    CONTROL_NO_WRITE_BACK,   /* the largest counter is the token, and no node is told */
 };
 
 #ifdef QUORLOCK_CONTROLS

@@ -35,8 +35,8 @@ void core_init(struct core_lock *lock, const struct core_config *config)
     if (BROKEN(CONTROL_HALF_QUORUM)) lock->config.quorum = config->n_nodes / 2;
 }
 
-void core_send(struct core_lock *lock, struct step *step, uint32_t node, enum core_op op, uint64_t lease_us,
-               bool whole_script)
+struct core_command *core_send(struct core_lock *lock, struct step *step, uint32_t node, enum core_op op,
+                               uint64_t lease_us, bool whole_script)
 {
     struct core_update *update = step->update;
     struct core_command *command;
@@ -51,7 +51,9 @@ void core_send(struct core_lock *lock, struct step *step, uint32_t node, enum co
     command->tag.node = (uint8_t)node;
     command->token = lock->token;
     command->timeout_us = lock->config.node_timeout_us;
+    command->fence = lock->fence;
     command->whole_script = whole_script;
+    return command;
 }
 
 static int start_acquire(struct core_lock *lock, struct step *step)
@@ -157,9 +159,9 @@ static void on_level(struct core_lock *lock, struct step *step, const struct cor
     struct core_node *node = &lock->nodes[event->node];
 
     assert(event->node < lock->config.n_nodes);
-    assert(event->level != CORE_NODE_READY || event->generation != 0);
     node->level = event->level;
-    node->generation = event->level == CORE_NODE_READY ? event->generation : 0;
+    node->generation = core_can_talk(node) ? event->generation : 0;
+    assert(!core_can_talk(node) || node->generation != 0);
     node->down_fault = event->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : event->fault;
     if (event->srtt_us != 0) node->srtt_us = event->srtt_us;
     debt_pay(lock, step, event->node);
@@ -175,7 +177,7 @@ static bool is_current(const struct core_lock *lock, const struct core_reply *re
 
     if (reply->tag.attempt != lock->attempt) return false;
     return reply->outcome == CORE_UNKNOWN || reply->outcome == CORE_UNSENT ||
-           (node->level == CORE_NODE_READY && reply->generation == node->generation);
+           (core_can_talk(node) && reply->generation == node->generation);
 }
 
 static void on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
@@ -185,10 +187,10 @@ static void on_reply(struct core_lock *lock, struct step *step, const struct cor
         debt_on_reply(lock, step, reply);
     } else if (!is_current(lock, reply)) {
         return;
-    } else if (reply->tag.op == CORE_OP_ACQUIRE || reply->tag.op == CORE_OP_PEEK) {
-        attempt_on_reply(lock, step, reply);
-    } else {
+    } else if (reply->tag.op == CORE_OP_EXTEND || reply->tag.op == CORE_OP_REPAIR) {
         hold_on_reply(lock, step, reply);
+    } else {
+        attempt_on_reply(lock, step, reply);
     }
 }
 
@@ -217,7 +219,8 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
 
 int core_step(struct core_lock *lock, const struct core_event *event, struct core_update *update)
 {
-    struct step step = {.now_us = event->now_us, .random = event->random, .update = update};
+    struct step step = {
+        .now_us = event->now_us, .random = event->random, .wall_us = event->wall_us, .update = update};
     int status;
 
     update->n_commands = 0;
@@ -272,6 +275,11 @@ uint64_t core_valid_until(const struct core_lock *lock)
 uint64_t core_lost_at(const struct core_lock *lock)
 {
     return lock->phase == CORE_GRANTED || lock->phase == CORE_HELD ? hold_lost_at(lock) : 0;
+}
+
+uint64_t core_fence(const struct core_lock *lock)
+{
+    return lock->phase == CORE_GRANTED || lock->phase == CORE_HELD ? lock->fence : 0;
 }
 
 uint64_t core_lease_us(const struct core_lock *lock)

@@ -14,6 +14,8 @@
  *                      v  |                  v                                v
  *                     WAITING <--------------+                              IDLE
  *
+ * With fencing the token must be agreed between the Qth yes and GRANTED; this is still ASKING (fence.c).
+ *
  * An attempt that ends in any way (failed, canceled, released, lost and released) leaves a *release debt* on
  * every node that may hold its key. A debt is paid by a release on the next connection that is READY, and ends
  * when the node answered, or when the lease has certainly ended. New attempts do not wait for debts: on one
@@ -48,6 +50,7 @@ struct core_config {
     uint64_t node_timeout_us;
     uint32_t drift_ppm;
     uint64_t drift_fixed_us;
+    bool fencing; /* every grant carries a token that rises over the quorum */
 };
 
 enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
@@ -56,6 +59,7 @@ enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD,
 enum core_level {
     CORE_NODE_CONNECTING, /* may vote soon: a try waits for it, one node timeout at most */
     CORE_NODE_READY,
+    CORE_NODE_QUARANTINED, /* may have lost its memory: extends, repairs and releases, but has no vote */
     CORE_NODE_DOWN,
 };
 
@@ -66,6 +70,7 @@ enum core_fault {
     CORE_FAULT_AUTH,
     CORE_FAULT_FOREIGN,
     CORE_FAULT_PROTO,
+    CORE_FAULT_CONFIG, /* the node refuses how we are configured: another N, set, max_lease... */
 };
 
 enum core_op {
@@ -73,7 +78,8 @@ enum core_op {
     CORE_OP_REPAIR,  /* the same on the wire, but no vote of this round */
     CORE_OP_EXTEND,
     CORE_OP_RELEASE,
-    CORE_OP_PEEK, /* who holds it, after a refusal */
+    CORE_OP_PEEK,  /* who holds it, after a refusal */
+    CORE_OP_RAISE, /* where the key is ours: the fencing counter to at least the token */
 };
 
 /* Travels with a command and comes back with its reply. */
@@ -90,6 +96,7 @@ struct core_command {
     struct core_tag tag;
     struct core_token token;
     uint64_t timeout_us; /* 0: until reply or disconnection */
+    uint64_t fence;      /* acquire: the floor; raise, repair, release: the token to carry; 0: none */
     bool whole_script;
 };
 
@@ -110,6 +117,7 @@ struct core_reply {
     enum core_fault fault;
     uint64_t holder_id; /* a hash of the holder's token; 0 where unknown */
     int64_t ttl_us;     /* its remaining lease; -1: endless; -2: unknown */
+    uint64_t fence;     /* the node's counter after a yes to acquire or raise; 0 without fencing */
 };
 
 enum core_event_type {
@@ -127,6 +135,7 @@ struct core_event {
     enum core_event_type type;
     uint64_t now_us;             /* never smaller than in an earlier event; read just before the step */
     const unsigned char *random; /* CORE_RANDOM_SIZE fresh bytes of the system's random source */
+    uint64_t wall_us; /* with random, and fencing: the wall clock, from which the floor of tokens is made */
     uint64_t lease_us;
     int reason; /* CANCEL: enum core_status to tell, CORE_CANCELED or CORE_CLOSED */
     uint32_t node;
@@ -140,7 +149,7 @@ struct core_event {
 /* Equal in value to enum quorlock_status; asserted in lock.c. */
 enum core_status {
     CORE_OK = 0,
-    CORE_INVAL = -1,
+    CORE_INVAL = -1, /* also the verdict where nodes refuse our configuration */
     CORE_BUSY = -3,
     CORE_STATE = -4,
     CORE_HELD_BY_OTHER = -5,
@@ -222,6 +231,8 @@ uint64_t core_valid_us(const struct core_lock *, uint64_t now_us);
 /* core_valid_until - end of validity of a grant or hold, 0 where there is none. */
 uint64_t core_valid_until(const struct core_lock *);
 uint64_t core_lost_at(const struct core_lock *);
+/* core_fence - fencing token of a grant or hold, 0 where there is none. */
+uint64_t core_fence(const struct core_lock *);
 uint64_t core_lease_us(const struct core_lock *);
 /* core_vote - this node's answer in the latest round; fault says why it failed. */
 enum core_vote core_vote(const struct core_lock *, uint32_t node, enum core_fault *fault);

@@ -27,11 +27,10 @@ bool debt_room(struct core_node *node, uint64_t now_us)
 static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt,
                          bool whole_script)
 {
-    struct core_command *command;
+    struct core_command *command = core_send(lock, step, node, CORE_OP_RELEASE, 0, whole_script);
 
     debt->sent_generation = lock->nodes[node].generation;
-    core_send(lock, step, node, CORE_OP_RELEASE, 0, whole_script);
-    command = &step->update->commands[step->update->n_commands - 1];
+    command->fence = debt->fence;
     command->tag.attempt = debt->attempt;
     command->token = debt->token;
     /* No deadline: however late the node answers, we want to know that the key is gone. */
@@ -51,9 +50,11 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index)
     debt->owed = true;
     debt->token = lock->token;
     debt->attempt = lock->attempt;
+    /* An attempt that was never granted has no token to leave behind. */
+    debt->fence = lock->phase == CORE_ASKING ? 0 : lock->fence;
     debt->until_us = node->touched_until_us;
     debt->sent_generation = 0;
-    if (node->level == CORE_NODE_READY) send_release(lock, step, index, debt, false);
+    if (core_can_talk(node)) send_release(lock, step, index, debt, false);
 }
 
 void debt_end_attempt(struct core_lock *lock, struct step *step)
@@ -71,7 +72,7 @@ void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    if (node->level != CORE_NODE_READY) return;
+    if (!core_can_talk(node)) return;
     for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
         struct debt *debt = &node->debts[k];
 
@@ -140,7 +141,7 @@ static bool owes(const struct core_node *node, uint64_t attempt, bool *on_its_wa
         const struct debt *debt = &node->debts[k];
 
         if (!debt->owed || debt->attempt != attempt) continue;
-        *on_its_way = node->level == CORE_NODE_READY && debt->sent_generation == node->generation;
+        *on_its_way = core_can_talk(node) && debt->sent_generation == node->generation;
         return true;
     }
     *on_its_way = false;

@@ -97,7 +97,7 @@ static void repair(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    if (node->level != CORE_NODE_READY || node->repair_round == lock->round) return;
+    if (!core_can_talk(node) || node->repair_round == lock->round) return;
     if (!node->touched && !debt_room(node, step->now_us)) return;
     node->repair_round = lock->round;
     node->touched = true;
@@ -194,7 +194,7 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];
 
-        if (node->level != CORE_NODE_READY) {
+        if (!core_can_talk(node)) {
             node->vote = CORE_VOTE_FAILED;
             node->fault = node->down_fault;
             continue;
@@ -220,13 +220,13 @@ void hold_on_level(struct core_lock *lock, struct step *step, uint32_t index)
     struct core_node *node = &lock->nodes[index];
 
     if (lock->phase != CORE_HELD) return;
-    if (node->level != CORE_NODE_READY && node->vote == CORE_VOTE_PENDING) {
+    if (!core_can_talk(node) && node->vote == CORE_VOTE_PENDING) {
         node->vote = CORE_VOTE_FAILED;
         node->fault = node->down_fault;
         judge(lock, step);
     }
     /* While renewal fails, a node that comes back is the help that was waited for. */
-    if (node->level == CORE_NODE_READY && lock->renew_failures > 0 && !lock->round_open &&
+    if (core_can_talk(node) && lock->renew_failures > 0 && !lock->round_open &&
         lock->renew_at_us != CORE_NEVER) {
         lock->renew_at_us = step->now_us;
     }

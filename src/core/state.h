@@ -6,6 +6,7 @@
  *   attempt.c  one try on all nodes: votes, verdict, retry
  *   hold.c     renewal, repair, loss
  *   debt.c     releases that nodes owe us
+ *   fence.c    one fencing token over the quorum
  */
 #ifndef QUORLOCK_CORE_STATE_H
 #define QUORLOCK_CORE_STATE_H
@@ -20,6 +21,7 @@ struct debt {
     bool owed;
     struct core_token token;
     uint64_t attempt;
+    uint64_t fence;           /* the token to leave in the node's counter; 0: none */
     uint64_t until_us;        /* the key has certainly expired by then */
     uint32_t sent_generation; /* connection it is under way on; 0: none */
 };
@@ -45,6 +47,8 @@ struct core_node {
     bool gone;                 /* its latest definite answer: our key is not there */
     uint64_t valid_until_us;   /* its yes counts until then; 0: no yes */
     uint64_t met_holder_id;    /* who refused us in the attempt before */
+    uint64_t fence;            /* its counter, as last told while the key was ours */
+    bool raising;              /* a raise is under way */
 
     struct debt debts[CORE_DEBTS_MAX];
 };
@@ -56,6 +60,8 @@ struct core_lock {
 
     struct core_token token;
     uint64_t attempt;
+    uint64_t fence; /* the agreed token of the present grant */
+    uint64_t floor; /* of the present attempt's tokens */
 
     /* The acquire in flight. */
     bool acquiring;
@@ -102,19 +108,27 @@ struct core_lock {
 struct step {
     uint64_t now_us;
     const unsigned char *random; /* may be NULL where no attempt can begin */
+    uint64_t wall_us;
     struct core_update *update;
 };
 
 /* core.c */
-/* core_send - adds a command for a node, asked now. */
-void core_send(struct core_lock *, struct step *, uint32_t node, enum core_op, uint64_t lease_us,
-               bool whole_script);
+/* core_can_talk - takes requests, if not for a vote. */
+static inline bool core_can_talk(const struct core_node *node)
+{
+    return node->level == CORE_NODE_READY || node->level == CORE_NODE_QUARANTINED;
+}
+/* core_send - adds a command for a node, asked now, and returns it. */
+struct core_command *core_send(struct core_lock *, struct step *, uint32_t node, enum core_op,
+                               uint64_t lease_us, bool whole_script);
 
 /* attempt.c */
 void attempt_begin_acquire(struct core_lock *, struct step *);
 void attempt_on_timer(struct core_lock *, struct step *);
 void attempt_on_level(struct core_lock *, struct step *, uint32_t node);
 void attempt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
+/* attempt_doom - Q yeses are out of reach. */
+void attempt_doom(struct core_lock *, struct step *);
 /* attempt_too_late - Q yeses came, but nothing is left of the validity. */
 void attempt_too_late(struct core_lock *, struct step *);
 uint64_t attempt_deadline(const struct core_lock *);
@@ -132,6 +146,13 @@ void hold_on_reply(struct core_lock *, struct step *, const struct core_reply *)
 void hold_late_vote(struct core_lock *, struct step *);
 void hold_begin_round(struct core_lock *, struct step *);
 uint64_t hold_deadline(const struct core_lock *);
+
+/* fence.c */
+/* fence_judge - Q nodes granted: grants when Q of them show one token, else raises; dooms the attempt where
+ * that is out of reach. */
+void fence_judge(struct core_lock *, struct step *, uint32_t pending);
+/* fence_raise - asks one node to raise its counter to the largest that a granted node showed. */
+void fence_raise(struct core_lock *, struct step *, uint32_t node, bool whole_script);
 
 /* debt.c */
 bool debt_room(struct core_node *, uint64_t now_us);
