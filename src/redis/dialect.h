@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dialect.h - how a lock looks on the wire: commands for requests, typed results from replies
+ *
+ * Two dialects never share a key. A table each; nothing here has state.
+ */
+#ifndef QUORLOCK_REDIS_DIALECT_H
+#define QUORLOCK_REDIS_DIALECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bytes.h"
+#include "node.h"
+#include "reply.h"
+
+#define DIALECT_SCRIPTS_MAX 4
+#define DIALECT_SHA_LENGTH  40
+#define DIALECT_HOLDER_MAX  4096 /* the scripts cut a longer value */
+
+struct dialect_script {
+    const char *name;
+    const char *text;
+    size_t length;
+};
+
+/* What each server answered to SCRIPT LOAD. */
+struct dialect_shas {
+    char sha[DIALECT_SCRIPTS_MAX][DIALECT_SHA_LENGTH + 1];
+};
+
+struct dialect {
+    const char *name;
+    size_t n_scripts;
+    const struct dialect_script *scripts;
+    /* Appends one command; a failure stays in the buffer. */
+    void (*build)(struct bytes *, const struct node_request *, const struct dialect_shas *);
+    /* Fills all of ret but the latency; an error text goes into `text`. ret may point into reply and text. */
+    void (*judge)(enum node_op, const struct reply *, struct node_reply *ret, char *text, size_t text_size);
+};
+
+extern const struct dialect dialect_plain;
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "handshake.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "errors.h"
+
+#define HANDSHAKE_REDIS_MAJOR  6
+#define HANDSHAKE_REDIS_MINOR  2
+#define HANDSHAKE_VALKEY_MAJOR 7
+#define HANDSHAKE_VALKEY_MINOR 2
+
+static void handshake_add(struct handshake *shake, enum handshake_step step)
+{
+    assert(shake->n_steps < HANDSHAKE_STEPS_MAX);
+    shake->steps[shake->n_steps++] = step;
+}
+
+static void handshake_auth(struct handshake *shake, struct bytes *out)
+{
+    const struct uri *uri = shake->uri;
+    if (!uri->user && !uri->password) return;
+    bytes_command(out, uri->user ? 3 : 2);
+    bytes_text(out, "AUTH");
+    if (uri->user) bytes_text(out, uri->user);
+    bytes_text(out, uri->password ? uri->password : "");
+    handshake_add(shake, HANDSHAKE_AUTH);
+}
+
+void handshake_begin(struct handshake *shake, struct bytes *out, const struct uri *uri, const char *client_name,
+                     const struct dialect *dialect)
+{
+    *shake = (struct handshake){.uri = uri, .dialect = dialect};
+    handshake_auth(shake, out);
+    if (uri->db) {
+        bytes_command(out, 2);
+        bytes_text(out, "SELECT");
+        bytes_number(out, uri->db);
+        handshake_add(shake, HANDSHAKE_SELECT);
+    }
+    if (client_name && *client_name) {
+        bytes_command(out, 3);
+        bytes_text(out, "CLIENT");
+        bytes_text(out, "SETNAME");
+        bytes_text(out, client_name);
+        handshake_add(shake, HANDSHAKE_SETNAME);
+    }
+    /* Two commands, for only Redis 7 takes more than one section at once. */
+    bytes_command(out, 2);
+    bytes_text(out, "INFO");
+    bytes_text(out, "server");
+    handshake_add(shake, HANDSHAKE_SERVER);
+    bytes_command(out, 2);
+    bytes_text(out, "INFO");
+    bytes_text(out, "replication");
+    handshake_add(shake, HANDSHAKE_REPLICATION);
+    assert(dialect->n_scripts <= DIALECT_SCRIPTS_MAX);
+    for (size_t i = 0; i < dialect->n_scripts; i++) {
+        bytes_command(out, 3);
+        bytes_text(out, "SCRIPT");
+        bytes_text(out, "LOAD");
+        bytes_word(out, dialect->scripts[i].text, dialect->scripts[i].length);
+        handshake_add(shake, HANDSHAKE_SCRIPT);
+    }
+}
+
+__attribute__((format(printf, 3, 4))) static enum handshake_result
+handshake_fail(struct handshake *shake, enum node_fault fault, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(shake->why, sizeof shake->why, format, args);
+    va_end(args);
+    shake->fault = fault;
+    return HANDSHAKE_FAILED;
+}
+
+static const char *handshake_what(enum handshake_step step)
+{
+    switch (step) {
+    case HANDSHAKE_AUTH: return "AUTH";
+    case HANDSHAKE_SELECT: return "SELECT";
+    case HANDSHAKE_SETNAME: return "CLIENT SETNAME";
+    case HANDSHAKE_SERVER:
+    case HANDSHAKE_REPLICATION: return "INFO";
+    case HANDSHAKE_SCRIPT: return "SCRIPT LOAD";
+    }
+    return "handshake";
+}
+
+/* An odd server may echo what it was sent. */
+static bool handshake_echoes_password(const struct handshake *shake, const struct reply_item *item)
+{
+    const char *password = shake->uri->password;
+    return password && *password && memmem(item->text, item->length, password, strlen(password)) != NULL;
+}
+
+/* An AUTH that was refused for what it said, not for the state of the server. */
+static enum handshake_result handshake_auth_error(struct handshake *shake, const struct reply_item *item)
+{
+    char user[64];
+    const char *name = shake->uri->user ? shake->uri->user : "default";
+    error_printable(user, sizeof user, name, strlen(name));
+    if (item->length >= 9 && memcmp(item->text, "WRONGPASS", 9) == 0)
+        return handshake_fail(shake, NODE_FAULT_AUTH,
+                              "WRONGPASS: wrong password for user \"%s\", or that user is unknown or disabled",
+                              user);
+    if (memmem(item->text, item->length, "without any password", 20))
+        return handshake_fail(
+            shake, NODE_FAULT_AUTH,
+            "AUTH: the server has no password for user \"%s\", but the address gives one: take "
+            "it out of the address, or set one on the server",
+            user);
+    if (handshake_echoes_password(shake, item))
+        return handshake_fail(shake, NODE_FAULT_AUTH, "AUTH: refused for user \"%s\"", user);
+    shake->fault = NODE_FAULT_AUTH;
+    error_describe(shake->why, sizeof shake->why, "AUTH", item->text, item->length);
+    return HANDSHAKE_FAILED;
+}
+
+static enum handshake_result handshake_error(struct handshake *shake, enum handshake_step step,
+                                             const struct reply_item *item)
+{
+    struct error_class class = error_classify(item->text, item->length);
+    bool plain_refusal = class.fault == NODE_FAULT_OTHER || class.fault == NODE_FAULT_AUTH;
+    bool noauth = item->length >= 6 && memcmp(item->text, "NOAUTH", 6) == 0;
+    if (step == HANDSHAKE_AUTH && plain_refusal && !noauth) return handshake_auth_error(shake, item);
+    /* The name is only there to be seen in CLIENT LIST. */
+    if (step == HANDSHAKE_SETNAME && plain_refusal && !noauth) return HANDSHAKE_MORE;
+    shake->fault = class.fault;
+    if (handshake_echoes_password(shake, item))
+        snprintf(shake->why, sizeof shake->why, "%s: refused", handshake_what(step));
+    else
+        error_describe(shake->why, sizeof shake->why, handshake_what(step), item->text, item->length);
+    return HANDSHAKE_FAILED;
+}
+
+/* The value of "field:" at the beginning of a line of INFO, cut to size; false where there is none. */
+static bool handshake_field(const struct reply_item *info, const char *field, char *ret, size_t size)
+{
+    size_t n_field = strlen(field);
+    const char *at = info->text, *end = info->text + info->length;
+    while (at < end) {
+        const char *line_end = memchr(at, '\n', (size_t)(end - at));
+        size_t length = (size_t)((line_end ? line_end : end) - at);
+        if (length > n_field && memcmp(at, field, n_field) == 0 && at[n_field] == ':') {
+            const char *value = at + n_field + 1;
+            length -= n_field + 1;
+            if (length && value[length - 1] == '\r') length--;
+            error_printable(ret, size, value, length);
+            return true;
+        }
+        if (!line_end) break;
+        at = line_end + 1;
+    }
+    return false;
+}
+
+static bool handshake_version_at_least(const char *version, unsigned long major, unsigned long minor)
+{
+    char *end = NULL;
+    unsigned long here = strtoul(version, &end, 10);
+    if (here != major) return here > major;
+    return *end == '.' && strtoul(end + 1, NULL, 10) >= minor;
+}
+
+static enum handshake_result handshake_server(struct handshake *shake, const struct reply_item *info)
+{
+    char version[20], mode[20];
+    bool valkey = handshake_field(info, "valkey_version", version, sizeof version);
+    if (!valkey && !handshake_field(info, "redis_version", version, sizeof version))
+        return handshake_fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
+    const char *kind = valkey ? "Valkey" : "Redis";
+    unsigned major = valkey ? HANDSHAKE_VALKEY_MAJOR : HANDSHAKE_REDIS_MAJOR;
+    unsigned minor = valkey ? HANDSHAKE_VALKEY_MINOR : HANDSHAKE_REDIS_MINOR;
+    snprintf(shake->version, sizeof shake->version, "%s %s", kind, version);
+    if (!handshake_field(info, "redis_mode", mode, sizeof mode) &&
+        !handshake_field(info, "server_mode", mode, sizeof mode))
+        mode[0] = '\0';
+    if (strcmp(mode, "sentinel") == 0)
+        return handshake_fail(shake, NODE_FAULT_PROTO,
+                              "a Sentinel, not a Redis server: give the address of the server itself");
+    if (strcmp(mode, "cluster") == 0)
+        return handshake_fail(
+            shake, NODE_FAULT_CLUSTER,
+            "the server runs in cluster mode: list independent masters, with cluster-enabled no");
+    if (!handshake_version_at_least(version, major, minor))
+        return handshake_fail(shake, NODE_FAULT_PROTO, "%s %s is too old: %s %u.%u or newer is needed", kind,
+                              version, kind, major, minor);
+    return HANDSHAKE_MORE;
+}
+
+static enum handshake_result handshake_replication(struct handshake *shake, const struct reply_item *info)
+{
+    char role[16], master[128] = "?", port[8] = "?";
+    if (!handshake_field(info, "role", role, sizeof role))
+        return handshake_fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no role");
+    if (strcmp(role, "master") == 0) return HANDSHAKE_MORE;
+    (void)handshake_field(info, "master_host", master, sizeof master);
+    (void)handshake_field(info, "master_port", port, sizeof port);
+    return handshake_fail(shake, NODE_FAULT_REPLICA,
+                          "the server is a replica of %s:%s: list independent masters only", master, port);
+}
+
+static enum handshake_result handshake_script(struct handshake *shake, const struct reply_item *sha)
+{
+    if (sha->length != DIALECT_SHA_LENGTH)
+        return handshake_fail(shake, NODE_FAULT_PROTO, "SCRIPT LOAD: the answer is no script's hash");
+    memcpy(shake->shas.sha[shake->n_scripts], sha->text, DIALECT_SHA_LENGTH);
+    shake->n_scripts++;
+    return HANDSHAKE_MORE;
+}
+
+static enum handshake_result handshake_judge(struct handshake *shake, enum handshake_step step,
+                                             const struct reply *reply)
+{
+    const struct reply_item *self = &reply->self;
+    if (self->type == REPLY_ERROR) return handshake_error(shake, step, self);
+    enum reply_type wanted = step <= HANDSHAKE_SETNAME ? REPLY_STATUS : REPLY_STRING;
+    if (self->type != wanted)
+        return handshake_fail(shake, NODE_FAULT_PROTO,
+                              "%s: a reply that Redis would not give: not a Redis server?",
+                              handshake_what(step));
+    switch (step) {
+    case HANDSHAKE_SERVER: return handshake_server(shake, self);
+    case HANDSHAKE_REPLICATION: return handshake_replication(shake, self);
+    case HANDSHAKE_SCRIPT: return handshake_script(shake, self);
+    case HANDSHAKE_AUTH:
+    case HANDSHAKE_SELECT:
+    case HANDSHAKE_SETNAME: break;
+    }
+    return HANDSHAKE_MORE;
+}
+
+enum handshake_result handshake_reply(struct handshake *shake, const struct reply *reply)
+{
+    assert(shake->at < shake->n_steps);
+    enum handshake_result result = handshake_judge(shake, shake->steps[shake->at], reply);
+    if (result != HANDSHAKE_MORE) return result;
+    shake->at++;
+    return shake->at == shake->n_steps ? HANDSHAKE_DONE : HANDSHAKE_MORE;
+}

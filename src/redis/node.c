@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * node.c - replies, deadlines and the end of one server's connection; how it begins is in node_connect.c
+ */
+#include "node_impl.h"
+
+#include <assert.h>
+#include <event2/event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "errors.h"
+
+#define NODE_READ_SIZE  16384
+#define NODE_READS_MAX  64 /* of one event, so that a talkative server does not starve the others */
+#define NODE_SRTT_SHIFT 3  /* each reply weighs an eighth */
+
+uint64_t node_now(const struct node *node)
+{
+    return node->config.now_us(node->config.now_arg);
+}
+
+static void node_destroy(struct node *node)
+{
+    struct alloc alloc = node->alloc;
+    conn_clear(&node->conn);
+    resolve_cancel(node->resolve);
+    if (node->timer) event_free(node->timer);
+    reply_clear(&node->parser);
+    ring_clear(&node->ring);
+    alloc_free(&alloc, node->client_name);
+    alloc_free(&alloc, node);
+}
+
+void node_enter(struct node *node)
+{
+    node->depth++;
+}
+
+void node_leave(struct node *node)
+{
+    assert(node->depth);
+    node->depth--;
+    if (!node->depth && node->dead) node_destroy(node);
+}
+
+bool node_is_on(const struct node *node, uint32_t connection)
+{
+    return !node->dead && node->connection == connection;
+}
+
+__attribute__((format(printf, 3, 4))) static void node_log(struct node *node, int level, const char *format,
+                                                           ...)
+{
+    char text[NODE_TEXT_SIZE], line[NODE_TEXT_SIZE + 128];
+    if (!node->events.log || node->dead) return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    snprintf(line, sizeof line, "%s: %s", node->config.uri->name, text);
+    node->events.log(node->events.arg, level, line);
+}
+
+static void node_log_level(struct node *node)
+{
+    bool setup = node->fault == NODE_FAULT_REPLICA || node->fault == NODE_FAULT_CLUSTER ||
+                 node->fault == NODE_FAULT_AUTH || node->fault == NODE_FAULT_PROTO;
+    switch (node->level) {
+    case NODE_READY: node_log(node, QUORLOCK_LOG_INFO, "ready, %s", node->handshake.version); break;
+    case NODE_CONNECTING: node_log(node, QUORLOCK_LOG_WARN, "connection ended: %s", node->why); break;
+    case NODE_DOWN:
+        node_log(node, setup ? QUORLOCK_LOG_ERROR : QUORLOCK_LOG_WARN, "down: %s", node->why);
+        break;
+    }
+}
+
+/* Tells a change, and only a change. */
+static void node_set_level(struct node *node, enum node_level level, enum node_fault fault, const char *why)
+{
+    if (node->level == level && node->fault == fault && strcmp(node->why, why) == 0) return;
+    node->level = level;
+    node->fault = fault;
+    snprintf(node->why, sizeof node->why, "%s", why);
+    node_log_level(node);
+    if (node->dead || !node->events.level) return;
+    char copy[NODE_TEXT_SIZE];
+    memcpy(copy, node->why, sizeof copy);
+    node->events.level(node->events.arg, node->config.index, level, node_generation(node), fault, copy);
+}
+
+/* ---- time ---- */
+
+void node_arm(struct node *node, uint64_t wake_us)
+{
+    if (node->dead) return;
+    node->timer_us = wake_us;
+    if (wake_us == NODE_NEVER) {
+        event_del(node->timer);
+        return;
+    }
+    uint64_t now_us = node_now(node);
+    uint64_t delay_us = wake_us > now_us ? wake_us - now_us : 0;
+    struct timeval delay = {.tv_sec = (time_t)(delay_us / 1000000),
+                            .tv_usec = (suseconds_t)(delay_us % 1000000)};
+    if (event_add(node->timer, &delay) != 0) node_log(node, QUORLOCK_LOG_ERROR, "no memory for a timer");
+}
+
+void node_arm_step(struct node *node)
+{
+    uint64_t timeout_ms = node->config.timeout_ms ? node->config.timeout_ms : 1;
+    node->step_us = node_now(node) + timeout_ms * 1000;
+    node_arm(node, node->step_us);
+}
+
+/* splitmix64: jitter needs no more. */
+static uint64_t node_random(struct node *node)
+{
+    node->random += 0x9e3779b97f4a7c15u;
+    uint64_t z = node->random;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* Between half and all of a bound that doubles with every failure. */
+static uint64_t node_pause_us(struct node *node)
+{
+    uint64_t bound_us = (uint64_t)node->config.reconnect_min_ms * 1000;
+    uint64_t most_us = (uint64_t)node->config.reconnect_max_ms * 1000;
+    for (uint32_t i = 0; i < node->failures && bound_us < most_us; i++) bound_us *= 2;
+    if (bound_us > most_us) bound_us = most_us;
+    if (bound_us < 1000) bound_us = 1000;
+    return bound_us / 2 + node_random(node) % (bound_us / 2 + 1);
+}
+
+/*
+ * The first try after a connection that was of use comes at once. One that did not even last for the shortest
+ * pause counts as a failure, or a server that takes us and throws us out would be hammered.
+ */
+static uint64_t node_next_try_us(struct node *node, bool was_ready)
+{
+    uint64_t now_us = node_now(node);
+    if (was_ready && now_us - node->ready_us >= (uint64_t)node->config.reconnect_min_ms * 1000) {
+        node->failures = 0;
+        return now_us;
+    }
+    uint64_t pause_us = node_pause_us(node);
+    if (node->failures < UINT32_MAX) node->failures++;
+    return now_us + pause_us;
+}
+
+/* ---- the end of a connection ---- */
+
+static void node_report(struct node *node, const union node_tag *tag, const struct node_reply *reply)
+{
+    if (!node->dead && node->events.reply)
+        node->events.reply(node->events.arg, node->config.index, node->generation, tag, reply);
+}
+
+/* Nothing can be pushed meanwhile, for the state is no longer OPEN. */
+static void node_report_unknown(struct node *node, const char *why)
+{
+    while (node->ring.count && !node->dead) {
+        struct ring_entry entry = *ring_at(&node->ring, 0);
+        ring_pop(&node->ring);
+        struct node_reply reply = {
+            .outcome = NODE_UNKNOWN, .fault = NODE_FAULT_UNREACHABLE, .error = why, .ttl_ms = -2};
+        if (!entry.reported) node_report(node, &entry.tag, &reply);
+    }
+}
+
+void node_drop(struct node *node, enum node_fault fault, const char *reason)
+{
+    char why[NODE_TEXT_SIZE];
+    bool was_ready = node->state == NODE_OPEN;
+    snprintf(why, sizeof why, "%s", reason);
+    conn_close(&node->conn);
+    resolve_cancel(node->resolve);
+    node->resolve = NULL;
+    node->connection++;
+    node->state = NODE_PAUSE;
+    node->step_us = node_next_try_us(node, was_ready);
+    node_arm(node, node->step_us);
+    node_report_unknown(node, why);
+    if (!node->dead) node_set_level(node, was_ready ? NODE_CONNECTING : NODE_DOWN, fault, why);
+}
+
+static void node_drop_errno(struct node *node, int error)
+{
+    char why[NODE_TEXT_SIZE];
+    const char *where = node->state == NODE_HANDSHAKE ? " during the handshake" : "";
+    if (error)
+        snprintf(why, sizeof why, "connection lost%s: %s", where, strerror(error));
+    else
+        snprintf(why, sizeof why, "the server closed the connection%s", where);
+    node_drop(node, NODE_FAULT_UNREACHABLE, why);
+}
+
+void node_drop_nomem(struct node *node)
+{
+    node_drop(node, NODE_FAULT_LIMIT, "out of memory");
+}
+
+/* What hiredis could not read. In the handshake it shows with whom we talk. */
+static void node_drop_malformed(struct node *node, const char *reason)
+{
+    char why[NODE_TEXT_SIZE], said[NODE_FIRST_BYTES + 1];
+    if (node->state == NODE_HANDSHAKE && node->handshake.at == 0) {
+        size_t line = 0;
+        while (line < node->n_first && node->first[line] != '\r' && node->first[line] != '\n') line++;
+        error_printable(said, sizeof said, node->first, line);
+        const char *hint = node->n_first && node->first[0] == 0x15 ? "; it seems to want TLS" : "";
+        snprintf(why, sizeof why, "not a Redis server: it says \"%s\"%s", said, hint);
+    } else {
+        snprintf(why, sizeof why, "malformed reply: %s", reason);
+    }
+    node_drop(node, NODE_FAULT_PROTO, why);
+}
+
+/* ---- replies ---- */
+
+static void node_smooth(struct node *node, uint32_t latency_us)
+{
+    if (!node->srtt_us)
+        node->srtt_us = latency_us ? latency_us : 1;
+    else
+        node->srtt_us =
+            (uint32_t)(node->srtt_us - (node->srtt_us >> NODE_SRTT_SHIFT) + (latency_us >> NODE_SRTT_SHIFT));
+}
+
+static uint32_t node_since_us(const struct node *node, uint64_t then_us)
+{
+    uint64_t passed_us = node_now(node) - then_us;
+    return passed_us > UINT32_MAX ? UINT32_MAX : (uint32_t)passed_us;
+}
+
+static bool node_wants_reconnect(const struct reply *raw)
+{
+    return raw->self.type == REPLY_ERROR && error_classify(raw->self.text, raw->self.length).reconnect;
+}
+
+/* Off the ring before anything is told: the callback may send, and the ring may move. */
+static void node_on_request_reply(struct node *node, const struct reply *raw)
+{
+    if (!node->answerable) {
+        node_drop(node, NODE_FAULT_PROTO, "a reply that nobody asked for");
+        return;
+    }
+    node->answerable--;
+    struct ring_entry entry = *ring_at(&node->ring, 0);
+    ring_pop(&node->ring);
+
+    struct node_reply reply;
+    char text[NODE_TEXT_SIZE];
+    node->dialect->judge(entry.op, raw, &reply, text, sizeof text);
+    bool misfit = reply.outcome == NODE_ERROR && reply.fault == NODE_FAULT_PROTO;
+    bool drop = misfit || node_wants_reconnect(raw);
+    enum node_fault fault = reply.fault;
+    if (!entry.reported) {
+        reply.latency_us = node_since_us(node, entry.sent_us);
+        node_smooth(node, reply.latency_us);
+        uint32_t connection = node->connection;
+        node_report(node, &entry.tag, &reply);
+        if (!node_is_on(node, connection)) return;
+    }
+    if (drop) node_drop(node, fault, text);
+}
+
+static void node_on_handshake_reply(struct node *node, const struct reply *raw)
+{
+    if (!node->handshake.at) node_smooth(node, node_since_us(node, node->handshake_us));
+    switch (handshake_reply(&node->handshake, raw)) {
+    case HANDSHAKE_MORE: break;
+    case HANDSHAKE_FAILED: {
+        char why[NODE_TEXT_SIZE];
+        snprintf(why, sizeof why, "%s", node->handshake.why);
+        node_drop(node, node->handshake.fault, why);
+        break;
+    }
+    case HANDSHAKE_DONE:
+        node->state = NODE_OPEN;
+        node->generation++;
+        node->ready_us = node_now(node);
+        node->answerable = 0;
+        node_arm(node, NODE_NEVER);
+        node_set_level(node, NODE_READY, NODE_FAULT_NONE, "");
+        break;
+    }
+}
+
+/* All whole replies in these bytes. Afterwards the connection, or the node, may be gone. */
+static void node_feed(struct node *node, const char *data, size_t length)
+{
+    uint32_t connection = node->connection;
+    if (node->n_first < sizeof node->first) {
+        size_t room = sizeof node->first - node->n_first;
+        size_t taken = length < room ? length : room;
+        memcpy(node->first + node->n_first, data, taken);
+        node->n_first += taken;
+    }
+    node->answerable = node->ring.count;
+    reply_feed(&node->parser, data, length);
+    do {
+        const struct reply *raw = NULL;
+        const char *why = NULL;
+        switch (reply_next(&node->parser, &raw, &why)) {
+        case REPLY_NONE: return;
+        case REPLY_BAD: node_drop_malformed(node, why); return;
+        case REPLY_NOMEM: node_drop_nomem(node); return;
+        case REPLY_READY: break;
+        }
+        if (node->state == NODE_OPEN)
+            node_on_request_reply(node, raw);
+        else
+            node_on_handshake_reply(node, raw);
+    } while (node_is_on(node, connection));
+}
+
+/* Reads and handles what the socket has. */
+static void node_drain(struct node *node)
+{
+    char buffer[NODE_READ_SIZE];
+    uint32_t connection = node->connection;
+    for (int i = 0; i < NODE_READS_MAX; i++) {
+        ssize_t n = conn_read(&node->conn, buffer, sizeof buffer);
+        if (n == 0) return;
+        if (n < 0) {
+            node_drop_errno(node, node->conn.error);
+            return;
+        }
+        node_feed(node, buffer, (size_t)n);
+        /* A short read emptied the socket: the next would only say EAGAIN. */
+        if (!node_is_on(node, connection) || (size_t)n < sizeof buffer) return;
+    }
+}
+
+/* ---- deadlines ---- */
+
+/* What is over its time becomes a tombstone. Callbacks may push behind the end, which moves no index. */
+static void node_expire(struct node *node, uint64_t now_us)
+{
+    uint32_t connection = node->connection;
+    size_t count = node->ring.count;
+    for (size_t i = 0; i < count; i++) {
+        struct ring_entry *entry = ring_at(&node->ring, i);
+        if (entry->reported || entry->deadline_us > now_us) continue;
+        entry->reported = true;
+        char text[64];
+        snprintf(text, sizeof text, "no answer within %u ms", (unsigned)entry->timeout_ms);
+        struct node_reply reply = {.outcome = NODE_UNKNOWN,
+                                   .fault = NODE_FAULT_TIMEOUT,
+                                   .error = text,
+                                   .ttl_ms = -2,
+                                   .latency_us = node_since_us(node, entry->sent_us)};
+        union node_tag tag = entry->tag;
+        node_report(node, &tag, &reply);
+        if (!node_is_on(node, connection)) return;
+    }
+}
+
+static void node_on_open_timer(struct node *node)
+{
+    uint32_t connection = node->connection;
+    uint64_t stall_us = (uint64_t)node->config.stall_ms * 1000;
+    uint64_t now_us = node_now(node);
+    node_expire(node, now_us);
+    if (!node_is_on(node, connection)) return;
+    if (stall_us && node->ring.count && now_us - ring_at(&node->ring, 0)->sent_us >= stall_us) {
+        char why[NODE_TEXT_SIZE];
+        snprintf(why, sizeof why, "no answer for %u ms, connection dropped", (unsigned)node->config.stall_ms);
+        node_drop(node, NODE_FAULT_UNREACHABLE, why);
+        return;
+    }
+    node_arm(node, ring_wake_us(&node->ring, stall_us));
+}
+
+static void node_on_step_timer(struct node *node)
+{
+    char why[NODE_TEXT_SIZE];
+    unsigned timeout_ms = node->config.timeout_ms;
+    if (node_now(node) < node->step_us) {
+        node_arm(node, node->step_us);
+        return;
+    }
+    switch (node->state) {
+    case NODE_PAUSE: node_begin(node); break;
+    case NODE_RESOLVE:
+        snprintf(why, sizeof why, "cannot resolve %s: no answer within %u ms", node->config.uri->host,
+                 timeout_ms);
+        node_drop(node, NODE_FAULT_UNREACHABLE, why);
+        break;
+    case NODE_TCP:
+        conn_close(&node->conn);
+        snprintf(why, sizeof why, "no answer within %u ms", timeout_ms);
+        node_describe_connect(node, why);
+        node_try_address(node);
+        break;
+    case NODE_HANDSHAKE:
+        snprintf(why, sizeof why, "no answer to the handshake within %u ms: frozen, or not a Redis server",
+                 timeout_ms);
+        node_drop(node, NODE_FAULT_UNREACHABLE, why);
+        break;
+    case NODE_OPEN: break;
+    }
+}
+
+/* A timer may fire early, and a process that was stopped finds its replies waiting: read first, then judge. */
+static void node_on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct node *node = arg;
+    (void)fd;
+    (void)what;
+    node_enter(node);
+    node->timer_us = NODE_NEVER;
+    uint32_t connection = node->connection;
+    if (node->state == NODE_OPEN || node->state == NODE_HANDSHAKE) node_drain(node);
+    /* A connection that ended meanwhile has armed the timer anew. */
+    if (node_is_on(node, connection)) {
+        if (node->state == NODE_OPEN)
+            node_on_open_timer(node);
+        else
+            node_on_step_timer(node);
+    }
+    node_leave(node);
+}
+
+static void node_on_conn(void *arg, enum conn_ready ready)
+{
+    struct node *node = arg;
+    node_enter(node);
+    uint32_t connection = node->connection;
+    int error = node->conn.error;
+    switch (ready) {
+    case CONN_CONNECTED: node_on_connected(node); break;
+    case CONN_READABLE: node_drain(node); break;
+    case CONN_BROKEN:
+        node_drain(node);
+        if (node_is_on(node, connection)) node_drop_errno(node, error);
+        break;
+    }
+    node_leave(node);
+}
+
+/* ---- what the client calls ---- */
+
+struct node *node_new(struct event_base *base, const struct alloc *alloc, const struct node_config *config,
+                      const struct node_events *events)
+{
+    struct node *node = alloc_zero(alloc, sizeof *node);
+    if (!node) return NULL;
+    node->base = base;
+    node->alloc = *alloc;
+    node->config = *config;
+    node->events = *events;
+    node->dialect = &dialect_plain;
+    node->level = NODE_CONNECTING;
+    node->timer_us = NODE_NEVER;
+    snprintf(node->why, sizeof node->why, "connecting");
+    reply_init(&node->parser, &node->alloc);
+    ring_init(&node->ring, &node->alloc);
+    /* Jitter only keeps clients from walking in step, so any seed will do where the kernel has none yet. */
+    if (getrandom(&node->random, sizeof node->random, GRND_NONBLOCK) != (ssize_t)sizeof node->random)
+        node->random = node_now(node) ^ (uint64_t)(uintptr_t)node;
+    bool fine = conn_init(&node->conn, base, &node->alloc, node_on_conn, node);
+    node->timer = event_new(base, -1, 0, node_on_timer, node);
+    if (config->client_name) {
+        node->client_name = alloc_text(alloc, config->client_name, strlen(config->client_name));
+        fine = fine && node->client_name;
+    }
+    const struct timeval at_once = {0, 0};
+    if (!fine || !node->timer || event_add(node->timer, &at_once) != 0) {
+        node_destroy(node);
+        return NULL;
+    }
+    return node;
+}
+
+void node_free(struct node *node)
+{
+    if (!node || node->dead) return;
+    node->dead = true;
+    if (!node->depth) {
+        node_destroy(node);
+        return;
+    }
+    /* Frames of ours are still on the stack; the last of them frees the memory. */
+    conn_close(&node->conn);
+    resolve_cancel(node->resolve);
+    node->resolve = NULL;
+    event_del(node->timer);
+}
+
+int node_send(struct node *node, const struct node_request *request)
+{
+    if (node->dead || node->state != NODE_OPEN) return NODE_NOT_READY;
+    switch (ring_reserve(&node->ring)) {
+    case RING_ROOM: break;
+    case RING_FULL: return NODE_FULL;
+    case RING_NOMEM: return NODE_NOMEM;
+    }
+    /* Read before the first byte is queued: a lease counts from here. */
+    uint64_t now_us = node_now(node);
+    struct bytes *out = &node->conn.out;
+    size_t mark = out->used;
+    node->dialect->build(out, request, &node->handshake.shas);
+    if (out->fault) {
+        int result = out->fault == BYTES_FULL ? NODE_FULL : NODE_NOMEM;
+        bytes_cut(out, mark);
+        return result;
+    }
+    uint64_t timeout_us = (uint64_t)request->timeout_ms * 1000;
+    uint64_t stall_us = (uint64_t)node->config.stall_ms * 1000;
+    struct ring_entry entry = {.tag = request->tag,
+                               .sent_us = now_us,
+                               .deadline_us = timeout_us ? now_us + timeout_us : RING_NEVER,
+                               .timeout_ms = request->timeout_ms,
+                               .op = request->op};
+    ring_push(&node->ring, &entry);
+    conn_wake(&node->conn);
+    /* The timer only ever moves nearer here; when it fires it looks at the whole ring. */
+    uint64_t wake_us =
+        stall_us && now_us + stall_us < entry.deadline_us ? now_us + stall_us : entry.deadline_us;
+    if (wake_us < node->timer_us) node_arm(node, wake_us);
+    return NODE_SENT;
+}
+
+enum node_level node_level_now(const struct node *node)
+{
+    return node->state == NODE_OPEN || node->level != NODE_READY ? node->level : NODE_CONNECTING;
+}
+
+uint32_t node_generation(const struct node *node)
+{
+    return node->state == NODE_OPEN ? node->generation : 0;
+}
+
+const char *node_why(const struct node *node)
+{
+    return node->why;
+}
+
+enum node_fault node_fault_now(const struct node *node)
+{
+    return node->fault;
+}
+
+uint32_t node_srtt_us(const struct node *node)
+{
+    return node->srtt_us;
+}
+
+const char *node_name(const struct node *node)
+{
+    return node->config.uri->name;
+}

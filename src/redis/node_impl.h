@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * node_impl.h - what node.c and node_connect.c share
+ *
+ *   PAUSE --> RESOLVE --> TCP --> HANDSHAKE --> OPEN
+ *     ^          |         |          |           |
+ *     +----------+---------+----------+-----------+  node_drop(): report, tell the level, pause
+ *
+ * Every entry from the loop stands between node_enter() and node_leave(). A callback may free the node: then
+ * `dead` is set, all that could become ready is closed at once, and the memory goes with the last leave. So
+ * after every callback, and after every call that may have made one, look with node_is_on() before going on.
+ */
+#ifndef QUORLOCK_REDIS_NODE_IMPL_H
+#define QUORLOCK_REDIS_NODE_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conn.h"
+#include "dialect.h"
+#include "handshake.h"
+#include "node.h"
+#include "reply.h"
+#include "resolve.h"
+#include "ring.h"
+#include "uri.h"
+
+struct event;
+
+#define NODE_NEVER       UINT64_MAX
+#define NODE_TEXT_SIZE   320
+#define NODE_FIRST_BYTES 40
+
+enum node_state { NODE_PAUSE, NODE_RESOLVE, NODE_TCP, NODE_HANDSHAKE, NODE_OPEN };
+
+struct node {
+    struct event_base *base;
+    struct alloc alloc;
+    struct node_config config;
+    struct node_events events;
+    char *client_name;
+    const struct dialect *dialect;
+
+    enum node_state state;
+    enum node_level level;
+    enum node_fault fault;
+    char why[NODE_TEXT_SIZE];
+    uint32_t generation; /* of the latest READY connection */
+    uint32_t connection; /* counts all of them, to see that one ended meanwhile */
+    uint32_t depth;      /* entries from the loop on the stack */
+    bool dead;
+
+    struct event *timer;
+    uint64_t timer_us; /* what it is armed for */
+    uint64_t step_us;  /* when the present step ends, or the pause */
+    uint64_t ready_us; /* since when it is READY */
+    uint32_t failures; /* in a row; makes pauses grow */
+    uint64_t random;
+
+    struct resolve *resolve;
+    struct resolve_answer addresses;
+    size_t address_at;
+    char address_why[NODE_TEXT_SIZE];
+    struct conn conn;
+    struct reply_parser parser;
+    struct handshake handshake;
+    uint64_t handshake_us;
+    char first[NODE_FIRST_BYTES]; /* what this server said first: tells what it is, where it is not Redis */
+    size_t n_first;
+    struct ring ring;
+    size_t answerable; /* requests that were in the ring when the bytes at hand were read */
+    uint32_t srtt_us;
+};
+
+uint64_t node_now(const struct node *);
+void node_enter(struct node *);
+void node_leave(struct node *);
+/* node_is_on - the node lives and is still on that connection. */
+bool node_is_on(const struct node *, uint32_t connection);
+/* node_arm - the one timer, for that time. node_arm_step: for the end of the step that begins now. */
+void node_arm(struct node *, uint64_t wake_us);
+void node_arm_step(struct node *);
+/* node_drop - ends the connection, or the try: reports what is in flight, tells the level, pauses. */
+void node_drop(struct node *, enum node_fault, const char *reason);
+void node_drop_nomem(struct node *);
+
+/* node_begin - a try, from its beginning. node_try_address: with the next address. */
+void node_begin(struct node *);
+void node_try_address(struct node *);
+/* node_on_connected - the socket is connected, or failed to. */
+void node_on_connected(struct node *);
+/* node_describe_connect - why an address failed; kept in address_why. */
+void node_describe_connect(struct node *, const char *problem);
+
+#endif

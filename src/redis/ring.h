@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ring.h - requests on their way on one connection, oldest first
+ *
+ * Replies come in order, so the head is whose reply comes next. An entry that was reported already (its
+ * deadline passed) stays as a tombstone that swallows the late reply.
+ */
+#ifndef QUORLOCK_REDIS_RING_H
+#define QUORLOCK_REDIS_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../alloc.h"
+#include "node.h"
+
+#define RING_MAX   1024
+#define RING_NEVER UINT64_MAX
+
+struct ring_entry {
+    union node_tag tag;
+    uint64_t sent_us;
+    uint64_t deadline_us; /* RING_NEVER: none */
+    uint32_t timeout_ms;
+    enum node_op op;
+    bool reported;
+};
+
+struct ring {
+    const struct alloc *alloc;
+    struct ring_entry *entries;
+    size_t capacity; /* a power of two, or 0 */
+    size_t head, count;
+};
+
+enum ring_room { RING_ROOM = 0, RING_FULL, RING_NOMEM };
+
+void ring_init(struct ring *, const struct alloc *);
+void ring_clear(struct ring *);
+/* ring_reserve - makes sure that the next push finds room. */
+enum ring_room ring_reserve(struct ring *);
+/* ring_push - behind a ring_reserve that found room. */
+void ring_push(struct ring *, const struct ring_entry *);
+/* ring_at - counted from the oldest; moves with the next reserve. */
+struct ring_entry *ring_at(struct ring *, size_t index);
+void ring_pop(struct ring *);
+/* ring_wake_us - when somebody has to look: the nearest deadline, or the stall of the oldest. */
+uint64_t ring_wake_us(struct ring *, uint64_t stall_us);
+
+#endif

@@ -1,0 +1,14 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- KEYS[1] the lock
+-- 0: no key; {holder, ttl, type}: what was deleted. The holder is nil where the key was no string.
+local kind = redis.pcall('TYPE', KEYS[1])
+if kind.err then return kind end
+kind = kind.ok
+if kind == 'none' then return 0 end
+local holder = false
+if kind == 'string' then holder = string.sub(redis.call('GET', KEYS[1]), 1, 4096) end
+local ttl = redis.call('PTTL', KEYS[1])
+local done = redis.pcall('DEL', KEYS[1])
+if type(done) == 'table' then return done end
+redis.pcall('PUBLISH', 'quorlock:released:' .. KEYS[1], holder or '')
+return {holder, ttl, kind}
