@@ -9,10 +9,14 @@
 
 #include "errors.h"
 
-#define HANDSHAKE_REDIS_MAJOR  6
-#define HANDSHAKE_REDIS_MINOR  2
-#define HANDSHAKE_VALKEY_MAJOR 7
-#define HANDSHAKE_VALKEY_MINOR 2
+/* The oldest servers that will do. Valkey tells a Redis version too, so it is looked for first. */
+struct handshake_oldest {
+    const char *field, *kind;
+    unsigned major, minor;
+};
+
+static const struct handshake_oldest handshake_valkey = {"valkey_version", "Valkey", 7, 2};
+static const struct handshake_oldest handshake_redis = {"redis_version", "Redis", 6, 2};
 
 static void handshake_add(struct handshake *shake, enum handshake_step step)
 {
@@ -160,27 +164,26 @@ static bool handshake_field(const struct reply_item *info, const char *field, ch
     return false;
 }
 
-static bool handshake_version_at_least(const char *version, unsigned long major, unsigned long minor)
+static bool handshake_new_enough(const char *version, const struct handshake_oldest *oldest)
 {
     char *end = NULL;
-    unsigned long here = strtoul(version, &end, 10);
-    if (here != major) return here > major;
-    return *end == '.' && strtoul(end + 1, NULL, 10) >= minor;
+    unsigned long major = strtoul(version, &end, 10);
+    if (major != oldest->major) return major > oldest->major;
+    return *end == '.' && strtoul(end + 1, NULL, 10) >= oldest->minor;
 }
 
 static enum handshake_result handshake_server(struct handshake *shake, const struct reply_item *info)
 {
-    char version[20], mode[20];
-    bool valkey = handshake_field(info, "valkey_version", version, sizeof version);
-    if (!valkey && !handshake_field(info, "redis_version", version, sizeof version))
-        return handshake_fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
-    const char *kind = valkey ? "Valkey" : "Redis";
-    unsigned major = valkey ? HANDSHAKE_VALKEY_MAJOR : HANDSHAKE_REDIS_MAJOR;
-    unsigned minor = valkey ? HANDSHAKE_VALKEY_MINOR : HANDSHAKE_REDIS_MINOR;
-    snprintf(shake->version, sizeof shake->version, "%s %s", kind, version);
-    if (!handshake_field(info, "redis_mode", mode, sizeof mode) &&
-        !handshake_field(info, "server_mode", mode, sizeof mode))
-        mode[0] = '\0';
+    char version[20], mode[20] = "";
+    const struct handshake_oldest *oldest = &handshake_valkey;
+    if (!handshake_field(info, oldest->field, version, sizeof version)) {
+        oldest = &handshake_redis;
+        if (!handshake_field(info, oldest->field, version, sizeof version))
+            return handshake_fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
+    }
+    snprintf(shake->version, sizeof shake->version, "%s %s", oldest->kind, version);
+    if (!handshake_field(info, "redis_mode", mode, sizeof mode))
+        (void)handshake_field(info, "server_mode", mode, sizeof mode);
     if (strcmp(mode, "sentinel") == 0)
         return handshake_fail(shake, NODE_FAULT_PROTO,
                               "a Sentinel, not a Redis server: give the address of the server itself");
@@ -188,9 +191,9 @@ static enum handshake_result handshake_server(struct handshake *shake, const str
         return handshake_fail(
             shake, NODE_FAULT_CLUSTER,
             "the server runs in cluster mode: list independent masters, with cluster-enabled no");
-    if (!handshake_version_at_least(version, major, minor))
-        return handshake_fail(shake, NODE_FAULT_PROTO, "%s %s is too old: %s %u.%u or newer is needed", kind,
-                              version, kind, major, minor);
+    if (!handshake_new_enough(version, oldest))
+        return handshake_fail(shake, NODE_FAULT_PROTO, "%s %s is too old: %s %u.%u or newer is needed",
+                              oldest->kind, version, oldest->kind, oldest->major, oldest->minor);
     return HANDSHAKE_MORE;
 }
 

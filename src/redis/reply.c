@@ -166,19 +166,17 @@ void reply_feed(struct reply_parser *parser, const char *data, size_t length)
 
 /*
  * hiredis waits for as many bytes as a string's header claims. A header that claims more than we would take is
- * refused at once, not when a deadline ends the wait. What it waits for begins at the reader's position.
+ * refused at once, not when a deadline ends the wait. Nothing but such a header can leave a whole line of
+ * digits at the reader's position.
  */
 static bool reply_claims_too_much(const redisReader *reader)
 {
     uint64_t claim = 0;
-    if (reader->pos >= reader->len || reader->buf[reader->pos] != '$') return false;
-    for (size_t i = reader->pos + 1; i < reader->len; i++) {
-        char digit = reader->buf[i];
-        if (digit < '0' || digit > '9') break;
-        claim = claim * 10 + (uint64_t)(digit - '0');
-        if (claim > REPLY_BYTES_MAX) return true;
-    }
-    return false;
+    size_t i = reader->pos;
+    for (; i < reader->len && reader->buf[i] >= '0' && reader->buf[i] <= '9'; i++)
+        if (claim <= REPLY_BYTES_MAX) claim = claim * 10 + (uint64_t)(reader->buf[i] - '0');
+    return claim > REPLY_BYTES_MAX && i + 1 < reader->len && reader->buf[i] == '\r' &&
+           reader->buf[i + 1] == '\n';
 }
 
 static enum reply_result reply_bad(struct reply_parser *parser, const char **ret_why)

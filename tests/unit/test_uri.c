@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "redis/uri.h"
+
+static struct alloc memory;
+
+struct good_row {
+    const char *text;
+    enum uri_kind kind;
+    const char *host;
+    unsigned port, db;
+    const char *user, *password, *name;
+};
+
+static const struct good_row good_rows[] = {
+    {"127.0.0.1", URI_NUMERIC, "127.0.0.1", 6379, 0, NULL, NULL, "127.0.0.1:6379"},
+    {"127.0.0.1:7000", URI_NUMERIC, "127.0.0.1", 7000, 0, NULL, NULL, "127.0.0.1:7000"},
+    {"redis.example", URI_NAME, "redis.example", 6379, 0, NULL, NULL, "redis.example:6379"},
+    {"Redis_1.Example.:65535", URI_NAME, "redis_1.example", 65535, 0, NULL, NULL, "redis_1.example:65535"},
+    {"[::1]", URI_NUMERIC, "::1", 6379, 0, NULL, NULL, "[::1]:6379"},
+    {"[0:0:0::1]:1", URI_NUMERIC, "::1", 1, 0, NULL, NULL, "[::1]:1"},
+    {"[::ffff:10.0.0.1]:1", URI_NUMERIC, "10.0.0.1", 1, 0, NULL, NULL, "10.0.0.1:1"},
+    {"redis://h", URI_NAME, "h", 6379, 0, NULL, NULL, "h:6379"},
+    {"REDIS://h/", URI_NAME, "h", 6379, 0, NULL, NULL, "h:6379"},
+    {"redis://h:1/3", URI_NAME, "h", 1, 3, NULL, NULL, "h:1/3"},
+    {"redis://h:1/0", URI_NAME, "h", 1, 0, NULL, NULL, "h:1"},
+    {"redis://:secret@h", URI_NAME, "h", 6379, 0, NULL, "secret", "h:6379"},
+    {"redis://bob@h", URI_NAME, "h", 6379, 0, "bob", NULL, "h:6379"},
+    {"redis://bob:@h", URI_NAME, "h", 6379, 0, "bob", NULL, "h:6379"},
+    {"redis://:@h", URI_NAME, "h", 6379, 0, NULL, NULL, "h:6379"},
+    {"redis://bob:s%40c%2fr:t@h:2/1", URI_NAME, "h", 2, 1, "bob", "s@c/r:t", "h:2/1"},
+    {"redis://b%6fb:a@b@h", URI_NAME, "h", 6379, 0, "bob", "a@b", "h:6379"},
+    {"redis://u:p@[fe80::2]:5/2", URI_NUMERIC, "fe80::2", 5, 2, "u", "p", "[fe80::2]:5/2"},
+    {"unix:///run/redis.sock", URI_UNIX, "/run/redis.sock", 0, 0, NULL, NULL, "unix:///run/redis.sock"},
+    {"unix:///run/a%20b?db=2", URI_UNIX, "/run/a b", 0, 2, NULL, NULL, "unix:///run/a b?db=2"},
+    {"unix://u:p%3f@/run/s", URI_UNIX, "/run/s", 0, 0, "u", "p?", "unix:///run/s"},
+};
+
+static void assert_text(const char *got, const char *wanted)
+{
+    if (wanted)
+        assert_string_equal(got ? got : "(null)", wanted);
+    else
+        assert_null(got);
+}
+
+static void test_good(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof good_rows / sizeof good_rows[0]; i++) {
+        const struct good_row *row = &good_rows[i];
+        struct uri uri;
+        char error[256] = "untouched";
+        if (uri_parse(&uri, &memory, row->text, error, sizeof error) != 0) fail_msg("%s: %s", row->text, error);
+        assert_string_equal(error, "untouched");
+        assert_int_equal(uri.kind, row->kind);
+        assert_text(uri.host, row->host);
+        assert_int_equal(uri.port, row->port);
+        assert_int_equal(uri.db, row->db);
+        assert_text(uri.user, row->user);
+        assert_text(uri.password, row->password);
+        assert_text(uri.name, row->name);
+        uri_clear(&uri, &memory);
+        assert_null(uri.password);
+    }
+}
+
+struct bad_row {
+    const char *text;
+    int status;
+    const char *shown;  /* the value as the error shows it */
+    const char *remedy; /* a part of the error */
+};
+
+static const struct bad_row bad_rows[] = {
+    {"", QUORLOCK_INVAL, "\"\"", "redis://"},
+    {"redis://", QUORLOCK_INVAL, "\"redis://\"", "no host"},
+    {":6379", QUORLOCK_INVAL, "\":6379\"", "no host"},
+    {"h:", QUORLOCK_INVAL, "\"h:\"", "1 to 65535"},
+    {"h:0", QUORLOCK_INVAL, "\"h:0\"", "1 to 65535"},
+    {"h:65536", QUORLOCK_INVAL, "\"h:65536\"", "1 to 65535"},
+    {"h:99999999999999999999", QUORLOCK_INVAL, "h:99999999999999999999", "1 to 65535"},
+    {"h:+1", QUORLOCK_INVAL, "h:+1", "1 to 65535"},
+    {"h:6379x", QUORLOCK_INVAL, "h:6379x", "1 to 65535"},
+    {"::1", QUORLOCK_INVAL, "\"::1\"", "[::1]:6379"},
+    {"[::1", QUORLOCK_INVAL, "[::1", "not closed"},
+    {"[::1]x", QUORLOCK_INVAL, "[::1]x", ":port"},
+    {"[::g]", QUORLOCK_INVAL, "[::g]", "IPv6"},
+    {"[127.0.0.1]", QUORLOCK_INVAL, "[127.0.0.1]", "IPv6"},
+    {"127.0.0.256", QUORLOCK_INVAL, "127.0.0.256", "neither"},
+    {"127.1", QUORLOCK_INVAL, "127.1", "neither"},
+    {"a..b", QUORLOCK_INVAL, "a..b", "neither"},
+    {"a b", QUORLOCK_INVAL, "a b", "neither"},
+    {"h\nx", QUORLOCK_INVAL, "h?x", "neither"},
+    {"u@h", QUORLOCK_INVAL, "u@h", "redis://"},
+    {"h/2", QUORLOCK_INVAL, "h/2", "redis://"},
+    {"http://h", QUORLOCK_INVAL, "http://h", "scheme"},
+    {"redis://h/x", QUORLOCK_INVAL, "redis://h/x", "database"},
+    {"redis://h/-1", QUORLOCK_INVAL, "redis://h/-1", "database"},
+    {"redis://h/99999999", QUORLOCK_INVAL, "redis://h/99999999", "database"},
+    {"redis://h?x=1", QUORLOCK_INVAL, "redis://h?x=1", "mean nothing"},
+    {"rediss://h", QUORLOCK_UNSUPPORTED, "rediss://h", "TLS"},
+    {"unix://run/x", QUORLOCK_INVAL, "unix://run/x", "absolute"},
+    {"unix:///", QUORLOCK_INVAL, "unix:///", "no path"},
+    {"unix:///x?y=1", QUORLOCK_INVAL, "unix:///x?y=1", "?db=N"},
+    {"unix:///x?db=", QUORLOCK_INVAL, "unix:///x?db=", "database"},
+    /* Passwords, in every kind of wrong address. */
+    {"redis://:sesame@", QUORLOCK_INVAL, "redis://:***@", "no host"},
+    {"redis://bob:sesame@h:x", QUORLOCK_INVAL, "redis://bob:***@h:x", "1 to 65535"},
+    {"redis://bob:ses/ame@h", QUORLOCK_INVAL, "redis://bob:***@h", "%2F"},
+    {"redis://bob:ses%zzame@h", QUORLOCK_INVAL, "redis://bob:***@h", "hex"},
+    {"redis://bob:ses%00ame@h", QUORLOCK_INVAL, "redis://bob:***@h", "hex"},
+    {"redis://bob:sesame%4@h", QUORLOCK_INVAL, "redis://bob:***@h", "hex"},
+    {"redis://:sesame", QUORLOCK_INVAL, "redis://:***\"", "no host"},
+    {"rediss://bob:sesame@h", QUORLOCK_UNSUPPORTED, "rediss://bob:***@h", "TLS"},
+    {"http://bob:sesame@h", QUORLOCK_INVAL, "http://bob:***@h", "scheme"},
+    {"bob:sesame@h", QUORLOCK_INVAL, "bob:***@h", "redis://"},
+    {"unix://bob:sesame@x", QUORLOCK_INVAL, "unix://bob:***@x", "absolute"},
+    {"unix:///x?password=sesame", QUORLOCK_INVAL, "password=***", "?db=N"},
+};
+
+static void test_bad(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof bad_rows / sizeof bad_rows[0]; i++) {
+        const struct bad_row *row = &bad_rows[i];
+        struct uri uri, before;
+        char error[512] = "";
+        memset(&uri, 0x5a, sizeof uri);
+        memcpy(&before, &uri, sizeof uri);
+        int status = uri_parse(&uri, &memory, row->text, error, sizeof error);
+        if (status != row->status) fail_msg("%s: status %d", row->text, status);
+        if (!strstr(error, row->shown)) fail_msg("%s: error shows another value: %s", row->text, error);
+        if (!strstr(error, row->remedy))
+            fail_msg("%s: error without \"%s\": %s", row->text, row->remedy, error);
+        if (strstr(error, "sesame") || strstr(error, "ame@")) fail_msg("a password in: %s", error);
+        assert_memory_equal(&uri, &before, sizeof uri);
+    }
+}
+
+static void test_too_long(void **state)
+{
+    (void)state;
+    struct uri uri;
+    char text[6000], error[512];
+    memset(text, 'a', sizeof text);
+    text[sizeof text - 1] = '\0';
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof error), QUORLOCK_INVAL);
+    assert_non_null(strstr(error, "longer"));
+    text[300] = '\0';
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof error), QUORLOCK_INVAL);
+    assert_non_null(strstr(error, "too long"));
+    text[64] = '\0'; /* a label may have 63 */
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof error), QUORLOCK_INVAL);
+    text[63] = '\0';
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof error), QUORLOCK_OK);
+    uri_clear(&uri, &memory);
+    memset(text, 'a', sizeof text);
+    memcpy(text, "unix:///", 8);
+    text[7 + 107] = '\0';
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof error), QUORLOCK_OK);
+    uri_clear(&uri, &memory);
+    text[7 + 107] = 'a';
+    text[7 + 108] = '\0';
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof error), QUORLOCK_INVAL);
+    assert_non_null(strstr(error, "107"));
+}
+
+static void test_no_error_buffer(void **state)
+{
+    (void)state;
+    struct uri uri;
+    assert_int_equal(uri_parse(&uri, &memory, NULL, NULL, 0), QUORLOCK_INVAL);
+    assert_int_equal(uri_parse(&uri, &memory, "h:x", NULL, 0), QUORLOCK_INVAL);
+}
+
+static bool same(const char *one_text, const char *other_text)
+{
+    struct uri one, other;
+    assert_int_equal(uri_parse(&one, &memory, one_text, NULL, 0), 0);
+    assert_int_equal(uri_parse(&other, &memory, other_text, NULL, 0), 0);
+    bool result = uri_same(&one, &other);
+    assert_int_equal(result, uri_same(&other, &one));
+    uri_clear(&one, &memory);
+    uri_clear(&other, &memory);
+    return result;
+}
+
+static void test_same(void **state)
+{
+    (void)state;
+    assert_true(same("h", "redis://H.:6379/4"));
+    assert_true(same("redis://a:b@h", "redis://h"));
+    assert_true(same("[::1]:1", "[0::0:1]:1"));
+    assert_true(same("[::ffff:1.2.3.4]", "1.2.3.4"));
+    assert_true(same("unix:///x", "unix:///x?db=1"));
+    assert_false(same("h:1", "h:2"));
+    assert_false(same("h", "i"));
+    assert_false(same("unix:///x", "unix:///y"));
+    assert_false(same("unix:///x", "x"));
+}
+
+/* Fails the allocation whose turn it is, and counts what is out. */
+struct counted {
+    long until_failure, out;
+};
+
+static void *counted_allocate(void *arg, size_t size)
+{
+    struct counted *counted = arg;
+    if (counted->until_failure-- == 0) return NULL;
+    counted->out++;
+    return malloc(size);
+}
+
+static void *counted_reallocate(void *arg, void *block, size_t size)
+{
+    struct counted *counted = arg;
+    if (counted->until_failure-- == 0) return NULL;
+    if (!block) counted->out++;
+    return realloc(block, size);
+}
+
+static void counted_release(void *arg, void *block)
+{
+    struct counted *counted = arg;
+    counted->out--;
+    free(block);
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    struct counted counted = {0, 0};
+    const struct quorlock_allocator hooks = {counted_allocate, counted_reallocate, counted_release, &counted};
+    struct alloc alloc;
+    alloc_init(&alloc, &hooks);
+    int status = QUORLOCK_NOMEM;
+    long n = 0;
+    for (; status == QUORLOCK_NOMEM; n++) {
+        struct uri uri;
+        char error[256];
+        assert_true(n < 20);
+        counted.until_failure = n;
+        status = uri_parse(&uri, &alloc, "redis://bob:sesame@h:1/2", error, sizeof error);
+        if (status == QUORLOCK_OK) uri_clear(&uri, &alloc);
+        assert_int_equal(counted.out, 0);
+    }
+    assert_int_equal(status, QUORLOCK_OK);
+    assert_int_equal(n, 5); /* user, password, host and name failed, and then none */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),     cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_too_long), cmocka_unit_test(test_no_error_buffer),
+        cmocka_unit_test(test_same),     cmocka_unit_test(test_out_of_memory),
+    };
+    alloc_init(&memory, NULL);
+    return cmocka_run_group_tests_name("uri", tests, NULL, NULL);
+}
