@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of the quorlock command share: three real redis-servers of their own, and ways to run the command.
+
+Every wait is for an event, with a limit; the only time limits that judge the product are those that it
+promises: the command is dead before its lock can be anybody else's, and a frozen node is not waited for.
+"""
+import atexit
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+QUORLOCK = FOLDER = ""
+LIMIT_S = 20  # for anything that must happen at all
+WHOLE_LIMIT_S = 500  # CTest's own is shorter; this one ends a run by hand
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_us():
+    """Whatever ends this test, also SIGKILL, ends what it started."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def wait_for(what, limit_s=LIMIT_S):
+    """The first true result of what(), or a failure."""
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        result = what()
+        if result:
+            return result
+        time.sleep(0.005)
+    raise AssertionError(f"did not happen within {limit_s} s: {what}")
+
+
+class Server:
+    """One redis-server on a free port of its own."""
+
+    def __init__(self, folder, number):
+        self.folder = os.path.join(folder, str(number))
+        os.mkdir(self.folder)
+        self.port = None
+        self.start()
+
+    def start(self):
+        for _ in range(20):
+            port = self.port
+            if port is None:
+                with socket.socket() as s:
+                    s.bind(("127.0.0.1", 0))
+                    port = s.getsockname()[1]
+            self.process = subprocess.Popen(
+                [os.environ.get("REDIS_SERVER") or "redis-server", "--bind", "127.0.0.1", "--port", str(port),
+                 "--dir", self.folder, "--save", "", "--appendonly", "no", "--daemonize", "no",
+                 "--logfile", os.path.join(self.folder, "log")],
+                stdin=subprocess.DEVNULL, preexec_fn=die_with_us)
+            if self._answers(port):
+                self.port = port
+                return
+            self.process.kill()
+            self.process.wait()
+        raise RuntimeError("no redis-server would start")
+
+    def _answers(self, port):
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end and self.process.poll() is None:
+            try:
+                # Ours, not somebody else's who took the port first.
+                return self._ask(port, "INFO", "server").find(f"process_id:{self.process.pid}".encode()) >= 0
+            except OSError:
+                time.sleep(0.01)
+        return False
+
+    @staticmethod
+    def _ask(port, *words):
+        words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
+        with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as s:
+            s.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
+            f = s.makefile("rb")
+            line = f.readline()
+            if not line:
+                raise OSError("closed")
+            if line[:1] == b"$":
+                size = int(line[1:])
+                return None if size < 0 else f.read(size + 2)[:-2]
+            if line[:1] == b":":
+                return int(line[1:])
+            if line[:1] == b"-":
+                raise RuntimeError(line.decode())
+            return line[1:-2]
+
+    def ask(self, *words):
+        return self._ask(self.port, *words)
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def __str__(self):
+        return f"127.0.0.1:{self.port}"
+
+
+SERVERS = []
+RUNNING = []
+
+
+def stop_all():
+    for process in RUNNING + [server.process for server in SERVERS]:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def nodes():
+    return ",".join(str(server) for server in SERVERS)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="case-", dir=FOLDER)
+        self.key = self.id().rsplit(".", 1)[1]
+        for server in SERVERS:
+            server.thaw()
+            if server.process.poll() is not None:
+                server.start()
+            server.ask("FLUSHALL")
+
+    def tearDown(self):
+        for process in RUNNING:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        RUNNING.clear()
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def start(self, *args, env=None, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("QUORLOCK_")}
+        environment.update({"QUORLOCK_NODES": nodes()}, **(env or {}))
+        process = subprocess.Popen([QUORLOCK, *args], env=environment, stdout=stdout, stderr=stderr,
+                                   preexec_fn=more.pop("preexec", die_with_us), **more)
+        RUNNING.append(process)
+        return process
+
+    def end(self, process):
+        out, err = process.communicate(timeout=LIMIT_S)
+        return process.returncode, (out or b"").decode(), (err or b"").decode()
+
+    def quorlock(self, *args, **more):
+        """Runs it to its end: (status, stdout, stderr)."""
+        return self.end(self.start(*args, **more))
+
+    def shell(self, *options, script, **more):
+        """Starts "run OPTIONS KEY -- sh -c SCRIPT" and waits until the script has made the file `up`."""
+        process = self.start("run", *options, self.key, "--", "sh", "-c", f"cd {self.folder}; {script}", **more)
+        self.wait_file("up", process)
+        return process
+
+    def wait_file(self, name, process=None):
+        def there():
+            if process and process.poll() is not None and not os.path.exists(self.path(name)):
+                raise AssertionError(f"ended: {self.end(process)}")
+            return os.path.exists(self.path(name))
+        wait_for(there)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as f:
+            return f.read().strip()
+
+    def values(self):
+        return [server.ask("GET", self.key) for server in SERVERS]
+
+    def assert_free(self):
+        """No key of ours is left; a node may still be about to execute what was sent to it."""
+        wait_for(lambda: self.values() == [None] * len(SERVERS))
+
+    def assert_gone(self, *pids):
+        """Those processes ended (a zombie that nobody reaps counts as ended)."""
+        def ended(pid):
+            try:
+                with open(f"/proc/{pid}/stat", encoding="latin-1") as f:
+                    return f.read().rsplit(")", 1)[1].split()[0] in "ZX"
+            except FileNotFoundError:
+                return True
+        wait_for(lambda: all(ended(pid) for pid in pids))
+
+    def hold(self, value, count=2, ms=30000):
+        """Another client's lock, set by hand on the first `count` nodes."""
+        for server in SERVERS[:count]:
+            self.assertEqual(server.ask("SET", self.key, value, "NX", "PX", ms), b"OK")
+
+
+def main():
+    """Runs the tests of the program that imported this: PROGRAM PATH_TO_quorlock [TEST...]"""
+    global QUORLOCK, FOLDER
+    if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
+        sys.exit("usage: PROGRAM PATH_TO_quorlock [TEST...]")
+    QUORLOCK = os.path.abspath(sys.argv[1])
+    FOLDER = tempfile.mkdtemp(prefix="quorlock-command-")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.alarm(WHOLE_LIMIT_S)
+    atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+    atexit.register(stop_all)
+    for number in range(3):
+        SERVERS.append(Server(FOLDER, number))
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
+

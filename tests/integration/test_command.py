@@ -1,0 +1,353 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""quorlock: usage, locks of others, failing nodes, inspect, break: test_command.py PATH_TO_quorlock [TEST...]"""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import sys
+import time
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+import command_case
+from command_case import SERVERS, Case, die_with_us, nodes, wait_for
+
+MANUAL = pathlib.Path(__file__).resolve().parents[2] / "src" / "man" / "quorlock.1"
+
+
+class Usage(Case):
+    def test_help_tells_every_option_and_the_manual_too(self):
+        manual = MANUAL.read_text(encoding="utf-8").replace("\\-", "-")
+        for verb in [(), ("run",), ("inspect",), ("break",)]:
+            status, out, err = self.quorlock(*verb, "--help")
+            self.assertEqual((status, err), (0, ""), verb)
+            self.assertIn("usage: quorlock", out)
+            found = re.findall(r"^  (-[-\w]+)(?:, (--[-\w]+))?", out, re.M)
+            self.assertGreaterEqual(len(found), 2)
+            for names in found:
+                for name in filter(None, names):
+                    self.assertRegex(manual, rf"{name}(?![-\w])", f"{name} of {verb} is not in the manual")
+            for line in out.splitlines():
+                self.assertLessEqual(len(line), 110)
+        status, out, err = self.quorlock("--version")
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"^quorlock \d+\.\d+\.\d+\n$")
+
+    def test_usage_errors_name_value_and_remedy(self):
+        run = ("run", "k", "--", "touch", self.path("ran"))
+        for args, said in [
+                ((), "no verb"), (("fly",), '"fly" is no verb: give run'), (("--fly",), "--fly: no such option"),
+                (("--", "run"), "no verb"), (("--nodes",), "--nodes needs a value: --nodes URI"),
+                (("--nodes", "", *run), "empty address"), (("--nodes", "a,,b", *run), '"a,,b" has an empty address'),
+                (("--lease", "3s", *run), "--lease does not belong before the verb"),
+                (("run",), "no key"), (("run", "--", "true"), "no key"), (("run", "k"), "write -- between"),
+                (("run", "k", "true"), "write -- between"), (("run", "k", "--"), "no command"),
+                (("run", "--json", *run[1:]), "--json does not belong to this verb"),
+                (("run", "--lease", *run[2:]), "--lease needs a value"),
+                (("run", "--lease", "30", *run[1:]), '"30" has no unit: write 250ms, 30s or 2m'),
+                (("run", "--lease", "", *run[1:]), '"" is no duration'),
+                (("run", "--lease", "1.5s", *run[1:]), '"1.5s" is no duration'),
+                (("run", "--lease=-1s", *run[1:]), '"-1s" is no duration'),
+                (("run", "--lease", "5d", *run[1:]), '"5d" is no duration'),
+                (("run", "--lease", "0s", *run[1:]), '"0s" is out of range: give 10ms'),
+                (("run", "--lease", "9ms", *run[1:]), '"9ms" is out of range'),
+                (("run", "--lease", "25h", *run[1:]), '"25h" is out of range'),
+                (("run", "--lease", "18446744073709551617ms", *run[1:]), "is too long"),
+                (("run", "--lease", "60ms", *run[1:]), "60"),
+                (("run", "--lease", "40s", *run[1:]), "--max-lease"),
+                (("run", "--lease", "40s", "--max-lease", "35s", *run[1:]), "--lease of 40000 ms is longer"),
+                (("run", "--node-timeout", "20s", *run[1:]), "timeout"),
+                (("run", "--wait", "5", *run[1:]), '"5" has no unit'),
+                (("run", "--wait", "never", *run[1:]), '"never" is no duration'),
+                (("run", "--wait", "50d", *run[1:]), '"50d" is no duration'),
+                (("run", "--wait", "1200h", *run[1:]), '"1200h" is too long'),
+                (("run", "-E", "256", *run[1:]), '"256" is no exit status: give a number from 0 to 255'),
+                (("run", "-E-1", *run[1:]), '"-1" is no exit status'),
+                (("run", "-nv", *run[1:]), "-nv: no such option"),
+                (("run", "--fence=yes", *run[1:]), "--fence takes no value"),
+                (("run", "--policy", "most", *run[1:]), '"most" is unknown: give majority or all'),
+                (("run", "--dialect", "x", *run[1:]), '"x" is unknown: give plain or redisson'),
+                (("run", "--guard", "x", *run[1:]), '"x" is unknown: give connection, strict or off'),
+                (("run", "--label", "a b", *run[1:]), "label"),
+                (("run", "--label", "x" * 65, *run[1:]), "label"),
+                (("run", "", *run[2:]), "key"), (("run", "x" * 1025, *run[2:]), "key"),
+                (("run", "quorlock:x", *run[2:]), "quorlock:"),
+                (("inspect",), "takes one key"), (("inspect", "a", "b"), "takes one key"),
+                (("inspect", "a", "--", "b"), "takes one key"), (("inspect", "--fence", "a"), "does not belong"),
+                (("inspect", ""), "key"), (("break",), "takes one key"), (("break", "a", "b"), "takes one key"),
+                (("break", ""), "key")]:
+            status, out, err = self.quorlock(*args)
+            self.assertEqual((status, out), (64, ""), (args, err))
+            self.assertIn(said, err, args)
+            self.assertTrue(all(line.startswith("quorlock: ") for line in err.splitlines()), err)
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_a_bad_environment_is_named_too(self):
+        for name, value, said in [("QUORLOCK_MAX_LEASE", "30", '"30" has no unit'),
+                                  ("QUORLOCK_NODES", "a:1,,b:2", "empty address")]:
+            status, _, err = self.quorlock("run", "k", "--", "true", env={name: value})
+            self.assertEqual(status, 64)
+            self.assertIn(name + ": ", err)
+            self.assertIn(said, err)
+
+    def test_bad_nodes(self):
+        many = ",".join(f"127.0.0.1:{port}" for port in range(1, 33))
+        for value, said in [("ftp://x", "ftp://x"), ("127.0.0.1:0", "127.0.0.1:0"), ("127.0.0.1:99999", "99999"),
+                            (f"{SERVERS[0]},{SERVERS[0]}", "twice"), (many, "31")]:
+            for verb in [("run", "k", "--", "true"), ("inspect", "k"), ("break", "k")]:
+                status, out, err = self.quorlock("--nodes", value, *verb)
+                self.assertEqual((status, out), (64, ""), err)
+                self.assertIn(said, err)
+
+    def test_what_comes_later_is_refused(self):
+        for options in [("--fence",), ("--guard", "strict"), ("--guard", "connection"), ("--dialect", "redisson"),
+                        ("another-key",)]:
+            status, _, err = self.quorlock("run", *options, "k", "--", "touch", self.path("ran"))
+            self.assertEqual(status, 64, err)
+            self.assertGreater(len(err), len("quorlock: \n"))
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_passwords_stay_secret(self):
+        # Nodes that take the connection and say nothing: it waits until we have looked.
+        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+            silent = ["127.0.0.1:%d" % listener.getsockname()[1] for listener in (one, two)]
+            secret = ",".join(f"redis://user:geheim@{node}" for node in silent)
+            process = self.start("run", "-v", "--nodes", secret, self.key, "--", "true")
+            command_line = pathlib.Path(f"/proc/{process.pid}/cmdline")
+            wait_for(lambda: b"run" in command_line.read_bytes() and b"geheim" not in command_line.read_bytes())
+            self.assertIn(silent[1].encode(), command_line.read_bytes())
+            process.send_signal(signal.SIGTERM)
+            status, out, err = self.end(process)
+        self.assertEqual(status, 128 + signal.SIGTERM)
+        self.assertNotIn("geheim", out + err)
+        for args in [("--nodez=redis://u:geheim@h",), ("redis://u:geheim@h",),
+                     ("--nodes", "a,,u:geheim@h", "inspect", "k"),
+                     ("--nodes", "redis://:geh,eim@h,,x", "inspect", "k"),
+                     ("--nodes", "ftp://u:geheim@h", "inspect", "k"),
+                     ("--nodes", "redis://:geheim@127.0.0.1:0", "inspect", "k"),
+                     ("inspect", "k", "--json=redis://:geheim@h"),
+                     ("run", "--lease", "redis://:geheim@h", "k", "--", "true")]:
+            status, out, err = self.quorlock(*args)
+            self.assertEqual(status, 64, err)
+            self.assertNotRegex(out + err, "geh|eim", args)
+
+
+class Held(Case):
+    def test_held_by_another_client(self):
+        self.hold("someone-else-entirely")
+        for options, expected in [(("-n",), 1), (("--wait", "0"), 1), (("-n", "-E", "42"), 42), (("-n", "-E0"), 0),
+                                  (("--wait", "300ms", "-E9"), 9)]:
+            status, out, err = self.quorlock("run", *options, self.key, "--", "touch", self.path("ran"))
+            self.assertEqual((status, out), (expected, ""), err)
+            self.assertRegex(err, rf'"{self.key}" is held by someone- on 2 of 3 nodes, 2\d{{4}} ms left')
+            self.assertNotIn("someone-e", err)
+            wait_for(lambda: self.values() == [b"someone-else-entirely"] * 2 + [None])
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_a_binary_holder_does_not_reach_the_terminal(self):
+        self.hold(b"\x1b[31m\xff\xe2\x82\xac01234567", count=3)
+        status, _, err = self.quorlock("run", "-n", self.key, "--", "true")
+        self.assertEqual(status, 1)
+        self.assertIn("held by \\x1b[31m\\xff", err)
+        status, out, _ = self.quorlock("inspect", self.key)
+        self.assertEqual(status, 0)
+        self.assertIn("\\x1b[31m\\xff€01234567", out)
+        self.assertNotIn("\x1b", out + err)
+        status, out, _ = self.quorlock("inspect", "--json", self.key)
+        self.assertEqual(json.loads(out)["holder"], "\x1b[31m\ufffd€01234567")
+
+    def test_no_expiry_is_told(self):
+        for server in SERVERS:
+            server.ask("SET", self.key, "forgotten")
+        status, _, err = self.quorlock("run", "-n", self.key, "--", "true")
+        self.assertEqual(status, 1)
+        self.assertIn("no expiry", err)
+        self.assertIn("quorlock break", err)
+
+    def test_waits_says_so_and_gets_it(self):
+        self.hold("someone-else-entirely", count=3, ms=2500)
+        status, out, err = self.quorlock("run", self.key, "--", "echo", "ran")
+        self.assertEqual((status, out), (0, "ran\n"))
+        self.assertIn(f'quorlock: waiting for "{self.key}"', err)
+        self.assertIn("someone-", err)
+        self.assertNotIn("someone-e", err)
+
+    def test_a_signal_ends_the_wait(self):
+        self.hold("someone-else-entirely")
+        for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1]:
+            process = self.start("run", self.key, "--", "touch", self.path("ran"))
+            wait_for(lambda: b"waiting for" in os.read(process.stderr.fileno(), 4096))
+            process.send_signal(number)
+            self.assertEqual(self.end(process)[0], 128 + number)
+            wait_for(lambda: self.values() == [b"someone-else-entirely"] * 2 + [None])
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_a_signal_that_is_ignored_on_entry_stays_ignored(self):
+        def nohup():
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        process = self.shell(script=">up; while [ ! -e go ]; do sleep .01; done; exit 5", preexec=nohup)
+        process.send_signal(signal.SIGHUP)
+        open(self.path("go"), "w").close()
+        self.assertEqual(self.end(process)[0], 5)
+
+
+class Nodes(Case):
+    def test_a_frozen_node_is_not_waited_for(self):
+        SERVERS[2].freeze()
+        start = time.monotonic()
+        status, _, err = self.quorlock("run", "--node-timeout", "7s", self.key, "--", "true")
+        self.assertEqual(status, 0, err)
+        self.hold("someone-else-entirely")
+        self.assertEqual(self.quorlock("run", "-n", "--node-timeout", "7s", self.key, "--", "true")[0], 1)
+        self.assertLess(time.monotonic() - start, 6, "it waited for the frozen node")
+        SERVERS[2].thaw()
+        wait_for(lambda: self.values() == [b"someone-else-entirely"] * 2 + [None])
+
+    def test_a_dead_node_is_lived_without(self):
+        SERVERS[0].kill()
+        self.assertEqual(self.quorlock("run", self.key, "--", "sh", "-c", "exit 4")[0], 4)
+        status, _, err = self.quorlock("run", "-n", "--policy", "all", self.key, "--", "true")
+        self.assertEqual(status, 69, err)
+        self.assertIn(str(SERVERS[0]), err)
+        wait_for(lambda: [server.ask("GET", self.key) for server in SERVERS[1:]] == [None, None])
+
+    def test_no_quorum(self):
+        SERVERS[0].kill()
+        SERVERS[1].freeze()
+        for options in [("-n",), ("--wait", "700ms"), ("-n", "-E", "42")]:
+            status, out, err = self.quorlock("run", "--lease", "2s", *options, self.key, "--",
+                                             "touch", self.path("ran"))
+            self.assertEqual((status, out), (69, ""), err)
+            for server in SERVERS:
+                self.assertRegex(err, rf"quorlock:   {server}  \w+")
+        for verb in ["inspect", "break"]:
+            status, out, err = self.quorlock(verb, "--node-timeout", "300ms", self.key)
+            self.assertEqual(status, 69, err)
+            for server in SERVERS:
+                self.assertIn(str(server), out)
+        status, out, _ = self.quorlock("inspect", "--json", "--node-timeout", "300ms", self.key)
+        self.assertEqual((status, len(json.loads(out)["nodes"])), (69, 3))
+        self.assertFalse(os.path.exists(self.path("ran")))
+        SERVERS[1].thaw()
+        wait_for(lambda: [server.ask("GET", self.key) for server in SERVERS[1:]] == [None, None])
+
+    def test_no_quorum_then_the_nodes_come_back(self):
+        SERVERS[0].kill()
+        SERVERS[1].kill()
+        process = self.start("run", self.key, "--", "echo", "ran")
+        wait_for(lambda: b"waiting for" in os.read(process.stderr.fileno(), 4096))
+        SERVERS[0].start()
+        self.assertEqual(self.end(process)[:2], (0, "ran\n"))
+
+    def test_a_key_of_another_type(self):
+        for server in SERVERS:
+            server.ask("HSET", self.key, "uuid:1", "1")
+        status, _, err = self.quorlock("run", "-n", self.key, "--", "true")
+        self.assertEqual(status, 69, err)
+        status, out, _ = self.quorlock("inspect", "--json", self.key)
+        report = json.loads(out)
+        self.assertEqual((status, report["held"]), (0, False), report)
+        self.assertEqual([node["state"] for node in report["nodes"]], ["foreign"] * 3)
+
+    def test_no_redis_and_a_wrong_password(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            silent = "127.0.0.1:%d" % listener.getsockname()[1]
+            status, _, err = self.quorlock("--nodes", silent, "run", "-n", "--lease", "2s", self.key, "--", "true")
+            self.assertEqual(status, 69, err)
+            self.assertIn(silent, err)
+        wrong = ",".join(f"redis://:geheim@{server}" for server in SERVERS)
+        status, _, err = self.quorlock("run", "-n", self.key, "--", "true", env={"QUORLOCK_NODES": wrong})
+        self.assertEqual(status, 69, err)
+        self.assertNotIn("geheim", err)
+
+
+class Reports(Case):
+    def inspect(self):
+        status, out, err = self.quorlock("inspect", "--json", self.key)
+        self.assertEqual((status, err), (0, ""))
+        report = json.loads(out)
+        self.assertEqual(list(report), ["key", "quorum", "held", "holder", "valid_ms", "nodes"])
+        for node in report["nodes"]:
+            self.assertEqual(list(node), ["node", "state", "holder", "ttl_ms", "latency_us", "error"])
+            self.assertGreater(node["latency_us"], 0)
+        self.assertEqual((report["key"], report["quorum"]), (self.key, 2))
+        self.assertEqual([node["node"] for node in report["nodes"]], [str(server) for server in SERVERS])
+        return report
+
+    def test_inspect(self):
+        report = self.inspect()
+        self.assertEqual((report["held"], report["holder"], report["valid_ms"]), (False, None, 0))
+        self.assertEqual([(n["state"], n["holder"], n["ttl_ms"], n["error"]) for n in report["nodes"]],
+                         [("free", None, None, None)] * 3)
+        self.assertIn(f'"{self.key}" is free\n', self.quorlock("inspect", self.key)[1])
+        self.hold('a"b\\c', count=1)
+        report = self.inspect()
+        self.assertEqual((report["held"], report["holder"]), (False, None))
+        self.assertEqual([n["holder"] for n in report["nodes"]], ['a"b\\c', None, None])
+        SERVERS[1].ask("SET", self.key, 'a"b\\c', "PX", 9000)
+        report = self.inspect()
+        self.assertEqual((report["held"], report["holder"]), (True, 'a"b\\c'))
+        self.assertTrue(0 < report["valid_ms"] <= 9000)
+        self.assertTrue(0 < report["nodes"][1]["ttl_ms"] <= 9000 < report["nodes"][0]["ttl_ms"] <= 30000)
+        status, out, _ = self.quorlock("inspect", self.key)
+        self.assertEqual(status, 0)
+        self.assertIn(f'"{self.key}" is held by a"b\\c on 2 of 3 nodes, ', out)
+        self.assertEqual(len(out.splitlines()), 5)
+        SERVERS[0].kill()
+        status, out, _ = self.quorlock("inspect", "--json", self.key)
+        node = json.loads(out)["nodes"][0]
+        self.assertEqual((status, node["state"]), (0, "down"))
+        self.assertEqual((node["holder"], node["ttl_ms"], node["latency_us"]), (None, None, None))
+        self.assertTrue(node["error"])
+
+    def test_inspect_knows_the_policy(self):
+        self.hold("x", count=2)
+        report = json.loads(self.quorlock("inspect", "--json", "--policy", "all", self.key)[1])
+        self.assertEqual((report["quorum"], report["held"]), (3, False))
+
+    def test_odd_keys(self):
+        odd = 'tab\there "quoted" \x1b[1m €'
+        status, out, _ = self.quorlock("inspect", "--json", odd)
+        self.assertEqual((status, json.loads(out)["key"]), (0, odd))
+        status, out, _ = self.quorlock("inspect", odd)
+        self.assertEqual(status, 0)
+        self.assertIn('"tab\\x09here "quoted" \\x1b[1m €" is free', out)
+        status, out, _ = self.quorlock("run", odd, "--", "printenv", "QUORLOCK_KEY")
+        self.assertEqual((status, out), (0, odd + "\n"))
+
+    def test_break(self):
+        self.hold("someone-else-entirely")
+        status, out, err = self.quorlock("break", self.key)
+        self.assertEqual((status, err), (0, ""))
+        self.assertTrue(out.startswith(f'"{self.key}" is held by someone-else-entirely on 2 of 3 nodes, '), out)
+        self.assertTrue(out.endswith("broken on 2 of 3 nodes\n"), out)
+        self.assertEqual(self.values(), [None] * 3)
+        self.hold("someone-else-entirely")
+        status, out, err = self.quorlock("break", "--json", self.key)
+        self.assertEqual(status, 0)
+        self.assertIn("held by someone-else-entirely", err)
+        self.assertEqual([n["broken"] for n in json.loads(out)["nodes"]], [True, True, False])
+        self.assertEqual([n["holder"] for n in json.loads(out)["nodes"]], ["someone-else-entirely"] * 2 + [None])
+        self.assertEqual(self.values(), [None] * 3)
+        self.assertEqual(self.quorlock("break", self.key)[0], 0)
+
+    def test_output_that_cannot_be_written(self):
+        self.hold("someone-else-entirely", count=3)
+        for args in [("inspect", self.key), ("inspect", "--json", self.key), ("break", self.key), ("--help",),
+                     ("run", "--help"), ("--version",)]:
+            with open("/dev/full", "wb") as full:
+                status, _, err = self.quorlock(*args, stdout=full)
+            self.assertEqual(status, 74, (args, err))
+            self.assertIn("cannot write to standard output", err)
+            reader, writer = os.pipe()
+            os.close(reader)
+            status, _, err = self.quorlock(*args, stdout=writer)
+            os.close(writer)
+            self.assertEqual(status, 74, (args, err))
+        self.assertEqual(self.values(), [b"someone-else-entirely"] * 3, "broken without having been shown")
+
+
+if __name__ == "__main__":
+    command_case.main()
