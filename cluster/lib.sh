@@ -168,7 +168,11 @@ node_state() {
     read -r state _ <<<"$(proc_stat "$node_state_pid")"
     case $state in
     T | t) node_state=stopped ;;
-    *) if node_answers "$1" "$node_state_pid" 1; then node_state=up; else node_state=silent; fi ;;
+    *)
+        node_state=silent
+        # shellcheck disable=SC2034
+        if node_answers "$1" "$node_state_pid" 1; then node_state=up; fi
+        ;;
     esac
 }
 
@@ -328,10 +332,12 @@ node_wait_gone() {
     done
 }
 
+# node_wait_proc_state NODE PATTERN: until the kernel shows such a state.
 node_wait_proc_state() {
     local pid state _ until=$((SECONDS + 5))
     while pid=$(node_pid "$1"); do
         read -r state _ <<<"$(proc_stat "$pid")"
+        # shellcheck disable=SC2254
         case $state in $2) return 0 ;; esac
         [ "$SECONDS" -lt "$until" ] || return 1
         sleep 0.01
