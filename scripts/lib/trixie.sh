@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 #
 # `scripts/test trixie`: the same tree in a Debian 13 root, with hiredis 1.x,
 # Redis 8 and Valkey. Sourced by scripts/test.
