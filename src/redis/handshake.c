@@ -96,13 +96,6 @@ static const char *handshake_what(enum handshake_step step)
     return "handshake";
 }
 
-/* An odd server may echo what it was sent. */
-static bool handshake_echoes_password(const struct handshake *shake, const struct reply_item *item)
-{
-    const char *password = shake->uri->password;
-    return password && *password && memmem(item->text, item->length, password, strlen(password)) != NULL;
-}
-
 /* An AUTH that was refused for what it said, not for the state of the server. */
 static enum handshake_result handshake_auth_error(struct handshake *shake, const struct reply_item *item)
 {
@@ -119,7 +112,7 @@ static enum handshake_result handshake_auth_error(struct handshake *shake, const
             "AUTH: the server has no password for user \"%s\", but the address gives one: take "
             "it out of the address, or set one on the server",
             user);
-    if (handshake_echoes_password(shake, item))
+    if (uri_tells_password(shake->uri, item->text, item->length))
         return handshake_fail(shake, NODE_FAULT_AUTH, "AUTH: refused for user \"%s\"", user);
     shake->fault = NODE_FAULT_AUTH;
     error_describe(shake->why, sizeof shake->why, "AUTH", item->text, item->length);
@@ -136,7 +129,7 @@ static enum handshake_result handshake_error(struct handshake *shake, enum hands
     /* The name is only there to be seen in CLIENT LIST. */
     if (step == HANDSHAKE_SETNAME && plain_refusal && !noauth) return HANDSHAKE_MORE;
     shake->fault = class.fault;
-    if (handshake_echoes_password(shake, item))
+    if (uri_tells_password(shake->uri, item->text, item->length))
         snprintf(shake->why, sizeof shake->why, "%s: refused", handshake_what(step));
     else
         error_describe(shake->why, sizeof shake->why, handshake_what(step), item->text, item->length);
@@ -181,6 +174,8 @@ static enum handshake_result handshake_server(struct handshake *shake, const str
         if (!handshake_field(info, oldest->field, version, sizeof version))
             return handshake_fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
     }
+    /* Only what a version is made of is ever shown. */
+    version[strspn(version, "0123456789.")] = '\0';
     snprintf(shake->version, sizeof shake->version, "%s %s", oldest->kind, version);
     if (!handshake_field(info, "redis_mode", mode, sizeof mode))
         (void)handshake_field(info, "server_mode", mode, sizeof mode);
@@ -205,6 +200,10 @@ static enum handshake_result handshake_replication(struct handshake *shake, cons
     if (strcmp(role, "master") == 0) return HANDSHAKE_MORE;
     (void)handshake_field(info, "master_host", master, sizeof master);
     (void)handshake_field(info, "master_port", port, sizeof port);
+    if (uri_tells_password(shake->uri, master, strlen(master)) ||
+        uri_tells_password(shake->uri, port, strlen(port)))
+        return handshake_fail(shake, NODE_FAULT_REPLICA,
+                              "the server is a replica: list independent masters only");
     return handshake_fail(shake, NODE_FAULT_REPLICA,
                           "the server is a replica of %s:%s: list independent masters only", master, port);
 }

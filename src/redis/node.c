@@ -211,9 +211,11 @@ static void node_drop_malformed(struct node *node, const char *reason)
     if (node->state == NODE_HANDSHAKE && node->handshake.at == 0) {
         size_t line = 0;
         while (line < node->n_first && node->first[line] != '\r' && node->first[line] != '\n') line++;
+        if (uri_tells_password(node->config.uri, node->first, line)) line = 0;
         error_printable(said, sizeof said, node->first, line);
         const char *hint = node->n_first && node->first[0] == 0x15 ? "; it seems to want TLS" : "";
-        snprintf(why, sizeof why, "not a Redis server: it says \"%s\"%s", said, hint);
+        const char *front = *said ? ": it says \"" : "", *back = *said ? "\"" : "";
+        snprintf(why, sizeof why, "not a Redis server%s%s%s%s", front, said, back, hint);
     } else {
         snprintf(why, sizeof why, "malformed reply: %s", reason);
     }

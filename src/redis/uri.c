@@ -16,6 +16,7 @@
 #define URI_PORT_DEFAULT    6379
 #define URI_DB_MAX          1000000
 #define URI_SHOWN_MAX       160
+#define URI_TELLING         3 /* so many first characters of a password tell something */
 #define URI_FORMS           "write redis://[user[:password]@]host[:port][/db], unix:///path or host:port"
 
 /* One address on its way through the parser; begin and end walk towards each other. */
@@ -357,4 +358,16 @@ bool uri_same(const struct uri *one, const struct uri *other)
     if ((one->kind == URI_UNIX) != (other->kind == URI_UNIX)) return false;
     if (strcmp(one->host, other->host) != 0) return false;
     return one->kind == URI_UNIX || one->port == other->port;
+}
+
+bool uri_tells_password(const struct uri *uri, const char *text, size_t length)
+{
+    size_t n_password = uri->password ? strlen(uri->password) : 0;
+    if (!n_password) return false;
+    for (size_t i = 0; i < length; i++) {
+        size_t n = length - i < n_password ? length - i : n_password;
+        bool enough = n == n_password || n >= URI_TELLING;
+        if (enough && memcmp(text + i, uri->password, n) == 0) return true;
+    }
+    return false;
 }

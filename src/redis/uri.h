@@ -39,5 +39,8 @@ void uri_clear(struct uri *, const struct alloc *);
 /* uri_same - both name the same server: host and port, or path; the db does not matter, for one server has one
  * memory. */
 bool uri_same(const struct uri *, const struct uri *);
+/* uri_tells_password - the text holds the password, or ends in what may be its beginning: an odd server may echo
+ * what it was sent. */
+bool uri_tells_password(const struct uri *, const char *text, size_t length);
 
 #endif

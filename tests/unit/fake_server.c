@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fake_server.h"
+
+#include <arpa/inet.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FAKE_SCRIPTS_MAX     32
+#define FAKE_CONNECTIONS_MAX 64
+#define FAKE_INPUT_MAX       (4u << 20)
+#define FAKE_COMMAND_SHOWN   256
+
+static const char fake_info_server[] = "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n";
+static const char fake_info_replication[] = "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n";
+
+struct fake_connection {
+    struct fake_server *server;
+    int fd;
+    struct event *readable, *next;
+    const struct fake_step *step;
+    size_t piece; /* of FAKE_PIECES */
+    unsigned scripts_loaded;
+    char *input;
+    size_t used;
+    bool closed;
+};
+
+struct fake_server {
+    struct event_base *base;
+    int fd;
+    uint16_t port;
+    struct event *acceptable;
+    const struct fake_step *scripts[FAKE_SCRIPTS_MAX];
+    size_t n_scripts, next_script;
+    struct fake_connection *connections[FAKE_CONNECTIONS_MAX];
+    unsigned n_connections, n_commands;
+    char failure[512];
+};
+
+static void fake_advance(struct fake_connection *);
+
+static void fake_fail(struct fake_server *server, const char *what, const char *detail)
+{
+    if (!server->failure[0]) snprintf(server->failure, sizeof server->failure, "%s: %s", what, detail);
+}
+
+static void fake_close(struct fake_connection *connection)
+{
+    if (connection->closed) return;
+    connection->closed = true;
+    event_free(connection->readable);
+    event_free(connection->next);
+    close(connection->fd);
+    free(connection->input);
+    connection->input = NULL;
+}
+
+/* The peer may be gone: that is the test's business, not ours. */
+static void fake_put(struct fake_connection *connection, const char *data, size_t length)
+{
+    while (length && !connection->closed) {
+        ssize_t n = sendto(connection->fd, data, length, MSG_NOSIGNAL, NULL, 0);
+        if (n <= 0) return;
+        data += n;
+        length -= (size_t)n;
+    }
+}
+
+static void fake_put_text(struct fake_connection *connection, const char *text)
+{
+    fake_put(connection, text, strlen(text));
+}
+
+static void fake_put_bulk(struct fake_connection *connection, const char *text)
+{
+    char header[32];
+    snprintf(header, sizeof header, "$%zu\r\n", strlen(text));
+    fake_put_text(connection, header);
+    fake_put_text(connection, text);
+    fake_put_text(connection, "\r\n");
+}
+
+/* "<kind>number CR LF" at *at; false: not all there. */
+static bool fake_number(const struct fake_connection *connection, size_t *at, char kind, size_t *ret)
+{
+    char *line = connection->input + *at;
+    char *end = *at < connection->used ? memchr(line, '\n', connection->used - *at) : NULL;
+    if (!end) return false;
+    if (*line != kind) fake_fail(connection->server, "not a command", "wrong type byte");
+    *ret = strtoul(line + 1, NULL, 10);
+    *at += (size_t)(end - line) + 1;
+    return true;
+}
+
+/* Takes one whole command off the input: its words, joined by spaces and cut. */
+static bool fake_command(struct fake_connection *connection, char shown[FAKE_COMMAND_SHOWN])
+{
+    size_t at = 0, n_words, length, n = 0;
+    if (!fake_number(connection, &at, '*', &n_words)) return false;
+    for (size_t i = 0; i < n_words; i++) {
+        if (!fake_number(connection, &at, '$', &length)) return false;
+        if (at + length + 2 > connection->used) return false;
+        if (i && n + 1 < FAKE_COMMAND_SHOWN) shown[n++] = ' ';
+        for (size_t j = 0; j < length && n + 1 < FAKE_COMMAND_SHOWN; j++)
+            shown[n++] = connection->input[at + j];
+        at += length + 2;
+    }
+    shown[n] = '\0';
+    connection->used -= at;
+    memmove(connection->input, connection->input + at, connection->used);
+    connection->server->n_commands++;
+    return true;
+}
+
+static bool fake_begins(const char *text, const char *front)
+{
+    return strncmp(text, front, strlen(front)) == 0;
+}
+
+/* True: the handshake is over. */
+static bool fake_answer_handshake(struct fake_connection *connection, const char *command)
+{
+    const struct fake_step *step = connection->step;
+    if (fake_begins(command, "SCRIPT LOAD ")) {
+        char sha[41];
+        memset(sha, 'a' + (int)connection->scripts_loaded, 40);
+        sha[40] = '\0';
+        fake_put_bulk(connection, sha);
+        return ++connection->scripts_loaded == 4;
+    }
+    if (strcmp(command, "INFO server") == 0)
+        fake_put_bulk(connection, step->text ? step->text : fake_info_server);
+    else if (strcmp(command, "INFO replication") == 0)
+        fake_put_bulk(connection, step->more ? step->more : fake_info_replication);
+    else
+        fake_put_text(connection, "+OK\r\n");
+    return false;
+}
+
+static void fake_later(struct fake_connection *connection, unsigned ms)
+{
+    const struct timeval delay = {ms / 1000, (suseconds_t)(ms % 1000) * 1000};
+    event_add(connection->next, &delay);
+}
+
+/* One step; false: it waits for something. */
+static bool fake_do(struct fake_connection *connection)
+{
+    char command[FAKE_COMMAND_SHOWN];
+    const struct fake_step *step = connection->step;
+    switch (step->verb) {
+    case FAKE_END: return false;
+    case FAKE_HANDSHAKE:
+        do {
+            if (!fake_command(connection, command)) return false;
+        } while (!fake_answer_handshake(connection, command));
+        return true;
+    case FAKE_EXPECT:
+        if (!fake_command(connection, command)) return false;
+        if (!fake_begins(command, step->text)) fake_fail(connection->server, step->text, command);
+        return true;
+    case FAKE_SEND: fake_put_text(connection, step->text); return true;
+    case FAKE_PIECES:
+        if (connection->piece == strlen(step->text)) return true;
+        fake_put(connection, step->text + connection->piece++, 1);
+        fake_later(connection, 0);
+        return false;
+    case FAKE_SLEEP:
+        if (connection->piece++) return true;
+        fake_later(connection, step->ms);
+        return false;
+    case FAKE_CLOSE: fake_close(connection); return false;
+    case FAKE_RESET: {
+        const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+        setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+        fake_close(connection);
+        return false;
+    }
+    }
+    return false;
+}
+
+static void fake_advance(struct fake_connection *connection)
+{
+    while (!connection->closed && fake_do(connection)) {
+        connection->step++;
+        connection->piece = 0;
+    }
+}
+
+static void fake_on_next(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    fake_advance(arg);
+}
+
+static void fake_on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct fake_connection *connection = arg;
+    (void)what;
+    ssize_t n = recv((int)fd, connection->input + connection->used, FAKE_INPUT_MAX - connection->used, 0);
+    if (n <= 0) {
+        fake_close(connection);
+        return;
+    }
+    connection->used += (size_t)n;
+    enum fake_verb verb = connection->step->verb;
+    if (verb == FAKE_HANDSHAKE || verb == FAKE_EXPECT) fake_advance(connection);
+}
+
+static void fake_on_acceptable(evutil_socket_t fd, short what, void *arg)
+{
+    static const struct fake_step silence[] = {{FAKE_END, 0, NULL, NULL}};
+    struct fake_server *server = arg;
+    (void)what;
+    int accepted = accept4((int)fd, NULL, NULL, SOCK_CLOEXEC);
+    if (accepted < 0) return;
+    if (server->n_connections == FAKE_CONNECTIONS_MAX) {
+        fake_fail(server, "accept", "too many connections");
+        close(accepted);
+        return;
+    }
+    struct fake_connection *connection = calloc(1, sizeof *connection);
+    server->connections[server->n_connections++] = connection;
+    connection->server = server;
+    connection->fd = accepted;
+    connection->input = malloc(FAKE_INPUT_MAX);
+    connection->step =
+        server->next_script < server->n_scripts ? server->scripts[server->next_script++] : silence;
+    connection->readable =
+        event_new(server->base, accepted, EV_READ | EV_PERSIST, fake_on_readable, connection);
+    connection->next = event_new(server->base, -1, 0, fake_on_next, connection);
+    event_add(connection->readable, NULL);
+    fake_advance(connection);
+}
+
+struct fake_server *fake_new(struct event_base *base)
+{
+    struct fake_server *server = calloc(1, sizeof *server);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof address;
+    const int small = 4096;
+    server->base = base;
+    server->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    /* Small, so that a peer who writes much meets EAGAIN. */
+    setsockopt(server->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    if (bind(server->fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(server->fd, 16) != 0 ||
+        getsockname(server->fd, (struct sockaddr *)&address, &length) != 0)
+        fake_fail(server, "listen", "no port");
+    server->port = ntohs(address.sin_port);
+    server->acceptable = event_new(base, server->fd, EV_READ | EV_PERSIST, fake_on_acceptable, server);
+    event_add(server->acceptable, NULL);
+    return server;
+}
+
+void fake_free(struct fake_server *server)
+{
+    for (unsigned i = 0; i < server->n_connections; i++) {
+        fake_close(server->connections[i]);
+        free(server->connections[i]);
+    }
+    event_free(server->acceptable);
+    close(server->fd);
+    free(server);
+}
+
+uint16_t fake_port(const struct fake_server *server)
+{
+    return server->port;
+}
+
+void fake_play(struct fake_server *server, const struct fake_step *script)
+{
+    if (server->n_scripts == FAKE_SCRIPTS_MAX)
+        fake_fail(server, "play", "too many scripts");
+    else
+        server->scripts[server->n_scripts++] = script;
+}
+
+void fake_write(struct fake_server *server, const char *text)
+{
+    if (server->n_connections) fake_put_text(server->connections[server->n_connections - 1], text);
+}
+
+unsigned fake_connections(const struct fake_server *server)
+{
+    return server->n_connections;
+}
+
+unsigned fake_commands(const struct fake_server *server)
+{
+    return server->n_commands;
+}
+
+const char *fake_failure(const struct fake_server *server)
+{
+    return server->failure[0] ? server->failure : NULL;
+}

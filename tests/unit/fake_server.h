@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fake_server.h - a server that says what a script tells it to, for replies that real servers give too seldom
+ *
+ * It listens on a loopback port of its own and runs on the test's own event base. Each connection plays the
+ * next script; when there is none left the connection is taken and never answered. A script is an array of
+ * steps ended by FAKE_END, and must outlive the server. Behind FAKE_END the connection stays open and silent.
+ */
+#ifndef QUORLOCK_TESTS_FAKE_SERVER_H
+#define QUORLOCK_TESTS_FAKE_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct event_base;
+struct fake_server;
+
+enum fake_verb {
+    FAKE_END = 0,
+    FAKE_HANDSHAKE, /* answers all commands of a handshake as a good server; text and more, where given,
+                       replace INFO server and INFO replication */
+    FAKE_EXPECT,    /* waits for the next command; its words, joined by spaces, must begin with text */
+    FAKE_SEND,      /* text, at once */
+    FAKE_PIECES,    /* text, byte by byte, a turn of the loop each */
+    FAKE_SLEEP,     /* ms */
+    FAKE_CLOSE,
+    FAKE_RESET, /* closes so that the peer gets ECONNRESET */
+};
+
+struct fake_step {
+    enum fake_verb verb;
+    unsigned ms;
+    const char *text, *more;
+};
+
+struct fake_server *fake_new(struct event_base *);
+void fake_free(struct fake_server *);
+uint16_t fake_port(const struct fake_server *);
+/* fake_play - one more script, for one connection. */
+void fake_play(struct fake_server *, const struct fake_step *script);
+/* fake_write - bytes on the latest connection, outside of its script. */
+void fake_write(struct fake_server *, const char *text);
+unsigned fake_connections(const struct fake_server *); /* so far */
+unsigned fake_commands(const struct fake_server *);    /* whole ones, on all connections */
+/* fake_failure - the first expectation that was not met, or NULL. */
+const char *fake_failure(const struct fake_server *);
+
+#endif
