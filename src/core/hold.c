@@ -77,6 +77,9 @@ static void lose(struct core_lock *lock, enum core_loss loss)
         lock->extending = false;
         lock->tell_extended = true;
         lock->extended_status = CORE_LOST_LOCK;
+    } else if (lock->tell_extended && lock->extended_status == CORE_OK) {
+        /* The extend succeeded, but the loss came before that was told. */
+        lock->extended_status = CORE_LOST_LOCK;
     }
 }
 
@@ -269,9 +272,9 @@ static void on_repaired(struct core_lock *lock, const struct core_reply *reply)
         node->valid_until_us = 0;
         lock->notes |= CORE_NOTE_REPAIRED;
         if (BROKEN(CONTROL_RESURRECT)) on_yes(lock, &reply->tag);
-    } else if (reply->outcome == CORE_UNSENT || reply->outcome == CORE_ERROR) {
-        node->repair_round = 0;
     }
+    /* Without a yes it is tried again after the next round, not at once: a node that refuses, or a request that
+     * cannot be queued, would be asked without end. */
 }
 
 void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
