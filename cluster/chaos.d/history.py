@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A history of lock operations: reading it, line by line, without trusting it.
+
+One JSON object a line. Every line has `t_us` (CLOCK_MONOTONIC, microseconds)
+and `event`. What a client says of its own operation also has `client` and
+`key`; a grant has `deadline_us`, the end of the validity that the library
+reported. What the supervisor adds (faults, states of nodes) is not judged,
+only drawn.
+"""
+import json
+from dataclasses import dataclass
+
+# What a client reports of its operations, and what the register reports of writes.
+CLIENT_EVENTS = {
+    "invoke", "granted", "renewed", "refused", "lost", "released",
+    "read", "read_refused", "write", "write_refused", "breach", "killed",
+}
+# What the supervisor reports; judged only where named (healed, end, breach).
+WORLD_EVENTS = {"healed", "end", "fault", "node", "client", "run"}
+NUMBERS = ("deadline_us", "fence", "value", "until_us", "bound_us", "valid_ms", "wait_ms", "id")
+
+
+class Malformed(Exception):
+    """The history cannot be judged; `problems` is a list of (line number, text)."""
+
+    def __init__(self, problems):
+        super().__init__(f"{len(problems)} malformed lines")
+        self.problems = problems
+
+
+@dataclass
+class Event:
+    t_us: int
+    event: str
+    client: str
+    key: str
+    line: int
+    fields: dict
+
+    def number(self, name, default=0):
+        return self.fields.get(name, default)
+
+
+def _is_count(value):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _problem(fields):
+    """Why this object is no event of a history, or None."""
+    if not isinstance(fields, dict):
+        return "not a JSON object"
+    if not _is_count(fields.get("t_us")):
+        return "no t_us (microseconds, a whole number)"
+    event = fields.get("event")
+    if event not in CLIENT_EVENTS and event not in WORLD_EVENTS:
+        return f"unknown event {event!r}"
+    for name in NUMBERS:
+        if name in fields and not _is_count(fields[name]):
+            return f"{name} is {fields[name]!r}, not a whole number"
+    for name in ("client", "key"):
+        if name in fields and not isinstance(fields[name], str):
+            return f"{name} is {fields[name]!r}, not a string"
+    if event not in CLIENT_EVENTS:
+        return None
+    if not fields.get("client"):
+        return f"{event} without a client"
+    if event not in ("killed", "breach") and not fields.get("key"):
+        return f"{event} without a key"
+    if event == "granted" and "deadline_us" not in fields:
+        return "granted without deadline_us, the end of its validity"
+    return None
+
+
+def parse(lines):
+    """Events of a history, ordered by time; lines of one time keep their order."""
+    events, problems = [], []
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            fields = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            problems.append((number, f"not JSON ({error})"))
+            continue
+        problem = _problem(fields)
+        if problem:
+            problems.append((number, problem))
+            continue
+        events.append(Event(fields["t_us"], fields["event"], fields.get("client", ""),
+                            fields.get("key", ""), number, fields))
+    if problems:
+        raise Malformed(problems)
+    events.sort(key=lambda event: event.t_us)
+    return events
+
+
+def load(path):
+    """Events of the file at path. Raises Malformed, OSError, UnicodeDecodeError."""
+    with open(path, encoding="utf-8") as file:
+        return parse(file)

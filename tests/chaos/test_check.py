@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""cluster/check on hand-made histories: each kind of violation is caught, for its own reason and no other."""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+CHECK = Path(__file__).resolve().parents[2] / "cluster" / "check"
+
+
+def line(t_ms, event, client="", key="job", **fields):
+    made = {"t_us": t_ms * 1000, "event": event}
+    if client:
+        made |= {"client": client, "key": key}
+    if "deadline_ms" in fields:
+        fields["deadline_us"] = fields.pop("deadline_ms") * 1000
+    return made | fields
+
+
+def hold(client, start, end, fence=0, values=(), deadline=None, terminal="released", invoke=None, key="job"):
+    """One whole operation: asked, granted, a write a value, ended."""
+    deadline = deadline or end + 300
+    lines = [line(start - 5 if invoke is None else invoke, "invoke", client, key),
+             line(start, "granted", client, key, deadline_ms=deadline, fence=fence)]
+    for i, value in enumerate(values):
+        lines.append(line(start + 1 + i, "write", client, key, fence=fence, value=value))
+    if terminal:
+        lines.append(line(end, terminal, client, key))
+    return lines
+
+
+def flat(*groups):
+    """The lines of all groups in the order of their time."""
+    found = []
+    for group in groups:
+        found += group if isinstance(group, list) else [group]
+    return sorted(found, key=lambda made: made["t_us"])
+
+
+def check(lines, *options):
+    """Runs the command as its users do; (status, report or None, stderr)."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        for made in lines:
+            file.write(made if isinstance(made, str) else json.dumps(made))
+            file.write("\n")
+        file.flush()
+        run = subprocess.run([sys.executable, str(CHECK), file.name, "--json", *options],
+                             capture_output=True, text=True, timeout=60)
+    return run.returncode, json.loads(run.stdout) if run.stdout else None, run.stderr
+
+
+class Good(unittest.TestCase):
+    def assert_sound(self, lines, *options):
+        status, report, error = check(lines, *options)
+        self.assertEqual((status, error), (0, ""), report)
+        self.assertEqual(report["violations"], {})
+        self.assertEqual(report["verdict"], "sound")
+        return report
+
+    def test_one_after_another(self):
+        report = self.assert_sound(flat(hold("a", 10, 50, 1, (1, 2)), hold("b", 52, 90, 2, (3,)),
+                                        hold("a", 100, 120, 3, (4,))))
+        self.assertEqual(report["counts"]["grants"], 3)
+        self.assertEqual(report["counts"]["writes"], 4)
+
+    def test_release_ends_the_window_before_the_deadline(self):
+        self.assert_sound(flat(hold("a", 10, 50, deadline=5000), hold("b", 51, 60)))
+
+    def test_loss_ends_the_window(self):
+        report = self.assert_sound(flat(hold("a", 10, 200, deadline=210, terminal="lost"), hold("b", 201, 300)))
+        self.assertEqual(report["counts"]["losses in time"], 1)
+
+    def test_a_paused_owner_learns_late(self):
+        report = self.assert_sound(flat(hold("a", 10, 900, deadline=210, terminal="lost"), hold("b", 400, 500)))
+        self.assertEqual(report["counts"]["losses late"], 1)
+
+    def test_keys_do_not_mix(self):
+        self.assert_sound(flat(hold("a", 10, 50, 1), hold("b", 20, 60, 1, key="other")))
+
+    def test_renewal_moves_the_deadline(self):
+        lines = flat(hold("a", 10, 400, deadline=210), line(150, "renewed", "a", deadline_ms=450))
+        report = self.assert_sound(lines + hold("b", 420, 500))
+        self.assertEqual(report["counts"]["renewals"], 1)
+
+    def test_stale_write_refused(self):
+        lines = flat(hold("a", 10, 600, 1, (1,), deadline=210, terminal="lost"), hold("b", 300, 400, 2, (2,)),
+                     line(500, "write_refused", "a", fence=1))
+        self.assertEqual(self.assert_sound(lines)["counts"]["writes refused"], 1)
+
+    def test_killed_client_owes_no_end(self):
+        lines = flat(hold("a", 10, 0, deadline=210, terminal=None), line(50, "killed", "a"), hold("b", 230, 300),
+                     hold("a", 310, 320))
+        self.assert_sound(lines)
+
+    def test_refusals(self):
+        lines = flat(hold("a", 10, 500, deadline=800), line(20, "invoke", "b"),
+                     line(120, "refused", "b", status="HELD"))
+        self.assertEqual(self.assert_sound(lines)["counts"]["refused HELD"], 1)
+
+    def test_tokens_of_waiting_contenders_may_cross_in_time_of_asking(self):
+        self.assert_sound(flat(hold("a", 10, 50, 1), hold("b", 100, 150, 3, invoke=20),
+                               hold("c", 60, 90, 2, invoke=30)))
+
+    def test_alive_after_healing(self):
+        lines = flat(line(1000, "healed"), hold("a", 1500, 1600), line(4000, "end"))
+        report = self.assert_sound(lines, "--live-within", "1")
+        self.assertEqual(report["counts"]["first grant after healing us"], 500_000)
+
+    def test_too_short_for_liveness_is_said(self):
+        lines = flat(line(1000, "healed"), line(1100, "invoke", "a"), line(1200, "refused", "a"), line(1300, "end"))
+        self.assertIn("too soon", self.assert_sound(lines)["notes"][0])
+
+    def test_handover(self):
+        lines = flat(hold("a", 10, 50), hold("b", 58, 90, invoke=20), hold("a", 200, 220))
+        self.assertEqual(self.assert_sound(lines)["handover_us"],
+                         {"count": 1, "p50": 8000, "p99": 8000, "max": 8000})
+
+
+class Bad(unittest.TestCase):
+    def assert_violated(self, kind, lines, *options, times=1, text=""):
+        """This kind so many times, and nothing else."""
+        status, report, _ = check(lines, *options)
+        self.assertEqual(status, 1, report)
+        self.assertEqual(report["violations"], {kind: times}, report["details"])
+        self.assertIn(text, report["details"][0]["text"])
+
+    def test_overlap(self):
+        self.assert_violated("overlap", flat(hold("a", 10, 100), hold("b", 99, 150)), text="for 1.0 ms")
+
+    def test_overlap_with_a_far_earlier_owner(self):
+        lines = flat(hold("a", 10, 900), hold("b", 20, 30), hold("c", 500, 600))
+        self.assert_violated("overlap", lines, times=2)
+
+    def test_overlap_with_a_renewed_validity(self):
+        lines = flat(hold("a", 10, 400, deadline=210), line(150, "renewed", "a", deadline_ms=450),
+                     hold("b", 300, 350))
+        self.assert_violated("overlap", lines)
+
+    def test_overlap_with_the_promise_to_a_killed_client(self):
+        lines = flat(hold("a", 10, 0, deadline=210, terminal=None), line(50, "killed", "a"), hold("b", 200, 300))
+        self.assert_violated("overlap", lines)
+
+    def test_token_twice(self):
+        self.assert_violated("token-duplicate", flat(hold("a", 10, 50, 7), hold("b", 60, 90, 7)), text="token 7")
+
+    def test_token_falls(self):
+        self.assert_violated("token-order", flat(hold("a", 10, 50, 7), hold("b", 60, 90, 6)), text="had 7")
+
+    def test_token_falls_among_waiting_contenders(self):
+        lines = flat(hold("a", 10, 50, 7), hold("b", 60, 90, 6, invoke=5))
+        self.assert_violated("token-order", lines, text="was granted after")
+
+    def test_stale_write_after_a_newer_write(self):
+        lines = flat(hold("a", 10, 600, 1, deadline=210, terminal="lost"), hold("b", 300, 400, 2),
+                     line(310, "write", "b", fence=2), line(500, "write", "a", fence=1))
+        self.assert_violated("stale-write", lines, text="though 2 was seen")
+
+    def test_stale_write_after_a_newer_read(self):
+        lines = flat(hold("a", 10, 600, 1, deadline=210, terminal="lost"), hold("b", 300, 400, 2),
+                     line(310, "read", "b", fence=2), line(500, "write", "a", fence=1))
+        self.assert_violated("stale-write", lines)
+
+    def test_lost_update(self):
+        lines = flat(hold("a", 10, 50, 1, (1, 2)), hold("b", 60, 90, 2, (2,)))
+        self.assert_violated("lost-update", lines, text="writes 2 to job where a had written 2")
+
+    def test_write_without_the_lock(self):
+        lines = flat(hold("a", 10, 50), line(60, "write", "a", fence=0))
+        self.assert_violated("no-grant-write", lines)
+
+    def test_operation_without_an_end(self):
+        self.assert_violated("terminal", flat(hold("a", 10, 50, terminal=None)), text="never ends")
+
+    def test_operation_with_two_ends(self):
+        self.assert_violated("terminal", flat(hold("a", 10, 50, deadline=90), line(60, "lost", "a")))
+
+    def test_granted_twice(self):
+        lines = flat(hold("a", 10, 50), line(20, "granted", "a", deadline_ms=300))
+        self.assert_violated("terminal", lines, text="twice")
+
+    def test_refused_after_the_grant(self):
+        self.assert_violated("terminal", flat(hold("a", 10, 50, terminal="refused")), text="after it was granted")
+
+    def test_granted_with_nothing_left(self):
+        self.assert_violated("validity", flat(hold("a", 10, 50, deadline=9)))
+
+    def test_dead_after_healing(self):
+        lines = flat(line(1000, "healed"), line(1100, "invoke", "a"), line(1900, "refused", "a"), line(4000, "end"))
+        self.assert_violated("liveness", lines, "--live-within", "1", text="1 asked")
+
+    def test_a_wait_across_the_healing_that_never_ends(self):
+        lines = flat(line(500, "invoke", "a"), line(1000, "healed"), line(3900, "refused", "a"), line(4000, "end"))
+        self.assert_violated("liveness", lines, "--live-within", "1")
+
+    def test_broken_word(self):
+        lines = flat(hold("a", 10, 50), line(60, "breach", "a", text="the release callback came twice"))
+        self.assert_violated("breach", lines, text="came twice")
+
+
+class Outside(unittest.TestCase):
+    def test_overlaps_are_counted(self):
+        status, report, _ = check(flat(hold("a", 10, 100), hold("b", 50, 150)), "--profile", "outside")
+        self.assertEqual((status, report["violations"], report["tolerated"]), (0, {}, {"overlap": 1}))
+
+    def test_updates_lost_for_want_of_tokens_are_counted(self):
+        lines = flat(hold("a", 10, 100, values=(1,)), hold("b", 50, 150, values=(1,)))
+        status, report, _ = check(lines, "--profile", "outside")
+        self.assertEqual((status, report["tolerated"]), (0, {"overlap": 1, "lost-update": 1}))
+
+    def test_stale_writes_still_fail(self):
+        lines = flat(hold("a", 10, 600, 1, deadline=210, terminal="lost"), hold("b", 300, 400, 2),
+                     line(310, "write", "b", fence=2), line(500, "write", "a", fence=1))
+        status, report, _ = check(lines, "--profile", "outside")
+        self.assertEqual((status, report["violations"]), (1, {"stale-write": 1}))
+
+    def test_ends_and_liveness_still_fail(self):
+        lines = flat(hold("a", 10, 50, terminal=None), line(1000, "healed"), line(1100, "invoke", "b"),
+                     line(1900, "refused", "b"), line(4000, "end"))
+        status, report, _ = check(lines, "--profile", "outside", "--live-within", "1")
+        self.assertEqual((status, report["violations"]), (1, {"terminal": 1, "liveness": 1}))
+
+
+class Malformed(unittest.TestCase):
+    def assert_refused(self, lines, text, *options):
+        status, report, error = check(lines, *options)
+        self.assertEqual((status, report), (64, None))
+        self.assertIn(text, error)
+
+    def test_line_number_and_reason(self):
+        good = hold("a", 10, 50)
+        self.assert_refused(good + ["{"], "line 4: not JSON")
+        self.assert_refused(good + ["[1]"], "line 4: not a JSON object")
+        self.assert_refused(good + ["[" * 100000], "line 4: not JSON")
+        self.assert_refused([good[0], {"event": "granted"}], "line 2: no t_us")
+        self.assert_refused([line(1, "taken", "a")], "line 1: unknown event 'taken'")
+        self.assert_refused([line(1, "granted", "a")], "granted without deadline_us")
+        self.assert_refused([{"t_us": 1, "event": "invoke", "key": "k"}], "invoke without a client")
+        self.assert_refused([{"t_us": 1, "event": "invoke", "client": "a"}], "invoke without a key")
+        self.assert_refused([line(1, "invoke", "a", fence=-1)], "fence is -1")
+        self.assert_refused([line(1, "invoke", "a", fence=True)], "fence is True")
+        self.assert_refused([{"t_us": 1.5, "event": "invoke"}], "no t_us")
+
+    def test_nothing_to_judge(self):
+        self.assert_refused([], "holds no operation")
+        self.assert_refused([line(1, "healed")], "holds no operation")
+
+    def test_usage(self):
+        for arguments in (["/nonexistent/history"], [], ["x", "--profile", "sideways"], ["/dev/null", "--live-within", "0"]):
+            run = subprocess.run([sys.executable, str(CHECK), *arguments], capture_output=True, text=True, timeout=60)
+            self.assertEqual(run.returncode, 64, arguments)
+            self.assertTrue(run.stderr.startswith("cluster/check: "), run.stderr)
+
+    def test_not_text(self):
+        with tempfile.NamedTemporaryFile("wb", suffix=".jsonl") as file:
+            file.write(b"\xff\xfe{}\n")
+            file.flush()
+            run = subprocess.run([sys.executable, str(CHECK), file.name], capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.returncode, 64)
+        self.assertIn("cannot be read", run.stderr)
+
+
+class Text(unittest.TestCase):
+    def test_a_person_reads_the_verdict(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            for made in flat(hold("a", 10, 100), hold("b", 50, 150)):
+                file.write(json.dumps(made) + "\n")
+            file.flush()
+            run = subprocess.run([sys.executable, str(CHECK), file.name], capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("VIOLATION: 1 x overlap: two owners at once", run.stdout)
+        self.assertTrue(run.stdout.endswith("verdict: VIOLATED, 1 times\n"), run.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
