@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fault.c - what each kind of fault does to the world
+ *
+ * No fault lasts beyond the time of faults by more than a quarter of a lease, so that what comes after can be
+ * judged for liveness.
+ */
+#include "link.h"
+#include "process.h"
+#include "server.h"
+#include "story.h"
+
+void fault_plan_all(struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan->n_faults; i++) {
+        const struct plan_fault *fault = &world->plan->faults[i];
+
+        /* These two wait for their moment (process.c). */
+        if (fault->kind == FAULT_PAUSE_TELL || fault->kind == FAULT_PAUSE_SEND || fault->left_out) continue;
+        world_plan(world, fault->at_us, HAPPEN_FAULT, 0, 0, i, 0);
+    }
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void crash(struct world *world, uint32_t index, bool empty, uint64_t until_us)
+{
+    struct node *node = &world->nodes[index];
+
+    if (!node->up) return;
+    node->up = false;
+    node->life++;
+    node->scripts = 0;
+    if (empty) {
+        for (uint32_t key = 0; key < world->plan->n_keys; key++) server_delete(world, index, key);
+    }
+    link_node_died(world, index);
+    if (until_us != 0) world_plan(world, until_us, HAPPEN_RESTART, 0, index, 0, node->life);
+}
+
+void fault_restart(struct world *world, uint32_t index, uint32_t life)
+{
+    struct node *node = &world->nodes[index];
+
+    if (node->up || node->life != life) return;
+    STORY(world, "node %u   is up again", index);
+    node->up = true;
+}
+
+static void cut(struct world *world, const struct plan_fault *fault, uint64_t until_us)
+{
+    for (uint32_t client = 0; client < world->plan->n_clients; client++) {
+        struct link *link = &world->clients[client].links[fault->node];
+
+        if (!fault->all && client != fault->client) continue;
+        if (fault->kind == FAULT_CUT_TO) {
+            link->to_cut_until_us = later(link->to_cut_until_us, until_us);
+        } else {
+            link->from_cut_until_us = later(link->from_cut_until_us, until_us);
+        }
+    }
+}
+
+static void end_connection(struct world *world, const struct plan_fault *fault, uint32_t index)
+{
+    const struct client *client = &world->clients[fault->client];
+
+    if (!client->alive) return;
+    if (world->now_us < client->paused_until_us) {
+        world_plan(world, client->paused_until_us, HAPPEN_FAULT, 0, 0, index, 0);
+        return;
+    }
+    link_end(world, fault->client, fault->node, fault->kind == FAULT_RESET_LATE ? FATE_LATE : FATE_ANY);
+}
+
+static void slow(struct world *world, const struct plan_fault *fault, uint64_t until_us)
+{
+    struct link *link = &world->clients[fault->client].links[fault->node];
+
+    link->slow_until_us = later(link->slow_until_us, until_us);
+    link->slow_us = until_us - world->now_us;
+}
+
+void fault_happens(struct world *world, uint32_t index)
+{
+    const struct plan *plan = world->plan;
+    const struct plan_fault *fault = &plan->faults[index];
+    struct client *client = &world->clients[fault->client];
+    struct node *node = &world->nodes[fault->node];
+    uint64_t until_us = world->now_us + fault->for_us;
+
+    if (until_us > plan->active_us + plan->base_lease_us / 4)
+        until_us = plan->active_us + plan->base_lease_us / 4;
+    if (until_us <= world->now_us) until_us = world->now_us + 1;
+    world->totals->faults[fault->kind]++;
+    STORY(world, "FAULT %u  %s (node %u, client %u, for %llu us)", index, plan_fault_text(fault->kind),
+          (unsigned)fault->node, (unsigned)fault->client, (unsigned long long)(until_us - world->now_us));
+    switch (fault->kind) {
+    case FAULT_CRASH: crash(world, fault->node, false, until_us); break;
+    case FAULT_CRASH_EMPTY: crash(world, fault->node, true, until_us); break;
+    case FAULT_FREEZE: node->frozen_until_us = later(node->frozen_until_us, until_us); break;
+    case FAULT_CUT_TO:
+    case FAULT_CUT_FROM: cut(world, fault, until_us); break;
+    case FAULT_RESET:
+    case FAULT_RESET_LATE: end_connection(world, fault, index); break;
+    case FAULT_SLOW: slow(world, fault, until_us); break;
+    case FAULT_PAUSE: process_pause(world, fault->client, until_us - world->now_us); break;
+    case FAULT_DEATH:
+        process_die(world, fault->client);
+        if (fault->nth % 2 == 0) world_plan(world, until_us, HAPPEN_BIRTH, fault->client, 0, 0, 0);
+        break;
+    case FAULT_REFUSE_WRITES:
+        node->refuse_writes_until_us = later(node->refuse_writes_until_us, until_us);
+        break;
+    case FAULT_REFUSE_ALL: node->refuse_all_until_us = later(node->refuse_all_until_us, until_us); break;
+    case FAULT_FORGET_SCRIPTS: node->scripts = 0; break;
+    case FAULT_UNSENT: client->unsent_until_us = world->now_us + (until_us - world->now_us) / 8; break;
+    case FAULT_BREAK:
+        for (uint32_t i = 0; i < plan->n_nodes; i++) {
+            if (world->nodes[i].up) server_delete(world, i, fault->nth % plan->n_keys);
+        }
+        break;
+    case FAULT_PAUSE_TELL:
+    case FAULT_PAUSE_SEND:
+    case FAULT_KINDS: break;
+    }
+}
+
+void fault_heal(struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
+        if (!world->plan->node_gone[i]) continue;
+        STORY(world, "node %u   is gone for good", i);
+        crash(world, i, false, 0);
+        world->nodes[i].life++;
+        world->nodes[i].up = false;
+    }
+}

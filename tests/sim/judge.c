@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * judge.c - what must hold, seen from outside
+ *
+ * A reported validity window of a lock opens in the callback that says granted, and ends when release is
+ * called, when the loss of the key was told as a fact (gone), or when the validity that was reported ends by
+ * its owner's clock: whichever comes first. A loss told in good time does not end it, for its owner may use
+ * what remains.
+ */
+#include "judge.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "server.h"
+#include "story.h"
+
+#define LATE_US 30000u /* what a loop's lateness may add to any bound */
+
+void judge_violated(struct world *world, enum invariant invariant, const char *format, ...)
+{
+    va_list arguments;
+
+    if (world->over || (world->judged & (1u << invariant)) == 0) return;
+    world->over = true;
+    world->violation.invariant = invariant;
+    world->violation.at_us = world->now_us;
+    va_start(arguments, format);
+    (void)vsnprintf(world->violation.text, sizeof(world->violation.text), format, arguments);
+    va_end(arguments);
+    STORY(world, "VIOLATION of %s: %s", story_invariant(invariant), world->violation.text);
+}
+
+static uint64_t clock_of(const struct world *world, const struct lock *lock)
+{
+    return world_client_clock(world, lock->client, world->now_us);
+}
+
+static bool is_open(const struct world *world, const struct lock *lock)
+{
+    return lock->verdicts.open && clock_of(world, lock) < lock->verdicts.until_us;
+}
+
+/* I1, when a window opens or moves on. */
+static void check_exclusion(struct world *world, uint32_t index)
+{
+    const struct lock *lock = &world->locks[index];
+
+    if (!is_open(world, lock)) return;
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        const struct lock *other = &world->locks[i];
+
+        if (i == index || other->key != lock->key || !is_open(world, other)) continue;
+        judge_violated(world, I1_EXCLUSION, "lock %u and lock %u both hold key %u", index, i, lock->key);
+    }
+    for (uint32_t i = 0; i < world->n_ghosts; i++) {
+        const struct ghost *ghost = &world->ghosts[i];
+
+        if (ghost->key != lock->key) continue;
+        if (world_client_clock(world, ghost->client, world->now_us) >= ghost->until_us) continue;
+        judge_violated(world, I1_EXCLUSION, "lock %u holds key %u within the validity of dead client %u", index,
+                       lock->key, ghost->client);
+    }
+}
+
+/* I5, when a window opens or moves on, and whenever a key of it goes. */
+static void check_quorum(struct world *world, uint32_t index)
+{
+    const struct lock *lock = &world->locks[index];
+    const struct core_token *token = core_token_now(lock->core);
+    uint32_t holding = 0;
+
+    if (!is_open(world, lock)) return;
+    for (uint32_t i = 0; i < world->plan->n_nodes; i++) holding += server_holds(world, i, lock->key, token);
+    if (holding >= world->plan->quorum) return;
+    judge_violated(world, I5_QUORUM_HOLDS, "lock %u reports %llu us more, but only %u nodes hold its key",
+                   index, (unsigned long long)(lock->verdicts.until_us - clock_of(world, lock)), holding);
+}
+
+void judge_key_gone(struct world *world, uint32_t node, uint32_t key, uint32_t index, uint32_t life)
+{
+    (void)node;
+    (void)key;
+    if (world->locks[index].life == life && world->locks[index].plot != PLOT_DEAD) check_quorum(world, index);
+}
+
+static uint64_t allowance(const struct core_config *config, uint64_t lease_us)
+{
+    return (lease_us * config->drift_ppm + 999999) / 1000000 + config->drift_fixed_us;
+}
+
+/* A yes that may count: of this attempt, on the connection that is there now, before the loss. */
+static void see_yes(struct world *world, struct lock *lock, const struct core_reply *reply, uint64_t now_us)
+{
+    const struct link *link = &world->clients[lock->client].links[reply->tag.node];
+    struct seen_vote *vote = &lock->verdicts.votes[reply->tag.node];
+    uint64_t end_us = reply->tag.sent_us + reply->tag.lease_us - allowance(&lock->config, reply->tag.lease_us);
+
+    if (reply->tag.attempt != core_attempt(lock->core)) return;
+    if (link->level != CORE_NODE_READY || link->generation != reply->generation) return;
+    if (lock->verdicts.lost || (lock->verdicts.told_held && now_us >= core_lost_at(lock->core))) return;
+    if (vote->attempt == reply->tag.attempt && vote->end_us > end_us) return;
+    *vote = (struct seen_vote){.attempt = reply->tag.attempt, .end_us = end_us};
+}
+
+static void see_absence(struct lock *lock, const struct core_reply *reply, bool absent)
+{
+    struct verdicts *verdicts = &lock->verdicts;
+
+    if (verdicts->absent_attempt != reply->tag.attempt) verdicts->absent_nodes = 0;
+    verdicts->absent_attempt = reply->tag.attempt;
+    if (absent) {
+        verdicts->absent_nodes |= 1u << reply->tag.node;
+    } else {
+        verdicts->absent_nodes &= ~(1u << reply->tag.node);
+    }
+}
+
+void judge_before(struct world *world, uint32_t index, const struct core_event *event)
+{
+    struct lock *lock = &world->locks[index];
+    const struct core_reply *reply = &event->reply;
+    enum core_op op;
+
+    if (event->type != CORE_EV_REPLY) return;
+    op = (enum core_op)reply->tag.op;
+    story_mix(world, ((uint64_t)reply->outcome << 8) | reply->tag.op);
+    if (op == CORE_OP_RELEASE) return;
+    if (op == CORE_OP_PEEK || reply->outcome == CORE_OTHER) lock->verdicts.other_seen = true;
+    if (op == CORE_OP_PEEK || reply->tag.attempt != core_attempt(lock->core)) return;
+    if (reply->outcome == CORE_YES) {
+        if (op != CORE_OP_REPAIR) see_yes(world, lock, reply, event->now_us);
+        see_absence(lock, reply, false);
+    } else if (op != CORE_OP_REPAIR && (reply->outcome == CORE_OTHER || reply->outcome == CORE_MISSING)) {
+        see_absence(lock, reply, true);
+    }
+}
+
+/* The Qth largest end of the votes that were seen: nothing reported may go beyond. */
+static uint64_t seen_validity(const struct world *world, const struct lock *lock, uint32_t *ret_votes)
+{
+    uint64_t ends_us[PLAN_NODES_MAX] = {0};
+    uint32_t votes = 0;
+
+    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
+        const struct seen_vote *vote = &lock->verdicts.votes[i];
+        uint64_t end_us = vote->end_us;
+
+        if (vote->attempt != core_attempt(lock->core)) continue;
+        for (uint32_t k = 0; k < votes; k++) {
+            if (ends_us[k] >= end_us) continue;
+            uint64_t moved_us = ends_us[k];
+
+            ends_us[k] = end_us;
+            end_us = moved_us;
+        }
+        ends_us[votes++] = end_us;
+    }
+    *ret_votes = votes;
+    return votes >= world->plan->quorum ? ends_us[world->plan->quorum - 1] : 0;
+}
+
+static void check_votes(struct world *world, uint32_t index)
+{
+    const struct lock *lock = &world->locks[index];
+    enum core_phase phase = core_phase_now(lock->core);
+    uint32_t seen;
+    uint64_t validity_us;
+
+    if (phase != CORE_GRANTED && phase != CORE_HELD) return;
+    validity_us = seen_validity(world, lock, &seen);
+    if (core_counted(lock->core) > seen) {
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u counts %u votes, only %u were given", index,
+                       core_counted(lock->core), seen);
+    }
+    if (core_valid_until(lock->core) > validity_us) {
+        judge_violated(world, I5_QUORUM_HOLDS, "lock %u reckons %llu us more than its votes give", index,
+                       (unsigned long long)(core_valid_until(lock->core) - validity_us));
+    }
+    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
+        enum core_fault fault;
+
+        if (core_vote(lock->core, i, &fault) != CORE_VOTE_YES) continue;
+        if (lock->verdicts.votes[i].attempt == core_attempt(lock->core)) continue;
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u counts a yes of node %u that it did not give", index,
+                       i);
+    }
+}
+
+/* Time in which the client could have acted since then. */
+static uint64_t awake_us(const struct world *world, const struct lock *lock, uint64_t since_us,
+                         uint64_t pauses_us)
+{
+    uint64_t paused_us = world->clients[lock->client].paused_total_us - pauses_us;
+    uint64_t gone_us = world->now_us - since_us;
+
+    return gone_us > paused_us ? gone_us - paused_us : 0;
+}
+
+static bool slept_just_now(const struct world *world, const struct lock *lock)
+{
+    uint64_t until_us = world->clients[lock->client].paused_until_us;
+
+    return until_us != 0 && world->now_us < until_us + LATE_US;
+}
+
+void judge_in_time(struct world *world, uint32_t index)
+{
+    const struct lock *lock = &world->locks[index];
+    const struct verdicts *verdicts = &lock->verdicts;
+    const struct core_config *config = &lock->config;
+    uint64_t bound_us = config->wait_us == 0 ? 3 * config->node_timeout_us : config->wait_us / 100 * 104;
+
+    if (lock->plot == PLOT_DEAD || slept_just_now(world, lock)) return;
+    if (verdicts->acquiring && config->wait_us != CORE_NEVER &&
+        awake_us(world, lock, verdicts->acquiring_since_us, verdicts->acquiring_pauses_us) >
+            bound_us + LATE_US) {
+        judge_violated(world, I10_FORGOTTEN, "the acquire of lock %u is overdue", index);
+    }
+    if (verdicts->extending &&
+        awake_us(world, lock, verdicts->extending_since_us, verdicts->extending_pauses_us) >
+            2 * config->node_timeout_us + LATE_US) {
+        judge_violated(world, I10_FORGOTTEN, "the extend of lock %u is overdue", index);
+    }
+    if (verdicts->releasing && awake_us(world, lock, verdicts->releasing_since_us,
+                                        verdicts->releasing_pauses_us) > config->node_timeout_us + LATE_US) {
+        judge_violated(world, I10_FORGOTTEN, "the release of lock %u is overdue", index);
+    }
+    if (verdicts->told_held && clock_of(world, lock) >= verdicts->until_us) {
+        judge_violated(world, I6_TOLD_ONCE, "lock %u was not told its loss before its validity ended", index);
+    }
+}
+
+static void begun(struct world *world, uint32_t index, const struct core_event *event)
+{
+    struct lock *lock = &world->locks[index];
+    struct verdicts *verdicts = &lock->verdicts;
+    uint64_t pauses_us = world->clients[lock->client].paused_total_us;
+
+    switch (event->type) {
+    case CORE_EV_ACQUIRE:
+        verdicts->acquiring = true;
+        verdicts->acquiring_since_us = world->now_us;
+        verdicts->acquiring_pauses_us = pauses_us;
+        verdicts->other_seen = false;
+        verdicts->open = verdicts->lost = false;
+        break;
+    case CORE_EV_EXTEND:
+        verdicts->extending = true;
+        verdicts->extending_since_us = world->now_us;
+        verdicts->extending_pauses_us = pauses_us;
+        break;
+    case CORE_EV_RELEASE:
+        verdicts->releasing = true;
+        verdicts->releasing_since_us = world->now_us;
+        verdicts->releasing_pauses_us = pauses_us;
+        verdicts->open = verdicts->told_held = verdicts->lost = false;
+        break;
+    default: break;
+    }
+}
+
+static void told_lost(struct world *world, uint32_t index, const struct core_tell *tell)
+{
+    struct lock *lock = &world->locks[index];
+    struct verdicts *verdicts = &lock->verdicts;
+    uint32_t spare = world->plan->n_nodes - world->plan->quorum;
+
+    if (!verdicts->told_held) {
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss, but it holds nothing", index);
+    }
+    if (clock_of(world, lock) >= verdicts->until_us && !slept_just_now(world, lock)) {
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is told its loss after its validity", index);
+    }
+    if (tell->loss == CORE_LOSS_GONE && (uint32_t)__builtin_popcount(verdicts->absent_nodes) <= spare) {
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u is told that its key is gone, but a quorum may have it",
+                       index);
+    }
+    if (tell->loss == CORE_LOSS_GONE) verdicts->open = false;
+    verdicts->told_held = false;
+    verdicts->lost = true;
+    switch (tell->loss) {
+    case CORE_LOSS_EXPIRED: world->totals->of[TOTAL_LOST_EXPIRED]++; break;
+    case CORE_LOSS_GONE: world->totals->of[TOTAL_LOST_GONE]++; break;
+    case CORE_LOSS_MAX_HOLD: world->totals->of[TOTAL_LOST_MAX_HOLD]++; break;
+    case CORE_LOSS_NOT_RENEWED: world->totals->of[TOTAL_LOST_NOT_RENEWED]++; break;
+    case CORE_LOSS_NONE:
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss without reason", index);
+        break;
+    }
+}
+
+static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
+{
+    struct lock *lock = &world->locks[index];
+    struct verdicts *verdicts = &lock->verdicts;
+    uint32_t seen;
+
+    verdicts->told_held = verdicts->open = true;
+    verdicts->lost = false;
+    verdicts->until_us = core_valid_until(lock->core);
+    (void)seen_validity(world, lock, &seen);
+    if (seen < world->plan->quorum) {
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u is granted with %u votes", index, seen);
+    }
+    if (core_lost_at(lock->core) <= now_us || verdicts->until_us < now_us + lock->config.min_valid_us) {
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is granted too late", index);
+    }
+    world->totals->of[TOTAL_GRANTS]++;
+    if (world->phase == PHASE_HEALED) world->grants_healed[lock->key]++;
+    check_exclusion(world, index);
+    check_quorum(world, index);
+}
+
+static void told_refused(struct world *world, uint32_t index, int status)
+{
+    switch (status) {
+    case CORE_HELD_BY_OTHER:
+        world->totals->of[TOTAL_HELD_BY_OTHER]++;
+        if (!world->locks[index].verdicts.other_seen) {
+            judge_violated(world, I7_FOREIGN_VOTE, "lock %u is refused, but nobody was seen in its way", index);
+        }
+        break;
+    case CORE_NOQUORUM: world->totals->of[TOTAL_NOQUORUM]++; break;
+    case CORE_TIMEDOUT: world->totals->of[TOTAL_TIMEDOUT]++; break;
+    case CORE_CANCELED: world->totals->of[TOTAL_CANCELED]++; break;
+    default: judge_violated(world, I6_TOLD_ONCE, "lock %u is told status %d", index, status); break;
+    }
+}
+
+static void told(struct world *world, uint32_t index, const struct core_tell *tell, uint64_t now_us)
+{
+    struct verdicts *verdicts = &world->locks[index].verdicts;
+    uint64_t *of = world->totals->of;
+    bool expected = true;
+
+    story_mix(world, ((uint64_t)tell->kind << 16) | (uint32_t)tell->status);
+    switch (tell->kind) {
+    case CORE_TELL_NOTHING: return;
+    case CORE_TELL_LOST: told_lost(world, index, tell); return;
+    case CORE_TELL_ACQUIRED:
+        expected = verdicts->acquiring;
+        verdicts->acquiring = false;
+        if (tell->status == CORE_OK) {
+            told_granted(world, index, now_us);
+        } else {
+            told_refused(world, index, tell->status);
+        }
+        break;
+    case CORE_TELL_EXTENDED:
+        expected = verdicts->extending;
+        verdicts->extending = false;
+        of[tell->status == CORE_OK ? TOTAL_EXTENDED : TOTAL_EXTEND_FAILED]++;
+        if (tell->status == CORE_OK && !verdicts->told_held) {
+            judge_violated(world, I6_TOLD_ONCE, "lock %u is told that it was extended after its loss", index);
+        }
+        break;
+    case CORE_TELL_RELEASED:
+        expected = verdicts->releasing;
+        verdicts->releasing = false;
+        of[tell->expired ? TOTAL_RELEASED_EXPIRED : TOTAL_RELEASED]++;
+        if (tell->status == CORE_NOQUORUM) of[TOTAL_RELEASE_NOQUORUM]++;
+        break;
+    }
+    if (!expected) judge_violated(world, I6_TOLD_ONCE, "lock %u is told twice, or what it did not ask", index);
+}
+
+/* I8: what an idle lock that owes nothing left on a node. Excused is what was executed late: after its
+ * connection had ended, or after the debt of it was rightly forgotten. */
+static void check_clean(struct world *world, uint32_t index)
+{
+    const struct lock *lock = &world->locks[index];
+
+    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
+        const struct slot *slot = &world->nodes[i].slots[lock->key];
+        uint64_t ends_us;
+
+        if (!slot->set || slot->lock != index || slot->life != lock->life || slot->late) continue;
+        if (!world->nodes[i].up) continue;
+        ends_us = world_client_clock(world, lock->client, server_expires_at(world, i, lock->key));
+        if (ends_us > slot->last_sent_us + slot->last_lease_us / 100 * 101) continue;
+        if (ends_us <= clock_of(world, lock)) continue;
+        judge_violated(world, I8_LEFT_BEHIND, "lock %u owes nothing more, but left its key on node %u", index,
+                       i);
+    }
+    world->totals->of[TOTAL_QUIET]++;
+}
+
+static void check_told_state(struct world *world, uint32_t index, uint64_t now_us)
+{
+    const struct lock *lock = &world->locks[index];
+    uint64_t left_us = core_valid_us(lock->core, now_us);
+
+    if (!lock->verdicts.told_held && (core_told_held(lock->core) || left_us != 0)) {
+        judge_violated(world, I6_TOLD_ONCE, "lock %u says held after its owner was told otherwise", index);
+    }
+    if (left_us != 0 && now_us >= core_lost_at(lock->core)) {
+        judge_violated(world, I6_TOLD_ONCE, "lock %u has validity left after lost_at", index);
+    }
+}
+
+void judge_after(struct world *world, uint32_t index, const struct core_event *event,
+                 const struct core_update *update, int status)
+{
+    struct lock *lock = &world->locks[index];
+    struct verdicts *verdicts = &lock->verdicts;
+
+    if (status == 0) begun(world, index, event);
+    if (status != 0 && update->n_commands != 0) {
+        judge_violated(world, I6_TOLD_ONCE, "lock %u refused a call, but sends commands", index);
+    }
+    told(world, index, &update->tell, event->now_us);
+    check_votes(world, index);
+    check_told_state(world, index, event->now_us);
+    if (verdicts->told_held && core_told_held(lock->core) &&
+        core_valid_until(lock->core) > verdicts->until_us) {
+        verdicts->until_us = core_valid_until(lock->core);
+        check_exclusion(world, index);
+        check_quorum(world, index);
+    }
+    if (lock->active && core_quiet(lock->core)) check_clean(world, index);
+}
+
+void judge_death(struct world *world, uint32_t index)
+{
+    struct lock *lock = &world->locks[index];
+
+    if (is_open(world, lock) && world->n_ghosts < PLAN_CLIENTS_MAX) {
+        world->ghosts[world->n_ghosts++] =
+            (struct ghost){.until_us = lock->verdicts.until_us, .client = lock->client, .key = lock->key};
+    }
+    lock->verdicts.open = lock->verdicts.told_held = false;
+    lock->verdicts.acquiring = lock->verdicts.extending = lock->verdicts.releasing = false;
+}
+
+void judge_silent(struct world *world)
+{
+    for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
+        for (uint32_t key = 0; key < world->plan->n_keys; key++) {
+            const struct slot *slot = &world->nodes[node].slots[key];
+
+            if (!slot->set || world_node_ms(world, node) >= slot->expires_ms) continue;
+            judge_violated(world, I8_LEFT_BEHIND, "the key of lock %u is still on node %u at rest", slot->lock,
+                           node);
+        }
+    }
+}

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * link.c - one connection at a time between a client and a node
+ *
+ * On one connection everything stays in order; between connections nothing does. What was sent before a
+ * connection ended may still be executed by the server, even after what was sent on the next one. A request
+ * lives until it is out of its connection's order and nothing of it is on the wire any more.
+ */
+#include "link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "judge.h"
+#include "process.h"
+#include "server.h"
+#include "story.h"
+
+#define NONE UINT32_MAX
+
+static struct link *link_of(struct world *world, uint32_t client, uint32_t node)
+{
+    return &world->clients[client].links[node];
+}
+
+static uint32_t take_request(struct world *world)
+{
+    uint32_t index = world->free_request;
+
+    if (index != NONE) {
+        world->free_request = world->requests[index].next;
+        return index;
+    }
+    if (world->n_requests == world->requests_capacity) {
+        uint32_t capacity = world->requests_capacity == 0 ? 256 : 2 * world->requests_capacity;
+        struct request *requests = realloc(world->requests, capacity * sizeof(*requests));
+
+        if (requests == NULL) {
+            (void)fputs("sim: out of memory\n", stderr);
+            exit(2);
+        }
+        world->requests = requests;
+        world->requests_capacity = capacity;
+    }
+    index = world->n_requests++;
+    world->requests[index].serial = 0;
+    return index;
+}
+
+static void settle(struct world *world, uint32_t index)
+{
+    struct request *request = &world->requests[index];
+
+    if (request->queued || !request->landed) return;
+    request->serial++;
+    request->next = world->free_request;
+    world->free_request = index;
+}
+
+static struct request *request_of(struct world *world, const struct happening *happening)
+{
+    struct request *request = &world->requests[happening->index];
+
+    return request->serial == happening->serial ? request : NULL;
+}
+
+static uint64_t draw_delay(struct world *world, uint32_t node, const struct link *link)
+{
+    uint64_t delay_us = 20 + rng_long_tail(&world->chance, world->plan->delay_us[node]);
+
+    if (world->now_us < link->slow_until_us) delay_us += rng_below(&world->chance, link->slow_us);
+    return delay_us;
+}
+
+static void watch_stall(struct world *world, uint32_t client, uint32_t node, struct link *link,
+                        uint64_t since_us)
+{
+    if (link->watched) return;
+    link->watched = true;
+    world_plan(world, since_us + world->plan->stall_us, HAPPEN_STALL, client, node, 0, link->generation);
+}
+
+bool link_send(struct world *world, uint32_t lock_index, const struct core_command *command, uint64_t leaves_us)
+{
+    const struct lock *lock = &world->locks[lock_index];
+    uint32_t node = command->tag.node;
+    struct link *link = link_of(world, lock->client, node);
+    struct request *request;
+    uint32_t index;
+    uint64_t arrives_us;
+
+    if (link->level != CORE_NODE_READY || world->now_us < world->clients[lock->client].unsent_until_us) {
+        return false;
+    }
+    index = take_request(world);
+    request = &world->requests[index];
+    *request = (struct request){.command = *command,
+                                .sent_us = world->now_us,
+                                .serial = request->serial,
+                                .next = NONE,
+                                .generation = link->generation,
+                                .lock = lock_index,
+                                .life = lock->life,
+                                .client = lock->client,
+                                .node = (uint8_t)node,
+                                .queued = true};
+    if (link->first == NONE) {
+        link->first = index;
+    } else {
+        world->requests[link->last].next = index;
+    }
+    link->last = index;
+    watch_stall(world, lock->client, node, link, world->now_us);
+    arrives_us = leaves_us + draw_delay(world, node, link);
+    if (arrives_us < link->to_last_us) arrives_us = link->to_last_us;
+    link->to_last_us = arrives_us;
+    world_plan(world, arrives_us, HAPPEN_ARRIVE, lock->client, node, index, request->serial);
+    if (command->timeout_us != 0) {
+        uint64_t due_us = world_client_clock(world, lock->client, world->now_us) + command->timeout_us;
+
+        world_plan(world, world_client_when(world, lock->client, due_us) + rng_below(&world->chance, 200),
+                   HAPPEN_TIMEOUT, lock->client, node, index, request->serial);
+    }
+    return true;
+}
+
+/* When a connection that stood still until then goes on. */
+static uint64_t goes_on(const struct world *world, uint64_t until_us, const struct request *request)
+{
+    return until_us + world_apart(world, until_us, request->client * 64u + request->node, request->generation);
+}
+
+static void answer(struct world *world, struct request *request, uint32_t index)
+{
+    struct link *link = link_of(world, request->client, request->node);
+    uint64_t arrives_us = world->now_us + draw_delay(world, request->node, link);
+
+    if (request->queued) {
+        if (arrives_us < link->from_last_us) arrives_us = link->from_last_us;
+        link->from_last_us = arrives_us;
+    }
+    world_plan(world, arrives_us, HAPPEN_ANSWER, request->client, request->node, index, request->serial);
+}
+
+static bool held_up(struct world *world, const struct happening *happening, uint64_t until_us,
+                    const struct request *request)
+{
+    uint64_t on_us = goes_on(world, until_us, request);
+
+    if (until_us == 0 || world->now_us >= on_us) return false;
+    world_plan(world, on_us, (enum happening_type)happening->type, happening->client, happening->node,
+               happening->index, happening->serial);
+    return true;
+}
+
+/* Standstills that overlap may let go in any order; one connection does not. */
+static bool has_earlier(const struct world *world, const struct link *link, const struct request *request)
+{
+    if (!request->queued) return false;
+    for (uint32_t i = link->first; &world->requests[i] != request; i = world->requests[i].next) {
+        if (!world->requests[i].executed) return true;
+    }
+    return false;
+}
+
+static void wait_for_earlier(struct world *world, const struct happening *happening)
+{
+    world_plan(world, world->now_us + 20, (enum happening_type)happening->type, happening->client,
+               happening->node, happening->index, happening->serial);
+}
+
+void link_arrive(struct world *world, const struct happening *happening)
+{
+    struct request *request = request_of(world, happening);
+    struct link *link;
+
+    if (request == NULL) return;
+    link = link_of(world, request->client, request->node);
+    if (request->late_us != 0) {
+        uint64_t late_us = request->late_us;
+
+        request->late_us = 0;
+        world_plan(world, world->now_us + late_us, HAPPEN_ARRIVE, happening->client, happening->node,
+                   happening->index, happening->serial);
+        return;
+    }
+    if (held_up(world, happening, link->to_cut_until_us, request)) return;
+    if (held_up(world, happening, world->nodes[request->node].frozen_until_us, request)) return;
+    if (request->dropped || !world->nodes[request->node].up || request->generation <= link->server_gone) {
+        request->landed = true;
+        settle(world, happening->index);
+        return;
+    }
+    if (has_earlier(world, link, request)) {
+        wait_for_earlier(world, happening);
+        return;
+    }
+    request->executed = true;
+    if (!request->queued) world->totals->of[TOTAL_LATE_EXECUTED]++;
+    server_execute(world, request);
+    if (request->queued || world->plan->strays) {
+        answer(world, request, happening->index);
+    } else {
+        request->landed = true;
+        settle(world, happening->index);
+    }
+}
+
+static void hear_stray(struct world *world, uint32_t index)
+{
+    struct request *request = &world->requests[index];
+    struct core_reply reply = request->reply;
+    uint32_t lock = request->lock;
+    uint32_t life = request->life;
+    bool heard = world->plan->strays && world->clients[request->client].alive;
+
+    request->landed = true;
+    settle(world, index);
+    if (!heard) return;
+    world->totals->of[TOTAL_STRAYS]++;
+    process_reply(world, lock, life, &reply);
+}
+
+static void measure(struct world *world, struct link *link, const struct request *request)
+{
+    uint64_t took_us = world->now_us - request->sent_us;
+
+    if (took_us > 1000000) took_us = 1000000;
+    link->srtt_us =
+        link->srtt_us == 0 ? (uint32_t)took_us : (uint32_t)((7 * (uint64_t)link->srtt_us + took_us) / 8);
+}
+
+void link_answer(struct world *world, const struct happening *happening)
+{
+    struct request *request = request_of(world, happening);
+    struct link *link;
+    struct core_reply reply;
+    bool reported;
+    uint32_t lock, life;
+
+    if (request == NULL) return;
+    link = link_of(world, request->client, request->node);
+    if (held_up(world, happening, link->from_cut_until_us, request)) return;
+    if (process_postponed(world, happening)) return;
+    if (!request->queued) {
+        hear_stray(world, happening->index);
+        return;
+    }
+    if (&world->requests[link->first] != request) {
+        wait_for_earlier(world, happening);
+        return;
+    }
+    link->first = request->next;
+    request->queued = false;
+    measure(world, link, request);
+    reply = request->reply;
+    reported = request->reported;
+    lock = request->lock;
+    life = request->life;
+    request->landed = true;
+    settle(world, happening->index);
+    if (reported) {
+        world->totals->of[TOTAL_SWALLOWED]++;
+    } else {
+        process_reply(world, lock, life, &reply);
+    }
+}
+
+static void report_unknown(struct world *world, uint32_t index)
+{
+    struct request *request = &world->requests[index];
+    struct core_reply reply = {.tag = request->command.tag,
+                               .generation = request->generation,
+                               .outcome = CORE_UNKNOWN,
+                               .fault = CORE_FAULT_PASSING,
+                               .ttl_us = -2};
+
+    request->reported = true;
+    world->totals->of[TOTAL_UNKNOWN]++;
+    process_reply(world, request->lock, request->life, &reply);
+}
+
+void link_timeout(struct world *world, const struct happening *happening)
+{
+    struct request *request = request_of(world, happening);
+
+    if (request == NULL || request->reported || !request->queued) return;
+    if (process_postponed(world, happening)) return;
+    world->totals->of[TOTAL_TIMEOUTS]++;
+    report_unknown(world, happening->index);
+}
+
+static void set_level(struct world *world, uint32_t client, uint32_t node, enum core_level level,
+                      enum core_fault fault)
+{
+    struct link *link = link_of(world, client, node);
+
+    if (link->level == level && link->fault == fault) return;
+    link->level = level;
+    link->fault = fault;
+    process_level(world, client, node);
+}
+
+static void begin_try(struct world *world, uint32_t client, uint32_t node)
+{
+    struct link *link = link_of(world, client, node);
+
+    link->tries++;
+    link->node_life = world->nodes[node].life;
+    link->try_until_us = world->now_us + world->plan->connect_timeout_us;
+    world_plan(world, world->now_us + 3 * draw_delay(world, node, link), HAPPEN_CONNECT, client, node, 0,
+               link->tries);
+}
+
+/* Takes the requests out of their order; what becomes of them on the wire is the fate's affair. */
+static uint32_t detach(struct world *world, struct link *link, enum link_fate fate)
+{
+    uint32_t first = link->first;
+    uint64_t late_us = fate == FATE_LATE ? rng_between(&world->chance, 1, world->plan->late_us) : 0;
+    uint64_t draw = rng_below(&world->chance, 4);
+    uint64_t keep = draw == 0 ? 0 : draw == 1 ? rng_below(&world->chance, 8) : UINT64_MAX;
+
+    if (fate == FATE_DROPPED) keep = 0;
+    if (fate == FATE_LATE) keep = UINT64_MAX;
+    if (fate == FATE_ANY && draw == 3) late_us = rng_between(&world->chance, 1, world->plan->late_us);
+    for (uint32_t i = first; i != NONE; i = world->requests[i].next) {
+        struct request *request = &world->requests[i];
+
+        request->queued = false;
+        if (request->executed) continue;
+        if (keep == 0) {
+            request->dropped = true;
+        } else {
+            keep--;
+            request->late_us = late_us;
+        }
+    }
+    link->first = link->last = NONE;
+    link->watched = false;
+    return first;
+}
+
+void link_end(struct world *world, uint32_t client, uint32_t node, enum link_fate fate)
+{
+    struct link *link = link_of(world, client, node);
+    uint32_t index;
+
+    if (link->level != CORE_NODE_READY) return;
+    STORY(world, "client %u   connection %u to node %u has ended", client, link->generation, node);
+    index = detach(world, link, fate);
+    link->level = CORE_NODE_CONNECTING;
+    link->fault = CORE_FAULT_PASSING;
+    link->failures = 0;
+    while (index != NONE) {
+        uint32_t next = world->requests[index].next;
+
+        if (!world->requests[index].reported) report_unknown(world, index);
+        settle(world, index);
+        index = next;
+    }
+    process_level(world, client, node);
+    begin_try(world, client, node);
+}
+
+void link_die(struct world *world, uint32_t client)
+{
+    for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
+        struct link *link = link_of(world, client, node);
+        uint32_t index = detach(world, link, FATE_ANY);
+
+        while (index != NONE) {
+            uint32_t next = world->requests[index].next;
+
+            world->requests[index].reported = true;
+            settle(world, index);
+            index = next;
+        }
+        link->tries++;
+        link->level = CORE_NODE_DOWN;
+        link->fault = CORE_FAULT_PASSING;
+    }
+}
+
+void link_node_died(struct world *world, uint32_t node)
+{
+    for (uint32_t client = 0; client < world->plan->n_clients; client++) {
+        struct link *link = link_of(world, client, node);
+        uint64_t seen_us = world->now_us + draw_delay(world, node, link);
+
+        link->server_gone = link->generation;
+        if (link->level != CORE_NODE_READY) continue;
+        if (seen_us < link->from_last_us) seen_us = link->from_last_us;
+        link->from_last_us = seen_us;
+        world_plan(world, seen_us, HAPPEN_CLOSED, client, node, 0, link->generation);
+    }
+}
+
+void link_closed(struct world *world, const struct happening *happening)
+{
+    const struct link *link = link_of(world, happening->client, happening->node);
+
+    if (!world->clients[happening->client].alive || link->generation != happening->serial) return;
+    if (process_postponed(world, happening)) return;
+    link_end(world, happening->client, happening->node, FATE_DROPPED);
+}
+
+void link_stall(struct world *world, const struct happening *happening)
+{
+    struct link *link = link_of(world, happening->client, happening->node);
+    uint64_t since_us;
+
+    if (link->level != CORE_NODE_READY || link->generation != happening->serial || !link->watched) return;
+    if (process_postponed(world, happening)) return;
+    link->watched = false;
+    if (link->first == NONE) return;
+    since_us = world->requests[link->first].sent_us;
+    if (world->now_us < since_us + world->plan->stall_us) {
+        watch_stall(world, happening->client, happening->node, link, since_us);
+        return;
+    }
+    world->totals->of[TOTAL_STALLS]++;
+    link_end(world, happening->client, happening->node, FATE_ANY);
+}
+
+static void try_failed(struct world *world, uint32_t client, uint32_t node)
+{
+    struct link *link = link_of(world, client, node);
+    uint64_t pause_us = world->plan->reconnect_min_us << (link->failures < 10 ? link->failures : 10);
+
+    if (pause_us > world->plan->reconnect_max_us) pause_us = world->plan->reconnect_max_us;
+    link->failures++;
+    world->totals->of[TOTAL_CONNECT_FAILED]++;
+    world_plan(world, world->now_us + pause_us / 2 + rng_below(&world->chance, pause_us / 2 + 1), HAPPEN_RETRY,
+               client, node, 0, link->tries);
+    set_level(world, client, node, CORE_NODE_DOWN, CORE_FAULT_PASSING);
+}
+
+static uint64_t blocked_until(const struct world *world, const struct link *link, uint32_t node)
+{
+    uint64_t until_us = world->nodes[node].frozen_until_us;
+
+    if (link->to_cut_until_us > until_us) until_us = link->to_cut_until_us;
+    if (link->from_cut_until_us > until_us) until_us = link->from_cut_until_us;
+    return until_us;
+}
+
+void link_connect(struct world *world, const struct happening *happening)
+{
+    uint32_t client = happening->client;
+    uint32_t node = happening->node;
+    struct link *link = link_of(world, client, node);
+    uint64_t blocked_us = blocked_until(world, link, node);
+
+    if (!world->clients[client].alive || link->tries != happening->serial) return;
+    if (process_postponed(world, happening)) return;
+    if (!world->nodes[node].up || world->nodes[node].life != link->node_life ||
+        world->now_us >= link->try_until_us) {
+        try_failed(world, client, node);
+        return;
+    }
+    if (world->now_us < blocked_us) {
+        uint64_t again_us = blocked_us < link->try_until_us ? blocked_us : link->try_until_us;
+
+        world_plan(world, again_us, HAPPEN_CONNECT, client, node, 0, link->tries);
+        return;
+    }
+    link->generation++;
+    link->failures = 0;
+    link->to_last_us = link->from_last_us = world->now_us;
+    world->nodes[node].scripts = UINT32_MAX; /* the handshake loads them */
+    world->totals->of[TOTAL_READY]++;
+    set_level(world, client, node, CORE_NODE_READY, CORE_FAULT_NONE);
+}
+
+void link_retry(struct world *world, const struct happening *happening)
+{
+    const struct link *link = link_of(world, happening->client, happening->node);
+
+    if (!world->clients[happening->client].alive || link->tries != happening->serial) return;
+    if (process_postponed(world, happening)) return;
+    begin_try(world, happening->client, happening->node);
+}
+
+void link_open_all(struct world *world, uint32_t client)
+{
+    for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
+        struct link *link = link_of(world, client, node);
+
+        link->level = CORE_NODE_CONNECTING;
+        link->fault = CORE_FAULT_PASSING;
+        link->first = link->last = NONE;
+        link->failures = 0;
+        begin_try(world, client, node);
+    }
+}

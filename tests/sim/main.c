@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * main.c - sim: many seeds, or one seed as a readable trace
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "controls.h"
+#include "plan.h"
+#include "shrink.h"
+#include "story.h"
+#include "totals.h"
+#include "world.h"
+
+#define RUNS_DEFAULT   100000u
+#define RUNS_COMPLETE  20000u /* so many runs must have seen every kind of fault and outcome */
+#define RUNS_TWICE     200u   /* so many seeds are run twice, and must happen the same both times */
+#define VIOLATIONS_MAX 5u
+
+struct options {
+    uint64_t runs, seed;
+    enum plan_bias bias;
+    const char *only, *control;
+    bool trace, controls;
+};
+
+static void print_usage(FILE *out)
+{
+    (void)fputs("usage: sim [--runs N] [--seed S]            N runs, of the seeds from S on\n"
+                "       sim --seed S --trace [--only LIST]   one run as a trace, with only these faults\n"
+                "       sim_controls --controls              breaks rules and sees whether it is noticed\n"
+                "       sim_controls --seed S --trace --control NAME\n"
+                "  --bias 0|1|2   scenes: mixed, late execution, late clients\n"
+                "  QUORLOCK_SIM_RUNS and QUORLOCK_SIM_SEED are the defaults of --runs and --seed.\n",
+                out);
+}
+
+static bool read_number(const char *text, uint64_t *ret)
+{
+    char *end;
+    unsigned long long value;
+
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || *text == '-') return false;
+    *ret = value;
+    return true;
+}
+
+static bool read_environment(const char *name, uint64_t *ret)
+{
+    const char *text = getenv(name);
+
+    if (text == NULL || *text == '\0' || read_number(text, ret)) return true;
+    (void)fprintf(stderr, "sim: %s is \"%s\": give a number\n", name, text);
+    return false;
+}
+
+static bool read_option(struct options *options, const char *name, const char *value)
+{
+    uint64_t number = 0;
+
+    if (strcmp(name, "--only") == 0) {
+        options->only = value;
+        return true;
+    }
+    if (strcmp(name, "--control") == 0) {
+        options->control = value;
+        return true;
+    }
+    if (!read_number(value, &number)) {
+        (void)fprintf(stderr, "sim: %s is \"%s\": give a number\n", name, value);
+        return false;
+    }
+    if (strcmp(name, "--runs") == 0) {
+        options->runs = number;
+    } else if (strcmp(name, "--seed") == 0) {
+        options->seed = number;
+    } else if (strcmp(name, "--bias") == 0 && number <= BIAS_LATE_CLIENT) {
+        options->bias = (enum plan_bias)number;
+    } else {
+        print_usage(stderr);
+        return false;
+    }
+    return true;
+}
+
+static bool read_options(struct options *options, int argc, char **argv)
+{
+    if (!read_environment("QUORLOCK_SIM_RUNS", &options->runs)) return false;
+    if (!read_environment("QUORLOCK_SIM_SEED", &options->seed)) return false;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--trace") == 0) {
+            options->trace = true;
+        } else if (strcmp(argv[i], "--controls") == 0) {
+            options->controls = true;
+        } else if (i + 1 < argc) {
+            if (!read_option(options, argv[i], argv[i + 1])) return false;
+            i++;
+        } else {
+            print_usage(stderr);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool run_trace(struct world *world, const struct options *options)
+{
+    static struct plan plan;
+    static struct totals totals;
+    bool held;
+
+    plan_make(&plan, options->seed, options->bias);
+    if (options->only != NULL && !shrink_only(&plan, options->only)) {
+        (void)fprintf(stderr, "sim: --only \"%s\": give numbers of faults below %u, with commas between\n",
+                      options->only, plan.n_faults);
+        return false;
+    }
+    world->trace = true;
+    held = world_run(world, &plan, &totals);
+    (void)printf("hash %016" PRIx64 "\n", world->hash);
+    if (!held) shrink_report(world, &plan, "", stdout);
+    return held;
+}
+
+/* The same seed must happen the same way, or no failure could be replayed. */
+static bool run_twice(struct world *world, const struct options *options)
+{
+    static struct plan plan;
+    static struct totals ignored;
+
+    for (uint64_t i = 0; i < RUNS_TWICE && i < options->runs; i++) {
+        uint64_t hash;
+
+        plan_make(&plan, options->seed + i, options->bias);
+        (void)world_run(world, &plan, &ignored);
+        hash = world->hash;
+        (void)world_run(world, &plan, &ignored);
+        if (hash == world->hash) continue;
+        (void)fprintf(stderr, "sim: seed %" PRIu64 " happens differently when it is run again\n",
+                      options->seed + i);
+        return false;
+    }
+    return true;
+}
+
+static bool run_many(struct world *world, const struct options *options)
+{
+    static struct plan plan;
+    static struct totals totals;
+    uint32_t violations = 0;
+    bool good = run_twice(world, options);
+    clock_t begun = clock();
+
+    for (uint64_t i = 0; i < options->runs && violations < VIOLATIONS_MAX; i++) {
+        plan_make(&plan, options->seed + i, options->bias);
+        if (world_run(world, &plan, &totals)) continue;
+        violations++;
+        (void)shrink_plan(world, &plan);
+        shrink_report(world, &plan, "", stdout);
+    }
+    totals_print(&totals, stdout);
+    (void)printf("%.3f ms a run\n", (double)(clock() - begun) * 1000 / CLOCKS_PER_SEC /
+                                        (double)(totals.runs == 0 ? 1 : totals.runs));
+    if (options->runs >= RUNS_COMPLETE && violations == 0) good &= totals_complete(&totals, stdout);
+    (void)printf("sim: %" PRIu64 " runs from seed %" PRIu64 ": %u violations\n", totals.runs, options->seed,
+                 violations);
+    return good && violations == 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct world world;
+    struct options options = {.runs = RUNS_DEFAULT, .seed = 1};
+    bool good;
+
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    if (!read_options(&options, argc, argv)) return 64;
+    world_open(&world);
+    if (options.control != NULL && !controls_set(&world, options.control, &options.bias)) {
+        (void)fprintf(stderr, "sim: --control \"%s\": no such control\n", options.control);
+        world_close(&world);
+        return 64;
+    }
+    if (options.controls) {
+        good = controls_run(&world, options.seed);
+    } else if (options.trace) {
+        good = run_trace(&world, &options);
+    } else {
+        good = run_many(&world, &options);
+    }
+    world_close(&world);
+    return good ? 0 : 1;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * process.c - a client's loop around the core
+ *
+ * The clock is read just before every step. Commands are queued in their order; one that cannot be queued comes
+ * back as not sent, in the same turn. Callbacks run later, from the top of the loop. A lock that is quiet hears
+ * nothing; it gets the levels of all nodes before its next acquire.
+ *
+ * A client that stands still (process_pause) misses everything; what came meanwhile happens when it goes on, in
+ * an order that only keeps what one connection promises.
+ */
+#include "process.h"
+
+#include <string.h>
+
+#include "contender.h"
+#include "judge.h"
+#include "link.h"
+#include "story.h"
+
+#define UNSENT_MAX CORE_COMMANDS_MAX
+#define TELLS_MAX  8
+
+static size_t lock_size(void)
+{
+    size_t size = core_size(PLAN_NODES_MAX);
+
+    return (size + 63) / 64 * 64;
+}
+
+void process_new_lock(struct world *world, uint32_t index)
+{
+    struct lock *lock = &world->locks[index];
+
+    lock->core = (struct core_lock *)(void *)(world->memory + index * lock_size());
+    lock->life++;
+    lock->timer_us = 0;
+    lock->dispatch_planned = false;
+    lock->active = false;
+    memset(&lock->verdicts, 0, sizeof(lock->verdicts));
+    core_init(lock->core, &lock->config);
+    contender_begin(world, index);
+}
+
+void process_pause(struct world *world, uint32_t client_index, uint64_t for_us)
+{
+    struct client *client = &world->clients[client_index];
+    uint64_t until_us = world->now_us + for_us;
+
+    if (!client->alive || until_us <= client->paused_until_us) return;
+    STORY(world, "client %u stands still for %llu us", client_index, (unsigned long long)for_us);
+    client->paused_total_us +=
+        until_us - (client->paused_until_us > world->now_us ? client->paused_until_us : world->now_us);
+    client->paused_until_us = until_us;
+}
+
+bool process_postponed(struct world *world, const struct happening *happening)
+{
+    struct client *client = &world->clients[happening->client];
+    uint64_t until_us = client->paused_until_us;
+    uint32_t apart = happening->type == HAPPEN_ANSWER || happening->type == HAPPEN_CLOSED
+                         ? happening->node
+                         : 100u + happening->type + 32u * happening->index;
+    uint64_t on_us = until_us + world_apart(world, until_us, happening->client, apart);
+
+    if (!client->alive || until_us == 0 || world->now_us >= on_us) return false;
+    world_plan(world, on_us, (enum happening_type)happening->type, happening->client, happening->node,
+               happening->index, happening->serial);
+    return true;
+}
+
+/* A clock that is read twice in one microsecond may show the same; never less. */
+static uint64_t read_clock(struct world *world, uint32_t client_index)
+{
+    struct client *client = &world->clients[client_index];
+    uint64_t now_us = world_client_clock(world, client_index, world->now_us);
+
+    if (now_us > client->last_now_us) client->last_now_us = now_us;
+    return client->last_now_us;
+}
+
+/* The standstill that was planned for just this moment, if any. */
+static uint64_t ambush(struct world *world, uint32_t client, enum plan_fault_kind kind, uint32_t nth)
+{
+    const struct plan *plan = world->plan;
+
+    if (world->phase != PHASE_FAULTS) return 0;
+    for (uint32_t i = 0; i < plan->n_faults; i++) {
+        const struct plan_fault *fault = &plan->faults[i];
+
+        if (fault->kind != kind || fault->client != client || fault->nth != nth || fault->left_out) continue;
+        world->totals->faults[kind]++;
+        return fault->for_us;
+    }
+    return 0;
+}
+
+static void plan_timer(struct world *world, uint32_t index)
+{
+    struct lock *lock = &world->locks[index];
+    struct rng *rng = &world->clients[lock->client].rng;
+    uint64_t deadline_us = core_deadline(lock->core);
+    uint64_t at_us;
+
+    if (deadline_us == CORE_NEVER) return;
+    at_us = world_client_when(world, lock->client, deadline_us);
+    if (at_us < world->now_us) at_us = world->now_us;
+    /* A loop is a little late mostly, and now and then by some milliseconds. */
+    at_us += rng_below(rng, 100);
+    if (rng_one_in(rng, 16)) at_us += rng_below(rng, 4000);
+    if (lock->timer_us != 0 && lock->timer_us <= at_us) return;
+    lock->timer_us = at_us;
+    world_plan(world, at_us, HAPPEN_TIMER, lock->client, 0, index, lock->life);
+}
+
+static void plan_dispatch(struct world *world, uint32_t index)
+{
+    struct lock *lock = &world->locks[index];
+    struct client *client = &world->clients[lock->client];
+    uint64_t pause_us;
+
+    if (lock->dispatch_planned) return;
+    lock->dispatch_planned = true;
+    pause_us = ambush(world, lock->client, FAULT_PAUSE_TELL, ++client->tells);
+    if (pause_us != 0) process_pause(world, lock->client, pause_us);
+    world_plan(world, world->now_us + rng_below(&client->rng, rng_one_in(&client->rng, 32) ? 3000 : 100),
+               HAPPEN_DISPATCH, lock->client, 0, index, lock->life);
+}
+
+static uint32_t queue_commands(struct world *world, uint32_t index, const struct core_update *update,
+                               struct core_tag *ret_unsent)
+{
+    struct lock *lock = &world->locks[index];
+    struct client *client = &world->clients[lock->client];
+    uint64_t pause_us = 0;
+    uint64_t leaves_us;
+    uint32_t unsent = 0;
+
+    if (update->n_commands == 0) return 0;
+    pause_us = ambush(world, lock->client, FAULT_PAUSE_SEND, ++client->sends);
+    if (pause_us != 0) process_pause(world, lock->client, pause_us);
+    leaves_us = world->now_us + pause_us + rng_below(&client->rng, 60);
+    for (uint32_t i = 0; i < update->n_commands; i++) {
+        const struct core_command *command = &update->commands[i];
+
+        if (world->trace) story_command(world, index, command);
+        if (command->tag.op == CORE_OP_PEEK) world->totals->of[TOTAL_PEEKS]++;
+        if (!link_send(world, index, command, leaves_us)) ret_unsent[unsent++] = command->tag;
+    }
+    return unsent;
+}
+
+static void step(struct world *world, uint32_t index, struct core_event *event, struct core_update *update,
+                 int *ret_status);
+
+static void give_back_unsent(struct world *world, uint32_t index, const struct core_tag *tags, uint32_t n)
+{
+    const struct lock *lock = &world->locks[index];
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct link *link = &world->clients[lock->client].links[tags[i].node];
+        struct core_event event = {.type = CORE_EV_REPLY};
+        struct core_update update;
+        int status;
+
+        event.reply = (struct core_reply){.tag = tags[i],
+                                          .generation = link->level == CORE_NODE_READY ? link->generation : 0,
+                                          .outcome = CORE_UNSENT,
+                                          .fault = CORE_FAULT_PASSING,
+                                          .ttl_us = -2};
+        world->totals->of[TOTAL_UNSENT]++;
+        step(world, index, &event, &update, &status);
+    }
+}
+
+static void note(struct world *world, uint32_t notes)
+{
+    uint64_t *of = world->totals->of;
+
+    of[TOTAL_ATTEMPTS_FAILED] += (notes & CORE_NOTE_ATTEMPT_FAILED) != 0;
+    of[TOTAL_RENEWED] += (notes & CORE_NOTE_RENEWED) != 0;
+    of[TOTAL_RENEW_FAILED] += (notes & CORE_NOTE_RENEW_FAILED) != 0;
+    of[TOTAL_DEGRADED] += (notes & CORE_NOTE_DEGRADED) != 0;
+    of[TOTAL_WHOLE] += (notes & CORE_NOTE_WHOLE) != 0;
+    of[TOTAL_REPAIRED] += (notes & CORE_NOTE_REPAIRED) != 0;
+}
+
+static void step(struct world *world, uint32_t index, struct core_event *event, struct core_update *update,
+                 int *ret_status)
+{
+    struct lock *lock = &world->locks[index];
+    unsigned char random[CORE_RANDOM_SIZE];
+    struct core_tag unsent[UNSENT_MAX];
+    uint32_t n_unsent;
+
+    if (event->type == CORE_EV_ACQUIRE || event->type == CORE_EV_TIMER) {
+        rng_bytes(&world->clients[lock->client].rng, random, sizeof(random));
+        event->random = random;
+    }
+    event->now_us = read_clock(world, lock->client);
+    if (world->trace) story_step(world, index, event);
+    world->totals->steps++;
+    judge_before(world, index, event);
+    *ret_status = core_step(lock->core, event, update);
+    story_mix(world, ((uint64_t)index << 32) | ((uint64_t)event->type << 24) |
+                         ((uint64_t)update->n_commands << 8) | (uint64_t)update->tell.kind);
+    note(world, update->notes);
+    if (world->trace) story_tell_of(world, index, &update->tell);
+    judge_after(world, index, event, update, *ret_status);
+    lock->active = !core_quiet(lock->core);
+    n_unsent = queue_commands(world, index, update, unsent);
+    if (update->dispatch) plan_dispatch(world, index);
+    plan_timer(world, index);
+    give_back_unsent(world, index, unsent, n_unsent);
+}
+
+static int call(struct world *world, uint32_t index, struct core_event *event)
+{
+    struct core_update update;
+    int status;
+
+    step(world, index, event, &update, &status);
+    return status;
+}
+
+static void show_level(struct world *world, uint32_t index, uint32_t node)
+{
+    const struct link *link = &world->clients[world->locks[index].client].links[node];
+    struct core_event event = {.type = CORE_EV_NODE,
+                               .node = node,
+                               .level = link->level,
+                               .generation = link->level == CORE_NODE_READY ? link->generation : 0,
+                               .fault = link->fault,
+                               .srtt_us = link->srtt_us};
+
+    (void)call(world, index, &event);
+}
+
+int process_acquire(struct world *world, uint32_t index)
+{
+    struct core_event event = {.type = CORE_EV_ACQUIRE};
+
+    if (!world->locks[index].active) {
+        for (uint32_t node = 0; node < world->plan->n_nodes; node++) show_level(world, index, node);
+    }
+    return call(world, index, &event);
+}
+
+int process_extend(struct world *world, uint32_t index, uint64_t lease_us)
+{
+    return call(world, index, &(struct core_event){.type = CORE_EV_EXTEND, .lease_us = lease_us});
+}
+
+int process_release(struct world *world, uint32_t index)
+{
+    return call(world, index, &(struct core_event){.type = CORE_EV_RELEASE});
+}
+
+int process_cancel(struct world *world, uint32_t index, int reason)
+{
+    return call(world, index, &(struct core_event){.type = CORE_EV_CANCEL, .reason = reason});
+}
+
+void process_level(struct world *world, uint32_t client, uint32_t node)
+{
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        if (world->locks[i].client == client && world->locks[i].active) show_level(world, i, node);
+    }
+}
+
+void process_reply(struct world *world, uint32_t index, uint32_t life, const struct core_reply *reply)
+{
+    const struct lock *lock = &world->locks[index];
+    struct core_event event = {.type = CORE_EV_REPLY, .reply = *reply};
+
+    if (lock->life != life || !world->clients[lock->client].alive) return;
+    (void)call(world, index, &event);
+}
+
+void process_timer(struct world *world, const struct happening *happening)
+{
+    struct lock *lock = &world->locks[happening->index];
+
+    if (lock->life != happening->serial || !world->clients[lock->client].alive) return;
+    if (lock->timer_us == 0 || world->now_us < lock->timer_us) return;
+    if (process_postponed(world, happening)) return;
+    lock->timer_us = 0;
+    /* The deadline may have moved on since this was planned. */
+    if (core_deadline(lock->core) <= read_clock(world, lock->client)) {
+        (void)call(world, happening->index, &(struct core_event){.type = CORE_EV_TIMER});
+    }
+    if (lock->life == happening->serial) plan_timer(world, happening->index);
+}
+
+void process_dispatch(struct world *world, const struct happening *happening)
+{
+    uint32_t index = happening->index;
+    struct lock *lock = &world->locks[index];
+
+    if (lock->life != happening->serial || !world->clients[lock->client].alive) return;
+    if (process_postponed(world, happening)) return;
+    for (uint32_t i = 0; lock->life == happening->serial && !world->over; i++) {
+        struct core_event event = {.type = CORE_EV_DISPATCH};
+        bool granted = core_phase_now(lock->core) == CORE_GRANTED;
+        struct core_update update;
+        int status;
+
+        step(world, index, &event, &update, &status);
+        if (granted && core_phase_now(lock->core) != CORE_HELD) world->totals->of[TOTAL_TOO_LATE]++;
+        if (update.tell.kind == CORE_TELL_NOTHING) break;
+        contender_told(world, index, &update.tell);
+        if (i > TELLS_MAX) judge_violated(world, I6_TOLD_ONCE, "lock %u has no end of things to tell", index);
+    }
+    if (lock->life == happening->serial) lock->dispatch_planned = false;
+}
+
+void process_die(struct world *world, uint32_t client)
+{
+    if (!world->clients[client].alive) return;
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        if (world->locks[i].client != client) continue;
+        judge_death(world, i);
+        world->locks[i].active = false;
+        world->locks[i].plot = PLOT_DEAD;
+        world->locks[i].act_serial++;
+        world->locks[i].life++;
+    }
+    world->clients[client].alive = false;
+    world->clients[client].paused_until_us = 0;
+    link_die(world, client);
+}
+
+void process_born(struct world *world, uint32_t client)
+{
+    if (world->clients[client].alive) return;
+    world->clients[client].alive = true;
+    link_open_all(world, client);
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        if (world->locks[i].client == client) process_new_lock(world, i);
+    }
+}

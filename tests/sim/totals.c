@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "totals.h"
+
+#include <inttypes.h>
+
+static const char *const texts[] = {
+#define TEXT(name, text) text,
+    TOTALS_MAP(TEXT)
+#undef TEXT
+};
+
+void totals_print(const struct totals *totals, FILE *out)
+{
+    (void)fprintf(out, "%" PRIu64 " runs, %" PRIu64 " happenings, %" PRIu64 " steps of the core\n",
+                  totals->runs, totals->happenings, totals->steps);
+    for (uint32_t i = 0; i < TOTALS; i++)
+        (void)fprintf(out, "  %-32s %12" PRIu64 "%s", texts[i], totals->of[i], i % 2 == 1 ? "\n" : "   ");
+    (void)fputs(TOTALS % 2 == 1 ? "\nfaults\n" : "faults\n", out);
+    for (uint32_t i = 0; i < FAULT_KINDS; i++) {
+        (void)fprintf(out, "  %-48s %12" PRIu64 "\n", plan_fault_text((enum plan_fault_kind)i),
+                      totals->faults[i]);
+    }
+}
+
+bool totals_complete(const struct totals *totals, FILE *out)
+{
+    bool complete = true;
+
+    for (uint32_t i = 0; i < TOTALS; i++) {
+        if (totals->of[i] != 0) continue;
+        (void)fprintf(out, "sim: \"%s\" never happened in %" PRIu64 " runs: tune the plan\n", texts[i],
+                      totals->runs);
+        complete = false;
+    }
+    for (uint32_t i = 0; i < FAULT_KINDS; i++) {
+        if (totals->faults[i] != 0) continue;
+        (void)fprintf(out, "sim: \"%s\" never happened in %" PRIu64 " runs: tune the plan\n",
+                      plan_fault_text((enum plan_fault_kind)i), totals->runs);
+        complete = false;
+    }
+    return complete;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * world.c - builds a world from a plan, and lets things happen in order
+ *
+ * Four phases: faults and contention; healed, where somebody must be granted each key that is asked for;
+ * stopped, where everybody gives back what he has and must come to rest; silence, after which no key may be
+ * left.
+ */
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "contender.h"
+#include "judge.h"
+#include "link.h"
+#include "process.h"
+#include "server.h"
+#include "story.h"
+
+#define LOOK_US        10000u   /* how often the phase is looked at */
+#define LIVENESS_US    4000000u /* beyond the longest lease: polls of up to 1 s, reconnecting, splits */
+#define HAPPENINGS_MAX 2000000u /* a world that never comes to its end */
+
+uint64_t clock_read(uint64_t offset_us, int32_t rate_ppm, uint64_t true_us)
+{
+    return (uint64_t)((int64_t)(offset_us + true_us) + (int64_t)true_us * rate_ppm / 1000000);
+}
+
+uint64_t clock_when(uint64_t offset_us, int32_t rate_ppm, uint64_t shown_us)
+{
+    uint64_t since_us = shown_us > offset_us ? shown_us - offset_us : 0;
+    uint64_t true_us = (uint64_t)((int64_t)since_us * 1000000 / (1000000 + rate_ppm));
+
+    while (clock_read(offset_us, rate_ppm, true_us) < shown_us) true_us++;
+    while (true_us > 0 && clock_read(offset_us, rate_ppm, true_us - 1) >= shown_us) true_us--;
+    return true_us;
+}
+
+uint64_t world_client_clock(const struct world *world, uint32_t client, uint64_t true_us)
+{
+    const struct plan_client *plan = &world->plan->clients[client];
+
+    return clock_read(plan->offset_us, plan->rate_ppm, true_us);
+}
+
+uint64_t world_client_when(const struct world *world, uint32_t client, uint64_t shown_us)
+{
+    const struct plan_client *plan = &world->plan->clients[client];
+
+    return clock_when(plan->offset_us, plan->rate_ppm, shown_us);
+}
+
+uint64_t world_node_ms(const struct world *world, uint32_t node)
+{
+    return clock_read(world->plan->node_offset_us[node], world->plan->node_rate_ppm[node], world->now_us) /
+           1000;
+}
+
+void world_open(struct world *world)
+{
+    size_t size = (core_size(PLAN_NODES_MAX) + 63) / 64 * 64 * PLAN_LOCKS_MAX;
+
+    memset(world, 0, sizeof(*world));
+    world->memory = malloc(size);
+    if (world->memory == NULL) {
+        (void)fputs("sim: out of memory\n", stderr);
+        exit(2);
+    }
+    world->judged = UINT32_MAX;
+}
+
+void world_close(struct world *world)
+{
+    heap_free(&world->heap);
+    free(world->requests);
+    free(world->memory);
+}
+
+static void build(struct world *world, const struct plan *plan)
+{
+    memset(world->nodes, 0, sizeof(world->nodes));
+    memset(world->clients, 0, plan->n_clients * sizeof(world->clients[0]));
+    memset(world->locks, 0, sizeof(world->locks));
+    memset(&world->violation, 0, sizeof(world->violation));
+    memset(world->grants_healed, 0, sizeof(world->grants_healed));
+    heap_clear(&world->heap);
+    world->plan = plan;
+    world->now_us = 0;
+    world->phase = PHASE_FAULTS;
+    world->n_ghosts = 0;
+    world->n_requests = 0;
+    world->free_request = WORLD_NOBODY;
+    world->over = false;
+    world->hash = plan->seed;
+    rng_seed(&world->chance, plan->seed, 3);
+    for (uint32_t i = 0; i < plan->n_nodes; i++) world->nodes[i].up = true;
+    for (uint32_t i = 0; i < plan->n_locks; i++) {
+        world->locks[i].config = plan->locks[i].config;
+        world->locks[i].client = plan->locks[i].client;
+        world->locks[i].key = plan->locks[i].key;
+        world->locks[i].plot = PLOT_DEAD;
+    }
+    for (uint32_t i = 0; i < plan->n_clients; i++) {
+        rng_seed(&world->clients[i].rng, plan->seed, 100 + i);
+        process_born(world, i);
+    }
+    fault_plan_all(world);
+    world_plan(world, plan->active_us, HAPPEN_PHASE, 0, 0, 0, 0);
+}
+
+static void enter(struct world *world, enum world_phase phase, uint64_t for_us)
+{
+    static const char *const texts[] = {"faults", "all faults have ended", "everybody gives back", "silence"};
+
+    STORY(world, "%s", texts[phase]);
+    world->phase = phase;
+    world->phase_until_us = world->now_us + for_us;
+    for (uint32_t i = 0; i < world->plan->n_locks && phase <= PHASE_STOPPED; i++) contender_hurry(world, i);
+}
+
+static bool all_granted(const struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        const struct lock *lock = &world->locks[i];
+
+        if (lock->plot != PLOT_DEAD && world->grants_healed[lock->key] == 0) return false;
+    }
+    return true;
+}
+
+static bool all_quiet(const struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        const struct lock *lock = &world->locks[i];
+
+        if (lock->plot == PLOT_DEAD) continue;
+        if (lock->plot != PLOT_REST || !core_quiet(lock->core)) return false;
+    }
+    return true;
+}
+
+static void look_at_locks(struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) judge_in_time(world, i);
+}
+
+static void look(struct world *world)
+{
+    const struct plan *plan = world->plan;
+    uint64_t lease_us = plan->max_lease_us / 100 * 104;
+
+    if (world->phase == PHASE_FAULTS) {
+        fault_heal(world);
+        enter(world, PHASE_HEALED, lease_us + plan->late_us + plan->base_lease_us + LIVENESS_US);
+    } else if (world->phase == PHASE_HEALED) {
+        look_at_locks(world);
+        if (all_granted(world)) {
+            enter(world, PHASE_STOPPED, 2 * lease_us + plan->stall_us + plan->late_us);
+        } else if (world->now_us >= world->phase_until_us) {
+            judge_violated(world, I9_LIVENESS, "nobody was granted for %llu us after the last fault",
+                           (unsigned long long)(world->now_us - plan->active_us));
+            world->over = true;
+        }
+    } else if (world->phase == PHASE_STOPPED) {
+        look_at_locks(world);
+        if (all_quiet(world)) {
+            enter(world, PHASE_SILENT, lease_us + plan->late_us + plan->stall_us);
+            world_plan(world, world->phase_until_us, HAPPEN_PHASE, 0, 0, 0, 0);
+            return;
+        }
+        if (world->now_us >= world->phase_until_us) {
+            judge_violated(world, I10_FORGOTTEN, "a lock does not come to rest");
+            world->over = true;
+        }
+    } else {
+        judge_silent(world);
+        world->over = true;
+    }
+    world_plan(world, world->now_us + LOOK_US, HAPPEN_PHASE, 0, 0, 0, 0);
+}
+
+static void happen(struct world *world, const struct happening *happening)
+{
+    switch ((enum happening_type)happening->type) {
+    case HAPPEN_ARRIVE: link_arrive(world, happening); break;
+    case HAPPEN_ANSWER: link_answer(world, happening); break;
+    case HAPPEN_TIMEOUT: link_timeout(world, happening); break;
+    case HAPPEN_STALL: link_stall(world, happening); break;
+    case HAPPEN_CLOSED: link_closed(world, happening); break;
+    case HAPPEN_CONNECT: link_connect(world, happening); break;
+    case HAPPEN_RETRY: link_retry(world, happening); break;
+    case HAPPEN_TIMER: process_timer(world, happening); break;
+    case HAPPEN_DISPATCH: process_dispatch(world, happening); break;
+    case HAPPEN_ACT: contender_act(world, happening); break;
+    case HAPPEN_EXPIRY: server_expire(world, happening->node, happening->index); break;
+    case HAPPEN_FAULT: fault_happens(world, happening->index); break;
+    case HAPPEN_RESTART: fault_restart(world, happening->node, happening->serial); break;
+    case HAPPEN_BIRTH:
+        world->totals->of[TOTAL_BIRTHS]++;
+        process_born(world, happening->client);
+        break;
+    case HAPPEN_PHASE: look(world); break;
+    }
+}
+
+bool world_run(struct world *world, const struct plan *plan, struct totals *totals)
+{
+    struct happening happening;
+    uint32_t judged = world->judged;
+    uint32_t n = 0;
+
+    world->totals = totals;
+    totals->runs++;
+    /* Without a guard a node that forgets breaks exclusion: that is known, and not judged. */
+    if (plan->memory_lost) world->judged &= ~((1u << I1_EXCLUSION) | (1u << I5_QUORUM_HOLDS));
+    build(world, plan);
+    while (!world->over && heap_pop(&world->heap, &happening)) {
+        world->now_us = happening.at_us;
+        happen(world, &happening);
+        if (++n > HAPPENINGS_MAX) {
+            judge_violated(world, I10_FORGOTTEN, "the world never comes to its end");
+            break;
+        }
+    }
+    totals->happenings += n;
+    world->judged = judged;
+    return world->violation.invariant == INVARIANT_NONE;
+}

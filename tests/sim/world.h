@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * world.h - everything that exists in one simulated run
+ *
+ * True time is microseconds from 0, known to nobody inside; every client and every node has a clock of its own.
+ *
+ *   plan.c       the shape of the run and its faults, from the seed
+ *   world.c      builds it, lets things happen in order, heals it at the end
+ *   fault.c      what each kind of fault does
+ *   server.c     a Redis server: keys, expiry by its clock, the rules of our scripts
+ *   link.c       a client's connection to a node: order, delay, loss, deadlines, reconnecting
+ *   process.c    a client's loop around the core: clock, timers, callbacks; standing still and dying
+ *   contender.c  what the user of a lock does
+ *   judge.c      what must hold
+ *   story.c      the trace
+ */
+#ifndef QUORLOCK_SIM_WORLD_H
+#define QUORLOCK_SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../../src/core/core.h"
+#include "heap.h"
+#include "plan.h"
+#include "rng.h"
+#include "totals.h"
+
+#define WORLD_NOBODY UINT32_MAX
+
+enum invariant {
+    INVARIANT_NONE,
+    I1_EXCLUSION,
+    I5_QUORUM_HOLDS,
+    I6_TOLD_ONCE,
+    I7_FOREIGN_VOTE,
+    I8_LEFT_BEHIND,
+    I9_LIVENESS,
+    I10_FORGOTTEN,
+    INVARIANTS
+};
+
+/* Rules of the server's scripts that a control breaks. */
+enum server_rule {
+    SERVER_SOUND,
+    SERVER_SHORTENS,    /* an extend sets the expiry although it is earlier */
+    SERVER_RESURRECTS,  /* an extend sets a missing key */
+    SERVER_DELETES_ANY, /* a release deletes whoever's key */
+};
+
+struct slot {
+    bool set;
+    struct core_token token;
+    uint64_t expires_ms;   /* node's clock; expired from then on */
+    uint64_t last_sent_us; /* of the command that wrote it last, owner's clock */
+    uint64_t last_lease_us;
+    uint32_t generation; /* of the connection that wrote it last */
+    uint32_t lock, life;
+    bool late;           /* written after its connection had ended for the client */
+    uint64_t watched_us; /* the expiry that is planned for, 0: none */
+};
+
+struct node {
+    bool up;
+    uint32_t life;
+    uint64_t frozen_until_us;
+    uint64_t refuse_writes_until_us, refuse_all_until_us;
+    uint32_t scripts; /* a bit for each enum core_op it knows the script of */
+    struct slot slots[PLAN_KEYS_MAX];
+    uint64_t counters[PLAN_KEYS_MAX]; /* of fencing tokens */
+};
+
+struct request {
+    struct core_command command;
+    struct core_reply reply;
+    uint64_t sent_us; /* true time */
+    uint64_t late_us; /* arrives so much later */
+    uint32_t serial;
+    uint32_t next; /* in its connection's order, or in the free list */
+    uint32_t generation;
+    uint32_t lock, life;
+    uint8_t client, node;
+    bool queued;   /* still in its connection's order */
+    bool landed;   /* nothing more will happen to it on the wire */
+    bool reported; /* the core has heard of its end */
+    bool executed;
+    bool dropped;
+};
+
+struct link {
+    enum core_level level;
+    enum core_fault fault;
+    uint32_t generation;  /* of the connection that is READY, or was last */
+    uint32_t server_gone; /* the server's end of connections up to this generation is gone */
+    uint32_t tries, failures;
+    uint32_t node_life; /* of the server that the present try talks to */
+    uint64_t try_until_us;
+    uint64_t to_last_us, from_last_us; /* order on the wire */
+    uint64_t to_cut_until_us, from_cut_until_us, slow_until_us;
+    uint64_t slow_us;
+    uint32_t srtt_us;
+    uint32_t first, last; /* requests in order */
+    bool watched;         /* a STALL is planned */
+};
+
+struct client {
+    bool alive;
+    uint64_t last_now_us; /* own clock never runs backwards */
+    uint64_t paused_until_us;
+    uint64_t paused_total_us;
+    uint64_t unsent_until_us; /* cannot queue until then */
+    uint32_t tells, sends;    /* opportunities for PAUSE_TELL and PAUSE_SEND so far */
+    struct rng rng;
+    struct link links[PLAN_NODES_MAX];
+};
+
+/* What a node said yes to, as seen from outside of the core. */
+struct seen_vote {
+    uint64_t attempt;
+    uint64_t end_us; /* send time + lease - allowance */
+};
+
+struct verdicts {
+    bool acquiring, extending, releasing; /* begun and not told yet */
+    uint64_t acquiring_since_us, extending_since_us, releasing_since_us;
+    uint64_t acquiring_pauses_us, extending_pauses_us, releasing_pauses_us;
+    bool told_held;    /* granted, and neither lost nor released since */
+    bool lost;         /* loss of this grant was told */
+    bool open;         /* the reported validity window is open, as far as tells go */
+    bool other_seen;   /* since the acquire began a node refused us */
+    uint64_t until_us; /* its end, client's clock */
+    uint64_t absent_attempt;
+    uint32_t absent_nodes; /* bits: nodes that said "not there" in that attempt */
+    struct seen_vote votes[PLAN_NODES_MAX];
+};
+
+enum plot {
+    PLOT_REST,
+    PLOT_ASKING,
+    PLOT_HOLDING,
+    PLOT_EXTENDING,
+    PLOT_LOST,
+    PLOT_RELEASING,
+    PLOT_FREED,
+    PLOT_DEAD
+};
+
+struct lock {
+    struct core_lock *core;
+    struct core_config config;
+    uint8_t client, key;
+    uint32_t life;     /* counts core_init */
+    uint64_t timer_us; /* true time a TIMER is planned for, 0: none */
+    bool dispatch_planned;
+    bool active; /* gets levels and replies: not quiet */
+
+    enum plot plot;
+    uint32_t act_serial;
+    uint64_t hold_until_us; /* true time the contender means to release at */
+
+    struct verdicts verdicts;
+};
+
+/* The window of a client that died holding. */
+struct ghost {
+    uint64_t until_us; /* owner's clock */
+    uint8_t client, key;
+};
+
+enum world_phase { PHASE_FAULTS, PHASE_HEALED, PHASE_STOPPED, PHASE_SILENT };
+
+struct violation {
+    enum invariant invariant;
+    uint64_t at_us;
+    char text[240];
+};
+
+struct world {
+    const struct plan *plan;
+    struct totals *totals;
+    uint64_t now_us;
+    enum world_phase phase;
+    uint64_t phase_until_us;
+    struct heap heap;
+    struct rng chance; /* of links and servers */
+    struct node nodes[PLAN_NODES_MAX];
+    struct client clients[PLAN_CLIENTS_MAX];
+    struct lock locks[PLAN_LOCKS_MAX];
+    struct ghost ghosts[PLAN_CLIENTS_MAX];
+    uint32_t n_ghosts;
+    uint32_t grants_healed[PLAN_KEYS_MAX];
+    struct request *requests;
+    uint32_t n_requests, requests_capacity, free_request;
+    unsigned char *memory; /* of all core_locks */
+
+    enum server_rule server_rule;
+    uint32_t judged; /* a bit for each enum invariant that ends the run */
+    struct violation violation;
+    bool over;
+    uint64_t hash;
+    bool trace;
+};
+
+/* world_open, world_close - memory that serves many runs. */
+void world_open(struct world *);
+void world_close(struct world *);
+/* world_run - one whole run; true where nothing was violated. Totals are added to. */
+bool world_run(struct world *, const struct plan *, struct totals *);
+
+/* fault.c */
+void fault_plan_all(struct world *);
+void fault_happens(struct world *, uint32_t index);
+void fault_restart(struct world *, uint32_t node, uint32_t life);
+/* fault_heal - ends every fault; nodes that are planned to be gone stay or go down. */
+void fault_heal(struct world *);
+
+/* clocks: what a clock shows, and the first true time at which it shows at least that */
+uint64_t clock_read(uint64_t offset_us, int32_t rate_ppm, uint64_t true_us);
+uint64_t clock_when(uint64_t offset_us, int32_t rate_ppm, uint64_t shown_us);
+uint64_t world_client_clock(const struct world *, uint32_t client, uint64_t true_us);
+uint64_t world_client_when(const struct world *, uint32_t client, uint64_t shown_us);
+uint64_t world_node_ms(const struct world *, uint32_t node);
+
+static inline void world_plan(struct world *world, uint64_t at_us, enum happening_type type, uint32_t client,
+                              uint32_t node, uint32_t index, uint32_t serial)
+{
+    heap_push(&world->heap, (struct happening){.at_us = at_us,
+                                               .type = (uint8_t)type,
+                                               .client = (uint8_t)client,
+                                               .node = (uint8_t)node,
+                                               .index = index,
+                                               .serial = serial});
+}
+
+/* world_apart - a small pause, the same for all that is on one connection after one standstill: what waited on
+ * different connections goes on in any order, on one connection in its own. */
+static inline uint64_t world_apart(const struct world *world, uint64_t until_us, uint32_t a, uint32_t b)
+{
+    return rng_mix(world->plan->seed ^ until_us, ((uint64_t)a << 32) | b) % 400;
+}
+
+#endif
