@@ -185,6 +185,17 @@ static void judge(struct core_lock *lock, struct step *step)
     hold_check_lost(lock, step->now_us);
 }
 
+static void send_extend(struct core_lock *lock, struct step *step, uint32_t index, uint64_t lease_us,
+                        bool whole_script)
+{
+    struct core_node *node = &lock->nodes[index];
+    uint64_t until_us = validity_debt_until(step->now_us, lease_us);
+
+    /* Asked anew, the key lives longer: so does the debt that it may become. */
+    if (node->touched && until_us > node->touched_until_us) node->touched_until_us = until_us;
+    core_send(lock, step, index, CORE_OP_EXTEND, lease_us, whole_script);
+}
+
 void hold_begin_round(struct core_lock *lock, struct step *step)
 {
     uint64_t lease_us = lock->extending ? lock->extend_lease_us : lock->lease_us;
@@ -203,12 +214,7 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
             continue;
         }
         node->vote = CORE_VOTE_PENDING;
-        if (node->touched) {
-            uint64_t until_us = validity_debt_until(step->now_us, lease_us);
-
-            if (until_us > node->touched_until_us) node->touched_until_us = until_us;
-        }
-        core_send(lock, step, i, CORE_OP_EXTEND, lease_us, false);
+        send_extend(lock, step, i, lease_us, false);
     }
     judge(lock, step);
 }
@@ -289,7 +295,7 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
     } else if (reply->outcome == CORE_MISSING || reply->outcome == CORE_OTHER) {
         on_absent(lock, reply);
     } else if (reply->outcome == CORE_NOSCRIPT && reply->tag.round == lock->round) {
-        core_send(lock, step, reply->tag.node, CORE_OP_EXTEND, reply->tag.lease_us, true);
+        send_extend(lock, step, reply->tag.node, reply->tag.lease_us, true);
         return;
     } else if (reply->tag.round == lock->round && node->vote == CORE_VOTE_PENDING) {
         node->vote = CORE_VOTE_FAILED;
