@@ -267,6 +267,16 @@ uint64_t core_valid_us(const struct core_lock *lock, uint64_t now_us)
     return validity_sub(lock->validity_us, now_us);
 }
 
+bool core_lost_untold(const struct core_lock *lock)
+{
+    return lock->tell_lost;
+}
+
+uint64_t core_remaining_us(const struct core_lock *lock, uint64_t now_us)
+{
+    return validity_sub(lock->validity_us, now_us);
+}
+
 uint64_t core_valid_until(const struct core_lock *lock)
 {
     return lock->phase == CORE_GRANTED || lock->phase == CORE_HELD ? lock->validity_us : 0;

@@ -228,6 +228,10 @@ enum core_phase core_phase_now(const struct core_lock *);
 bool core_told_held(const struct core_lock *);
 /* core_valid_us - validity left; 0 from lost_at on, and whenever the owner was not told that it holds. */
 uint64_t core_valid_us(const struct core_lock *, uint64_t now_us);
+/* core_lost_untold - a loss waits to be told. */
+bool core_lost_untold(const struct core_lock *);
+/* core_remaining_us - until the validity of the present or lost grant ends, whatever was told. */
+uint64_t core_remaining_us(const struct core_lock *, uint64_t now_us);
 /* core_valid_until - end of validity of a grant or hold, 0 where there is none. */
 uint64_t core_valid_until(const struct core_lock *);
 uint64_t core_lost_at(const struct core_lock *);

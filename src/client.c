@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * client.c - nodes, time and callbacks of one client
+ *
+ * User callbacks run from client_run() only, at the top of the loop. Before each of them all deadlines that
+ * have passed are told to their locks, and losses go first: a process that was stopped hears of its losses
+ * before it hears of anything else.
+ */
+#include "client.h"
+
+#include <event2/event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "inspect.h"
+#include "lock.h"
+
+#define NODE_TIMEOUT_MS 1000u
+#define STALL_FACTOR    3u
+#define STALL_MS_MIN    3000u
+#define LOG_LINE_SIZE   1400
+
+uint64_t client_now_us(struct quorlock_client *client)
+{
+    return clock_now_us(&client->clock);
+}
+
+int client_fail(struct quorlock_client *client, int status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(client->error.text, sizeof(client->error.text), format, args);
+    va_end(args);
+    return status;
+}
+
+void client_log(struct quorlock_client *client, int level, const char *format, ...)
+{
+    char line[LOG_LINE_SIZE];
+    va_list args;
+
+    if (client->options.log == NULL) return;
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    client->options.log(client->options.log_arg, level, line);
+}
+
+uint32_t client_timeout_ms(const struct quorlock_client *client)
+{
+    return client->options.node_timeout_ms != 0 ? client->options.node_timeout_ms : NODE_TIMEOUT_MS;
+}
+
+/* ---- deadlines ---- */
+
+static void arm(struct quorlock_client *client)
+{
+    const struct heap_entry *first = heap_first(&client->deadlines);
+    uint64_t at_us = first != NULL ? first->at_us : UINT64_MAX;
+    uint64_t now_us;
+    uint64_t left_us;
+    struct timeval delay;
+
+    if (client->closing && client->close_until_us < at_us) at_us = client->close_until_us;
+    if (at_us == UINT64_MAX) {
+        event_del(client->timer);
+        return;
+    }
+    now_us = client_now_us(client);
+    left_us = at_us > now_us ? at_us - now_us : 0;
+    delay.tv_sec = (time_t)(left_us / 1000000u);
+    delay.tv_usec = (suseconds_t)(left_us % 1000000u);
+    event_add(client->timer, &delay);
+}
+
+int client_reserve_waker(struct quorlock_client *client, struct waker *waker, void (*wake)(struct waker *))
+{
+    waker->entry.index = HEAP_OUT;
+    waker->wake = wake;
+    if (heap_reserve(&client->deadlines, &client->alloc, client->n_wakers + 1) != 0) return -1;
+    client->n_wakers++;
+    return 0;
+}
+
+void client_return_waker(struct quorlock_client *client, struct waker *waker)
+{
+    client_wake_at(client, waker, UINT64_MAX);
+    client->n_wakers--;
+}
+
+void client_wake_at(struct quorlock_client *client, struct waker *waker, uint64_t at_us)
+{
+    const struct heap_entry *first = heap_first(&client->deadlines);
+    uint64_t before_us = first != NULL ? first->at_us : UINT64_MAX;
+
+    if (waker->entry.at_us == at_us && waker->entry.index != HEAP_OUT) return;
+    heap_set(&client->deadlines, &waker->entry, at_us);
+    first = heap_first(&client->deadlines);
+    /* A timer that comes too early looks and is armed anew: only a nearer deadline needs it now. */
+    if (first != NULL && first->at_us < before_us && client->running == 0) arm(client);
+}
+
+static void wake_due(struct quorlock_client *client)
+{
+    uint64_t now_us = client_now_us(client);
+    struct heap_entry *first;
+
+    while ((first = heap_first(&client->deadlines)) != NULL && first->at_us <= now_us) {
+        struct waker *waker = (struct waker *)first;
+
+        /* Out first: it puts itself in again with its next deadline. */
+        heap_set(&client->deadlines, first, UINT64_MAX);
+        waker->wake(waker);
+    }
+}
+
+/* ---- callbacks ---- */
+
+void client_run_soon(struct quorlock_client *client)
+{
+    if (client->running == 0) event_active(client->at_top, EV_TIMEOUT, 0);
+}
+
+static void destroy(struct quorlock_client *client);
+
+static bool may_end(struct quorlock_client *client)
+{
+    if (!client->closing || client->running > 0) return false;
+    if (client->lost.count > 0 || client->ready.count > 0 || inspect_waiting(client)) return false;
+    return client->in_flight == 0 || client_now_us(client) >= client->close_until_us;
+}
+
+/*
+ * What waits to be told now is told now; what the callbacks bring about waits for the next turn, so that a
+ * caller who answers each failure with a new try does not keep the loop from its sockets.
+ */
+static void client_run(struct quorlock_client *client)
+{
+    size_t turn;
+
+    client->running++;
+    wake_due(client);
+    turn = client->ready.count;
+    for (;;) {
+        struct quorlock *lock = client->lost.first;
+
+        if (lock == NULL && turn > 0) {
+            lock = client->ready.first;
+            turn--;
+        }
+        if (lock == NULL) break;
+        lock_tell(lock);
+        wake_due(client);
+    }
+    inspect_tell(client);
+    client->running--;
+    if (client->running > 0) return;
+    if (may_end(client)) {
+        destroy(client);
+        return;
+    }
+    arm(client);
+    if (client->ready.count > 0 || client->lost.count > 0 || inspect_waiting(client)) {
+        const struct timeval next_turn = {0, 0};
+
+        event_add(client->timer, &next_turn);
+    }
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    client_run(arg);
+}
+
+/* ---- nodes ---- */
+
+static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t generation,
+                     enum node_fault fault, const char *why)
+{
+    struct quorlock_client *client = arg;
+    struct quorlock *next;
+
+    (void)level;
+    (void)generation;
+    (void)fault;
+    (void)why;
+    client->levels++;
+    for (struct quorlock *lock = client->active.first; lock != NULL; lock = next) {
+        next = lock->links[LOCK_ACTIVE].next;
+        lock_on_level(lock, index);
+    }
+    inspect_on_level(client, index);
+}
+
+static void on_reply(void *arg, uint32_t index, uint32_t generation, const union node_tag *tag,
+                     const struct node_reply *reply)
+{
+    struct quorlock_client *client = arg;
+    struct request request;
+
+    memcpy(&request, tag, sizeof(request));
+    client->in_flight--;
+    if (request.kind == REQUEST_LOCK) {
+        lock_on_reply(request.owner, &request.tag, generation, reply);
+    } else {
+        inspect_on_reply(request.owner, index, reply);
+    }
+    if (client->closing && client->in_flight == 0) client_run_soon(client);
+}
+
+static void on_log(void *arg, int level, const char *text)
+{
+    client_log(arg, level, "%s", text);
+}
+
+int client_send(struct quorlock_client *client, uint32_t index, struct node_request *node_request,
+                const struct request *request)
+{
+    int result;
+
+    _Static_assert(sizeof(struct request) <= NODE_TAG_SIZE, "a request's tag has room at the node");
+    memcpy(&node_request->tag, request, sizeof(*request));
+    result = node_send(client->nodes[index].node, node_request);
+    if (result == NODE_SENT) client->in_flight++;
+    return result;
+}
+
+static uint64_t node_clock(void *arg)
+{
+    return client_now_us(arg);
+}
+
+static int parse_nodes(struct quorlock_client *client, const char *const *nodes, struct options_error *error)
+{
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        int status;
+
+        if (nodes[i] == NULL) return options_fail(error, QUORLOCK_INVAL, "nodes[%u] is NULL", i);
+        status = uri_parse(&client->nodes[i].uri, &client->alloc, nodes[i], error->text, sizeof(error->text));
+        if (status != 0) return status;
+        for (uint32_t k = 0; k < i; k++) {
+            if (!uri_same(&client->nodes[i].uri, &client->nodes[k].uri)) continue;
+            return options_fail(error, QUORLOCK_INVAL,
+                                "nodes %u and %u are the same server, %s: one server has one vote. Give each "
+                                "address once",
+                                k + 1, i + 1, client->nodes[i].uri.name);
+        }
+    }
+    return 0;
+}
+
+static int start_nodes(struct quorlock_client *client)
+{
+    struct node_events events = {.level = on_level, .reply = on_reply, .log = on_log, .arg = client};
+    uint32_t stall_ms = STALL_FACTOR * client_timeout_ms(client);
+
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        struct node_config config = {.index = i,
+                                     .uri = &client->nodes[i].uri,
+                                     .client_name = "quorlock",
+                                     .timeout_ms = client_timeout_ms(client),
+                                     .stall_ms = stall_ms > STALL_MS_MIN ? stall_ms : STALL_MS_MIN,
+                                     .reconnect_min_ms = client->options.reconnect_min_ms,
+                                     .reconnect_max_ms = client->options.reconnect_max_ms,
+                                     .dialect = (uint32_t)client->options.dialect,
+                                     .now_us = node_clock,
+                                     .now_arg = client};
+
+        client->nodes[i].node = node_new(client->base, &client->alloc, &config, &events);
+        if (client->nodes[i].node == NULL) return QUORLOCK_NOMEM;
+    }
+    return 0;
+}
+
+/* ---- life ---- */
+
+static int copy_text(struct quorlock_client *client, char **ret, const char *text)
+{
+    if (text == NULL) text = "";
+    *ret = alloc_text(&client->alloc, text, strlen(text));
+    return *ret == NULL ? QUORLOCK_NOMEM : 0;
+}
+
+/* Frees all but the last words. */
+static void dismantle(struct quorlock_client *client)
+{
+    struct alloc alloc = client->alloc;
+
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        node_free(client->nodes[i].node);
+        uri_clear(&client->nodes[i].uri, &alloc);
+    }
+    while (client->locks.first != NULL) lock_destroy(client->locks.first);
+    inspect_drop_all(client);
+    heap_clear(&client->deadlines, &alloc);
+    if (client->timer != NULL) event_free(client->timer);
+    if (client->at_top != NULL) event_free(client->at_top);
+    alloc_free(&alloc, client->key_prefix);
+    alloc_free(&alloc, client->owner_label);
+    alloc_free(&alloc, client);
+}
+
+static void destroy(struct quorlock_client *client)
+{
+    void (*closed)(void *) = client->closed;
+    void *arg = client->closed_arg;
+
+    dismantle(client);
+    if (closed != NULL) closed(arg);
+}
+
+static int build(struct quorlock_client *client, struct event_base *base, const char *const *nodes,
+                 struct options_error *error)
+{
+    int status = parse_nodes(client, nodes, error);
+
+    client->base = base;
+    if (status == 0) status = copy_text(client, &client->key_prefix, client->options.key_prefix);
+    if (status == 0) status = copy_text(client, &client->owner_label, client->options.owner_label);
+    if (status != 0) return status;
+    client->options.key_prefix = client->key_prefix;
+    client->options.owner_label = client->owner_label;
+    client->timer = event_new(base, -1, 0, on_timer, client);
+    client->at_top = event_new(base, -1, 0, on_timer, client);
+    if (client->timer == NULL || client->at_top == NULL) return QUORLOCK_NOMEM;
+    return start_nodes(client);
+}
+
+int quorlock_client_new(quorlock_client **ret, struct event_base *base,
+                        const struct quorlock_client_options *given)
+{
+    struct quorlock_client_options options;
+    struct options_error error = {""};
+    struct quorlock_client *client = NULL;
+    struct alloc alloc;
+    int status = options_client(&options, given, &error);
+
+    if (status == 0 && (ret == NULL || base == NULL)) {
+        status = options_fail(&error, QUORLOCK_INVAL, "%s is NULL", ret == NULL ? "ret" : "base");
+    }
+    if (status == 0) {
+        alloc_init(&alloc, options.allocator);
+        client = alloc_zero(&alloc, sizeof(*client) + options.n_nodes * sizeof(struct client_node));
+        if (client == NULL) status = QUORLOCK_NOMEM;
+    }
+    if (status == 0) {
+        client->alloc = alloc;
+        client->options = options;
+        client->n_nodes = (uint32_t)options.n_nodes;
+        status = build(client, base, options.nodes, &error);
+        client->options.nodes = NULL;
+        client->options.error = NULL;
+        if (status != 0) dismantle(client);
+    }
+    if (status == QUORLOCK_NOMEM) options_fail(&error, status, "%s", quorlock_status_text(status));
+    if (status != 0 && given != NULL && given->size >= sizeof(*given) && given->error != NULL) {
+        snprintf(given->error, given->error_size, "%s", error.text);
+    }
+    if (status == 0) *ret = client;
+    return status;
+}
+
+int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg)
+{
+    struct quorlock *next;
+
+    if (client->closing) {
+        return client_fail(client, QUORLOCK_CLOSED, "%s", quorlock_status_text(QUORLOCK_CLOSED));
+    }
+    client->closing = true;
+    client->closed = cb;
+    client->closed_arg = arg;
+    client->close_until_us = client_now_us(client) + client_timeout_ms(client) * 1000ull;
+    /* Locks stay in memory, and handles good, until the end: a caller may still free them. */
+    for (struct quorlock *lock = client->locks.first; lock != NULL; lock = next) {
+        next = lock->links[LOCK_ALL].next;
+        lock_give_up(lock, QUORLOCK_CLOSED);
+    }
+    inspect_close_all(client);
+    if (client->running == 0) {
+        arm(client);
+        client_run_soon(client);
+    }
+    return 0;
+}
+
+const char *quorlock_client_error(const quorlock_client *client)
+{
+    return client->error.text;
+}

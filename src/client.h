@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * client.h - what the rooms of the public API share: nodes, time, and callbacks run from the top of the loop
+ */
+#ifndef QUORLOCK_CLIENT_H
+#define QUORLOCK_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <quorlock/quorlock.h>
+
+#include "alloc.h"
+#include "clock.h"
+#include "core/core.h"
+#include "heap.h"
+#include "options.h"
+#include "redis/node.h"
+#include "redis/uri.h"
+
+struct event;
+struct inspect;
+
+/* Something with a deadline, in the client's one heap. */
+struct waker {
+    struct heap_entry entry; /* first: the heap hands it back */
+    void (*wake)(struct waker *);
+};
+
+/* A place in a list; both NULL where it is in none. */
+struct link {
+    struct quorlock *next, *prev;
+    bool in;
+};
+
+struct list {
+    struct quorlock *first, *last;
+    size_t count;
+};
+
+struct client_node {
+    struct uri uri;
+    struct node *node;
+};
+
+struct quorlock_client {
+    struct event_base *base;
+    struct alloc alloc;
+    struct quorlock_client_options options; /* checked; nodes and error are the caller's, not kept */
+    char *key_prefix, *owner_label;
+    struct clock clock;
+    struct options_error error;
+
+    struct heap deadlines;
+    struct event *timer;  /* for the earliest deadline, and for work put off to the next turn */
+    struct event *at_top; /* runs callbacks at the top of the loop, in this turn */
+    size_t n_wakers;      /* locks and inspections: room in the heap */
+
+    struct list locks;  /* all */
+    struct list active; /* those that hear of every level */
+    struct list lost;   /* a loss waits to be told */
+    struct list ready;  /* something else waits to be told */
+    struct inspect *inspections;
+
+    uint32_t levels;  /* counts changes of levels, for locks that did not hear of them */
+    uint32_t running; /* depth of client_run */
+    size_t in_flight; /* requests at the nodes */
+    bool closing, ended;
+    uint64_t close_until_us;
+    void (*closed)(void *arg);
+    void *closed_arg;
+
+    uint32_t n_nodes;
+    struct client_node nodes[];
+};
+
+/* What travels with a request: whose it is, and the core's tag. */
+enum request_kind { REQUEST_LOCK, REQUEST_INSPECT };
+
+struct request {
+    void *owner; /* struct quorlock or struct inspect; outlives the request */
+    struct core_tag tag;
+    enum request_kind kind;
+};
+
+uint64_t client_now_us(struct quorlock_client *);
+/* client_fail - notes the text for quorlock_client_error and returns the status. */
+int client_fail(struct quorlock_client *, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void client_log(struct quorlock_client *, int level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* client_reserve_waker - room in the heap for one more; client_return_waker gives it back. */
+int client_reserve_waker(struct quorlock_client *, struct waker *, void (*wake)(struct waker *));
+void client_return_waker(struct quorlock_client *, struct waker *);
+void client_wake_at(struct quorlock_client *, struct waker *, uint64_t at_us);
+/* client_send - hands a request to a node: enum node_send_result. */
+int client_send(struct quorlock_client *, uint32_t node, struct node_request *, const struct request *);
+/* client_run_soon - callbacks wait: run them at the top of the loop. */
+void client_run_soon(struct quorlock_client *);
+/* client_timeout_ms - the node timeout where no lock's lease says it. */
+uint32_t client_timeout_ms(const struct quorlock_client *);
+
+/* One kind of place for each list a lock can be in. */
+enum lock_list { LOCK_ALL, LOCK_ACTIVE, LOCK_LOST, LOCK_READY, LOCK_LISTS };
+
+#endif

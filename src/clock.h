@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * clock.h - elapsed time that counts suspend and is not slewed
+ *
+ * Leases run on while a machine sleeps, so CLOCK_BOOTTIME is right and CLOCK_MONOTONIC is not; but a time
+ * daemon may slow BOOTTIME down, which CLOCK_MONOTONIC_RAW does not follow. Elapsed time is the larger of the
+ * two advances over any interval, so an error makes a lock end early, never late.
+ */
+#ifndef QUORLOCK_CLOCK_H
+#define QUORLOCK_CLOCK_H
+
+#include <stdint.h>
+
+struct clock {
+    int64_t skew_low_us; /* raw - boot when raw last was not ahead */
+    uint64_t extra_us;   /* what raw has gained on boot */
+    uint64_t last_us;
+    int started;
+};
+
+/* clock_now_us - now, never smaller than before. */
+uint64_t clock_now_us(struct clock *);
+/* clock_advance - the same arithmetic over given readings. */
+uint64_t clock_advance(struct clock *, uint64_t boot_us, uint64_t raw_us);
+
+#endif

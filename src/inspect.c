@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * inspect.c - who holds a key, node by node; and breaking it
+ */
+#include "inspect.h"
+
+#include <string.h>
+
+enum answer { ANSWER_WAITED_FOR, ANSWER_ASKED, ANSWER_IN, ANSWER_NONE };
+
+struct inspect_node {
+    enum answer answer;
+    enum node_outcome outcome;
+    enum node_fault fault;
+    char *error, *holder;
+    int64_t ttl_ms;
+    uint32_t latency_us;
+    bool again; /* asked with the whole script */
+};
+
+struct inspect {
+    struct waker waker;
+    struct quorlock_client *client;
+    struct inspect *next;
+    enum node_op op;
+    char *key;
+    size_t key_length;
+    const char *name;
+    quorlock_report_cb call;
+    void *arg;
+    int status;
+    bool complete, told;
+    uint32_t in_flight;
+    struct inspect_node nodes[];
+};
+
+static void destroy(struct inspect *inspect)
+{
+    struct quorlock_client *client = inspect->client;
+    const struct alloc alloc = client->alloc;
+
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        alloc_free(&alloc, inspect->nodes[i].error);
+        alloc_free(&alloc, inspect->nodes[i].holder);
+    }
+    client_return_waker(client, &inspect->waker);
+    alloc_free(&alloc, inspect->key);
+    alloc_free(&alloc, inspect);
+}
+
+static void complete(struct inspect *inspect, int status)
+{
+    if (inspect->complete) return;
+    inspect->complete = true;
+    inspect->status = status;
+    client_wake_at(inspect->client, &inspect->waker, UINT64_MAX);
+    client_run_soon(inspect->client);
+}
+
+static void judge(struct inspect *inspect)
+{
+    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
+        if (inspect->nodes[i].answer < ANSWER_IN) return;
+    }
+    complete(inspect, 0);
+}
+
+static void no_answer(struct inspect *inspect, uint32_t index, enum node_fault fault, const char *why)
+{
+    struct inspect_node *node = &inspect->nodes[index];
+
+    node->answer = ANSWER_NONE;
+    node->fault = fault;
+    alloc_free(&inspect->client->alloc, node->error);
+    node->error = alloc_text(&inspect->client->alloc, why, strlen(why));
+}
+
+static void ask(struct inspect *inspect, uint32_t index, bool whole_script)
+{
+    struct request request = {.owner = inspect, .kind = REQUEST_INSPECT};
+    struct node_request node_request = {.op = inspect->op,
+                                        .whole_script = whole_script,
+                                        .key = inspect->key,
+                                        .key_length = inspect->key_length,
+                                        .timeout_ms = client_timeout_ms(inspect->client)};
+
+    if (client_send(inspect->client, index, &node_request, &request) == NODE_SENT) {
+        inspect->in_flight++;
+        inspect->nodes[index].answer = ANSWER_ASKED;
+    } else {
+        no_answer(inspect, index, NODE_FAULT_LIMIT, "too many requests wait for this node");
+    }
+}
+
+static void look_at(struct inspect *inspect, uint32_t index)
+{
+    struct node *node = inspect->client->nodes[index].node;
+
+    if (inspect->nodes[index].answer != ANSWER_WAITED_FOR) return;
+    switch (node_level_now(node)) {
+    case NODE_READY: ask(inspect, index, false); break;
+    case NODE_DOWN: no_answer(inspect, index, node_fault_now(node), node_why(node)); break;
+    case NODE_CONNECTING: break;
+    }
+}
+
+void inspect_on_level(struct quorlock_client *client, uint32_t index)
+{
+    for (struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
+        if (inspect->complete) continue;
+        look_at(inspect, index);
+        judge(inspect);
+    }
+}
+
+void inspect_on_reply(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
+{
+    const struct alloc *alloc = &inspect->client->alloc;
+    struct inspect_node *node = &inspect->nodes[index];
+
+    inspect->in_flight--;
+    if (inspect->complete) return;
+    if (reply->outcome == NODE_NOSCRIPT && !node->again) {
+        node->again = true;
+        ask(inspect, index, true);
+        judge(inspect);
+        return;
+    }
+    node->answer = ANSWER_IN;
+    node->outcome = reply->outcome;
+    node->fault = reply->fault;
+    node->ttl_ms = reply->ttl_ms;
+    node->latency_us = reply->latency_us;
+    if (reply->error != NULL) node->error = alloc_text(alloc, reply->error, strlen(reply->error));
+    if (reply->holder != NULL) node->holder = alloc_text(alloc, reply->holder, reply->holder_length);
+    judge(inspect);
+}
+
+static void on_deadline(struct waker *waker)
+{
+    struct inspect *inspect = (struct inspect *)waker;
+
+    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
+        struct node *node = inspect->client->nodes[i].node;
+        const char *why = node_why(node);
+
+        if (inspect->nodes[i].answer >= ANSWER_IN) continue;
+        no_answer(inspect, i, NODE_FAULT_TIMEOUT, *why != '\0' ? why : "no answer in time");
+    }
+    judge(inspect);
+}
+
+static void report_node(const struct inspect *inspect, uint32_t index, struct quorlock_node_report *ret)
+{
+    const struct inspect_node *node = &inspect->nodes[index];
+
+    *ret = (struct quorlock_node_report){.node = node_name(inspect->client->nodes[index].node),
+                                         .state = "down",
+                                         .ttl_ms = -2,
+                                         .latency_us = node->latency_us,
+                                         .error = node->error,
+                                         .holder = node->holder};
+    if (node->answer != ANSWER_IN || node->outcome == NODE_UNKNOWN) return;
+    ret->ttl_ms = node->ttl_ms;
+    if (node->outcome == NODE_MISSING) {
+        ret->state = "free";
+    } else if (node->outcome == NODE_YES) {
+        /* A holder without a name is a value of another type, which break has deleted. */
+        ret->state = node->holder != NULL ? "held" : "foreign";
+        ret->broken = inspect->op == NODE_BREAK;
+    } else {
+        ret->state = node->fault == NODE_FAULT_FOREIGN ? "foreign" : "error";
+    }
+}
+
+/* The Qth largest remaining lease of that holder, by the nodes' own clocks. */
+static uint32_t quorum_ttl_ms(const struct quorlock_report *report, const char *holder)
+{
+    uint32_t best_ms = 0;
+
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        int64_t ttl_ms = report->nodes[i].ttl_ms;
+        uint32_t as_long = 0;
+
+        if (report->nodes[i].holder == NULL || strcmp(report->nodes[i].holder, holder) != 0) continue;
+        for (size_t k = 0; k < report->n_nodes; k++) {
+            const struct quorlock_node_report *other = &report->nodes[k];
+
+            if (other->holder == NULL || strcmp(other->holder, holder) != 0) continue;
+            as_long += other->ttl_ms == -1 || (ttl_ms != -1 && other->ttl_ms >= ttl_ms);
+        }
+        if (as_long < report->quorum) continue;
+        if (ttl_ms == -1 || ttl_ms > UINT32_MAX) return UINT32_MAX;
+        if (ttl_ms > 0 && (uint32_t)ttl_ms > best_ms) best_ms = (uint32_t)ttl_ms;
+    }
+    return best_ms;
+}
+
+static void find_holder(struct quorlock_report *report)
+{
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        const char *holder = report->nodes[i].holder;
+        uint32_t same = 0;
+
+        if (holder == NULL) continue;
+        for (size_t k = 0; k < report->n_nodes; k++) {
+            same += report->nodes[k].holder != NULL && strcmp(report->nodes[k].holder, holder) == 0;
+        }
+        if (same < report->quorum) continue;
+        report->held = 1;
+        report->holder = holder;
+        report->valid_ms = quorum_ttl_ms(report, holder);
+        return;
+    }
+}
+
+static void tell(struct inspect *inspect)
+{
+    struct quorlock_client *client = inspect->client;
+    struct quorlock_node_report nodes[QUORLOCK_NODES_MAX];
+    struct quorlock_report report = {.key = inspect->name,
+                                     .quorum = options_quorum(client->options.policy, client->n_nodes),
+                                     .nodes = nodes,
+                                     .n_nodes = client->n_nodes};
+    int status = inspect->status;
+
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        report_node(inspect, i, &nodes[i]);
+        report.answered +=
+            inspect->nodes[i].answer == ANSWER_IN && inspect->nodes[i].outcome != NODE_UNKNOWN &&
+            (inspect->nodes[i].outcome != NODE_ERROR || inspect->nodes[i].fault == NODE_FAULT_FOREIGN);
+    }
+    find_holder(&report);
+    if (status == 0 && report.answered < report.quorum) status = QUORLOCK_NOQUORUM;
+    inspect->told = true;
+    inspect->call(status, &report, inspect->arg);
+}
+
+bool inspect_waiting(const struct quorlock_client *client)
+{
+    for (const struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
+        if (inspect->complete && !inspect->told) return true;
+    }
+    return false;
+}
+
+void inspect_tell(struct quorlock_client *client)
+{
+    struct inspect **at = &client->inspections;
+
+    for (struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
+        if (inspect->complete && !inspect->told) tell(inspect);
+    }
+    /* A callback may have begun new ones, in front; and one in which this runs again may hold a place. */
+    if (client->running > 1) return;
+    while (*at != NULL) {
+        struct inspect *inspect = *at;
+
+        if (inspect->told && inspect->in_flight == 0) {
+            *at = inspect->next;
+            destroy(inspect);
+        } else {
+            at = &inspect->next;
+        }
+    }
+}
+
+void inspect_close_all(struct quorlock_client *client)
+{
+    for (struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
+        complete(inspect, QUORLOCK_CLOSED);
+    }
+}
+
+void inspect_drop_all(struct quorlock_client *client)
+{
+    while (client->inspections != NULL) {
+        struct inspect *inspect = client->inspections;
+
+        client->inspections = inspect->next;
+        destroy(inspect);
+    }
+}
+
+static int copy_key(struct inspect *inspect, const char *key)
+{
+    const struct quorlock_client *client = inspect->client;
+    size_t prefix = strlen(client->key_prefix);
+    size_t length = strlen(key);
+
+    inspect->key_length = prefix + length;
+    inspect->key = alloc_zero(&client->alloc, prefix + length + 1);
+    if (inspect->key == NULL) return -1;
+    memcpy(inspect->key, client->key_prefix, prefix);
+    memcpy(inspect->key + prefix, key, length);
+    inspect->name = inspect->key + prefix;
+    return 0;
+}
+
+static int start(struct quorlock_client *client, enum node_op op, const char *key, quorlock_report_cb cb,
+                 void *arg)
+{
+    struct inspect *inspect;
+    int status;
+
+    if (client->closing) {
+        return client_fail(client, QUORLOCK_CLOSED, "%s", quorlock_status_text(QUORLOCK_CLOSED));
+    }
+    if (cb == NULL) return client_fail(client, QUORLOCK_INVAL, "the callback is NULL: a report needs a reader");
+    status = options_key(key, &client->options, &client->error);
+    if (status != 0) return status;
+    inspect = alloc_zero(&client->alloc, sizeof(*inspect) + client->n_nodes * sizeof(struct inspect_node));
+    if (inspect == NULL) goto nomem;
+    inspect->client = client;
+    if (copy_key(inspect, key) != 0) goto nomem;
+    if (client_reserve_waker(client, &inspect->waker, on_deadline) != 0) goto nomem;
+    inspect->op = op;
+    inspect->call = cb;
+    inspect->arg = arg;
+    inspect->next = client->inspections;
+    client->inspections = inspect;
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        inspect->nodes[i].ttl_ms = -2;
+        look_at(inspect, i);
+    }
+    client_wake_at(client, &inspect->waker, client_now_us(client) + 2000ull * client_timeout_ms(client));
+    judge(inspect);
+    return 0;
+nomem:
+    if (inspect != NULL) alloc_free(&client->alloc, inspect->key);
+    alloc_free(&client->alloc, inspect);
+    return client_fail(client, QUORLOCK_NOMEM, "%s", quorlock_status_text(QUORLOCK_NOMEM));
+}
+
+int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
+{
+    return start(client, NODE_PEEK, key, cb, arg);
+}
+
+int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
+{
+    return start(client, NODE_BREAK, key, cb, arg);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * inspect.h - questions about a key that no lock of ours needs to hold: inspect and break
+ */
+#ifndef QUORLOCK_INSPECT_H
+#define QUORLOCK_INSPECT_H
+
+#include "client.h"
+
+void inspect_on_level(struct quorlock_client *, uint32_t node);
+void inspect_on_reply(struct inspect *, uint32_t node, const struct node_reply *);
+/* inspect_tell - runs the callbacks of what is complete. */
+void inspect_tell(struct quorlock_client *);
+/* inspect_waiting - a callback waits for inspect_tell. */
+bool inspect_waiting(const struct quorlock_client *);
+/* inspect_close_all - completes everything with CLOSED. */
+void inspect_close_all(struct quorlock_client *);
+/* inspect_drop_all - frees everything, whatever is owed. */
+void inspect_drop_all(struct quorlock_client *);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * options.h - every option checked, defaults filled in, and the text of what is wrong
+ */
+#ifndef QUORLOCK_OPTIONS_H
+#define QUORLOCK_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <quorlock/quorlock.h>
+
+#include "core/core.h"
+
+#define OPTIONS_ERROR_SIZE 512
+#define OPTIONS_LABEL_MAX  64
+
+/* Where a text goes; always the last thing that failed. */
+struct options_error {
+    char text[OPTIONS_ERROR_SIZE];
+};
+
+/* options_fail - writes the text and returns the status. */
+int options_fail(struct options_error *, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* options_client - a checked copy with defaults filled in; its strings are still the caller's. node_timeout_ms
+ * stays 0 where it was not given: then it follows from each lock's lease. */
+int options_client(struct quorlock_client_options *ret, const struct quorlock_client_options *given,
+                   struct options_error *);
+
+/* options_lock - a checked lock as the core's config. */
+int options_lock(struct core_config *ret, const struct quorlock_client_options *client, const char *const *keys,
+                 size_t n_keys, const struct quorlock_options *given, struct options_error *);
+
+/* options_key - one key for an operation, as given by the caller. */
+int options_key(const char *key, const struct quorlock_client_options *client, struct options_error *);
+
+uint32_t options_quorum(int policy, uint32_t n_nodes);
+
+#endif

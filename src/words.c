@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * words.c - results and log lines in words
+ */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lock.h"
+
+#define OWNER_SHOWN 8
+#define OWNER_SIZE  96
+
+/* A text that is written piece by piece and cut where it is full. */
+struct text {
+    char *at;
+    size_t left;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct text *text, const char *format, ...)
+{
+    va_list args;
+    int written;
+
+    va_start(args, format);
+    written = vsnprintf(text->at, text->left, format, args);
+    va_end(args);
+    if (written < 0) return;
+    if ((size_t)written >= text->left) written = text->left > 0 ? (int)text->left - 1 : 0;
+    text->at += written;
+    text->left -= (size_t)written;
+}
+
+const char *words_owner(char *ret, size_t size, const char *owner)
+{
+    const char *colon = strrchr(owner, ':');
+    size_t label = colon != NULL ? (size_t)(colon - owner) + 1 : 0;
+    size_t length = strlen(owner);
+    size_t n = 0;
+
+    if (label > OPTIONS_LABEL_MAX) label = 0;
+    if (length > label + OWNER_SHOWN) length = label + OWNER_SHOWN;
+    for (; n < length && n + 1 < size; n++) ret[n] = (char)(isgraph((unsigned char)owner[n]) ? owner[n] : '?');
+    ret[n] = '\0';
+    return ret;
+}
+
+static int outcome_of(const struct quorlock *lock, uint32_t index)
+{
+    switch (core_vote(lock->core, index, NULL)) {
+    case CORE_VOTE_NONE: return QUORLOCK_VOTE_NONE;
+    case CORE_VOTE_PENDING: return QUORLOCK_VOTE_PENDING;
+    case CORE_VOTE_YES: return QUORLOCK_VOTE_GRANTED;
+    case CORE_VOTE_OTHER: return QUORLOCK_VOTE_REFUSED;
+    case CORE_VOTE_MISSING: return QUORLOCK_VOTE_MISSING;
+    case CORE_VOTE_FAILED: break;
+    }
+    return QUORLOCK_VOTE_FAILED;
+}
+
+static const char *why_no_vote(const struct quorlock *lock, uint32_t index, int outcome)
+{
+    const struct node *node = lock->client->nodes[index].node;
+
+    if (lock->notes[index].error != NULL) return lock->notes[index].error;
+    if (outcome == QUORLOCK_VOTE_PENDING) return "no answer yet";
+    if (outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_NONE) return NULL;
+    if (*node_why(node) != '\0') return node_why(node);
+    if (core_debts(lock->core, index) == CORE_DEBTS_MAX) return "too many releases are unanswered";
+    return "was not ready in time";
+}
+
+void words_votes(const struct quorlock *lock, struct quorlock_vote *votes, struct quorlock_result *result)
+{
+    result->votes = votes;
+    result->n_votes = lock->client->n_nodes;
+    for (uint32_t i = 0; i < lock->client->n_nodes; i++) {
+        const struct lock_note *note = &lock->notes[i];
+        int outcome = outcome_of(lock, i);
+
+        votes[i] = (struct quorlock_vote){.node = node_name(lock->client->nodes[i].node),
+                                          .outcome = outcome,
+                                          .latency_us = note->latency_us,
+                                          .error = why_no_vote(lock, i, outcome),
+                                          .holder = note->holder,
+                                          .ttl_ms = note->ttl_ms};
+        result->granted += outcome == QUORLOCK_VOTE_GRANTED;
+        result->refused += outcome == QUORLOCK_VOTE_REFUSED;
+        result->failed += outcome == QUORLOCK_VOTE_FAILED || outcome == QUORLOCK_VOTE_NONE;
+    }
+}
+
+void words_release_votes(const struct quorlock *lock, struct quorlock_vote *votes,
+                         struct quorlock_result *result)
+{
+    result->votes = votes;
+    result->n_votes = lock->client->n_nodes;
+    for (uint32_t i = 0; i < lock->client->n_nodes; i++) {
+        const struct node *node = lock->client->nodes[i].node;
+        int outcome = lock->notes[i].released;
+
+        votes[i] = (struct quorlock_vote){.node = node_name(node), .outcome = outcome, .ttl_ms = -2};
+        if (outcome == QUORLOCK_VOTE_PENDING) votes[i].error = "no answer yet";
+        if (outcome == QUORLOCK_VOTE_FAILED) {
+            votes[i].error = *node_why(node) != '\0' ? node_why(node) : "not reached";
+        }
+        result->granted += outcome == QUORLOCK_VOTE_GRANTED;
+        result->refused += outcome == QUORLOCK_VOTE_REFUSED;
+        result->failed += outcome == QUORLOCK_VOTE_FAILED;
+    }
+}
+
+static void add_failures(struct text *text, const struct quorlock_result *result)
+{
+    for (size_t i = 0; i < result->n_votes; i++) {
+        const struct quorlock_vote *vote = &result->votes[i];
+
+        if (vote->error == NULL || vote->outcome == QUORLOCK_VOTE_GRANTED) continue;
+        add(text, "; %s: %s", vote->node, vote->error);
+    }
+}
+
+/* The foreign owner that is on most nodes. */
+static const char *main_holder(const struct quorlock_result *result, size_t *on, int64_t *ttl_ms)
+{
+    const char *holder = NULL;
+
+    *on = 0;
+    *ttl_ms = -2;
+    for (size_t i = 0; i < result->n_votes; i++) {
+        size_t same = 0;
+        int64_t longest_ms = -2;
+
+        if (result->votes[i].outcome != QUORLOCK_VOTE_REFUSED || result->votes[i].holder == NULL) continue;
+        for (size_t k = 0; k < result->n_votes; k++) {
+            const struct quorlock_vote *other = &result->votes[k];
+
+            if (other->outcome != QUORLOCK_VOTE_REFUSED || other->holder == NULL) continue;
+            if (strcmp(other->holder, result->votes[i].holder) != 0) continue;
+            same++;
+            if (other->ttl_ms > longest_ms) longest_ms = other->ttl_ms;
+        }
+        if (same <= *on) continue;
+        holder = result->votes[i].holder;
+        *on = same;
+        *ttl_ms = longest_ms;
+    }
+    return holder;
+}
+
+static void add_held(struct text *text, const struct quorlock *lock, const struct quorlock_result *result)
+{
+    char owner[OWNER_SIZE];
+    int64_t ttl_ms;
+    size_t on;
+    const char *holder = main_holder(result, &on, &ttl_ms);
+
+    if (holder == NULL) {
+        add(text, "\"%s\" is held by somebody else on %u of %zu nodes", lock->name, result->refused,
+            result->n_votes);
+        return;
+    }
+    add(text, "\"%s\" is held by %s on %zu of %zu nodes", lock->name, words_owner(owner, sizeof(owner), holder),
+        on, result->n_votes);
+    if (ttl_ms == -1) add(text, ", without expiry");
+    if (ttl_ms >= 0) add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
+    if (result->granted > 0) add(text, "; %u free", result->granted);
+}
+
+static void add_too_few(struct text *text, const struct quorlock *lock, const struct quorlock_result *result)
+{
+    add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", lock->name,
+        result->granted + result->refused, result->n_votes,
+        options_quorum(lock->client->options.policy, lock->client->n_nodes));
+}
+
+void words_verdict(const struct quorlock *lock, int status, const struct quorlock_result *result, char *ret,
+                   size_t size)
+{
+    struct text text = {.at = ret, .left = size};
+    uint32_t quorum = options_quorum(lock->client->options.policy, lock->client->n_nodes);
+
+    ret[0] = '\0';
+    switch (status) {
+    case QUORLOCK_OK:
+        add(&text, "granted \"%s\" by %u of %zu nodes", lock->name, result->granted, result->n_votes);
+        break;
+    case QUORLOCK_HELD: add_held(&text, lock, result); break;
+    case QUORLOCK_NOQUORUM: add_too_few(&text, lock, result); break;
+    case QUORLOCK_TIMEDOUT:
+        add(&text, "%s; at last ", quorlock_status_text(status));
+        if (result->granted + result->refused >= quorum) {
+            add_held(&text, lock, result);
+        } else {
+            add_too_few(&text, lock, result);
+        }
+        break;
+    default: add(&text, "%s: \"%s\"", quorlock_status_text(status), lock->name); break;
+    }
+    add_failures(&text, result);
+}
+
+static uint64_t mix(uint64_t hash, const char *text)
+{
+    /* FNV-1a */
+    for (; text != NULL && *text != '\0'; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    return hash * 31 + 1;
+}
+
+uint64_t words_reason(const struct quorlock_result *result)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < result->n_votes; i++) {
+        hash = mix(hash, result->votes[i].holder);
+        hash = mix(hash, result->votes[i].outcome == QUORLOCK_VOTE_FAILED ? result->votes[i].error : "");
+    }
+    return hash;
+}
