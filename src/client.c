@@ -245,8 +245,8 @@ static int parse_nodes(struct quorlock_client *client, const char *const *nodes,
         for (uint32_t k = 0; k < i; k++) {
             if (!uri_same(&client->nodes[i].uri, &client->nodes[k].uri)) continue;
             return options_fail(error, QUORLOCK_INVAL,
-                                "nodes %u and %u are the same server, %s: one server has one vote. Give each "
-                                "address once",
+                                "nodes %u and %u are the same server, %s, given twice: one server has one vote. "
+                                "Give each address once",
                                 k + 1, i + 1, client->nodes[i].uri.name);
         }
     }

@@ -166,7 +166,6 @@ static int step(struct quorlock *lock, struct core_event *event, struct core_tel
     int status;
 
     event->now_us = client_now_us(lock->client);
-    lock->levels = lock->client->levels;
     status = core_step(lock->core, event, &update);
     for (uint32_t i = 0; i < update.n_commands; i++) {
         if (!send_command(lock, &update.commands[i])) unsent[n_unsent++] = update.commands[i].tag;
@@ -236,6 +235,7 @@ void lock_on_level(struct quorlock *lock, uint32_t index)
     event.level = CORE_NODE_DOWN;
     if (level == NODE_READY) event.level = CORE_NODE_READY;
     if (level == NODE_CONNECTING) event.level = CORE_NODE_CONNECTING;
+    lock->levels = lock->client->levels;
     step(lock, &event, NULL);
     lock_reap(lock);
 }

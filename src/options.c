@@ -103,11 +103,11 @@ static int check_texts(const struct quorlock_client_options *options, struct opt
         return options_fail(error, QUORLOCK_INVAL, "owner_label has %zu characters: at most %d", strlen(label),
                             OPTIONS_LABEL_MAX);
     }
-    for (; label != NULL && *label != '\0'; label++) {
-        if (isgraph((unsigned char)*label)) continue;
+    for (const char *at = label; at != NULL && *at != '\0'; at++) {
+        if (isgraph((unsigned char)*at)) continue;
         return options_fail(error, QUORLOCK_INVAL,
-                            "owner_label has the byte 0x%02x: only printable ASCII without space",
-                            (unsigned)(unsigned char)*label);
+                            "owner_label \"%s\" has the byte 0x%02x: only printable ASCII without space", label,
+                            (unsigned)(unsigned char)*at);
     }
     if (options->key_prefix != NULL && strlen(options->key_prefix) > QUORLOCK_KEY_LENGTH_MAX) {
         return options_fail(error, QUORLOCK_INVAL, "key_prefix has %zu bytes: at most %d",
