@@ -210,6 +210,7 @@ static void told_granted(struct world *world, uint32_t index)
     case 4: hold_us = rng_below(rng, 2 * lease_us); break;
     default: hold_us = rng_below(rng, lease_us / 2); break;
     }
+    if (world->plan->long_extends && rng_one_in(rng, 2)) hold_us = 6 * lease_us;
     if (world->phase >= PHASE_HEALED) hold_us = rng_below(rng, lease_us / 8);
     lock->plot = PLOT_HOLDING;
     lock->hold_until_us = world->now_us + hold_us;
@@ -256,6 +257,12 @@ void contender_told(struct world *world, uint32_t index, const struct core_tell 
         break;
     case CORE_TELL_EXTENDED:
         if (lock->plot == PLOT_EXTENDING) lock->plot = PLOT_HOLDING;
+        /* Now and then the longer lease is all that is wanted. */
+        if (world->phase == PHASE_FAULTS && world->plan->long_extends && tell->status == CORE_OK &&
+            rng_one_in(rng, 2)) {
+            lock->hold_until_us = world->now_us + 5 * core_lease_us(lock->core);
+            soon_us = 5 * core_lease_us(lock->core);
+        }
         act_in(world, index, soon_us);
         break;
     case CORE_TELL_RELEASED:

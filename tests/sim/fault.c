@@ -73,15 +73,21 @@ static void end_connection(struct world *world, const struct plan_fault *fault, 
         world_plan(world, client->paused_until_us, HAPPEN_FAULT, 0, 0, index, 0);
         return;
     }
-    link_end(world, fault->client, fault->node, fault->kind == FAULT_RESET_LATE ? FATE_LATE : FATE_ANY);
+    for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
+        if (!fault->all && node != fault->node) continue;
+        link_end(world, fault->client, node, fault->kind == FAULT_RESET_LATE ? FATE_LATE : FATE_ANY);
+    }
 }
 
 static void slow(struct world *world, const struct plan_fault *fault, uint64_t until_us)
 {
-    struct link *link = &world->clients[fault->client].links[fault->node];
+    for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
+        struct link *link = &world->clients[fault->client].links[node];
 
-    link->slow_until_us = later(link->slow_until_us, until_us);
-    link->slow_us = until_us - world->now_us;
+        if (!fault->all && node != fault->node) continue;
+        link->slow_until_us = later(link->slow_until_us, until_us);
+        link->slow_us = fault->nth % 2 == 0 ? until_us - world->now_us : (until_us - world->now_us) / 32;
+    }
 }
 
 void fault_happens(struct world *world, uint32_t index)

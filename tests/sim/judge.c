@@ -41,12 +41,12 @@ static bool is_open(const struct world *world, const struct lock *lock)
     return lock->verdicts.open && clock_of(world, lock) < lock->verdicts.until_us;
 }
 
-/* I1, when a window opens or moves on. */
-static void check_exclusion(struct world *world, uint32_t index)
+/* I1, when a window opens or moves on. A grant that is told is a window, if of no length. */
+static void check_exclusion(struct world *world, uint32_t index, bool at_grant)
 {
     const struct lock *lock = &world->locks[index];
 
-    if (!is_open(world, lock)) return;
+    if (!at_grant && !is_open(world, lock)) return;
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         const struct lock *other = &world->locks[i];
 
@@ -122,6 +122,8 @@ void judge_before(struct world *world, uint32_t index, const struct core_event *
     const struct core_reply *reply = &event->reply;
     enum core_op op;
 
+    if (lock->verdicts.told_held && event->now_us >= core_lost_at(lock->core))
+        lock->verdicts.past_lost_at = true;
     if (event->type != CORE_EV_REPLY) return;
     op = (enum core_op)reply->tag.op;
     story_mix(world, ((uint64_t)reply->outcome << 8) | reply->tag.op);
@@ -243,7 +245,7 @@ static void begun(struct world *world, uint32_t index, const struct core_event *
         verdicts->acquiring_since_us = world->now_us;
         verdicts->acquiring_pauses_us = pauses_us;
         verdicts->other_seen = false;
-        verdicts->open = verdicts->lost = false;
+        verdicts->open = verdicts->lost = verdicts->past_lost_at = false;
         break;
     case CORE_EV_EXTEND:
         verdicts->extending = true;
@@ -254,7 +256,7 @@ static void begun(struct world *world, uint32_t index, const struct core_event *
         verdicts->releasing = true;
         verdicts->releasing_since_us = world->now_us;
         verdicts->releasing_pauses_us = pauses_us;
-        verdicts->open = verdicts->told_held = verdicts->lost = false;
+        verdicts->open = verdicts->told_held = verdicts->lost = verdicts->past_lost_at = false;
         break;
     default: break;
     }
@@ -297,7 +299,7 @@ static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
     uint32_t seen;
 
     verdicts->told_held = verdicts->open = true;
-    verdicts->lost = false;
+    verdicts->lost = verdicts->past_lost_at = false;
     verdicts->until_us = core_valid_until(lock->core);
     (void)seen_validity(world, lock, &seen);
     if (seen < world->plan->quorum) {
@@ -308,7 +310,7 @@ static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
     }
     world->totals->of[TOTAL_GRANTS]++;
     if (world->phase == PHASE_HEALED) world->grants_healed[lock->key]++;
-    check_exclusion(world, index);
+    check_exclusion(world, index, true);
     check_quorum(world, index);
 }
 
@@ -394,6 +396,9 @@ static void check_told_state(struct world *world, uint32_t index, uint64_t now_u
     if (!lock->verdicts.told_held && (core_told_held(lock->core) || left_us != 0)) {
         judge_violated(world, I6_TOLD_ONCE, "lock %u says held after its owner was told otherwise", index);
     }
+    if (lock->verdicts.past_lost_at && (core_told_held(lock->core) || left_us != 0)) {
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is held on although lost_at had passed", index);
+    }
     if (left_us != 0 && now_us >= core_lost_at(lock->core)) {
         judge_violated(world, I6_TOLD_ONCE, "lock %u has validity left after lost_at", index);
     }
@@ -415,7 +420,7 @@ void judge_after(struct world *world, uint32_t index, const struct core_event *e
     if (verdicts->told_held && core_told_held(lock->core) &&
         core_valid_until(lock->core) > verdicts->until_us) {
         verdicts->until_us = core_valid_until(lock->core);
-        check_exclusion(world, index);
+        check_exclusion(world, index, false);
         check_quorum(world, index);
     }
     if (lock->active && core_quiet(lock->core)) check_clean(world, index);

@@ -100,7 +100,8 @@ static void draw_lock(struct plan *plan, struct plan_lock *lock, struct rng *rng
         .drift_ppm = drift_ppm,
         .drift_fixed_us = 2 * MS,
     };
-    if (rng_one_in(rng, 3)) config->wait_us = rng_below(rng, 4 * lease_us);
+    if (rng_one_in(rng, 3)) config->wait_us = rng_between(rng, PLAN_WAIT_MIN_US, 4 * lease_us);
+    if (rng_one_in(rng, 40)) config->wait_us = rng_between(rng, 1, PLAN_WAIT_MIN_US);
     if (rng_one_in(rng, 5)) config->wait_us = 0;
     if (rng_one_in(rng, 6)) config->renew_us = CORE_NEVER;
     if (rng_one_in(rng, 8)) config->min_valid_us = lease_us / rng_between(rng, 2, 8);
@@ -117,7 +118,7 @@ static void draw_lock(struct plan *plan, struct plan_lock *lock, struct rng *rng
     }
 }
 
-static void draw_locks(struct plan *plan, struct rng *rng)
+static void draw_locks(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     static const uint32_t drifts_ppm[] = {10000, 10000, 1000, 30000};
     uint32_t drift_ppm = drifts_ppm[rng_below(rng, 4)];
@@ -129,6 +130,8 @@ static void draw_locks(struct plan *plan, struct rng *rng)
         lock->client = (uint8_t)(i < plan->n_clients ? i : rng_below(rng, plan->n_clients));
         lock->key = (uint8_t)rng_below(rng, plan->n_keys);
         draw_lock(plan, lock, rng, drift_ppm);
+        /* Nothing but extends by hand: a lease that one of them lost is not mended by the next renewal. */
+        if (bias == BIAS_LATE_EXECUTION && !rng_one_in(rng, 3)) lock->config.renew_us = CORE_NEVER;
     }
 }
 
@@ -141,8 +144,9 @@ static enum plan_fault_kind draw_kind(const struct plan *plan, struct rng *rng, 
         if (loses && !plan->memory_lost) continue;
         if (kind == FAULT_DEATH && !rng_one_in(rng, 3)) continue;
         if (bias == BIAS_LATE_EXECUTION && rng_one_in(rng, 2)) return FAULT_RESET_LATE;
+        if (bias == BIAS_LATE_EXECUTION && rng_one_in(rng, 3)) return FAULT_SLOW;
         if (bias == BIAS_LATE_CLIENT && rng_one_in(rng, 3)) return FAULT_PAUSE_TELL;
-        if (bias == BIAS_LATE_CLIENT && rng_one_in(rng, 3)) return FAULT_SLOW;
+        if (bias == BIAS_LATE_CLIENT && rng_one_in(rng, 2)) return FAULT_PAUSE;
         return kind;
     }
 }
@@ -196,7 +200,7 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias)
     draw_shape(plan, &rng);
     if (bias == BIAS_LATE_EXECUTION) plan->long_extends = true;
     if (bias != BIAS_NONE) plan->memory_lost = false;
-    draw_locks(plan, &rng);
+    draw_locks(plan, &rng, bias);
     rng_seed(&rng, seed, 2);
     draw_faults(plan, &rng, bias);
 }

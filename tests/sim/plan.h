@@ -18,6 +18,7 @@ enum {
     PLAN_LOCKS_MAX = 32,
     PLAN_KEYS_MAX = 2,
     PLAN_FAULTS_MAX = 48,
+    PLAN_WAIT_MIN_US = 20000, /* who waits less may never be granted, and that is right */
 };
 
 /* Name in the trace and the totals. */
@@ -54,7 +55,7 @@ struct plan_fault {
     uint32_t nth; /* PAUSE_TELL, PAUSE_SEND: at the nth opportunity of that client */
     uint8_t client;
     uint8_t node;
-    bool all;      /* CUT: every client's link to that node */
+    bool all;      /* CUT: every client's link to that node; RESET: all of that client's connections */
     bool left_out; /* by shrinking */
 };
 

@@ -125,7 +125,9 @@ static bool all_granted(const struct world *world)
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         const struct lock *lock = &world->locks[i];
 
-        if (lock->plot != PLOT_DEAD && world->grants_healed[lock->key] == 0) return false;
+        if (lock->plot == PLOT_DEAD) continue;
+        if (lock->config.wait_us != 0 && lock->config.wait_us < PLAN_WAIT_MIN_US) continue;
+        if (world->grants_healed[lock->key] == 0) return false;
     }
     return true;
 }

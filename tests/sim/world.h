@@ -126,6 +126,7 @@ struct verdicts {
     uint64_t acquiring_pauses_us, extending_pauses_us, releasing_pauses_us;
     bool told_held;    /* granted, and neither lost nor released since */
     bool lost;         /* loss of this grant was told */
+    bool past_lost_at; /* a step came at lost_at or later */
     bool open;         /* the reported validity window is open, as far as tells go */
     bool other_seen;   /* since the acquire began a node refused us */
     uint64_t until_us; /* its end, client's clock */
