@@ -584,7 +584,11 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
         return client_fail(lock->client, QUORLOCK_INVAL, "lease_ms is %u: max_lease_ms is %u", lease_ms,
                            lock->client->options.max_lease_ms);
     }
-    status = begin(lock, &event, ": it must be held, and a lease is never shortened");
+    status = begin(lock, &event, ": it is not held");
+    if (status == QUORLOCK_INVAL) {
+        return client_fail(lock->client, status, "lease_ms is %u: the lease is %llu, and is never shortened",
+                           lease_ms, (unsigned long long)(core_lease_us(lock->core) / MS));
+    }
     if (status == 0) lock->extended = (struct lock_callback){cb, arg};
     return status;
 }
