@@ -60,20 +60,21 @@ static void run_timer(struct run *run, uint64_t at_ms)
 /*
  * run_grace_ms - how long before the end of validity a loss must be told
  *
- * min(5 s, lease/4), and less where the lease is so short that renewal would have no time left: the library
- * wants renewal + 2 node timeouts + this margin inside lease - drift allowance.
+ * min(5 s, lease/4), and less where a long node timeout leaves less: the library wants renewal + 2 node
+ * timeouts
+ * + this margin inside lease - drift allowance, and chooses its own node timeout so that this holds.
  */
 static uint32_t run_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms)
 {
-    uint32_t timeout_ms = node_timeout_ms;
-    if (!timeout_ms) timeout_ms = lease_ms / 10 < 50 ? 50 : lease_ms / 10 > 1000 ? 1000 : lease_ms / 10;
-    uint64_t allowance_ms = (lease_ms + 99u) / 100 + 2;
-    uint64_t busy_ms = lease_ms / 3 + 2 * (uint64_t)timeout_ms + allowance_ms;
-    uint64_t room_ms = busy_ms < lease_ms ? lease_ms - busy_ms : 0;
     uint64_t grace_ms = lease_ms / 4 < GRACE_MS_MAX ? lease_ms / 4 : GRACE_MS_MAX;
-    if (grace_ms > room_ms) grace_ms = room_ms;
-    /* Below the minimum the library refuses the lease, and says so better than we could. */
-    return grace_ms < GRACE_MS_MIN ? GRACE_MS_MIN : (uint32_t)grace_ms;
+    if (node_timeout_ms) {
+        uint64_t allowance_ms = (lease_ms + UINT64_C(99)) / 100 + 2;
+        uint64_t busy_ms = lease_ms / 3 + 2 * (uint64_t)node_timeout_ms + allowance_ms + 1;
+        uint64_t room_ms = busy_ms < lease_ms ? lease_ms - busy_ms : 0;
+        if (grace_ms > room_ms) grace_ms = room_ms;
+    }
+    /* Too little to do anything with: the library's own margin, or its word that this lease will not do. */
+    return grace_ms < GRACE_MS_MIN ? 0 : (uint32_t)grace_ms;
 }
 
 static void run_released(quorlock *lock, const struct quorlock_result *result, void *arg)
