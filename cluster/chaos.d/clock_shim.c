@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * clock_shim.c - preloaded into a Redis server, steps its wall clock
+ *
+ * QUORLOCK_CHAOS_CLOCK names a file of eight bytes, a signed number of microseconds that is added to the wall
+ * clock. Who writes to the file moves the clock of the running server at once, forth and back. Monotonic
+ * clocks stay true. Without the variable, or with a file too short, nothing changes.
+ */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static const volatile int64_t *clock_offset_us;
+
+__attribute__((constructor)) static void clock_map(void)
+{
+    const char *path = getenv("QUORLOCK_CHAOS_CLOCK");
+    struct stat status;
+    void *mapped;
+    int fd;
+
+    if (path == NULL) return;
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *clock_offset_us) {
+        mapped = mmap(NULL, sizeof *clock_offset_us, PROT_READ, MAP_SHARED, fd, 0);
+        if (mapped != MAP_FAILED) clock_offset_us = mapped;
+    }
+    (void)close(fd);
+}
+
+/* The system call itself: looking the wrapped function up would call back into the allocator of the host. */
+static int clock_read(clockid_t id, struct timespec *now)
+{
+    return (int)syscall(SYS_clock_gettime, id, now);
+}
+
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    int64_t total_us;
+
+    if (clock_read(id, now) != 0) return -1;
+    if (clock_offset_us == NULL || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE)) return 0;
+    total_us = (int64_t)now->tv_sec * 1000000 + now->tv_nsec / 1000 + *clock_offset_us;
+    now->tv_sec = (time_t)(total_us / 1000000);
+    now->tv_nsec = (long)(total_us % 1000000) * 1000 + now->tv_nsec % 1000;
+    return 0;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+    struct timespec read;
+
+    (void)zone;
+    if (clock_gettime(CLOCK_REALTIME, &read) != 0) return -1;
+    now->tv_sec = read.tv_sec;
+    now->tv_usec = read.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *now)
+{
+    struct timespec read;
+
+    if (clock_gettime(CLOCK_REALTIME, &read) != 0) return (time_t)-1;
+    if (now != NULL) *now = read.tv_sec;
+    return read.tv_sec;
+}

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How each kind of fault is done to the world, and undone."""
+import asyncio
+import signal
+
+from plan import KINDS
+from world import Trouble, process_state
+
+STALL_SECONDS = 4  # how long a client may take until its next write, to be stopped there
+
+ROUTINES = {}
+
+
+def routine(function):
+    ROUTINES[function.__name__.replace("_", "-")] = function
+    return function
+
+
+async def hold(fault):
+    await asyncio.sleep(fault.for_ms / 1000)
+
+
+@routine
+async def kill(world, fault, empty=False):
+    node = world.node(fault.nodes[0])
+    await node.kill()
+    await hold(fault)
+    await node.start(empty=empty)
+
+
+@routine
+async def wipe(world, fault):
+    await kill(world, fault, empty=True)
+
+
+@routine
+async def pause(world, fault):
+    node = world.node(fault.nodes[0])
+    before = node.state
+    node.signal(signal.SIGSTOP)
+    node.turn("paused")
+    try:
+        await hold(fault)
+    finally:
+        node.signal(signal.SIGCONT)
+        node.turn(before)
+
+
+async def filtered(world, fault, rules):
+    world.filter.add(rules)
+    try:
+        await hold(fault)
+    finally:
+        world.filter.remove(rules)
+
+
+def towards(node):
+    return ["INPUT", "-p", "tcp", "-d", node.front_host, "--dport", node.front_port]
+
+
+def from_node(node):
+    return ["OUTPUT", "-p", "tcp", "-s", node.front_host, "--sport", node.front_port]
+
+
+WITH_DATA = ["--tcp-flags", "SYN,PSH", "PSH"]
+DROP = ["-j", "DROP"]
+
+
+@routine
+async def cut(world, fault):
+    await filtered(world, fault, [towards(world.node(n)) + DROP for n in fault.nodes])
+
+
+@routine
+async def mute(world, fault):
+    await filtered(world, fault, [from_node(world.node(n)) + DROP for n in fault.nodes])
+
+
+@routine
+async def lost_replies(world, fault):
+    await filtered(world, fault, [from_node(world.node(n)) + WITH_DATA + DROP for n in fault.nodes])
+
+
+@routine
+async def lost_requests(world, fault):
+    await filtered(world, fault, [towards(world.node(n)) + WITH_DATA + DROP for n in fault.nodes])
+
+
+@routine
+async def lossy(world, fault):
+    third = ["-m", "statistic", "--mode", "random", "--probability", "0.33"]
+    await filtered(world, fault, [towards(world.node(n)) + third + DROP for n in fault.nodes])
+
+
+@routine
+async def split(world, fault):
+    await filtered(world, fault, [towards(world.node(n)) + ["-s", world.client(c).address] + DROP
+                                  for n in fault.nodes for c in fault.clients])
+
+
+@routine
+async def slow(world, fault):
+    node = world.node(fault.nodes[0])
+    world.links.order(node, "slow", fault.detail["to_server_ms"], fault.detail["to_client_ms"])
+    try:
+        await hold(fault)
+    finally:
+        world.links.order(node, "slow", 0, 0)
+
+
+@routine
+async def half_open(world, fault):
+    node = world.node(fault.nodes[0])
+    world.links.order(node, "hold", fault.detail["requests"], 1)
+    try:
+        await hold(fault)
+        if fault.detail["then"] == "cut":
+            world.links.order(node, "cut")
+    finally:
+        world.links.order(node, "hold", 0, 0)
+
+
+@routine
+async def reset(world, fault):
+    node = world.node(fault.nodes[0])
+    for _ in range(1 + fault.for_ms // 200):
+        world.links.order(node, "cut")
+        await asyncio.sleep(0.2)
+
+
+async def configured(node, fault, setting, value, normal):
+    await node.ask("CONFIG", "SET", setting, value)
+    try:
+        await hold(fault)
+    finally:
+        await node.ask("CONFIG", "SET", setting, normal)
+
+
+@routine
+async def oom(world, fault):
+    await configured(world.node(fault.nodes[0]), fault, "maxmemory", "1mb", "0")
+
+
+@routine
+async def no_replicas(world, fault):
+    await configured(world.node(fault.nodes[0]), fault, "min-replicas-to-write", "1", "0")
+
+
+@routine
+async def readonly(world, fault):
+    node = world.node(fault.nodes[0])
+    # Nobody listens there: it stays a replica that never saw its master.
+    await node.ask("REPLICAOF", node.server_host, "1")
+    try:
+        await hold(fault)
+    finally:
+        await node.ask("REPLICAOF", "NO", "ONE")
+
+
+@routine
+async def clock_back(world, fault):
+    # Never stepped forward again: that would be another fault, outside the claim.
+    world.node(fault.nodes[0]).step_clock(fault.detail["step_ms"])
+
+
+@routine
+async def clock_forward(world, fault):
+    node = world.node(fault.nodes[0])
+    node.step_clock(fault.detail["step_ms"])
+    try:
+        await hold(fault)
+    finally:
+        node.step_clock(-fault.detail["step_ms"])
+
+
+@routine
+async def flush(world, fault):
+    await world.node(fault.nodes[0]).ask("FLUSHALL")
+
+
+@routine
+async def pause_client(world, fault):
+    client = world.client(fault.clients[0])
+    client.stop()
+    try:
+        await hold(fault)
+    finally:
+        client.go_on()
+
+
+@routine
+async def pause_writer(world, fault):
+    """The client stops itself where it hurts most; whoever finds no time to write there is stopped anywhere."""
+    client = world.client(fault.clients[0])
+    client.process.send_signal(signal.SIGUSR2)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + STALL_SECONDS
+    while process_state(client.process.pid) not in "Tt" and loop.time() < until:
+        await asyncio.sleep(0.005)
+    await pause_client(world, fault)
+
+
+@routine
+async def kill_client(world, fault):
+    client = world.client(fault.clients[0])
+    client.expected_to_end = True
+    await client.kill()
+    await hold(fault)
+    client.start()
+    client.expected_to_end = False
+
+
+async def hurt(world, fault):
+    """One fault from beginning to end; faults that share a target wait for each other."""
+    await asyncio.sleep(max(0.0, world.begun + fault.at_ms / 1000 - asyncio.get_running_loop().time()))
+    kind = KINDS[fault.kind]
+    # A split hurts the way between; its clients may be stopped or killed at the same time.
+    targets = [world.node(n) for n in fault.nodes] + [world.client(c) for c in fault.clients if kind.on == "client"]
+    for target in targets:
+        await target.lock.acquire()
+    try:
+        fields = {"id": fault.id, "kind": fault.kind, "nodes": fault.nodes, "clients": fault.clients}
+        world.tell("fault", phase="begin", **fields, **fault.detail)
+        try:
+            await ROUTINES[fault.kind](world, fault)
+        except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError) as error:
+            raise Trouble(f"fault {fault.id}, {fault.kind} of {fault.where()}: {error!r}") from error
+        world.tell("fault", phase="end", **fields)
+        world.survived[fault.kind] = world.survived.get(fault.kind, 0) + 1
+    finally:
+        for target in targets:
+            target.lock.release()
+
+
+assert set(ROUTINES) == set(KINDS)

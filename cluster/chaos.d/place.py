@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where a chaos run takes place: a namespace of its own where the machine permits it, else plain processes."""
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from world import Trouble, die_with_parent
+
+# Set for the inner process: "private" or "plain", a colon, and the folder to work in.
+INNER = "QUORLOCK_CHAOS_INNER"
+GRACE_SECONDS = 20
+PROBE_SECONDS = 20
+MOUNT_POINTS = ("/media", "/srv", "/mnt", "/opt", "/home")
+
+
+def unshare_command():
+    command = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    return command if os.geteuid() == 0 else [*command, "--map-root-user"]
+
+
+def loopback_up():
+    """What `ip link set lo up` does."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        request = struct.pack("16sh", b"lo", 0x1 | 0x40)  # IFF_UP | IFF_RUNNING
+        fcntl.ioctl(any_socket.fileno(), 0x8914, request)  # SIOCSIFFLAGS
+
+
+def _works(command):
+    try:
+        run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return run.returncode == 0
+
+
+def probe():
+    """(may we have a namespace, does the packet filter work in it)"""
+    if not _works([*unshare_command(), "true"]):
+        return False, False
+    rule = ("iptables -w 5 -A INPUT -p tcp -d 127.0.1.1 --dport 6379 --tcp-flags SYN,PSH PSH -j DROP && "
+            "iptables -w 5 -A INPUT -p tcp -m statistic --mode random --probability 0.33 -j DROP")
+    return True, _works([*unshare_command(), "sh", "-c", rule])
+
+
+def mount_point(needed):
+    """A folder that nobody here needs, to mount the run's memory on; None where there is no such folder."""
+    for candidate in MOUNT_POINTS:
+        inside = any(path == Path(candidate) or Path(candidate) in path.parents for path in needed)
+        if os.path.isdir(candidate) and not inside:
+            return candidate
+    return None
+
+
+def enter():
+    """In the inner process: (private, folder), with the network and the memory file system made."""
+    mode, _, folder = os.environ.pop(INNER).partition(":")
+    if mode == "private":
+        loopback_up()
+        if folder in MOUNT_POINTS:
+            run = subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700", "quorlock-chaos", folder],
+                                 capture_output=True, text=True, timeout=PROBE_SECONDS)
+            if run.returncode:
+                raise Trouble(f"no memory file system on {folder}: {run.stderr.strip()}")
+    return mode == "private", folder
+
+
+def run_inner(private, needed, limit_seconds):
+    """Runs this very command again inside; returns its exit status. Ends it when we are told to end."""
+    temporary = None
+    folder = mount_point(needed) if private else None
+    if folder is None:
+        folder = temporary = tempfile.mkdtemp(prefix="quorlock-chaos-")
+    environment = dict(os.environ) | {INNER: f"{'private' if private else 'plain'}:{folder}"}
+    command = [*(unshare_command() if private else []), sys.executable, *sys.argv]
+    told = []
+
+    def end(number, _frame):
+        told.append(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    inner = None
+    try:
+        inner = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True,
+                                 preexec_fn=die_with_parent if private else None)
+        return _attend(inner, told, limit_seconds)
+    finally:
+        if inner and inner.poll() is None:
+            inner.kill()
+            inner.wait()
+        if temporary:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _attend(inner, told, limit_seconds):
+    limit = time.monotonic() + limit_seconds
+    while inner.poll() is None and not told and time.monotonic() < limit:
+        try:
+            inner.wait(timeout=0.2)
+        except subprocess.TimeoutExpired:
+            continue
+    if inner.poll() is None:
+        if not told:
+            print(f"chaos: not done after {limit_seconds:.0f} s; giving up", file=sys.stderr)
+        inner.stdin.close()
+        try:
+            inner.wait(timeout=GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            inner.kill()
+            inner.wait()
+        return 128 + told[0] if told else 70
+    return inner.returncode if inner.returncode >= 0 else 70

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What will be hurt, when and for how long: a pure function of the seed and the options."""
+import random
+from dataclasses import asdict, dataclass, field
+
+SETTLE_MS = 1500  # undisturbed beginning
+END_MS = 1000     # no fault begins so shortly before the healing
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One way to hurt. `on`: node, client, split (clients and nodes). `needs`: what the machine must permit."""
+    on: str
+    text: str
+    ms: tuple            # shortest and longest
+    weight: int = 2      # how often, against the others
+    needs: str = ""      # filter (packet filter), link (proxy), shim (preloaded clock), fence
+    outside: bool = False
+    forgets: bool = False  # the node loses its memory: inside the claim under the guard only
+    restarts: bool = False  # a guarded node is quarantined afterwards
+
+
+KINDS = {
+    "kill": Kind("node", "server killed, restarted with its memory", (200, 2500), 4, restarts=True),
+    "wipe": Kind("node", "server killed, restarted empty", (100, 2000), 4, restarts=True, forgets=True),
+    "pause": Kind("node", "server stopped, then continued", (200, 3500), 3),
+    "cut": Kind("node", "node unreachable", (300, 3500), 3, "filter"),
+    "mute": Kind("node", "everything from the node is lost", (300, 3000), 2, "filter"),
+    "lost-replies": Kind("node", "commands are executed, their replies lost", (200, 2500), 4, "filter"),
+    "lost-requests": Kind("node", "connected, but commands are lost", (200, 2500), 2, "filter"),
+    "lossy": Kind("node", "a third of the packets is lost", (500, 4000), 2, "filter"),
+    "split": Kind("split", "some clients do not reach some nodes", (500, 4000), 4, "filter"),
+    "slow": Kind("node", "a slow link", (500, 4000), 3, "link"),
+    "half-open": Kind("node", "the link keeps everything back", (300, 3000), 3, "link"),
+    "reset": Kind("node", "connections are reset", (0, 800), 2, "link"),
+    "oom": Kind("node", "out of memory", (300, 2500), 2),
+    "readonly": Kind("node", "turned into a replica, then back", (200, 2000), 2, restarts=True),
+    "no-replicas": Kind("node", "refuses writes for want of replicas", (300, 2500), 1),
+    "clock-back": Kind("node", "wall clock stepped back", (0, 0), 2, "shim"),
+    "pause-client": Kind("client", "client stopped beyond its lease", (1100, 3000), 4),
+    "pause-writer": Kind("client", "client stopped between its last check and its write", (1100, 2500), 4, "fence"),
+    "kill-client": Kind("client", "client killed, another takes its place", (50, 1200), 4),
+    "clock-forward": Kind("node", "wall clock stepped forward, later back", (500, 4000), 4, "shim", outside=True),
+    "flush": Kind("node", "FLUSHALL", (0, 0), 4, outside=True, forgets=True),
+}
+BACK_STEP_MS, BACK_TOTAL_MS = (20, 150), 600
+FORWARD_STEP_MS = (200, 3000)
+
+
+@dataclass
+class Fault:
+    id: int
+    kind: str
+    at_ms: int
+    for_ms: int
+    nodes: list = field(default_factory=list)    # numbers from 1
+    clients: list = field(default_factory=list)  # numbers from 1
+    detail: dict = field(default_factory=dict)
+
+    def where(self):
+        parts = []
+        if self.clients:
+            parts.append(", ".join(f"c{number}" for number in self.clients))
+        if self.nodes:
+            parts.append(("node " if len(self.nodes) == 1 else "nodes ") + ", ".join(map(str, self.nodes)))
+        return " from ".join(parts)
+
+    def line(self):
+        detail = " ".join(f"{name}={value}" for name, value in self.detail.items())
+        return (f"{self.at_ms / 1000:8.3f} s  {self.kind:<13} {self.where():<22} "
+                f"{self.for_ms / 1000:6.3f} s  {detail}").rstrip()
+
+    def fields(self):
+        return asdict(self)
+
+
+def choose_kinds(asked, profile, guard, fence, abilities):
+    """(kinds to use, {kind: why it is left out}). Raises ValueError with the remedy for a wrong wish."""
+    asked = [word for word in asked.split(",") if word]
+    for word in asked:
+        if word.lstrip("-") not in KINDS and word != "all":
+            raise ValueError(f"--faults: '{word}' is no fault; there are {', '.join(KINDS)}")
+    without = {word[1:] for word in asked if word.startswith("-")}
+    named = [word for word in asked if not word.startswith("-") and word != "all"]
+    candidates = [kind for kind in (named or KINDS) if kind not in without]
+    chosen, left_out = [], {}
+    for name in candidates:
+        kind = KINDS[name]
+        outside = kind.outside or (kind.forgets and guard == "off")
+        if name == "flush" and guard == "strict":
+            outside = False
+        if outside and profile == "inside":
+            if named:
+                raise ValueError(f"--faults: {name} with --guard {guard} is outside what the lock claims; "
+                                 "add --profile outside")
+            left_out[name] = "outside what the lock claims" + (" with the guard off" if not kind.outside else "")
+        elif kind.needs == "fence" and not fence and profile == "inside":
+            left_out[name] = "only a fencing token helps against it"
+        elif kind.needs in ("filter", "link", "shim") and kind.needs not in abilities:
+            left_out[name] = {"filter": "no packet filter here", "link": "the proxy is not built",
+                              "shim": "the clock shim is not built"}[kind.needs]
+        else:
+            chosen.append(name)
+    return chosen, left_out
+
+
+class _Planner:
+    def __init__(self, rng, n_nodes, n_clients, linked, max_lease_ms, guarded):
+        self.rng = rng
+        self.nodes, self.clients, self.linked = range(1, n_nodes + 1), range(1, n_clients + 1), linked
+        self.max_lease_ms, self.guarded = max_lease_ms, guarded
+        self.node_busy = dict.fromkeys(self.nodes, 0)      # until when, ms
+        self.client_busy = dict.fromkeys(self.clients, 0)
+        self.back_ms = dict.fromkeys(self.nodes, 0)
+
+    def free_nodes(self, at_ms, linked):
+        return [n for n in self.nodes if self.node_busy[n] <= at_ms and (not linked or n in self.linked)]
+
+    def room(self, at_ms):
+        """How many more nodes may be hurt now: a minority, and now and then more."""
+        hurt = sum(1 for until in self.node_busy.values() if until > at_ms)
+        limit = max(1, (len(self.nodes) - 1) // 2)
+        if self.rng.random() < 0.1:
+            limit = len(self.nodes)
+        return limit - hurt
+
+    def client_targets(self, at_ms):
+        free = [c for c in self.clients if self.client_busy[c] <= at_ms]
+        # Somebody has to go on contending.
+        if len(self.clients) - len(free) >= max(1, len(self.clients) // 2) or not free:
+            return None
+        return [self.rng.choice(free)]
+
+    def step(self, name, node):
+        if name == "clock-back":
+            step_ms = self.rng.randint(*BACK_STEP_MS)
+            if self.back_ms[node] + step_ms > BACK_TOTAL_MS:
+                return None
+            self.back_ms[node] += step_ms
+            return {"step_ms": -step_ms}
+        return {"step_ms": self.rng.randint(*FORWARD_STEP_MS)}
+
+    def detail(self, name, node):
+        rng = self.rng
+        if name in ("clock-back", "clock-forward"):
+            return self.step(name, node)
+        if name == "slow":
+            return {"to_server_ms": rng.choice((0, 20, 60, 150, 400)), "to_client_ms": rng.choice((10, 40, 120, 500))}
+        if name == "half-open":
+            return {"requests": rng.choice((0, 1, 1)), "then": rng.choice(("deliver", "cut"))}
+        return {}
+
+    def draw(self, fault_id, name, at_ms):
+        """A fault of this kind that may begin now, or None."""
+        kind = KINDS[name]
+        for_ms = self.rng.randint(*kind.ms)
+        fault = Fault(fault_id, name, at_ms, for_ms)
+        if kind.on == "client":
+            fault.clients = self.client_targets(at_ms)
+            if not fault.clients:
+                return None
+            self.client_busy[fault.clients[0]] = at_ms + for_ms + 400
+            return fault
+        free, room = self.free_nodes(at_ms, kind.needs == "link"), self.room(at_ms)
+        if not free or room < 1:
+            return None
+        many = 1
+        if kind.on == "split" or (kind.needs == "filter" and self.rng.random() < 0.25):
+            many = self.rng.randint(1, max(1, min(room, len(free))))
+        fault.nodes = sorted(self.rng.sample(free, many))
+        if kind.on == "split":
+            fault.clients = sorted(self.rng.sample(self.clients, self.rng.randint(1, max(1, len(self.clients) // 2))))
+        fault.detail = self.detail(name, fault.nodes[0])
+        if fault.detail is None:
+            return None
+        recover_ms = 300 + (self.max_lease_ms if kind.restarts and self.guarded else 0)
+        for node in fault.nodes:
+            self.node_busy[node] = at_ms + for_ms + recover_ms
+        return fault
+
+
+def make(seed, seconds, n_nodes, n_clients, kinds, linked, max_lease_ms, guarded):
+    """The plan: faults ordered by time. `linked`: numbers of the nodes behind the proxy."""
+    rng = random.Random(f"{seed} {seconds} {n_nodes} {n_clients} {' '.join(kinds)} {linked} {max_lease_ms} {guarded}")
+    planner = _Planner(rng, n_nodes, n_clients, linked, max_lease_ms, guarded)
+    faults, bag = [], []
+    at_ms, end_ms = SETTLE_MS, int(seconds * 1000) - END_MS
+    while kinds and at_ms < end_ms:
+        if not bag:
+            # Every kind has its turn before any has its next.
+            bag = [name for name in kinds for _ in range(KINDS[name].weight)]
+            rng.shuffle(bag)
+        for i, name in enumerate(bag[:6]):
+            fault = planner.draw(len(faults) + 1, name, at_ms)
+            if fault:
+                faults.append(fault)
+                del bag[i]
+                break
+        at_ms += max(60, int(rng.expovariate(1 / 900)))
+    return faults

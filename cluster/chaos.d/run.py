@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One chaos run: build the world, hurt it, heal it, judge what its clients wrote down."""
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import history
+import judge
+import plan
+import report
+from faults import hurt
+from world import Client, Filter, Links, Node, Trouble, free_ports, now_us, wait_gone
+
+QUIET_SECONDS = 3      # of undisturbed work after healing
+LIVE_MARGIN_MS = 5000  # beyond max_lease, until when somebody must be granted after healing
+END_SECONDS = 20       # clients have so long to end
+BACK_TO_NORMAL_SECONDS = 15
+PROGRESS_SECONDS = 10
+
+
+def read_lines(path):
+    """Complete lines of a file that may not exist yet. A killed client's last line may be torn; it told nobody."""
+    if not path.exists():
+        return []
+    return [json.loads(text) for text in path.read_text().splitlines(keepends=True) if text.endswith("\n")]
+
+
+class World:
+    """Everything that runs, and the diary of what was done to it."""
+
+    def __init__(self, options, folder, private):
+        self.options, self.folder, self.private = options, folder, private
+        self.seed, self.guard, self.fence, self.verbose = options.seed, options.guard, options.fence, options.verbose
+        self.max_lease_ms, self.lease = options.max_lease, options.lease
+        self.broken_rule = options.broken_rule
+        self.keys = [f"job-{i}" for i in range(1, options.keys + 1)]
+        self.registers = folder / "registers"
+        self.bin, self.server, self.shim = options.bin, options.server, options.shim
+        self.diary, self.survived = [], {}
+        self.nodes, self.clients = [], []
+        self.links, self.filter = None, Filter() if private and options.filter else None
+        self.begun = 0.0
+        self.registers.mkdir()
+
+    def program(self, name):
+        return self.bin / name
+
+    def tell(self, event, **fields):
+        self.diary.append({"t_us": now_us(), "event": event, **fields})
+
+    def node(self, number):
+        return self.nodes[number - 1]
+
+    def client(self, number):
+        return self.clients[number - 1]
+
+    def addresses(self):
+        return ",".join(f"{node.front_host}:{node.front_port}" for node in self.nodes)
+
+    def lay_out(self):
+        count, linked = self.options.nodes, self.options.linked
+        if self.private:
+            servers = [(f"127.0.1.{i}", 6379) for i in range(1, count + 1)]
+            fronts = [(f"127.0.2.{i}", 6379) if i in linked else servers[i - 1] for i in range(1, count + 1)]
+        else:
+            ports = free_ports(2 * count)
+            servers = [("127.0.0.1", port) for port in ports[:count]]
+            fronts = [("127.0.0.1", ports[count + i]) if i + 1 in linked else servers[i] for i in range(count)]
+        self.nodes = [Node(self, i + 1, servers[i], fronts[i]) for i in range(count)]
+        self.clients = [Client(self, i + 1) for i in range(self.options.clients)]
+
+    async def start(self):
+        self.lay_out()
+        await asyncio.gather(*(node.start() for node in self.nodes))
+        behind = [node for node in self.nodes if node.behind_link]
+        if behind:
+            self.links = Links(self, behind)
+        if self.guard != "off":
+            self.bootstrap()
+        for client in self.clients:
+            client.start()
+
+    def bootstrap(self):
+        """No lock is held on servers just made: the guard need not wait a lease for that."""
+        run = subprocess.run([self.program("quorlock"), "--nodes", self.addresses(), "bootstrap", "--max-lease",
+                              f"{self.max_lease_ms}ms"], capture_output=True, text=True, timeout=30)
+        if run.returncode:
+            print(f"chaos: no bootstrap ({run.stderr.strip().splitlines()[-1:]}); the nodes are quarantined at first")
+
+    def check_alive(self):
+        """Nothing may end that was not ended by a fault."""
+        for node in self.nodes:
+            if node.process.poll() is not None and not node.lock.locked():
+                raise Trouble(f"server {node.number} ended by itself: {node.last_words()}")
+        for client in self.clients:
+            status = client.process.poll()
+            if status is None or client.expected_to_end:
+                continue
+            text = f"ended with status {status}: {client.last_words()}"
+            if status in (1, 64):
+                raise Trouble(f"client {client.name} {text}")
+            self.tell("breach", client=client.name, text=text)
+            self.tell("killed", client=client.name)
+            client.start()
+        if self.links and self.links.process.poll() is not None:
+            raise Trouble(f"the proxy ended with status {self.links.process.returncode}")
+
+    def grants(self):
+        return sum(path.read_text().count('"granted"') for client in self.clients for path in client.files)
+
+    async def heal(self):
+        """All faults have undone themselves; this makes sure and waits until every node may vote."""
+        if self.filter:
+            self.filter.clear()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + BACK_TO_NORMAL_SECONDS + self.max_lease_ms / 1000
+        while any(node.state != "up" for node in self.nodes):
+            if loop.time() > until:
+                states = ", ".join(f"{node.number} {node.state}" for node in self.nodes)
+                raise Trouble(f"nodes do not come back to normal: {states}")
+            await asyncio.sleep(0.05)
+
+    async def end_clients(self):
+        for client in self.clients:
+            client.expected_to_end = True
+            client.process.send_signal(signal.SIGTERM)
+        for client in self.clients:
+            if await wait_gone(client.process, END_SECONDS):
+                status = client.process.returncode
+                if status != 0:
+                    self.tell("breach", client=client.name, text=f"ends with status {status}: {client.last_words()}")
+            else:
+                await client.kill()
+                self.tell("breach", client=client.name, text=f"does not end within {END_SECONDS} s of SIGTERM")
+            self.tell("client", client=client.name, state="ended")
+
+    async def check_rest(self):
+        """At rest no key of a lock outlives the largest lease."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + (self.max_lease_ms + 1000) / 1000 - min(n.clock_offset_ms() for n in self.nodes) / 1000
+        for node in self.nodes:
+            left = self.keys
+            while left:
+                left = [key for key in self.keys if await node.ask("EXISTS", key)]
+                if left and loop.time() > until:
+                    for key in left:
+                        ttl = await node.ask("PTTL", key)
+                        self.tell("breach", client=f"node-{node.number}", key=key,
+                                  text=f"{key} is still there after the largest lease ({ttl} ms left)")
+                    break
+                await asyncio.sleep(0.05)
+
+    def history_lines(self):
+        """The diary, the clients' histories and the registers' journals, by time."""
+        lines = list(self.diary)
+        paths = [path for client in self.clients for path in client.files] + sorted(self.registers.glob("*.jsonl"))
+        for path in paths:
+            lines += read_lines(path)
+        lines.sort(key=lambda line: line["t_us"])
+        return lines
+
+
+async def progress(world, faults, every=PROGRESS_SECONDS):
+    loop = asyncio.get_running_loop()
+    last = loop.time()
+    while True:
+        await asyncio.sleep(0.2)
+        world.check_alive()
+        if loop.time() - last >= every:
+            last = loop.time()
+            states = [f"node {n.number} {n.state}" for n in world.nodes if n.state != "up"]
+            print(f"{last - world.begun:6.0f} s  {world.grants()} grants, {sum(world.survived.values())} of "
+                  f"{len(faults)} faults survived{'; ' if states else ''}{', '.join(states)}", flush=True)
+
+
+async def story(world, faults):
+    """The whole run. Raises Trouble where the harness fails."""
+    loop = asyncio.get_running_loop()
+    world.tell("run", **world.options.shown)
+    await world.start()
+    watchers = [asyncio.create_task(node.watch()) for node in world.nodes]
+    world.begun = loop.time()
+    watchers.append(asyncio.create_task(progress(world, faults)))
+    work = asyncio.gather(*(hurt(world, fault) for fault in faults),
+                          asyncio.sleep(world.options.seconds))
+    # Whichever fails first ends the run.
+    await asyncio.wait([asyncio.ensure_future(work), *watchers], return_when=asyncio.FIRST_COMPLETED)
+    for task in (work, *watchers):
+        if task.done():
+            task.result()
+    await world.heal()
+    bound_us = (world.max_lease_ms + LIVE_MARGIN_MS) * 1000
+    world.tell("healed", bound_us=bound_us)
+    healed_us = world.diary[-1]["t_us"]
+    while not quiet_enough(world, healed_us) and now_us() < healed_us + bound_us + 500_000:
+        await asyncio.sleep(0.2)
+        for task in watchers:
+            if task.done():
+                task.result()
+    for task in watchers:
+        task.cancel()
+    await world.end_clients()
+    await world.check_rest()
+    world.tell("end")
+
+
+def quiet_enough(world, healed_us):
+    """Some seconds have passed since healing, and every key was granted again."""
+    if now_us() - healed_us < QUIET_SECONDS * 1_000_000:
+        return False
+    granted = {line["key"] for client in world.clients for line in read_lines(client.files[-1])
+               if line["event"] == "granted" and line["t_us"] > healed_us}
+    return granted == set(world.keys)
+
+
+def judge_run(world, lines):
+    text = [json.dumps(line, separators=(",", ":")) for line in lines]
+    events = history.parse(text)
+    verdict = judge.judge(events, world.options.profile)
+    if verdict.counts.get("grants", 0) == 0:
+        verdict.add("liveness", verdict.end_us, "nobody was ever granted anything: this run proves nothing")
+    return text, events, verdict
+
+
+def write_whole(path, text):
+    """The file appears complete or not at all."""
+    partial = f"{path}.{os.getpid()}.part"
+    try:
+        with open(partial, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(partial, path)
+    finally:
+        if os.path.exists(partial):
+            os.unlink(partial)
+
+
+def tell_faults(world, faults):
+    print(f"faults survived: {sum(world.survived.values())} of {len(faults)}")
+    for kind, count in sorted(world.survived.items(), key=lambda item: (-item[1], item[0])):
+        print(f"  {count:4d} x {kind:<14} {plan.KINDS[kind].text}")
+    for kind, why in sorted(world.options.left_out.items()):
+        print(f"  left out: {kind} ({why})")
+
+
+def finish(world, faults):
+    """Judges, prints, writes what was asked for; returns the exit status."""
+    text, events, verdict = judge_run(world, world.history_lines())
+    if world.options.history:
+        write_whole(world.options.history, "\n".join(text) + "\n")
+    if world.options.report:
+        write_whole(world.options.report, report.render(events, verdict))
+        print(f"report: {world.options.report}")
+    tell_faults(world, faults)
+    print("\n".join(judge.describe(verdict)), flush=True)
+    return 0 if verdict.sound else 1
+
+
+def stop_everything(world):
+    processes = [node.process for node in world.nodes] + [client.process for client in world.clients]
+    processes += [world.links.process] if world.links else []
+    for process in processes:
+        if process and process.poll() is None:
+            process.kill()
+    for process in processes:
+        if process:
+            process.wait(timeout=10)
+    if world.options.keep_words:
+        for client in world.clients:
+            if client.words_file.exists():
+                shutil.copy(client.words_file, world.options.keep_words)
+
+
+def work(options, folder, private):
+    """The inner process: runs the story in its folder; returns the exit status."""
+    world = World(options, Path(folder), private)
+    faults = options.faults_planned
+    status = 70
+
+    async def interruptible():
+        task = asyncio.ensure_future(story(world, faults))
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, task.cancel)
+        # The life line to who started us: its end is our end.
+        loop.add_reader(sys.stdin.fileno(), lambda: (loop.remove_reader(sys.stdin.fileno()), task.cancel()))
+        await task
+
+    try:
+        asyncio.run(interruptible())
+        stop_everything(world)
+        status = finish(world, faults)
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        print("chaos: interrupted; nothing is judged", file=sys.stderr)
+        status = 130
+    except Trouble as trouble:
+        print(f"chaos: {trouble}", file=sys.stderr)
+    finally:
+        stop_everything(world)
+    return status

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The world under test: real servers, links and clients, and the handles by which they are hurt."""
+import asyncio
+import ctypes
+import mmap
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+START_SECONDS = 15
+ADMIN_SECONDS = 1.0
+
+
+class Trouble(Exception):
+    """The harness itself cannot go on; nothing is said about the lock."""
+
+
+def now_us():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+
+
+def die_with_parent():
+    """Runs in the child before exec: no process outlives the supervisor, however that ends."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+
+
+def launch(arguments, **more):
+    return subprocess.Popen([str(a) for a in arguments], preexec_fn=die_with_parent, start_new_session=True, **more)
+
+
+async def wait_gone(process, timeout):
+    """True when the process has ended within so many seconds."""
+    until = time.monotonic() + timeout
+    while process.poll() is None:
+        if time.monotonic() > until:
+            return False
+        await asyncio.sleep(0.01)
+    return True
+
+
+def process_state(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (OSError, IndexError):
+        return "X"
+
+
+def free_ports(count):
+    """Ports that nobody has now; held together so that all differ."""
+    sockets = []
+    for _ in range(count):
+        probe = socket.socket()
+        probe.bind(("127.0.0.1", 0))
+        sockets.append(probe)
+    ports = [probe.getsockname()[1] for probe in sockets]
+    for probe in sockets:
+        probe.close()
+    return ports
+
+
+async def _read_reply(reader):
+    line = (await reader.readline())[:-2].decode(errors="replace")
+    if not line:
+        raise ConnectionError("closed")
+    if line[0] == "-":
+        raise RuntimeError(line[1:])
+    if line[0] == "$":
+        length = int(line[1:])
+        return None if length < 0 else (await reader.readexactly(length + 2))[:-2].decode(errors="replace")
+    if line[0] == "*":
+        return [await _read_reply(reader) for _ in range(int(line[1:]))]
+    return int(line[1:]) if line[0] == ":" else line[1:]
+
+
+class Node:
+    """One Redis server. Clients reach it at `front`; we ask it through its unix socket, which no fault touches."""
+
+    def __init__(self, world, number, server_address, front):
+        self.world, self.number = world, number
+        self.server_host, self.server_port = server_address
+        self.front_host, self.front_port = front
+        self.folder = world.folder / f"node-{number}"
+        self.process = None
+        self.lock = asyncio.Lock()
+        self.state = ""
+        self.folder.mkdir()
+        self.clock_file = self.folder / "clock"
+        self.clock_file.write_bytes(bytes(8))
+        with open(self.clock_file, "r+b") as file:
+            self.clock = mmap.mmap(file.fileno(), 8)
+
+    @property
+    def behind_link(self):
+        return (self.server_host, self.server_port) != (self.front_host, self.front_port)
+
+    def turn(self, state):
+        if state != self.state:
+            self.state = state
+            self.world.tell("node", node=self.number, state=state)
+
+    def configure(self):
+        (self.folder / "data").mkdir(exist_ok=True)
+        (self.folder / "redis.conf").write_text("\n".join([
+            f"bind {self.server_host}", f"port {self.server_port}", f'unixsocket "{self.folder}/socket"',
+            f"protected-mode {'no' if self.world.private else 'yes'}", f'dir "{self.folder}/data"',
+            f'logfile "{self.folder}/redis.log"', 'save ""', "appendonly yes", "appendfsync always",
+            "auto-aof-rewrite-min-size 16mb", "daemonize no", ""]))
+
+    async def start(self, empty=False):
+        if empty:
+            shutil.rmtree(self.folder / "data", ignore_errors=True)
+        self.configure()
+        environment = dict(os.environ)
+        if self.world.shim:
+            environment |= {"LD_PRELOAD": str(self.world.shim), "QUORLOCK_CHAOS_CLOCK": str(self.clock_file)}
+        self.process = launch([self.world.server, self.folder / "redis.conf"], env=environment,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                await self.ask("PING")
+                break
+            except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError):
+                if self.process.poll() is not None or time.monotonic() > until:
+                    raise Trouble(f"server {self.number} does not start: {self.last_words()}") from None
+                await asyncio.sleep(0.01)
+        self.turn("up")
+
+    def last_words(self):
+        try:
+            lines = (self.folder / "redis.log").read_text(errors="replace").splitlines()
+        except OSError:
+            lines = []
+        return " / ".join(lines[-3:]) or "it says nothing"
+
+    async def kill(self):
+        self.process.kill()
+        if not await wait_gone(self.process, 5):
+            raise Trouble(f"server {self.number} survives SIGKILL")
+        self.turn("down")
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def step_clock(self, step_ms):
+        offset_us, = struct.unpack("q", self.clock[:8])
+        self.clock[:8] = struct.pack("q", offset_us + step_ms * 1000)
+
+    def clock_offset_ms(self):
+        return struct.unpack("q", self.clock[:8])[0] // 1000
+
+    async def ask(self, *words, timeout=ADMIN_SECONDS):
+        """One command, by a connection of its own. Raises RuntimeError for an error reply, OSError, TimeoutError."""
+        async with asyncio.timeout(timeout):
+            reader, writer = await asyncio.open_unix_connection(str(self.folder / "socket"))
+            try:
+                parts = [str(word).encode() for word in words]
+                writer.write(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
+                return await _read_reply(reader)
+            finally:
+                writer.close()
+
+    async def watch(self):
+        """Follows the quarantine that the node's guard key shows, for the report."""
+        while True:
+            await asyncio.sleep(0.1)
+            if self.state not in ("up", "quarantined"):
+                continue
+            try:
+                guard = await self.ask("GET", "quorlock:guard", timeout=0.5)
+                seconds, us = await self.ask("TIME", timeout=0.5)
+            except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError, ValueError):
+                continue
+            until = (guard or "").replace("|", " ").split()[-1:] or ["0"]
+            now_ms = int(seconds) * 1000 + int(us) // 1000
+            if self.state in ("up", "quarantined"):
+                self.turn("quarantined" if until[0].isdigit() and int(until[0]) > now_ms else "up")
+
+
+class Links:
+    """The proxy process, one link for each node behind it."""
+
+    def __init__(self, world, nodes):
+        self.numbers = {node.number: i for i, node in enumerate(nodes, 1)}
+        arguments = [f"{n.front_host}:{n.front_port}={n.server_host}:{n.server_port}" for n in nodes]
+        self.process = launch([world.program("chaos_proxy"), *arguments], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+        if self.process.stdout.readline() != "ready\n":
+            raise Trouble(f"the proxy does not start: {self.process.stderr.read().strip()}")
+
+    def order(self, node, verb, *values):
+        words = " ".join(map(str, (verb, self.numbers[node.number], *values)))
+        self.process.stdin.write(words + "\n")
+        if self.process.stdout.readline() != "ok\n":
+            raise Trouble(f"the proxy does not obey '{words}'")
+
+
+class Client:
+    """One client process after another under one name, each with a history file of its own."""
+
+    def __init__(self, world, number):
+        self.world, self.number, self.name = world, number, f"c{number}"
+        self.address = f"127.0.3.{number}" if world.private else None
+        self.process, self.lives = None, 0
+        self.expected_to_end = False
+        self.lock = asyncio.Lock()
+        self.files = []
+
+    def start(self):
+        world = self.world
+        self.lives += 1
+        history = world.folder / f"{self.name}.{self.lives}.jsonl"
+        self.files.append(history)
+        arguments = [world.program("chaos_client_controls" if world.broken_rule else "chaos_client"),
+                     "--name", self.name, "--nodes", world.addresses(), "--keys", ",".join(world.keys),
+                     "--history", history, "--registers", world.registers, "--max-lease", world.max_lease_ms,
+                     "--lease", world.lease, "--guard", world.guard,
+                     "--seed", world.seed * 1000003 + self.number * 1009 + self.lives]
+        arguments += ["--fence"] if world.fence else []
+        arguments += ["--source", self.address] if self.address else []
+        arguments += ["--break", world.broken_rule] if world.broken_rule else []
+        arguments += ["--verbose"] if world.verbose else []
+        with open(self.words_file, "a", encoding="utf-8") as words:
+            self.process = launch(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=words)
+        world.tell("client", client=self.name, state="running")
+
+    @property
+    def words_file(self):
+        return self.world.folder / f"{self.name}.err"
+
+    def last_words(self):
+        lines = self.words_file.read_text(errors="replace").splitlines()
+        return " / ".join(lines[-3:])
+
+    async def kill(self):
+        self.process.kill()
+        if not await wait_gone(self.process, 5):
+            raise Trouble(f"client {self.name} survives SIGKILL")
+        self.world.tell("killed", client=self.name)
+        self.world.tell("client", client=self.name, state="dead")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGSTOP)
+        self.world.tell("client", client=self.name, state="stopped")
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.world.tell("client", client=self.name, state="running")
+
+
+class Filter:
+    """Packet filter rules of our own namespace."""
+
+    def __init__(self):
+        self.rules = []
+
+    @staticmethod
+    def run(*words):
+        run = subprocess.run(["iptables", "-w", "5", *map(str, words)], capture_output=True, text=True, timeout=20)
+        if run.returncode:
+            raise Trouble(f"iptables {' '.join(map(str, words))}: {run.stderr.strip()}")
+
+    def add(self, rules):
+        for rule in rules:
+            self.run("-A", *rule)
+            self.rules.append(rule)
+
+    def remove(self, rules):
+        for rule in rules:
+            self.run("-D", *rule)
+            self.rules.remove(rule)
+
+    def clear(self):
+        self.remove(list(self.rules))
