@@ -2,6 +2,7 @@
 #include "render.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,7 +51,8 @@ void render_votes(const struct quorlock_vote *votes, size_t n_votes)
         const struct quorlock_vote *vote = &votes[i];
         char owner[RENDER_OWNER_SIZE];
         struct text line = {0};
-        text_format(&line, "  %s  %s", vote->node, vote_word(vote->outcome));
+        bool answered = vote->outcome != QUORLOCK_VOTE_PENDING && vote->outcome != QUORLOCK_VOTE_NONE;
+        text_format(&line, "  %s  %s", vote->node, vote_word(vote->error && !answered ? -1 : vote->outcome));
         if (vote->holder && vote->outcome != QUORLOCK_VOTE_GRANTED) {
             text_format(&line, ": held by %s", render_owner(owner, vote->holder));
             if (vote->ttl_ms >= -1) text_format(&line, ", ");
@@ -62,51 +64,92 @@ void render_votes(const struct quorlock_vote *votes, size_t n_votes)
     }
 }
 
-/* holder_find - the holder on most nodes, or NULL; *ret_nodes on how many, *ret_ttl_ms the longest of its
- * leases, -1 where one never ends, -2 where none is known. */
-static const char *holder_find(const struct quorlock_result *result, size_t *ret_nodes, int64_t *ret_ttl_ms)
+/* holder_nodes - on how many nodes `holder` stands in our way. */
+static size_t holder_nodes(const struct quorlock_result *result, const char *holder)
+{
+    size_t nodes = 0;
+    for (size_t i = 0; i < result->n_votes; i++) {
+        const struct quorlock_vote *vote = &result->votes[i];
+        if (vote->outcome == QUORLOCK_VOTE_REFUSED && vote->holder && strcmp(vote->holder, holder) == 0)
+            nodes++;
+    }
+    return nodes;
+}
+
+/* holder_find - the holder on most nodes, or NULL. */
+static const char *holder_find(const struct quorlock_result *result)
 {
     const char *found = NULL;
     size_t most = 0;
     for (size_t i = 0; i < result->n_votes; i++) {
         const struct quorlock_vote *vote = &result->votes[i];
-        if (vote->outcome != QUORLOCK_VOTE_REFUSED || !vote->holder) continue;
-        size_t nodes = 0;
-        int64_t ttl_ms = -2;
-        for (size_t j = 0; j < result->n_votes; j++) {
-            const struct quorlock_vote *other = &result->votes[j];
-            if (other->outcome != QUORLOCK_VOTE_REFUSED || !other->holder) continue;
-            if (strcmp(vote->holder, other->holder) != 0) continue;
-            nodes++;
-            if (other->ttl_ms == -1 || (ttl_ms != -1 && other->ttl_ms > ttl_ms)) ttl_ms = other->ttl_ms;
-        }
+        size_t nodes =
+            vote->outcome == QUORLOCK_VOTE_REFUSED && vote->holder ? holder_nodes(result, vote->holder) : 0;
         if (nodes <= most) continue;
         most = nodes;
         found = vote->holder;
-        *ret_ttl_ms = ttl_ms;
     }
-    *ret_nodes = most;
     return found;
 }
 
-void render_held(const char *key, const struct quorlock_result *result)
+/*
+ * holder_left_ms - until `holder` is on fewer than `quorum` nodes, or gone where it is on fewer already
+ *
+ * -1: never by itself; -2: not known. Its leases on the nodes differ where somebody set them by hand.
+ */
+static int64_t holder_left_ms(const struct quorlock_result *result, const char *holder, size_t quorum)
+{
+    size_t nodes = holder_nodes(result, holder);
+    size_t rank = nodes >= quorum ? quorum : 1; /* the quorum'th largest, or the largest */
+    for (size_t i = 0; i < result->n_votes; i++) {
+        const struct quorlock_vote *vote = &result->votes[i];
+        size_t longer = 0, same = 0;
+        if (vote->outcome != QUORLOCK_VOTE_REFUSED || !vote->holder || strcmp(vote->holder, holder) != 0)
+            continue;
+        for (size_t j = 0; j < result->n_votes; j++) {
+            const struct quorlock_vote *other = &result->votes[j];
+            if (other->outcome != QUORLOCK_VOTE_REFUSED || !other->holder) continue;
+            if (strcmp(other->holder, holder) != 0) continue;
+            if (other->ttl_ms == vote->ttl_ms) {
+                same++;
+            } else if (vote->ttl_ms != -1 && (other->ttl_ms == -1 || other->ttl_ms > vote->ttl_ms)) {
+                longer++;
+            }
+        }
+        if (longer < rank && rank <= longer + same) return vote->ttl_ms;
+    }
+    return -2;
+}
+
+void render_held(const char *key, const struct quorlock_result *result, size_t quorum)
 {
     char owner[RENDER_OWNER_SIZE];
-    size_t nodes = 0;
-    int64_t ttl_ms = -2;
-    const char *holder = holder_find(result, &nodes, &ttl_ms);
+    const char *holder = holder_find(result);
     struct text line = {0};
     text_format(&line, "\"%s\" is held by ", key);
     if (holder) {
-        text_format(&line, "%s on %zu of %zu nodes", render_owner(owner, holder), nodes, result->n_votes);
-        if (ttl_ms >= -1) text_format(&line, ", ");
-        text_add_left(&line, ttl_ms);
-        if (ttl_ms == -1) text_format(&line, ": only its holder or \"quorlock break\" ends it");
+        int64_t left_ms = holder_left_ms(result, holder, quorum);
+        text_format(&line, "%s on %zu of %zu nodes", render_owner(owner, holder), holder_nodes(result, holder),
+                    result->n_votes);
+        if (left_ms >= -1) text_format(&line, ", ");
+        text_add_left(&line, left_ms);
+        if (left_ms == -1) text_format(&line, ": only its holder or \"quorlock break\" ends it");
     } else {
         text_format(&line, "somebody else on %u of %zu nodes", result->refused, result->n_votes);
     }
     if (!line.failed) say("%.*s", (int)line.length, line.bytes);
     text_clear(&line);
+}
+
+size_t render_gone(const struct quorlock_result *result)
+{
+    size_t gone = 0;
+    for (size_t i = 0; i < result->n_votes; i++) {
+        int outcome = result->votes[i].outcome;
+        gone += outcome == QUORLOCK_VOTE_GRANTED || outcome == QUORLOCK_VOTE_REFUSED ||
+                outcome == QUORLOCK_VOTE_MISSING;
+    }
+    return gone;
 }
 
 void render_summary(struct text *text, const char *key, const struct quorlock_report *report)

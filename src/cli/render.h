@@ -22,7 +22,10 @@ size_t render_quorum(int policy, size_t n);
 void render_votes(const struct quorlock_vote *votes, size_t n_votes);
 
 /* render_held - says who stands in the way, on how many nodes, for how long. */
-void render_held(const char *key, const struct quorlock_result *result);
+void render_held(const char *key, const struct quorlock_result *result, size_t quorum);
+
+/* render_gone - on how many nodes a release made sure that our key is gone. */
+size_t render_gone(const struct quorlock_result *result);
 
 /* render_summary - the line that tells whether and by whom the key is held. */
 void render_summary(struct text *text, const char *key, const struct quorlock_report *report);

@@ -82,11 +82,11 @@ static void run_released(quorlock *lock, const struct quorlock_result *result, v
     struct run *run = arg;
     (void)lock;
     if (result->status != QUORLOCK_OK) {
-        say("released \"%s\" on %u of %zu nodes only; elsewhere it ends with its lease", run->key,
-            result->granted, result->n_votes);
+        say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", run->key,
+            render_gone(result), result->n_votes);
         render_votes(result->votes, result->n_votes);
     } else if (run->settings->verbose) {
-        say("released \"%s\" on %u of %zu nodes%s", run->key, result->granted, result->n_votes,
+        say("released \"%s\" on %zu of %zu nodes%s", run->key, render_gone(result), result->n_votes,
             result->expired ? "; it had ended before" : "");
     }
     /* Nobody told us before, yet the lock was gone when the command ended: somebody broke it, or our clock
@@ -118,8 +118,8 @@ static void run_kill(struct run *run)
     run->killed = true;
 }
 
-/* run_lose - the lock ends in remaining_ms: the command must end before. */
-static void run_lose(struct run *run, uint32_t remaining_ms, const char *text)
+/* run_lose - the lock ends in remaining_ms: the command must end before. Why it ends was logged already. */
+static void run_lose(struct run *run, uint32_t remaining_ms)
 {
     uint32_t budget_ms = remaining_ms < run->grace_ms ? remaining_ms : run->grace_ms;
     uint32_t reserve_ms = budget_ms / 10 < KILL_RESERVE_MS_MIN ? KILL_RESERVE_MS_MIN : budget_ms / 10;
@@ -131,10 +131,11 @@ static void run_lose(struct run *run, uint32_t remaining_ms, const char *text)
         /* A stopped process would not see it. */
         child_signal(&run->child, SIGCONT);
         run_timer(run, run->kill_at_ms);
-        say("lost \"%s\": %s; SIGTERM to the command, SIGKILL in %u ms", run->key, text, budget_ms);
+        say("ending the command before \"%s\" can be somebody else's: SIGTERM now, SIGKILL in %u ms", run->key,
+            budget_ms);
     } else {
         run_kill(run);
-        say("lost \"%s\": %s; SIGKILL to the command", run->key, text);
+        say("ending the command, for \"%s\" may be somebody else's now: SIGKILL", run->key);
     }
 }
 
@@ -143,7 +144,7 @@ static void run_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg
     struct run *run = arg;
     (void)lock;
     if (run->state != RUN_RUNNING) return;
-    run_lose(run, loss->remaining_ms, loss->text);
+    run_lose(run, loss->remaining_ms);
     if (run->settings->verbose) render_votes(loss->votes, loss->n_votes);
 }
 
@@ -313,11 +314,11 @@ static void run_refused(struct run *run, const struct quorlock_result *result)
     if (run->signal) {
         status = EXIT_SIGNAL + run->signal;
     } else if (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes)) {
-        render_held(run->key, result);
+        render_held(run->key, result, quorum);
         status = run->settings->held_status;
     } else {
-        say("cannot lock \"%s\": %s", run->key,
-            result->text ? result->text : quorlock_status_text(result->status));
+        say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->key,
+            quorlock_status_text(result->status), result->granted + result->refused, result->n_votes, quorum);
         render_votes(result->votes, result->n_votes);
     }
     run->state = RUN_RELEASING;

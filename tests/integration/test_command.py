@@ -146,6 +146,14 @@ class Held(Case):
             wait_for(lambda: self.values() == [b"someone-else-entirely"] * 2 + [None])
         self.assertFalse(os.path.exists(self.path("ran")))
 
+    def test_the_time_left_is_that_of_the_quorum(self):
+        for server, ms in zip(SERVERS, [30000, 9000, 20000]):
+            server.ask("SET", self.key, "someone-else-entirely", "PX", ms)
+        status, _, err = self.quorlock("run", "-n", "--policy", "majority", self.key, "--", "true")
+        self.assertEqual(status, 1)
+        # Which two or three nodes had answered by then is open; 30 s it never is.
+        self.assertRegex(err, r"on [23] of 3 nodes, (1\d{4}|20000|[89]\d{3}) ms left")
+
     def test_a_binary_holder_does_not_reach_the_terminal(self):
         self.hold(b"\x1b[31m\xff\xe2\x82\xac01234567", count=3)
         status, _, err = self.quorlock("run", "-n", self.key, "--", "true")
