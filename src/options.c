@@ -261,6 +261,7 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
                                  .quorum = options_quorum(client->policy, (uint32_t)client->n_nodes),
                                  .drift_ppm = client->drift_ppm,
                                  .drift_fixed_us = (uint64_t)client->drift_fixed_ms * MS};
+    uint64_t useful_us;
     int status = 0;
 
     if (given != NULL) {
@@ -280,10 +281,13 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
     config.lost_margin_us = (uint64_t)options.lost_margin_ms * MS;
     config.max_hold_us = options.max_hold_ms == 0 ? CORE_NEVER : (uint64_t)options.max_hold_ms * MS;
     status = check_schedule(&config, client->node_timeout_ms, error);
-    if (status == 0 && config.min_valid_us >= config.lease_us) {
+    useful_us = validity_sub(
+        config.lease_us, validity_allowance_us(config.lease_us, config.drift_ppm, config.drift_fixed_us));
+    if (status == 0 && config.min_valid_us >= useful_us) {
         status = options_fail(error, QUORLOCK_INVAL,
-                              "min_valid_ms is %u, but the lease is %u ms: no grant could be that good",
-                              options.min_valid_ms, options.lease_ms);
+                              "min_valid_ms is %u, but of the lease of %u ms only %llu are left after the "
+                              "allowance for drift: no grant could be that good",
+                              options.min_valid_ms, options.lease_ms, (unsigned long long)(useful_us / MS));
     }
     if (status == 0) *ret = config;
     return status;

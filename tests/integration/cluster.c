@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cluster.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define ANSWER_LIMIT_US   20000000u
+#define START_TRIES       5
+#define COMMAND_LIMIT_SEC 20
+
+uint64_t clock_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
+static void pause_ms(int ms)
+{
+    poll(NULL, 0, ms);
+}
+
+static struct sockaddr_in loopback(uint16_t port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+}
+
+/*
+ * A bound socket that does not listen keeps others away from the port: a second bind fails, and no connection
+ * gets it as its own port. Redis binds with SO_REUSEADDR, and as ours has it too (set after our bind, so that
+ * we ourselves share nobody's port) it may.
+ */
+int reserve_port(uint16_t *ret_port)
+{
+    int yes = 1;
+    struct sockaddr_in address = loopback(0);
+    socklen_t length = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &length) != 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0) {
+        fail_msg("no free port: %s", strerror(errno));
+    }
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+static void write_config(const struct server *server)
+{
+    char path[TEXT_SIZE + 16];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/redis.conf", server->folder);
+    file = fopen(path, "w");
+    if (file == NULL) fail_msg("%s: %s", path, strerror(errno));
+    fprintf(file, "port %u\nbind 127.0.0.1\nprotected-mode no\ndaemonize no\ndir %s\n", server->port,
+            server->folder);
+    fprintf(file, "unixsocket %s/s\nsave \"\"\nappendonly yes\nappendfsync always\n", server->folder);
+    fprintf(file, "logfile %s/log\ndatabases 16\n", server->folder);
+    if (server->password != NULL) fprintf(file, "requirepass %s\n", server->password);
+    fclose(file);
+}
+
+static pid_t spawn(const struct server *server)
+{
+    const char *program = getenv("REDIS_SERVER");
+    char config[TEXT_SIZE + 16];
+    pid_t parent = getpid();
+    pid_t pid;
+
+    if (program == NULL || program[0] == '\0') program = "redis-server";
+    snprintf(config, sizeof(config), "%s/redis.conf", server->folder);
+    pid = fork();
+    if (pid < 0) fail_msg("fork: %s", strerror(errno));
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR);
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(1);
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+        dup2(null, STDERR_FILENO);
+        execlp(program, program, config, (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+static redisContext *reach(const struct server *server)
+{
+    const struct timeval limit = {.tv_sec = COMMAND_LIMIT_SEC};
+    redisContext *context = redisConnectWithTimeout("127.0.0.1", server->port, limit);
+
+    if (context == NULL || context->err != 0) {
+        if (context != NULL) redisFree(context);
+        return NULL;
+    }
+    redisSetTimeout(context, limit);
+    if (server->password != NULL) {
+        redisReply *reply = redisCommand(context, "AUTH %s", server->password);
+
+        if (reply != NULL) freeReplyObject(reply);
+    }
+    return context;
+}
+
+/* Another test's server may have been quicker at the port, so the process id is compared. */
+static bool answers(const struct server *server)
+{
+    redisContext *context = reach(server);
+    char line[64];
+    bool ours = false;
+    redisReply *reply;
+
+    if (context == NULL) return false;
+    reply = redisCommand(context, "INFO server");
+    snprintf(line, sizeof(line), "process_id:%d\r\n", (int)server->pid);
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING) ours = strstr(reply->str, line) != NULL;
+    if (reply != NULL) freeReplyObject(reply);
+    reply = ours ? redisCommand(context, "PING") : NULL;
+    ours = reply != NULL && reply->type == REDIS_REPLY_STATUS;
+    if (reply != NULL) freeReplyObject(reply);
+    redisFree(context);
+    return ours;
+}
+
+static bool start_once(struct server *server)
+{
+    uint64_t until_us = clock_us() + ANSWER_LIMIT_US;
+
+    write_config(server);
+    server->pid = spawn(server);
+    while (clock_us() < until_us) {
+        if (waitpid(server->pid, NULL, WNOHANG) == server->pid) {
+            server->pid = 0;
+            return false;
+        }
+        if (answers(server)) return true;
+        pause_ms(5);
+    }
+    server_kill(server);
+    return false;
+}
+
+void server_start(struct server *server)
+{
+    assert_int_equal(server->pid, 0);
+    for (int i = 0; i < START_TRIES; i++) {
+        if (start_once(server)) return;
+    }
+    fail_msg("redis-server does not start on port %u; see %s/log", server->port, server->folder);
+}
+
+static void signal_server(const struct server *server, int number)
+{
+    assert_true(server->pid > 0);
+    assert_int_equal(kill(server->pid, number), 0);
+}
+
+void server_kill(struct server *server)
+{
+    if (server->pid == 0) return;
+    signal_server(server, SIGKILL);
+    while (waitpid(server->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    server->pid = 0;
+}
+
+/* Stopped is stopped only when the kernel says so. */
+void server_freeze(struct server *server)
+{
+    int status = 0;
+
+    signal_server(server, SIGSTOP);
+    while (waitpid(server->pid, &status, WUNTRACED) < 0 && errno == EINTR) continue;
+    assert_true(WIFSTOPPED(status));
+}
+
+void server_thaw(struct server *server)
+{
+    signal_server(server, SIGCONT);
+}
+
+void server_restart(struct server *server)
+{
+    server_kill(server);
+    server_start(server);
+}
+
+static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *where)
+{
+    (void)about;
+    (void)type;
+    (void)where;
+    return remove(path);
+}
+
+static void remove_tree(const char *path)
+{
+    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+void server_wipe(struct server *server)
+{
+    char path[TEXT_SIZE + 32];
+
+    server_kill(server);
+    snprintf(path, sizeof(path), "%s/appendonlydir", server->folder);
+    remove_tree(path);
+    snprintf(path, sizeof(path), "%s/appendonly.aof", server->folder);
+    remove(path);
+    server_start(server);
+}
+
+void cluster_start(struct cluster *cluster, uint32_t n)
+{
+    memset(cluster, 0, sizeof(*cluster));
+    assert_true(n <= CLUSTER_NODES_MAX);
+    snprintf(cluster->folder, sizeof(cluster->folder), "/tmp/quorlock-test-XXXXXX");
+    if (mkdtemp(cluster->folder) == NULL) fail_msg("mkdtemp: %s", strerror(errno));
+    for (uint32_t i = 0; i < n; i++) {
+        struct server *server = &cluster->servers[i];
+
+        snprintf(server->folder, sizeof(server->folder), "%s/%u", cluster->folder, i);
+        if (mkdir(server->folder, 0700) != 0) fail_msg("mkdir: %s", strerror(errno));
+        server->reservation = reserve_port(&server->port);
+        cluster->n = i + 1;
+        snprintf(server->address, sizeof(server->address), "127.0.0.1:%u", server->port);
+        snprintf(server->unix_address, sizeof(server->unix_address), "unix://%s/%u/s", cluster->folder, i);
+        cluster->addresses[i] = server->address;
+        server_start(server);
+    }
+}
+
+void cluster_end(struct cluster *cluster)
+{
+    for (uint32_t i = 0; i < cluster->n; i++) {
+        server_kill(&cluster->servers[i]);
+        close(cluster->servers[i].reservation);
+    }
+    cluster->n = 0;
+    if (cluster->folder[0] != '\0') remove_tree(cluster->folder);
+    cluster->folder[0] = '\0';
+}
+
+static redisReply *command(const struct server *server, const char *format, va_list arguments)
+{
+    redisContext *context = reach(server);
+    redisReply *reply;
+
+    if (context == NULL) fail_msg("no connection to the server on port %u", server->port);
+    reply = redisvCommand(context, format, arguments);
+    if (reply == NULL) fail_msg("'%s' on port %u: %s", format, server->port, context->errstr);
+    redisFree(context);
+    return reply;
+}
+
+static redisReply *ask(const struct server *server, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static redisReply *ask(const struct server *server, const char *format, ...)
+{
+    va_list arguments;
+    redisReply *reply;
+
+    va_start(arguments, format);
+    reply = command(server, format, arguments);
+    va_end(arguments);
+    return reply;
+}
+
+void server_do(const struct server *server, const char *format, ...)
+{
+    va_list arguments;
+    redisReply *reply;
+
+    va_start(arguments, format);
+    reply = command(server, format, arguments);
+    va_end(arguments);
+    if (reply->type == REDIS_REPLY_ERROR) fail_msg("'%s' on port %u: %s", format, server->port, reply->str);
+    freeReplyObject(reply);
+}
+
+long long server_ask_number(const struct server *server, const char *format, ...)
+{
+    va_list arguments;
+    redisReply *reply;
+    long long number;
+
+    va_start(arguments, format);
+    reply = command(server, format, arguments);
+    va_end(arguments);
+    if (reply->type != REDIS_REPLY_INTEGER) fail_msg("'%s' on port %u: no number", format, server->port);
+    number = reply->integer;
+    freeReplyObject(reply);
+    return number;
+}
+
+void server_value(const struct server *server, const char *key, char *ret, size_t size)
+{
+    redisReply *reply = ask(server, "GET %s", key);
+
+    snprintf(ret, size, "%s", reply->type == REDIS_REPLY_STRING ? reply->str : "");
+    freeReplyObject(reply);
+}
+
+bool server_holds(const struct server *server, const char *key, const char *value)
+{
+    char held[TEXT_SIZE];
+
+    server_value(server, key, held, sizeof(held));
+    return strcmp(held, value) == 0;
+}
+
+bool server_has(const struct server *server, const char *key)
+{
+    return server_ask_number(server, "EXISTS %s", key) == 1;
+}
+
+int64_t server_pttl(const struct server *server, const char *key)
+{
+    return server_ask_number(server, "PTTL %s", key);
+}
+
+uint32_t cluster_holders(const struct cluster *cluster, const char *key, const char *value)
+{
+    uint32_t holders = 0;
+
+    for (uint32_t i = 0; i < cluster->n; i++) {
+        const struct server *server = &cluster->servers[i];
+
+        if (server->pid == 0) continue;
+        holders += value == NULL ? server_has(server, key) : server_holds(server, key, value);
+    }
+    return holders;
+}
+
+void cluster_await_free(const struct cluster *cluster, const char *key)
+{
+    uint64_t until_us = clock_us() + ANSWER_LIMIT_US;
+
+    while (cluster_holders(cluster, key, NULL) != 0) {
+        if (clock_us() > until_us) fail_msg("the key '%s' stays on a node", key);
+        pause_ms(5);
+    }
+}
+
+static int begin_connect(uint16_t port)
+{
+    struct sockaddr_in address = loopback(port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd >= 0) (void)connect(fd, (struct sockaddr *)&address, sizeof(address));
+    return fd;
+}
+
+void blackhole_open(struct blackhole *hole, bool mute_syn)
+{
+    hole->listener = reserve_port(&hole->port);
+    if (listen(hole->listener, mute_syn ? 0 : 1000) != 0) fail_msg("listen: %s", strerror(errno));
+    snprintf(hole->address, sizeof(hole->address), "127.0.0.1:%u", hole->port);
+    for (int i = 0; i < 4; i++) hole->fillers[i] = mute_syn ? begin_connect(hole->port) : -1;
+    /* The queue of completed connections is full when the first fillers are connected. */
+    if (mute_syn) pause_ms(50);
+}
+
+void blackhole_close(struct blackhole *hole)
+{
+    close(hole->listener);
+    for (int i = 0; i < 4; i++) {
+        if (hole->fillers[i] >= 0) close(hole->fillers[i]);
+    }
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cluster.h - real redis-servers for a test: start, stop, freeze, restart, wipe, and look at them from outside
+ *
+ * The servers listen on 127.0.0.1 at free ports and on a unix socket in a folder of their own, and die with the
+ * test whatever ends it. Every function here fails the running cmocka test when it cannot do its work.
+ */
+#ifndef TESTS_CLUSTER_H
+#define TESTS_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CLUSTER_NODES_MAX 9
+#define TEXT_SIZE         256
+
+struct server {
+    pid_t pid; /* 0: not running */
+    uint16_t port;
+    int reservation;        /* a bound socket that keeps the port ours while the server is down */
+    const char *password;   /* requirepass, from the next start on; also used to look at it from outside */
+    char folder[TEXT_SIZE]; /* data, log, unix socket */
+    char address[TEXT_SIZE];
+    char unix_address[TEXT_SIZE]; /* unix:///... */
+};
+
+struct cluster {
+    uint32_t n;
+    char folder[64];
+    struct server servers[CLUSTER_NODES_MAX];
+    const char *addresses[CLUSTER_NODES_MAX]; /* host:port of each */
+};
+
+void cluster_start(struct cluster *, uint32_t n);
+/* cluster_end - kills all servers and removes their folders. Fine on a cluster that never started. */
+void cluster_end(struct cluster *);
+
+/* server_start - returns when it answers. Its memory is what an earlier life left in its folder. */
+void server_start(struct server *);
+void server_kill(struct server *); /* SIGKILL, and waits for its end */
+void server_freeze(struct server *);
+void server_thaw(struct server *);
+void server_restart(struct server *); /* killed, then started with its memory */
+void server_wipe(struct server *);    /* killed, then started empty */
+
+/* The server's own account, asked by a connection from outside. */
+bool server_holds(const struct server *, const char *key, const char *value);
+bool server_has(const struct server *, const char *key);
+/* server_value - the string at the key, "" where there is none. */
+void server_value(const struct server *, const char *key, char *ret, size_t size);
+int64_t server_pttl(const struct server *, const char *key); /* -1: no expiry, -2: no key */
+/* server_do - a command that must not answer with an error; words are split at spaces by hiredis. */
+void server_do(const struct server *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+long long server_ask_number(const struct server *, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* cluster_holders - on how many running servers the key holds that value; NULL: any value. */
+uint32_t cluster_holders(const struct cluster *, const char *key, const char *value);
+/* cluster_await_free - waits until no running server has the key. */
+void cluster_await_free(const struct cluster *, const char *key);
+
+/* A port where nobody ever answers: connections are taken by the kernel and never served; with mute_syn not
+ * even that. Close the descriptors that are returned. */
+struct blackhole {
+    uint16_t port;
+    int listener, fillers[4];
+    char address[TEXT_SIZE];
+};
+void blackhole_open(struct blackhole *, bool mute_syn);
+void blackhole_close(struct blackhole *);
+
+/* A port where certainly nobody listens, for as long as the descriptor stays open. */
+int reserve_port(uint16_t *ret_port);
+
+/* clock_us - the clock that leases are judged by. */
+uint64_t clock_us(void);
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kit.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TICK_US 2000
+
+struct kit kit;
+
+static void record_log(void *arg, int level, const char *text)
+{
+    size_t length = strlen(text);
+    char *grown;
+
+    (void)arg;
+    if (getenv("KIT_LOG") != NULL) fprintf(stderr, "%12.3f %d %s\n", (double)clock_us() / 1e3, level, text);
+    grown = realloc(kit.log, kit.log_length + length + 2);
+    if (grown == NULL) return;
+    memcpy(grown + kit.log_length, text, length);
+    memcpy(grown + kit.log_length + length, "\n", 2);
+    kit.log = grown;
+    kit.log_length += length + 1;
+}
+
+void kit_begin(uint32_t n_servers)
+{
+    struct event_config *config = event_config_new();
+
+    memset(&kit, 0, sizeof(kit));
+    kit.owner = getpid();
+    assert_non_null(config);
+    event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
+    kit.base = event_base_new_with_config(config);
+    event_config_free(config);
+    assert_non_null(kit.base);
+    cluster_start(&kit.cluster, n_servers);
+}
+
+void kit_end(void)
+{
+    if (kit.client != NULL) kit_close(kit.client);
+    kit.client = NULL;
+    if (kit.base != NULL) {
+        /* Whatever the library put on the base is off it again. */
+        assert_int_equal(event_base_get_num_events(kit.base, EVENT_BASE_COUNT_ADDED), 0);
+        assert_int_equal(event_base_get_num_events(kit.base, EVENT_BASE_COUNT_ACTIVE), 0);
+        event_base_free(kit.base);
+        kit.base = NULL;
+    }
+    cluster_end(&kit.cluster);
+    free(kit.log);
+    kit.log = NULL;
+}
+
+int kit_setup(void **state)
+{
+    (void)state;
+    kit_begin(3);
+    return 0;
+}
+
+int kit_setup_bare(void **state)
+{
+    (void)state;
+    kit_begin(0);
+    return 0;
+}
+
+int kit_teardown(void **state)
+{
+    (void)state;
+    /* A forked child whose assertion failed lands here; the rest of the tests is its parent's. */
+    if (getpid() != kit.owner) _exit(99);
+    kit_end();
+    return 0;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    (void)arg;
+}
+
+static bool run_until(condition done, void *arg, uint64_t until_us)
+{
+    const struct timeval tick_time = {.tv_usec = TICK_US};
+    struct event *tick = event_new(kit.base, -1, EV_PERSIST, on_tick, NULL);
+    bool reached;
+
+    assert_non_null(tick);
+    event_add(tick, &tick_time);
+    while (!(reached = done(arg)) && clock_us() < until_us) event_base_loop(kit.base, EVLOOP_ONCE);
+    event_free(tick);
+    return reached;
+}
+
+void await(condition done, void *arg, uint32_t limit_ms, const char *what)
+{
+    if (!run_until(done, arg, clock_us() + limit_ms * 1000ull)) {
+        fail_msg("%s: not within %u ms. Log:\n%s", what, limit_ms, kit.log == NULL ? "" : kit.log);
+    }
+}
+
+struct count_wish {
+    const int *count;
+    int wanted;
+};
+
+static bool counted(void *arg)
+{
+    const struct count_wish *wish = arg;
+
+    return *wish->count >= wish->wanted;
+}
+
+void await_count(const int *count, int wanted, uint32_t limit_ms, const char *what)
+{
+    struct count_wish wish = {count, wanted};
+
+    await(counted, &wish, limit_ms, what);
+}
+
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+void run_ms(uint32_t span_ms)
+{
+    run_until(never, NULL, clock_us() + span_ms * 1000ull);
+}
+
+struct holders_wish {
+    const char *key, *value;
+    uint32_t wanted;
+};
+
+static bool held_so(void *arg)
+{
+    const struct holders_wish *wish = arg;
+
+    return cluster_holders(&kit.cluster, wish->key, wish->value) == wish->wanted;
+}
+
+void await_holders(const char *key, const char *value, uint32_t wanted)
+{
+    struct holders_wish wish = {key, value, wanted};
+    char what[TEXT_SIZE];
+
+    snprintf(what, sizeof(what), "'%s' on %u servers", key, wanted);
+    await(held_so, &wish, GENEROUS_MS, what);
+}
+
+void await_free(const char *key)
+{
+    await_holders(key, NULL, 0);
+}
+
+struct quorlock_client_options kit_options(void)
+{
+    return (struct quorlock_client_options){.size = sizeof(struct quorlock_client_options),
+                                            .nodes = kit.cluster.addresses,
+                                            .n_nodes = kit.cluster.n,
+                                            .guard = QUORLOCK_GUARD_OFF,
+                                            .log = record_log};
+}
+
+quorlock_client *kit_new_client(const struct quorlock_client_options *options)
+{
+    struct quorlock_client_options own = *options;
+    char error[TEXT_SIZE] = "";
+    quorlock_client *client = NULL;
+    int status;
+
+    own.error = error;
+    own.error_size = sizeof(error);
+    status = quorlock_client_new(&client, kit.base, &own);
+    if (status != 0) fail_msg("quorlock_client_new: %s: %s", quorlock_status_name(status), error);
+    assert_non_null(client);
+    return client;
+}
+
+void kit_await_ready(quorlock_client *client, uint32_t ready)
+{
+    uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
+    struct seen_report seen;
+
+    do {
+        memset(&seen, 0, sizeof(seen));
+        kit_inspect(client, "ready?", &seen);
+        if (clock_us() > until_us) fail_msg("only %u nodes answer, not %u", seen.report.answered, ready);
+        if (seen.report.answered < ready) run_ms(10);
+    } while (seen.report.answered < ready);
+}
+
+void kit_client(const struct quorlock_client_options *options, uint32_t ready)
+{
+    kit.client = kit_new_client(options);
+    kit_await_ready(kit.client, ready);
+}
+
+static void on_closed(void *arg)
+{
+    (*(int *)arg)++;
+}
+
+void kit_close(quorlock_client *client)
+{
+    int closed = 0;
+
+    assert_int_equal(quorlock_client_close(client, on_closed, &closed), 0);
+    assert_int_equal(closed, 0);
+    await_count(&closed, 1, GENEROUS_MS, "close");
+}
+
+quorlock *kit_lock(quorlock_client *client, const char *key, const struct quorlock_options *options)
+{
+    quorlock *lock = NULL;
+    int status = quorlock_new(&lock, client, &key, 1, options);
+
+    if (status != 0)
+        fail_msg("quorlock_new: %s: %s", quorlock_status_name(status), quorlock_client_error(client));
+    assert_non_null(lock);
+    return lock;
+}
+
+struct quorlock_options kit_lease(uint32_t lease_ms)
+{
+    return (struct quorlock_options){.size = sizeof(struct quorlock_options), .lease_ms = lease_ms};
+}
+
+static void copy_text(char ret[TEXT_SIZE], const char *text)
+{
+    snprintf(ret, TEXT_SIZE, "%s", text == NULL ? "" : text);
+}
+
+void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct seen *seen = arg;
+
+    (void)lock;
+    assert_false(kit.inside_call);
+    seen->calls++;
+    seen->order = ++kit.order;
+    seen->at_us = clock_us();
+    seen->result = *result;
+    copy_text(seen->text, result->text);
+    copy_text(seen->owner, result->owner);
+    assert_true(result->n_votes <= QUORLOCK_NODES_MAX);
+    for (size_t i = 0; i < result->n_votes; i++) {
+        struct seen_vote *vote = &seen->votes[i];
+
+        copy_text(vote->node, result->votes[i].node);
+        copy_text(vote->error, result->votes[i].error);
+        copy_text(vote->holder, result->votes[i].holder);
+        vote->outcome = result->votes[i].outcome;
+        vote->latency_us = result->votes[i].latency_us;
+        vote->ttl_ms = result->votes[i].ttl_ms;
+    }
+}
+
+void on_loss(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    struct seen_loss *seen = arg;
+
+    assert_false(kit.inside_call);
+    seen->calls++;
+    seen->order = ++kit.order;
+    seen->at_us = clock_us();
+    seen->valid_ms = quorlock_valid_ms(lock);
+    seen->loss = *loss;
+    copy_text(seen->text, loss->text);
+}
+
+void on_report(int status, const struct quorlock_report *report, void *arg)
+{
+    struct seen_report *seen = arg;
+
+    assert_false(kit.inside_call);
+    seen->calls++;
+    seen->status = status;
+    if (report == NULL) return;
+    seen->report = *report;
+    copy_text(seen->holder, report->holder);
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        copy_text(seen->nodes[i].node, report->nodes[i].node);
+        snprintf(seen->nodes[i].state, sizeof(seen->nodes[i].state), "%s", report->nodes[i].state);
+        copy_text(seen->nodes[i].holder, report->nodes[i].holder);
+        copy_text(seen->nodes[i].error, report->nodes[i].error);
+        seen->nodes[i].ttl_ms = report->nodes[i].ttl_ms;
+        seen->nodes[i].broken = report->nodes[i].broken;
+    }
+}
+
+void kit_start_acquire(quorlock *lock, struct seen *seen)
+{
+    memset(seen, 0, sizeof(*seen));
+    kit.inside_call = true;
+    assert_status(quorlock_acquire(lock, on_result, seen), QUORLOCK_OK);
+    kit.inside_call = false;
+}
+
+void kit_start_release(quorlock *lock, struct seen *seen)
+{
+    memset(seen, 0, sizeof(*seen));
+    kit.inside_call = true;
+    assert_status(quorlock_release(lock, on_result, seen), QUORLOCK_OK);
+    kit.inside_call = false;
+}
+
+void kit_start_extend(quorlock *lock, uint32_t lease_ms, struct seen *seen)
+{
+    memset(seen, 0, sizeof(*seen));
+    kit.inside_call = true;
+    assert_status(quorlock_extend(lock, lease_ms, on_result, seen), QUORLOCK_OK);
+    kit.inside_call = false;
+}
+
+int kit_acquire(quorlock *lock, struct seen *seen)
+{
+    kit_start_acquire(lock, seen);
+    await_count(&seen->calls, 1, GENEROUS_MS, "acquire");
+    return seen->result.status;
+}
+
+int kit_release(quorlock *lock, struct seen *seen)
+{
+    kit_start_release(lock, seen);
+    await_count(&seen->calls, 1, GENEROUS_MS, "release");
+    return seen->result.status;
+}
+
+int kit_extend(quorlock *lock, uint32_t lease_ms, struct seen *seen)
+{
+    kit_start_extend(lock, lease_ms, seen);
+    await_count(&seen->calls, 1, GENEROUS_MS, "extend");
+    return seen->result.status;
+}
+
+void kit_inspect(quorlock_client *client, const char *key, struct seen_report *seen)
+{
+    memset(seen, 0, sizeof(*seen));
+    kit.inside_call = true;
+    assert_status(quorlock_inspect(client, key, on_report, seen), QUORLOCK_OK);
+    kit.inside_call = false;
+    await_count(&seen->calls, 1, GENEROUS_MS, "inspect");
+}
+
+void kit_break(quorlock_client *client, const char *key, struct seen_report *seen)
+{
+    memset(seen, 0, sizeof(*seen));
+    kit.inside_call = true;
+    assert_status(quorlock_break(client, key, on_report, seen), QUORLOCK_OK);
+    kit.inside_call = false;
+    await_count(&seen->calls, 1, GENEROUS_MS, "break");
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_contend.c - others want the same key: peers by hand, clients of this process, twenty processes
+ */
+#include "kit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CONTENDERS 20
+
+static void a_peers_key_makes_us_held(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct seen seen;
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "SET key peer-1 NX PX 30000");
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_int_equal(seen.result.refused, 2);
+    assert_int_equal(seen.result.valid_ms, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(seen.votes[i].outcome, QUORLOCK_VOTE_REFUSED);
+        assert_string_equal(seen.votes[i].holder, "peer-1");
+        assert_true(seen.votes[i].ttl_ms > 0 && seen.votes[i].ttl_ms <= 30000);
+    }
+    /* What we took on the third is given back; theirs stay. */
+    await_holders("key", NULL, 2);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", "peer-1"), 2);
+
+    /* A key without expiry is shown as such. */
+    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "SET key peer-2");
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_string_equal(seen.votes[0].holder, "peer-2");
+    assert_int_equal(seen.votes[0].ttl_ms, -1);
+    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    await_free("key");
+
+    /* And ours makes theirs fail. */
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    await_holders("key", seen.owner, 3);
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET key peer-3 NX PX 30000");
+    assert_int_equal(cluster_holders(&kit.cluster, "key", seen.owner), 3);
+    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    await_free("key");
+    quorlock_free(lock);
+}
+
+/* A peer on one node only stands in nobody's way. */
+static void a_peer_on_a_minority_is_outvoted(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct seen seen;
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    server_do(&kit.cluster.servers[1], "SET key peer-1 NX PX 60000");
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", seen.owner), 2);
+    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    await_holders("key", NULL, 1);
+    assert_true(server_holds(&kit.cluster.servers[1], "key", "peer-1"));
+    quorlock_free(lock);
+}
+
+static void waits_and_is_handed_over(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct seen held, waited;
+    quorlock_client *second;
+    quorlock *holder, *waiter;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    second = kit_new_client(&client_options);
+    kit_await_ready(second, 3);
+    holder = kit_lock(kit.client, "key", &options);
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    waiter = kit_lock(second, "key", &options);
+    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
+    kit_start_acquire(waiter, &waited);
+    run_ms(700);
+    assert_int_equal(waited.calls, 0);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", held.owner), 3);
+    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    await_count(&waited.calls, 1, GENEROUS_MS, "hand-over");
+    assert_status(waited.result.status, QUORLOCK_OK);
+    assert_true(waited.result.rounds > 1);
+    await_holders("key", waited.owner, 3);
+    kit_close(second);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+    quorlock_free(holder);
+}
+
+/* The wait bound holds, and says who was in the way. */
+static void the_wait_bound_holds(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct seen seen;
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET key peer-1 PX 60000");
+    options.wait_ms = 800;
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_true(seen.result.elapsed_ms >= 800);
+    assert_true(seen.result.elapsed_ms < 10000);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", "peer-1"), 3);
+    quorlock_free(lock);
+}
+
+/* However an acquire is interrupted, and whenever, nothing of it stays and its callback comes once. */
+static void cancel_at_any_moment_leaves_nothing(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct seen seen;
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    lock = kit_lock(kit.client, "key", &options);
+    for (int turns = 0; turns < 40; turns++) {
+        bool held = turns % 2 == 1;
+
+        for (int i = 0; held && i < 2; i++) server_do(&kit.cluster.servers[i], "SET key peer-1 PX 60000");
+        kit_start_acquire(lock, &seen);
+        /* The loop gets a few turns: connected, asked, some answered, told, waiting... */
+        for (int i = 0; i < turns / 2 && seen.calls == 0; i++) event_base_loop(kit.base, EVLOOP_NONBLOCK);
+        if (seen.calls == 0) {
+            assert_status(quorlock_cancel(lock), QUORLOCK_OK);
+            await_count(&seen.calls, 1, GENEROUS_MS, "canceled acquire");
+            assert_status(seen.result.status, QUORLOCK_CANCELED);
+        } else {
+            assert_status(quorlock_release(lock, NULL, NULL), QUORLOCK_OK);
+        }
+        assert_int_equal(quorlock_valid_ms(lock), 0);
+        if (held) {
+            await_holders("key", NULL, 2);
+            for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "DEL key");
+        }
+        await_free("key");
+        assert_int_equal(seen.calls, 1);
+    }
+    quorlock_free(lock);
+}
+
+/* A failed contender has released before its verdict is old; the holder's keys are untouched throughout. */
+static void a_failing_contender_leaves_no_key(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct seen seen;
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    for (int i = 1; i < 3; i++) server_do(&kit.cluster.servers[i], "SET key peer-1 PX 60000");
+    for (int i = 0; i < 50; i++) {
+        assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+        assert_int_equal(seen.calls, 1);
+    }
+    await_holders("key", NULL, 2);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", "peer-1"), 2);
+    quorlock_free(lock);
+}
+
+/* ---- twenty processes, one key, and a node that is killed and comes back with its memory ---- */
+
+struct contender {
+    quorlock *lock;
+    const char *file; /* exists while somebody is inside */
+    uint64_t end_us;
+    int turns;
+    bool done;
+};
+
+static void contender_next(struct contender *);
+
+static void contender_rested(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    contender_next(arg);
+}
+
+/* There is no fairness among processes: who takes the lock again with the next breath starves the others. So
+ * everybody has something else to do for a moment, as workers have. */
+static void contender_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    const struct timeval rest = {.tv_usec = 20000};
+
+    (void)lock;
+    (void)result;
+    if (event_base_once(kit.base, -1, EV_TIMEOUT, contender_rested, arg, &rest) != 0) _exit(28);
+}
+
+static void contender_leaves(evutil_socket_t fd, short what, void *arg)
+{
+    struct contender *contender = arg;
+
+    (void)fd;
+    (void)what;
+    if (quorlock_valid_ms(contender->lock) == 0)
+        _exit(20); /* a lease of 10 s is over? the machine is too slow */
+    if (unlink(contender->file) != 0) _exit(21);
+    contender->turns++;
+    if (quorlock_release(contender->lock, contender_released, contender) != 0) _exit(22);
+}
+
+static void contender_inside(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    const struct timeval work = {.tv_usec = 3000};
+    struct contender *contender = arg;
+    int fd;
+
+    (void)lock;
+    if (result->status != QUORLOCK_OK) {
+        contender_next(contender);
+        return;
+    }
+    fd = open(contender->file, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0) _exit(errno == EEXIST ? 23 : 24); /* two inside */
+    close(fd);
+    if (event_base_once(kit.base, -1, EV_TIMEOUT, contender_leaves, contender, &work) != 0) _exit(25);
+}
+
+static void contender_next(struct contender *contender)
+{
+    if (clock_us() >= contender->end_us) {
+        contender->done = true;
+    } else if (quorlock_acquire(contender->lock, contender_inside, contender) != 0) {
+        _exit(26);
+    }
+}
+
+/* The child: its exit status says what went wrong, its file how many turns it had. */
+static void contender_life(int number, uint64_t end_us)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(10000);
+    char inside[TEXT_SIZE], turns[TEXT_SIZE];
+    struct contender contender = {.file = inside, .end_us = end_us};
+    FILE *file;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    event_reinit(kit.base);
+    snprintf(inside, sizeof(inside), "%s/inside", kit.cluster.folder);
+    snprintf(turns, sizeof(turns), "%s/turns.%d", kit.cluster.folder, number);
+    client_options.log = NULL;
+    client_options.reconnect_max_ms = 500;
+    kit.client = kit_new_client(&client_options);
+    options.wait_ms = 2000;
+    contender.lock = kit_lock(kit.client, "key", &options);
+    contender_next(&contender);
+    while (!contender.done) event_base_loop(kit.base, EVLOOP_ONCE);
+    kit_close(kit.client);
+    file = fopen(turns, "w");
+    if (file == NULL || fprintf(file, "%d\n", contender.turns) < 0 || fclose(file) != 0) _exit(27);
+    _exit(0);
+}
+
+static int turns_of(int number)
+{
+    char path[TEXT_SIZE], line[32] = "";
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/turns.%d", kit.cluster.folder, number);
+    file = fopen(path, "r");
+    if (file == NULL) return 0;
+    if (fgets(line, sizeof(line), file) == NULL) line[0] = '\0';
+    fclose(file);
+    return (int)strtol(line, NULL, 10);
+}
+
+static void twenty_processes_one_key(void **state)
+{
+    const char *span = getenv("QUORLOCK_CONTEND_S");
+    uint64_t span_us = 1000000ull * (span == NULL ? 12 : strtoul(span, NULL, 10));
+    uint64_t end_us = clock_us() + span_us;
+    pid_t children[CONTENDERS];
+    int least = INT32_MAX;
+    int total = 0;
+
+    (void)state;
+    for (int i = 0; i < CONTENDERS; i++) {
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        if (children[i] == 0) contender_life(i, end_us);
+    }
+    for (uint32_t node = 0; clock_us() + span_us / 6 < end_us; node = (node + 1) % 3) {
+        run_ms((uint32_t)(span_us / 1000 / 12));
+        server_kill(&kit.cluster.servers[node]);
+        run_ms((uint32_t)(span_us / 1000 / 12));
+        server_start(&kit.cluster.servers[node]);
+    }
+    for (int i = 0; i < CONTENDERS; i++) {
+        int status = 0;
+
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("contender %d ended with %x", i, status);
+        total += turns_of(i);
+        if (turns_of(i) < least) least = turns_of(i);
+    }
+    print_message("%d turns, at least %d each\n", total, least);
+    assert_true(least > 0);
+    await_free("key");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_peers_key_makes_us_held, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_peer_on_a_minority_is_outvoted, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(waits_and_is_handed_over, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(the_wait_bound_holds, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(cancel_at_any_moment_leaves_nothing, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_failing_contender_leaves_no_key, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(twenty_processes_one_key, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests_name("contend", tests, NULL, NULL);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_life.c - the whole life of locks on three healthy servers
+ *
+ * Also run under valgrind, so it is kept short.
+ */
+#include "kit.h"
+
+#include <stdlib.h>
+
+/* The Qth largest remaining time of three; every server has the key. */
+static int64_t quorum_pttl(const char *key)
+{
+    int64_t left[3];
+
+    for (int i = 0; i < 3; i++) left[i] = server_pttl(&kit.cluster.servers[i], key);
+    for (int i = 0; i < 3; i++) {
+        for (int k = i + 1; k < 3; k++) {
+            int64_t larger = left[k] > left[i] ? left[k] : left[i];
+
+            left[k] = left[k] > left[i] ? left[i] : left[k];
+            left[i] = larger;
+        }
+    }
+    return left[1];
+}
+
+/* What we are told we have is never more than what the quorum's servers will keep. */
+static void check_validity(quorlock *lock, const char *key, uint32_t lease_ms)
+{
+    uint64_t asked_us = clock_us();
+    uint32_t valid_ms = quorlock_valid_ms(lock);
+    int64_t left_ms = quorum_pttl(key);
+    int64_t passed_ms = (int64_t)((clock_us() - asked_us) / 1000) + 1;
+
+    assert_true(valid_ms > 0);
+    assert_true(valid_ms < lease_ms);
+    assert_true(valid_ms <= left_ms + passed_ms);
+}
+
+static void one_whole_life(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(2000);
+    struct seen seen;
+    struct seen_loss loss = {0};
+    uint64_t granted_us;
+    quorlock *lock;
+
+    (void)state;
+    client_options.key_prefix = "app:";
+    client_options.owner_label = "tester:7";
+    kit_client(&client_options, 3);
+    options.renew_ms = 250;
+    lock = kit_lock(kit.client, "job", &options);
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_int_equal(quorlock_valid_ms(lock), 0);
+    assert_null(quorlock_owner(lock));
+
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    granted_us = seen.at_us;
+    assert_int_equal(seen.result.n_votes, 3);
+    assert_true(seen.result.granted >= 2);
+    assert_int_equal(seen.result.rounds, 1);
+    assert_int_equal(seen.result.expired, 0);
+    assert_true(seen.result.valid_ms > 0 && seen.result.valid_ms <= 2000 - 22);
+    assert_non_null(seen.result.text);
+    assert_string_equal(seen.owner, quorlock_owner(lock));
+    assert_ptr_equal(strstr(seen.owner, "tester:7"), seen.owner);
+    assert_int_equal(quorlock_fence(lock), 0);
+    for (int i = 0; i < 3; i++) assert_string_equal(seen.votes[i].node, kit.cluster.addresses[i]);
+    await_holders("app:job", seen.owner, 3);
+
+    /* Longer than a lease, so it lives by renewal alone. */
+    while (clock_us() < granted_us + 2600000) {
+        run_ms(100);
+        check_validity(lock, "app:job", 2000);
+    }
+    assert_int_equal(loss.calls, 0);
+    assert_int_equal(cluster_holders(&kit.cluster, "app:job", quorlock_owner(lock)), 3);
+
+    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(seen.result.expired, 0);
+    assert_int_equal(quorlock_valid_ms(lock), 0);
+    assert_null(quorlock_owner(lock));
+    await_free("app:job");
+    assert_int_equal(loss.calls, 0);
+    quorlock_free(lock);
+}
+
+static void extends_longer_but_never_shorter(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(10000);
+    struct seen seen;
+    quorlock *lock;
+
+    (void)state;
+    client_options.max_lease_ms = 60000;
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(quorlock_extend(lock, 0, on_result, &seen), QUORLOCK_STATE);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+
+    assert_status(kit_extend(lock, 60000, &seen), QUORLOCK_OK);
+    assert_true(quorlock_valid_ms(lock) > 30000);
+    assert_true(quorum_pttl("key") > 30000);
+    assert_status(quorlock_extend(lock, 10000, on_result, &seen), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(kit.client), "10000");
+    assert_status(quorlock_extend(lock, 60001, on_result, &seen), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(kit.client), "60001");
+    assert_status(kit_extend(lock, 0, &seen), QUORLOCK_OK);
+    assert_true(quorum_pttl("key") > 30000);
+
+    /* A canceled extend leaves the lock held. */
+    kit_start_extend(lock, 0, &seen);
+    assert_status(quorlock_release(lock, on_result, &seen), QUORLOCK_BUSY);
+    assert_status(quorlock_cancel(lock), QUORLOCK_OK);
+    await_count(&seen.calls, 1, GENEROUS_MS, "canceled extend");
+    assert_status(seen.result.status, QUORLOCK_CANCELED);
+    assert_true(quorlock_valid_ms(lock) > 0);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", quorlock_owner(lock)), 3);
+
+    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    await_free("key");
+    quorlock_free(lock);
+}
+
+static void wrong_moments_are_refused(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(10000);
+    struct seen seen, other;
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_STATE);
+    assert_status(quorlock_cancel(lock), QUORLOCK_STATE);
+    kit_start_acquire(lock, &seen);
+    assert_status(quorlock_acquire(lock, on_result, &other), QUORLOCK_BUSY);
+    assert_status(quorlock_extend(lock, 0, on_result, &other), QUORLOCK_BUSY);
+    assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_BUSY);
+    assert_true(strlen(quorlock_client_error(kit.client)) > 0);
+    await_count(&seen.calls, 1, GENEROUS_MS, "acquire");
+    assert_status(seen.result.status, QUORLOCK_OK);
+    assert_status(quorlock_acquire(lock, on_result, &other), QUORLOCK_STATE);
+    assert_status(quorlock_cancel(lock), QUORLOCK_STATE);
+    kit_start_release(lock, &seen);
+    assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_BUSY);
+    await_count(&seen.calls, 1, GENEROUS_MS, "release");
+    assert_int_equal(seen.calls, 1);
+    await_free("key");
+    quorlock_free(lock);
+    quorlock_free(NULL);
+}
+
+static void acquires_anew_while_its_release_is_in_flight(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(10000);
+    struct seen seen, released;
+    char first[TEXT_SIZE];
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    snprintf(first, sizeof(first), "%s", seen.owner);
+    for (int i = 0; i < 20; i++) {
+        kit_start_release(lock, &released);
+        kit_start_acquire(lock, &seen);
+        await_count(&seen.calls, 1, GENEROUS_MS, "acquire");
+        await_count(&released.calls, 1, GENEROUS_MS, "release");
+        assert_status(seen.result.status, QUORLOCK_OK);
+        assert_status(released.result.status, QUORLOCK_OK);
+        assert_string_not_equal(seen.owner, first);
+    }
+    await_holders("key", quorlock_owner(lock), 3);
+    assert_int_equal(quorlock_release(lock, NULL, NULL), 0);
+    await_free("key");
+    quorlock_free(lock);
+}
+
+static void several_locks_of_one_client(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(10000);
+    struct seen seen[4];
+    quorlock *locks[4];
+    const char *const keys[4] = {"a", "b", "c", "a"};
+
+    (void)state;
+    kit_client(&client_options, 3);
+    for (int i = 0; i < 4; i++) locks[i] = kit_lock(kit.client, keys[i], &options);
+    for (int i = 0; i < 3; i++) kit_start_acquire(locks[i], &seen[i]);
+    for (int i = 0; i < 3; i++) {
+        await_count(&seen[i].calls, 1, GENEROUS_MS, "acquire");
+        assert_status(seen[i].result.status, QUORLOCK_OK);
+    }
+    /* The same client is no exception to exclusion. */
+    assert_status(kit_acquire(locks[3], &seen[3]), QUORLOCK_HELD);
+    assert_true(seen[3].result.refused >= 2);
+    assert_string_equal(seen[3].votes[0].holder[0] ? seen[3].votes[0].holder : seen[3].votes[1].holder,
+                        quorlock_owner(locks[0]));
+    assert_int_equal(cluster_holders(&kit.cluster, "a", quorlock_owner(locks[0])), 3);
+    quorlock_free(locks[0]);
+    await_free("a");
+    assert_status(kit_acquire(locks[3], &seen[3]), QUORLOCK_OK);
+    for (int i = 1; i < 4; i++) quorlock_free(locks[i]);
+    for (int i = 0; i < 3; i++) await_free(keys[i]);
+}
+
+static void asks_and_breaks(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(10000);
+    struct seen seen;
+    struct seen_report report;
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    kit_inspect(kit.client, "key", &report);
+    assert_status(report.status, QUORLOCK_OK);
+    assert_int_equal(report.report.held, 0);
+    assert_int_equal(report.report.quorum, 2);
+    for (int i = 0; i < 3; i++) assert_string_equal(report.nodes[i].state, "free");
+
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    await_holders("key", seen.owner, 3);
+    kit_inspect(kit.client, "key", &report);
+    assert_int_equal(report.report.held, 1);
+    assert_int_equal(report.report.answered, 3);
+    assert_string_equal(report.holder, seen.owner);
+    assert_true(report.report.valid_ms > 0 && report.report.valid_ms <= 10000);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(report.nodes[i].state, "held");
+        assert_string_equal(report.nodes[i].holder, seen.owner);
+        assert_true(report.nodes[i].ttl_ms > 0 && report.nodes[i].ttl_ms <= 10000);
+        assert_int_equal(report.nodes[i].broken, 0);
+    }
+    assert_int_equal(cluster_holders(&kit.cluster, "key", seen.owner), 3);
+
+    kit_break(kit.client, "key", &report);
+    assert_status(report.status, QUORLOCK_OK);
+    assert_string_equal(report.holder, seen.owner);
+    for (int i = 0; i < 3; i++) assert_int_equal(report.nodes[i].broken, 1);
+    await_free("key");
+    quorlock_free(lock);
+}
+
+struct last_words {
+    struct seen seen;
+    quorlock *lock;
+    int closed;
+};
+
+static void on_closed(void *arg)
+{
+    ((struct last_words *)arg)->closed++;
+}
+
+static void free_inside(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct last_words *words = arg;
+
+    on_result(lock, result, &words->seen);
+    quorlock_free(lock);
+    /* What was handed in is still there for the rest of the callback. */
+    assert_string_equal(words->seen.owner, result->owner);
+    assert_int_equal(result->n_votes, 3);
+}
+
+static void frees_inside_a_callback(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct last_words words = {.closed = 0};
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(quorlock_acquire(lock, free_inside, &words), QUORLOCK_OK);
+    await_count(&words.seen.calls, 1, GENEROUS_MS, "acquire");
+    assert_status(words.seen.result.status, QUORLOCK_OK);
+    await_free("key");
+}
+
+static void close_inside(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct last_words *words = arg;
+
+    on_result(lock, result, &words->seen);
+    assert_status(quorlock_client_close(kit.client, on_closed, words), QUORLOCK_OK);
+    assert_status(quorlock_client_close(kit.client, on_closed, words), QUORLOCK_CLOSED);
+    assert_int_equal(words->closed, 0);
+}
+
+static void closes_inside_a_callback(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct last_words words = {.closed = 0};
+    quorlock *lock, *waiting;
+    struct seen waited;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    server_do(&kit.cluster.servers[0], "SET other by-hand PX 20000");
+    server_do(&kit.cluster.servers[1], "SET other by-hand PX 20000");
+    waiting = kit_lock(kit.client, "other", &options);
+    kit_start_acquire(waiting, &waited);
+    assert_status(quorlock_acquire(lock, close_inside, &words), QUORLOCK_OK);
+    await_count(&words.closed, 1, GENEROUS_MS, "close");
+    kit.client = NULL;
+    assert_status(words.seen.result.status, QUORLOCK_OK);
+    assert_int_equal(waited.calls, 1);
+    assert_status(waited.result.status, QUORLOCK_CLOSED);
+    /* Close waits for the answers of its releases. */
+    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+    assert_int_equal(cluster_holders(&kit.cluster, "other", "by-hand"), 2);
+}
+
+static void free_in_flight_owes_its_callback(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct seen acquired, released;
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    kit_start_acquire(lock, &acquired);
+    quorlock_free(lock);
+    assert_int_equal(acquired.calls, 0);
+    await_count(&acquired.calls, 1, GENEROUS_MS, "acquire of a freed lock");
+    assert_status(acquired.result.status, QUORLOCK_CANCELED);
+    await_free("key");
+
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &acquired), QUORLOCK_OK);
+    kit_start_release(lock, &released);
+    quorlock_free(lock);
+    await_count(&released.calls, 1, GENEROUS_MS, "release of a freed lock");
+    await_free("key");
+    run_ms(50);
+    assert_int_equal(acquired.calls, 1);
+    assert_int_equal(released.calls, 1);
+}
+
+static void closes_before_the_loop_ever_ran(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    quorlock_client *client = kit_new_client(&client_options);
+    quorlock *lock = kit_lock(client, "key", &options);
+    struct seen seen;
+
+    (void)state;
+    kit_start_acquire(lock, &seen);
+    kit_close(client);
+    assert_int_equal(seen.calls, 1);
+    assert_status(seen.result.status, QUORLOCK_CLOSED);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+}
+
+static void names_and_version(void **state)
+{
+    (void)state;
+    assert_string_equal(quorlock_version(), QUORLOCK_VERSION);
+    assert_string_equal(quorlock_status_name(QUORLOCK_HELD), "HELD");
+    assert_string_equal(quorlock_status_name(QUORLOCK_OK), "OK");
+    assert_string_equal(quorlock_status_name(1), "UNKNOWN");
+    assert_string_equal(quorlock_status_name(-1000), "UNKNOWN");
+    assert_non_null(quorlock_status_text(-1000));
+    assert_string_equal(quorlock_status_text(QUORLOCK_LOST), "the lock was lost");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_whole_life, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(extends_longer_but_never_shorter, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(wrong_moments_are_refused, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(acquires_anew_while_its_release_is_in_flight, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(several_locks_of_one_client, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(asks_and_breaks, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(frees_inside_a_callback, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(closes_inside_a_callback, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(free_in_flight_owes_its_callback, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(closes_before_the_loop_ever_ran, kit_setup, kit_teardown),
+        cmocka_unit_test(names_and_version),
+    };
+
+    return cmocka_run_group_tests_name("life", tests, NULL, NULL);
+}

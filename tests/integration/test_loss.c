@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_loss.c - losing a lock: told in time, told first, told once; and what may be done after
+ */
+#include "kit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- a holder that is stopped for longer than its lease ---- */
+
+struct sleeper {
+    int report; /* a pipe: one letter for each thing that happens */
+    quorlock *lock;
+    bool released;
+};
+
+static void say(const struct sleeper *sleeper, char letter)
+{
+    if (write(sleeper->report, &letter, 1) != 1) _exit(3);
+}
+
+static void sleeper_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct sleeper *sleeper = arg;
+
+    (void)lock;
+    say(sleeper, result->status == QUORLOCK_OK && result->expired ? 'R' : 'r');
+    sleeper->released = true;
+}
+
+static void sleeper_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    struct sleeper *sleeper = arg;
+
+    say(sleeper, loss->remaining_ms == 0 && quorlock_valid_ms(lock) == 0 ? 'L' : 'l');
+    if (quorlock_release(lock, sleeper_released, sleeper) != 0) say(sleeper, '!');
+}
+
+static void sleeper_other_ended(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    (void)lock;
+    say(arg, result->status == QUORLOCK_HELD ? 'H' : 'h');
+}
+
+static void sleeper_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    (void)lock;
+    say(arg, result->status == QUORLOCK_OK ? 'A' : 'a');
+}
+
+static void sleep_now(evutil_socket_t fd, short what, void *arg)
+{
+    struct sleeper *sleeper = arg;
+
+    (void)fd;
+    (void)what;
+    say(sleeper, 'S');
+    raise(SIGSTOP);
+    say(sleeper, quorlock_valid_ms(sleeper->lock) == 0 ? '0' : 'v');
+}
+
+/* The child: holds "key" with a second, and waits for "other" whose wait bound passes while it is stopped. */
+static void sleeper_life(int report)
+{
+    struct sleeper sleeper = {.report = report};
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(1000);
+    const struct timeval soon = {.tv_usec = 600000};
+    struct event *stop;
+    quorlock *other;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    event_reinit(kit.base);
+    client_options.log = NULL;
+    kit.client = kit_new_client(&client_options);
+    kit_await_ready(kit.client, 3);
+    sleeper.lock = kit_lock(kit.client, "key", &options);
+    quorlock_on_lost(sleeper.lock, sleeper_lost, &sleeper);
+    options.wait_ms = 1000;
+    other = kit_lock(kit.client, "other", &options);
+    if (quorlock_acquire(sleeper.lock, sleeper_acquired, &sleeper) != 0) _exit(4);
+    if (quorlock_acquire(other, sleeper_other_ended, &sleeper) != 0) _exit(5);
+    stop = event_new(kit.base, -1, 0, sleep_now, &sleeper);
+    event_add(stop, &soon);
+    while (!sleeper.released) event_base_loop(kit.base, EVLOOP_ONCE);
+    _exit(0);
+}
+
+static void await_stop(pid_t child)
+{
+    int status = 0;
+
+    while (waitpid(child, &status, WUNTRACED) < 0 && errno == EINTR) continue;
+    assert_true(WIFSTOPPED(status));
+}
+
+static void read_story(int fd, char *ret, size_t size)
+{
+    size_t length = 0;
+    ssize_t got;
+
+    while (length + 1 < size && (got = read(fd, ret + length, size - length - 1)) > 0) length += (size_t)got;
+    ret[length] = '\0';
+}
+
+static void a_stopped_holder_learns_its_loss_first(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct seen seen;
+    char story[64];
+    int ends[2];
+    int status = 0;
+    pid_t child;
+    quorlock *lock;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET other by-hand PX 60000");
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) sleeper_life(ends[1]);
+    close(ends[1]);
+    await_stop(child);
+
+    /* The stopped one cannot renew: its lease ends and the lock is ours. */
+    kit_client(&client_options, 3);
+    options.wait_ms = GENEROUS_MS;
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    await_holders("key", seen.owner, 3);
+    run_ms(300);
+
+    assert_int_equal(kill(child, SIGCONT), 0);
+    read_story(ends[0], story, sizeof(story));
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    /* Acquired, stopped; awake the validity is 0; the loss comes before all else that is due; then the end of
+     * the other acquire and the harmless release, in whatever order. */
+    if (strcmp(story, "AS0LHR") != 0 && strcmp(story, "AS0LRH") != 0 && strcmp(story, "AS0LR") != 0) {
+        fail_msg("the story was %s", story);
+    }
+    assert_int_equal(cluster_holders(&kit.cluster, "key", quorlock_owner(lock)), 3);
+    assert_true(quorlock_valid_ms(lock) > 0);
+    quorlock_free(lock);
+    await_free("key");
+}
+
+/* ---- keys that go while we hold ---- */
+
+struct hold {
+    quorlock *lock;
+    struct seen seen;
+    struct seen_loss loss;
+};
+
+static void hold_key(struct hold *hold, const struct quorlock_options *options)
+{
+    memset(hold, 0, sizeof(*hold));
+    hold->lock = kit_lock(kit.client, "key", options);
+    quorlock_on_lost(hold->lock, on_loss, &hold->loss);
+    assert_status(kit_acquire(hold->lock, &hold->seen), QUORLOCK_OK);
+    await_holders("key", hold->seen.owner, 3);
+}
+
+static void check_lost(struct hold *hold, int reason)
+{
+    assert_int_equal(hold->loss.calls, 1);
+    assert_int_equal(hold->loss.loss.reason, reason);
+    assert_int_equal(hold->loss.valid_ms, 0);
+    assert_true(strlen(hold->loss.text) > 0);
+    assert_int_equal(quorlock_valid_ms(hold->lock), 0);
+}
+
+static void check_lost_release(struct hold *hold)
+{
+    assert_status(kit_release(hold->lock, &hold->seen), QUORLOCK_OK);
+    assert_int_equal(hold->seen.result.expired, 1);
+    assert_int_equal(hold->loss.calls, 1);
+    quorlock_free(hold->lock);
+}
+
+static void two_keys_deleted_is_lost_at_once(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(30000);
+    struct hold hold;
+    uint64_t deleted_us;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.renew_ms = 300;
+    hold_key(&hold, &options);
+    deleted_us = clock_us();
+    server_do(&kit.cluster.servers[0], "DEL key");
+    server_do(&kit.cluster.servers[2], "DEL key");
+    await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
+    /* At the next renewal, not at the deadline. */
+    assert_true(hold.loss.at_us - deleted_us < 15000000);
+    check_lost(&hold, QUORLOCK_LOST_GONE);
+    /* Nothing was resurrected. */
+    assert_false(server_has(&kit.cluster.servers[0], "key"));
+    assert_false(server_has(&kit.cluster.servers[2], "key"));
+    check_lost_release(&hold);
+    await_free("key");
+}
+
+static void broken_by_another_is_lost_at_once(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(30000);
+    struct seen_report report;
+    quorlock_client *breaker;
+    struct hold hold;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    breaker = kit_new_client(&client_options);
+    kit_await_ready(breaker, 3);
+    options.renew_ms = 300;
+    hold_key(&hold, &options);
+    kit_break(breaker, "key", &report);
+    assert_status(report.status, QUORLOCK_OK);
+    assert_string_equal(report.holder, hold.seen.owner);
+    await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
+    check_lost(&hold, QUORLOCK_LOST_GONE);
+    check_lost_release(&hold);
+    kit_close(breaker);
+}
+
+/* One of three is repaired, and nothing is lost. */
+static void one_key_deleted_is_mended(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(30000);
+    struct hold hold;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.renew_ms = 300;
+    hold_key(&hold, &options);
+    server_do(&kit.cluster.servers[1], "DEL key");
+    await_holders("key", hold.seen.owner, 3);
+    assert_int_equal(hold.loss.calls, 0);
+    /* Another's key in the place of ours is left alone. */
+    server_do(&kit.cluster.servers[1], "SET key by-hand PX 60000");
+    assert_status(kit_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
+    assert_status(kit_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
+    assert_true(server_holds(&kit.cluster.servers[1], "key", "by-hand"));
+    assert_status(kit_release(hold.lock, &hold.seen), QUORLOCK_OK);
+    await_holders("key", NULL, 1);
+    assert_true(server_holds(&kit.cluster.servers[1], "key", "by-hand"));
+    quorlock_free(hold.lock);
+}
+
+struct watch {
+    struct hold *hold;
+    uint64_t valid_until_us;
+};
+
+/* Follows the end of validity until the loss. */
+static bool lost_meanwhile(void *arg)
+{
+    struct watch *watch = arg;
+    uint64_t now_us = clock_us();
+    uint32_t valid_ms = quorlock_valid_ms(watch->hold->lock);
+
+    /* valid_ms is rounded down, so the true end is up to one more. */
+    if (valid_ms > 0) watch->valid_until_us = now_us + (valid_ms + 1) * 1000ull;
+    return watch->hold->loss.calls > 0;
+}
+
+static void two_nodes_killed_is_told_before_validity_ends(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(3000);
+    struct hold hold;
+    struct watch watch = {.hold = &hold};
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.renew_ms = 300;
+    options.lost_margin_ms = 1000; /* a busy machine may run our loop late, hardly so late */
+    hold_key(&hold, &options);
+    server_kill(&kit.cluster.servers[0]);
+    server_kill(&kit.cluster.servers[1]);
+    await(lost_meanwhile, &watch, GENEROUS_MS, "loss");
+    check_lost(&hold, QUORLOCK_LOST_EXPIRED);
+    assert_true(hold.loss.loss.remaining_ms > 0);
+    assert_true(hold.loss.loss.remaining_ms <= 1000);
+    assert_true(hold.loss.at_us < watch.valid_until_us);
+    /* Lost is lost, also when the nodes are back with the key in them. */
+    server_start(&kit.cluster.servers[0]);
+    server_start(&kit.cluster.servers[1]);
+    kit_await_ready(kit.client, 3);
+    assert_int_equal(quorlock_valid_ms(hold.lock), 0);
+    assert_status(quorlock_extend(hold.lock, 0, on_result, &hold.seen), QUORLOCK_STATE);
+    check_lost_release(&hold);
+    await_free("key");
+}
+
+static void never_renewed_ends_with_its_lease(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(500);
+    struct hold hold;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.renew_ms = QUORLOCK_RENEW_NEVER;
+    memset(&hold, 0, sizeof(hold));
+    hold.lock = kit_lock(kit.client, "key", &options);
+    quorlock_on_lost(hold.lock, on_loss, &hold.loss);
+    assert_status(kit_acquire(hold.lock, &hold.seen), QUORLOCK_OK);
+    await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
+    check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
+    await_free("key");
+    /* A new holder's key stays when the expired lock is released. */
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET key by-hand NX PX 60000");
+    check_lost_release(&hold);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", "by-hand"), 3);
+}
+
+static void max_hold_ends_renewal(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(1000);
+    struct hold hold;
+    uint64_t granted_us;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.max_hold_ms = 1500;
+    hold_key(&hold, &options);
+    granted_us = hold.seen.at_us;
+    await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
+    check_lost(&hold, QUORLOCK_LOST_MAX_HOLD);
+    assert_true(hold.loss.at_us - granted_us >= 1300000);
+    check_lost_release(&hold);
+    await_free("key");
+}
+
+static void a_lost_lock_can_be_acquired_anew(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(30000);
+    struct hold hold;
+    char first[TEXT_SIZE];
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.renew_ms = 300;
+    hold_key(&hold, &options);
+    snprintf(first, sizeof(first), "%s", hold.seen.owner);
+    server_do(&kit.cluster.servers[0], "DEL key");
+    server_do(&kit.cluster.servers[1], "DEL key");
+    await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
+    assert_status(kit_acquire(hold.lock, &hold.seen), QUORLOCK_OK);
+    assert_string_not_equal(hold.seen.owner, first);
+    /* Its own old key on the third node was released on the way. */
+    await_holders("key", hold.seen.owner, 3);
+    /* And it can be lost again: once a grant. */
+    server_do(&kit.cluster.servers[0], "DEL key");
+    server_do(&kit.cluster.servers[1], "DEL key");
+    await_count(&hold.loss.calls, 2, GENEROUS_MS, "second loss");
+    quorlock_free(hold.lock);
+    await_free("key");
+}
+
+static void no_loss_is_told_after_release(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(600);
+    struct hold hold;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.renew_ms = QUORLOCK_RENEW_NEVER;
+    memset(&hold, 0, sizeof(hold));
+    hold.lock = kit_lock(kit.client, "key", &options);
+    quorlock_on_lost(hold.lock, on_loss, &hold.loss);
+    assert_status(kit_acquire(hold.lock, &hold.seen), QUORLOCK_OK);
+    assert_status(quorlock_release(hold.lock, NULL, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_valid_ms(hold.lock), 0);
+    run_ms(900);
+    assert_int_equal(hold.loss.calls, 0);
+    quorlock_free(hold.lock);
+    await_free("key");
+}
+
+/* The loop did not run for longer than the lease: loss comes before the result of what was in flight. */
+static void a_loop_that_stood_still_tells_loss_first(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(1000);
+    struct hold hold;
+    struct seen extended;
+    uint64_t until_us;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    hold_key(&hold, &options);
+    kit_start_extend(hold.lock, 0, &extended);
+    until_us = clock_us() + 1300000;
+    while (clock_us() < until_us) continue;
+    assert_int_equal(quorlock_valid_ms(hold.lock), 0);
+    await_count(&extended.calls, 1, GENEROUS_MS, "extend");
+    assert_status(extended.result.status, QUORLOCK_LOST);
+    check_lost(&hold, QUORLOCK_LOST_EXPIRED);
+    assert_int_equal(hold.loss.loss.remaining_ms, 0);
+    assert_true(hold.loss.order < extended.order);
+    check_lost_release(&hold);
+    await_free("key");
+}
+
+static void ten_leases_of_work(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(1000);
+    struct hold hold;
+    uint64_t until_us;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    hold_key(&hold, &options);
+    until_us = clock_us() + 10 * 1000000ull;
+    while (clock_us() < until_us) {
+        run_ms(100);
+        assert_int_equal(hold.loss.calls, 0);
+        assert_true(quorlock_valid_ms(hold.lock) > 0);
+        assert_int_equal(cluster_holders(&kit.cluster, "key", hold.seen.owner), 3);
+    }
+    assert_status(kit_release(hold.lock, &hold.seen), QUORLOCK_OK);
+    assert_int_equal(hold.seen.result.expired, 0);
+    quorlock_free(hold.lock);
+    await_free("key");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_stopped_holder_learns_its_loss_first, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(two_keys_deleted_is_lost_at_once, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(broken_by_another_is_lost_at_once, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(one_key_deleted_is_mended, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(two_nodes_killed_is_told_before_validity_ends, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(never_renewed_ends_with_its_lease, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(max_hold_ends_renewal, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_lost_lock_can_be_acquired_anew, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(no_loss_is_told_after_release, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_loop_that_stood_still_tells_loss_first, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(ten_leases_of_work, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
+}

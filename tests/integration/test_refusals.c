@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_refusals.c - what cannot work is refused with a clear error: the status, the value and the node in the
+ * text, never a password, nothing left behind
+ */
+#include "kit.h"
+
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#define SECRET "s3cret-Pa55"
+
+/* ---- what quorlock_client_new refuses ---- */
+
+static void refuse_client(const struct quorlock_client_options *options, int status, const char *part)
+{
+    struct quorlock_client_options own = *options;
+    char error[512] = "";
+    quorlock_client *client = NULL;
+
+    own.error = error;
+    own.error_size = sizeof(error);
+    assert_status(quorlock_client_new(&client, kit.base, &own), status);
+    assert_null(client);
+    assert_contains(error, part);
+    if (strstr(error, SECRET) != NULL) fail_msg("the password is in '%s'", error);
+    /* A room too small is no room to leave, and none is fine. */
+    own.error_size = 8;
+    assert_status(quorlock_client_new(&client, kit.base, &own), status);
+    assert_true(strlen(error) < 8);
+    own.error = NULL;
+    own.error_size = 0;
+    assert_status(quorlock_client_new(&client, kit.base, &own), status);
+    assert_null(client);
+}
+
+static struct quorlock_client_options nodes_options(const char *const *nodes, size_t n)
+{
+    return (struct quorlock_client_options){.size = sizeof(struct quorlock_client_options),
+                                            .nodes = nodes,
+                                            .n_nodes = n,
+                                            .guard = QUORLOCK_GUARD_OFF};
+}
+
+static void bad_addresses(void **state)
+{
+    static const struct {
+        const char *uri;
+        int status;
+        const char *part; /* of the text */
+    } rows[] = {
+        {"", QUORLOCK_INVAL, ""},
+        {"redis://", QUORLOCK_INVAL, "redis://"},
+        {"http://127.0.0.1:1", QUORLOCK_INVAL, "http"},
+        {"127.0.0.1:0", QUORLOCK_INVAL, "0"},
+        {"127.0.0.1:65536", QUORLOCK_INVAL, "65536"},
+        {"127.0.0.1:99999999999999999999", QUORLOCK_INVAL, "99999999999999999999"},
+        {"127.0.0.1:12x", QUORLOCK_INVAL, "12x"},
+        {"127.0.0.1:-1", QUORLOCK_INVAL, "-1"},
+        {"redis://127.0.0.1:6379/x", QUORLOCK_INVAL, "x"},
+        {"redis://127.0.0.1:6379/-1", QUORLOCK_INVAL, "-1"},
+        {"redis://127.0.0.1:6379/99999999999", QUORLOCK_INVAL, "99999999999"},
+        {"redis://[::1:6379", QUORLOCK_INVAL, "[::1"},
+        {"redis://:" SECRET "@127.0.0.1:0x", QUORLOCK_INVAL, "127.0.0.1"},
+        {"redis://alice:" SECRET "@:6379:1", QUORLOCK_INVAL, "alice"},
+        {"unix://", QUORLOCK_INVAL, "unix://"},
+        {"rediss://:" SECRET "@127.0.0.1:6379", QUORLOCK_UNSUPPORTED, "rediss"},
+        {"two words:6379", QUORLOCK_INVAL, "two words"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *nodes[2] = {"127.0.0.1:7001", rows[i].uri};
+        struct quorlock_client_options options = nodes_options(nodes, 2);
+
+        print_message("  '%s'\n", rows[i].uri);
+        refuse_client(&options, rows[i].status, rows[i].part);
+    }
+}
+
+static void bad_sets_of_nodes(void **state)
+{
+    const char *twice[3] = {"127.0.0.1:7001", "127.0.0.1:7002", "redis://alice:" SECRET "@127.0.0.1:7001/5"};
+    const char *sockets[2] = {"unix:///tmp/a", "unix:///tmp/a"};
+    const char *names[2] = {"localhost:7001", "redis://LOCALHOST:7001"};
+    const char *null[2] = {"127.0.0.1:7001", NULL};
+    char texts[QUORLOCK_NODES_MAX + 1][32];
+    const char *many[QUORLOCK_NODES_MAX + 1];
+    struct quorlock_client_options options;
+
+    (void)state;
+    options = nodes_options(twice, 0);
+    refuse_client(&options, QUORLOCK_INVAL, "0");
+    options = nodes_options(NULL, 3);
+    refuse_client(&options, QUORLOCK_INVAL, "");
+    options = nodes_options(null, 2);
+    refuse_client(&options, QUORLOCK_INVAL, "");
+    options = nodes_options(twice, 3);
+    refuse_client(&options, QUORLOCK_INVAL, "127.0.0.1:7001");
+    options = nodes_options(sockets, 2);
+    refuse_client(&options, QUORLOCK_INVAL, "/tmp/a");
+    options = nodes_options(names, 2);
+    refuse_client(&options, QUORLOCK_INVAL, "localhost:7001");
+    for (int i = 0; i <= QUORLOCK_NODES_MAX; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "127.0.0.1:%d", 7000 + i);
+        many[i] = texts[i];
+    }
+    options = nodes_options(many, QUORLOCK_NODES_MAX + 1);
+    refuse_client(&options, QUORLOCK_INVAL, "32");
+}
+
+static void bad_client_options(void **state)
+{
+    const char *nodes[1] = {"127.0.0.1:7001"};
+    const struct quorlock_client_options good = nodes_options(nodes, 1);
+    struct quorlock_client_options options;
+    struct {
+        struct quorlock_client_options known;
+        unsigned char tail[16];
+    } newer;
+    static const char long_label[] = "0123456789012345678901234567890123456789012345678901234567890123x";
+    quorlock_client *client = NULL;
+    char error[TEXT_SIZE] = "";
+
+    (void)state;
+    options = good;
+    options.policy = 7;
+    refuse_client(&options, QUORLOCK_INVAL, "7");
+    options = good;
+    options.dialect = QUORLOCK_DIALECT_REDISSON;
+    refuse_client(&options, QUORLOCK_UNSUPPORTED, "");
+    options = good;
+    options.dialect = 9;
+    refuse_client(&options, QUORLOCK_INVAL, "9");
+    options = good;
+    options.guard = QUORLOCK_GUARD_STRICT;
+    refuse_client(&options, QUORLOCK_UNSUPPORTED, "guard");
+    options = good;
+    options.guard = -3;
+    refuse_client(&options, QUORLOCK_INVAL, "-3");
+    options = good;
+    options.max_lease_ms = QUORLOCK_LEASE_MS_MAX + 1;
+    refuse_client(&options, QUORLOCK_INVAL, "86400001");
+    options = good;
+    options.max_lease_ms = 9;
+    refuse_client(&options, QUORLOCK_INVAL, "9");
+    options = good;
+    options.drift_ppm = 1000000;
+    refuse_client(&options, QUORLOCK_INVAL, "1000000");
+    options = good;
+    options.reconnect_min_ms = 5000;
+    options.reconnect_max_ms = 100;
+    refuse_client(&options, QUORLOCK_INVAL, "5000");
+    options = good;
+    options.owner_label = "two words";
+    refuse_client(&options, QUORLOCK_INVAL, "two words");
+    options = good;
+    options.owner_label = "line\nbreak";
+    refuse_client(&options, QUORLOCK_INVAL, "");
+    options = good;
+    options.owner_label = long_label;
+    refuse_client(&options, QUORLOCK_INVAL, "64");
+    /* So small that there is no room for an error text in it. */
+    options = good;
+    options.size = 0;
+    assert_status(quorlock_client_new(&client, kit.base, &options), QUORLOCK_INVAL);
+
+    /* A caller built with a newer header: fine while the unknown is zero, refused when it asks for something.
+     */
+    memset(&newer, 0, sizeof(newer));
+    newer.known = good;
+    newer.known.size = sizeof(newer);
+    assert_status(quorlock_client_new(&client, kit.base, &newer.known), QUORLOCK_OK);
+    kit_close(client);
+    client = NULL;
+    newer.tail[15] = 1;
+    newer.known.error = error;
+    newer.known.error_size = sizeof(error);
+    assert_status(quorlock_client_new(&client, kit.base, &newer.known), QUORLOCK_INVAL);
+    assert_contains(error, "quorlock_client_options");
+    assert_status(quorlock_client_new(&client, kit.base, NULL), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, NULL, &good), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(NULL, kit.base, &good), QUORLOCK_INVAL);
+    assert_null(client);
+}
+
+/* ---- what quorlock_new refuses ---- */
+
+static void refuse_lock(const char *key, const struct quorlock_options *options, int status, const char *part)
+{
+    quorlock *lock = NULL;
+
+    assert_status(quorlock_new(&lock, kit.client, &key, 1, options), status);
+    assert_null(lock);
+    assert_contains(quorlock_client_error(kit.client), part);
+}
+
+static void bad_leases(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options;
+    quorlock *lock;
+
+    (void)state;
+    kit.client = kit_new_client(&client_options);
+    options = kit_lease(9);
+    refuse_lock("key", &options, QUORLOCK_INVAL, "9");
+    options = kit_lease(30001);
+    refuse_lock("key", &options, QUORLOCK_INVAL, "30001");
+    options = kit_lease(UINT32_MAX);
+    refuse_lock("key", &options, QUORLOCK_INVAL, "4294967295");
+    /* A renewal that cannot come in time. */
+    options = kit_lease(1000);
+    options.renew_ms = 980;
+    refuse_lock("key", &options, QUORLOCK_INVAL, "980");
+    options.renew_ms = 0;
+    options.lost_margin_ms = 1000;
+    refuse_lock("key", &options, QUORLOCK_INVAL, "1000");
+    options.lost_margin_ms = UINT32_MAX;
+    refuse_lock("key", &options, QUORLOCK_INVAL, "4294967295");
+    options = kit_lease(1000);
+    options.min_valid_ms = 990; /* 12 of the 1000 go to drift: no grant is ever that good */
+    refuse_lock("key", &options, QUORLOCK_INVAL, "990");
+    /* Zero is the default, and the default is fine. */
+    options = kit_lease(0);
+    lock = kit_lock(kit.client, "key", &options);
+    quorlock_free(lock);
+    lock = kit_lock(kit.client, "key", NULL);
+    quorlock_free(lock);
+}
+
+static void bad_keys_and_options(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(1000);
+    const char *const two[2] = {"a", "b"};
+    struct {
+        struct quorlock_options known;
+        unsigned char tail[8];
+    } newer;
+    char long_key[QUORLOCK_KEY_LENGTH_MAX + 2];
+    quorlock *lock = NULL;
+    struct seen_report report;
+
+    (void)state;
+    kit.client = kit_new_client(&client_options);
+    refuse_lock("", &options, QUORLOCK_INVAL, "");
+    refuse_lock(NULL, &options, QUORLOCK_INVAL, "");
+    refuse_lock("quorlock:guard", &options, QUORLOCK_INVAL, "quorlock:");
+    memset(long_key, 'k', sizeof(long_key));
+    long_key[sizeof(long_key) - 1] = '\0';
+    refuse_lock(long_key, &options, QUORLOCK_INVAL, "1024");
+    long_key[QUORLOCK_KEY_LENGTH_MAX] = '\0';
+    quorlock_free(kit_lock(kit.client, long_key, &options));
+    assert_status(quorlock_new(&lock, kit.client, two, 2, &options), QUORLOCK_UNSUPPORTED);
+    assert_contains(quorlock_client_error(kit.client), "2");
+    assert_status(quorlock_new(&lock, kit.client, two, 0, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_new(&lock, kit.client, NULL, 1, &options), QUORLOCK_INVAL);
+    options.fencing = 1;
+    refuse_lock("key", &options, QUORLOCK_UNSUPPORTED, "fencing");
+    options.fencing = 0;
+    options.owner = "me";
+    refuse_lock("key", &options, QUORLOCK_UNSUPPORTED, "owner");
+    options.owner = NULL;
+    options.size = 3;
+    refuse_lock("key", &options, QUORLOCK_INVAL, "size");
+    memset(&newer, 0, sizeof(newer));
+    newer.known = kit_lease(1000);
+    newer.known.size = sizeof(newer);
+    quorlock_free(kit_lock(kit.client, "key", &newer.known));
+    newer.tail[0] = 1;
+    refuse_lock("key", &newer.known, QUORLOCK_INVAL, "");
+    assert_null(lock);
+
+    assert_status(quorlock_inspect(kit.client, "", on_report, &report), QUORLOCK_INVAL);
+    assert_status(quorlock_inspect(kit.client, NULL, on_report, &report), QUORLOCK_INVAL);
+    assert_status(quorlock_break(kit.client, "quorlock:guard", on_report, &report), QUORLOCK_INVAL);
+}
+
+/* ---- nodes that are not what they should be ---- */
+
+static void no_password_in_the_log(void)
+{
+    if (kit.log != NULL && strstr(kit.log, SECRET) != NULL) fail_msg("a password is in the log:\n%s", kit.log);
+}
+
+/* A client of these nodes tries once for "key"; the verdict and node 0's reason are checked. */
+static void verdict(const char *const *nodes, size_t n, int status, const char *part, struct seen *seen)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    quorlock_client *client;
+    quorlock *lock;
+
+    client_options.nodes = nodes;
+    client_options.n_nodes = n;
+    client = kit_new_client(&client_options);
+    lock = kit_lock(client, "key", &options);
+    kit_acquire(lock, seen);
+    if (seen->result.status != status) {
+        fail_msg("status %s, not %s: %s; node 0: %s", quorlock_status_name(seen->result.status),
+                 quorlock_status_name(status), seen->text, seen->votes[0].error);
+    }
+    if (status == QUORLOCK_OK) {
+        assert_status(kit_release(lock, seen), QUORLOCK_OK);
+    } else {
+        assert_int_equal(seen->votes[0].outcome, QUORLOCK_VOTE_FAILED);
+        assert_contains(seen->votes[0].error, part);
+        assert_int_equal(quorlock_valid_ms(lock), 0);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (strstr(seen->votes[i].error, SECRET) != NULL || strstr(seen->votes[i].node, SECRET) != NULL) {
+            fail_msg("a password is in the vote of node %zu", i);
+        }
+    }
+    assert_null(strstr(seen->text, SECRET));
+    kit_close(client);
+    no_password_in_the_log();
+}
+
+/* Three addresses with credentials in front of each server's. */
+static void with_credentials(char ret[3][TEXT_SIZE], const char *nodes[3], const char *credentials,
+                             const char *db)
+{
+    for (int i = 0; i < 3; i++) {
+        snprintf(ret[i], TEXT_SIZE, "redis://%s%s%s", credentials, kit.cluster.addresses[i], db);
+        nodes[i] = ret[i];
+    }
+}
+
+static void passwords(void **state)
+{
+    char texts[3][TEXT_SIZE];
+    const char *nodes[3];
+    struct seen seen;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        kit.cluster.servers[i].password = SECRET;
+        server_restart(&kit.cluster.servers[i]);
+    }
+    verdict(kit.cluster.addresses, 3, QUORLOCK_AUTH, "NOAUTH", &seen);
+    with_credentials(texts, nodes, ":wrong-" SECRET "@", "");
+    verdict(nodes, 3, QUORLOCK_AUTH, "WRONGPASS", &seen);
+    with_credentials(texts, nodes, ":" SECRET "@", "");
+    verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
+    with_credentials(texts, nodes, ":s3cret%2DPa55@", "");
+    verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
+    assert_string_equal(seen.votes[0].node, kit.cluster.addresses[0]);
+}
+
+static void users_and_rights(void **state)
+{
+    char texts[3][TEXT_SIZE];
+    const char *nodes[3];
+    struct seen seen;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        server_do(&kit.cluster.servers[i], "ACL SETUSER alice on >%s ~* &* +@all", SECRET);
+        server_do(&kit.cluster.servers[i], "ACL SETUSER bob on >%s ~* &* +@all -set", SECRET);
+        server_do(&kit.cluster.servers[i], "ACL SETUSER carol on >%s ~other* &* +@all", SECRET);
+    }
+    with_credentials(texts, nodes, "alice:" SECRET "@", "");
+    verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
+    with_credentials(texts, nodes, "alice:wrong@", "");
+    verdict(nodes, 3, QUORLOCK_AUTH, "WRONGPASS", &seen);
+    with_credentials(texts, nodes, "nobody:" SECRET "@", "");
+    verdict(nodes, 3, QUORLOCK_AUTH, "WRONGPASS", &seen);
+    with_credentials(texts, nodes, "bob:" SECRET "@", "");
+    verdict(nodes, 3, QUORLOCK_AUTH, "NOPERM", &seen);
+    with_credentials(texts, nodes, "carol:" SECRET "@", "");
+    verdict(nodes, 3, QUORLOCK_AUTH, "NOPERM", &seen);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+    /* One node of three with wrong credentials only loses that node's vote. */
+    with_credentials(texts, nodes, "alice:" SECRET "@", "");
+    snprintf(texts[0], TEXT_SIZE, "redis://alice:wrong@%s", kit.cluster.addresses[0]);
+    verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
+}
+
+static void unix_sockets_and_databases(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    char texts[3][TEXT_SIZE];
+    const char *nodes[3];
+    struct seen seen;
+    quorlock *lock;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) nodes[i] = kit.cluster.servers[i].unix_address;
+    client_options.nodes = nodes;
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    await_holders("key", seen.owner, 3);
+    kit_close(kit.client);
+    await_free("key");
+
+    with_credentials(texts, nodes, "", "/5");
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+    assert_int_equal(server_ask_number(&kit.cluster.servers[0], "EVAL %s 0",
+                                       "redis.call('SELECT', 5) return redis.call('EXISTS', 'key')"),
+                     1);
+    kit_close(kit.client);
+    kit.client = NULL;
+    assert_int_equal(server_ask_number(&kit.cluster.servers[0], "EVAL %s 0",
+                                       "redis.call('SELECT', 5) return redis.call('DBSIZE')"),
+                     0);
+    with_credentials(texts, nodes, "", "/4711");
+    verdict(nodes, 3, QUORLOCK_NOQUORUM, "SELECT", &seen);
+    assert_contains(seen.votes[0].node, "4711");
+}
+
+static void a_replica_is_no_master(void **state)
+{
+    struct seen seen;
+
+    (void)state;
+    server_do(&kit.cluster.servers[0], "REPLICAOF 127.0.0.1 %u", kit.cluster.servers[2].port);
+    verdict(kit.cluster.addresses, 1, QUORLOCK_NOQUORUM, "replica", &seen);
+    assert_contains(seen.votes[0].node, kit.cluster.addresses[0]);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+    /* The majority of the others does not need it. */
+    verdict(kit.cluster.addresses, 3, QUORLOCK_OK, NULL, &seen);
+}
+
+/* A master that becomes a replica under our connection answers READONLY. */
+static void a_master_turned_replica_is_noticed(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct seen seen;
+    quorlock *lock;
+
+    (void)state;
+    client_options.n_nodes = 1;
+    kit_client(&client_options, 1);
+    lock = kit_lock(kit.client, "key", &options);
+    server_do(&kit.cluster.servers[0], "REPLICAOF 127.0.0.1 %u", kit.cluster.servers[2].port);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_NOQUORUM);
+    assert_contains(seen.votes[0].error, "replica");
+    server_do(&kit.cluster.servers[0], "REPLICAOF NO ONE");
+    quorlock_free(lock);
+    kit_await_ready(kit.client, 1);
+    options.wait_ms = GENEROUS_MS - 5000;
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    quorlock_free(lock);
+    await_free("key");
+}
+
+static void a_key_of_another_type(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct seen_report report;
+    struct seen seen;
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "HSET key field value");
+    options.wait_ms = GENEROUS_MS - 5000; /* no waiting mends it: it ends at once all the same */
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_FOREIGN);
+    assert_true(seen.result.elapsed_ms < 15000);
+    assert_int_equal(seen.votes[0].outcome, QUORLOCK_VOTE_FAILED);
+    assert_true(strlen(seen.votes[0].error) > 0);
+    await_holders("key", NULL, 2);
+    assert_int_equal(server_ask_number(&kit.cluster.servers[0], "HLEN key"), 1);
+    kit_inspect(kit.client, "key", &report);
+    assert_string_equal(report.nodes[0].state, "foreign");
+    assert_string_equal(report.nodes[2].state, "free");
+    assert_int_equal(report.report.held, 0);
+    quorlock_free(lock);
+}
+
+static void no_room_on_the_nodes(void **state)
+{
+    struct seen seen;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "CONFIG SET maxmemory 1");
+    verdict(kit.cluster.addresses, 3, QUORLOCK_NOQUORUM, "OOM", &seen);
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "CONFIG SET maxmemory 0");
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "CONFIG SET min-replicas-to-write 1");
+    verdict(kit.cluster.addresses, 3, QUORLOCK_NOQUORUM, "NOREPLICAS", &seen);
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "CONFIG SET min-replicas-to-write 0");
+    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+    verdict(kit.cluster.addresses, 3, QUORLOCK_OK, NULL, &seen);
+}
+
+/* ---- something that listens but is no Redis ---- */
+
+struct greeter {
+    struct evconnlistener *listener;
+    struct bufferevent *guests[64];
+    int n_guests;
+    const char *greeting;
+    char address[TEXT_SIZE];
+};
+
+static void greet(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from, int length,
+                  void *arg)
+{
+    struct greeter *greeter = arg;
+    struct bufferevent *guest = bufferevent_socket_new(kit.base, fd, BEV_OPT_CLOSE_ON_FREE);
+
+    (void)listener;
+    (void)from;
+    (void)length;
+    assert_non_null(guest);
+    assert_true(greeter->n_guests < 64);
+    greeter->guests[greeter->n_guests++] = guest;
+    bufferevent_write(guest, greeter->greeting, strlen(greeter->greeting));
+    bufferevent_enable(guest, EV_WRITE);
+}
+
+static void greeter_open(struct greeter *greeter, const char *greeting)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t length = sizeof(address);
+
+    memset(greeter, 0, sizeof(*greeter));
+    greeter->greeting = greeting;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    greeter->listener = evconnlistener_new_bind(kit.base, greet, greeter, LEV_OPT_CLOSE_ON_FREE, 100,
+                                                (struct sockaddr *)&address, sizeof(address));
+    assert_non_null(greeter->listener);
+    assert_int_equal(
+        getsockname(evconnlistener_get_fd(greeter->listener), (struct sockaddr *)&address, &length), 0);
+    snprintf(greeter->address, sizeof(greeter->address), "127.0.0.1:%u", ntohs(address.sin_port));
+}
+
+static void greeter_close(struct greeter *greeter)
+{
+    evconnlistener_free(greeter->listener);
+    for (int i = 0; i < greeter->n_guests; i++) bufferevent_free(greeter->guests[i]);
+    event_base_loop(kit.base, EVLOOP_NONBLOCK); /* bufferevents end in the loop */
+}
+
+static void a_server_that_is_no_redis(void **state)
+{
+    static const struct {
+        const char *greeting;
+        int status;
+    } rows[] = {
+        {"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", QUORLOCK_PROTO},
+        {"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", QUORLOCK_PROTO},
+        {"\x15\x03\x01\r\n\r\n", QUORLOCK_PROTO},
+        {"+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n", QUORLOCK_PROTO},
+        {"*9999999999999\r\n", QUORLOCK_PROTO},
+        /* It has the form of Redis and says no: an outage of that node, with its words in the vote. */
+        {"-ERR unknown\r\n-ERR unknown\r\n-ERR unknown\r\n", QUORLOCK_NOQUORUM},
+    };
+    struct seen seen;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct greeter greeter;
+        const char *nodes[3];
+
+        greeter_open(&greeter, rows[i].greeting);
+        memcpy(nodes, kit.cluster.addresses, sizeof(nodes));
+        nodes[2] = greeter.address;
+        verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
+        nodes[0] = greeter.address;
+        verdict(nodes, 1, rows[i].status, "", &seen);
+        assert_true(strlen(seen.votes[0].error) > 0);
+        assert_string_equal(seen.votes[0].node, greeter.address);
+        greeter_close(&greeter);
+    }
+}
+
+static void nobody_listens(void **state)
+{
+    const char *nodes[1];
+    char address[TEXT_SIZE];
+    struct seen seen;
+    uint16_t port;
+    int fd = reserve_port(&port);
+
+    (void)state;
+    snprintf(address, sizeof(address), "redis://:" SECRET "@127.0.0.1:%u", port);
+    nodes[0] = address;
+    verdict(nodes, 1, QUORLOCK_NOQUORUM, "refused", &seen);
+    nodes[0] = "unix:///tmp/there is no such socket";
+    verdict(nodes, 1, QUORLOCK_NOQUORUM, "No such file", &seen);
+    nodes[0] = "no-such-host.invalid:6379";
+    verdict(nodes, 1, QUORLOCK_NOQUORUM, "", &seen);
+    assert_true(strlen(seen.votes[0].error) > 0);
+    close(fd);
+}
+
+/* Owner tokens in messages are cut; whole in results only. */
+static void tokens_are_cut_in_the_log(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct seen seen, other;
+    quorlock *lock, *second;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    second = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(kit_acquire(second, &other), QUORLOCK_HELD);
+    assert_true(strlen(seen.owner) >= 40);
+    assert_null(strstr(other.text, seen.owner));
+    if (kit.log != NULL) assert_null(strstr(kit.log, seen.owner));
+    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    quorlock_free(lock);
+    quorlock_free(second);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(bad_addresses, kit_setup_bare, kit_teardown),
+        cmocka_unit_test_setup_teardown(bad_sets_of_nodes, kit_setup_bare, kit_teardown),
+        cmocka_unit_test_setup_teardown(bad_client_options, kit_setup_bare, kit_teardown),
+        cmocka_unit_test_setup_teardown(bad_leases, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(bad_keys_and_options, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(passwords, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(users_and_rights, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(unix_sockets_and_databases, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_replica_is_no_master, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_master_turned_replica_is_noticed, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_key_of_another_type, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(no_room_on_the_nodes, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_server_that_is_no_redis, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(nobody_listens, kit_setup_bare, kit_teardown),
+        cmocka_unit_test_setup_teardown(tokens_are_cut_in_the_log, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests_name("refusals", tests, NULL, NULL);
+}
