@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * blocking.h - the same lock for callers without an event loop, from any thread
+ *
+ * quorlock_blocking_open() starts one thread that runs an event_base of its own with a client on it. Every
+ * function here hands its work to that thread and waits for the answer, so all of them may be called from any
+ * thread at any time, also on one lock by several threads at once.
+ *
+ * Rules that hold for every function here, unless its comment says otherwise:
+ *
+ * - The lost callback and the log hook run in the loop's thread and hold it up: they should be short. Renewals
+ *   wait meanwhile. In them only valid_ms, cancel and free may be called; what would wait for the loop answers
+ *   STATE there.
+ * - Memory hooks are called from the loop's thread, and from the thread that opens. What the facade itself
+ *   needs comes from malloc.
+ * - All signals are blocked in the loop's thread.
+ * - After fork() the child has no loop: it must not use what its parent opened.
+ */
+#ifndef QUORLOCK_BLOCKING_H
+#define QUORLOCK_BLOCKING_H
+
+#include <quorlock/quorlock.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct quorlock_blocking quorlock_blocking;           /* a client and its thread */
+typedef struct quorlock_blocking_lock quorlock_blocking_lock; /* one lock; reusable */
+
+#define QUORLOCK_BLOCKING_TEXT_SIZE  512
+#define QUORLOCK_BLOCKING_OWNER_SIZE 128
+
+/* As struct quorlock_result, without the votes; all of it is the caller's. */
+struct quorlock_blocking_result {
+    int status; /* enum quorlock_status */
+    uint32_t granted, refused, failed;
+    uint32_t rounds;
+    uint32_t elapsed_ms;
+    uint32_t valid_ms; /* when the verdict came */
+    int expired;
+    uint64_t fence;
+    char text[QUORLOCK_BLOCKING_TEXT_SIZE];   /* the verdict or the error in words, cut where it is long */
+    char owner[QUORLOCK_BLOCKING_OWNER_SIZE]; /* our owner token, whole; "" where there is none */
+};
+
+typedef void (*quorlock_blocking_lost_cb)(quorlock_blocking_lock *, const struct quorlock_loss *, void *arg);
+
+/*
+ * quorlock_blocking_open - a client with a thread of its own
+ *
+ * Errors: as quorlock_client_new, with the text in options->error; NOMEM also where the system has no thread or
+ * descriptor left. *ret is untouched then.
+ */
+QUORLOCK_API int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client_options *options);
+
+/*
+ * quorlock_blocking_close - releases and frees all locks, ends the thread
+ *
+ * Waits for the answers of releases at most one node timeout. Calls that wait in other threads end with CLOSED;
+ * none may begin any more. NULL is fine. Errors: STATE in the loop's thread, and nothing was done.
+ */
+QUORLOCK_API int quorlock_blocking_close(quorlock_blocking *blocking);
+
+/* quorlock_blocking_new - as quorlock_new; the text of an error goes to error, which may be NULL. */
+QUORLOCK_API int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *blocking,
+                                       const char *const *keys, size_t n_keys,
+                                       const struct quorlock_options *options, char *error, size_t error_size);
+
+/*
+ * quorlock_blocking_acquire, _extend, _release - as their namesakes, but return the result's status
+ *
+ * An error of the call itself (BUSY, STATE, INVAL ...) comes the same way. result may be NULL.
+ */
+QUORLOCK_API int quorlock_blocking_acquire(quorlock_blocking_lock *lock,
+                                           struct quorlock_blocking_result *result);
+QUORLOCK_API int quorlock_blocking_extend(quorlock_blocking_lock *lock, uint32_t lease_ms,
+                                          struct quorlock_blocking_result *result);
+QUORLOCK_API int quorlock_blocking_release(quorlock_blocking_lock *lock,
+                                           struct quorlock_blocking_result *result);
+
+/* quorlock_blocking_cancel - ends an acquire or extend that another thread waits for: it returns CANCELED. */
+QUORLOCK_API int quorlock_blocking_cancel(quorlock_blocking_lock *lock);
+
+/* quorlock_blocking_free - as quorlock_free; a thread that waits on this lock returns CANCELED. The handle is
+ * dead at once. NULL is fine. */
+QUORLOCK_API void quorlock_blocking_free(quorlock_blocking_lock *lock);
+
+/* quorlock_blocking_on_lost - as quorlock_on_lost. When it returns, the callback that was set before does not
+ * run any more, unless it was called from inside it. */
+QUORLOCK_API void quorlock_blocking_on_lost(quorlock_blocking_lock *lock, quorlock_blocking_lost_cb cb,
+                                            void *arg);
+
+/* quorlock_blocking_valid_ms - validity left when the loop's thread read the clock; 0: not held, do not act. */
+QUORLOCK_API uint32_t quorlock_blocking_valid_ms(const quorlock_blocking_lock *lock);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
