@@ -329,14 +329,21 @@ static void connection_ended(struct core_node *node)
     node->raising = false;
 }
 
+/* A node that was still connecting at the verdict adds its vote, until the first renewal asks it anyway. */
+static bool still_asks(const struct core_lock *lock)
+{
+    if (lock->phase == CORE_ASKING) return !lock->doomed;
+    return (lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) && lock->round == 0;
+}
+
 void attempt_on_level(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
+    if (node->level == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && still_asks(lock)) {
+        ask(lock, step, index);
+    }
     if (lock->phase == CORE_ASKING) {
-        if (node->level == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && !lock->doomed) {
-            ask(lock, step, index);
-        }
         if (node->level != CORE_NODE_READY && node->level != CORE_NODE_CONNECTING &&
             node->vote == CORE_VOTE_NONE) {
             vote_failed(node, node->down_fault);
@@ -385,6 +392,17 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
     }
 }
 
+/* A renewal asks this node already. Its answer comes behind this one on the same connection, and settles the
+ * round; this one can only tell that the key is there. */
+static void on_overtaken_vote(struct core_lock *lock, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+    uint64_t until_us = validity_of_vote(reply->tag.sent_us, reply->tag.lease_us, lock->config.drift_ppm,
+                                         lock->config.drift_fixed_us);
+
+    if (reply->outcome == CORE_YES && until_us > node->valid_until_us) node->valid_until_us = until_us;
+}
+
 static void on_peek(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
@@ -429,6 +447,8 @@ void attempt_on_reply(struct core_lock *lock, struct step *step, const struct co
         if (lock->phase == CORE_ASKING) on_peek(lock, step, reply);
     } else if (reply->tag.op == CORE_OP_RAISE) {
         if (lock->phase == CORE_ASKING) on_raised(lock, step, reply);
+    } else if (lock->phase == CORE_HELD && lock->round > 0) {
+        on_overtaken_vote(lock, reply);
     } else if (lock->phase == CORE_ASKING || lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) {
         on_vote(lock, step, reply);
     }
