@@ -155,19 +155,13 @@ static void step(struct world *world, uint32_t index, struct core_event *event, 
 
 static void give_back_unsent(struct world *world, uint32_t index, const struct core_tag *tags, uint32_t n)
 {
-    const struct lock *lock = &world->locks[index];
-
     for (uint32_t i = 0; i < n; i++) {
-        const struct link *link = &world->clients[lock->client].links[tags[i].node];
         struct core_event event = {.type = CORE_EV_REPLY};
         struct core_update update;
         int status;
 
-        event.reply = (struct core_reply){.tag = tags[i],
-                                          .generation = link->level == CORE_NODE_READY ? link->generation : 0,
-                                          .outcome = CORE_UNSENT,
-                                          .fault = CORE_FAULT_PASSING,
-                                          .ttl_us = -2};
+        event.reply = (struct core_reply){
+            .tag = tags[i], .outcome = CORE_UNSENT, .fault = CORE_FAULT_PASSING, .ttl_us = -2};
         world->totals->of[TOTAL_UNSENT]++;
         step(world, index, &event, &update, &status);
     }

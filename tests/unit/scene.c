@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "scene.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct core_config scene_config(uint32_t n_nodes, uint32_t quorum)
+{
+    return (struct core_config){
+        .n_nodes = n_nodes,
+        .quorum = quorum,
+        .lease_us = 3000 * MS,
+        .renew_us = 1000 * MS,
+        .wait_us = 0,
+        .max_hold_us = CORE_NEVER,
+        .node_timeout_us = 100 * MS,
+        .drift_ppm = 10000,
+        .drift_fixed_us = 2 * MS,
+    };
+}
+
+static int step(struct scene *scene, struct core_event *event)
+{
+    unsigned char random[CORE_RANDOM_SIZE];
+    int status;
+
+    if (event->type == CORE_EV_ACQUIRE || event->type == CORE_EV_TIMER) {
+        memset(random, ++scene->randoms, sizeof(random));
+        event->random = random;
+    }
+    event->now_us = scene->now_us;
+    status = core_step(scene->lock, event, &scene->update);
+    scene->notes |= scene->update.notes;
+    for (uint32_t i = 0; i < scene->update.n_commands; i++) {
+        const struct core_command *command = &scene->update.commands[i];
+
+        assert_true(scene->n_sent < sizeof(scene->sent) / sizeof(scene->sent[0]));
+        scene->sent[scene->n_sent++] =
+            (struct scene_sent){.command = *command, .generation = scene->generations[command->tag.node]};
+    }
+    return status;
+}
+
+struct scene *scene_open(const struct core_config *config)
+{
+    struct scene *scene = calloc(1, sizeof(*scene));
+
+    assert_non_null(scene);
+    scene->config = *config;
+    scene->now_us = SCENE_BEGIN_US;
+    scene->lock = calloc(1, core_size(config->n_nodes));
+    assert_non_null(scene->lock);
+    core_init(scene->lock, config);
+    for (uint32_t i = 0; i < config->n_nodes; i++) scene_level(scene, i, CORE_NODE_READY);
+    return scene;
+}
+
+void scene_close(struct scene *scene)
+{
+    free(scene->lock);
+    free(scene);
+}
+
+int scene_acquire(struct scene *scene)
+{
+    return step(scene, &(struct core_event){.type = CORE_EV_ACQUIRE});
+}
+
+int scene_extend(struct scene *scene, uint64_t lease_us)
+{
+    return step(scene, &(struct core_event){.type = CORE_EV_EXTEND, .lease_us = lease_us});
+}
+
+int scene_release(struct scene *scene)
+{
+    return step(scene, &(struct core_event){.type = CORE_EV_RELEASE});
+}
+
+int scene_cancel(struct scene *scene)
+{
+    return step(scene, &(struct core_event){.type = CORE_EV_CANCEL, .reason = CORE_CANCELED});
+}
+
+void scene_level_fault(struct scene *scene, uint32_t node, enum core_level level, enum core_fault fault)
+{
+    bool talks = level == CORE_NODE_READY || level == CORE_NODE_QUARANTINED;
+
+    if (talks && !scene->ready[node]) scene->generations[node]++;
+    scene->ready[node] = talks;
+    step(scene, &(struct core_event){.type = CORE_EV_NODE,
+                                     .node = node,
+                                     .level = level,
+                                     .generation = talks ? scene->generations[node] : 0,
+                                     .fault = fault,
+                                     .srtt_us = 500});
+}
+
+void scene_level(struct scene *scene, uint32_t node, enum core_level level)
+{
+    scene_level_fault(scene, node, level, level == CORE_NODE_READY ? CORE_FAULT_NONE : CORE_FAULT_PASSING);
+}
+
+void scene_pass(struct scene *scene, uint64_t us)
+{
+    uint64_t until_us = scene->now_us + us;
+    uint32_t fired = 0;
+
+    while (core_deadline(scene->lock) <= until_us) {
+        uint64_t deadline_us = core_deadline(scene->lock);
+
+        /* A deadline that does not move on would be a loop that spins. */
+        assert_true(fired++ < 1000);
+        if (deadline_us > scene->now_us) scene->now_us = deadline_us;
+        step(scene, &(struct core_event){.type = CORE_EV_TIMER});
+    }
+    scene->now_us = until_us;
+}
+
+void scene_sleep(struct scene *scene, uint64_t us)
+{
+    scene->now_us += us;
+}
+
+static void hear(struct scene *scene, const struct core_reply *reply)
+{
+    step(scene, &(struct core_event){.type = CORE_EV_REPLY, .reply = *reply});
+}
+
+void scene_answer_with(struct scene *scene, uint32_t node, enum core_op op, const struct core_reply *answer)
+{
+    for (uint32_t i = 0; i < scene->n_sent; i++) {
+        struct scene_sent *sent = &scene->sent[i];
+        struct core_reply reply = *answer;
+
+        if (sent->answered || sent->command.tag.node != node || sent->command.tag.op != op) continue;
+        sent->answered = true;
+        reply.tag = sent->command.tag;
+        reply.generation = sent->generation;
+        hear(scene, &reply);
+        return;
+    }
+    fail_msg("node %u was not asked for op %u", node, (unsigned)op);
+}
+
+void scene_answer(struct scene *scene, uint32_t node, enum core_op op, enum core_outcome outcome)
+{
+    struct core_reply reply = {.outcome = outcome, .ttl_us = -2};
+
+    if (outcome == CORE_ERROR || outcome == CORE_UNKNOWN) reply.fault = CORE_FAULT_PASSING;
+    scene_answer_with(scene, node, op, &reply);
+}
+
+void scene_replay(struct scene *scene, const struct scene_sent *sent, enum core_outcome outcome)
+{
+    struct core_reply reply = {
+        .tag = sent->command.tag, .generation = sent->generation, .outcome = outcome, .ttl_us = -2};
+
+    hear(scene, &reply);
+}
+
+uint32_t scene_asked(const struct scene *scene, uint32_t node, enum core_op op)
+{
+    uint32_t asked = 0;
+
+    for (uint32_t i = 0; i < scene->n_sent; i++) {
+        const struct scene_sent *sent = &scene->sent[i];
+
+        asked += !sent->answered && sent->command.tag.node == node && sent->command.tag.op == op;
+    }
+    return asked;
+}
+
+const struct scene_sent *scene_latest(const struct scene *scene, uint32_t node, enum core_op op)
+{
+    for (uint32_t i = scene->n_sent; i > 0; i--) {
+        const struct scene_sent *sent = &scene->sent[i - 1];
+
+        if (sent->command.tag.node == node && sent->command.tag.op == op) return sent;
+    }
+    fail_msg("node %u was never asked for op %u", node, (unsigned)op);
+    return NULL;
+}
+
+struct core_tell scene_told(struct scene *scene)
+{
+    step(scene, &(struct core_event){.type = CORE_EV_DISPATCH});
+    return scene->update.tell;
+}
+
+void scene_expect(struct scene *scene, enum core_tell_kind kind, int status)
+{
+    struct core_tell tell = scene_told(scene);
+
+    assert_int_equal(tell.kind, kind);
+    assert_int_equal(tell.status, status);
+}
+
+void scene_expect_lost(struct scene *scene, enum core_loss loss)
+{
+    struct core_tell tell = scene_told(scene);
+
+    assert_int_equal(tell.kind, CORE_TELL_LOST);
+    assert_int_equal(tell.status, CORE_LOST_LOCK);
+    assert_int_equal(tell.loss, loss);
+}
+
+void scene_expect_nothing(struct scene *scene)
+{
+    scene_expect(scene, CORE_TELL_NOTHING, CORE_OK);
+}
+
+void scene_grant(struct scene *scene)
+{
+    assert_int_equal(scene_acquire(scene), CORE_OK);
+    for (uint32_t i = 0; i < scene->config.n_nodes; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_YES);
+    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect_nothing(scene);
+}
+
+void scene_drop(struct scene *scene)
+{
+    for (uint32_t i = 0; i < scene->n_sent; i++) scene->sent[i].answered = true;
+}

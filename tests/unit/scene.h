@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * scene.h - one lock's core on a stage: tests say what nodes answer and how time passes, and look at what is
+ * sent
+ *
+ * Nodes and times are few and exact, so that a test reads like a story. Nothing here waits.
+ */
+#ifndef QUORLOCK_UNIT_SCENE_H
+#define QUORLOCK_UNIT_SCENE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/core.h"
+
+#define SCENE_BEGIN_US 1000000u
+#define MS             1000u
+
+struct scene_sent {
+    struct core_command command;
+    uint32_t generation;
+    bool answered;
+};
+
+struct scene {
+    struct core_lock *lock;
+    struct core_config config;
+    uint64_t now_us;
+    uint32_t generations[CORE_NODES_MAX];
+    bool ready[CORE_NODES_MAX];
+    struct scene_sent sent[4096];
+    uint32_t n_sent;
+    struct core_update update; /* of the latest step */
+    uint32_t notes;            /* of all steps */
+    uint8_t randoms;           /* fresh bytes: counts up */
+};
+
+/* scene_config - lease 3 s, renewal every 1 s, node timeout 100 ms, wait 0, drift 1 % and 2 ms: a grant is
+ * valid for 2968 ms after its send, and lost 64 ms before that. */
+struct core_config scene_config(uint32_t n_nodes, uint32_t quorum);
+/* scene_open - an idle lock, all nodes READY on generation 1. scene_close frees it. */
+struct scene *scene_open(const struct core_config *);
+void scene_close(struct scene *);
+
+int scene_acquire(struct scene *);
+int scene_extend(struct scene *, uint64_t lease_us);
+int scene_release(struct scene *);
+int scene_cancel(struct scene *);
+/* scene_level - a node's connection changes; READY begins a new generation. */
+void scene_level(struct scene *, uint32_t node, enum core_level);
+void scene_level_fault(struct scene *, uint32_t node, enum core_level, enum core_fault);
+/* scene_pass - so much time goes by; the timer fires whenever the core wants it. */
+void scene_pass(struct scene *, uint64_t us);
+/* scene_sleep - so much time goes by and the process stands still: no timer fires. */
+void scene_sleep(struct scene *, uint64_t us);
+/* scene_answer - the oldest request of that kind that the node has not answered is answered. Fails the test
+ * where there is none. */
+void scene_answer(struct scene *, uint32_t node, enum core_op, enum core_outcome);
+/* scene_answer_with - the same, with everything that a reply can say. */
+void scene_answer_with(struct scene *, uint32_t node, enum core_op, const struct core_reply *);
+/* scene_replay - an answer to this very request, whether it was answered before or not. */
+void scene_replay(struct scene *, const struct scene_sent *, enum core_outcome);
+/* scene_asked - how many requests of that kind the node has not answered. */
+uint32_t scene_asked(const struct scene *, uint32_t node, enum core_op);
+/* scene_latest - the latest request of that kind to that node; fails the test where there is none. */
+const struct scene_sent *scene_latest(const struct scene *, uint32_t node, enum core_op);
+/* scene_told - what the owner is told next, now. */
+struct core_tell scene_told(struct scene *);
+/* scene_expect - the owner is told exactly this next, and nothing is asked twice. */
+void scene_expect(struct scene *, enum core_tell_kind, int status);
+void scene_expect_lost(struct scene *, enum core_loss);
+void scene_expect_nothing(struct scene *);
+/* scene_grant - acquires; all nodes say yes; the owner is told. */
+void scene_grant(struct scene *);
+/* scene_drop - forgets all requests under way: their answers never come. */
+void scene_drop(struct scene *);
+
+#endif
