@@ -76,15 +76,15 @@ void bytes_shift(struct bytes *bytes, size_t length)
 /* Digits of the number, ended by CR LF; returns where they begin in the buffer. */
 static const char *bytes_decimal(char buffer[BYTES_DECIMAL_SIZE], uint64_t number, size_t *ret_length)
 {
-    char *at = buffer + BYTES_DECIMAL_SIZE;
-    *--at = '\n';
-    *--at = '\r';
+    size_t at = BYTES_DECIMAL_SIZE;
+    buffer[--at] = '\n';
+    buffer[--at] = '\r';
     do {
-        *--at = (char)('0' + (int)(number % 10));
+        buffer[--at] = (char)('0' + (int)(number % 10));
         number /= 10;
     } while (number);
-    *ret_length = (size_t)(buffer + BYTES_DECIMAL_SIZE - at);
-    return at;
+    *ret_length = BYTES_DECIMAL_SIZE - at;
+    return buffer + at;
 }
 
 static void bytes_header(struct bytes *bytes, char kind, size_t count)

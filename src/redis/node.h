@@ -63,7 +63,7 @@ enum node_outcome {
     NODE_MISSING,  /* no key there (extend, release, peek, break) */
     NODE_NOSCRIPT, /* the server forgot our script; ask again with whole_script */
     NODE_ERROR,    /* an error reply: not executed, see fault and error */
-    NODE_UNKNOWN,  /* outcome unknown: deadline, connection ended */
+    NODE_UNKNOWN,  /* outcome unknown: deadline, connection ended, an error reply that nobody listed */
 };
 
 #define NODE_TAG_SIZE 48

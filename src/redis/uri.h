@@ -2,9 +2,9 @@
 /*
  * uri.h - node addresses
  *
- * redis://[user[:password]@]host[:port][/db], unix:///path[?db=N], bare host[:port]; IPv6 in brackets. User,
- * password and path may be percent-encoded. "redis://:secret@host" is a password without user; so is
- * "redis://secret@host"? No: that is the user "secret", as in other clients.
+ * redis://[user[:password]@]host[:port][/db], unix://[user[:password]@]/path[?db=N], bare host[:port]; IPv6
+ * in brackets. User, password and path may be percent-encoded. "redis://:secret@host" is a password without
+ * user; "redis://secret@host" is the user "secret", as in other clients.
  */
 #ifndef QUORLOCK_REDIS_URI_H
 #define QUORLOCK_REDIS_URI_H
@@ -39,8 +39,8 @@ void uri_clear(struct uri *, const struct alloc *);
 /* uri_same - both name the same server: host and port, or path; the db does not matter, for one server has one
  * memory. */
 bool uri_same(const struct uri *, const struct uri *);
-/* uri_tells_password - the text holds the password, or ends in what may be its beginning: an odd server may echo
- * what it was sent. */
+/* uri_tells_password - the text holds the password, or ends in what may be its beginning: an odd server may
+ * echo what it was sent. */
 bool uri_tells_password(const struct uri *, const char *text, size_t length);
 
 #endif
