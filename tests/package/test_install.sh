@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# test_install.sh SOURCE BUILD - installs into a fresh prefix, and builds and runs the README's example with
+# nothing but what was installed: by pkg-config and by CMake, shared and static, against three real servers.
+set -euo pipefail
+
+source_dir=$1
+build_dir=$2
+work=$(mktemp -d)
+prefix=$work/prefix
+servers=()
+checks=0
+
+finish() {
+    for pid in ${servers[@]+"${servers[@]}"}; do
+        kill -9 "$pid" 2>/dev/null || :
+        wait "$pid" 2>/dev/null || :
+    done
+    rm -rf -- "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM HUP
+
+fail() {
+    printf 'test_install: FAILED: %s\n' "$*" >&2
+    exit 1
+}
+passed() {
+    checks=$((checks + 1))
+    printf 'ok: %s\n' "$*"
+}
+
+# What an image may set so that everything is found: without it.
+unset LIBRARY_PATH LD_LIBRARY_PATH CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH CMAKE_PREFIX_PATH PKG_CONFIG_PATH || :
+CC=${CC:-cc}
+
+install_it() {
+    cmake --install "$build_dir" --prefix "$prefix" >"$work/install.log" 2>&1 || {
+        cat "$work/install.log" >&2
+        fail "cmake --install"
+    }
+    libdir=$(dirname "$(find "$prefix" -name libquorlock.so | head -n 1)")
+    [ -e "$libdir/libquorlock.so" ] || fail "no shared library"
+    for file in include/quorlock/quorlock.h bin/quorlock share/man/man1/quorlock.1; do
+        [ -s "$prefix/$file" ] || fail "$file is not installed"
+    done
+    for file in libquorlock.a pkgconfig/quorlock.pc cmake/quorlock/quorlock-config.cmake \
+        cmake/quorlock/quorlock-config-version.cmake; do
+        [ -s "$libdir/$file" ] || fail "$file is not installed"
+    done
+    compgen -G "$libdir/libquorlock.so.*.*.*" >/dev/null || fail "no versioned shared library"
+    # Nobody may need the folders it was made in.
+    if grep -rlF -e "$build_dir" -e "$source_dir/" "$libdir/pkgconfig" "$libdir/cmake" "$prefix/include"; then
+        fail "an installed file names the build or source folder"
+    fi
+    version=$("$prefix/bin/quorlock" --version) || fail "the installed command does not run"
+    header=$(sed -n 's/^#define QUORLOCK_VERSION  *"\(.*\)"/\1/p' "$prefix/include/quorlock/quorlock.h")
+    case $version in *"$header"*) ;; *) fail "version '$version' is not the header's '$header'" ;; esac
+    passed "installed, version $header"
+}
+
+check_symbols() {
+    local exported declared name
+    exported=$(nm -D --defined-only "$libdir/libquorlock.so" | awk '{ print $NF }' | sed 's/@.*//' | sort -u)
+    if printf '%s\n' "$exported" | grep -v '^quorlock_'; then fail "symbols beside quorlock_* are exported"; fi
+    declared=$(grep -hv "^#" "$prefix"/include/quorlock/*.h | tr '\n' ' ' | grep -o 'QUORLOCK_API [^(]*(' |
+        sed 's/ *($//; s/.*[ *]//' | sort -u)
+    [ "$(printf '%s\n' "$declared" | wc -l)" -ge 15 ] || fail "found few declarations: $declared"
+    for name in $declared; do
+        printf '%s\n' "$exported" | grep -qx "$name" || fail "$name is declared and not exported"
+    done
+    passed "symbols: $(printf '%s\n' "$exported" | wc -l), all quorlock_*, all that the headers declare"
+}
+
+check_headers() {
+    local path header
+    for path in "$prefix"/include/quorlock/*.h; do
+        header=quorlock/${path##*/}
+        printf '#include <%s>\nint main(void) { return 0; }\n' "$header" >"$work/alone.c"
+        cp "$work/alone.c" "$work/alone.cpp"
+        "$CC" -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$prefix/include" -fsyntax-only "$work/alone.c" ||
+            fail "$header alone, as C11"
+        if command -v g++ >/dev/null; then
+            g++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$prefix/include" -fsyntax-only "$work/alone.cpp" ||
+                fail "$header alone, as C++"
+        fi
+        if "$CC" -I"$prefix/include" -M "$work/alone.c" | grep -E 'hiredis|event2?/|event\.h'; then
+            fail "$header includes hiredis or libevent"
+        fi
+    done
+    passed "headers alone: C11, C++, no hiredis, no libevent"
+}
+
+extract_example() {
+    [ -s "$source_dir/README.md" ] || fail "no README.md"
+    awk '/^```c$/ { inside = 1; next } /^```/ { if (inside) exit } inside' "$source_dir/README.md" >"$work/example.c"
+    grep -q 'quorlock_acquire' "$work/example.c" || fail "no C example in README.md"
+}
+
+by_pkg_config() {
+    export PKG_CONFIG_PATH=$libdir/pkgconfig
+    local flags
+    read -ra flags <<<"$(pkg-config --cflags --libs quorlock libevent_core)"
+    "$CC" -std=c11 -Wall -Wextra -Werror "$work/example.c" "${flags[@]}" -o "$work/by_pkg_config" ||
+        fail "the example with pkg-config: ${flags[*]}"
+    read -ra flags <<<"$(pkg-config --cflags quorlock) $libdir/libquorlock.a $(pkg-config --libs hiredis libevent_core libevent_extra) -lpthread"
+    "$CC" -std=c11 "$work/example.c" "${flags[@]}" -o "$work/by_hand_static" || fail "the example, static"
+    unset PKG_CONFIG_PATH
+    passed "example built by pkg-config, and with the static library"
+}
+
+by_cmake() {
+    mkdir "$work/project"
+    cp "$work/example.c" "$work/project"
+    cat >"$work/project/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.23)
+project(example LANGUAGES C)
+find_package(quorlock REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(EVENT REQUIRED IMPORTED_TARGET libevent_core)
+foreach(kind quorlock quorlock_static)
+  add_executable(by_${kind} example.c)
+  target_link_libraries(by_${kind} PRIVATE quorlock::${kind} PkgConfig::EVENT)
+endforeach()
+CMAKE
+    {
+        cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$prefix" &&
+            cmake --build "$work/project/build"
+    } >"$work/cmake.log" 2>&1 || {
+        tail -n 40 "$work/cmake.log" >&2
+        fail "the example with find_package(quorlock)"
+    }
+    passed "example built by find_package: quorlock::quorlock, quorlock::quorlock_static"
+}
+
+# A port may be taken in the moment between: then the server ends, and the next is tried.
+start_server() {
+    local port pid try i
+    for try in 1 2 3 4 5 6 7 8; do
+        port=$((20000 + RANDOM % 12000))
+        mkdir "$work/$port" 2>/dev/null || continue
+        setpriv --pdeathsig KILL "${REDIS_SERVER:-redis-server}" --port "$port" --bind 127.0.0.1 --save '' \
+            --dir "$work/$port" >"$work/$port/log" 2>&1 &
+        pid=$!
+        for ((i = 0; i < 400; i++)); do
+            kill -0 "$pid" 2>/dev/null || break
+            if redis-cli -p "$port" info server 2>/dev/null | grep -q "^process_id:$pid"; then
+                servers+=("$pid")
+                nodes+=("127.0.0.1:$port")
+                return
+            fi
+            sleep 0.05
+        done
+        kill -9 "$pid" 2>/dev/null || :
+    done
+    fail "redis-server does not start (after $try tries)"
+}
+
+run_example() {
+    local program=$1 output
+    output=$(LD_LIBRARY_PATH=${2:-} timeout 60 "$program" "${nodes[@]}") || fail "$program ended with $?: $output"
+    printf '%s\n' "$output" | grep -q 'valid for [1-9][0-9]* ms' || fail "$program did not get the lock: $output"
+    printf '%s\n' "$output" | grep -q '^released' || fail "$program did not release: $output"
+    for node in "${nodes[@]}"; do
+        [ "$(redis-cli -p "${node##*:}" dbsize)" = 0 ] || fail "$program left a key on $node"
+    done
+    passed "${program##*/} ran: $(printf '%s' "$output" | tr '\n' ';')"
+}
+
+install_it
+check_symbols
+check_headers
+extract_example
+by_pkg_config
+by_cmake
+nodes=()
+for _ in 1 2 3; do start_server; done
+run_example "$work/by_pkg_config" "$libdir"
+run_example "$work/by_hand_static"
+run_example "$work/project/build/by_quorlock"
+run_example "$work/project/build/by_quorlock_static"
+printf '%d checks passed\n' "$checks"
