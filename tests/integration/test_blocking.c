@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_blocking.c - the blocking facade: threads that share one client
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <quorlock/blocking.h>
+
+#include "cluster.h"
+
+#define THREADS       6
+#define TURNS         15
+#define GENEROUS_US   30000000u
+#define LONG_LEASE_MS 120000u /* a key that goes before was released, it did not expire */
+
+static struct cluster cluster;
+static quorlock_blocking *blocking;
+
+static int setup(void **state)
+{
+    struct quorlock_client_options options = {
+        .size = sizeof(options), .n_nodes = 3, .max_lease_ms = LONG_LEASE_MS};
+    char error[TEXT_SIZE] = "";
+
+    (void)state;
+    cluster_start(&cluster, 3);
+    options.nodes = cluster.addresses;
+    options.error = error;
+    options.error_size = sizeof(error);
+    if (quorlock_blocking_open(&blocking, &options) != 0) fail_msg("open: %s", error);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    assert_int_equal(quorlock_blocking_close(blocking), 0);
+    blocking = NULL;
+    cluster_end(&cluster);
+    return 0;
+}
+
+static quorlock_blocking_lock *new_lock(const char *key, uint32_t lease_ms, uint32_t wait_ms)
+{
+    struct quorlock_options options = {.size = sizeof(options), .lease_ms = lease_ms, .wait_ms = wait_ms};
+    quorlock_blocking_lock *lock = NULL;
+    char error[TEXT_SIZE] = "";
+
+    if (quorlock_blocking_new(&lock, blocking, &key, 1, &options, error, sizeof(error)) != 0) {
+        fail_msg("new: %s", error);
+    }
+    return lock;
+}
+
+/* ---- one thread ---- */
+
+static void one_life(void **state)
+{
+    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    struct quorlock_blocking_result result;
+
+    (void)state;
+    assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
+    assert_int_equal(quorlock_blocking_release(lock, &result), QUORLOCK_STATE);
+    assert_true(strlen(result.text) > 0);
+    assert_int_equal(quorlock_blocking_acquire(lock, &result), QUORLOCK_OK);
+    assert_int_equal(result.status, QUORLOCK_OK);
+    assert_true(result.granted >= 2);
+    assert_true(cluster_holders(&cluster, "key", result.owner) >= 2);
+    assert_true(quorlock_blocking_valid_ms(lock) > LONG_LEASE_MS / 2);
+    assert_int_equal(quorlock_blocking_acquire(lock, NULL), QUORLOCK_STATE);
+    assert_int_equal(quorlock_blocking_cancel(lock), QUORLOCK_STATE);
+    assert_int_equal(quorlock_blocking_extend(lock, LONG_LEASE_MS, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_blocking_extend(lock, LONG_LEASE_MS + 1, &result), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_blocking_release(lock, &result), QUORLOCK_OK);
+    assert_int_equal(result.expired, 0);
+    assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
+    cluster_await_free(&cluster, "key");
+    quorlock_blocking_free(lock);
+    quorlock_blocking_free(NULL);
+}
+
+static void somebody_elses(void **state)
+{
+    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    struct quorlock_blocking_result result;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) server_do(&cluster.servers[i], "SET key by-hand PX 60000");
+    assert_int_equal(quorlock_blocking_acquire(lock, &result), QUORLOCK_HELD);
+    assert_non_null(strstr(result.text, "by-hand"));
+    assert_string_equal(result.owner, "");
+    quorlock_blocking_free(lock);
+}
+
+static void errors_of_open_and_new(void **state)
+{
+    struct quorlock_client_options options = {.size = sizeof(options), .nodes = cluster.addresses};
+    const char *key = "quorlock:guard";
+    quorlock_blocking_lock *lock = NULL;
+    quorlock_blocking *other = NULL;
+    char error[TEXT_SIZE] = "";
+
+    (void)state;
+    options.error = error;
+    options.error_size = sizeof(error);
+    assert_int_equal(quorlock_blocking_open(&other, &options), QUORLOCK_INVAL);
+    assert_null(other);
+    assert_true(strlen(error) > 0);
+    error[0] = '\0';
+    assert_int_equal(quorlock_blocking_new(&lock, blocking, &key, 1, NULL, error, sizeof(error)),
+                     QUORLOCK_INVAL);
+    assert_null(lock);
+    assert_non_null(strstr(error, key));
+    assert_int_equal(quorlock_blocking_close(NULL), 0);
+}
+
+/* ---- many threads ---- */
+
+static atomic_int inside, together, failures;
+
+static void *take_turns(void *arg)
+{
+    quorlock_blocking_lock *lock = arg;
+
+    for (int i = 0; i < TURNS; i++) {
+        if (quorlock_blocking_acquire(lock, NULL) != 0) atomic_fetch_add(&failures, 1);
+        if (atomic_fetch_add(&inside, 1) != 0) atomic_fetch_add(&together, 1);
+        if (quorlock_blocking_valid_ms(lock) == 0) atomic_fetch_add(&failures, 1);
+        atomic_fetch_sub(&inside, 1);
+        if (quorlock_blocking_release(lock, NULL) != 0) atomic_fetch_add(&failures, 1);
+    }
+    return NULL;
+}
+
+static void threads_take_turns(void **state)
+{
+    quorlock_blocking_lock *locks[THREADS];
+    pthread_t threads[THREADS];
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++) {
+        locks[i] = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+        assert_int_equal(pthread_create(&threads[i], NULL, take_turns, locks[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        quorlock_blocking_free(locks[i]);
+    }
+    assert_int_equal(atomic_load(&failures), 0);
+    assert_int_equal(atomic_load(&together), 0);
+    cluster_await_free(&cluster, "key");
+}
+
+struct waiter {
+    quorlock_blocking_lock *lock;
+    pthread_t thread;
+    int status;
+};
+
+static void *wait_for_lock(void *arg)
+{
+    struct waiter *waiter = arg;
+
+    waiter->status = quorlock_blocking_acquire(waiter->lock, NULL);
+    return NULL;
+}
+
+/* Returns when its acquire is in flight for certain: a second one is BUSY. */
+static void start_waiter(struct waiter *waiter)
+{
+    uint64_t until_us = clock_us() + GENEROUS_US;
+
+    waiter->lock = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_lock, waiter), 0);
+    /* A release is STATE before the acquire began, BUSY since. */
+    while (quorlock_blocking_release(waiter->lock, NULL) != QUORLOCK_BUSY) {
+        if (clock_us() > until_us) fail_msg("the acquire of the other thread did not begin");
+    }
+}
+
+static void end_waiter(struct waiter *waiter, int status)
+{
+    assert_int_equal(pthread_join(waiter->thread, NULL), 0);
+    assert_int_equal(waiter->status, status);
+}
+
+static void cancel_and_free_end_a_wait(void **state)
+{
+    quorlock_blocking_lock *holder = new_lock("key", LONG_LEASE_MS, 0);
+    struct waiter waiter = {0};
+
+    (void)state;
+    assert_int_equal(quorlock_blocking_acquire(holder, NULL), 0);
+    start_waiter(&waiter);
+    assert_int_equal(quorlock_blocking_cancel(waiter.lock), 0);
+    end_waiter(&waiter, QUORLOCK_CANCELED);
+    quorlock_blocking_free(waiter.lock);
+    start_waiter(&waiter);
+    quorlock_blocking_free(waiter.lock);
+    end_waiter(&waiter, QUORLOCK_CANCELED);
+    assert_int_equal(quorlock_blocking_release(holder, NULL), 0);
+    quorlock_blocking_free(holder);
+    cluster_await_free(&cluster, "key");
+}
+
+/* Held, waited for and idle locks that nobody freed: close ends the wait, and no key stays. */
+static void close_ends_everything(void **state)
+{
+    struct quorlock_client_options options = {
+        .size = sizeof(options), .nodes = cluster.addresses, .n_nodes = 3, .max_lease_ms = LONG_LEASE_MS};
+    struct waiter waiter = {0};
+    quorlock_blocking_lock *holder;
+
+    (void)state;
+    holder = new_lock("key", LONG_LEASE_MS, 0);
+    (void)new_lock("idle", LONG_LEASE_MS, 0);
+    assert_int_equal(quorlock_blocking_acquire(holder, NULL), 0);
+    start_waiter(&waiter);
+    assert_int_equal(quorlock_blocking_close(blocking), 0);
+    end_waiter(&waiter, QUORLOCK_CLOSED);
+    cluster_await_free(&cluster, "key");
+    /* For the teardown. */
+    assert_int_equal(quorlock_blocking_open(&blocking, &options), 0);
+}
+
+/* ---- loss ---- */
+
+struct losses {
+    atomic_int calls, reason, valid_ms, acquire_status, close_status;
+};
+
+static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    struct losses *losses = arg;
+
+    atomic_store(&losses->reason, loss->reason);
+    atomic_store(&losses->valid_ms, (int)quorlock_blocking_valid_ms(lock));
+    /* What would wait for the loop is refused in the loop. */
+    atomic_store(&losses->acquire_status, quorlock_blocking_acquire(lock, NULL));
+    atomic_store(&losses->close_status, quorlock_blocking_close(blocking));
+    atomic_fetch_add(&losses->calls, 1);
+}
+
+static void loss_is_told_from_the_loop(void **state)
+{
+    quorlock_blocking_lock *lock = new_lock("key", 900, 0);
+    struct quorlock_blocking_result result;
+    struct losses losses = {0};
+    uint64_t until_us;
+
+    (void)state;
+    quorlock_blocking_on_lost(lock, on_lost, &losses);
+    assert_int_equal(quorlock_blocking_acquire(lock, NULL), 0);
+    for (int i = 0; i < 3; i++) server_do(&cluster.servers[i], "DEL key");
+    until_us = clock_us() + GENEROUS_US;
+    while (atomic_load(&losses.calls) == 0) {
+        if (clock_us() > until_us) fail_msg("no loss was told");
+        (void)quorlock_blocking_valid_ms(lock);
+    }
+    assert_int_equal(atomic_load(&losses.reason), QUORLOCK_LOST_GONE);
+    assert_int_equal(atomic_load(&losses.valid_ms), 0);
+    assert_int_equal(atomic_load(&losses.acquire_status), QUORLOCK_STATE);
+    assert_int_equal(atomic_load(&losses.close_status), QUORLOCK_STATE);
+    assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
+    assert_int_equal(quorlock_blocking_release(lock, &result), QUORLOCK_OK);
+    assert_int_equal(result.expired, 1);
+    assert_int_equal(atomic_load(&losses.calls), 1);
+    quorlock_blocking_free(lock);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_life, setup, teardown),
+        cmocka_unit_test_setup_teardown(somebody_elses, setup, teardown),
+        cmocka_unit_test_setup_teardown(errors_of_open_and_new, setup, teardown),
+        cmocka_unit_test_setup_teardown(threads_take_turns, setup, teardown),
+        cmocka_unit_test_setup_teardown(cancel_and_free_end_a_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(close_ends_everything, setup, teardown),
+        cmocka_unit_test_setup_teardown(loss_is_told_from_the_loop, setup, teardown),
+    };
+
+    return cmocka_run_group_tests_name("blocking", tests, NULL, NULL);
+}
