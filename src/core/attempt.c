@@ -366,6 +366,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
     case CORE_YES:
         node->vote = CORE_VOTE_YES;
         node->fence = reply->fence;
+        node->vote_sent_us = reply->tag.sent_us;
         node->valid_until_us = validity_of_vote(reply->tag.sent_us, reply->tag.lease_us, lock->config.drift_ppm,
                                                 lock->config.drift_fixed_us);
         break;

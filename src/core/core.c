@@ -212,6 +212,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_TIMER: on_timer(lock, step); break;
     case CORE_EV_NODE: on_level(lock, step, event); break;
     case CORE_EV_REPLY: on_reply(lock, step, &event->reply); break;
+    case CORE_EV_STEP: hold_on_step(lock, step, event->node, event->before_us); break;
     case CORE_EV_DISPATCH: dispatch(lock, step); break;
     }
     return 0;

@@ -128,6 +128,7 @@ enum core_event_type {
     CORE_EV_TIMER,    /* uses random */
     CORE_EV_NODE,     /* uses node, level, generation, fault, srtt_us */
     CORE_EV_REPLY,    /* uses reply */
+    CORE_EV_STEP,     /* uses node, before_us: its clock was proven to have stepped forward (nodeclock.h) */
     CORE_EV_DISPATCH, /* callbacks may run now: check again, and say what to tell */
 };
 
@@ -143,6 +144,7 @@ struct core_event {
     uint32_t generation; /* of the READY connection; counts up for each node */
     enum core_fault fault;
     uint32_t srtt_us;
+    uint64_t before_us; /* STEP: votes asked for before count no more */
     struct core_reply reply;
 };
 
@@ -170,7 +172,14 @@ enum core_tell_kind {
     CORE_TELL_EXTENDED,
     CORE_TELL_RELEASED
 };
-enum core_loss { CORE_LOSS_NONE, CORE_LOSS_EXPIRED, CORE_LOSS_GONE, CORE_LOSS_MAX_HOLD, CORE_LOSS_NOT_RENEWED };
+enum core_loss {
+    CORE_LOSS_NONE,
+    CORE_LOSS_EXPIRED,
+    CORE_LOSS_GONE,
+    CORE_LOSS_MAX_HOLD,
+    CORE_LOSS_NOT_RENEWED,
+    CORE_LOSS_CLOCK
+};
 
 /* One thing to tell the owner, right now and in this order. */
 struct core_tell {

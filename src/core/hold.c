@@ -247,7 +247,10 @@ static void on_yes(struct core_lock *lock, const struct core_tag *tag)
     uint64_t until_us =
         validity_of_vote(tag->sent_us, tag->lease_us, lock->config.drift_ppm, lock->config.drift_fixed_us);
 
-    if (until_us > node->valid_until_us || node->gone) node->valid_until_us = until_us;
+    if (until_us > node->valid_until_us || node->gone) {
+        node->valid_until_us = until_us;
+        node->vote_sent_us = tag->sent_us;
+    }
     node->gone = false;
     if (tag->round > node->yes_round) node->yes_round = tag->round;
     if (tag->round == lock->round) node->vote = CORE_VOTE_YES;
@@ -302,6 +305,34 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
         node->fault = reply->fault;
     }
     judge(lock, step);
+}
+
+/*
+ * One node whose clock steps ends our key there early; its next yes counts again, and is asked for at once.
+ * When Q nodes step within one lease it is rather our own clock that stood still, and nothing we know can be
+ * trusted.
+ */
+void hold_on_step(struct core_lock *lock, struct step *step, uint32_t index, uint64_t before_us)
+{
+    uint32_t stepped = 0;
+
+    lock->nodes[index].stepped_us = step->now_us;
+    if (lock->nodes[index].vote_sent_us < before_us) lock->nodes[index].valid_until_us = 0;
+    if (lock->phase != CORE_GRANTED && lock->phase != CORE_HELD) return;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        uint64_t at_us = lock->nodes[i].stepped_us;
+
+        stepped += at_us != 0 && validity_add(at_us, lock->lease_us) > step->now_us;
+    }
+    if (lock->phase == CORE_GRANTED) {
+        lock->validity_us = stepped >= lock->config.quorum ? 0 : present_validity_us(lock);
+    } else if (stepped >= lock->config.quorum) {
+        lose(lock, CORE_LOSS_CLOCK);
+    } else {
+        lock->validity_us = present_validity_us(lock);
+        if (lock->renew_at_us != CORE_NEVER) lock->renew_at_us = step->now_us;
+        hold_check_lost(lock, step->now_us);
+    }
 }
 
 void hold_late_vote(struct core_lock *lock, struct step *step)

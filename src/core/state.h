@@ -46,6 +46,8 @@ struct core_node {
     uint64_t touched_until_us; /* until then, at most */
     bool gone;                 /* its latest definite answer: our key is not there */
     uint64_t valid_until_us;   /* its yes counts until then; 0: no yes */
+    uint64_t vote_sent_us;     /* when that yes was asked for */
+    uint64_t stepped_us;       /* when its clock was last found to have stepped; 0: never */
     uint64_t met_holder_id;    /* who refused us in the attempt before */
     uint64_t fence;            /* its counter, as last told while the key was ours */
     bool raising;              /* a raise is under way */
@@ -142,6 +144,8 @@ void hold_check_lost(struct core_lock *, uint64_t now_us);
 void hold_on_timer(struct core_lock *, struct step *);
 void hold_on_level(struct core_lock *, struct step *, uint32_t node);
 void hold_on_reply(struct core_lock *, struct step *, const struct core_reply *);
+/* hold_on_step - a node's clock stepped forward: its votes begun before count no more. */
+void hold_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);
 /* hold_late_vote - a yes of the acquire that came after the verdict. */
 void hold_late_vote(struct core_lock *, struct step *);
 void hold_begin_round(struct core_lock *, struct step *);
