@@ -70,6 +70,7 @@ static void node_log_level(struct node *node)
                  node->fault == NODE_FAULT_AUTH || node->fault == NODE_FAULT_PROTO;
     switch (node->level) {
     case NODE_READY: node_log(node, QUORLOCK_LOG_INFO, "ready, %s", node->handshake.version); break;
+    case NODE_QUARANTINED: node_log(node, QUORLOCK_LOG_WARN, "%s", node->why); break;
     case NODE_CONNECTING: node_log(node, QUORLOCK_LOG_WARN, "connection ended: %s", node->why); break;
     case NODE_DOWN:
         node_log(node, setup ? QUORLOCK_LOG_ERROR : QUORLOCK_LOG_WARN, "down: %s", node->why);

@@ -2,10 +2,11 @@
 /*
  * node.h - one Redis server: its connection's whole life, and requests to it
  *
- * A node resolves, connects, authenticates, selects, names itself, loads its scripts and is READY; when the
- * connection ends it is DOWN, pauses (jittered, growing) and tries again for ever. Requests are pipelined on
- * the one connection, so they are executed in the order of node_send(); everything queued in one turn of the
- * loop leaves in one write. Replies come in order, from the loop, never from inside node_send().
+ * A node resolves, connects, authenticates, selects, names itself, loads its scripts, looks at its guard and is
+ * READY, or QUARANTINED until the guard lets it vote; when the connection ends it is DOWN, pauses (jittered,
+ * growing) and tries again for ever. Requests are pipelined on the one connection, so they are executed in the
+ * order of node_send(); everything queued in one turn of the loop leaves in one write. Replies come in order,
+ * from the loop, never from inside node_send().
  *
  * A request has a deadline of its own. When it passes the request is reported as NODE_UNKNOWN and its place in
  * the ring stays as a tombstone that swallows the late reply. A connection whose oldest request has been
@@ -28,9 +29,11 @@ struct evdns_base;
 struct node;
 
 enum node_level {
-    NODE_CONNECTING, /* the first connection, or the first try after a READY one ended: may vote soon */
-    NODE_READY,      /* takes requests; the generation is that of this connection */
-    NODE_DOWN,       /* the last try failed; the reason says why. It goes on trying */
+    NODE_CONNECTING,  /* the first connection, or the first try after a READY one ended: may vote soon */
+    NODE_READY,       /* takes requests; the generation is that of this connection */
+    NODE_QUARANTINED, /* takes requests likewise, but may have lost its memory: its yes to an acquire is no
+                         vote. Becomes READY with the same generation */
+    NODE_DOWN,        /* the last try failed; the reason says why. It goes on trying */
 };
 
 /* What kind of fault keeps a node, or one request, from an answer. */
@@ -47,14 +50,24 @@ enum node_fault {
     NODE_FAULT_PROTO,       /* not Redis, a malformed or unexpected reply, a server older than 6.2 */
     NODE_FAULT_OTHER,       /* an error reply not listed */
     NODE_FAULT_LIMIT,       /* our own bound: ring full, out of memory */
+    NODE_FAULT_CONFIG,      /* set up otherwise than we are (N, set, max_lease), or evicts keys */
+    NODE_FAULT_GUARD,       /* its guard changed under us, or cannot be kept: it may have lost its memory */
 };
 
 enum node_op {
-    NODE_ACQUIRE, /* set the key to the owner with the lease, only if there is none. Also repairs */
-    NODE_EXTEND,  /* where the key is the owner's: expiry to at least the lease */
-    NODE_RELEASE, /* where the key is the owner's: delete, publish */
+    NODE_ACQUIRE, /* set the key to the owner with the lease, only if there is none. fenced: increments the
+                     key's counter, to `fence` at least, and tells it */
+    NODE_EXTEND,  /* where the key is the owner's: expiry to at least the lease. fenced: the counter lives on,
+                     and is `fence` at least */
+    NODE_RELEASE, /* where the key is the owner's: delete, publish. fence != 0: the counter is that at least */
     NODE_PEEK,    /* who holds the key, for how long */
     NODE_BREAK,   /* delete the key whoever holds it, publish */
+    NODE_REPAIR,  /* acquire for a lock that is held: fence != 0: the counter is that at least, no increment */
+    NODE_RAISE,   /* where the key is the owner's: the counter to `fence`, unless it is higher; tells it */
+    NODE_BOOTSTRAP, /* writes the guard: lease_ms is its max_lease (0: 30000). Without force only where there is
+                       none, without quarantine; else OTHER, and the holder is the guard there. With force over
+                       what is there, with a quarantine of the longer max_lease; then every other client of the
+                       server is made to reconnect. Key and owner are not used */
 };
 
 enum node_outcome {
@@ -83,7 +96,11 @@ struct node_request {
     const char *owner; /* the whole token; unused by PEEK and BREAK */
     size_t owner_length;
     uint32_t lease_ms;
-    uint32_t timeout_ms; /* 0: none of its own; ends with reply or connection */
+    uint32_t timeout_ms;   /* 0: none of its own; ends with reply or connection */
+    bool fenced;           /* the key has a counter */
+    uint64_t fence;        /* a floor or a token, see enum node_op; below 2^53 */
+    uint64_t fence_ttl_ms; /* the counter's life after its last use; 0: seven days */
+    bool force;            /* BOOTSTRAP */
     union node_tag tag;
 };
 
@@ -95,10 +112,15 @@ struct node_reply {
     size_t holder_length; /* holder may be any bytes; NULL where unknown */
     int64_t ttl_ms;       /* -1: no expiry; -2: unknown */
     uint32_t latency_us;
+    uint64_t fence;        /* the key's counter: fenced ACQUIRE, RAISE, PEEK; 0: none, or unknown */
+    uint64_t node_time_us; /* the server's clock: EXTEND, RAISE, and ACQUIRE and REPAIR by script; else 0 */
+    int64_t quarantine_ms; /* PEEK: what the guard there has left of it; -1: nothing */
+    bool has_guard;        /* PEEK */
 };
 
 struct node_events {
-    /* A level, or its reason, changed. generation: counts READY connections from 1; 0 unless READY. */
+    /* A level, or its reason, changed. generation: counts, from 1, the connections that took requests; 0
+     * unless READY or QUARANTINED. */
     void (*level)(void *arg, uint32_t index, enum node_level, uint32_t generation, enum node_fault,
                   const char *why);
     /* One call for each node_send that returned 0. */
@@ -118,6 +140,12 @@ struct node_config {
     uint32_t dialect;              /* enum quorlock_dialect */
     uint64_t (*now_us)(void *arg); /* the client's clock */
     void *now_arg;
+    /* The restart guard. All zero: none, and nothing is asked or written for it. */
+    uint32_t guard;        /* enum quorlock_guard; 0 is off here */
+    uint32_t n_nodes;      /* how many nodes the set has */
+    const char *set;       /* its name or hash; kept by the caller as long as the node */
+    uint32_t max_lease_ms; /* 0: what the guard says, 30000 where there is none */
+    bool allow_eviction;   /* a server that may evict keys is a warning, not a fault */
 };
 
 /* node_new - a node that starts to connect when the loop runs. NULL: out of memory. */
@@ -132,12 +160,27 @@ enum node_send_result { NODE_SENT = 0, NODE_NOT_READY = -1, NODE_FULL = -2, NODE
 int node_send(struct node *, const struct node_request *);
 
 enum node_level node_level_now(const struct node *);
-uint32_t node_generation(const struct node *); /* 0 unless READY */
-/* node_why - why it is not READY, for people; "" when READY. */
+uint32_t node_generation(const struct node *); /* 0 unless READY or QUARANTINED */
+/* node_why - why it is not READY, for people; "" when READY. Of a QUARANTINED node it counts down: valid until
+ * the next call. */
 const char *node_why(const struct node *);
 enum node_fault node_fault_now(const struct node *);
 /* node_srtt_us - smoothed round trip; 0 while unknown. */
 uint32_t node_srtt_us(const struct node *);
 const char *node_name(const struct node *); /* address without credentials */
+/* node_quarantined_until_us - on the client's clock; 0 when not QUARANTINED. */
+uint64_t node_quarantined_until_us(const struct node *);
+/* node_run_id - which process answers there, as told on this connection; "" while unknown. */
+const char *node_run_id(const struct node *);
+/* node_max_lease_ms - what the guard there says; 0 while unknown, or without guard. */
+uint32_t node_max_lease_ms(const struct node *);
+/*
+ * node_expel - the caller found a fault of the node (one server listed twice, say)
+ *
+ * The connection is dropped: what is in flight is reported as unknown, then DOWN with that reason is told, all
+ * from inside this call. It tries again with the longest pauses. May be called from inside a callback. Nothing
+ * happens to a node that is not READY or QUARANTINED.
+ */
+void node_expel(struct node *, enum node_fault, const char *why);
 
 #endif

@@ -56,6 +56,9 @@ static void plain_build(struct bytes *out, const struct node_request *request, c
         break;
     case NODE_PEEK: plain_begin_script(out, request, shas, PLAIN_PEEK, 0); break;
     case NODE_BREAK: plain_begin_script(out, request, shas, PLAIN_BREAK, 0); break;
+    case NODE_REPAIR:
+    case NODE_RAISE:
+    case NODE_BOOTSTRAP: break;
     }
 }
 
@@ -67,6 +70,9 @@ static const char *plain_op_name(enum node_op op)
     case NODE_RELEASE: return "release (script)";
     case NODE_PEEK: return "inspect (script)";
     case NODE_BREAK: return "break (script)";
+    case NODE_REPAIR: return "repair";
+    case NODE_RAISE: return "raise (script)";
+    case NODE_BOOTSTRAP: return "bootstrap (script)";
     }
     return "request";
 }
