@@ -35,12 +35,26 @@ void fence_raise(struct core_lock *lock, struct step *step, uint32_t index, bool
     lock->nodes[index].raising = true;
 }
 
+/* A node that shows less and is out of reach cannot be raised: its yes is of no use any more. */
+static void drop_unreachable(struct core_lock *lock, uint64_t token)
+{
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        struct core_node *node = &lock->nodes[i];
+
+        if (node->vote != CORE_VOTE_YES || node->fence == token || core_can_talk(node)) continue;
+        node->vote = CORE_VOTE_FAILED;
+        node->fault = node->down_fault;
+        node->valid_until_us = 0;
+    }
+}
+
 void fence_judge(struct core_lock *lock, struct step *step, uint32_t pending)
 {
     uint64_t token = largest_shown(lock);
     uint32_t agreed = 0;
     uint32_t behind = 0;
 
+    drop_unreachable(lock, token);
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
 

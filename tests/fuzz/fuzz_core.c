@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fuzz_core.c - bytes decide a lock's options and what happens to it; the core's promises are checked
+ * throughout
+ *
+ * The world is hostile but keeps the contract of core.h: time does not go back, every command gets exactly one
+ * reply, however late and whatever it says, and each READY connection of a node has a new generation. The check
+ * of validity has an arithmetic of its own and does not use validity.c.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+
+#define NODES_MAX     7
+#define FLYING_MAX    256
+#define STEPS_AT_ONCE 200 /* timers that may follow one another without time passing */
+#define START_US      1000000000ull
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct flying {
+    struct core_command command;
+    uint32_t generation;
+};
+
+struct model_node {
+    enum core_level level;
+    uint32_t generation, generations;
+    uint64_t yes_until_us; /* the latest end that a yes of the present attempt can justify */
+    uint64_t counter;      /* of fencing: never goes back */
+};
+
+struct world {
+    const uint8_t *data;
+    size_t left;
+    uint64_t now_us;
+    struct core_config config;
+    struct core_lock *lock;
+    struct model_node nodes[NODES_MAX];
+    struct flying flying[FLYING_MAX];
+    uint32_t n_flying;
+    uint64_t token_count;
+    uint64_t attempt;
+    uint64_t fence; /* of the latest grant */
+    /* What is owed to the owner. */
+    bool acquiring, extending, releasing, held;
+};
+
+#define CHECK(condition)                                                                                       \
+    do {                                                                                                       \
+        if (!(condition)) {                                                                                    \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                     \
+            abort();                                                                                           \
+        }                                                                                                      \
+    } while (0)
+
+static bool can_talk(const struct model_node *node)
+{
+    return node->level == CORE_NODE_READY || node->level == CORE_NODE_QUARANTINED;
+}
+
+static uint8_t next_byte(struct world *world)
+{
+    if (world->left == 0) return 0;
+    world->left--;
+    return *world->data++;
+}
+
+static uint64_t next_number(struct world *world)
+{
+    uint64_t number = next_byte(world);
+
+    return number | (uint64_t)next_byte(world) << 8;
+}
+
+/* One of 16 magnitudes, so that a byte or two reach from a microsecond to a day. */
+static uint64_t next_span_us(struct world *world)
+{
+    uint8_t byte = next_byte(world);
+
+    return (1ull + (byte & 15)) << (2 * (byte >> 4));
+}
+
+static uint64_t allowance_us(const struct core_config *config, uint64_t lease_us)
+{
+    return (lease_us * config->drift_ppm + 999999) / 1000000 + config->drift_fixed_us;
+}
+
+/* The bounds that a client's options obey: a renewal can come in time. */
+static void choose_config(struct world *world)
+{
+    static const uint64_t waits_us[4] = {0, 50000, 3000000, CORE_NEVER};
+    struct core_config *config = &world->config;
+    uint8_t bits = next_byte(world);
+    uint8_t shape = next_byte(world);
+    uint64_t room_us;
+
+    config->n_nodes = 1 + shape % NODES_MAX;
+    config->fencing = shape >= 128;
+    config->quorum = bits & 1 ? config->n_nodes : config->n_nodes / 2 + 1;
+    config->lease_us = 10000 + next_number(world) * 500;
+    config->wait_us = waits_us[bits >> 1 & 3];
+    config->drift_ppm = bits & 8 ? 10000 : next_byte(world) * 100u;
+    config->drift_fixed_us = 2000;
+    config->lost_margin_us = bits & 16 ? 0 : config->lease_us / 8;
+    config->node_timeout_us = config->lease_us / 10;
+    config->max_hold_us = bits & 32 ? CORE_NEVER : config->lease_us * (1 + next_byte(world) % 8);
+    room_us = config->lease_us - allowance_us(config, config->lease_us);
+    config->min_valid_us = bits & 64 ? 0 : room_us / 2;
+    config->renew_us = bits & 128 ? config->lease_us / 3 : CORE_NEVER;
+}
+
+static uint64_t quorum_end_us(const struct world *world)
+{
+    uint64_t best_us = 0;
+
+    /* The largest end that at least Q nodes reach. */
+    for (uint32_t i = 0; i < world->config.n_nodes; i++) {
+        uint64_t end_us = world->nodes[i].yes_until_us;
+        uint32_t reach = 0;
+
+        for (uint32_t k = 0; k < world->config.n_nodes; k++) reach += world->nodes[k].yes_until_us >= end_us;
+        if (reach >= world->config.quorum && end_us > best_us) best_us = end_us;
+    }
+    return best_us;
+}
+
+static void check_state(const struct world *world)
+{
+    uint64_t valid_us = core_valid_us(world->lock, world->now_us);
+    enum core_phase phase = core_phase_now(world->lock);
+
+    if (valid_us > 0) {
+        CHECK(world->held);
+        CHECK(core_told_held(world->lock));
+        CHECK(phase == CORE_HELD);
+        CHECK(world->now_us < core_lost_at(world->lock));
+        CHECK(world->now_us + valid_us == core_valid_until(world->lock));
+    }
+    if (core_valid_until(world->lock) != 0) {
+        CHECK(core_lost_at(world->lock) <= core_valid_until(world->lock));
+        CHECK(core_valid_until(world->lock) <= quorum_end_us(world));
+    }
+    CHECK(core_counted(world->lock) <= world->config.n_nodes);
+    for (uint32_t i = 0; i < world->config.n_nodes; i++) CHECK(core_debts(world->lock, i) <= CORE_DEBTS_MAX);
+    if (world->acquiring || world->extending || world->releasing) CHECK(!core_quiet(world->lock));
+}
+
+static void check_tell(struct world *world, const struct core_tell *tell)
+{
+    switch (tell->kind) {
+    case CORE_TELL_NOTHING: break;
+    case CORE_TELL_ACQUIRED:
+        CHECK(world->acquiring);
+        CHECK(!world->held);
+        world->acquiring = false;
+        world->held = tell->status == CORE_OK;
+        if (world->held) {
+            CHECK(core_valid_us(world->lock, world->now_us) >= world->config.min_valid_us);
+            CHECK(core_valid_us(world->lock, world->now_us) > 0);
+            CHECK(!world->config.fencing || core_fence(world->lock) > world->fence);
+            CHECK(world->config.fencing || core_fence(world->lock) == 0);
+            world->fence = core_fence(world->lock);
+        }
+        break;
+    case CORE_TELL_EXTENDED:
+        CHECK(world->extending);
+        world->extending = false;
+        if (tell->status == CORE_OK) CHECK(world->held);
+        break;
+    case CORE_TELL_RELEASED:
+        CHECK(world->releasing);
+        CHECK(tell->status == CORE_OK || tell->status == CORE_NOQUORUM);
+        world->releasing = false;
+        break;
+    case CORE_TELL_LOST:
+        CHECK(world->held);
+        CHECK(tell->loss != CORE_LOSS_NONE);
+        world->held = false;
+        CHECK(core_valid_us(world->lock, world->now_us) == 0);
+        break;
+    }
+}
+
+static void launch(struct world *world, const struct core_command *command)
+{
+    struct model_node *node = &world->nodes[command->tag.node];
+
+    CHECK(command->tag.node < world->config.n_nodes);
+    CHECK(can_talk(node));
+    CHECK(command->tag.sent_us == world->now_us);
+    CHECK(command->tag.attempt <= core_attempt(world->lock));
+    if (command->tag.op == CORE_OP_ACQUIRE || command->tag.op == CORE_OP_EXTEND ||
+        command->tag.op == CORE_OP_REPAIR) {
+        CHECK(command->tag.attempt == core_attempt(world->lock));
+        CHECK(command->tag.lease_us >= world->config.lease_us);
+        CHECK(memcmp(command->token.bytes, core_token_now(world->lock)->bytes, CORE_TOKEN_SIZE) == 0);
+    }
+    /* Nothing is ever written for a lock that the owner does not want or have. */
+    if (command->tag.op == CORE_OP_ACQUIRE)
+        CHECK((world->acquiring || world->held) && node->level == CORE_NODE_READY);
+    if (command->tag.op == CORE_OP_RAISE) CHECK(world->config.fencing && (world->acquiring || world->held));
+    if (command->tag.op == CORE_OP_EXTEND || command->tag.op == CORE_OP_REPAIR) CHECK(world->held);
+    if (world->n_flying == FLYING_MAX) return; /* never answered: an endless stall */
+    world->flying[world->n_flying++] = (struct flying){*command, node->generation};
+}
+
+/* The token of the present attempt is the latest random that was handed in and used. */
+static int step(struct world *world, struct core_event *event, struct core_update *update)
+{
+    unsigned char random[CORE_RANDOM_SIZE] = {0};
+    int status;
+
+    world->token_count++;
+    memcpy(random, &world->token_count, sizeof(world->token_count));
+    memcpy(random + CORE_TOKEN_SIZE, &world->token_count, sizeof(world->token_count));
+    event->now_us = world->now_us;
+    event->random = random;
+    event->wall_us = world->config.fencing ? world->now_us : 0;
+    status = core_step(world->lock, event, update);
+    CHECK(update->n_commands <= CORE_COMMANDS_MAX);
+    CHECK(core_attempt(world->lock) >= world->attempt);
+    if (core_attempt(world->lock) != world->attempt) {
+        world->attempt = core_attempt(world->lock);
+        CHECK(memcmp(core_token_now(world->lock)->bytes, random, CORE_TOKEN_SIZE) == 0);
+        for (uint32_t i = 0; i < world->config.n_nodes; i++) world->nodes[i].yes_until_us = 0;
+    }
+    return status;
+}
+
+/* One event; its commands fly. */
+static int happen(struct world *world, struct core_event event, bool *dispatch)
+{
+    struct core_update update;
+    /* Whatever comes now comes too late for the lock. */
+    bool lost = world->held && world->now_us >= core_lost_at(world->lock);
+    int status = step(world, &event, &update);
+
+    CHECK(!lost || !core_told_held(world->lock));
+
+    /* Set before the commands are looked at: what begins may send. */
+    if (status == 0 && event.type == CORE_EV_ACQUIRE) world->acquiring = true;
+    if (status == 0 && event.type == CORE_EV_EXTEND) world->extending = true;
+    if (status == 0 && event.type == CORE_EV_RELEASE) {
+        world->releasing = true;
+        world->held = false;
+    }
+    for (uint32_t i = 0; i < update.n_commands; i++) launch(world, &update.commands[i]);
+    if (event.type == CORE_EV_DISPATCH) {
+        check_tell(world, &update.tell);
+    } else {
+        CHECK(update.tell.kind == CORE_TELL_NOTHING);
+    }
+    if (dispatch != NULL) *dispatch = update.dispatch;
+    check_state(world);
+    return status;
+}
+
+static void dispatch(struct world *world)
+{
+    bool more = true;
+
+    for (int i = 0; more; i++) {
+        CHECK(i < 16);
+        happen(world, (struct core_event){.type = CORE_EV_DISPATCH}, &more);
+    }
+}
+
+static void count_yes(struct world *world, const struct flying *flying, enum core_outcome outcome)
+{
+    const struct core_tag *tag = &flying->command.tag;
+    struct model_node *node = &world->nodes[tag->node];
+    uint64_t end_us;
+
+    if (outcome != CORE_YES || tag->attempt != world->attempt) return;
+    if (tag->op != CORE_OP_ACQUIRE && tag->op != CORE_OP_EXTEND) return;
+    if (!can_talk(node) || node->generation != flying->generation) return;
+    end_us = tag->sent_us + tag->lease_us - allowance_us(&world->config, tag->lease_us);
+    if (end_us > node->yes_until_us) node->yes_until_us = end_us;
+}
+
+/* A grant increments the node's counter to the floor at least; a raise only ever lifts it. */
+static uint64_t count_fence(struct world *world, const struct core_command *command, uint8_t shade)
+{
+    struct model_node *node = &world->nodes[command->tag.node];
+
+    if (!world->config.fencing) return 0;
+    if (command->tag.op == CORE_OP_ACQUIRE) node->counter += 1 + shade % 4;
+    if (command->fence > node->counter) node->counter = command->fence;
+    return node->counter;
+}
+
+static struct flying land(struct world *world, uint32_t index)
+{
+    struct flying flying = world->flying[index];
+
+    world->n_flying--;
+    memmove(&world->flying[index], &world->flying[index + 1],
+            (world->n_flying - index) * sizeof(world->flying[0]));
+    return flying;
+}
+
+static void answer(struct world *world, uint32_t index, enum core_outcome outcome, uint8_t shade)
+{
+    struct flying flying = land(world, index);
+    struct core_event event = {.type = CORE_EV_REPLY};
+
+    event.reply = (struct core_reply){.tag = flying.command.tag,
+                                      .generation = flying.generation,
+                                      .outcome = outcome,
+                                      .fault = CORE_FAULT_NONE,
+                                      .holder_id = shade & 3,
+                                      .ttl_us = (int64_t)(shade >> 2) * 1000 - 2};
+    /* A connection that ended answers no more: what is still unknown stays so, however late it is told. */
+    if (world->nodes[flying.command.tag.node].generation != flying.generation) {
+        event.reply.outcome = outcome = CORE_UNKNOWN;
+    } else if (outcome == CORE_NOSCRIPT &&
+               (flying.command.whole_script || flying.command.tag.op == CORE_OP_REPAIR)) {
+        event.reply.outcome = outcome = CORE_ERROR;
+    }
+    if (outcome >= CORE_ERROR) event.reply.fault = CORE_FAULT_PASSING + shade % 5;
+    if (outcome == CORE_YES) event.reply.fence = count_fence(world, &flying.command, shade);
+    count_yes(world, &flying, event.reply.outcome);
+    happen(world, event, NULL);
+}
+
+static void change_level(struct world *world, uint32_t index, enum core_level level, uint8_t shade)
+{
+    struct model_node *node = &world->nodes[index];
+    struct core_event event = {.type = CORE_EV_NODE, .node = index, .level = level};
+    enum core_level before = node->level;
+    uint32_t ended = node->generation;
+    /* A quarantine may end on the connection it began on; every other change is another connection. */
+    bool goes_on = before == CORE_NODE_QUARANTINED && level == CORE_NODE_READY && shade % 2 == 0;
+    bool ends = can_talk(node) && !goes_on;
+
+    node->level = level;
+    if (!goes_on) node->generation = can_talk(node) ? ++node->generations : 0;
+    event.generation = node->generation;
+    event.fault = level == CORE_NODE_DOWN ? CORE_FAULT_PASSING + shade % 5 : CORE_FAULT_NONE;
+    event.srtt_us = shade * 10u;
+    /* What flies on a connection that ends has an unknown outcome: told before, or, now and then, much later.
+     */
+    for (uint32_t i = 0; ends && shade % 4 != 0 && i < world->n_flying;) {
+        if (world->flying[i].command.tag.node == index && world->flying[i].generation == ended) {
+            struct flying flying = land(world, i);
+            struct core_event unknown = {.type = CORE_EV_REPLY};
+
+            unknown.reply = (struct core_reply){.tag = flying.command.tag,
+                                                .generation = ended,
+                                                .outcome = CORE_UNKNOWN,
+                                                .fault = CORE_FAULT_PASSING,
+                                                .ttl_us = -2};
+            /* The core still takes this node for READY and may ask it again: that is not sent any more. */
+            node->level = before;
+            node->generation = ended;
+            happen(world, unknown, NULL);
+            node->level = level;
+            node->generation = event.generation;
+            i = 0;
+        } else {
+            i++;
+        }
+    }
+    happen(world, event, NULL);
+}
+
+/* No deadline stays in the past: the timer is served, and after a bounded number of turns time must pass. */
+static void serve_timers(struct world *world)
+{
+    for (int i = 0; core_deadline(world->lock) <= world->now_us; i++) {
+        CHECK(i < STEPS_AT_ONCE);
+        happen(world, (struct core_event){.type = CORE_EV_TIMER}, NULL);
+        dispatch(world);
+    }
+}
+
+static void something_happens(struct world *world)
+{
+    static const enum core_level levels[8] = {CORE_NODE_READY,      CORE_NODE_READY,      CORE_NODE_READY,
+                                              CORE_NODE_READY,      CORE_NODE_DOWN,       CORE_NODE_DOWN,
+                                              CORE_NODE_CONNECTING, CORE_NODE_QUARANTINED};
+    static const enum core_outcome outcomes[8] = {CORE_YES,     CORE_YES,   CORE_YES,     CORE_OTHER,
+                                                  CORE_MISSING, CORE_ERROR, CORE_UNKNOWN, CORE_NOSCRIPT};
+    uint8_t what = next_byte(world);
+
+    switch (what & 15) {
+    case 0: world->now_us += next_span_us(world); break;
+    case 1:
+        if (core_deadline(world->lock) != CORE_NEVER && core_deadline(world->lock) > world->now_us) {
+            world->now_us = core_deadline(world->lock);
+        }
+        serve_timers(world);
+        break;
+    case 2: happen(world, (struct core_event){.type = CORE_EV_TIMER}, NULL); break;
+    case 3: happen(world, (struct core_event){.type = CORE_EV_ACQUIRE}, NULL); break;
+    case 4: happen(world, (struct core_event){.type = CORE_EV_RELEASE}, NULL); break;
+    case 5: {
+        uint64_t lease_us = what & 16 ? 0 : world->config.lease_us - 5000 + (uint64_t)(what >> 5) * 5000;
+
+        happen(world, (struct core_event){.type = CORE_EV_EXTEND, .lease_us = lease_us}, NULL);
+        break;
+    }
+    case 6:
+        happen(world,
+               (struct core_event){.type = CORE_EV_CANCEL, .reason = what & 16 ? CORE_CLOSED : CORE_CANCELED},
+               NULL);
+        break;
+    case 7:
+        change_level(world, (what >> 4) % world->config.n_nodes, levels[next_byte(world) & 7],
+                     next_byte(world));
+        break;
+    case 8: dispatch(world); break;
+    case 9: happen(world, (struct core_event){.type = CORE_EV_DISPATCH}, NULL); break;
+    case 10:
+        /* Everybody answers alike, in the order of asking. */
+        for (uint32_t n = world->n_flying; n > 0; n--) answer(world, 0, outcomes[what >> 5], what);
+        break;
+    case 11: /* could not be sent at all: the latest */
+        if (world->n_flying > 0 && world->flying[world->n_flying - 1].command.tag.sent_us == world->now_us) {
+            answer(world, world->n_flying - 1, CORE_UNSENT, what);
+        }
+        break;
+    default:
+        if (world->n_flying > 0) {
+            uint32_t index = what & 16 ? next_byte(world) % world->n_flying : 0;
+
+            answer(world, index, outcomes[what >> 5], next_byte(world));
+        }
+        break;
+    }
+}
+
+/* Whatever happened: once the nodes answer again and the owner lets go, all is told and nothing is owed. */
+static void settle(struct world *world)
+{
+    for (uint32_t i = 0; i < world->config.n_nodes; i++) change_level(world, i, CORE_NODE_READY, 1);
+    for (int turn = 0; !core_quiet(world->lock) || world->acquiring || world->extending || world->releasing;
+         turn++) {
+        uint64_t deadline_us;
+
+        CHECK(turn < 1000);
+        while (world->n_flying > 0) answer(world, 0, CORE_YES, 0);
+        dispatch(world);
+        serve_timers(world);
+        if (happen(world, (struct core_event){.type = CORE_EV_CANCEL, .reason = CORE_CANCELED}, NULL) == 0)
+            continue;
+        if (happen(world, (struct core_event){.type = CORE_EV_RELEASE}, NULL) == 0) continue;
+        deadline_us = core_deadline(world->lock);
+        if (deadline_us != CORE_NEVER && deadline_us > world->now_us) world->now_us = deadline_us;
+        serve_timers(world);
+    }
+    CHECK(!world->held);
+    CHECK(core_deadline(world->lock) == CORE_NEVER);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct world *world = calloc(1, sizeof(*world));
+
+    CHECK(world != NULL);
+    world->data = data;
+    world->left = size;
+    world->now_us = START_US;
+    choose_config(world);
+    world->lock = malloc(core_size(world->config.n_nodes));
+    CHECK(world->lock != NULL);
+    core_init(world->lock, &world->config);
+    for (uint32_t i = 0; i < NODES_MAX; i++) world->nodes[i].level = CORE_NODE_DOWN;
+    while (world->left > 0) something_happens(world);
+    settle(world);
+    free(world->lock);
+    free(world);
+    return 0;
+}
