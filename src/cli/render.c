@@ -146,8 +146,7 @@ size_t render_gone(const struct quorlock_result *result)
     size_t gone = 0;
     for (size_t i = 0; i < result->n_votes; i++) {
         int outcome = result->votes[i].outcome;
-        gone += outcome == QUORLOCK_VOTE_GRANTED || outcome == QUORLOCK_VOTE_REFUSED ||
-                outcome == QUORLOCK_VOTE_MISSING;
+        gone += outcome != QUORLOCK_VOTE_PENDING && outcome != QUORLOCK_VOTE_FAILED;
     }
     return gone;
 }

@@ -24,7 +24,8 @@ void render_votes(const struct quorlock_vote *votes, size_t n_votes);
 /* render_held - says who stands in the way, on how many nodes, for how long. */
 void render_held(const char *key, const struct quorlock_result *result, size_t quorum);
 
-/* render_gone - on how many nodes a release made sure that our key is gone. */
+/* render_gone - on how many nodes our key is certainly not, after a release: deleted, gone before, or never
+ * asked for there. */
 size_t render_gone(const struct quorlock_result *result);
 
 /* render_summary - the line that tells whether and by whom the key is held. */

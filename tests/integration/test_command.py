@@ -114,14 +114,15 @@ class Usage(Case):
         with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
             silent = ["127.0.0.1:%d" % listener.getsockname()[1] for listener in (one, two)]
             secret = ",".join(f"redis://user:geheim@{node}" for node in silent)
-            process = self.start("run", "-v", "--nodes", secret, self.key, "--", "true")
-            command_line = pathlib.Path(f"/proc/{process.pid}/cmdline")
-            wait_for(lambda: b"run" in command_line.read_bytes() and b"geheim" not in command_line.read_bytes())
-            self.assertIn(silent[1].encode(), command_line.read_bytes())
-            process.send_signal(signal.SIGTERM)
-            status, out, err = self.end(process)
-        self.assertEqual(status, 128 + signal.SIGTERM)
-        self.assertNotIn("geheim", out + err)
+            for form in [("--nodes", secret), ("--nodes=" + secret,)]:
+                process = self.start("run", "-v", *form, self.key, "--", "true")
+                command_line = pathlib.Path(f"/proc/{process.pid}/cmdline")
+                wait_for(lambda: b"run" in command_line.read_bytes() and b"geheim" not in command_line.read_bytes())
+                self.assertIn(silent[1].encode(), command_line.read_bytes())
+                process.send_signal(signal.SIGTERM)
+                status, out, err = self.end(process)
+                self.assertEqual(status, 128 + signal.SIGTERM)
+                self.assertNotIn("geheim", out + err)
         for args in [("--nodez=redis://u:geheim@h",), ("redis://u:geheim@h",),
                      ("--nodes", "a,,u:geheim@h", "inspect", "k"),
                      ("--nodes", "redis://:geh,eim@h,,x", "inspect", "k"),
@@ -195,7 +196,14 @@ class Held(Case):
     def test_a_signal_that_is_ignored_on_entry_stays_ignored(self):
         def nohup():
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        process = self.shell(script=">up; while [ ! -e go ]; do sleep .01; done; exit 5", preexec=nohup)
+        self.hold("someone-else-entirely")
+        process = self.start("run", self.key, "--", "sh", "-c", f"cd {self.folder}; >up; while [ ! -e go ]; do "
+                             "sleep .01; done; exit 5", preexec=nohup)
+        wait_for(lambda: b"waiting for" in os.read(process.stderr.fileno(), 4096))
+        process.send_signal(signal.SIGHUP)
+        for server in SERVERS[:2]:
+            server.ask("DEL", self.key)
+        self.wait_file("up", process)
         process.send_signal(signal.SIGHUP)
         open(self.path("go"), "w").close()
         self.assertEqual(self.end(process)[0], 5)
@@ -209,8 +217,17 @@ class Nodes(Case):
         self.assertEqual(status, 0, err)
         self.hold("someone-else-entirely")
         self.assertEqual(self.quorlock("run", "-n", "--node-timeout", "7s", self.key, "--", "true")[0], 1)
+        SERVERS[2].thaw()
+        for server in SERVERS:
+            server.ask("DEL", self.key)
+        # And one that freezes while it has our key: its release is still to come when we end.
+        status, _, err = self.quorlock("run", "--node-timeout", "7s", self.key, "--",
+                                       "sh", "-c", f"kill -STOP {SERVERS[2].process.pid}")
+        self.assertEqual(status, 0, err)
         self.assertLess(time.monotonic() - start, 6, "it waited for the frozen node")
         SERVERS[2].thaw()
+        self.assert_free()
+        self.hold("someone-else-entirely")
         wait_for(lambda: self.values() == [b"someone-else-entirely"] * 2 + [None])
 
     def test_a_dead_node_is_lived_without(self):
