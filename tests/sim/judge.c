@@ -286,8 +286,9 @@ static void told_lost(struct world *world, uint32_t index, const struct core_tel
     case CORE_LOSS_GONE: world->totals->of[TOTAL_LOST_GONE]++; break;
     case CORE_LOSS_MAX_HOLD: world->totals->of[TOTAL_LOST_MAX_HOLD]++; break;
     case CORE_LOSS_NOT_RENEWED: world->totals->of[TOTAL_LOST_NOT_RENEWED]++; break;
+    case CORE_LOSS_CLOCK:
     case CORE_LOSS_NONE:
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss without reason", index);
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss without a reason that is there", index);
         break;
     }
 }

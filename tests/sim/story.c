@@ -110,6 +110,7 @@ void story_step(const struct world *world, uint32_t index, const struct core_eve
                    client, index, (unsigned)tag->node, story_op(tag->op), tag->attempt, (unsigned)tag->round,
                    story_outcome(event->reply.outcome), event->reply.generation, phase);
         break;
+    case CORE_EV_STEP: story_tell(world, "client %u lock %u : a clock has stepped", client, index); break;
     case CORE_EV_DISPATCH: break;
     }
 }
@@ -126,7 +127,7 @@ void story_command(const struct world *world, uint32_t index, const struct core_
 
 void story_tell_of(const struct world *world, uint32_t index, const struct core_tell *tell)
 {
-    static const char *const losses[] = {"", "expired", "gone", "max hold", "not renewed"};
+    static const char *const losses[] = {"", "expired", "gone", "max hold", "not renewed", "clock stepped"};
     const struct lock *lock = &world->locks[index];
     unsigned client = lock->client;
     uint64_t clock_us = world_client_clock(world, client, world->now_us);

@@ -488,6 +488,70 @@ static void a_quarantined_node_extends(void **state)
     scene_close(scene);
 }
 
+static void answers_of_an_old_connection_do_not_count(void **state)
+{
+    struct scene *scene = open_held(3, 2);
+    struct scene_sent old;
+
+    (void)state;
+    scene_level(scene, 1, CORE_NODE_DOWN);
+    scene_pass(scene, 1000 * MS);
+    old = *scene_latest(scene, 0, CORE_OP_EXTEND);
+    scene_level(scene, 0, CORE_NODE_CONNECTING);
+    scene_level(scene, 0, CORE_NODE_READY);
+    scene_replay(scene, &old, CORE_YES);
+    scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES);
+    assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 2968 * MS);
+    scene_replay(scene, &old, CORE_MISSING);
+    assert_true(core_told_held(scene->lock));
+    scene_close(scene);
+}
+
+static void loss_ends_an_extend_in_flight(void **state)
+{
+    struct scene *scene = open_held(3, 2);
+
+    (void)state;
+    scene_extend(scene, 0);
+    scene_pass(scene, 2904 * MS);
+    scene_expect_lost(scene, CORE_LOSS_EXPIRED);
+    scene_expect(scene, CORE_TELL_EXTENDED, CORE_LOST_LOCK);
+    scene_expect_nothing(scene);
+    scene_close(scene);
+}
+
+static void a_release_whose_answer_is_lost_is_paid_again(void **state)
+{
+    struct scene *scene = open_held(3, 2);
+
+    (void)state;
+    scene_release(scene);
+    scene_answer(scene, 0, CORE_OP_RELEASE, CORE_UNKNOWN);
+    scene_level(scene, 0, CORE_NODE_CONNECTING);
+    assert_int_equal(core_debts(scene->lock, 0), 1);
+    scene_level(scene, 0, CORE_NODE_READY);
+    scene_answer(scene, 0, CORE_OP_RELEASE, CORE_MISSING);
+    assert_int_equal(core_debts(scene->lock, 0), 0);
+    scene_close(scene);
+}
+
+static void a_shorter_renewal_does_not_take_validity_away(void **state)
+{
+    struct scene *scene = open_held(3, 2);
+
+    (void)state;
+    scene_extend(scene, 6000 * MS);
+    scene_cancel(scene);
+    scene_expect(scene, CORE_TELL_EXTENDED, CORE_CANCELED);
+    answer_all(scene, CORE_OP_EXTEND, CORE_YES); /* the nodes did it all the same */
+    assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + (6000 - 62) * MS);
+    scene_pass(scene, 1000 * MS);
+    assert_int_equal(scene_latest(scene, 0, CORE_OP_EXTEND)->command.tag.lease_us, 3000 * MS);
+    answer_all(scene, CORE_OP_EXTEND, CORE_YES);
+    assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + (6000 - 62) * MS);
+    scene_close(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -518,6 +582,10 @@ int main(void)
         cmocka_unit_test(a_lost_lock_is_acquired_anew),
         cmocka_unit_test(an_extend_asked_again_prolongs_the_debt),
         cmocka_unit_test(a_quarantined_node_extends),
+        cmocka_unit_test(answers_of_an_old_connection_do_not_count),
+        cmocka_unit_test(loss_ends_an_extend_in_flight),
+        cmocka_unit_test(a_release_whose_answer_is_lost_is_paid_again),
+        cmocka_unit_test(a_shorter_renewal_does_not_take_validity_away),
     };
 
     return cmocka_run_group_tests_name("core: holding", tests, NULL, NULL);
