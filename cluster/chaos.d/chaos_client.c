@@ -293,7 +293,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
         me.deadline_us, result->fence, me.lease_ms, result->rounds, result->granted);
     if (me.options.fencing && result->fence == 0) breach("a fenced grant without a token");
     /* Now and then a job longer than its lease, which lives by renewal. */
-    if (ONE_IN(8)) hold_ms += me.lease_ms + me.lease_ms / 2;
+    if (ONE_IN(10)) hold_ms += me.lease_ms + me.lease_ms / 2;
     me.hold_until_us = deadline_us - valid_ms * UINT64_C(1000) + hold_ms * UINT64_C(1000);
     me.may_write = 0;
     turn(HOLDING);

@@ -22,10 +22,10 @@ async def hold(fault):
 
 @routine
 async def kill(world, fault, empty=False):
-    node = world.node(fault.nodes[0])
-    await node.kill()
+    nodes = [world.node(n) for n in fault.nodes]
+    await asyncio.gather(*(node.kill() for node in nodes))
     await hold(fault)
-    await node.start(empty=empty)
+    await asyncio.gather(*(node.start(empty=empty) for node in nodes))
 
 
 @routine
@@ -96,6 +96,14 @@ async def lossy(world, fault):
 async def split(world, fault):
     await filtered(world, fault, [towards(world.node(n)) + ["-s", world.client(c).address] + DROP
                                   for n in fault.nodes for c in fault.clients])
+
+
+@routine
+async def divide(world, fault):
+    """Every client reaches the nodes on its own side only."""
+    rules = [towards(node) + ["-s", client.address] + DROP for node in world.nodes for client in world.clients
+             if (node.number in fault.nodes) != (client.number in fault.clients)]
+    await filtered(world, fault, rules)
 
 
 @routine
@@ -214,8 +222,8 @@ async def hurt(world, fault):
     """One fault from beginning to end; faults that share a target wait for each other."""
     await asyncio.sleep(max(0.0, world.begun + fault.at_ms / 1000 - asyncio.get_running_loop().time()))
     kind = KINDS[fault.kind]
-    # A split hurts the way between; its clients may be stopped or killed at the same time.
-    targets = [world.node(n) for n in fault.nodes] + [world.client(c) for c in fault.clients if kind.on == "client"]
+    # A division hurts the way between: nodes and clients may be stopped or killed meanwhile. So may a split's clients.
+    targets = [world.node(n) for n in fault.nodes if kind.on != "way"] + [world.client(c) for c in fault.clients if kind.on == "client"]
     for target in targets:
         await target.lock.acquire()
     try:

@@ -163,7 +163,7 @@ int options_read(struct chaos_options *ret_options, int argc, char **argv)
 {
     struct chaos_options options = {
         .lease_ms = {500, 1000},
-        .hold_ms = {10, 300},
+        .hold_ms = {2, 150},
         .think_ms = {1, 60},
         .wait_ms = {0, 3000},
         .max_lease_ms = 2000,

@@ -5,11 +5,14 @@ from dataclasses import asdict, dataclass, field
 
 SETTLE_MS = 1500  # undisturbed beginning
 END_MS = 1000     # no fault begins so shortly before the healing
+STORMS = 0.12     # part of the faults that may hurt more than a minority
+QUICK = 0.5       # part of the restarts that take no time
+MANY = 0.25       # part of the faults of nodes that strike several at once
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One way to hurt. `on`: node, client, split (clients and nodes). `needs`: what the machine must permit."""
+    """One way to hurt. `on`: node, client, split (clients and nodes), way (between them). `needs`: what the machine must permit."""
     on: str
     text: str
     ms: tuple            # shortest and longest
@@ -30,6 +33,7 @@ KINDS = {
     "lost-requests": Kind("node", "connected, but commands are lost", (200, 2500), 2, "filter"),
     "lossy": Kind("node", "a third of the packets is lost", (500, 4000), 2, "filter"),
     "split": Kind("split", "some clients do not reach some nodes", (500, 4000), 4, "filter"),
+    "divide": Kind("way", "clients and nodes divided in two", (500, 3500), 3, "filter"),
     "slow": Kind("node", "a slow link", (500, 4000), 3, "link"),
     "half-open": Kind("node", "the link keeps everything back", (300, 3000), 3, "link"),
     "reset": Kind("node", "connections are reset", (0, 800), 2, "link"),
@@ -43,6 +47,7 @@ KINDS = {
     "clock-forward": Kind("node", "wall clock stepped forward, later back", (500, 4000), 4, "shim", outside=True),
     "flush": Kind("node", "FLUSHALL", (0, 0), 4, outside=True, forgets=True),
 }
+AT_ONCE = {"kill", "wipe", "cut", "mute", "lost-replies", "lost-requests", "lossy"}
 BACK_STEP_MS, BACK_TOTAL_MS = (20, 150), 600
 FORWARD_STEP_MS = (200, 3000)
 
@@ -105,12 +110,13 @@ def choose_kinds(asked, profile, guard, fence, abilities):
 
 
 class _Planner:
-    def __init__(self, rng, n_nodes, n_clients, linked, max_lease_ms, guarded):
-        self.rng = rng
+    def __init__(self, rng, n_nodes, n_clients, linked, max_lease_ms, guarded, outside):
+        self.rng, self.outside = rng, outside
         self.nodes, self.clients, self.linked = range(1, n_nodes + 1), range(1, n_clients + 1), linked
         self.max_lease_ms, self.guarded = max_lease_ms, guarded
         self.node_busy = dict.fromkeys(self.nodes, 0)      # until when, ms
         self.client_busy = dict.fromkeys(self.clients, 0)
+        self.way_busy = 0
         self.back_ms = dict.fromkeys(self.nodes, 0)
 
     def free_nodes(self, at_ms, linked):
@@ -120,7 +126,7 @@ class _Planner:
         """How many more nodes may be hurt now: a minority, and now and then more."""
         hurt = sum(1 for until in self.node_busy.values() if until > at_ms)
         limit = max(1, (len(self.nodes) - 1) // 2)
-        if self.rng.random() < 0.1:
+        if self.outside or self.rng.random() < STORMS:
             limit = len(self.nodes)
         return limit - hurt
 
@@ -150,6 +156,15 @@ class _Planner:
             return {"requests": rng.choice((0, 1, 1)), "then": rng.choice(("deliver", "cut"))}
         return {}
 
+    def divide(self, fault):
+        """Half of the nodes with half of the clients; other faults may strike meanwhile."""
+        if self.way_busy > fault.at_ms:
+            return None
+        self.way_busy = fault.at_ms + fault.for_ms + 300
+        fault.nodes = sorted(self.rng.sample(self.nodes, len(self.nodes) // 2))
+        fault.clients = sorted(self.rng.sample(self.clients, max(1, len(self.clients) // 2)))
+        return fault
+
     def draw(self, fault_id, name, at_ms):
         """A fault of this kind that may begin now, or None."""
         kind = KINDS[name]
@@ -161,11 +176,15 @@ class _Planner:
                 return None
             self.client_busy[fault.clients[0]] = at_ms + for_ms + 400
             return fault
+        if kind.on == "way":
+            return self.divide(fault)
+        if kind.restarts and self.rng.random() < QUICK:
+            for_ms = fault.for_ms = self.rng.randint(0, 80)
         free, room = self.free_nodes(at_ms, kind.needs == "link"), self.room(at_ms)
         if not free or room < 1:
             return None
         many = 1
-        if kind.on == "split" or (kind.needs == "filter" and self.rng.random() < 0.25):
+        if kind.on == "split" or (name in AT_ONCE and self.rng.random() < MANY):
             many = self.rng.randint(1, max(1, min(room, len(free))))
         fault.nodes = sorted(self.rng.sample(free, many))
         if kind.on == "split":
@@ -179,10 +198,12 @@ class _Planner:
         return fault
 
 
-def make(seed, seconds, n_nodes, n_clients, kinds, linked, max_lease_ms, guarded):
-    """The plan: faults ordered by time. `linked`: numbers of the nodes behind the proxy."""
-    rng = random.Random(f"{seed} {seconds} {n_nodes} {n_clients} {' '.join(kinds)} {linked} {max_lease_ms} {guarded}")
-    planner = _Planner(rng, n_nodes, n_clients, linked, max_lease_ms, guarded)
+def make(seed, seconds, n_nodes, n_clients, kinds, linked, max_lease_ms, guarded, outside=False):
+    """The plan: faults ordered by time. `linked`: numbers of the nodes behind the proxy. `outside`: no care is
+    taken to leave a majority in peace."""
+    rng = random.Random(f"{seed} {seconds} {n_nodes} {n_clients} {' '.join(kinds)} {linked} {max_lease_ms} {guarded} "
+                        f"{outside}")
+    planner = _Planner(rng, n_nodes, n_clients, linked, max_lease_ms, guarded, outside)
     faults, bag = [], []
     at_ms, end_ms = SETTLE_MS, int(seconds * 1000) - END_MS
     while kinds and at_ms < end_ms:

@@ -36,7 +36,7 @@ class World:
     def __init__(self, options, folder, private):
         self.options, self.folder, self.private = options, folder, private
         self.seed, self.guard, self.fence, self.verbose = options.seed, options.guard, options.fence, options.verbose
-        self.max_lease_ms, self.lease = options.max_lease, options.lease
+        self.max_lease_ms, self.lease, self.hold = options.max_lease, options.lease, options.hold
         self.broken_rule = options.broken_rule
         self.keys = [f"job-{i}" for i in range(1, options.keys + 1)]
         self.registers = folder / "registers"

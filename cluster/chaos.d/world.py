@@ -219,7 +219,7 @@ class Client:
         arguments = [world.program("chaos_client_controls" if world.broken_rule else "chaos_client"),
                      "--name", self.name, "--nodes", world.addresses(), "--keys", ",".join(world.keys),
                      "--history", history, "--registers", world.registers, "--max-lease", world.max_lease_ms,
-                     "--lease", world.lease, "--guard", world.guard,
+                     "--lease", world.lease, "--hold", world.hold, "--guard", world.guard,
                      "--seed", world.seed * 1000003 + self.number * 1009 + self.lives]
         arguments += ["--fence"] if world.fence else []
         arguments += ["--source", self.address] if self.address else []
