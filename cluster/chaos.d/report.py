@@ -1,3 +1,263 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""The report of a run: one HTML file that needs nothing else."""
+from html import escape
+
+import plan
+from drawing import KEY_COLOURS, Detail, Overview, box
+from judge import KINDS, milliseconds, percentile
+from lanes import paint
+
+LISTED_MAX = 60
+
+STYLE = """
+:root { --paper: #fbfaf7; --card: #ffffff; --ink: #1c2430; --soft: #69727f; --hair: #e6e3dc; --good: #1d7a4f;
+  --bad: #c8102e; --warn: #b86e00; --k0: #2f6db3; --k1: #17907f; --k2: #8457b5; --k3: #b0741c; --k4: #b0476d; --k5: #5b7a1f;
+  --up: #a9d3b8; --down: #3b414b; --quar: #c3b0e4; --still: #9aa3af; --still-back: #e3e6ea; --cut: #f2a65a; --part: #d9663f;
+  --slow: #f5d98b; --refuse: #e6b8a8; --clock: #7fb8d8; --wait: .34; }
+@media (prefers-color-scheme: dark) { :root { --paper: #14181d; --card: #1b2026; --ink: #e8e6e1; --soft: #98a2ae; --hair: #2c333b;
+  --good: #57c08c; --bad: #ff5a70; --warn: #e2a54a; --k0: #6ea8e6; --k1: #4cc2b0; --k2: #b08be0; --k3: #dca550; --k4: #e07ea0;
+  --k5: #9dbb5c; --up: #35614a; --down: #8b949f; --quar: #6e5a96; --still: #76808c; --still-back: #2a3037; --cut: #b5702b;
+  --part: #d9663f; --slow: #8a7636; --refuse: #8a5c4c; --clock: #3f7896; --wait: .45; } }
+* { box-sizing: border-box }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.55 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif;
+  font-variant-numeric: tabular-nums }
+main { max-width: 1260px; margin: 0 auto; padding: 40px 28px 64px }
+header { display: flex; gap: 20px; align-items: flex-start; margin-bottom: 26px }
+.seal { flex: none; width: 52px; height: 52px; border-radius: 50%; display: grid; place-items: center; color: #fff; font-size: 26px }
+.good .seal { background: var(--good) } .bad .seal { background: var(--bad) } .mild .seal { background: var(--warn) }
+h1 { font-size: 30px; line-height: 1.15; letter-spacing: -.015em; margin: 0 0 6px; font-weight: 650 }
+h2 { font-size: 17px; margin: 38px 0 4px; font-weight: 650 }
+p { margin: 0; max-width: 78ch } .soft { color: var(--soft) } h2 + p { margin-bottom: 12px }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(172px, 1fr)); gap: 1px; background: var(--hair);
+  border: 1px solid var(--hair); border-radius: 10px; overflow: hidden }
+.figure { background: var(--card); padding: 14px 18px 13px } .figure b { display: block; font-size: 27px; line-height: 1.2; font-weight: 620;
+  letter-spacing: -.01em } .figure span { color: var(--soft); font-size: 13px; line-height: 1.35; display: block }
+.figure.alarm b { color: var(--bad) } .figure.fine b { color: var(--good) }
+.card { background: var(--card); border: 1px solid var(--hair); border-radius: 10px; padding: 14px 16px }
+#overview { width: 100%; height: auto; display: block; cursor: pointer }
+.strip { display: flex; padding: 10px 0 6px 0 } .strip > svg { flex: none } .scroll { overflow-x: auto; flex: 1; scrollbar-width: thin }
+.scroll svg { display: block }
+.legend { display: flex; flex-wrap: wrap; gap: 6px 20px; margin: 12px 2px 0; font-size: 13px; color: var(--soft) }
+.legend span { display: inline-flex; align-items: center; gap: 7px; white-space: nowrap } .legend svg { flex: none }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(340px, 1fr)); gap: 0 36px; align-items: start }
+table { border-collapse: collapse; width: 100%; font-size: 14px } td, th { padding: 5px 12px 5px 0; text-align: left; border-bottom: 1px solid var(--hair);
+  font-weight: 400; vertical-align: top } th { color: var(--soft); font-size: 12.5px } .n { text-align: right; white-space: nowrap } td.bar { width: 30% }
+td.bar i { display: block; height: 8px; margin-top: 7px; border-radius: 2px; background: var(--cut); min-width: 2px }
+ol.told { padding-left: 0; list-style: none; margin: 0; font-size: 14px } ol.told li { padding: 7px 0 7px 14px; border-left: 3px solid var(--bad); margin-bottom: 6px }
+ol.told li.mild { border-color: var(--warn) } ol.told a { color: inherit; text-decoration-color: var(--hair) } ol.told b { font-weight: 600 }
+text { font: 11px system-ui, "Segoe UI", Arial, sans-serif; fill: var(--soft) } text.name { font-size: 11.5px; fill: var(--ink) }
+text.in { font-size: 10.5px; pointer-events: none } text.dark { fill: #2a2013 } text.light { fill: var(--paper) }
+.k0 { --k: var(--k0) } .k1 { --k: var(--k1) } .k2 { --k: var(--k2) } .k3 { --k: var(--k3) } .k4 { --k: var(--k4) } .k5 { --k: var(--k5) }
+.line { fill: none; stroke: var(--k) } .line.wait { opacity: var(--wait) } .hold { fill: var(--k); rx: 1.5px } .hold:hover { stroke: var(--ink) }
+.promise { fill: var(--k); fill-opacity: .16; stroke: var(--k); stroke-dasharray: 2 2; stroke-width: .8 }
+.d1 { opacity: .3 } .d2 { opacity: .52 } .d3 { opacity: .76 } .thread { fill: var(--hair) }
+.up { fill: var(--up) } .down { fill: var(--down) } .quarantine { fill: var(--quar) } .cut { fill: var(--cut) } .slow { fill: var(--slow) }
+.part { fill: var(--part); opacity: .8 } .refuse { fill: var(--refuse) } .clock { fill: var(--clock) }
+.hatch-back { fill: var(--still-back) } .hatch-line { stroke: var(--still); stroke-width: 3.2 }
+#overview .paused, .ostopped { fill: url(#ohatch) } .paused, .dstopped { fill: url(#dhatch) } .dstopped { opacity: .72 }
+.odead, .ddead { fill: var(--paper); stroke: var(--still); stroke-width: .6; stroke-dasharray: 2 2 }
+.mark { stroke: var(--card); stroke-width: .7 } .lost { fill: var(--warn) } .stale { fill: var(--good) } .step { fill: var(--clock); stroke: var(--ink) }
+.area { fill: var(--k0); opacity: .28 } .tick, .grid { stroke: var(--hair); fill: none } .healed { stroke: var(--good); stroke-dasharray: 3 3; fill: none }
+.view { fill: var(--ink); fill-opacity: .05; stroke: var(--soft); stroke-width: .8; pointer-events: none }
+.violation { fill: var(--bad); opacity: .2 } .violation-frame { fill: none; stroke: var(--bad); stroke-width: 2 } .violation-flag { fill: var(--bad) }
+.violation-line { stroke: var(--bad); opacity: .55; fill: none } .tolerated { fill: var(--warn); opacity: .16 }
+.tolerated-frame { fill: none; stroke: var(--warn); stroke-width: 1.6 } .tolerated-flag { fill: var(--warn) } .tolerated-line { stroke: var(--warn); opacity: .45; fill: none }
+footer { margin-top: 40px; font-size: 13px; color: var(--soft) } code { font: 12.5px ui-monospace, Menlo, Consolas, monospace }
+@media print { .scroll { overflow: hidden } }
+"""
+
+SCRIPT = """
+(function () {
+  var scroll = document.querySelector('.scroll'), view = document.getElementById('view'), over = document.getElementById('overview');
+  var perSecond = +scroll.dataset.scale, label = +scroll.dataset.label, total = +scroll.dataset.total, wide = over.viewBox.baseVal.width - label;
+  function show() {
+    var from = scroll.scrollLeft / perSecond, span = scroll.clientWidth / perSecond;
+    view.setAttribute('x', label + from / total * wide);
+    view.setAttribute('width', Math.max(3, Math.min(span, total - from) / total * wide));
+  }
+  function go(second) { scroll.scrollLeft = second * perSecond - scroll.clientWidth / 2; }
+  function at(event) {
+    var place = over.getBoundingClientRect();
+    go(((event.clientX - place.left) / place.width * (wide + label) - label) / wide * total);
+  }
+  over.addEventListener('pointerdown', function (event) { at(event); over.onpointermove = at; over.setPointerCapture(event.pointerId); });
+  over.addEventListener('pointerup', function () { over.onpointermove = null; });
+  scroll.addEventListener('scroll', show);
+  window.addEventListener('resize', show);
+  document.addEventListener('click', function (event) {
+    var link = event.target.closest('[data-second]');
+    if (link) { event.preventDefault(); go(+link.dataset.second); document.getElementById('detail').scrollIntoView({block: 'center'}); }
+  });
+  var first = document.querySelector('[data-second]');
+  if (first) go(+first.dataset.second);
+  show();
+})();
+"""
+
+
+def plural(count, one, many=None):
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def headline(verdict):
+    """(class, sign, sentence, explanation)"""
+    failed, tolerated = verdict.kinds(False), verdict.kinds(True)
+    if failed:
+        most = max(failed, key=failed.get)
+        return "bad", "✕", f"The lock was broken {plural(sum(failed.values()), 'time')}", \
+            f"Most often: {KINDS[most]} ({failed[most]})."
+    if tolerated:
+        return "mild", "!", "Beyond its assumptions, the lock overlapped", \
+            (f"{plural(sum(tolerated.values()), 'event')} outside what is claimed, as these faults allow. No stale write was "
+             "accepted, every operation ended once, and the work went on after healing.")
+    return "good", "✓", "The lock held", \
+        "No two owners at once, no stale or lost write, every operation ended exactly once, and the work went on after healing."
+
+
+def circumstances(run, verdict, picture):
+    if not run:
+        return f"A history of {verdict.counts['clients']} clients, {picture.seconds(picture.end_us):.0f} s, profile {verdict.profile}."
+    fence = "fencing tokens" if run.get("fence") else "no fencing tokens"
+    text = (f"{plural(run.get('nodes', 0), 'Redis server')}, {plural(run.get('clients', 0), 'client')}, "
+            f"{plural(run.get('keys', 0), 'lock')}; hurt for {run.get('seconds')} s by seed {run.get('seed')}, faults "
+            f"{run.get('profile')} the claim; guard {run.get('guard')}, {fence}; leases of {run.get('lease', '').replace('-', ' to ')} ms; "
+            f"in {run.get('place')}.")
+    if run.get("broken_rule"):
+        text += f" Negative control: the clients break a rule on purpose ({run['broken_rule']})."
+    return text
+
+
+def figures(verdict, picture):
+    counts, handovers = verdict.counts, verdict.handovers_us
+    survived = sum(picture.survived.values())
+    failed = sum(verdict.kinds(False).values())
+    tolerated = sum(verdict.kinds(True).values())
+    fenced = counts.get("fenced grants", 0)
+    lost, in_time = counts.get("losses", 0), counts.get("losses in time", 0)
+    late = lost - in_time
+    tiles = [
+        ("alarm" if failed else "fine", f"{failed:,}", "violations" + (f"; {tolerated:,} outside the claim" if tolerated else "")),
+        ("", f"{counts.get('grants', 0):,}", "grants" + (", each with a token" if fenced == counts.get("grants") else "")
+         + f", by {counts.get('clients', 0)} clients"),
+        ("", f"{survived:,}", f"faults of {plural(len(picture.survived), 'kind')} survived"),
+        ("", milliseconds(percentile(handovers, 50)), f"hand-over to who waits, median; p99 {milliseconds(percentile(handovers, 99))}"),
+        ("", f"{in_time:,} of {lost:,}", "losses told before validity ended" + (f"; {late:,} to owners that stood still" if late else "")),
+        ("", f"{counts.get('writes', 0):,}", f"writes accepted; {plural(counts.get('writes refused', 0), 'stale one')} refused"),
+    ]
+    return '<section class="figures">' + "".join(
+        f'<div class="figure {name}"><b>{escape(value)}</b><span>{escape(text)}</span></div>' for name, value, text in tiles) + "</section>"
+
+
+def swatch(inner):
+    return f'<svg width="26" height="12">{inner}</svg>'
+
+
+def legend(picture):
+    items = [(swatch(box(0, 0, 26, 12, f"hold k{i % KEY_COLOURS}")), f"holds {key}") for i, key in enumerate(picture.keys[:KEY_COLOURS])]
+    items += [
+        (swatch('<path class="line wait k0" stroke-width="3" d="M0 6h26"/>'), "waits"),
+        (swatch(box(0.5, 0.5, 25, 11, "promise k0")), "promised to a killed client"),
+        (swatch('<path class="mark lost" d="M9 12h8l-4 -9z"/>'), "told that it lost the lock"),
+        (swatch('<path class="mark stale" d="M9 1h8l-4 9z"/>'), "stale write refused"),
+        (swatch(box(0, 0, 26, 12, "dstopped")), "stopped"),
+        (swatch(box(0.5, 0.5, 25, 11, "ddead")), "client gone"),
+        (swatch(box(0, 4, 26, 4, "up")), "node up"),
+        (swatch(box(0, 0, 26, 12, "down")), "server down"),
+        (swatch(box(0, 0, 26, 12, "quarantine")), "quarantined"),
+        (swatch(box(0, 0, 26, 12, "cut")), "cut, replies lost"),
+        (swatch(box(0, 0, 26, 12, "slow")), "slow, lossy"),
+        (swatch(box(0, 0, 26, 12, "part")), "cut off from some"),
+        (swatch(box(0, 0, 26, 12, "refuse")), "refuses writes"),
+        (swatch('<path class="mark step" d="M13 0l5 6l-5 6l-5 -6z"/>'), "clock stepped"),
+        (swatch(box(0, 0, 26, 12, "violation") + box(1, 1, 24, 10, "violation-frame")), "violation"),
+    ]
+    return '<div class="legend">' + "".join(f"<span>{sign}{escape(text)}</span>" for sign, text in items) + "</div>"
+
+
+def told(verdict, picture):
+    if not verdict.violations:
+        return ""
+    items = []
+    ordered = sorted(verdict.violations, key=lambda violation: violation.tolerated)
+    for violation in ordered[:LISTED_MAX]:
+        second = picture.seconds(violation.t_us)
+        items.append(f'<li class="{"mild" if violation.tolerated else "bad"}"><b>{escape(KINDS[violation.kind])}</b> '
+                     f'<a href="#detail" data-second="{second:.3f}">{escape(violation.text)}</a></li>')
+    more = len(verdict.violations) - LISTED_MAX
+    rest = f'<p class="soft">and {more:,} more; <code>cluster/check</code> lists them</p>' if more > 0 else ""
+    return f'<h2>What was broken</h2><ol class="told">{"".join(items)}</ol>{rest}'
+
+
+def fault_table(picture):
+    most = max(picture.survived.values(), default=1)
+    rows = "".join(
+        f'<tr><td>{escape(kind)}</td><td class="soft">{escape(plan.KINDS[kind].text if kind in plan.KINDS else kind)}</td>'
+        f'<td class="n">{count}</td><td class="bar"><i style="width:{100 * count / most:.0f}%"></i></td></tr>'
+        for kind, count in sorted(picture.survived.items(), key=lambda item: -item[1]))
+    left = picture.run.get("left_out", {})
+    note = "".join(f"{escape(kind)} ({escape(why)}); " for kind, why in left.items()).rstrip("; ")
+    return (f'<section><h2>Faults survived</h2><table><tr><th>fault</th><th>what happened</th><th class="n">times</th><th></th></tr>{rows}</table>'
+            + (f'<p class="soft" style="margin-top:10px">Left out: {note}.</p>' if note else "") + "</section>")
+
+
+def client_table(verdict, picture):
+    rows = []
+    for lane in picture.clients:
+        own = [o for o in verdict.operations if o.client == lane.name]
+        granted = [o for o in own if o.granted_us is not None]
+        waits = [o.granted_us - o.invoke_us for o in granted]
+        rows.append(f'<tr><td>{escape(lane.name)}</td><td class="n">{len(granted)}</td>'
+                    f'<td class="n">{sum(1 for o in own if o.end == "refused")}</td><td class="n">{sum(1 for o in own if o.end == "lost")}</td>'
+                    f'<td class="n">{sum(1 for o in own if o.end == "killed")}</td><td class="n">{milliseconds(percentile(waits, 50))}</td>'
+                    f'<td class="n">{milliseconds(max(waits, default=None))}</td></tr>')
+    head = "".join(f'<th{"" if i == 0 else " class=n"}>{name}</th>' for i, name in enumerate(
+        ("client", "granted", "refused", "lost", "killed", "median wait", "longest")))
+    return f"<section><h2>Everybody’s turn</h2><table><tr>{head}</tr>{''.join(rows)}</table></section>"
+
+
+def handover_chart(verdict):
+    """How long a released lock was nobody's although somebody waited: a histogram with steps that double."""
+    handovers = verdict.handovers_us
+    if not handovers:
+        return ""
+    edges = [1000 * 2 ** i for i in range(13)]
+    bins = [0] * (len(edges) + 1)
+    for value in handovers:
+        bins[next((i for i, edge in enumerate(edges) if value < edge), len(edges))] += 1
+    high, width, height = max(bins), 34, 96
+    parts = []
+    for i, count in enumerate(bins):
+        top = height - count / high * (height - 18)
+        low = edges[i - 1] // 1000 if i else 0
+        name = f"{low} to {edges[i] // 1000} ms" if i < len(edges) else f"above {low} ms"
+        parts.append(box(i * width + 2, top, width - 4, height - top + 0.01, "hold k0", f"{name}: {count}"))
+        parts.append(f'<text x="{i * width + width / 2}" y="{top - 4:.0f}" text-anchor="middle">{count or ""}</text>')
+        if i < len(edges):
+            parts.append(f'<text x="{(i + 1) * width}" y="{height + 14}" text-anchor="middle">{edges[i] // 1000}</text>')
+    return (f'<section><h2>Hand-over</h2><p class="soft">From a release to the next grant, where somebody was already waiting, in milliseconds.</p>'
+            f'<svg viewBox="0 0 {len(bins) * width} {height + 20}" style="width:100%;max-width:{len(bins) * width}px">{"".join(parts)}</svg></section>')
+
+
 def render(events, verdict):
-    return ""
+    """The page. events as history.parse gives them, verdict of the same events."""
+    picture = paint(events, verdict)
+    mood, sign, title, explanation = headline(verdict)
+    side, strip, scale = Detail(picture, verdict).draw()
+    notes = "".join(f"<p class=soft>{escape(note)}</p>" for note in verdict.notes)
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)} - quorlock chaos</title><style>{STYLE}</style></head>
+<body><main>
+<header class="{mood}"><div class="seal">{sign}</div><div><h1>{escape(title)}</h1><p>{escape(explanation)}</p>
+<p class="soft">{escape(circumstances(picture.run, verdict, picture))}</p>{notes}</div></header>
+{figures(verdict, picture)}
+{told(verdict, picture)}
+<h2>The whole run</h2><p class="soft">The fuller a lane, the more of that moment its client held a lock. Click to see a moment below.</p>
+<div class="card">{Overview(picture, verdict).draw()}</div>
+<h2 id="detail">Every step</h2><p class="soft">Scroll sideways; hover for what happened.</p>
+<div class="card strip">{side}<div class="scroll" data-scale="{scale:.3f}" data-label="64" data-total="{picture.seconds(picture.end_us):.3f}">{strip}</div></div>
+{legend(picture)}
+<div class="columns">{fault_table(picture)}<div>{handover_chart(verdict)}{client_table(verdict, picture)}</div></div>
+<footer>Drawn by cluster/chaos of quorlock from the history that the clients wrote; <code>cluster/check</code> judges the same history.</footer>
+</main><script>{SCRIPT}</script></body></html>
+"""

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Draws the picture of a run as SVG: the whole at a glance, and every step in detail."""
+from html import escape
+
+from lanes import WORDS, merged
+
+LABEL = 64            # width of the names beside the lanes
+OVERVIEW_WIDTH = 1180
+NODE_HEIGHT, CLIENT_HEIGHT, GAP = 18, 18, 5
+SMALL_HEIGHT, SMALL_GAP = 9, 3
+DETAIL_PX_MAX = 60    # a second in detail; less in long runs
+DETAIL_WIDTH_MAX = 24000
+HOLDS_MAX = 7000      # rectangles with a title of their own
+VIOLATIONS_MAX = 300
+BIN_PX = 2
+KEY_COLOURS = 6
+
+# How a fault looks on its node: the colour family by what a client would notice.
+FAMILY = {"kill": "down", "wipe": "down", "pause": "paused", "cut": "cut", "mute": "cut", "lost-replies": "cut",
+          "lost-requests": "cut", "lossy": "slow", "split": "part", "divide": "part", "slow": "slow",
+          "half-open": "cut", "reset": "cut", "oom": "refuse", "readonly": "refuse", "no-replicas": "refuse",
+          "clock-forward": "clock"}
+STATE_CLASS = {"up": "up", "down": "down", "paused": "paused", "quarantined": "quarantine"}
+
+
+def number(value):
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text
+
+
+def box(x, y, width, height, names, title=""):
+    inner = f"><title>{escape(title)}</title></rect>" if title else "/>"
+    return (f'<rect class="{names}" x="{number(x)}" y="{number(y)}" width="{number(max(width, 0.8))}" '
+            f'height="{number(height)}"{inner}')
+
+
+def words(x, y, text, names, anchor="start"):
+    return f'<text class="{names}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def tick_seconds(total, room):
+    """A round step so that about so many ticks fit."""
+    for step in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600):
+        if total / step <= room:
+            return step
+    return 7200
+
+
+def clock(second):
+    return f"{second} s" if second < 120 else f"{second // 60}:{second % 60:02d}"
+
+
+def patterns(prefix):
+    """Hatches for what stands still."""
+    return (f'<defs><pattern id="{prefix}hatch" width="5" height="5" patternUnits="userSpaceOnUse" '
+            'patternTransform="rotate(45)"><rect width="5" height="5" class="hatch-back"/>'
+            '<line x1="0" y1="0" x2="0" y2="5" class="hatch-line"/></pattern></defs>')
+
+
+class Overview:
+    """The whole run on one page width: density of holding, faults as blocks."""
+
+    def __init__(self, picture, verdict):
+        self.picture, self.verdict = picture, verdict
+        self.total = picture.seconds(picture.end_us)
+        self.scale = (OVERVIEW_WIDTH - LABEL) / self.total
+        self.strip = 44
+        self.parts = []
+
+    def x(self, t_us):
+        return LABEL + self.picture.seconds(t_us) * self.scale
+
+    def draw(self):
+        y = 6
+        self.throughput(y)
+        y += self.strip + 10
+        top = y
+        for lane in self.picture.nodes:
+            self.node(lane, y)
+            y += SMALL_HEIGHT + SMALL_GAP
+        y += 5
+        for lane in self.picture.clients:
+            self.client(lane, y)
+            y += SMALL_HEIGHT + SMALL_GAP
+        self.violations(6, y)
+        if self.picture.healed_us:
+            x = self.x(self.picture.healed_us)
+            self.parts.append(f'<line class="healed" x1="{number(x)}" x2="{number(x)}" y1="6" y2="{y}"/>'
+                              + words(x + 4, 15, "all healed", "note"))
+        self.axis(y)
+        self.parts.append(f'<rect id="view" class="view" x="{LABEL}" y="{top - 3}" width="0" height="{y - top + 2}"/>')
+        return (f'<svg id="overview" viewBox="0 0 {OVERVIEW_WIDTH} {y + 22}" role="img" '
+                f'aria-label="The whole run">{patterns("o")}{"".join(self.parts)}</svg>')
+
+    def throughput(self, y):
+        """Grants a second as an area over time."""
+        step = max(1.0, self.total / 200)
+        bins = [0] * (int(self.total / step) + 1)
+        for operation in self.verdict.operations:
+            if operation.granted_us is not None:
+                bins[int(self.picture.seconds(operation.granted_us) / step)] += 1
+        high = max(max(bins), 1)
+        base = y + self.strip
+        points = [f"{LABEL},{base}"]
+        for i, count in enumerate(bins):
+            top = base - count / high * (self.strip - 10)
+            for edge in (i, i + 1):
+                points.append(f"{number(min(LABEL + edge * step * self.scale, OVERVIEW_WIDTH))},{number(top)}")
+        points.append(f"{OVERVIEW_WIDTH},{base}")
+        self.parts.append(f'<polygon class="area" points="{" ".join(points)}"/>'
+                          + words(LABEL - 8, base - 2, "grants/s", "name", "end")
+                          + words(LABEL - 8, y + 14, f"{high / step:.0f}", "note", "end"))
+
+    def node(self, lane, y):
+        self.parts.append(words(LABEL - 8, y + SMALL_HEIGHT - 1, lane.name, "name", "end"))
+        gap_us = 1e6 / self.scale
+        for span in merged(lane.states, gap_us):
+            x, width = self.x(span.from_us), (span.to_us - span.from_us) / 1e6 * self.scale
+            thin = 2 if span.state == "up" else 0
+            self.parts.append(box(x, y + thin, width, SMALL_HEIGHT - 2 * thin, STATE_CLASS.get(span.state, "up")))
+        for span in lane.faults:
+            if FAMILY.get(span.state) in ("down", "paused", None):
+                continue
+            x, width = self.x(span.from_us), (span.to_us - span.from_us) / 1e6 * self.scale
+            self.parts.append(box(x, y + 1, width, SMALL_HEIGHT - 2, FAMILY[span.state], span.title))
+
+    def client(self, lane, y):
+        self.parts.append(words(LABEL - 8, y + SMALL_HEIGHT - 1, lane.name, "name", "end"))
+        bins = int((OVERVIEW_WIDTH - LABEL) / BIN_PX) + 1
+        held = [0.0] * bins
+        owner = [0] * bins
+        for span in lane.holds:
+            self.spread(held, owner, span)
+        runs, last = {}, None
+        for i, share in enumerate(held):
+            level = min(4, int(share * 4) + 1) if share > 0.01 else 0
+            same = (level, owner[i])
+            if level and last and last[0] == same and last[2] == i:
+                last[2] = i + 1
+            elif level:
+                last = [same, i, i + 1]
+                runs.setdefault(same, []).append(last)
+        self.parts.append(box(LABEL, y + SMALL_HEIGHT / 2 - 0.5, OVERVIEW_WIDTH - LABEL, 1, "thread"))
+        for (level, key), spans in sorted(runs.items()):
+            path = "".join(f"M{LABEL + a * BIN_PX} {number(y + SMALL_HEIGHT / 2)}h{(b - a) * BIN_PX}" for _, a, b in spans)
+            self.parts.append(f'<path class="line k{key % KEY_COLOURS} d{level}" stroke-width="{SMALL_HEIGHT}" d="{path}"/>')
+        for span in lane.states:
+            if span.state in ("stopped", "dead"):
+                x, width = self.x(span.from_us), (span.to_us - span.from_us) / 1e6 * self.scale
+                self.parts.append(box(x, y, width, SMALL_HEIGHT, "o" + span.state))
+
+    def spread(self, held, owner, span):
+        first = self.picture.seconds(span.from_us) * self.scale / BIN_PX
+        last = self.picture.seconds(span.to_us) * self.scale / BIN_PX
+        for i in range(int(first), min(int(last) + 1, len(held))):
+            share = min(last, i + 1) - max(first, i)
+            if share >= held[i]:
+                owner[i] = span.key
+            held[i] = min(1.0, held[i] + share)
+
+    def violations(self, top, bottom):
+        for violation in [v for v in self.verdict.violations][:VIOLATIONS_MAX]:
+            x = self.x(violation.t_us)
+            names = "tolerated" if violation.tolerated else "violation"
+            self.parts.append(f'<path class="{names}-line" d="M{number(x)} {top}V{bottom}"/>'
+                              f'<path class="{names}-flag" d="M{number(x - 4)} {top - 6}h8l-4 7z">'
+                              f'<title>{escape(violation.text)}</title></path>')
+
+    def axis(self, y):
+        step = tick_seconds(self.total, 12)
+        for second in range(0, int(self.total) + 1, step):
+            x = LABEL + second * self.scale
+            self.parts.append(f'<path class="tick" d="M{number(x)} {y}v4"/>' + words(x, y + 16, clock(second), "note", "middle"))
+
+
+class Detail:
+    """Every step, on a strip that scrolls."""
+
+    def __init__(self, picture, verdict):
+        self.picture, self.verdict = picture, verdict
+        self.total = picture.seconds(picture.end_us)
+        self.scale = max(12, min(DETAIL_PX_MAX, DETAIL_WIDTH_MAX / self.total))
+        self.width = self.total * self.scale + 30
+        grants = sum(len(lane.holds) for lane in picture.clients)
+        # Holds closer than a pixel are one; still closer in a crowd.
+        self.gap_us = (1 if grants < HOLDS_MAX else 4 * grants / HOLDS_MAX) * 1e6 / self.scale
+        self.parts = []
+        self.lane_y = {}
+
+    def x(self, t_us):
+        return self.picture.seconds(t_us) * self.scale
+
+    def draw(self):
+        """(names, strip, pixels a second): two SVGs of one height; the first stays while the second scrolls."""
+        y, names = 26, []
+        for lane in self.picture.nodes + [None] + self.picture.clients:
+            if lane is None:
+                y += 10
+                continue
+            self.lane_y[lane.name] = y
+            height = NODE_HEIGHT if lane in self.picture.nodes else CLIENT_HEIGHT
+            names.append(words(LABEL - 10, y + height - 5, lane.name, "name", "end"))
+            y += height + GAP
+        bottom = y
+        self.grid(bottom)
+        for lane in self.picture.nodes:
+            self.node(lane)
+        for lane in self.picture.clients:
+            self.client(lane)
+        self.violations(bottom)
+        if self.picture.healed_us:
+            x = self.x(self.picture.healed_us)
+            self.parts.append(f'<path class="healed" d="M{number(x)} 20V{bottom}"/>' + words(x + 5, 24, "all healed", "note"))
+        side = f'<svg width="{LABEL}" height="{bottom + 6}">{"".join(names)}</svg>'
+        strip = (f'<svg width="{number(self.width)}" height="{bottom + 6}" role="img" aria-label="Every step">'
+                 f'{patterns("d")}{"".join(self.parts)}</svg>')
+        return side, strip, self.scale
+
+    def grid(self, bottom):
+        step = tick_seconds(self.total, self.width / 90)
+        for second in range(0, int(self.total) + 1, step):
+            x = second * self.scale
+            self.parts.append(f'<path class="grid" d="M{number(x)} 18V{bottom}"/>' + words(x + 3, 13, clock(second), "note"))
+
+    def node(self, lane):
+        y = self.lane_y[lane.name]
+        for span in lane.states:
+            x, width = self.x(span.from_us), (span.to_us - span.from_us) / 1e6 * self.scale
+            if span.state == "up":
+                self.parts.append(box(x, y + 7, width, NODE_HEIGHT - 14, "up"))
+                continue
+            title = f"{lane.name} {span.state}: {self.picture.seconds(span.from_us):.2f} to {self.picture.seconds(span.to_us):.2f} s"
+            self.parts.append(box(x, y, width, NODE_HEIGHT, STATE_CLASS.get(span.state, "up"), title))
+            if width > 70 and span.state == "quarantined":
+                self.parts.append(words(x + 5, y + NODE_HEIGHT - 5, "quarantined", "in dark"))
+        for span in lane.faults:
+            self.fault(span, y)
+        self.marks(lane, y, NODE_HEIGHT)
+
+    def fault(self, span, y):
+        x, width = self.x(span.from_us), (span.to_us - span.from_us) / 1e6 * self.scale
+        family = FAMILY.get(span.state, "cut")
+        if span.state == "divide":
+            self.parts.append(box(x, y - 3, width, 3, "part", span.title))
+            return
+        label = WORDS.get(span.state, span.state)
+        if family not in ("down", "paused"):
+            self.parts.append(box(x, y + 1, width, NODE_HEIGHT - 2, family, span.title))
+        if width > 6.2 * len(label) + 8:
+            self.parts.append(words(x + 5, y + NODE_HEIGHT - 5, label, "in light" if family == "down" else "in dark"))
+
+    def client(self, lane):
+        y = self.lane_y[lane.name]
+        middle = y + CLIENT_HEIGHT / 2
+        for i, _ in enumerate(self.picture.keys):
+            path = "".join(f"M{number(self.x(s.from_us))} {number(middle)}H{number(max(self.x(s.to_us), self.x(s.from_us) + 0.5))}"
+                           for s in merged([w for w in lane.waits if w.key == i], self.gap_us))
+            if path:
+                self.parts.append(f'<path class="line wait k{i % KEY_COLOURS}" stroke-width="3" d="{path}"/>')
+        for span in merged(lane.holds, self.gap_us):
+            title = span.title if span.count == 1 else (
+                f"{lane.name} held {self.picture.keys[span.key]} {span.count} times, "
+                f"{self.picture.seconds(span.from_us):.2f} to {self.picture.seconds(span.to_us):.2f} s")
+            self.parts.append(box(self.x(span.from_us), y + 2, (span.to_us - span.from_us) / 1e6 * self.scale,
+                                  CLIENT_HEIGHT - 4, f"{span.state} k{span.key % KEY_COLOURS}", title))
+        for span in lane.states:
+            if span.state in ("stopped", "dead"):
+                word = "stopped (SIGSTOP)" if span.state == "stopped" else "killed, not yet replaced"
+                title = f"{lane.name} {word}: {self.picture.seconds(span.from_us):.2f} to {self.picture.seconds(span.to_us):.2f} s"
+                self.parts.append(box(self.x(span.from_us), y, (span.to_us - span.from_us) / 1e6 * self.scale,
+                                      CLIENT_HEIGHT, "d" + span.state, title))
+        for span in lane.faults:
+            self.parts.append(box(self.x(span.from_us), y - 2, (span.to_us - span.from_us) / 1e6 * self.scale, 2,
+                                  "part", span.title))
+        self.marks(lane, y, CLIENT_HEIGHT)
+
+    def marks(self, lane, y, height):
+        for t_us, kind, title in lane.marks:
+            x = self.x(t_us)
+            shape = {"lost": f"M{number(x - 4)} {y + height}h8l-4 -8z", "stale": f"M{number(x - 4)} {y}h8l-4 8z",
+                     "step": f"M{number(x)} {y}l5 {height / 2}l-5 {height / 2}l-5 -{height / 2}z"}[kind]
+            self.parts.append(f'<path class="mark {kind}" d="{shape}"><title>{escape(title)}</title></path>')
+
+    def violations(self, bottom):
+        for violation in self.verdict.violations[:VIOLATIONS_MAX]:
+            names = "tolerated" if violation.tolerated else "violation"
+            x = self.x(violation.t_us)
+            width = max(2.0, (violation.until_us - violation.t_us) / 1e6 * self.scale) if violation.until_us else 2
+            self.parts.append(box(x, 18, width, bottom - 18, names, violation.text))
+            for client in violation.clients:
+                y = self.lane_y.get(client)
+                if y is not None:
+                    self.parts.append(box(x - 2, y, width + 4, CLIENT_HEIGHT, names + "-frame", violation.text))

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From events to lanes: who was in which state from when to when."""
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Span:
+    from_us: int
+    to_us: int
+    state: str
+    title: str = ""
+    key: int = 0       # number of the key, for its colour
+    count: int = 1     # how many are drawn as one
+
+
+@dataclass
+class Lane:
+    name: str
+    states: list = field(default_factory=list)  # what the supervisor saw: up, down, paused...; running, stopped, dead
+    faults: list = field(default_factory=list)
+    waits: list = field(default_factory=list)
+    holds: list = field(default_factory=list)
+    marks: list = field(default_factory=list)   # (t_us, class, title)
+
+
+@dataclass
+class Picture:
+    start_us: int
+    end_us: int
+    keys: list
+    nodes: list
+    clients: list
+    run: dict
+    survived: dict
+    healed_us: int = 0
+
+    def seconds(self, t_us):
+        return (t_us - self.start_us) / 1e6
+
+
+WORDS = {"kill": "killed", "wipe": "killed, emptied", "pause": "stopped", "cut": "cut off", "mute": "mute",
+         "lost-replies": "replies lost", "lost-requests": "requests lost", "lossy": "lossy", "split": "split",
+         "divide": "divided", "slow": "slow", "half-open": "half-open", "reset": "reset", "oom": "no memory",
+         "readonly": "read-only", "no-replicas": "refuses", "clock-back": "clock back", "clock-forward": "clock ahead",
+         "flush": "FLUSHALL", "pause-client": "stopped", "pause-writer": "stopped at a write", "kill-client": "killed"}
+INSTANT = {"clock-back", "flush"}
+
+
+def _order(names):
+    return sorted(names, key=lambda name: (len(name), name))
+
+
+def _states(events, kind, name, end_us):
+    """Spans of the states that the supervisor reported of one node or client."""
+    spans, since, state = [], None, None
+    for event in events:
+        if event.event != kind or event.fields.get("node" if kind == "node" else "client") != name:
+            continue
+        if state:
+            spans.append(Span(since, event.t_us, state))
+        since, state = event.t_us, event.fields.get("state", "?")
+    if state:
+        spans.append(Span(since, end_us, state))
+    return spans
+
+
+def _faults(picture, events):
+    begun = {}
+    for event in events:
+        if event.event != "fault":
+            continue
+        if event.fields.get("phase") == "begin":
+            begun[event.number("id")] = event
+            continue
+        first = begun.pop(event.number("id"), None)
+        if first:
+            _place_fault(picture, first, event.t_us)
+            kind = first.fields["kind"]
+            picture.survived[kind] = picture.survived.get(kind, 0) + 1
+    for first in begun.values():
+        _place_fault(picture, first, picture.end_us)
+
+
+def _place_fault(picture, first, to_us):
+    fields = first.fields
+    kind = fields.get("kind", "?")
+    where = ", ".join([f"c{n}" for n in fields.get("clients", [])] + [f"node {n}" for n in fields.get("nodes", [])])
+    known = {"t_us", "event", "phase", "id", "kind", "nodes", "clients"}
+    detail = "".join(f", {name.replace('_', ' ')} {value}" for name, value in fields.items() if name not in known)
+    title = (f"{WORDS.get(kind, kind)} ({kind}): {where}{detail}; "
+             f"{picture.seconds(first.t_us):.2f} to {picture.seconds(to_us):.2f} s")
+    lanes = {lane.name: lane for lane in picture.nodes + picture.clients}
+    for number in fields.get("nodes", []):
+        lane = lanes.get(f"node {number}")
+        if lane and kind in INSTANT:
+            lane.marks.append((first.t_us, "step", title))
+        elif lane:
+            lane.faults.append(Span(first.t_us, to_us, kind, title))
+    for number in fields.get("clients", []):
+        lane = lanes.get(f"c{number}")
+        if lane and kind in ("split", "divide"):
+            lane.faults.append(Span(first.t_us, to_us, kind, title))
+
+
+def _hold_title(picture, operation):
+    token = f", token {operation.fence}" if operation.fence else ""
+    ends = {"released": "released", "lost": "lost", "killed": "killed while holding", None: "never ended"}
+    waited_ms = (operation.granted_us - operation.invoke_us) / 1000
+    return (f"{operation.client} held {operation.key}{token}: {picture.seconds(operation.granted_us):.3f} to "
+            f"{picture.seconds(operation.window_end_us):.3f} s, {operation.writes} writes, waited {waited_ms:.0f} ms, "
+            f"{ends.get(operation.end, operation.end)}")
+
+
+def _operations(picture, verdict):
+    lanes = {lane.name: lane for lane in picture.clients}
+    for operation in verdict.operations:
+        lane = lanes[operation.client]
+        key = picture.keys.index(operation.key)
+        until_us = operation.granted_us or operation.end_us or picture.end_us
+        lane.waits.append(Span(operation.invoke_us, until_us, "wait", key=key))
+        if operation.granted_us is None:
+            continue
+        end_us = operation.window_end_us
+        if operation.end == "killed" and operation.end_us < end_us:
+            lane.holds.append(Span(operation.granted_us, operation.end_us, "hold", _hold_title(picture, operation), key))
+            lane.holds.append(Span(operation.end_us, end_us, "promise", f"promised to {operation.client}, which was "
+                                   f"killed: {operation.key} is nobody else's before {picture.seconds(end_us):.3f} s", key))
+        else:
+            lane.holds.append(Span(operation.granted_us, end_us, "hold", _hold_title(picture, operation), key))
+        if operation.end == "lost":
+            late = operation.end_us > operation.deadline_us
+            when = "on waking, after its validity" if late else "before its validity ended"
+            lane.marks.append((operation.end_us, "lost", f"{operation.client} was told at "
+                               f"{picture.seconds(operation.end_us):.3f} s that it lost {operation.key}, {when}"))
+
+
+def paint(events, verdict):
+    """The picture of a history and its verdict."""
+    run = next((event.fields for event in events if event.event == "run"), {})
+    numbers = {event.fields["node"] for event in events if event.event == "node" and "node" in event.fields}
+    names = {operation.client for operation in verdict.operations}
+    names |= {event.client for event in events if event.event == "client"}
+    picture = Picture(verdict.start_us, max(verdict.end_us, verdict.start_us + 1),
+                      _order({operation.key for operation in verdict.operations}),
+                      [Lane(f"node {number}") for number in sorted(numbers)], [Lane(name) for name in _order(names)],
+                      run, {})
+    for number, lane in zip(sorted(numbers), picture.nodes):
+        lane.states = _states(events, "node", number, picture.end_us)
+    for lane in picture.clients:
+        lane.states = _states(events, "client", lane.name, picture.end_us)
+    picture.healed_us = next((event.t_us for event in reversed(events) if event.event == "healed"), 0)
+    _faults(picture, events)
+    _operations(picture, verdict)
+    # A write that was refused as stale is what the token is for: worth a mark.
+    lanes = {lane.name: lane for lane in picture.clients}
+    for event in events:
+        if event.event == "write_refused" and event.client in lanes:
+            lanes[event.client].marks.append((event.t_us, "stale", f"{event.client}: a stale write to {event.key} with "
+                                              f"token {event.number('fence')} was refused at "
+                                              f"{picture.seconds(event.t_us):.3f} s"))
+    return picture
+
+
+def merged(spans, gap_us):
+    """Spans in order, with neighbours of one state and key drawn as one where less than gap_us lies between."""
+    found = []
+    for span in sorted(spans, key=lambda span: span.from_us):
+        last = found[-1] if found else None
+        if last and last.state == span.state and last.key == span.key and span.from_us - last.to_us < gap_us \
+                and (span.to_us - span.from_us < gap_us or last.count > 1) and span.to_us >= last.to_us:
+            last.to_us, last.count = span.to_us, last.count + 1
+        else:
+            found.append(Span(span.from_us, span.to_us, span.state, span.title, span.key))
+    return found
