@@ -50,7 +50,7 @@ static void break_seen(int status, const struct quorlock_report *report, void *a
     render_summary(&text, key, report);
     if (breaking->settings->json) {
         /* stdout is for the one JSON document. */
-        if (text.length && !text.failed) say("breaking %.*s", (int)text.length - 1, text.bytes);
+        if (text.length && !text.failed) say("about to break: %.*s", (int)text.length - 1, text.bytes);
     } else {
         written = put(&text);
     }
