@@ -8,35 +8,36 @@
  * What an attempt's messages may do, each in one atomic step at the node:
  *   acquire  where the lock is not held: counter := max(counter + 1, floor), lock := ours, show the counter
  *   raise T  only where the lock is ours: if counter <= T then counter := T; show the counter
- * The client reports T once Q nodes have shown it this very T. Tokens must then be unique (I2), above every token
- * that was reported before the attempt began (I3), and must rise along the order in which two holders had a node
- * that both of them counted (I4).
+ * The client reports T once Q nodes have shown it this very T. Tokens must then be unique (I2), above every
+ * token that was reported before the attempt began (I3), and must rise along the order in which two holders had
+ * a node that both of them counted (I4).
  *
  * Why the steps are so few, and yet nothing is left out (every simplification allows more than the rules do):
- *   loss        A message that is never delivered is a step that never happens. A step for it is not needed, nor
- *               one for death, or for a node that stands still.
- *   replies     An answer is noted in the step that makes it; the client may act on it at any later time, or
- *               never. `seen` keeps the last one of each node. A newer answer that the client has not got yet
- *               leaves the older one standing: that is a `lift` (below) in place of the raise.
- *   target      The rules raise to the largest counter shown. Here the client may raise to any counter shown, at
- *               any time, and no round needs to end before another: what it has heard so far is its own affair.
- *   lift        Releases, repairs and raises of ended attempts carry tokens to whatever node, whoever holds it by
- *               then. All of them together: any counter may be lifted at any time, to anything not above the
- *               largest counter there is (no message can carry more than that, and counters never fall). A floor
- *               not above the largest counter is a lift just before the acquire.
- *   lease's end A lock may expire or be released at any time. Between that and the next owner's acquire nothing can
- *               happen at the node that could not as well be left undone, so it ends in the very step in which the
- *               next owner takes it. (`separate_expiry` models it as a step of its own.)
- *   beginning   An attempt begins when its first message is executed: the latest moment possible, which binds
- *               its token to the most others.
- *   once        An attempt asks a node to acquire once only (a retry is a new attempt, and a refusal has no effect),
- *               so the largest counter rises G x N times at most: values are bounded without any rounding.
+ *   loss        A message that is never delivered is a step that never happens. A step for it is not needed,
+ * nor one for death, or for a node that stands still. replies     An answer is noted in the step that makes it;
+ * the client may act on it at any later time, or never. `seen` keeps the last one of each node. A newer answer
+ * that the client has not got yet leaves the older one standing: to the node that is a `lift` (below) and not a
+ * raise. target      The rules raise to the largest counter shown. Here the client may raise to any counter
+ * shown, at any time, and no round needs to end before another: what it has heard so far is its own affair.
+ *   lift        Releases, repairs and raises of ended attempts carry tokens to whatever node, whoever holds it
+ * by then. All of them together: any counter may be lifted at any time, to anything not above the largest
+ * counter there is (no message can carry more than that, and counters never fall). It makes a difference only
+ * to the next acquire or raise at the node, so it is done in the same step: an acquire shows any counter from
+ * its own increment to the largest + 1, a raise any from its own to the largest. A floor P that is not above
+ * the largest + 1 is covered by that as well. floor       A larger P leaves a gap: `floors` names such values,
+ * and any message may carry any of them (the nodes clamp P differently, so it is not one number for all of an
+ * attempt's messages). lease's end A lock may expire or be released at any time. Between that and the next
+ * owner's acquire nothing can happen at the node that could not as well be left undone, so it ends in the very
+ * step in which the next owner takes it. (`separate` makes lifts and ends steps of their own.) beginning   An
+ * attempt begins when its first message is executed: the latest moment possible, which binds its token to the
+ * most others. once        An attempt asks a node to acquire once only (a retry is a new attempt, and a refusal
+ * has no effect), so the largest counter rises G x N times at most: values are bounded without any rounding.
  *
  * What makes the search small without losing anything:
  *   symmetry    Neither nodes nor attempts have names in the rules: of all renamings the smallest is kept.
- *   what cannot matter any more is forgotten (model_forget): answers that can no longer find Q equals, the rank of a
- *               holder that can no longer be counted, the past of an attempt that can no longer report.
- * `--check` searches a smaller world also without all of these, and compares what can be reported.
+ *   what cannot matter any more is forgotten (model_forget): answers that can no longer find Q equals, the rank
+ * of a holder that can no longer be counted, the past of an attempt that can no longer report.
+ * `--check` searches a smaller world also without any of these, and compares what can be reported.
  */
 #ifndef QUORLOCK_MODEL_H
 #define QUORLOCK_MODEL_H
@@ -76,13 +77,13 @@ struct model_config {
     unsigned grants;
     unsigned quorum;
     enum model_broken broken;
-    uint8_t floors[MODEL_FLOORS_MAX]; /* P of an acquire: any of these, anew for each message */
+    uint8_t floors[MODEL_FLOORS_MAX]; /* P of an acquire: none, or any of these, anew for each message */
     unsigned n_floors;
-    bool lift;            /* late messages of all kinds; off in the controls, whose traces show rules, not licence */
-    bool symmetry;        /* renamed worlds are one */
-    bool forget;          /* drop what cannot matter any more */
-    bool separate_expiry; /* the end of a lock is a step of its own */
-    unsigned watched;     /* invariants whose violation ends the search */
+    bool lift;     /* late messages of all kinds; off in the controls, whose traces show rules, not licence */
+    bool symmetry; /* renamed worlds are one */
+    bool forget;   /* drop what cannot matter any more */
+    bool separate; /* lifts, and the end of a lock, are steps of their own */
+    unsigned watched; /* invariants whose violation ends the search */
 };
 
 /* What one attempt has to do with one node. */
@@ -95,7 +96,8 @@ struct model_state {
     uint8_t counter[MODEL_NODES_MAX];
     bool unheld[MODEL_NODES_MAX]; /* else the attempt with the largest rank holds it */
     bool reported[MODEL_GRANTS_MAX];
-    uint8_t token[MODEL_GRANTS_MAX]; /* the token reported; before that the largest one reported before it began */
+    uint8_t
+        token[MODEL_GRANTS_MAX]; /* the token reported; before that the largest one reported before it began */
     struct model_cell cell[MODEL_NODES_MAX][MODEL_GRANTS_MAX];
 };
 
@@ -105,7 +107,7 @@ struct model_step {
     enum model_kind kind;
     uint8_t attempt;
     uint8_t node;
-    uint8_t value; /* acquire: the floor; raise, lift: the target; report: the token */
+    uint8_t value; /* acquire: the counter shown; raise, lift: the target; report: the token */
     unsigned violated;
 };
 
@@ -129,7 +131,8 @@ unsigned model_expand(const struct model_config *config, const struct model_stat
 int model_owner(const struct model_config *config, const struct model_state *state, unsigned node);
 
 /* A state in 128 bits; with symmetry, the smallest of all its renamings. */
-struct model_packed model_pack(const struct model_config *config, const struct model_state *state, bool symmetry);
+struct model_packed model_pack(const struct model_config *config, const struct model_state *state,
+                               bool symmetry);
 void model_unpack(const struct model_config *config, struct model_packed packed, struct model_state *ret_state);
 
 enum model_verdict {
@@ -154,6 +157,7 @@ struct model_result {
     size_t states, steps;
     unsigned depth; /* steps from the start to the farthest state */
     unsigned value_max;
+    unsigned reported_max; /* the most attempts that reported in one run */
     size_t memory_mb;
     size_t renamed; /* states left when renamings are counted once; only without symmetry */
     double seconds;

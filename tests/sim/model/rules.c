@@ -54,7 +54,8 @@ static bool has_begun(const struct model_config *config, const struct model_stat
 }
 
 /* Could this attempt still be shown exactly `value` by this node, or was it? Counters never fall. */
-static bool can_show(const struct model_state *state, unsigned node, unsigned attempt, int owner, unsigned value)
+static bool can_show(const struct model_state *state, unsigned node, unsigned attempt, int owner,
+                     unsigned value)
 {
     const struct model_cell *cell = &state->cell[node][attempt];
 
@@ -89,7 +90,8 @@ static void forget_answers(const struct model_config *config, struct model_state
 
         if (cell->rank == 0) continue;
         if (lost && owners[i] == (int)attempt) state->unheld[i] = true;
-        if (lost || (cell->seen != 0 && !can_report(config, state, owners, attempt, cell->seen))) cell->seen = 0;
+        if (lost || (cell->seen != 0 && !can_report(config, state, owners, attempt, cell->seen)))
+            cell->seen = 0;
         if (cell->seen == 0 && (lost || owners[i] != (int)attempt)) cell->rank = MODEL_RANK_DONE;
     }
 }
@@ -99,7 +101,7 @@ static void renumber_ranks(const struct model_config *config, struct model_state
 {
     uint8_t next = 1;
 
-    for (uint8_t rank = 1; rank <= MODEL_GRANTS_MAX; rank++) {
+    for (unsigned rank = 1; rank <= MODEL_GRANTS_MAX; rank++) {
         for (unsigned a = 0; a < config->grants; a++) {
             struct model_cell *cell = &state->cell[node][a];
 
@@ -108,6 +110,16 @@ static void renumber_ranks(const struct model_config *config, struct model_state
             break;
         }
     }
+}
+
+/* Nobody can be shown this node's counter any more; what it says is of no account, if only it is not the
+ * largest. */
+static bool is_deaf(const struct model_config *config, const struct model_state *state, unsigned node)
+{
+    for (unsigned a = 0; a < config->grants; a++) {
+        if (state->cell[node][a].rank == 0) return false;
+    }
+    return model_owner(config, state, node) < 0;
 }
 
 static bool is_finished(const struct model_config *config, const struct model_state *state)
@@ -129,8 +141,8 @@ static bool is_finished(const struct model_config *config, const struct model_st
 }
 
 /*
- * Drops what no invariant can depend on any more. The holder of a node matters only while it may be counted there:
- * a raise of any other attempt does what a lift does.
+ * Drops what no invariant can depend on any more. The holder of a node matters only while it may be counted
+ * there: a raise of any other attempt does what a lift does.
  */
 static void model_forget(const struct model_config *config, struct model_state *state)
 {
@@ -154,7 +166,10 @@ static void model_forget(const struct model_config *config, struct model_state *
             if (cell->rank != 0 && cell->seen == 0) cell->rank = MODEL_RANK_DONE;
         }
     }
-    for (unsigned i = 0; i < config->nodes; i++) renumber_ranks(config, state, i);
+    for (unsigned i = 0; i < config->nodes; i++) {
+        renumber_ranks(config, state, i);
+        if (is_deaf(config, state, i)) state->counter[i] = largest_counter(config, state);
+    }
     if (is_finished(config, state)) {
         /* Nobody can report any more: all such worlds are one. */
         memset(state, 0, sizeof(*state));
@@ -184,53 +199,59 @@ static struct model_state *add_step(struct expansion *to, enum model_kind kind, 
     return &next->state;
 }
 
+static void add_acquire(struct expansion *to, unsigned attempt, unsigned node, unsigned shown)
+{
+    const struct model_config *config = to->config;
+    const struct model_state *from = to->from;
+    struct model_state *state = add_step(to, MODEL_ACQUIRE, attempt, node, shown);
+    int unused = -1;
+
+    if (!from->reported[attempt] && !has_begun(config, from, attempt)) {
+        for (unsigned a = 0; a < config->grants; a++) {
+            if (from->reported[a] && from->token[a] > state->token[attempt])
+                state->token[attempt] = from->token[a];
+        }
+    }
+    state->counter[node] = (uint8_t)shown;
+    state->unheld[node] = false;
+    state->cell[node][attempt].rank = (uint8_t)(last_rank(config, from, node, &unused) + 1);
+    /* What comes after the report is not counted. */
+    state->cell[node][attempt].seen = from->reported[attempt] ? 0 : (uint8_t)shown;
+}
+
 static void expand_acquire(struct expansion *to, unsigned attempt, unsigned node)
 {
     const struct model_config *config = to->config;
     const struct model_state *from = to->from;
-    unsigned shown_before = 0;
+    unsigned largest = from->counter[node];
 
     if (from->cell[node][attempt].rank != 0) return;
-    if (config->separate_expiry && !from->unheld[node]) return;
+    if (config->separate && !from->unheld[node]) return;
+    if (config->lift && !config->separate) largest = largest_counter(config, from);
+    for (unsigned shown = from->counter[node] + 1U; shown <= largest + 1; shown++) {
+        add_acquire(to, attempt, node, shown);
+    }
     for (unsigned f = 0; f < config->n_floors; f++) {
-        unsigned shown = from->counter[node] + 1U > config->floors[f] ? from->counter[node] + 1U : config->floors[f];
-        struct model_state *state;
-        int unused = -1;
-
-        if (shown == shown_before) continue;
-        shown_before = shown;
-        state = add_step(to, MODEL_ACQUIRE, attempt, node, config->floors[f]);
-        if (!from->reported[attempt] && !has_begun(config, from, attempt)) {
-            for (unsigned a = 0; a < config->grants; a++) {
-                if (from->reported[a] && from->token[a] > state->token[attempt]) {
-                    state->token[attempt] = from->token[a];
-                }
-            }
-        }
-        state->counter[node] = (uint8_t)shown;
-        state->unheld[node] = false;
-        state->cell[node][attempt].rank = (uint8_t)(last_rank(config, from, node, &unused) + 1);
-        /* What comes after the report is not counted. */
-        state->cell[node][attempt].seen = from->reported[attempt] ? 0 : (uint8_t)shown;
+        if (config->floors[f] > largest + 1) add_acquire(to, attempt, node, config->floors[f]);
     }
 }
 
 /* Distinct counters shown to an attempt, each once. */
-static unsigned counters_shown(const struct model_config *config, const struct model_state *state, unsigned attempt,
-                               uint8_t *ret_values)
+static unsigned counters_shown(const struct model_config *config, const struct model_state *state,
+                               unsigned attempt, uint8_t *ret_values)
 {
     unsigned seen = 0;
     unsigned n = 0;
 
     for (unsigned i = 0; i < config->nodes; i++) seen |= 1U << state->cell[i][attempt].seen;
-    for (uint8_t value = 1; value <= MODEL_VALUE_MAX; value++) {
-        if (seen & 1U << value) ret_values[n++] = value;
+    for (unsigned value = 1; value <= MODEL_VALUE_MAX; value++) {
+        if (seen & 1U << value) ret_values[n++] = (uint8_t)value;
     }
     return n;
 }
 
-static unsigned count_shown(const struct model_config *config, const struct model_state *state, unsigned attempt,
-                            unsigned least, unsigned most)
+static unsigned count_shown(const struct model_config *config, const struct model_state *state,
+                            unsigned attempt, unsigned least, unsigned most)
 {
     unsigned n = 0;
 
@@ -242,26 +263,44 @@ static unsigned count_shown(const struct model_config *config, const struct mode
     return n;
 }
 
+/* By the rules, the target is the largest of Q answers that the client has got. */
+static unsigned raise_targets(const struct model_config *config, const struct model_state *state,
+                              unsigned attempt, unsigned node, uint8_t *ret_targets)
+{
+    uint8_t shown[MODEL_NODES_MAX];
+    unsigned n_shown = counters_shown(config, state, attempt, shown);
+    unsigned n = 0;
+
+    if (config->lift && !config->separate) {
+        uint8_t largest = largest_counter(config, state);
+
+        for (uint8_t value = state->counter[node]; value <= largest; value++) ret_targets[n++] = value;
+        return n;
+    }
+    for (unsigned s = 0; s < n_shown; s++) {
+        bool allowed = config->lift || count_shown(config, state, attempt, 1, shown[s]) >= config->quorum;
+
+        if (allowed) ret_targets[n++] = shown[s];
+    }
+    return n;
+}
+
 static void expand_raise(struct expansion *to, unsigned attempt, unsigned node)
 {
     const struct model_config *config = to->config;
     const struct model_state *from = to->from;
-    uint8_t targets[MODEL_NODES_MAX + 1];
-    unsigned n_targets = counters_shown(config, from, attempt, targets);
+    uint8_t targets[MODEL_VALUE_MAX + 1];
+    unsigned n_targets = raise_targets(config, from, attempt, node, targets);
     bool ours = model_owner(config, from, node) == (int)attempt;
 
     if (from->reported[attempt] || from->cell[node][attempt].rank == 0) return;
     if (!ours && config->broken != MODEL_NO_OWNER) return;
-    /* A target of old that was forgotten: it is below the counter, so all it does is to be shown the counter. */
-    if (config->lift) targets[n_targets++] = 0;
     for (unsigned t = 0; t < n_targets; t++) {
         uint8_t target = targets[t];
         bool store = from->counter[node] <= target;
         uint8_t shown = store ? target : from->counter[node];
         uint8_t counter = shown;
 
-        /* By the rules, the target is the largest of Q answers that the client has got. */
-        if (!config->lift && count_shown(config, from, attempt, 1, target) < config->quorum) continue;
         if (config->broken == MODEL_ACK_ANY) shown = target;
         if (config->broken == MODEL_WRITE_ANY) shown = counter = target;
         if (shown == from->cell[node][attempt].seen && counter == from->counter[node]) continue;
@@ -271,8 +310,8 @@ static void expand_raise(struct expansion *to, unsigned attempt, unsigned node)
     }
 }
 
-static unsigned judge_report(const struct model_config *config, const struct model_state *state, unsigned attempt,
-                             unsigned token)
+static unsigned judge_report(const struct model_config *config, const struct model_state *state,
+                             unsigned attempt, unsigned token)
 {
     unsigned violated = token > state->token[attempt] ? 0 : MODEL_I3;
 
@@ -320,12 +359,12 @@ static void expand_node(struct expansion *to, unsigned node)
 {
     const struct model_config *config = to->config;
     const struct model_state *from = to->from;
-    unsigned largest = config->lift ? largest_counter(config, from) : 0;
+    unsigned largest = config->lift && config->separate ? largest_counter(config, from) : 0;
 
     for (unsigned value = from->counter[node] + 1U; value <= largest; value++) {
         add_step(to, MODEL_LIFT, 0, node, value)->counter[node] = (uint8_t)value;
     }
-    if (config->separate_expiry && !from->unheld[node]) {
+    if (config->separate && !from->unheld[node]) {
         add_step(to, MODEL_EXPIRE, 0, node, 0)->unheld[node] = true;
     }
     if (config->broken == MODEL_FORGETFUL && from->counter[node] != 0) {

@@ -2,8 +2,8 @@
 /*
  * search.c - breadth first over all states: each is kept once, packed, with the state it was first reached from
  *
- * States lie in blocks in the order they were found, which is also the order in which they are visited. The table
- * that tells a known state from a new one holds their numbers, open addressing, linear probing.
+ * States lie in blocks in the order they were found, which is also the order in which they are visited. The
+ * table that tells a known state from a new one holds their numbers, open addressing, linear probing.
  */
 #include "model.h"
 
@@ -180,14 +180,18 @@ done:
 }
 
 static void note_outcome(const struct model_config *config, const struct model_state *from,
-                         const struct model_step *step, struct model_outcomes *outcomes)
+                         const struct model_step *step, struct model_result *result)
 {
+    unsigned reported = 1;
+
     for (unsigned a = 0; a < config->grants; a++) {
         unsigned other = a != step->attempt && from->reported[a] ? from->token[a] : 0;
         unsigned outcome = ((unsigned)step->value << 4 | from->token[step->attempt]) << 4 | other;
 
-        outcomes->bits[outcome / 64] |= UINT64_C(1) << outcome % 64;
+        result->outcomes.bits[outcome / 64] |= UINT64_C(1) << outcome % 64;
+        reported += from->reported[a] ? 1 : 0;
     }
+    if (reported > result->reported_max) result->reported_max = reported;
 }
 
 static void give_up(struct model_result *result, const char *why)
@@ -207,7 +211,7 @@ static bool visit(const struct model_config *config, struct store *store, size_t
     n = model_expand(config, &state, next);
     result->steps += n;
     for (unsigned s = 0; s < n; s++) {
-        if (next[s].step.kind == MODEL_REPORT) note_outcome(config, &state, &next[s].step, &result->outcomes);
+        if (next[s].step.kind == MODEL_REPORT) note_outcome(config, &state, &next[s].step, result);
         for (unsigned i = 0; i < config->nodes; i++) {
             if (next[s].state.counter[i] > result->value_max) result->value_max = next[s].state.counter[i];
         }
