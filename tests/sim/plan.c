@@ -6,7 +6,7 @@
 #include "../../src/core/validity.h"
 #include "rng.h"
 
-#define MS 1000u
+#define MS UINT64_C(1000)
 
 static const char *const fault_texts[] = {
 #define TEXT(name, text) text,
@@ -44,7 +44,7 @@ static void draw_shape(struct plan *plan, struct rng *rng)
     if (rng_one_in(rng, 150)) plan->n_clients = (uint32_t)rng_between(rng, 9, PLAN_CLIENTS_MAX);
     plan->n_locks = plan->n_clients;
     if (rng_one_in(rng, 6)) plan->n_locks++;
-    plan->base_lease_us = leases_ms[rng_below(rng, 5)] * (uint64_t)MS;
+    plan->base_lease_us = leases_ms[rng_below(rng, 5)] * MS;
     plan->max_lease_us = 4 * plan->base_lease_us;
     plan->active_us = plan->base_lease_us * rng_between(rng, 4, 9);
     plan->stall_us = plan->base_lease_us * rng_between(rng, 2, 12) / 4;

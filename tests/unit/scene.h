@@ -14,7 +14,7 @@
 #include "core/core.h"
 
 #define SCENE_BEGIN_US 1000000u
-#define MS             1000u
+#define MS             UINT64_C(1000)
 
 struct scene_sent {
     struct core_command command;
