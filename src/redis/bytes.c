@@ -108,6 +108,15 @@ void bytes_word(struct bytes *bytes, const void *word, size_t length)
     bytes_append(bytes, "\r\n", 2);
 }
 
+void bytes_joined(struct bytes *bytes, const void *front, size_t front_length, const void *back,
+                  size_t back_length)
+{
+    bytes_header(bytes, '$', front_length + back_length);
+    bytes_append(bytes, front, front_length);
+    bytes_append(bytes, back, back_length);
+    bytes_append(bytes, "\r\n", 2);
+}
+
 void bytes_text(struct bytes *bytes, const char *word)
 {
     bytes_word(bytes, word, strlen(word));

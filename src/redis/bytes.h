@@ -37,6 +37,8 @@ void bytes_shift(struct bytes *, size_t length);
 /* bytes_command - begins a command of n_args words; that many bytes_word calls must follow. */
 void bytes_command(struct bytes *, size_t n_args);
 void bytes_word(struct bytes *, const void *word, size_t length);
+/* bytes_joined - one word of two parts. */
+void bytes_joined(struct bytes *, const void *front, size_t front_length, const void *back, size_t back_length);
 void bytes_text(struct bytes *, const char *word);
 void bytes_number(struct bytes *, uint64_t number);
 

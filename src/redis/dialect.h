@@ -12,10 +12,11 @@
 #include <stdint.h>
 
 #include "bytes.h"
+#include "guard.h"
 #include "node.h"
 #include "reply.h"
 
-#define DIALECT_SCRIPTS_MAX 4
+#define DIALECT_SCRIPTS_MAX 6
 #define DIALECT_SHA_LENGTH  40
 #define DIALECT_HOLDER_MAX  4096 /* the scripts cut a longer value */
 
@@ -34,10 +35,13 @@ struct dialect {
     const char *name;
     size_t n_scripts;
     const struct dialect_script *scripts;
-    /* Appends one command; a failure stays in the buffer. */
-    void (*build)(struct bytes *, const struct node_request *, const struct dialect_shas *);
-    /* Fills all of ret but the latency; an error text goes into `text`. ret may point into reply and text. */
-    void (*judge)(enum node_op, const struct reply *, struct node_reply *ret, char *text, size_t text_size);
+    /* Appends one command; a failure stays in the buffer. True: it names a script by its hash. */
+    bool (*build)(struct bytes *, const struct node_request *, const struct dialect_shas *,
+                  const struct guard *);
+    /* Fills all of ret but the latency; an error text goes into `text`. ret may point into reply and text. An
+     * outcome that is no error with NODE_FAULT_GUARD: it was done, but the guard is not what we saw. */
+    void (*judge)(enum node_op, bool by_hash, const struct reply *, struct node_reply *ret, char *text,
+                  size_t text_size);
 };
 
 extern const struct dialect dialect_plain;

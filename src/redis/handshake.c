@@ -35,10 +35,20 @@ static void handshake_auth(struct handshake *shake, struct bytes *out)
     handshake_add(shake, HANDSHAKE_AUTH);
 }
 
-void handshake_begin(struct handshake *shake, struct bytes *out, const struct uri *uri, const char *client_name,
-                     const struct dialect *dialect)
+static void handshake_info(struct handshake *shake, struct bytes *out, const char *section,
+                           enum handshake_step step)
 {
-    *shake = (struct handshake){.uri = uri, .dialect = dialect};
+    bytes_command(out, 2);
+    bytes_text(out, "INFO");
+    bytes_text(out, section);
+    handshake_add(shake, step);
+}
+
+void handshake_begin(struct handshake *shake, struct bytes *out, const struct uri *uri, const char *client_name,
+                     const struct dialect *dialect, enum handshake_eviction eviction)
+{
+    *shake = (struct handshake){
+        .uri = uri, .dialect = dialect, .evicting_fine = eviction != HANDSHAKE_EVICTION_FAILS};
     handshake_auth(shake, out);
     if (uri->db) {
         bytes_command(out, 2);
@@ -53,15 +63,10 @@ void handshake_begin(struct handshake *shake, struct bytes *out, const struct ur
         bytes_text(out, client_name);
         handshake_add(shake, HANDSHAKE_SETNAME);
     }
-    /* Two commands, for only Redis 7 takes more than one section at once. */
-    bytes_command(out, 2);
-    bytes_text(out, "INFO");
-    bytes_text(out, "server");
-    handshake_add(shake, HANDSHAKE_SERVER);
-    bytes_command(out, 2);
-    bytes_text(out, "INFO");
-    bytes_text(out, "replication");
-    handshake_add(shake, HANDSHAKE_REPLICATION);
+    /* A command each, for only Redis 7 takes more than one section at once. */
+    handshake_info(shake, out, "server", HANDSHAKE_SERVER);
+    handshake_info(shake, out, "replication", HANDSHAKE_REPLICATION);
+    if (eviction != HANDSHAKE_EVICTION_UNASKED) handshake_info(shake, out, "memory", HANDSHAKE_MEMORY);
     assert(dialect->n_scripts <= DIALECT_SCRIPTS_MAX);
     for (size_t i = 0; i < dialect->n_scripts; i++) {
         bytes_command(out, 3);
@@ -90,7 +95,8 @@ static const char *handshake_what(enum handshake_step step)
     case HANDSHAKE_SELECT: return "SELECT";
     case HANDSHAKE_SETNAME: return "CLIENT SETNAME";
     case HANDSHAKE_SERVER:
-    case HANDSHAKE_REPLICATION: return "INFO";
+    case HANDSHAKE_REPLICATION:
+    case HANDSHAKE_MEMORY: return "INFO";
     case HANDSHAKE_SCRIPT: return "SCRIPT LOAD";
     }
     return "handshake";
@@ -189,6 +195,7 @@ static enum handshake_result handshake_server(struct handshake *shake, const str
     if (!handshake_new_enough(version, oldest))
         return handshake_fail(shake, NODE_FAULT_PROTO, "%s %s is too old: %s %u.%u or newer is needed",
                               oldest->kind, version, oldest->kind, oldest->major, oldest->minor);
+    (void)handshake_field(info, "run_id", shake->run_id, sizeof shake->run_id);
     return HANDSHAKE_MORE;
 }
 
@@ -197,6 +204,7 @@ static enum handshake_result handshake_replication(struct handshake *shake, cons
     char role[16], master[128] = "?", port[8] = "?";
     if (!handshake_field(info, "role", role, sizeof role))
         return handshake_fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no role");
+    (void)handshake_field(info, "master_replid", shake->replid, sizeof shake->replid);
     if (strcmp(role, "master") == 0) return HANDSHAKE_MORE;
     (void)handshake_field(info, "master_host", master, sizeof master);
     (void)handshake_field(info, "master_port", port, sizeof port);
@@ -206,6 +214,20 @@ static enum handshake_result handshake_replication(struct handshake *shake, cons
                               "the server is a replica: list independent masters only");
     return handshake_fail(shake, NODE_FAULT_REPLICA,
                           "the server is a replica of %s:%s: list independent masters only", master, port);
+}
+
+static enum handshake_result handshake_memory(struct handshake *shake, const struct reply_item *info)
+{
+    char most[24] = "0", policy[32] = "noeviction";
+    (void)handshake_field(info, "maxmemory", most, sizeof most);
+    (void)handshake_field(info, "maxmemory_policy", policy, sizeof policy);
+    if (strcmp(most, "0") == 0 || strcmp(policy, "noeviction") == 0) return HANDSHAKE_MORE;
+    snprintf(shake->warning, sizeof shake->warning,
+             "the server may evict locks: maxmemory is %s bytes with maxmemory-policy %s: set maxmemory-policy "
+             "noeviction",
+             most, policy);
+    if (shake->evicting_fine) return HANDSHAKE_MORE;
+    return handshake_fail(shake, NODE_FAULT_CONFIG, "%s, or allow eviction", shake->warning);
 }
 
 static enum handshake_result handshake_script(struct handshake *shake, const struct reply_item *sha)
@@ -230,6 +252,7 @@ static enum handshake_result handshake_judge(struct handshake *shake, enum hands
     switch (step) {
     case HANDSHAKE_SERVER: return handshake_server(shake, self);
     case HANDSHAKE_REPLICATION: return handshake_replication(shake, self);
+    case HANDSHAKE_MEMORY: return handshake_memory(shake, self);
     case HANDSHAKE_SCRIPT: return handshake_script(shake, self);
     case HANDSHAKE_AUTH:
     case HANDSHAKE_SELECT:

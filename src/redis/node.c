@@ -51,8 +51,7 @@ bool node_is_on(const struct node *node, uint32_t connection)
     return !node->dead && node->connection == connection;
 }
 
-__attribute__((format(printf, 3, 4))) static void node_log(struct node *node, int level, const char *format,
-                                                           ...)
+void node_log(struct node *node, int level, const char *format, ...)
 {
     char text[NODE_TEXT_SIZE], line[NODE_TEXT_SIZE + 128];
     if (!node->events.log || node->dead) return;
@@ -67,7 +66,8 @@ __attribute__((format(printf, 3, 4))) static void node_log(struct node *node, in
 static void node_log_level(struct node *node)
 {
     bool setup = node->fault == NODE_FAULT_REPLICA || node->fault == NODE_FAULT_CLUSTER ||
-                 node->fault == NODE_FAULT_AUTH || node->fault == NODE_FAULT_PROTO;
+                 node->fault == NODE_FAULT_AUTH || node->fault == NODE_FAULT_PROTO ||
+                 node->fault == NODE_FAULT_CONFIG || node->fault == NODE_FAULT_GUARD;
     switch (node->level) {
     case NODE_READY: node_log(node, QUORLOCK_LOG_INFO, "ready, %s", node->handshake.version); break;
     case NODE_QUARANTINED: node_log(node, QUORLOCK_LOG_WARN, "%s", node->why); break;
@@ -78,8 +78,7 @@ static void node_log_level(struct node *node)
     }
 }
 
-/* Tells a change, and only a change. */
-static void node_set_level(struct node *node, enum node_level level, enum node_fault fault, const char *why)
+void node_set_level(struct node *node, enum node_level level, enum node_fault fault, const char *why)
 {
     if (node->level == level && node->fault == fault && strcmp(node->why, why) == 0) return;
     node->level = level;
@@ -144,7 +143,9 @@ static uint64_t node_pause_us(struct node *node)
 static uint64_t node_next_try_us(struct node *node, bool was_ready)
 {
     uint64_t now_us = node_now(node);
-    if (was_ready && now_us - node->ready_us >= (uint64_t)node->config.reconnect_min_ms * 1000) {
+    if (node->expelled) {
+        node->failures = 32; /* doublings: far above any bound */
+    } else if (was_ready && now_us - node->ready_us >= (uint64_t)node->config.reconnect_min_ms * 1000) {
         node->failures = 0;
         return now_us;
     }
@@ -167,8 +168,11 @@ static void node_report_unknown(struct node *node, const char *why)
     while (node->ring.count && !node->dead) {
         struct ring_entry entry = *ring_at(&node->ring, 0);
         ring_pop(&node->ring);
-        struct node_reply reply = {
-            .outcome = NODE_UNKNOWN, .fault = NODE_FAULT_UNREACHABLE, .error = why, .ttl_ms = -2};
+        struct node_reply reply = {.outcome = NODE_UNKNOWN,
+                                   .fault = NODE_FAULT_UNREACHABLE,
+                                   .error = why,
+                                   .ttl_ms = -2,
+                                   .quarantine_ms = -1};
         if (!entry.reported) node_report(node, &entry.tag, &reply);
     }
 }
@@ -186,7 +190,9 @@ void node_drop(struct node *node, enum node_fault fault, const char *reason)
     node->step_us = node_next_try_us(node, was_ready);
     node_arm(node, node->step_us);
     node_report_unknown(node, why);
-    if (!node->dead) node_set_level(node, was_ready ? NODE_CONNECTING : NODE_DOWN, fault, why);
+    bool again = was_ready && !node->expelled;
+    node->expelled = false;
+    if (!node->dead) node_set_level(node, again ? NODE_CONNECTING : NODE_DOWN, fault, why);
 }
 
 static void node_drop_errno(struct node *node, int error)
@@ -255,13 +261,27 @@ static void node_on_request_reply(struct node *node, const struct reply *raw)
     node->answerable--;
     struct ring_entry entry = *ring_at(&node->ring, 0);
     ring_pop(&node->ring);
+    if (entry.guard) {
+        node_on_guard_reply(node, raw);
+        return;
+    }
 
     struct node_reply reply;
     char text[NODE_TEXT_SIZE];
-    node->dialect->judge(entry.op, raw, &reply, text, sizeof text);
+    node->dialect->judge(entry.op, entry.by_hash, raw, &reply, text, sizeof text);
     bool misfit = reply.outcome == NODE_ERROR && reply.fault == NODE_FAULT_PROTO;
-    bool drop = misfit || node_wants_reconnect(raw);
+    bool drop = misfit || node_wants_reconnect(raw) || reply.fault == NODE_FAULT_GUARD;
     enum node_fault fault = reply.fault;
+    /* It was done: that is all the asker has to know. */
+    if (reply.outcome <= NODE_MISSING) reply.fault = NODE_FAULT_NONE;
+    if (entry.follows && reply.outcome == NODE_YES) {
+        if (node_follow_bootstrap(node, &entry)) return;
+        reply = (struct node_reply){.outcome = NODE_ERROR,
+                                    .fault = NODE_FAULT_LIMIT,
+                                    .error = "too many requests wait for this node",
+                                    .ttl_ms = -2,
+                                    .quarantine_ms = -1};
+    }
     if (!entry.reported) {
         reply.latency_us = node_since_us(node, entry.sent_us);
         node_smooth(node, reply.latency_us);
@@ -274,6 +294,13 @@ static void node_on_request_reply(struct node *node, const struct reply *raw)
 
 static void node_on_handshake_reply(struct node *node, const struct reply *raw)
 {
+    if (node->guard.asked) {
+        if (node->answerable)
+            node_on_guard_reply(node, raw);
+        else
+            node_drop(node, NODE_FAULT_PROTO, "a reply that nobody asked for");
+        return;
+    }
     if (!node->handshake.at) node_smooth(node, node_since_us(node, node->handshake_us));
     switch (handshake_reply(&node->handshake, raw)) {
     case HANDSHAKE_MORE: break;
@@ -283,14 +310,7 @@ static void node_on_handshake_reply(struct node *node, const struct reply *raw)
         node_drop(node, node->handshake.fault, why);
         break;
     }
-    case HANDSHAKE_DONE:
-        node->state = NODE_OPEN;
-        node->generation++;
-        node->ready_us = node_now(node);
-        node->answerable = 0;
-        node_arm(node, NODE_NEVER);
-        node_set_level(node, NODE_READY, NODE_FAULT_NONE, "");
-        break;
+    case HANDSHAKE_DONE: node_end_handshake(node); break;
     }
 }
 
@@ -304,7 +324,7 @@ static void node_feed(struct node *node, const char *data, size_t length)
         memcpy(node->first + node->n_first, data, taken);
         node->n_first += taken;
     }
-    node->answerable = node->ring.count;
+    node->answerable = node->state == NODE_OPEN ? node->ring.count : node->guard.asked;
     reply_feed(&node->parser, data, length);
     do {
         const struct reply *raw = NULL;
@@ -357,6 +377,7 @@ static void node_expire(struct node *node, uint64_t now_us)
                                    .fault = NODE_FAULT_TIMEOUT,
                                    .error = text,
                                    .ttl_ms = -2,
+                                   .quarantine_ms = -1,
                                    .latency_us = node_since_us(node, entry->sent_us)};
         union node_tag tag = entry->tag;
         node_report(node, &tag, &reply);
@@ -377,7 +398,8 @@ static void node_on_open_timer(struct node *node)
         node_drop(node, NODE_FAULT_UNREACHABLE, why);
         return;
     }
-    node_arm(node, ring_wake_us(&node->ring, stall_us));
+    node_watch_guard(node, now_us);
+    node_arm(node, node_open_wake_us(node));
 }
 
 static void node_on_step_timer(struct node *node)
@@ -458,6 +480,8 @@ struct node *node_new(struct event_base *base, const struct alloc *alloc, const 
     node->alloc = *alloc;
     node->config = *config;
     node->events = *events;
+    guard_init(&node->guard, config);
+    node->countdown = node->countdown_text;
     node->dialect = &dialect_plain;
     node->level = NODE_CONNECTING;
     node->timer_us = NODE_NEVER;
@@ -508,7 +532,7 @@ int node_send(struct node *node, const struct node_request *request)
     uint64_t now_us = node_now(node);
     struct bytes *out = &node->conn.out;
     size_t mark = out->used;
-    node->dialect->build(out, request, &node->handshake.shas);
+    bool by_hash = node->dialect->build(out, request, &node->handshake.shas, &node->guard);
     if (out->fault) {
         int result = out->fault == BYTES_FULL ? NODE_FULL : NODE_NOMEM;
         bytes_cut(out, mark);
@@ -520,7 +544,9 @@ int node_send(struct node *node, const struct node_request *request)
                                .sent_us = now_us,
                                .deadline_us = timeout_us ? now_us + timeout_us : RING_NEVER,
                                .timeout_ms = request->timeout_ms,
-                               .op = request->op};
+                               .op = request->op,
+                               .by_hash = by_hash,
+                               .follows = request->op == NODE_BOOTSTRAP && request->force};
     ring_push(&node->ring, &entry);
     conn_wake(&node->conn);
     /* The timer only ever moves nearer here; when it fires it looks at the whole ring. */
@@ -532,17 +558,13 @@ int node_send(struct node *node, const struct node_request *request)
 
 enum node_level node_level_now(const struct node *node)
 {
-    return node->state == NODE_OPEN || node->level != NODE_READY ? node->level : NODE_CONNECTING;
+    bool took = node->level == NODE_READY || node->level == NODE_QUARANTINED;
+    return node->state == NODE_OPEN || !took ? node->level : NODE_CONNECTING;
 }
 
 uint32_t node_generation(const struct node *node)
 {
     return node->state == NODE_OPEN ? node->generation : 0;
-}
-
-const char *node_why(const struct node *node)
-{
-    return node->why;
 }
 
 enum node_fault node_fault_now(const struct node *node)

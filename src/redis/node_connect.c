@@ -19,7 +19,12 @@ static void node_begin_handshake(struct node *node)
     node->state = NODE_HANDSHAKE;
     node->n_first = 0;
     node->handshake_us = node_now(node);
-    handshake_begin(&node->handshake, &node->conn.out, node->config.uri, node->client_name, node->dialect);
+    enum handshake_eviction eviction = HANDSHAKE_EVICTION_UNASKED;
+    if (guard_is_on(&node->guard))
+        eviction = node->config.allow_eviction ? HANDSHAKE_EVICTION_WARNS : HANDSHAKE_EVICTION_FAILS;
+    guard_forget(&node->guard);
+    handshake_begin(&node->handshake, &node->conn.out, node->config.uri, node->client_name, node->dialect,
+                    eviction);
     conn_secret(&node->conn);
     if (node->conn.out.fault) {
         node_drop_nomem(node);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * node_impl.h - what node.c and node_connect.c share
+ * node_impl.h - what node.c, node_connect.c and node_guard.c share
  *
  *   PAUSE --> RESOLVE --> TCP --> HANDSHAKE --> OPEN
  *     ^          |         |          |           |
@@ -19,6 +19,7 @@
 
 #include "conn.h"
 #include "dialect.h"
+#include "guard.h"
 #include "handshake.h"
 #include "node.h"
 #include "reply.h"
@@ -29,7 +30,7 @@
 struct event;
 
 #define NODE_NEVER       UINT64_MAX
-#define NODE_TEXT_SIZE   320
+#define NODE_TEXT_SIZE   480
 #define NODE_FIRST_BYTES 40
 
 enum node_state { NODE_PAUSE, NODE_RESOLVE, NODE_TCP, NODE_HANDSHAKE, NODE_OPEN };
@@ -64,12 +65,16 @@ struct node {
     char address_why[NODE_TEXT_SIZE];
     struct conn conn;
     struct reply_parser parser;
-    struct handshake handshake;
+    struct handshake handshake; /* its steps, then the guard where one is kept */
+    struct guard guard;
+    char countdown_text[NODE_TEXT_SIZE];
+    char *countdown; /* that text, which is made anew when somebody asks, also for a const node */
+    bool expelled;   /* by the caller: DOWN at once, and long pauses */
     uint64_t handshake_us;
     char first[NODE_FIRST_BYTES]; /* what this server said first: tells what it is, where it is not Redis */
     size_t n_first;
     struct ring ring;
-    size_t answerable; /* requests that were in the ring when the bytes at hand were read */
+    size_t answerable; /* requests that were out when the bytes at hand were read */
     uint32_t srtt_us;
 };
 
@@ -84,6 +89,21 @@ void node_arm_step(struct node *);
 /* node_drop - ends the connection, or the try: reports what is in flight, tells the level, pauses. */
 void node_drop(struct node *, enum node_fault, const char *reason);
 void node_drop_nomem(struct node *);
+
+/* node_set_level - tells a change, and only a change. */
+void node_set_level(struct node *, enum node_level, enum node_fault, const char *why);
+void node_log(struct node *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* node_end_handshake - its last reply is in: the guard's turn, or open at once. */
+void node_end_handshake(struct node *);
+void node_on_guard_reply(struct node *, const struct reply *);
+/* node_watch_guard - asks again where a quarantine is over; node_open_wake_us: when an open node wants to be
+ * woken for that, or for its requests. */
+void node_watch_guard(struct node *, uint64_t now_us);
+uint64_t node_open_wake_us(struct node *);
+/* node_follow_bootstrap - the second command of a bootstrap by force; its reply is the request's. False: no
+ * room. */
+bool node_follow_bootstrap(struct node *, const struct ring_entry *first);
 
 /* node_begin - a try, from its beginning. node_try_address: with the next address. */
 void node_begin(struct node *);

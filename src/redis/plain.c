@@ -2,6 +2,7 @@
 /*
  * plain.c - the plain dialect: a string at the key
  */
+#include <quorlock/quorlock.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,19 +10,43 @@
 #include "errors.h"
 #include "scripts.h"
 
-enum plain_script { PLAIN_EXTEND, PLAIN_RELEASE, PLAIN_PEEK, PLAIN_BREAK, PLAIN_SCRIPTS };
+#define PLAIN_FENCE_PREFIX "quorlock:fence:"
+#define PLAIN_FENCE_TTL_MS 604800000u /* seven days */
+
+enum plain_script {
+    PLAIN_EXTEND,
+    PLAIN_RELEASE,
+    PLAIN_PEEK,
+    PLAIN_BREAK,
+    PLAIN_ACQUIRE,
+    PLAIN_RAISE,
+    PLAIN_SCRIPTS
+};
 
 static const struct dialect_script plain_scripts[PLAIN_SCRIPTS] = {
     [PLAIN_EXTEND] = {"extend", script_extend, sizeof script_extend - 1},
     [PLAIN_RELEASE] = {"release", script_release, sizeof script_release - 1},
     [PLAIN_PEEK] = {"peek", script_peek, sizeof script_peek - 1},
     [PLAIN_BREAK] = {"break", script_break, sizeof script_break - 1},
+    [PLAIN_ACQUIRE] = {"acquire", script_acquire, sizeof script_acquire - 1},
+    [PLAIN_RAISE] = {"raise", script_raise, sizeof script_raise - 1},
 };
 
-static void plain_begin_script(struct bytes *out, const struct node_request *request,
-                               const struct dialect_shas *shas, enum plain_script script, size_t n_args)
+/* One command on its way out. */
+struct plain_call {
+    struct bytes *out;
+    const struct node_request *request;
+    const struct guard *guard;
+    bool guarded, fenced; /* these keys are among the command's */
+};
+
+static bool plain_begin_script(const struct plain_call *call, const struct dialect_shas *shas,
+                               enum plain_script script, size_t n_args)
 {
-    bytes_command(out, 4 + n_args);
+    const struct node_request *request = call->request;
+    struct bytes *out = call->out;
+    size_t n_keys = 1 + (size_t)call->guarded + (size_t)call->fenced;
+    bytes_command(out, 3 + n_keys + n_args);
     if (request->whole_script) {
         bytes_text(out, "EVAL");
         bytes_word(out, plain_scripts[script].text, plain_scripts[script].length);
@@ -29,85 +54,166 @@ static void plain_begin_script(struct bytes *out, const struct node_request *req
         bytes_text(out, "EVALSHA");
         bytes_word(out, shas->sha[script], DIALECT_SHA_LENGTH);
     }
-    bytes_text(out, "1");
+    bytes_number(out, n_keys);
     bytes_word(out, request->key, request->key_length);
+    if (call->guarded) bytes_text(out, GUARD_KEY);
+    if (call->fenced)
+        bytes_joined(out, PLAIN_FENCE_PREFIX, sizeof PLAIN_FENCE_PREFIX - 1, request->key, request->key_length);
+    return !request->whole_script;
 }
 
-static void plain_build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas)
+static void plain_seen(const struct plain_call *call)
 {
+    bytes_text(call->out, call->guarded ? call->guard->seen : "");
+}
+
+static void plain_fence(const struct plain_call *call)
+{
+    const struct node_request *request = call->request;
+    if (call->fenced)
+        bytes_number(call->out, request->fence);
+    else
+        bytes_text(call->out, "");
+    bytes_number(call->out, request->fence_ttl_ms ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
+}
+
+/* By script: with a counter, with a look at the guard, or both. */
+static bool plain_acquire_script(const struct plain_call *call, const struct dialect_shas *shas)
+{
+    const struct node_request *request = call->request;
+    uint32_t most_ms = call->guard ? call->guard->lease_ms : 0;
+    const char *how = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT ? "strict" : "";
+    if (!most_ms && call->guard) most_ms = call->guard->max_lease_ms;
+    bool by_hash = plain_begin_script(call, shas, PLAIN_ACQUIRE, 7);
+    bytes_word(call->out, request->owner, request->owner_length);
+    bytes_number(call->out, request->lease_ms);
+    plain_seen(call);
+    bytes_text(call->out, request->op == NODE_REPAIR ? "repair" : how);
+    plain_fence(call);
+    bytes_number(call->out, most_ms ? most_ms : GUARD_LEASE_DEFAULT_MS);
+    return by_hash;
+}
+
+static bool plain_acquire(const struct plain_call *call, const struct dialect_shas *shas)
+{
+    const struct node_request *request = call->request;
+    struct bytes *out = call->out;
+    bool looks = request->op == NODE_REPAIR || (call->guard && call->guard->mode == QUORLOCK_GUARD_STRICT);
+    if (call->fenced || (call->guarded && looks)) return plain_acquire_script(call, shas);
+    bytes_command(out, 6);
+    bytes_text(out, "SET");
+    bytes_word(out, request->key, request->key_length);
+    bytes_word(out, request->owner, request->owner_length);
+    bytes_text(out, "NX");
+    bytes_text(out, "PX");
+    bytes_number(out, request->lease_ms);
+    return false;
+}
+
+static bool plain_extend(const struct plain_call *call, const struct dialect_shas *shas)
+{
+    bool more = call->guarded || call->fenced;
+    bool by_hash = plain_begin_script(call, shas, PLAIN_EXTEND, more ? 5 : 2);
+    bytes_word(call->out, call->request->owner, call->request->owner_length);
+    bytes_number(call->out, call->request->lease_ms);
+    if (more) {
+        plain_seen(call);
+        plain_fence(call);
+    }
+    return by_hash;
+}
+
+static bool plain_release(const struct plain_call *call, const struct dialect_shas *shas)
+{
+    bool more = call->guarded || call->fenced;
+    bool by_hash = plain_begin_script(call, shas, PLAIN_RELEASE, more ? 4 : 1);
+    bytes_word(call->out, call->request->owner, call->request->owner_length);
+    if (more) {
+        plain_seen(call);
+        plain_fence(call);
+    }
+    return by_hash;
+}
+
+static bool plain_raise(const struct plain_call *call, const struct dialect_shas *shas)
+{
+    bool by_hash = plain_begin_script(call, shas, PLAIN_RAISE, 4);
+    bytes_word(call->out, call->request->owner, call->request->owner_length);
+    plain_seen(call);
+    plain_fence(call);
+    return by_hash;
+}
+
+static bool plain_build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
+                        const struct guard *guard)
+{
+    struct plain_call call = {.out = out,
+                              .request = request,
+                              .guard = guard,
+                              .guarded = guard && guard_is_on(guard),
+                              .fenced = request->fenced || request->fence};
     switch (request->op) {
     case NODE_ACQUIRE:
-        bytes_command(out, 6);
-        bytes_text(out, "SET");
-        bytes_word(out, request->key, request->key_length);
-        bytes_word(out, request->owner, request->owner_length);
-        bytes_text(out, "NX");
-        bytes_text(out, "PX");
-        bytes_number(out, request->lease_ms);
-        break;
-    case NODE_EXTEND:
-        plain_begin_script(out, request, shas, PLAIN_EXTEND, 2);
-        bytes_word(out, request->owner, request->owner_length);
-        bytes_number(out, request->lease_ms);
-        break;
-    case NODE_RELEASE:
-        plain_begin_script(out, request, shas, PLAIN_RELEASE, 1);
-        bytes_word(out, request->owner, request->owner_length);
-        break;
-    case NODE_PEEK: plain_begin_script(out, request, shas, PLAIN_PEEK, 0); break;
-    case NODE_BREAK: plain_begin_script(out, request, shas, PLAIN_BREAK, 0); break;
-    case NODE_REPAIR:
-    case NODE_RAISE:
-    case NODE_BOOTSTRAP: break;
+    case NODE_REPAIR: return plain_acquire(&call, shas);
+    case NODE_EXTEND: return plain_extend(&call, shas);
+    case NODE_RELEASE: call.fenced = request->fence != 0; return plain_release(&call, shas);
+    case NODE_RAISE: call.fenced = true; return plain_raise(&call, shas);
+    case NODE_PEEK:
+    case NODE_BREAK:
+        call.guarded = call.fenced = false;
+        return plain_begin_script(&call, shas, request->op == NODE_PEEK ? PLAIN_PEEK : PLAIN_BREAK, 0);
+    case NODE_BOOTSTRAP: guard_bootstrap(guard, out, request); break;
     }
+    return false;
 }
 
-static const char *plain_op_name(enum node_op op)
+static const char *plain_op_name(enum node_op op, bool by_hash)
 {
     switch (op) {
-    case NODE_ACQUIRE: return "acquire (SET)";
+    case NODE_ACQUIRE: return by_hash ? "acquire (script)" : "acquire (SET)";
     case NODE_EXTEND: return "extend (script)";
     case NODE_RELEASE: return "release (script)";
     case NODE_PEEK: return "inspect (script)";
     case NODE_BREAK: return "break (script)";
-    case NODE_REPAIR: return "repair";
+    case NODE_REPAIR: return by_hash ? "repair (script)" : "repair (SET)";
     case NODE_RAISE: return "raise (script)";
-    case NODE_BOOTSTRAP: return "bootstrap (script)";
+    case NODE_BOOTSTRAP: return "bootstrap";
     }
     return "request";
 }
 
-static void plain_judge_error(enum node_op op, const struct reply_item *item, struct node_reply *ret,
-                              char *text, size_t text_size)
+static void plain_judge_error(enum node_op op, bool by_hash, const struct reply_item *item,
+                              struct node_reply *ret, char *text, size_t text_size)
 {
     struct error_class class = error_classify(item->text, item->length);
     ret->fault = class.fault;
     ret->error = text;
     /* An error nobody listed does not say whether anything was executed. */
     ret->outcome = class.fault == NODE_FAULT_OTHER ? NODE_UNKNOWN : NODE_ERROR;
-    if (class.noscript && op != NODE_ACQUIRE) {
+    if (class.noscript && by_hash) {
         ret->outcome = NODE_NOSCRIPT;
         ret->fault = NODE_FAULT_NONE;
     }
     if (class.fault == NODE_FAULT_FOREIGN)
         snprintf(text, text_size, "the key holds a value that is no string: another type, or another dialect");
     else
-        error_describe(text, text_size, plain_op_name(op), item->text, item->length);
+        error_describe(text, text_size, plain_op_name(op, by_hash), item->text, item->length);
 }
 
-/* {holder, ttl} and for break {holder or nil, ttl, type} */
+/* {holder, ttl}, for break {holder or nil, ttl, type}, behind a broken guard {holder, ttl, 'GUARD'} */
 static bool plain_judge_holder(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
                                size_t text_size)
 {
     const struct reply_item *holder = &reply->elements[0], *ttl = &reply->elements[1],
                             *kind = &reply->elements[2];
-    size_t n_wanted = op == NODE_BREAK ? 3 : 2;
-    if (reply->n_elements != n_wanted || ttl->type != REPLY_INTEGER) return false;
-    if (op == NODE_BREAK && kind->type != REPLY_STRING) return false;
+    bool three = op == NODE_BREAK || (op == NODE_RELEASE && reply->n_elements == 3);
+    if (reply->n_elements != (three ? 3 : 2) || ttl->type != REPLY_INTEGER) return false;
+    if (three && kind->type != REPLY_STRING) return false;
     bool no_holder = op == NODE_BREAK && holder->type == REPLY_NIL;
     if (holder->type != REPLY_STRING && !no_holder) return false;
     ret->outcome = (op == NODE_PEEK || op == NODE_BREAK) ? NODE_YES : NODE_OTHER;
     ret->ttl_ms = ttl->integer < -1 ? -2 : ttl->integer;
+    if (three && op == NODE_RELEASE) ret->fault = NODE_FAULT_GUARD;
     if (no_holder) {
         char name[32];
         snprintf(text, text_size, "a %s", error_printable(name, sizeof name, kind->text, kind->length));
@@ -119,34 +225,104 @@ static bool plain_judge_holder(enum node_op op, const struct reply *reply, struc
     return true;
 }
 
+/* {holder or nil, ttl, counter, 1 or 0 for a guard, rest of its quarantine} */
+static bool plain_judge_peek(const struct reply *reply, struct node_reply *ret)
+{
+    const struct reply_item *holder = &reply->elements[0], *numbers = &reply->elements[1];
+    for (size_t i = 0; i < 4; i++)
+        if (numbers[i].type != REPLY_INTEGER) return false;
+    if (holder->type != REPLY_STRING && holder->type != REPLY_NIL) return false;
+    ret->outcome = holder->type == REPLY_STRING ? NODE_YES : NODE_MISSING;
+    if (ret->outcome == NODE_YES) {
+        ret->holder = holder->text;
+        ret->holder_length = holder->length;
+        ret->ttl_ms = numbers[0].integer < -1 ? -2 : numbers[0].integer;
+    }
+    ret->fence = numbers[1].integer > 0 ? (uint64_t)numbers[1].integer : 0;
+    ret->has_guard = numbers[2].integer != 0;
+    ret->quarantine_ms = numbers[3].integer > 0 ? numbers[3].integer : -1;
+    return true;
+}
+
+/* {1, counter, clock} of acquire, repair and raise; {1, clock} of extend; {1 or 0, 'GUARD'} of release */
+static bool plain_judge_done(enum node_op op, const struct reply *reply, struct node_reply *ret)
+{
+    const struct reply_item *first = &reply->elements[0], *second = &reply->elements[1],
+                            *third = &reply->elements[2];
+    if (op == NODE_RELEASE) {
+        ret->outcome = first->integer ? NODE_YES : NODE_MISSING;
+        ret->fault = NODE_FAULT_GUARD;
+        return reply->n_elements == 2 && (first->integer == 0 || first->integer == 1) &&
+               second->type == REPLY_STRING;
+    }
+    bool counts = op == NODE_ACQUIRE || op == NODE_REPAIR || op == NODE_RAISE;
+    if (!counts && op != NODE_EXTEND) return false;
+    const struct reply_item *clock = counts ? third : second;
+    if (reply->n_elements != (counts ? 3 : 2) || first->integer != 1 || second->type != REPLY_INTEGER ||
+        clock->type != REPLY_INTEGER || second->integer < 0 || clock->integer < 0)
+        return false;
+    ret->outcome = NODE_YES;
+    ret->fence = counts ? (uint64_t)second->integer : 0;
+    ret->node_time_us = (uint64_t)clock->integer;
+    return true;
+}
+
 /* False: no reply that this request can have. */
 static bool plain_judge_value(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
                               size_t text_size)
 {
     const struct reply_item *self = &reply->self;
-    if (op == NODE_ACQUIRE) {
+    bool by_set = self->type == REPLY_NIL || self->type == REPLY_STATUS;
+    if ((op == NODE_ACQUIRE || op == NODE_REPAIR) && by_set) {
         ret->outcome = self->type == REPLY_NIL ? NODE_OTHER : NODE_YES;
-        return self->type == REPLY_NIL ||
-               (self->type == REPLY_STATUS && self->length == 2 && memcmp(self->text, "OK", 2) == 0);
+        return self->type == REPLY_NIL || (self->length == 2 && memcmp(self->text, "OK", 2) == 0);
     }
-    if (self->type == REPLY_ARRAY) return plain_judge_holder(op, reply, ret, text, text_size);
+    if (self->type == REPLY_ARRAY) {
+        if (!reply->n_elements) return false;
+        if (op == NODE_BOOTSTRAP) {
+            ret->outcome = NODE_OTHER;
+            ret->holder = reply->elements[0].text;
+            ret->holder_length = reply->elements[0].length;
+            return reply->n_elements == 1 && reply->elements[0].type == REPLY_STRING;
+        }
+        if (op == NODE_PEEK && reply->n_elements == 5) return plain_judge_peek(reply, ret);
+        if (reply->elements[0].type == REPLY_INTEGER) return plain_judge_done(op, reply, ret);
+        return plain_judge_holder(op, reply, ret, text, text_size);
+    }
     if (self->type != REPLY_INTEGER) return false;
-    ret->outcome = self->integer ? NODE_YES : NODE_MISSING;
-    return self->integer == 0 || (self->integer == 1 && (op == NODE_EXTEND || op == NODE_RELEASE));
+    switch (op) {
+    case NODE_EXTEND:
+    case NODE_RELEASE:
+        ret->outcome = self->integer ? NODE_YES : NODE_MISSING;
+        return self->integer == 0 || self->integer == 1;
+    case NODE_PEEK:
+    case NODE_BREAK:
+    case NODE_RAISE: ret->outcome = NODE_MISSING; return self->integer == 0;
+    case NODE_BOOTSTRAP: ret->outcome = NODE_YES; return self->integer >= 0;
+    case NODE_ACQUIRE:
+    case NODE_REPAIR: break;
+    }
+    return false;
 }
 
-static void plain_judge(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
-                        size_t text_size)
+static void plain_judge(enum node_op op, bool by_hash, const struct reply *reply, struct node_reply *ret,
+                        char *text, size_t text_size)
 {
-    *ret = (struct node_reply){.ttl_ms = -2};
+    *ret = (struct node_reply){.ttl_ms = -2, .quarantine_ms = -1};
     if (reply->self.type == REPLY_ERROR) {
-        plain_judge_error(op, &reply->self, ret, text, text_size);
+        plain_judge_error(op, by_hash, &reply->self, ret, text, text_size);
         return;
     }
-    if (plain_judge_value(op, reply, ret, text, text_size)) return;
+    if (plain_judge_value(op, reply, ret, text, text_size)) {
+        if (ret->fault == NODE_FAULT_GUARD)
+            snprintf(text, text_size, "%s: the guard changed or is gone: the server may have lost its memory",
+                     plain_op_name(op, by_hash));
+        return;
+    }
     snprintf(text, text_size, "%s: a reply that does not fit the request: something between us and the server?",
-             plain_op_name(op));
-    *ret = (struct node_reply){.outcome = NODE_ERROR, .fault = NODE_FAULT_PROTO, .error = text, .ttl_ms = -2};
+             plain_op_name(op, by_hash));
+    *ret = (struct node_reply){
+        .outcome = NODE_ERROR, .fault = NODE_FAULT_PROTO, .error = text, .ttl_ms = -2, .quarantine_ms = -1};
 }
 
 const struct dialect dialect_plain = {

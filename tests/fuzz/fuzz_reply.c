@@ -20,18 +20,19 @@ static void fuzz_touch(const struct node_reply *reply)
     volatile size_t sum = 0;
     if (reply->error) sum += strlen(reply->error);
     for (size_t i = 0; reply->holder && i < reply->holder_length; i++) sum += (unsigned char)reply->holder[i];
-    if (reply->outcome > NODE_UNKNOWN || reply->fault > NODE_FAULT_LIMIT) abort();
+    if (reply->outcome > NODE_UNKNOWN || reply->fault > NODE_FAULT_GUARD) abort();
     if (reply->ttl_ms < -2) abort();
     if ((reply->outcome == NODE_ERROR) && !reply->error) abort();
 }
 
-static void fuzz_judge(const struct reply *reply)
+static void fuzz_judge(size_t piece, const struct reply *reply)
 {
-    static const enum node_op ops[] = {NODE_ACQUIRE, NODE_EXTEND, NODE_RELEASE, NODE_PEEK, NODE_BREAK};
+    static const enum node_op ops[] = {NODE_ACQUIRE, NODE_EXTEND, NODE_RELEASE, NODE_PEEK,
+                                       NODE_BREAK,   NODE_REPAIR, NODE_RAISE,   NODE_BOOTSTRAP};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         struct node_reply judged;
         char text[320];
-        dialect_plain.judge(ops[i], reply, &judged, text, sizeof text);
+        dialect_plain.judge(ops[i], piece & 1, reply, &judged, text, sizeof text);
         fuzz_touch(&judged);
     }
 }
@@ -51,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!size) return 0;
     alloc_init(&alloc, NULL);
     bytes_init(&out, &alloc, 65536);
-    handshake_begin(&shake, &out, &uri, "me", &dialect_plain);
+    handshake_begin(&shake, &out, &uri, "me", &dialect_plain, HANDSHAKE_EVICTION_FAILS);
     reply_init(&parser, &alloc);
     if (!reply_open(&parser)) abort();
     size_t piece = data[0] ? data[0] : REPLY_BYTES_MAX, at = 1;
@@ -61,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         reply_feed(&parser, (const char *)data + at, length);
         at += length;
         while ((result = reply_next(&parser, &reply, &why)) == REPLY_READY) {
-            fuzz_judge(reply);
+            fuzz_judge(piece, reply);
             if (shaken == HANDSHAKE_MORE) shaken = handshake_reply(&shake, reply);
         }
         if (result != REPLY_NONE && !*why) abort();

@@ -10,13 +10,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "redis/dialect.h"
+
 #define FAKE_SCRIPTS_MAX     32
 #define FAKE_CONNECTIONS_MAX 64
 #define FAKE_INPUT_MAX       (4u << 20)
 #define FAKE_COMMAND_SHOWN   256
 
-static const char fake_info_server[] = "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n";
-static const char fake_info_replication[] = "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n";
+static const char fake_info_server[] =
+    "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:aaaa\r\n";
+static const char fake_info_replication[] = "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
+                                            "master_replid:bbbb\r\n";
+static const char fake_info_memory[] = "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n";
 
 struct fake_connection {
     struct fake_server *server;
@@ -131,12 +136,14 @@ static bool fake_answer_handshake(struct fake_connection *connection, const char
         memset(sha, 'a' + (int)connection->scripts_loaded, 40);
         sha[40] = '\0';
         fake_put_bulk(connection, sha);
-        return ++connection->scripts_loaded == 4;
+        return ++connection->scripts_loaded == dialect_plain.n_scripts;
     }
     if (strcmp(command, "INFO server") == 0)
         fake_put_bulk(connection, step->text ? step->text : fake_info_server);
     else if (strcmp(command, "INFO replication") == 0)
         fake_put_bulk(connection, step->more ? step->more : fake_info_replication);
+    else if (strcmp(command, "INFO memory") == 0)
+        fake_put_bulk(connection, fake_info_memory);
     else
         fake_put_text(connection, "+OK\r\n");
     return false;
@@ -174,7 +181,10 @@ static bool fake_do(struct fake_connection *connection)
         if (connection->piece++) return true;
         fake_later(connection, step->ms);
         return false;
-    case FAKE_CLOSE: fake_close(connection); return false;
+    case FAKE_CLOSE:
+        /* One way: with bytes unread, or on their way, a whole close would be a reset. */
+        shutdown(connection->fd, SHUT_WR);
+        return false;
     case FAKE_RESET: {
         const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
         setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

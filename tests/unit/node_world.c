@@ -54,14 +54,15 @@ void block_ms(unsigned ms)
 
 static const char *level_name(enum node_level level)
 {
-    static const char *const names[] = {"connecting", "ready", "down"};
+    static const char *const names[] = {"connecting", "ready", "quarantined", "down"};
     return names[level];
 }
 
 static const char *fault_name(enum node_fault fault)
 {
-    static const char *const names[] = {"none", "unreachable", "timeout", "temporary", "replica", "cluster",
-                                        "auth", "refused",     "foreign", "proto",     "other",   "limit"};
+    static const char *const names[] = {"none",    "unreachable", "timeout", "temporary", "replica",
+                                        "cluster", "auth",        "refused", "foreign",   "proto",
+                                        "other",   "limit",       "config",  "guard"};
     return names[fault];
 }
 
@@ -95,10 +96,13 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
     assert_int_equal(generation, node_generation(world->node));
     assert_int_equal(level, node_level_now(world->node));
     assert_int_equal(fault, node_fault_now(world->node));
-    assert_string_equal(why, node_why(world->node));
+    /* A quarantine counts down. */
+    if (level != NODE_QUARANTINED) assert_string_equal(why, node_why(world->node));
     snprintf(world->why, sizeof world->why, "%s", why);
     if (level == NODE_READY)
         snprintf(line, sizeof line, "ready %u", (unsigned)generation);
+    else if (level == NODE_QUARANTINED)
+        snprintf(line, sizeof line, "quarantined %u", (unsigned)generation);
     else
         snprintf(line, sizeof line, "%s %s", level_name(level), fault_name(fault));
     tell(world, line);

@@ -62,7 +62,7 @@ static void test_handshake_words(void **state)
     unsigned before = n_writes;
     run_until(&world, "ready 1");
     assert_int_equal(n_writes - before, 1);
-    assert_int_equal(fake_commands(world.server), 9);
+    assert_int_equal(fake_commands(world.server), 11);
     assert_story(&world, "ready 1\n");
     assert_string_equal(node_why(world.node), "");
     assert_true(node_srtt_us(world.node) > 0);
@@ -145,7 +145,7 @@ static void test_noscript(void **state)
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("EVALSHA bbbb"),
                                               SEND("-NOSCRIPT No matching script.\r\n"),
-                                              EXPECT("EVAL local holder"),
+                                              EXPECT("EVAL local function"),
                                               SEND(":1\r\n"),
                                               END};
     struct world world;

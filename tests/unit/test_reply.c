@@ -93,7 +93,7 @@ static void assert_row(const struct row *row, const struct reply *reply)
     struct node_reply got;
     char text[320];
     memset(&got, 0x5a, sizeof got);
-    dialect_plain.judge(row->op, reply, &got, text, sizeof text);
+    dialect_plain.judge(row->op, row->op != NODE_ACQUIRE, reply, &got, text, sizeof text);
     if (got.outcome != row->outcome || got.fault != row->fault || got.ttl_ms != row->ttl_ms)
         fail_msg("%s: outcome %d fault %d ttl %ld", row->wire, got.outcome, got.fault, (long)got.ttl_ms);
     if (!row->holder != !got.holder || (got.holder && strcmp(got.holder, row->holder) != 0))
@@ -183,7 +183,7 @@ static void test_holder_is_bytes(void **state)
     parser_open(&parser);
     reply_feed(&parser, wire, sizeof wire - 1);
     assert_int_equal(reply_next(&parser, &reply, &why), REPLY_READY);
-    dialect_plain.judge(NODE_PEEK, reply, &got, text, sizeof text);
+    dialect_plain.judge(NODE_PEEK, true, reply, &got, text, sizeof text);
     assert_int_equal(got.holder_length, 5);
     assert_memory_equal(got.holder, "a\0\r\nb", 6);
     reply_clear(&parser);
@@ -347,7 +347,7 @@ static void assert_built(const struct node_request *request, const char *wanted)
         shas.sha[i][DIALECT_SHA_LENGTH] = '\0';
     }
     bytes_init(&out, &memory, 65536);
-    dialect_plain.build(&out, request, &shas);
+    dialect_plain.build(&out, request, &shas, NULL);
     assert_int_equal(out.fault, BYTES_FINE);
     assert_int_equal(out.used, strlen(wanted));
     assert_memory_equal(out.data, wanted, out.used);
@@ -386,7 +386,7 @@ static void test_build_bounded(void **state)
         .op = NODE_PEEK, .whole_script = true, .key = "key", .key_length = 3, .owner = "", .lease_ms = 1};
     bytes_init(&out, &memory, 100);
     bytes_append(&out, "before", 6);
-    dialect_plain.build(&out, &request, &shas);
+    dialect_plain.build(&out, &request, &shas, NULL);
     assert_int_equal(out.fault, BYTES_FULL);
     bytes_cut(&out, 6);
     assert_int_equal(out.fault, BYTES_FINE);

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Makes OUTPUT from the Lua files SCRIPTS: one string each, without comments and blank lines, for they travel
-# to every server at every connection.
+# to every server at every connection. A line "--@ NAME" stands for the lines of parts/NAME.lua.
+file(GLOB parts ${CMAKE_CURRENT_LIST_DIR}/parts/*.lua)
 set(text "/* SPDX-License-Identifier: BSD-3-Clause */\n/* Made from scripts/ by embed.cmake. */\n")
 string(APPEND text "#ifndef QUORLOCK_SCRIPTS_H\n#define QUORLOCK_SCRIPTS_H\n")
 foreach(script ${SCRIPTS})
   get_filename_component(name ${script} NAME_WE)
   file(READ ${script} body)
+  foreach(part IN LISTS parts)
+    get_filename_component(part_name ${part} NAME_WE)
+    file(READ ${part} part_body)
+    string(REPLACE "--@ ${part_name}\n" "${part_body}" body "${body}")
+  endforeach()
   string(REPLACE ";" "<semicolon>" body "${body}")
   string(REPLACE "[" "<open>" body "${body}")
   string(REPLACE "]" "<close>" body "${body}")

@@ -1,6 +1,11 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- KEYS[1] the lock; ARGV[1] owner; ARGV[2] lease in ms
--- 1: extended; 0: no key; {holder, ttl}: somebody else's. An expiry is never made earlier.
+-- KEYS the lock [, the guard] [, the counter]
+-- ARGV owner, lease in ms [, guard as seen or '', token or 0 or '', the counter's life in ms]
+-- {1, clock in us}: extended; 0: no key; {holder, ttl}: somebody else's. An expiry is never made earlier.
+--@ guarded
+--@ fence
+local broken = guard_broken(ARGV[3])
+if broken then return broken end
 local holder = redis.pcall('GET', KEYS[1])
 if type(holder) == 'table' then return holder end
 if not holder then return 0 end
@@ -10,4 +15,6 @@ if ttl < tonumber(ARGV[2]) then
   local done = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
   if type(done) == 'table' then return done end
 end
-return 1
+if ARGV[4] and ARGV[4] ~= '' then fence_carry(KEYS[#KEYS], ARGV[4], ARGV[5]) end
+local time = redis.pcall('TIME')
+return {1, time.err and 0 or time[1] * 1000000 + time[2]}

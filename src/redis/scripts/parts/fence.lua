@@ -1,0 +1,26 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- The counter at the key, 0 where there is none; or nil and an error. Whole numbers are exact below 2^53 only.
+local function fence_read(key)
+  local text = redis.pcall('GET', key)
+  if type(text) == 'table' then return nil, text end
+  local counter = tonumber(text or 0)
+  if counter and counter >= 0 and counter < 9007199254740992 and counter == math.floor(counter) then
+    return counter
+  end
+  return nil, redis.error_reply('FENCE the counter is no whole number below 2^53')
+end
+-- Nil, or an error. The counter's life is never made shorter.
+local function fence_store(key, counter, life_ms)
+  local left = redis.pcall('PTTL', key)
+  if type(left) == 'table' then return left end
+  local life = string.format('%.0f', math.max(left, tonumber(life_ms)))
+  local done = redis.pcall('SET', key, string.format('%.0f', counter), 'PX', life)
+  if done.err then return done end
+end
+-- The counter to the token at least, where there is one; what fails here is no fault of the caller's.
+local function fence_carry(key, token, life_ms)
+  local counter = fence_read(key)
+  if not counter then return end
+  counter = math.max(counter, tonumber(token))
+  if counter > 0 then fence_store(key, counter, life_ms) end
+end
