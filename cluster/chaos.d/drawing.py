@@ -10,6 +10,7 @@ NODE_HEIGHT, CLIENT_HEIGHT, GAP = 18, 18, 5
 SMALL_HEIGHT, SMALL_GAP = 9, 3
 DETAIL_PX_MAX = 60    # a second in detail; less in long runs
 DETAIL_WIDTH_MAX = 24000
+DETAIL_WIDTH_MIN = 1090
 HOLDS_MAX = 7000      # rectangles with a title of their own
 VIOLATIONS_MAX = 300
 BIN_PX = 2
@@ -159,11 +160,12 @@ class Overview:
             held[i] = min(1.0, held[i] + share)
 
     def violations(self, top, bottom):
-        for violation in [v for v in self.verdict.violations][:VIOLATIONS_MAX]:
+        for violation in self.verdict.violations[:VIOLATIONS_MAX]:
             x = self.x(violation.t_us)
             names = "tolerated" if violation.tolerated else "violation"
-            self.parts.append(f'<path class="{names}-line" d="M{number(x)} {top}V{bottom}"/>'
-                              f'<path class="{names}-flag" d="M{number(x - 4)} {top - 6}h8l-4 7z">'
+            if violation.kind == "overlap":
+                self.parts.append(f'<path class="{names}-line" d="M{number(x)} {top}V{bottom}"/>')
+            self.parts.append(f'<path class="{names}-flag" d="M{number(x - 4)} {top - 6}h8l-4 7z">'
                               f'<title>{escape(violation.text)}</title></path>')
 
     def axis(self, y):
@@ -179,7 +181,7 @@ class Detail:
     def __init__(self, picture, verdict):
         self.picture, self.verdict = picture, verdict
         self.total = picture.seconds(picture.end_us)
-        self.scale = max(12, min(DETAIL_PX_MAX, DETAIL_WIDTH_MAX / self.total))
+        self.scale = max(12, min(DETAIL_PX_MAX, DETAIL_WIDTH_MAX / self.total), DETAIL_WIDTH_MIN / self.total)
         self.width = self.total * self.scale + 30
         grants = sum(len(lane.holds) for lane in picture.clients)
         # Holds closer than a pixel are one; still closer in a crowd.
@@ -285,9 +287,18 @@ class Detail:
         for violation in self.verdict.violations[:VIOLATIONS_MAX]:
             names = "tolerated" if violation.tolerated else "violation"
             x = self.x(violation.t_us)
+            if violation.kind != "overlap":
+                self.bead(violation, x, names)
+                continue
             width = max(2.0, (violation.until_us - violation.t_us) / 1e6 * self.scale) if violation.until_us else 2
             self.parts.append(box(x, 18, width, bottom - 18, names, violation.text))
             for client in violation.clients:
                 y = self.lane_y.get(client)
                 if y is not None:
                     self.parts.append(box(x - 2, y, width + 4, CLIENT_HEIGHT, names + "-frame", violation.text))
+
+    def bead(self, violation, x, names):
+        """A mark on the client's lane, or on the time scale where it is nobody's."""
+        y = self.lane_y.get(violation.clients[-1] if violation.clients else "", 18 - CLIENT_HEIGHT / 2)
+        self.parts.append(f'<circle class="bead {names}-bead" cx="{number(x)}" cy="{number(y + CLIENT_HEIGHT / 2)}" r="3.2">'
+                          f'<title>{escape(violation.text)}</title></circle>')

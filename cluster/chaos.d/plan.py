@@ -7,6 +7,7 @@ SETTLE_MS = 1500  # undisturbed beginning
 END_MS = 1000     # no fault begins so shortly before the healing
 STORMS = 0.12     # part of the faults that may hurt more than a minority
 QUICK = 0.5       # part of the restarts that take no time
+MANY_OUTSIDE = 0.6
 MANY = 0.25       # part of the faults of nodes that strike several at once
 
 
@@ -184,7 +185,7 @@ class _Planner:
         if not free or room < 1:
             return None
         many = 1
-        if kind.on == "split" or (name in AT_ONCE and self.rng.random() < MANY):
+        if kind.on == "split" or (name in AT_ONCE and self.rng.random() < (MANY_OUTSIDE if self.outside else MANY)):
             many = self.rng.randint(1, max(1, min(room, len(free))))
         fault.nodes = sorted(self.rng.sample(free, many))
         if kind.on == "split":

@@ -43,8 +43,9 @@ p { margin: 0; max-width: 78ch } .soft { color: var(--soft) } h2 + p { margin-bo
 table { border-collapse: collapse; width: 100%; font-size: 14px } td, th { padding: 5px 12px 5px 0; text-align: left; border-bottom: 1px solid var(--hair);
   font-weight: 400; vertical-align: top } th { color: var(--soft); font-size: 12.5px } .n { text-align: right; white-space: nowrap } td.bar { width: 30% }
 td.bar i { display: block; height: 8px; margin-top: 7px; border-radius: 2px; background: var(--cut); min-width: 2px }
-ol.told { padding-left: 0; list-style: none; margin: 0; font-size: 14px } ol.told li { padding: 7px 0 7px 14px; border-left: 3px solid var(--bad); margin-bottom: 6px }
-ol.told li.mild { border-color: var(--warn) } ol.told a { color: inherit; text-decoration-color: var(--hair) } ol.told b { font-weight: 600 }
+details { border-left: 3px solid var(--bad); padding: 3px 0 3px 14px; margin-bottom: 8px } details.mild { border-color: var(--warn) }
+summary { cursor: pointer } details ol { max-height: 190px; overflow-y: auto; margin: 4px 0 2px; padding: 0; list-style: none; font-size: 13.5px }
+details li { padding: 1px 0 } details a { color: inherit; text-decoration-color: var(--hair) } details a:hover { text-decoration-color: var(--ink) }
 text { font: 11px system-ui, "Segoe UI", Arial, sans-serif; fill: var(--soft) } text.name { font-size: 11.5px; fill: var(--ink) }
 text.in { font-size: 10.5px; pointer-events: none } text.dark { fill: #2a2013 } text.light { fill: var(--paper) }
 .k0 { --k: var(--k0) } .k1 { --k: var(--k1) } .k2 { --k: var(--k2) } .k3 { --k: var(--k3) } .k4 { --k: var(--k4) } .k5 { --k: var(--k5) }
@@ -61,7 +62,8 @@ text.in { font-size: 10.5px; pointer-events: none } text.dark { fill: #2a2013 } 
 .view { fill: var(--ink); fill-opacity: .05; stroke: var(--soft); stroke-width: .8; pointer-events: none }
 .violation { fill: var(--bad); opacity: .2 } .violation-frame { fill: none; stroke: var(--bad); stroke-width: 2 } .violation-flag { fill: var(--bad) }
 .violation-line { stroke: var(--bad); opacity: .55; fill: none } .tolerated { fill: var(--warn); opacity: .16 }
-.tolerated-frame { fill: none; stroke: var(--warn); stroke-width: 1.6 } .tolerated-flag { fill: var(--warn) } .tolerated-line { stroke: var(--warn); opacity: .45; fill: none }
+.bead { stroke: var(--card); stroke-width: .7 }
+.violation-bead { fill: var(--bad) } .tolerated-bead { fill: var(--warn) } .tolerated-frame { fill: none; stroke: var(--warn); stroke-width: 1.6 } .tolerated-flag { fill: var(--warn) } .tolerated-line { stroke: var(--warn); opacity: .45; fill: none }
 footer { margin-top: 40px; font-size: 13px; color: var(--soft) } code { font: 12.5px ui-monospace, Menlo, Consolas, monospace }
 @media print { .scroll { overflow: hidden } }
 """
@@ -175,17 +177,21 @@ def legend(picture):
 
 
 def told(verdict, picture):
-    if not verdict.violations:
-        return ""
-    items = []
-    ordered = sorted(verdict.violations, key=lambda violation: violation.tolerated)
-    for violation in ordered[:LISTED_MAX]:
-        second = picture.seconds(violation.t_us)
-        items.append(f'<li class="{"mild" if violation.tolerated else "bad"}"><b>{escape(KINDS[violation.kind])}</b> '
-                     f'<a href="#detail" data-second="{second:.3f}">{escape(violation.text)}</a></li>')
-    more = len(verdict.violations) - LISTED_MAX
-    rest = f'<p class="soft">and {more:,} more; <code>cluster/check</code> lists them</p>' if more > 0 else ""
-    return f'<h2>What was broken</h2><ol class="told">{"".join(items)}</ol>{rest}'
+    """What was broken, kind by kind, each a link to its moment."""
+    sections = []
+    for tolerated in (False, True):
+        for kind in KINDS:
+            found = [v for v in verdict.violations if v.kind == kind and v.tolerated == tolerated]
+            if not found:
+                continue
+            items = "".join(f'<li><a href="#detail" data-second="{picture.seconds(v.t_us):.3f}">{escape(v.text)}</a></li>'
+                            for v in found[:LISTED_MAX])
+            more = len(found) - LISTED_MAX
+            items += f'<li class="soft">and {more:,} more; <code>cluster/check</code> lists them</li>' if more > 0 else ""
+            outside = ", outside what is claimed" if tolerated else ""
+            sections.append(f'<details class="{"mild" if tolerated else "bad"}"{"" if sections else " open"}><summary><b>'
+                            f'{len(found):,} × {escape(KINDS[kind])}</b>{outside}</summary><ol>{items}</ol></details>')
+    return f'<h2>What was broken</h2>{"".join(sections)}' if sections else ""
 
 
 def fault_table(picture):

@@ -14,6 +14,7 @@ import judge
 import plan
 import report
 from faults import hurt
+from place import MOUNT_POINTS
 from world import Client, Filter, Links, Node, Trouble, free_ports, now_us, wait_gone
 
 QUIET_SECONDS = 3      # of undisturbed work after healing
@@ -186,27 +187,32 @@ async def story(world, faults):
     watchers = [asyncio.create_task(node.watch()) for node in world.nodes]
     world.begun = loop.time()
     watchers.append(asyncio.create_task(progress(world, faults)))
-    work = asyncio.gather(*(hurt(world, fault) for fault in faults),
-                          asyncio.sleep(world.options.seconds))
-    # Whichever fails first ends the run.
-    await asyncio.wait([asyncio.ensure_future(work), *watchers], return_when=asyncio.FIRST_COMPLETED)
-    for task in (work, *watchers):
-        if task.done():
-            task.result()
-    await world.heal()
-    bound_us = (world.max_lease_ms + LIVE_MARGIN_MS) * 1000
-    world.tell("healed", bound_us=bound_us)
-    healed_us = world.diary[-1]["t_us"]
-    while not quiet_enough(world, healed_us) and now_us() < healed_us + bound_us + 500_000:
-        await asyncio.sleep(0.2)
-        for task in watchers:
-            if task.done():
-                task.result()
-    for task in watchers:
-        task.cancel()
+    work = asyncio.gather(*(hurt(world, fault) for fault in faults), asyncio.sleep(world.options.seconds))
+    try:
+        # Whichever fails first ends the run.
+        await asyncio.wait([work, *watchers], return_when=asyncio.FIRST_COMPLETED)
+        look(work, *watchers)
+        await world.heal()
+        bound_us = (world.max_lease_ms + LIVE_MARGIN_MS) * 1000
+        world.tell("healed", bound_us=bound_us)
+        healed_us = world.diary[-1]["t_us"]
+        while not quiet_enough(world, healed_us) and now_us() < healed_us + bound_us + 500_000:
+            await asyncio.sleep(0.2)
+            look(*watchers)
+    finally:
+        for task in (work, *watchers):
+            task.cancel()
+        await asyncio.gather(work, *watchers, return_exceptions=True)
     await world.end_clients()
     await world.check_rest()
     world.tell("end")
+
+
+def look(*tasks):
+    """Raises what ended one of them."""
+    for task in tasks:
+        if task.done():
+            task.result()
 
 
 def quiet_enough(world, healed_us):
@@ -301,4 +307,7 @@ def work(options, folder, private):
         print(f"chaos: {trouble}", file=sys.stderr)
     finally:
         stop_everything(world)
+        # Who started us removes the folder too, unless it was killed.
+        if folder not in MOUNT_POINTS:
+            shutil.rmtree(folder, ignore_errors=True)
     return status

@@ -109,7 +109,7 @@ class Node:
             f"bind {self.server_host}", f"port {self.server_port}", f'unixsocket "{self.folder}/socket"',
             f"protected-mode {'no' if self.world.private else 'yes'}", f'dir "{self.folder}/data"',
             f'logfile "{self.folder}/redis.log"', 'save ""', "appendonly yes", "appendfsync always",
-            "auto-aof-rewrite-min-size 16mb", "daemonize no", ""]))
+            "auto-aof-rewrite-min-size 16mb", "daemonize no", "set-proc-title no", ""]))
 
     async def start(self, empty=False):
         if empty:
