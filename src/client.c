@@ -11,6 +11,7 @@
 #include <event2/event.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "inspect.h"
@@ -178,22 +179,68 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 /* ---- nodes ---- */
 
+/* One process behind two addresses would have two votes. Neither gets one, for who knows which was meant. */
+static void expel_twins(struct quorlock_client *client, uint32_t index)
+{
+    struct node *node = client->nodes[index].node;
+    char why[300];
+
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        struct node *other = client->nodes[i].node;
+
+        /* While the client is being built, later nodes are not there yet. */
+        if (i == index || other == NULL || *node_run_id(node) == '\0') continue;
+        if (node_level_now(other) != NODE_READY && node_level_now(other) != NODE_QUARANTINED) continue;
+        if (strcmp(node_run_id(node), node_run_id(other)) != 0) continue;
+        snprintf(why, sizeof(why), "%s and %s are one server: one server has one vote. List each server once",
+                 node_name(node), node_name(other));
+        node_expel(other, NODE_FAULT_CONFIG, why);
+        node_expel(node, NODE_FAULT_CONFIG, why);
+        return;
+    }
+}
+
 static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t generation,
                      enum node_fault fault, const char *why)
 {
     struct quorlock_client *client = arg;
     struct quorlock *next;
 
-    (void)level;
     (void)generation;
     (void)fault;
     (void)why;
     client->levels++;
+    if (level == NODE_READY || level == NODE_QUARANTINED) expel_twins(client, index);
     for (struct quorlock *lock = client->active.first; lock != NULL; lock = next) {
         next = lock->links[LOCK_ACTIVE].next;
         lock_on_level(lock, index);
     }
     inspect_on_level(client, index);
+}
+
+/* A reading of the node's clock: has it stepped? */
+static bool look_at_clock(struct quorlock_client *client, uint32_t index, const struct core_tag *tag,
+                          const struct node_reply *reply)
+{
+    if (reply->node_time_us == 0) return false;
+    return nodeclock_stepped(&client->nodes[index].clock, tag->sent_us, client_now_us(client),
+                             reply->node_time_us, client->options.drift_ppm,
+                             (uint64_t)client->options.drift_fixed_ms * 1000u);
+}
+
+/* Every vote of this client that was asked for before the step may have ended early. The reading's own was set
+ * by the clock after it. */
+static void on_clock_step(struct quorlock_client *client, uint32_t index, uint64_t before_us)
+{
+    struct quorlock *next;
+
+    client_log(client, QUORLOCK_LOG_ERROR,
+               "%s: its clock stepped forward; leases there end early, and earlier votes of it count no more",
+               node_name(client->nodes[index].node));
+    for (struct quorlock *lock = client->active.first; lock != NULL; lock = next) {
+        next = lock->links[LOCK_ACTIVE].next;
+        lock_on_step(lock, index, before_us);
+    }
 }
 
 static void on_reply(void *arg, uint32_t index, uint32_t generation, const union node_tag *tag,
@@ -205,7 +252,10 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
     memcpy(&request, tag, sizeof(request));
     client->in_flight--;
     if (request.kind == REQUEST_LOCK) {
+        bool stepped = look_at_clock(client, index, &request.tag, reply);
+
         lock_on_reply(request.owner, &request.tag, generation, reply);
+        if (stepped) on_clock_step(client, index, request.tag.sent_us);
     } else {
         inspect_on_reply(request.owner, index, reply);
     }
@@ -229,6 +279,36 @@ int client_send(struct quorlock_client *client, uint32_t index, struct node_requ
     return result;
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A hash of the sorted addresses, without databases: whoever lists the same servers has the same set. */
+void client_set(const struct quorlock_client *client, uint32_t n, char *text)
+{
+    char names[QUORLOCK_NODES_MAX][300];
+    const char *sorted[QUORLOCK_NODES_MAX];
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+
+    if (client->options.set_name != NULL) {
+        snprintf(text, OPTIONS_SET_SIZE, "%s", client->options.set_name);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const struct uri *uri = &client->nodes[i].uri;
+
+        snprintf(names[i], sizeof(names[i]), "%s:%u", uri->host, (unsigned)uri->port);
+        sorted[i] = names[i];
+    }
+    qsort(sorted, n, sizeof(sorted[0]), by_text);
+    for (uint32_t i = 0; i < n; i++) {
+        for (const char *at = sorted[i]; *at != '\0'; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+        hash = (hash ^ '\n') * 0x100000001b3u;
+    }
+    snprintf(text, OPTIONS_SET_SIZE, "%016llx", (unsigned long long)hash);
+}
+
 static uint64_t node_clock(void *arg)
 {
     return client_now_us(arg);
@@ -244,10 +324,11 @@ static int parse_nodes(struct quorlock_client *client, const char *const *nodes,
         if (status != 0) return status;
         for (uint32_t k = 0; k < i; k++) {
             if (!uri_same(&client->nodes[i].uri, &client->nodes[k].uri)) continue;
-            return options_fail(error, QUORLOCK_INVAL,
-                                "nodes %u and %u are the same server, %s, given twice: one server has one vote. "
-                                "Give each address once",
-                                k + 1, i + 1, client->nodes[i].uri.name);
+            return options_fail(
+                error, QUORLOCK_INVAL,
+                "nodes %u and %u are the same server, %s, given twice: one server has one vote. "
+                "Give each address once",
+                k + 1, i + 1, client->nodes[i].uri.name);
         }
     }
     return 0;
@@ -267,6 +348,11 @@ static int start_nodes(struct quorlock_client *client)
                                      .reconnect_min_ms = client->options.reconnect_min_ms,
                                      .reconnect_max_ms = client->options.reconnect_max_ms,
                                      .dialect = (uint32_t)client->options.dialect,
+                                     .guard = (uint32_t)client->options.guard,
+                                     .n_nodes = client->n_nodes,
+                                     .set = client->set,
+                                     .max_lease_ms = client->options.max_lease_ms,
+                                     .allow_eviction = client->options.allow_eviction != 0,
                                      .now_us = node_clock,
                                      .now_arg = client};
 
@@ -301,6 +387,7 @@ static void dismantle(struct quorlock_client *client)
     if (client->at_top != NULL) event_free(client->at_top);
     alloc_free(&alloc, client->key_prefix);
     alloc_free(&alloc, client->owner_label);
+    alloc_free(&alloc, client->set);
     alloc_free(&alloc, client);
 }
 
@@ -316,6 +403,7 @@ static void destroy(struct quorlock_client *client)
 static int build(struct quorlock_client *client, struct event_base *base, const char *const *nodes,
                  struct options_error *error)
 {
+    char set[OPTIONS_SET_SIZE];
     int status = parse_nodes(client, nodes, error);
 
     client->base = base;
@@ -324,6 +412,10 @@ static int build(struct quorlock_client *client, struct event_base *base, const 
     if (status != 0) return status;
     client->options.key_prefix = client->key_prefix;
     client->options.owner_label = client->owner_label;
+    if (client->options.set_name == NULL) client_set(client, client->n_nodes, set);
+    status = copy_text(client, &client->set, client->options.set_name != NULL ? client->options.set_name : set);
+    if (status != 0) return status;
+    client->options.set_name = client->options.set_name != NULL ? client->set : NULL;
     client->timer = event_new(base, -1, 0, on_timer, client);
     client->at_top = event_new(base, -1, 0, on_timer, client);
     if (client->timer == NULL || client->at_top == NULL) return QUORLOCK_NOMEM;

@@ -14,6 +14,7 @@
 #include "alloc.h"
 #include "clock.h"
 #include "core/core.h"
+#include "core/nodeclock.h"
 #include "heap.h"
 #include "options.h"
 #include "redis/node.h"
@@ -42,13 +43,14 @@ struct list {
 struct client_node {
     struct uri uri;
     struct node *node;
+    struct nodeclock clock;
 };
 
 struct quorlock_client {
     struct event_base *base;
     struct alloc alloc;
     struct quorlock_client_options options; /* checked; nodes and error are the caller's, not kept */
-    char *key_prefix, *owner_label;
+    char *key_prefix, *owner_label, *set;   /* set: name of the nodes in their guards */
     struct clock clock;
     struct options_error error;
 
@@ -98,6 +100,8 @@ void client_wake_at(struct quorlock_client *, struct waker *, uint64_t at_us);
 int client_send(struct quorlock_client *, uint32_t node, struct node_request *, const struct request *);
 /* client_run_soon - callbacks wait: run them at the top of the loop. */
 void client_run_soon(struct quorlock_client *);
+/* client_set - the name of the first n nodes in their guards; text has OPTIONS_SET_SIZE bytes. */
+void client_set(const struct quorlock_client *, uint32_t n, char *text);
 /* client_timeout_ms - the node timeout where no lock's lease says it. */
 uint32_t client_timeout_ms(const struct quorlock_client *);
 

@@ -15,6 +15,9 @@ struct inspect_node {
     char *error, *holder;
     int64_t ttl_ms;
     uint32_t latency_us;
+    uint64_t fence;
+    int64_t quarantine_ms;
+    bool has_guard;
     bool again; /* asked with the whole script */
 };
 
@@ -23,6 +26,7 @@ struct inspect {
     struct quorlock_client *client;
     struct inspect *next;
     enum node_op op;
+    bool bootstrap, reconfigure; /* op is PEEK while the guards are looked at, then BOOTSTRAP */
     char *key;
     size_t key_length;
     const char *name;
@@ -57,12 +61,38 @@ static void complete(struct inspect *inspect, int status)
     client_run_soon(inspect->client);
 }
 
+static void ask(struct inspect *inspect, uint32_t index, bool whole_script);
+
+/* Nothing is written unless every node was seen, and none has a guard that would be overwritten unasked. */
+static void go_on_to_bootstrap(struct inspect *inspect)
+{
+    int status = 0;
+
+    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
+        const struct inspect_node *node = &inspect->nodes[i];
+        bool seen = node->answer == ANSWER_IN && (node->outcome == NODE_YES || node->outcome == NODE_MISSING);
+
+        if (!seen) status = QUORLOCK_NOQUORUM;
+        if (seen && node->outcome == NODE_YES && !inspect->reconfigure && status == 0) status = QUORLOCK_STATE;
+    }
+    if (status != 0) {
+        complete(inspect, status);
+        return;
+    }
+    inspect->op = NODE_BOOTSTRAP;
+    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) ask(inspect, i, false);
+}
+
 static void judge(struct inspect *inspect)
 {
     for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
         if (inspect->nodes[i].answer < ANSWER_IN) return;
     }
-    complete(inspect, 0);
+    if (inspect->bootstrap && inspect->op == NODE_PEEK) {
+        go_on_to_bootstrap(inspect);
+    } else {
+        complete(inspect, 0);
+    }
 }
 
 static void no_answer(struct inspect *inspect, uint32_t index, enum node_fault fault, const char *why)
@@ -82,6 +112,8 @@ static void ask(struct inspect *inspect, uint32_t index, bool whole_script)
                                         .whole_script = whole_script,
                                         .key = inspect->key,
                                         .key_length = inspect->key_length,
+                                        .force = inspect->reconfigure,
+                                        .lease_ms = inspect->client->options.max_lease_ms,
                                         .timeout_ms = client_timeout_ms(inspect->client)};
 
     if (client_send(inspect->client, index, &node_request, &request) == NODE_SENT) {
@@ -98,7 +130,8 @@ static void look_at(struct inspect *inspect, uint32_t index)
 
     if (inspect->nodes[index].answer != ANSWER_WAITED_FOR) return;
     switch (node_level_now(node)) {
-    case NODE_READY: ask(inspect, index, false); break;
+    case NODE_READY:
+    case NODE_QUARANTINED: ask(inspect, index, false); break;
     case NODE_DOWN: no_answer(inspect, index, node_fault_now(node), node_why(node)); break;
     case NODE_CONNECTING: break;
     }
@@ -131,6 +164,12 @@ void inspect_on_reply(struct inspect *inspect, uint32_t index, const struct node
     node->fault = reply->fault;
     node->ttl_ms = reply->ttl_ms;
     node->latency_us = reply->latency_us;
+    node->fence = reply->fence;
+    node->quarantine_ms = reply->quarantine_ms;
+    node->has_guard = reply->has_guard;
+    alloc_free(alloc, node->error);
+    alloc_free(alloc, node->holder);
+    node->error = node->holder = NULL;
     if (reply->error != NULL) node->error = alloc_text(alloc, reply->error, strlen(reply->error));
     if (reply->holder != NULL) node->holder = alloc_text(alloc, reply->holder, reply->holder_length);
     judge(inspect);
@@ -159,10 +198,15 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
                                          .ttl_ms = -2,
                                          .latency_us = node->latency_us,
                                          .error = node->error,
-                                         .holder = node->holder};
+                                         .holder = node->holder,
+                                         .fence = node->fence,
+                                         .quarantine_ms = -1};
     if (node->answer != ANSWER_IN || node->outcome == NODE_UNKNOWN) return;
     ret->ttl_ms = node->ttl_ms;
-    if (node->outcome == NODE_MISSING) {
+    if (node->has_guard) ret->quarantine_ms = node->quarantine_ms > 0 ? node->quarantine_ms : 0;
+    if (inspect->bootstrap && node->outcome != NODE_ERROR && node->outcome != NODE_MISSING) {
+        ret->state = node->outcome == NODE_YES && inspect->op == NODE_BOOTSTRAP ? "bootstrapped" : "guarded";
+    } else if (node->outcome == NODE_MISSING) {
         ret->state = "free";
     } else if (node->outcome == NODE_YES) {
         /* A holder without a name is a value of another type, which break has deleted. */
@@ -214,6 +258,16 @@ static void find_holder(struct quorlock_report *report)
     }
 }
 
+static int bootstrapped(const struct quorlock_report *report)
+{
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        /* Somebody was faster, or the node failed in between: what was written stays, and is harmless. */
+        if (strcmp(report->nodes[i].state, "guarded") == 0) return QUORLOCK_STATE;
+        if (strcmp(report->nodes[i].state, "bootstrapped") != 0) return QUORLOCK_NOQUORUM;
+    }
+    return 0;
+}
+
 static void tell(struct inspect *inspect)
 {
     struct quorlock_client *client = inspect->client;
@@ -230,7 +284,8 @@ static void tell(struct inspect *inspect)
             inspect->nodes[i].answer == ANSWER_IN && inspect->nodes[i].outcome != NODE_UNKNOWN &&
             (inspect->nodes[i].outcome != NODE_ERROR || inspect->nodes[i].fault == NODE_FAULT_FOREIGN);
     }
-    find_holder(&report);
+    if (!inspect->bootstrap) find_holder(&report);
+    if (status == 0 && inspect->bootstrap) status = bootstrapped(&report);
     if (status == 0 && report.answered < report.quorum) status = QUORLOCK_NOQUORUM;
     inspect->told = true;
     inspect->call(status, &report, inspect->arg);
@@ -285,7 +340,8 @@ void inspect_drop_all(struct quorlock_client *client)
 static int copy_key(struct inspect *inspect, const char *key)
 {
     const struct quorlock_client *client = inspect->client;
-    size_t prefix = strlen(client->key_prefix);
+    /* The guard is not of this client's key space. */
+    size_t prefix = inspect->bootstrap ? 0 : strlen(client->key_prefix);
     size_t length = strlen(key);
 
     inspect->key_length = prefix + length;
@@ -297,8 +353,8 @@ static int copy_key(struct inspect *inspect, const char *key)
     return 0;
 }
 
-static int start(struct quorlock_client *client, enum node_op op, const char *key, quorlock_report_cb cb,
-                 void *arg)
+static int start(struct quorlock_client *client, enum node_op op, const char *key,
+                 const struct quorlock_bootstrap_options *bootstrap, quorlock_report_cb cb, void *arg)
 {
     struct inspect *inspect;
     int status;
@@ -307,11 +363,13 @@ static int start(struct quorlock_client *client, enum node_op op, const char *ke
         return client_fail(client, QUORLOCK_CLOSED, "%s", quorlock_status_text(QUORLOCK_CLOSED));
     }
     if (cb == NULL) return client_fail(client, QUORLOCK_INVAL, "the callback is NULL: a report needs a reader");
-    status = options_key(key, &client->options, &client->error);
+    status = bootstrap != NULL ? 0 : options_key(key, &client->options, &client->error);
     if (status != 0) return status;
     inspect = alloc_zero(&client->alloc, sizeof(*inspect) + client->n_nodes * sizeof(struct inspect_node));
     if (inspect == NULL) goto nomem;
     inspect->client = client;
+    inspect->bootstrap = bootstrap != NULL;
+    inspect->reconfigure = bootstrap != NULL && bootstrap->reconfigure;
     if (copy_key(inspect, key) != 0) goto nomem;
     if (client_reserve_waker(client, &inspect->waker, on_deadline) != 0) goto nomem;
     inspect->op = op;
@@ -334,10 +392,24 @@ nomem:
 
 int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
 {
-    return start(client, NODE_PEEK, key, cb, arg);
+    return start(client, NODE_PEEK, key, NULL, cb, arg);
 }
 
 int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
 {
-    return start(client, NODE_BREAK, key, cb, arg);
+    return start(client, NODE_BREAK, key, NULL, cb, arg);
+}
+
+int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
+                       quorlock_report_cb cb, void *arg)
+{
+    struct quorlock_bootstrap_options checked;
+    int status = options_bootstrap(&checked, options, &client->error);
+
+    if (status != 0) return status;
+    if (client->options.guard != QUORLOCK_GUARD_OFF) {
+        return client_fail(client, QUORLOCK_INVAL,
+                           "bootstrap needs a client with QUORLOCK_GUARD_OFF: another writes guards by itself");
+    }
+    return start(client, NODE_PEEK, "quorlock:guard", &checked, cb, arg);
 }

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "core/validity.h"
 
-#define MS           1000u
-#define WAIT_TOLD_US 10000000u
+#define MS 1000u
 
 #define SAME_STATUS(name, status)                                                                              \
     _Static_assert((int)(name) == (int)(status), "the core's statuses are the library's")
@@ -32,43 +32,8 @@ _Static_assert((int)CORE_LOSS_EXPIRED == (int)QUORLOCK_LOST_EXPIRED, "reasons of
 _Static_assert((int)CORE_LOSS_GONE == (int)QUORLOCK_LOST_GONE, "reasons of loss");
 _Static_assert((int)CORE_LOSS_MAX_HOLD == (int)QUORLOCK_LOST_MAX_HOLD, "reasons of loss");
 _Static_assert((int)CORE_LOSS_NOT_RENEWED == (int)QUORLOCK_LOST_NOT_RENEWED, "reasons of loss");
+_Static_assert((int)CORE_LOSS_CLOCK == (int)QUORLOCK_LOST_CLOCK, "reasons of loss");
 _Static_assert(CORE_NODES_MAX == QUORLOCK_NODES_MAX, "as many nodes inside as outside");
-
-/* ---- lists ---- */
-
-void list_add(struct list *list, struct quorlock *lock, enum lock_list which)
-{
-    struct link *link = &lock->links[which];
-
-    if (link->in) return;
-    *link = (struct link){.prev = list->last, .in = true};
-    if (list->last != NULL) {
-        list->last->links[which].next = lock;
-    } else {
-        list->first = lock;
-    }
-    list->last = lock;
-    list->count++;
-}
-
-void list_remove(struct list *list, struct quorlock *lock, enum lock_list which)
-{
-    struct link *link = &lock->links[which];
-
-    if (!link->in) return;
-    if (link->prev != NULL) {
-        link->prev->links[which].next = link->next;
-    } else {
-        list->first = link->next;
-    }
-    if (link->next != NULL) {
-        link->next->links[which].prev = link->prev;
-    } else {
-        list->last = link->prev;
-    }
-    *link = (struct link){0};
-    list->count--;
-}
 
 /* ---- commands to the nodes ---- */
 
@@ -93,9 +58,9 @@ static enum node_op node_op_of(uint8_t op)
     case CORE_OP_EXTEND: return NODE_EXTEND;
     case CORE_OP_RELEASE: return NODE_RELEASE;
     case CORE_OP_PEEK: return NODE_PEEK;
-    case CORE_OP_ACQUIRE:
-    case CORE_OP_REPAIR:
-    case CORE_OP_RAISE: break;
+    case CORE_OP_REPAIR: return NODE_REPAIR;
+    case CORE_OP_RAISE: return NODE_RAISE;
+    case CORE_OP_ACQUIRE: break;
     }
     return NODE_ACQUIRE;
 }
@@ -111,6 +76,9 @@ static bool send_command(struct quorlock *lock, const struct core_command *comma
                                         .owner = owner,
                                         .owner_length = owner_text(lock, &command->token, owner),
                                         .lease_ms = (uint32_t)(command->tag.lease_us / MS),
+                                        .fenced = lock->fencing,
+                                        .fence = command->fence,
+                                        .fence_ttl_ms = lock->fence_ttl_ms,
                                         .timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS)};
 
     if (client_send(lock->client, command->tag.node, &node_request, &request) != NODE_SENT) return false;
@@ -131,8 +99,6 @@ static void note_clear(struct quorlock *lock, struct lock_note *note)
     note->ttl_ms = -2;
     note->latency_us = 0;
 }
-
-static void log_notes(struct quorlock *lock, const struct core_update *update);
 
 /* Everything that follows from the core's new state. */
 static void settle(struct quorlock *lock, const struct core_update *update)
@@ -170,14 +136,18 @@ static int step(struct quorlock *lock, struct core_event *event, struct core_tel
     for (uint32_t i = 0; i < update.n_commands; i++) {
         if (!send_command(lock, &update.commands[i])) unsent[n_unsent++] = update.commands[i].tag;
     }
-    if (update.notes != 0) log_notes(lock, &update);
+    if (update.notes != 0) words_log(lock, update.notes);
     settle(lock, &update);
     if (ret_tell != NULL) *ret_tell = update.tell;
     /* What could not be queued was certainly not executed. The core asks nobody again for it in this round. */
     for (uint32_t i = 0; i < n_unsent; i++) {
         struct core_event failed = {
             .type = CORE_EV_REPLY,
-            .reply = {.tag = unsent[i], .outcome = CORE_UNSENT, .fault = CORE_FAULT_PASSING, .ttl_us = -2}};
+            .reply = {.tag = unsent[i],
+                      .generation = node_generation(lock->client->nodes[unsent[i].node].node),
+                      .outcome = CORE_UNSENT,
+                      .fault = CORE_FAULT_PASSING,
+                      .ttl_us = -2}};
 
         step(lock, &failed, NULL);
     }
@@ -196,11 +166,22 @@ static int draw(unsigned char random[CORE_RANDOM_SIZE])
     return n == CORE_RANDOM_SIZE ? 0 : -1;
 }
 
+/* The floor of fencing tokens: the one use of the wall clock, and nothing but their order after a loss of all
+ * counters hangs on it. */
+static uint64_t wall_us(const struct quorlock *lock)
+{
+    struct timespec now;
+
+    if (!lock->fencing) return 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
 static void on_wake(struct waker *waker)
 {
     struct quorlock *lock = (struct quorlock *)(void *)((char *)waker - offsetof(struct quorlock, waker));
     unsigned char random[CORE_RANDOM_SIZE];
-    struct core_event event = {.type = CORE_EV_TIMER, .random = random};
+    struct core_event event = {.type = CORE_EV_TIMER, .random = random, .wall_us = wall_us(lock)};
 
     if (draw(random) != 0) {
         client_log(lock->client, QUORLOCK_LOG_ERROR, "getrandom failed: \"%s\" cannot try again", lock->name);
@@ -218,8 +199,16 @@ static enum core_fault fault_of(enum node_fault fault)
     case NODE_FAULT_AUTH: return CORE_FAULT_AUTH;
     case NODE_FAULT_FOREIGN: return CORE_FAULT_FOREIGN;
     case NODE_FAULT_PROTO: return CORE_FAULT_PROTO;
+    case NODE_FAULT_CONFIG: return CORE_FAULT_CONFIG;
     default: return CORE_FAULT_PASSING;
     }
+}
+
+bool lock_lease_refused(const struct quorlock *lock, uint32_t index)
+{
+    uint32_t max_lease_ms = node_max_lease_ms(lock->client->nodes[index].node);
+
+    return max_lease_ms != 0 && core_lease_us(lock->core) > (uint64_t)max_lease_ms * MS;
 }
 
 void lock_on_level(struct quorlock *lock, uint32_t index)
@@ -234,6 +223,11 @@ void lock_on_level(struct quorlock *lock, uint32_t index)
 
     event.level = CORE_NODE_DOWN;
     if (level == NODE_READY) event.level = CORE_NODE_READY;
+    if (level == NODE_QUARANTINED) event.level = CORE_NODE_QUARANTINED;
+    if (lock_lease_refused(lock, index)) {
+        event.level = CORE_NODE_DOWN;
+        event.fault = CORE_FAULT_CONFIG;
+    }
     if (level == NODE_CONNECTING) event.level = CORE_NODE_CONNECTING;
     lock->levels = lock->client->levels;
     step(lock, &event, NULL);
@@ -295,6 +289,14 @@ static void take_note(struct quorlock *lock, const struct core_tag *tag, const s
     if (reply->holder != NULL) note->holder = alloc_text(alloc, reply->holder, reply->holder_length);
 }
 
+void lock_on_step(struct quorlock *lock, uint32_t index, uint64_t before_us)
+{
+    struct core_event event = {.type = CORE_EV_STEP, .node = index, .before_us = before_us};
+
+    step(lock, &event, NULL);
+    lock_reap(lock);
+}
+
 void lock_on_reply(struct quorlock *lock, const struct core_tag *tag, uint32_t generation,
                    const struct node_reply *reply)
 {
@@ -305,67 +307,13 @@ void lock_on_reply(struct quorlock *lock, const struct core_tag *tag, uint32_t g
                   .outcome = outcome_of(reply->outcome),
                   .fault = fault_of(reply->fault),
                   .holder_id = holder_id(reply),
+                  .fence = reply->fence,
                   .ttl_us = reply->ttl_ms < 0 ? reply->ttl_ms : reply->ttl_ms * (int64_t)MS}};
 
     lock->in_flight--;
     take_note(lock, tag, reply);
     step(lock, &event, NULL);
     lock_reap(lock);
-}
-
-/* ---- the log ---- */
-
-static void log_waiting(struct quorlock *lock)
-{
-    struct quorlock_vote votes[QUORLOCK_NODES_MAX];
-    struct quorlock_result result = {0};
-    char text[LOCK_TEXT_SIZE];
-    uint64_t now_us = client_now_us(lock->client);
-    uint64_t reason;
-    bool held;
-
-    words_votes(lock, votes, &result);
-    reason = words_reason(&result);
-    if (reason == lock->told_wait_reason && now_us < lock->told_wait_us + WAIT_TOLD_US) return;
-    lock->told_wait_reason = reason;
-    lock->told_wait_us = now_us;
-    held =
-        result.granted + result.refused >= options_quorum(lock->client->options.policy, lock->client->n_nodes);
-    words_verdict(lock, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
-    client_log(lock->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", lock->name, text);
-}
-
-static void log_notes(struct quorlock *lock, const struct core_update *update)
-{
-    struct quorlock_client *client = lock->client;
-    struct quorlock_vote votes[QUORLOCK_NODES_MAX];
-    struct quorlock_result result = {0};
-    uint64_t valid_us = core_valid_us(lock->core, client_now_us(client));
-
-    if (client->options.log == NULL) return;
-    if (update->notes & CORE_NOTE_ATTEMPT_FAILED && core_phase_now(lock->core) == CORE_WAITING) {
-        log_waiting(lock);
-    }
-    words_votes(lock, votes, &result);
-    if (update->notes & CORE_NOTE_RENEWED) {
-        client_log(client, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes, valid %llu ms", lock->name,
-                   result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
-    }
-    if (update->notes & CORE_NOTE_RENEW_FAILED) {
-        client_log(client, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more",
-                   lock->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
-    }
-    if (update->notes & CORE_NOTE_DEGRADED) {
-        client_log(client, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", lock->name,
-                   result.granted, result.n_votes);
-    }
-    if (update->notes & CORE_NOTE_REPAIRED) {
-        client_log(client, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", lock->name);
-    }
-    if (update->notes & CORE_NOTE_WHOLE) {
-        client_log(client, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", lock->name,
-                   result.n_votes);
-    }
 }
 
 /* ---- what the owner is told ---- */
@@ -382,6 +330,7 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
                                      .valid_ms = (uint32_t)(core_valid_us(lock->core, now_us) / MS),
                                      .expired = tell->expired,
                                      .text = text,
+                                     .fence = core_fence(lock->core),
                                      .owner = lock->owner[0] != '\0' ? lock->owner : NULL};
 
     *callback = (struct lock_callback){0};
@@ -406,6 +355,7 @@ static void tell_loss(struct quorlock *lock, const struct core_tell *tell)
         [CORE_LOSS_GONE] = "the key is gone from so many nodes that a quorum is out of reach",
         [CORE_LOSS_MAX_HOLD] = "max_hold_ms is over",
         [CORE_LOSS_NOT_RENEWED] = "the lease ends and renewal is off",
+        [CORE_LOSS_CLOCK] = "the clocks of a quorum advanced faster than ours: this machine stood still",
     };
     struct quorlock_vote votes[QUORLOCK_NODES_MAX];
     struct quorlock_result result = {0};
@@ -523,6 +473,8 @@ int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *key
     if (lock->core == NULL || copy_key(lock, keys[0]) != 0) goto nomem;
     if (client_reserve_waker(client, &lock->waker, on_wake) != 0) goto nomem;
     core_init(lock->core, &config);
+    lock->fencing = config.fencing;
+    lock->fence_ttl_ms = options_fence_ttl_ms(options);
     lock->levels = client->levels - 1;
     for (uint32_t i = 0; i < client->n_nodes; i++) lock->notes[i].ttl_ms = -2;
     list_add(&client->locks, lock, LOCK_ALL);
@@ -557,7 +509,7 @@ static int begin(struct quorlock *lock, struct core_event *event, const char *wh
 int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
 {
     unsigned char random[CORE_RANDOM_SIZE];
-    struct core_event event = {.type = CORE_EV_ACQUIRE, .random = random};
+    struct core_event event = {.type = CORE_EV_ACQUIRE, .random = random, .wall_us = wall_us(lock)};
     enum core_phase phase = core_phase_now(lock->core);
     int status;
 
@@ -578,11 +530,12 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
 int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg)
 {
     struct core_event event = {.type = CORE_EV_EXTEND, .lease_us = (uint64_t)lease_ms * MS};
+    uint32_t most_ms = options_lease_most_ms(&lock->client->options);
     int status;
 
-    if (lease_ms > lock->client->options.max_lease_ms) {
+    if (lease_ms > most_ms) {
         return client_fail(lock->client, QUORLOCK_INVAL, "lease_ms is %u: max_lease_ms is %u", lease_ms,
-                           lock->client->options.max_lease_ms);
+                           most_ms);
     }
     status = begin(lock, &event, ": it is not held");
     if (status == QUORLOCK_INVAL) {

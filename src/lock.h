@@ -43,6 +43,8 @@ struct quorlock {
     uint64_t told_wait_us; /* when waiting was last logged, and why */
     uint64_t told_wait_reason;
     char owner[LOCK_OWNER_SIZE];
+    bool fencing;
+    uint64_t fence_ttl_ms;
 
     struct core_lock *core;
     struct lock_note notes[];
@@ -51,6 +53,10 @@ struct quorlock {
 void list_add(struct list *, struct quorlock *, enum lock_list);
 void list_remove(struct list *, struct quorlock *, enum lock_list);
 
+/* lock_lease_refused - the node's guard says a max_lease_ms that is shorter than our lease. */
+bool lock_lease_refused(const struct quorlock *, uint32_t node);
+/* lock_on_step - a node's clock stepped forward: votes asked for before count no more. */
+void lock_on_step(struct quorlock *, uint32_t node, uint64_t before_us);
 /* lock_on_level - forwards a node's level to the core. */
 void lock_on_level(struct quorlock *, uint32_t node);
 void lock_on_reply(struct quorlock *, const struct core_tag *, uint32_t generation, const struct node_reply *);
@@ -72,6 +78,8 @@ void words_release_votes(const struct quorlock *, struct quorlock_vote *votes, s
 /* words_verdict - why the latest attempt failed, or that it did not. */
 void words_verdict(const struct quorlock *, int status, const struct quorlock_result *, char *text,
                    size_t size);
+/* words_log - log lines for what a step brought about: bits of enum core_note. */
+void words_log(struct quorlock *, uint32_t notes);
 /* words_reason - the same for two attempts that failed alike. */
 uint64_t words_reason(const struct quorlock_result *);
 

@@ -12,6 +12,8 @@
 
 #define DEFAULT_LEASE_MS         30000u
 #define DEFAULT_MAX_LEASE_MS     30000u
+#define DEFAULT_GUARD            QUORLOCK_GUARD_OFF
+#define SET_NAME_MAX             64
 #define DEFAULT_DRIFT_PPM        10000u
 #define DEFAULT_DRIFT_FIXED_MS   2u
 #define DEFAULT_RECONNECT_MIN_MS 50u
@@ -82,12 +84,7 @@ static int check_kinds(const struct quorlock_client_options *options, struct opt
         return options_fail(error, QUORLOCK_INVAL, "dialect is %d: it must be QUORLOCK_DIALECT_PLAIN",
                             options->dialect);
     }
-    if (options->guard == QUORLOCK_GUARD_CONNECTION || options->guard == QUORLOCK_GUARD_STRICT) {
-        return options_fail(error, QUORLOCK_UNSUPPORTED,
-                            "the restart guard is not supported by this version: use QUORLOCK_GUARD_OFF, and "
-                            "servers that keep their memory");
-    }
-    if (options->guard != QUORLOCK_GUARD_DEFAULT && options->guard != QUORLOCK_GUARD_OFF) {
+    if (options->guard < QUORLOCK_GUARD_DEFAULT || options->guard > QUORLOCK_GUARD_STRICT) {
         return options_fail(error, QUORLOCK_INVAL, "guard is %d: it must be one of enum quorlock_guard",
                             options->guard);
     }
@@ -102,6 +99,11 @@ static int check_texts(const struct quorlock_client_options *options, struct opt
     if (label != NULL && strlen(label) > OPTIONS_LABEL_MAX) {
         return options_fail(error, QUORLOCK_INVAL, "owner_label has %zu characters: at most %d", strlen(label),
                             OPTIONS_LABEL_MAX);
+    }
+    if (options->set_name != NULL && (*options->set_name == '\0' || strlen(options->set_name) > SET_NAME_MAX ||
+                                      strchr(options->set_name, '|') != NULL)) {
+        return options_fail(error, QUORLOCK_INVAL, "set_name is \"%.80s\": 1 to %d characters, without |",
+                            options->set_name, SET_NAME_MAX);
     }
     for (const char *at = label; at != NULL && *at != '\0'; at++) {
         if (isgraph((unsigned char)*at)) continue;
@@ -132,7 +134,9 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
         return options_fail(error, QUORLOCK_INVAL, "n_nodes is %zu: give 1 to %d node addresses",
                             options.n_nodes, QUORLOCK_NODES_MAX);
     }
-    fill(&options.max_lease_ms, DEFAULT_MAX_LEASE_MS);
+    if (options.guard == QUORLOCK_GUARD_DEFAULT) options.guard = DEFAULT_GUARD;
+    /* With a guard the nodes say it, unless the caller does. */
+    if (options.guard == QUORLOCK_GUARD_OFF) fill(&options.max_lease_ms, DEFAULT_MAX_LEASE_MS);
     fill(&options.drift_ppm, DEFAULT_DRIFT_PPM);
     fill(&options.drift_fixed_ms, DEFAULT_DRIFT_FIXED_MS);
     fill(&options.reconnect_min_ms, DEFAULT_RECONNECT_MIN_MS);
@@ -143,7 +147,8 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
     }
     if ((status = check_kinds(&options, error)) != 0) return status;
     if ((status = check_texts(&options, error)) != 0) return status;
-    if ((status = check_range("max_lease_ms", options.max_lease_ms, QUORLOCK_LEASE_MS_MIN,
+    if (options.max_lease_ms != 0 &&
+        (status = check_range("max_lease_ms", options.max_lease_ms, QUORLOCK_LEASE_MS_MIN,
                               QUORLOCK_LEASE_MS_MAX, error)) != 0)
         return status;
     if ((status = check_range("drift_ppm", options.drift_ppm, 1, DRIFT_PPM_MAX, error)) != 0) return status;
@@ -161,6 +166,22 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
 uint32_t options_quorum(int policy, uint32_t n_nodes)
 {
     return policy == QUORLOCK_ALL ? n_nodes : n_nodes / 2 + 1;
+}
+
+int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorlock_bootstrap_options *given,
+                      struct options_error *error)
+{
+    *ret = (struct quorlock_bootstrap_options){.size = sizeof(*ret)};
+    if (given == NULL) return 0;
+    return copy_sized(ret, sizeof(*ret), given, given->size, "quorlock_bootstrap_options", error);
+}
+
+uint32_t options_fence_ttl_ms(const struct quorlock_options *given)
+{
+    size_t end = offsetof(struct quorlock_options, fence_ttl_ms) + sizeof(given->fence_ttl_ms);
+
+    if (given == NULL || given->size < end || given->fence_ttl_ms == 0) return QUORLOCK_FENCE_TTL_MS;
+    return given->fence_ttl_ms;
 }
 
 int options_key(const char *key, const struct quorlock_client_options *client, struct options_error *error)
@@ -198,10 +219,6 @@ static int check_keys(const struct quorlock_client_options *client, const char *
 
 static int check_features(const struct quorlock_options *options, struct options_error *error)
 {
-    if (options->fencing != 0) {
-        return options_fail(error, QUORLOCK_UNSUPPORTED,
-                            "fencing is not supported by this version: set it to 0");
-    }
     if (options->owner != NULL) {
         return options_fail(error, QUORLOCK_UNSUPPORTED,
                             "owner (reentry) is not supported by this version: set it to NULL");
@@ -253,6 +270,12 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
                         (unsigned long long)(allowance_us / MS));
 }
 
+uint32_t options_lease_most_ms(const struct quorlock_client_options *client)
+{
+    /* Not given: each node's guard says it, and refuses a longer lease. */
+    return client->max_lease_ms != 0 ? client->max_lease_ms : QUORLOCK_LEASE_MS_MAX;
+}
+
 int options_lock(struct core_config *ret, const struct quorlock_client_options *client, const char *const *keys,
                  size_t n_keys, const struct quorlock_options *given, struct options_error *error)
 {
@@ -262,6 +285,7 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
                                  .drift_ppm = client->drift_ppm,
                                  .drift_fixed_us = (uint64_t)client->drift_fixed_ms * MS};
     uint64_t useful_us;
+    uint32_t most_ms;
     int status = 0;
 
     if (given != NULL) {
@@ -270,8 +294,9 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
     if (status == 0) status = check_keys(client, keys, n_keys, error);
     if (status == 0) status = check_features(&options, error);
     if (status != 0) return status;
-    fill(&options.lease_ms, client->max_lease_ms < DEFAULT_LEASE_MS ? client->max_lease_ms : DEFAULT_LEASE_MS);
-    status = check_range("lease_ms", options.lease_ms, QUORLOCK_LEASE_MS_MIN, client->max_lease_ms, error);
+    most_ms = options_lease_most_ms(client);
+    fill(&options.lease_ms, most_ms < DEFAULT_LEASE_MS ? most_ms : DEFAULT_LEASE_MS);
+    status = check_range("lease_ms", options.lease_ms, QUORLOCK_LEASE_MS_MIN, most_ms, error);
     if (status != 0) return status;
     config.lease_us = (uint64_t)options.lease_ms * MS;
     config.renew_us = options.renew_ms == 0 ? config.lease_us / 3 : (uint64_t)options.renew_ms * MS;
@@ -279,10 +304,11 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
     config.wait_us = options.wait_ms == QUORLOCK_WAIT_FOREVER ? CORE_NEVER : (uint64_t)options.wait_ms * MS;
     config.min_valid_us = (uint64_t)options.min_valid_ms * MS;
     config.lost_margin_us = (uint64_t)options.lost_margin_ms * MS;
+    config.fencing = options.fencing != 0;
     config.max_hold_us = options.max_hold_ms == 0 ? CORE_NEVER : (uint64_t)options.max_hold_ms * MS;
     status = check_schedule(&config, client->node_timeout_ms, error);
-    useful_us = validity_sub(
-        config.lease_us, validity_allowance_us(config.lease_us, config.drift_ppm, config.drift_fixed_us));
+    useful_us = validity_sub(config.lease_us,
+                             validity_allowance_us(config.lease_us, config.drift_ppm, config.drift_fixed_us));
     if (status == 0 && config.min_valid_us >= useful_us) {
         status = options_fail(error, QUORLOCK_INVAL,
                               "min_valid_ms is %u, but of the lease of %u ms only %llu are left after the "

@@ -14,6 +14,7 @@
 
 #define OPTIONS_ERROR_SIZE 512
 #define OPTIONS_LABEL_MAX  64
+#define OPTIONS_SET_SIZE   65
 
 /* Where a text goes; always the last thing that failed. */
 struct options_error {
@@ -33,8 +34,18 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
 int options_lock(struct core_config *ret, const struct quorlock_client_options *client, const char *const *keys,
                  size_t n_keys, const struct quorlock_options *given, struct options_error *);
 
+/* options_bootstrap - a checked copy; given may be NULL. */
+int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorlock_bootstrap_options *given,
+                      struct options_error *);
+
+/* options_fence_ttl_ms - of options that were checked; they may be NULL. */
+uint32_t options_fence_ttl_ms(const struct quorlock_options *given);
+
 /* options_key - one key for an operation, as given by the caller. */
 int options_key(const char *key, const struct quorlock_client_options *client, struct options_error *);
+
+/* options_lease_most_ms - the longest lease that this client may ask for, as far as it knows. */
+uint32_t options_lease_most_ms(const struct quorlock_client_options *client);
 
 uint32_t options_quorum(int policy, uint32_t n_nodes);
 

@@ -11,6 +11,9 @@
 
 #define OWNER_SHOWN 8
 #define OWNER_SIZE  96
+#define MS          1000u
+/* Waiting for one and the same reason is logged so often. */
+#define WAIT_TOLD_US 10000000u
 
 /* A text that is written piece by piece and cut where it is full. */
 struct text {
@@ -56,6 +59,7 @@ static int outcome_of(const struct quorlock *lock, uint32_t index)
     case CORE_VOTE_MISSING: return QUORLOCK_VOTE_MISSING;
     case CORE_VOTE_FAILED: break;
     }
+    if (node_level_now(lock->client->nodes[index].node) == NODE_QUARANTINED) return QUORLOCK_VOTE_QUARANTINED;
     return QUORLOCK_VOTE_FAILED;
 }
 
@@ -65,7 +69,11 @@ static const char *why_no_vote(const struct quorlock *lock, uint32_t index, int 
 
     if (lock->notes[index].error != NULL) return lock->notes[index].error;
     if (outcome == QUORLOCK_VOTE_PENDING) return "no answer yet";
-    if (outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_NONE) return NULL;
+    if (outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_QUARANTINED &&
+        outcome != QUORLOCK_VOTE_NONE) {
+        return NULL;
+    }
+    if (lock_lease_refused(lock, index)) return "its guard says a max_lease_ms below our lease_ms";
     if (*node_why(node) != '\0') return node_why(node);
     if (core_debts(lock->core, index) == CORE_DEBTS_MAX) return "too many releases are unanswered";
     return "was not ready in time";
@@ -87,7 +95,8 @@ void words_votes(const struct quorlock *lock, struct quorlock_vote *votes, struc
                                           .ttl_ms = note->ttl_ms};
         result->granted += outcome == QUORLOCK_VOTE_GRANTED;
         result->refused += outcome == QUORLOCK_VOTE_REFUSED;
-        result->failed += outcome == QUORLOCK_VOTE_FAILED || outcome == QUORLOCK_VOTE_NONE;
+        result->failed += outcome == QUORLOCK_VOTE_FAILED || outcome == QUORLOCK_VOTE_QUARANTINED ||
+                          outcome == QUORLOCK_VOTE_NONE;
     }
 }
 
@@ -196,6 +205,7 @@ void words_verdict(const struct quorlock *lock, int status, const struct quorloc
             add_too_few(&text, lock, result);
         }
         break;
+    case QUORLOCK_INVAL: add(&text, "the nodes refuse how we are configured for \"%s\"", lock->name); break;
     default: add(&text, "%s: \"%s\"", quorlock_status_text(status), lock->name); break;
     }
     add_failures(&text, result);
@@ -217,4 +227,57 @@ uint64_t words_reason(const struct quorlock_result *result)
         hash = mix(hash, result->votes[i].outcome == QUORLOCK_VOTE_FAILED ? result->votes[i].error : "");
     }
     return hash;
+}
+
+static void log_waiting(struct quorlock *lock)
+{
+    struct quorlock_vote votes[QUORLOCK_NODES_MAX];
+    struct quorlock_result result = {0};
+    char text[LOCK_TEXT_SIZE];
+    uint64_t now_us = client_now_us(lock->client);
+    uint64_t reason;
+    bool held;
+
+    words_votes(lock, votes, &result);
+    reason = words_reason(&result);
+    if (reason == lock->told_wait_reason && now_us < lock->told_wait_us + WAIT_TOLD_US) return;
+    lock->told_wait_reason = reason;
+    lock->told_wait_us = now_us;
+    held =
+        result.granted + result.refused >= options_quorum(lock->client->options.policy, lock->client->n_nodes);
+    words_verdict(lock, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
+    client_log(lock->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", lock->name, text);
+}
+
+void words_log(struct quorlock *lock, uint32_t notes)
+{
+    struct quorlock_client *client = lock->client;
+    struct quorlock_vote votes[QUORLOCK_NODES_MAX];
+    struct quorlock_result result = {0};
+    uint64_t valid_us = core_valid_us(lock->core, client_now_us(client));
+
+    if (client->options.log == NULL) return;
+    if (notes & CORE_NOTE_ATTEMPT_FAILED && core_phase_now(lock->core) == CORE_WAITING) {
+        log_waiting(lock);
+    }
+    words_votes(lock, votes, &result);
+    if (notes & CORE_NOTE_RENEWED) {
+        client_log(client, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes, valid %llu ms", lock->name,
+                   result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+    }
+    if (notes & CORE_NOTE_RENEW_FAILED) {
+        client_log(client, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more",
+                   lock->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+    }
+    if (notes & CORE_NOTE_DEGRADED) {
+        client_log(client, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", lock->name,
+                   result.granted, result.n_votes);
+    }
+    if (notes & CORE_NOTE_REPAIRED) {
+        client_log(client, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", lock->name);
+    }
+    if (notes & CORE_NOTE_WHOLE) {
+        client_log(client, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", lock->name,
+                   result.n_votes);
+    }
 }

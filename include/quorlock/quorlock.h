@@ -82,10 +82,10 @@ enum quorlock_dialect {
 
 /* The restart guard: how a node that lost its memory is kept from voting too early. */
 enum quorlock_guard {
-    QUORLOCK_GUARD_DEFAULT = 0, /* the best this version has: off */
-    QUORLOCK_GUARD_OFF = 1,
-    QUORLOCK_GUARD_CONNECTION = 2,
-    QUORLOCK_GUARD_STRICT = 3,
+    QUORLOCK_GUARD_DEFAULT = 0,    /* connection */
+    QUORLOCK_GUARD_OFF = 1,        /* a node that restarts without its memory can vote twice */
+    QUORLOCK_GUARD_CONNECTION = 2, /* looked at when connecting, renewing and releasing */
+    QUORLOCK_GUARD_STRICT = 3,     /* and in every acquire: also sees FLUSHALL on a live connection */
 };
 
 enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LOG_WARN, QUORLOCK_LOG_ERROR };
@@ -97,6 +97,7 @@ enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LO
 #define QUORLOCK_LEASE_MS_MAX   86400000u /* one day */
 #define QUORLOCK_WAIT_FOREVER   UINT32_MAX
 #define QUORLOCK_RENEW_NEVER    UINT32_MAX
+#define QUORLOCK_FENCE_TTL_MS   604800000u /* seven days */
 
 /*
  * Memory hooks, all three or none. They are handed `arg`, obey the rules of malloc, realloc and free, and are
@@ -125,7 +126,9 @@ struct quorlock_client_options {
     int guard;                 /* enum quorlock_guard */
     uint32_t node_timeout_ms;  /* a node that has not answered by then has no vote in the round;
                                   default: lease/10, at least 50, at most 1000 */
-    uint32_t max_lease_ms;     /* the largest lease that any client of these nodes uses; default 30000 */
+    uint32_t max_lease_ms;     /* the largest lease that any client of these nodes uses; a restarted node
+                                  stays away so long. Default: what the nodes' guard says, 30000 where there
+                                  is none yet, or the guard is off */
     uint32_t drift_ppm;        /* clock rate error allowed for, client plus node; default 10000 (1 %) */
     uint32_t drift_fixed_ms;   /* added to it; default 2 */
     uint32_t reconnect_min_ms; /* first pause before connecting again; default 50 */
@@ -133,7 +136,9 @@ struct quorlock_client_options {
     const char *key_prefix;    /* put before every key on the nodes; default none */
     const char *owner_label;   /* readable front of every owner token, at most 64 printable characters
                                   without space; default none */
-    const char *set_name;      /* name of this set of nodes, where clients address the nodes differently */
+    const char *set_name;      /* name of this set of nodes, where clients address the nodes differently;
+                                  default: a hash of the sorted addresses */
+    int allow_eviction;        /* a node that may evict keys is warned about, not refused */
     const struct quorlock_allocator *allocator;
     quorlock_log_cb log;
     void *log_arg;
@@ -150,17 +155,20 @@ struct quorlock_options {
     uint32_t lost_margin_ms; /* loss is told so long before validity ends;
                                 default 2 x drift allowance, at least 10 */
     uint32_t max_hold_ms;    /* no renewal after so long a hold; default none */
-    int fencing;             /* must be 0 in this version */
+    int fencing;             /* every grant carries a token that rises over the quorum */
+    uint32_t fence_ttl_ms;   /* how long nodes keep a key's counter after its last use;
+                                default QUORLOCK_FENCE_TTL_MS */
     const char *owner;       /* must be NULL in this version */
 };
 
 enum quorlock_vote_outcome {
-    QUORLOCK_VOTE_NONE = 0, /* not asked */
-    QUORLOCK_VOTE_PENDING,  /* asked, no answer yet */
-    QUORLOCK_VOTE_GRANTED,  /* said yes; in a release: our key is gone */
-    QUORLOCK_VOTE_REFUSED,  /* somebody else's key is there; in a release: ours was not there any more */
-    QUORLOCK_VOTE_FAILED,   /* no vote: unreachable, too late, or an error reply; see error */
-    QUORLOCK_VOTE_MISSING,  /* an extend found no key of ours */
+    QUORLOCK_VOTE_NONE = 0,    /* not asked */
+    QUORLOCK_VOTE_PENDING,     /* asked, no answer yet */
+    QUORLOCK_VOTE_GRANTED,     /* said yes; in a release: our key is gone */
+    QUORLOCK_VOTE_REFUSED,     /* somebody else's key is there; in a release: ours was not there any more */
+    QUORLOCK_VOTE_FAILED,      /* no vote: unreachable, too late, or an error reply; see error */
+    QUORLOCK_VOTE_MISSING,     /* an extend found no key of ours */
+    QUORLOCK_VOTE_QUARANTINED, /* no vote: the node may have lost its memory; see error */
 };
 
 struct quorlock_vote {
@@ -181,7 +189,7 @@ struct quorlock_result {
     int expired;         /* a release found the lock expired or lost already: harmless, and told */
     const char *text;    /* the verdict in words */
     const char *owner;   /* our owner token, whole; NULL where there was none */
-    uint64_t fence;      /* 0 in this version */
+    uint64_t fence;      /* fencing token of the grant; 0 without fencing */
     const struct quorlock_vote *votes;
     size_t n_votes;
 };
@@ -193,6 +201,7 @@ enum quorlock_lost_reason {
     QUORLOCK_LOST_GONE,        /* so many nodes lost our key that a quorum is out of reach */
     QUORLOCK_LOST_MAX_HOLD,    /* max_hold_ms ended renewal */
     QUORLOCK_LOST_NOT_RENEWED, /* QUORLOCK_RENEW_NEVER and the lease ends */
+    QUORLOCK_LOST_CLOCK,       /* the clocks of a quorum ran ahead of ours: this machine stood still */
 };
 
 struct quorlock_loss {
@@ -212,8 +221,10 @@ struct quorlock_node_report {
     const char *holder; /* whole; NULL where none */
     int64_t ttl_ms;     /* -1: no expiry; -2: none or unknown */
     uint32_t latency_us;
-    const char *error; /* NULL where none */
-    int broken;        /* quorlock_break: this node's key was deleted */
+    const char *error;     /* NULL where none */
+    int broken;            /* quorlock_break: this node's key was deleted */
+    uint64_t fence;        /* the key's fencing counter; 0 where there is none */
+    int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: it has no guard */
 };
 
 struct quorlock_report {
@@ -263,7 +274,7 @@ QUORLOCK_API const char *quorlock_client_error(const quorlock_client *client);
  * quorlock_new - a lock on n_keys keys, not yet acquired
  *
  * Errors: INVAL (no key, an empty or too long key, one that begins with "quorlock:", lease out of range, a
- * renewal that cannot come in time), UNSUPPORTED (more than one key, fencing, owner), NOMEM, CLOSED.
+ * renewal that cannot come in time), UNSUPPORTED (more than one key, owner), NOMEM, CLOSED.
  */
 QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
                               const struct quorlock_options *options);
@@ -326,6 +337,27 @@ QUORLOCK_API int quorlock_inspect(quorlock_client *client, const char *key, quor
 /* quorlock_break - deletes the key on every node, whoever holds it, and reports what stood there. The holder
  * learns of its loss at its next renewal. Errors: INVAL, NOMEM, CLOSED. */
 QUORLOCK_API int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
+
+struct quorlock_bootstrap_options {
+    size_t size;
+    int reconfigure; /* nodes have a guard already, and their number, names or max_lease_ms changes */
+};
+
+/*
+ * quorlock_bootstrap - declares that no lock is held on any of the nodes, so that the first client need not
+ * wait
+ *
+ * Without it the first contact with nodes that have no guard waits one max_lease_ms. Every node must be
+ * reachable, and none may have a guard already (then status is STATE and nothing was written). With reconfigure
+ * the guards are written anew, every node is quarantined for the longer of the old and the new max_lease_ms,
+ * and all clients of the nodes are made to reconnect; servers that leave the set are to be stopped before. The
+ * client must have been made with QUORLOCK_GUARD_OFF, and the max_lease_ms that shall hold (default 30000). The
+ * report shows each node: state "bootstrapped", "guarded" (holder is its guard), "free" (left as it was),
+ * "down" or "error". Errors: INVAL, NOMEM, CLOSED. Status: 0, STATE, NOQUORUM (not all could be reached),
+ * CLOSED.
+ */
+QUORLOCK_API int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
+                                    quorlock_report_cb cb, void *arg);
 
 #ifdef __cplusplus
 }

@@ -25,6 +25,9 @@ enum option_id {
     OPTION_HELD_STATUS,
     OPTION_LABEL,
     OPTION_FENCE,
+    OPTION_SET_NAME,
+    OPTION_RECONFIGURE,
+    OPTION_ALLOW_EVICTION,
 };
 
 struct option {
@@ -38,7 +41,8 @@ struct option {
 
 enum {
     REPORTS = ARGS_INSPECT | ARGS_BREAK,
-    VERBS = ARGS_RUN | REPORTS,
+    GUARDED = ARGS_RUN | ARGS_BOOTSTRAP,
+    VERBS = ARGS_RUN | REPORTS | ARGS_BOOTSTRAP,
     EVERYWHERE = ARGS_GLOBAL | VERBS,
 };
 
@@ -48,12 +52,13 @@ static const struct option options[] = {
      "the Redis servers: redis://[user[:password]@]host[:port][/db],\n"
      "unix:///path or host:port; else QUORLOCK_NODES; else\n"
      "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381"},
-    {OPTION_POLICY, VERBS, 0, "policy", "majority|all",
+    {OPTION_POLICY, ARGS_RUN | REPORTS, 0, "policy", "majority|all",
      "how many nodes make a quorum: more than half (default), or all"},
     {OPTION_LEASE, ARGS_RUN, 0, "lease", "DURATION", "lease of the lock, renewed at every third (default 30s)"},
-    {OPTION_MAX_LEASE, ARGS_RUN, 0, "max-lease", "DURATION",
+    {OPTION_MAX_LEASE, GUARDED, 0, "max-lease", "DURATION",
      "longest lease that any client of these nodes uses; else\n"
-     "QUORLOCK_MAX_LEASE; else 30s"},
+     "QUORLOCK_MAX_LEASE; else what the nodes' guard says (30s where\n"
+     "there is none)"},
     {OPTION_WAIT, ARGS_RUN, 0, "wait", "DURATION|0|forever",
      "how long to wait for the lock; 0: try once (default forever)"},
     {OPTION_NOW, ARGS_RUN, 'n', NULL, NULL, "the same as --wait 0"},
@@ -66,12 +71,20 @@ static const struct option options[] = {
     {OPTION_LABEL, ARGS_RUN, 0, "label", "TEXT",
      "readable front of our owner token, at most 64 printable\n"
      "characters without space (default HOST:PID:)"},
-    {OPTION_DIALECT, VERBS, 0, "dialect", "plain|redisson", "how the lock is written (default plain)"},
+    {OPTION_DIALECT, ARGS_RUN | REPORTS, 0, "dialect", "plain|redisson",
+     "how the lock is written (default plain)"},
     {OPTION_GUARD, ARGS_RUN, 0, "guard", "connection|strict|off",
      "how a node that lost its memory is kept from voting too\n"
-     "early (default: the best that this version has)"},
+     "early (default connection)"},
+    {OPTION_SET_NAME, GUARDED, 0, "set-name", "NAME",
+     "name of this set of nodes in their guards, where clients\n"
+     "address the nodes differently (default: from the addresses)"},
+    {OPTION_ALLOW_EVICTION, ARGS_RUN, 0, "allow-eviction", NULL, "only warn of nodes that may evict keys"},
+    {OPTION_RECONFIGURE, ARGS_BOOTSTRAP, 0, "reconfigure", NULL,
+     "the nodes have a guard, and their number, names or max lease\n"
+     "changes; no node votes for the longer of both leases"},
     {OPTION_FENCE, ARGS_RUN, 0, "fence", NULL, "take a fencing token and hand it on in QUORLOCK_FENCE"},
-    {OPTION_JSON, REPORTS, 0, "json", NULL, "print the report as JSON"},
+    {OPTION_JSON, REPORTS | ARGS_BOOTSTRAP, 0, "json", NULL, "print the report as JSON"},
     {OPTION_VERBOSE, VERBS, 'v', "verbose", NULL, "tell more on stderr; twice: everything"},
     {OPTION_HELP, EVERYWHERE, 'h', "help", NULL, "print this help"},
     {OPTION_VERSION, ARGS_GLOBAL, 'V', "version", NULL, "print the version"},
@@ -290,6 +303,7 @@ static int args_set_value(struct settings *settings, enum option_id id, const ch
         return args_duration_within(name, value, 1, QUORLOCK_LEASE_MS_MAX, &settings->node_timeout_ms);
     case OPTION_WAIT: return args_wait(name, value, &settings->wait_ms);
     case OPTION_HELD_STATUS: return args_status(name, value, &settings->held_status);
+    case OPTION_SET_NAME: settings->set_name = value; return 0;
     default: settings->label = value; return 0; /* OPTION_LABEL: the library knows what a label may hold */
     }
 }
@@ -301,6 +315,8 @@ static void args_set_flag(struct settings *settings, enum option_id id)
     case OPTION_VERSION: settings->version = true; break;
     case OPTION_JSON: settings->json = true; break;
     case OPTION_FENCE: settings->fence = true; break;
+    case OPTION_RECONFIGURE: settings->reconfigure = true; break;
+    case OPTION_ALLOW_EVICTION: settings->allow_eviction = true; break;
     case OPTION_NOW: settings->wait_ms = 0; break;
     default: settings->verbose++; break;
     }

@@ -14,6 +14,7 @@ enum args_place {
     ARGS_RUN = 2,
     ARGS_INSPECT = 4,
     ARGS_BREAK = 8,
+    ARGS_BOOTSTRAP = 16,
 };
 
 /*

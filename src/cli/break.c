@@ -76,7 +76,10 @@ int verb_break(const struct settings *settings)
         say("break takes one key and nothing else: quorlock break KEY");
         return EXIT_USAGE;
     }
-    int status = session_open(&breaking.session, settings);
+    /* Looking at a lock must not write a guard. */
+    struct settings own = *settings;
+    own.guard = QUORLOCK_GUARD_OFF;
+    int status = session_open(&breaking.session, &own);
     if (status) return status;
     status = quorlock_inspect(breaking.session.client, settings->words[0], break_seen, &breaking);
     if (status) {

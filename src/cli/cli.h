@@ -25,10 +25,11 @@ enum exit_status {
 
 /* What the command line and the environment ask for. Strings belong to main's copy of the arguments. */
 struct settings {
-    bool help, version, json, fence;
+    bool help, version, json, fence, reconfigure, allow_eviction;
     int verbose;
-    const char *nodes; /* URI,URI,... */
-    const char *label; /* NULL: host and process id */
+    const char *nodes;    /* URI,URI,... */
+    const char *label;    /* NULL: host and process id */
+    const char *set_name; /* NULL: from the addresses */
     int policy, dialect, guard;
     uint32_t lease_ms, max_lease_ms, wait_ms, node_timeout_ms; /* 0: the library's default, but for wait_ms */
     int held_status;
@@ -41,5 +42,6 @@ struct settings {
 int verb_run(const struct settings *settings);
 int verb_inspect(const struct settings *settings);
 int verb_break(const struct settings *settings);
+int verb_bootstrap(const struct settings *settings);
 
 #endif

@@ -42,7 +42,10 @@ int verb_inspect(const struct settings *settings)
         say("inspect takes one key and nothing else: quorlock inspect KEY");
         return EXIT_USAGE;
     }
-    int status = session_open(&inspect.session, settings);
+    /* Looking at a lock must not write a guard. */
+    struct settings own = *settings;
+    own.guard = QUORLOCK_GUARD_OFF;
+    int status = session_open(&inspect.session, &own);
     if (status) return status;
     status = quorlock_inspect(inspect.session.client, settings->words[0], inspect_done, &inspect);
     if (status) {

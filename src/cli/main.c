@@ -33,6 +33,15 @@ static const struct verb verbs[] = {
      "69 too few nodes can vote; 71 no memory or no process; 75 the lock was lost while CMD ran; 126 CMD is "
      "not\n"
      "executable; 127 CMD is not there.\n"},
+    {"bootstrap", ARGS_BOOTSTRAP, verb_bootstrap, "bootstrap [OPTIONS]",
+     "declare that no lock is held on the nodes",
+     "Nodes keep a guard that tells when they may have lost their memory. At the first contact with nodes "
+     "that\n"
+     "have none, everybody waits one max lease, for locks may be held. This declares that no lock is held on\n"
+     "any of the nodes and skips that wait. Every node must be reachable, and none may have a guard yet.\n"
+     "With --reconfigure the guards are written anew; servers that leave the set are to be stopped before.\n"
+     "\n"
+     "Exit status: 0 done; 1 a node has a guard already; 64 usage; 69 not every node could be reached.\n"},
     {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY", "show who holds a lock, node by node",
      "Asks every node who holds KEY and for how long, and tells whether one owner holds a quorum. Changes\n"
      "nothing.\n"
@@ -111,14 +120,14 @@ static int main_parse(char **words, int count)
     if (settings.help) return main_help();
     if (settings.version) return main_version();
     if (next >= count || strcmp(words[next], "--") == 0) {
-        say("no verb: give run, inspect or break; quorlock --help tells more");
+        say("no verb: give run, bootstrap, inspect or break; quorlock --help tells more");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(words[next], verbs[i].name) == 0)
             return main_verb(&settings, &verbs[i], words + next + 1, count - next - 1);
     args_hide(words[next]);
-    say("\"%s\" is no verb: give run, inspect or break; quorlock --help tells more", words[next]);
+    say("\"%s\" is no verb: give run, bootstrap, inspect or break; quorlock --help tells more", words[next]);
     return EXIT_USAGE;
 }
 

@@ -88,6 +88,8 @@ static int session_open_client(struct session *session, const struct settings *s
         .guard = settings->guard,
         .node_timeout_ms = settings->node_timeout_ms,
         .max_lease_ms = settings->max_lease_ms,
+        .set_name = settings->set_name,
+        .allow_eviction = settings->allow_eviction,
         .owner_label = settings->label ? settings->label : label,
         .log = session_log,
         .log_arg = session,
