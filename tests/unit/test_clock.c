@@ -12,7 +12,7 @@
 #define BOOT_US   5000000000u /* unlike RAW, it counts the sleep before we began */
 #define RAW_US    1000000000u
 #define SLACK_US  200u
-#define SECOND_US 1000000u
+#define SECOND_US 1000000ull
 
 /* Both system clocks, as far as they have come, and ours over them. */
 struct world {
@@ -126,7 +126,7 @@ static void noise_below_the_slack_adds_nothing(void **state)
 
         now_us = clock_advance(&world.clock, BOOT_US + (uint64_t)i * 500, RAW_US + (uint64_t)i * 500 + off_us);
     }
-    assert_int_equal(now_us, BOOT_US + 9999u * 500u);
+    assert_int_equal(now_us, BOOT_US + 9999ull * 500u);
 }
 
 static void never_goes_back(void **state)

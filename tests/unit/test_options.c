@@ -12,7 +12,7 @@
 #include "core/validity.h"
 #include "options.h"
 
-#define MS 1000u
+#define MS 1000ull
 
 static const char *const nodes[] = {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"};
 static struct options_error error;
