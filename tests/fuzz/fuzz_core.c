@@ -222,6 +222,7 @@ static int step(struct world *world, struct core_event *event, struct core_updat
     event->random = random;
     event->wall_us = world->config.fencing ? world->now_us : 0;
     status = core_step(world->lock, event, update);
+    event->random = NULL;
     CHECK(update->n_commands <= CORE_COMMANDS_MAX);
     CHECK(core_attempt(world->lock) >= world->attempt);
     if (core_attempt(world->lock) != world->attempt) {

@@ -18,7 +18,8 @@ static void record_log(void *arg, int level, const char *text)
     grown = realloc(kit.log, kit.log_length + length + 2);
     if (grown == NULL) return;
     memcpy(grown + kit.log_length, text, length);
-    memcpy(grown + kit.log_length + length, "\n", 2);
+    grown[kit.log_length + length] = '\n';
+    grown[kit.log_length + length + 1] = '\0';
     kit.log = grown;
     kit.log_length += length + 1;
 }
@@ -165,6 +166,7 @@ struct quorlock_client_options kit_options(void)
                                             .nodes = kit.cluster.addresses,
                                             .n_nodes = kit.cluster.n,
                                             .guard = QUORLOCK_GUARD_OFF,
+                                            .max_lease_ms = LONG_LEASE_MS,
                                             .log = record_log};
 }
 

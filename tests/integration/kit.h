@@ -24,6 +24,8 @@
 #include "cluster.h"
 
 #define GENEROUS_MS 30000u
+/* A key that goes before so long a lease ends was released, it did not expire. */
+#define LONG_LEASE_MS 120000u
 
 /* A copy of one node's vote. */
 struct seen_vote {
@@ -87,7 +89,7 @@ int kit_teardown(void **state);
 void kit_begin(uint32_t n_servers);
 void kit_end(void);
 
-/* kit_options - defaults over the kit's cluster, with the recording log hook. */
+/* kit_options - defaults over the kit's cluster, leases up to LONG_LEASE_MS, the recording log hook. */
 struct quorlock_client_options kit_options(void);
 /* kit_client - makes kit.client of these options and waits until `ready` nodes answer. */
 void kit_client(const struct quorlock_client_options *, uint32_t ready);

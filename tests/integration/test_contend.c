@@ -17,7 +17,7 @@
 static void a_peers_key_makes_us_held(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
@@ -59,7 +59,7 @@ static void a_peers_key_makes_us_held(void **state)
 static void a_peer_on_a_minority_is_outvoted(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
@@ -78,7 +78,7 @@ static void a_peer_on_a_minority_is_outvoted(void **state)
 static void waits_and_is_handed_over(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen held, waited;
     quorlock_client *second;
     quorlock *holder, *waiter;
@@ -109,7 +109,7 @@ static void waits_and_is_handed_over(void **state)
 static void the_wait_bound_holds(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
@@ -129,7 +129,7 @@ static void the_wait_bound_holds(void **state)
 static void cancel_at_any_moment_leaves_nothing(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
@@ -166,7 +166,7 @@ static void cancel_at_any_moment_leaves_nothing(void **state)
 static void a_failing_contender_leaves_no_key(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 

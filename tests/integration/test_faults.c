@@ -9,16 +9,6 @@
 /* One node away costs nothing: far below this. */
 #define LONG_NODE_TIMEOUT_MS 8000u
 #define WELL_BEFORE_US       4000000u
-/* A key that goes before so long a lease ends was released, it did not expire. */
-#define LONG_LEASE_MS (4 * GENEROUS_MS)
-
-static struct quorlock_client_options long_options(void)
-{
-    struct quorlock_client_options options = kit_options();
-
-    options.max_lease_ms = LONG_LEASE_MS;
-    return options;
-}
 
 struct renewal_watch {
     const struct server *server;
@@ -100,7 +90,7 @@ static void life_without_node_2(quorlock_client *client, const char *key)
 
 static void one_gone(enum hurt how)
 {
-    struct quorlock_client_options client_options = long_options();
+    struct quorlock_client_options client_options = kit_options();
     struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     struct seen_loss loss = {0};
@@ -143,7 +133,7 @@ static void one_node_frozen(void **state)
 
 static void silent_from_the_start(bool mute_syn)
 {
-    struct quorlock_client_options client_options = long_options();
+    struct quorlock_client_options client_options = kit_options();
     struct blackhole hole;
     const char *nodes[3];
 
@@ -175,7 +165,7 @@ static void one_node_does_not_even_connect(void **state)
 
 static void one_node_dead_from_the_start(void **state)
 {
-    struct quorlock_client_options client_options = long_options();
+    struct quorlock_client_options client_options = kit_options();
 
     (void)state;
     client_options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
@@ -186,7 +176,7 @@ static void one_node_dead_from_the_start(void **state)
 
 static void two_gone(enum hurt how)
 {
-    struct quorlock_client_options client_options = long_options();
+    struct quorlock_client_options client_options = kit_options();
     struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *once, *patient;
@@ -243,7 +233,7 @@ static void two_nodes_frozen(void **state)
 /* An acquire that waits while there is no quorum gets the lock by itself when the nodes are back. */
 static void waits_for_the_nodes(void **state)
 {
-    struct quorlock_client_options client_options = long_options();
+    struct quorlock_client_options client_options = kit_options();
     struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
@@ -268,8 +258,8 @@ static void waits_for_the_nodes(void **state)
 
 static void all_needs_all(void **state)
 {
-    struct quorlock_client_options client_options = long_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
@@ -306,7 +296,7 @@ static void all_needs_all(void **state)
 /* A wiped node gets the key again, and then counts: another one may go. */
 static void wiped_node_is_repaired_and_counts(void **state)
 {
-    struct quorlock_client_options client_options = long_options();
+    struct quorlock_client_options client_options = kit_options();
     struct quorlock_options options = kit_lease(3000);
     struct seen seen;
     struct seen_loss loss = {0};
@@ -344,8 +334,8 @@ static void wiped_node_is_repaired_and_counts(void **state)
 /* ALL never repairs: a node that forgot the key loses the lock. */
 static void all_loses_by_one_wiped_node(void **state)
 {
-    struct quorlock_client_options client_options = long_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     struct seen_loss loss = {0};
     quorlock *lock;
@@ -368,7 +358,7 @@ static void all_loses_by_one_wiped_node(void **state)
 /* What a node that is away holds of ours is released when it is back, also when the lock is long freed. */
 static void debts_are_paid_at_reconnect(void **state)
 {
-    struct quorlock_client_options client_options = long_options();
+    struct quorlock_client_options client_options = kit_options();
     struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
@@ -389,7 +379,7 @@ static void debts_are_paid_at_reconnect(void **state)
 /* A release that cannot reach a quorum says so after one node timeout and is paid later. */
 static void release_without_quorum_ends(void **state)
 {
-    struct quorlock_client_options client_options = long_options();
+    struct quorlock_client_options client_options = kit_options();
     struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     uint64_t begun_us;
@@ -416,7 +406,7 @@ static void release_without_quorum_ends(void **state)
 /* Close does not wait for a frozen node longer than one node timeout. */
 static void close_does_not_wait_for_the_frozen(void **state)
 {
-    struct quorlock_client_options client_options = long_options();
+    struct quorlock_client_options client_options = kit_options();
     struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     uint64_t begun_us;
@@ -440,8 +430,8 @@ static void close_does_not_wait_for_the_frozen(void **state)
 /* A server that lost our scripts (SCRIPT FLUSH) is given them again within the round. */
 static void forgotten_scripts_are_loaded_again(void **state)
 {
-    struct quorlock_client_options client_options = long_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 

@@ -129,7 +129,7 @@ static void extends_longer_but_never_shorter(void **state)
 static void wrong_moments_are_refused(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(10000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen, other;
     quorlock *lock;
 
@@ -159,7 +159,7 @@ static void wrong_moments_are_refused(void **state)
 static void acquires_anew_while_its_release_is_in_flight(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(10000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen, released;
     char first[TEXT_SIZE];
     quorlock *lock;
@@ -187,7 +187,7 @@ static void acquires_anew_while_its_release_is_in_flight(void **state)
 static void several_locks_of_one_client(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(10000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen[4];
     quorlock *locks[4];
     const char *const keys[4] = {"a", "b", "c", "a"};
@@ -216,7 +216,7 @@ static void several_locks_of_one_client(void **state)
 static void asks_and_breaks(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(10000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     struct seen_report report;
     quorlock *lock;
@@ -236,11 +236,11 @@ static void asks_and_breaks(void **state)
     assert_int_equal(report.report.held, 1);
     assert_int_equal(report.report.answered, 3);
     assert_string_equal(report.holder, seen.owner);
-    assert_true(report.report.valid_ms > 0 && report.report.valid_ms <= 10000);
+    assert_true(report.report.valid_ms > 0 && report.report.valid_ms <= LONG_LEASE_MS);
     for (int i = 0; i < 3; i++) {
         assert_string_equal(report.nodes[i].state, "held");
         assert_string_equal(report.nodes[i].holder, seen.owner);
-        assert_true(report.nodes[i].ttl_ms > 0 && report.nodes[i].ttl_ms <= 10000);
+        assert_true(report.nodes[i].ttl_ms > 0 && report.nodes[i].ttl_ms <= LONG_LEASE_MS);
         assert_int_equal(report.nodes[i].broken, 0);
     }
     assert_int_equal(cluster_holders(&kit.cluster, "key", seen.owner), 3);
@@ -278,7 +278,7 @@ static void free_inside(quorlock *lock, const struct quorlock_result *result, vo
 static void frees_inside_a_callback(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct last_words words = {.closed = 0};
     quorlock *lock;
 
@@ -304,7 +304,7 @@ static void close_inside(quorlock *lock, const struct quorlock_result *result, v
 static void closes_inside_a_callback(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct last_words words = {.closed = 0};
     quorlock *lock, *waiting;
     struct seen waited;
@@ -331,7 +331,7 @@ static void closes_inside_a_callback(void **state)
 static void free_in_flight_owes_its_callback(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen acquired, released;
     quorlock *lock;
 
@@ -359,7 +359,7 @@ static void free_in_flight_owes_its_callback(void **state)
 static void closes_before_the_loop_ever_ran(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     quorlock_client *client = kit_new_client(&client_options);
     quorlock *lock = kit_lock(client, "key", &options);
     struct seen seen;

@@ -112,7 +112,7 @@ static void read_story(int fd, char *ret, size_t size)
 static void a_stopped_holder_learns_its_loss_first(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     char story[64];
     int ends[2];
@@ -190,7 +190,7 @@ static void check_lost_release(struct hold *hold)
 static void two_keys_deleted_is_lost_at_once(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(30000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct hold hold;
     uint64_t deleted_us;
 
@@ -215,7 +215,7 @@ static void two_keys_deleted_is_lost_at_once(void **state)
 static void broken_by_another_is_lost_at_once(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(30000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen_report report;
     quorlock_client *breaker;
     struct hold hold;
@@ -239,7 +239,7 @@ static void broken_by_another_is_lost_at_once(void **state)
 static void one_key_deleted_is_mended(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(30000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct hold hold;
 
     (void)state;
@@ -350,7 +350,7 @@ static void max_hold_ends_renewal(void **state)
 static void a_lost_lock_can_be_acquired_anew(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(30000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct hold hold;
     char first[TEXT_SIZE];
 

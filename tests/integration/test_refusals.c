@@ -204,6 +204,7 @@ static void bad_leases(void **state)
     quorlock *lock;
 
     (void)state;
+    client_options.max_lease_ms = 0; /* the default, 30 s */
     kit.client = kit_new_client(&client_options);
     options = kit_lease(9);
     refuse_lock("key", &options, QUORLOCK_INVAL, "9");
@@ -290,7 +291,7 @@ static void no_password_in_the_log(void)
 static void verdict(const char *const *nodes, size_t n, int status, const char *part, struct seen *seen)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     quorlock_client *client;
     quorlock *lock;
 
@@ -383,7 +384,7 @@ static void users_and_rights(void **state)
 static void unix_sockets_and_databases(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     char texts[3][TEXT_SIZE];
     const char *nodes[3];
     struct seen seen;
@@ -434,7 +435,7 @@ static void a_replica_is_no_master(void **state)
 static void a_master_turned_replica_is_noticed(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
@@ -458,7 +459,7 @@ static void a_master_turned_replica_is_noticed(void **state)
 static void a_key_of_another_type(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen_report report;
     struct seen seen;
     quorlock *lock;
@@ -602,7 +603,7 @@ static void nobody_listens(void **state)
 static void tokens_are_cut_in_the_log(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen, other;
     quorlock *lock, *second;
 
