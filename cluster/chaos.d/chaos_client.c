@@ -470,7 +470,7 @@ static int open_client(void)
 static int open_loop(void)
 {
     struct event_config *config = event_config_new();
-    struct timeval tick = {.tv_usec = TICK_MS * 1000};
+    struct timeval tick = {.tv_usec = TICK_MS * 1000L};
     struct event *term;
 
     if (config == NULL || event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) != 0) return -1;

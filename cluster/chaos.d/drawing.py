@@ -47,8 +47,8 @@ def tick_seconds(total, room):
     return 7200
 
 
-def clock(second):
-    return f"{second} s" if second < 120 else f"{second // 60}:{second % 60:02d}"
+def clock(second, total):
+    return f"{second} s" if total < 120 else f"{second // 60}:{second % 60:02d}"
 
 
 def patterns(prefix):
@@ -87,7 +87,7 @@ class Overview:
         if self.picture.healed_us:
             x = self.x(self.picture.healed_us)
             self.parts.append(f'<line class="healed" x1="{number(x)}" x2="{number(x)}" y1="6" y2="{y}"/>'
-                              + words(x + 4, 15, "all healed", "note"))
+                              + words(x - 4, 15, "all healed", "note", "end"))
         self.axis(y)
         self.parts.append(f'<rect id="view" class="view" x="{LABEL}" y="{top - 3}" width="0" height="{y - top + 2}"/>')
         return (f'<svg id="overview" viewBox="0 0 {OVERVIEW_WIDTH} {y + 22}" role="img" '
@@ -172,7 +172,7 @@ class Overview:
         step = tick_seconds(self.total, 12)
         for second in range(0, int(self.total) + 1, step):
             x = LABEL + second * self.scale
-            self.parts.append(f'<path class="tick" d="M{number(x)} {y}v4"/>' + words(x, y + 16, clock(second), "note", "middle"))
+            self.parts.append(f'<path class="tick" d="M{number(x)} {y}v4"/>' + words(x, y + 16, clock(second, self.total), "note", "middle"))
 
 
 class Detail:
@@ -222,7 +222,7 @@ class Detail:
         step = tick_seconds(self.total, self.width / 90)
         for second in range(0, int(self.total) + 1, step):
             x = second * self.scale
-            self.parts.append(f'<path class="grid" d="M{number(x)} 18V{bottom}"/>' + words(x + 3, 13, clock(second), "note"))
+            self.parts.append(f'<path class="grid" d="M{number(x)} 18V{bottom}"/>' + words(x + 3, 13, clock(second, self.total), "note"))
 
     def node(self, lane):
         y = self.lane_y[lane.name]

@@ -233,21 +233,39 @@ static int link_open(struct link *link, char *argument)
     return link->listener == NULL ? -1 : 0;
 }
 
+/* The numbers behind the verb of an order; how many there are, or -1 for what is no number. */
+static int order_numbers(const char *order, unsigned long numbers[3])
+{
+    const char *at = strchr(order, ' ');
+    char *end;
+    int n = 0;
+
+    while (at != NULL && *at != 0) {
+        if (n == 3) return -1;
+        numbers[n] = strtoul(at, &end, 10);
+        if (end == at || (*end != 0 && *end != ' ') || numbers[n] > 3600000ul) return -1;
+        n++;
+        at = end;
+    }
+    return n;
+}
+
 static int order_obey(const char *order)
 {
-    unsigned number, to_server, to_client;
+    unsigned long numbers[3] = {0, 0, 0};
+    int n = order_numbers(order, numbers);
     struct link *link;
 
-    if (sscanf(order, "%*s %u", &number) != 1 || number < 1 || number > n_links) return -1;
-    link = &links[number - 1];
-    if (sscanf(order, "slow %u %u %u", &number, &to_server, &to_client) == 3) {
-        link->delay_ms[TO_SERVER] = to_server;
-        link->delay_ms[TO_CLIENT] = to_client;
-    } else if (sscanf(order, "hold %u %u %u", &number, &to_server, &to_client) == 3) {
-        link->hold[TO_SERVER] = to_server != 0;
-        link->hold[TO_CLIENT] = to_client != 0;
+    if (n < 1 || numbers[0] < 1 || numbers[0] > n_links) return -1;
+    link = &links[numbers[0] - 1];
+    if (n == 3 && strncmp(order, "slow ", 5) == 0) {
+        link->delay_ms[TO_SERVER] = (unsigned)numbers[1];
+        link->delay_ms[TO_CLIENT] = (unsigned)numbers[2];
+    } else if (n == 3 && strncmp(order, "hold ", 5) == 0) {
+        link->hold[TO_SERVER] = numbers[1] != 0;
+        link->hold[TO_CLIENT] = numbers[2] != 0;
         link_run(link);
-    } else if (strncmp(order, "cut ", 4) == 0) {
+    } else if (n == 1 && strncmp(order, "cut ", 4) == 0) {
         while (!LIST_EMPTY(&link->pairs)) pair_free(LIST_FIRST(&link->pairs), 1);
     } else {
         return -1;

@@ -13,11 +13,11 @@ STYLE = """
 :root { --paper: #fbfaf7; --card: #ffffff; --ink: #1c2430; --soft: #69727f; --hair: #e6e3dc; --good: #1d7a4f;
   --bad: #c8102e; --warn: #b86e00; --k0: #2f6db3; --k1: #17907f; --k2: #8457b5; --k3: #b0741c; --k4: #b0476d; --k5: #5b7a1f;
   --up: #a9d3b8; --down: #3b414b; --quar: #c3b0e4; --still: #9aa3af; --still-back: #e3e6ea; --cut: #f2a65a; --part: #d9663f;
-  --slow: #f5d98b; --refuse: #e6b8a8; --clock: #7fb8d8; --wait: .34; }
+  --slow: #f5d98b; --refuse: #e6b8a8; --clock: #7fb8d8; --wait: .34; --label: #2a2013; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14181d; --card: #1b2026; --ink: #e8e6e1; --soft: #98a2ae; --hair: #2c333b;
   --good: #57c08c; --bad: #ff5a70; --warn: #e2a54a; --k0: #6ea8e6; --k1: #4cc2b0; --k2: #b08be0; --k3: #dca550; --k4: #e07ea0;
   --k5: #9dbb5c; --up: #35614a; --down: #8b949f; --quar: #6e5a96; --still: #76808c; --still-back: #2a3037; --cut: #b5702b;
-  --part: #d9663f; --slow: #8a7636; --refuse: #8a5c4c; --clock: #3f7896; --wait: .45; } }
+  --part: #d9663f; --slow: #8a7636; --refuse: #8a5c4c; --clock: #3f7896; --wait: .45; --label: #fbf3e6; } }
 * { box-sizing: border-box }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.55 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif;
   font-variant-numeric: tabular-nums }
@@ -41,13 +41,13 @@ p { margin: 0; max-width: 78ch } .soft { color: var(--soft) } h2 + p { margin-bo
 .legend span { display: inline-flex; align-items: center; gap: 7px; white-space: nowrap } .legend svg { flex: none }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(340px, 1fr)); gap: 0 36px; align-items: start }
 table { border-collapse: collapse; width: 100%; font-size: 14px } td, th { padding: 5px 12px 5px 0; text-align: left; border-bottom: 1px solid var(--hair);
-  font-weight: 400; vertical-align: top } th { color: var(--soft); font-size: 12.5px } .n { text-align: right; white-space: nowrap } td.bar { width: 30% }
+  font-weight: 400; vertical-align: top } th { color: var(--soft); font-size: 12.5px } .n { text-align: right; white-space: nowrap } td.kind { white-space: nowrap } td.bar { width: 30% }
 td.bar i { display: block; height: 8px; margin-top: 7px; border-radius: 2px; background: var(--cut); min-width: 2px }
 details { border-left: 3px solid var(--bad); padding: 3px 0 3px 14px; margin-bottom: 8px } details.mild { border-color: var(--warn) }
 summary { cursor: pointer } details ol { max-height: 190px; overflow-y: auto; margin: 4px 0 2px; padding: 0; list-style: none; font-size: 13.5px }
 details li { padding: 1px 0 } details a { color: inherit; text-decoration-color: var(--hair) } details a:hover { text-decoration-color: var(--ink) }
 text { font: 11px system-ui, "Segoe UI", Arial, sans-serif; fill: var(--soft) } text.name { font-size: 11.5px; fill: var(--ink) }
-text.in { font-size: 10.5px; pointer-events: none } text.dark { fill: #2a2013 } text.light { fill: var(--paper) }
+text.in { font-size: 10.5px; pointer-events: none } text.dark { fill: var(--label) } text.light { fill: var(--paper) }
 .k0 { --k: var(--k0) } .k1 { --k: var(--k1) } .k2 { --k: var(--k2) } .k3 { --k: var(--k3) } .k4 { --k: var(--k4) } .k5 { --k: var(--k5) }
 .line { fill: none; stroke: var(--k) } .line.wait { opacity: var(--wait) } .hold { fill: var(--k); rx: 1.5px } .hold:hover { stroke: var(--ink) }
 .promise { fill: var(--k); fill-opacity: .16; stroke: var(--k); stroke-dasharray: 2 2; stroke-width: .8 }
@@ -197,7 +197,7 @@ def told(verdict, picture):
 def fault_table(picture):
     most = max(picture.survived.values(), default=1)
     rows = "".join(
-        f'<tr><td>{escape(kind)}</td><td class="soft">{escape(plan.KINDS[kind].text if kind in plan.KINDS else kind)}</td>'
+        f'<tr><td class="kind">{escape(kind)}</td><td class="soft">{escape(plan.KINDS[kind].text if kind in plan.KINDS else kind)}</td>'
         f'<td class="n">{count}</td><td class="bar"><i style="width:{100 * count / most:.0f}%"></i></td></tr>'
         for kind, count in sorted(picture.survived.items(), key=lambda item: -item[1]))
     left = picture.run.get("left_out", {})
@@ -230,6 +230,8 @@ def handover_chart(verdict):
     bins = [0] * (len(edges) + 1)
     for value in handovers:
         bins[next((i for i, edge in enumerate(edges) if value < edge), len(edges))] += 1
+    while not bins[-1]:
+        bins.pop()
     high, width, height = max(bins), 34, 96
     parts = []
     for i, count in enumerate(bins):
@@ -241,7 +243,7 @@ def handover_chart(verdict):
         if i < len(edges):
             parts.append(f'<text x="{(i + 1) * width}" y="{height + 14}" text-anchor="middle">{edges[i] // 1000}</text>')
     return (f'<section><h2>Hand-over</h2><p class="soft">From a release to the next grant, where somebody was already waiting, in milliseconds.</p>'
-            f'<svg viewBox="0 0 {len(bins) * width} {height + 20}" style="width:100%;max-width:{len(bins) * width}px">{"".join(parts)}</svg></section>')
+            f'<svg viewBox="0 0 {len(bins) * width + 20} {height + 20}" style="width:100%;max-width:{len(bins) * width + 20}px">{"".join(parts)}</svg></section>')
 
 
 def render(events, verdict):
