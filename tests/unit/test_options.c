@@ -19,8 +19,10 @@ static struct options_error error;
 
 static struct quorlock_client_options plain_client(void)
 {
-    return (struct quorlock_client_options){
-        .size = sizeof(struct quorlock_client_options), .nodes = nodes, .n_nodes = 3};
+    return (struct quorlock_client_options){.size = sizeof(struct quorlock_client_options),
+                                            .nodes = nodes,
+                                            .n_nodes = 3,
+                                            .guard = QUORLOCK_GUARD_OFF};
 }
 
 static struct quorlock_options plain_lock(void)
@@ -163,8 +165,7 @@ static void kinds(void **state)
         {0, 5, 0, QUORLOCK_INVAL, "dialect is 5"},
         {0, QUORLOCK_DIALECT_REDISSON, 0, QUORLOCK_UNSUPPORTED, "redisson"},
         {0, 0, 9, QUORLOCK_INVAL, "guard is 9"},
-        {0, 0, QUORLOCK_GUARD_CONNECTION, QUORLOCK_UNSUPPORTED, "guard"},
-        {0, 0, QUORLOCK_GUARD_STRICT, QUORLOCK_UNSUPPORTED, "guard"},
+        {0, 0, -1, QUORLOCK_INVAL, "guard is -1"},
     };
     struct quorlock_client_options options = plain_client();
 
@@ -177,7 +178,45 @@ static void kinds(void **state)
     }
     options = plain_client();
     options.policy = QUORLOCK_ALL;
-    options.guard = QUORLOCK_GUARD_OFF;
+    takes_client(&options);
+}
+
+/* Without a guard nobody but the caller and the default says the largest lease; with one the nodes say it. */
+static void guards(void **state)
+{
+    static const int guards[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
+    struct quorlock_client_options options = plain_client();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(guards) / sizeof(guards[0]); i++) {
+        options = plain_client();
+        options.guard = guards[i];
+        assert_int_equal(takes_client(&options).guard, guards[i]);
+        assert_int_equal(takes_client(&options).max_lease_ms, 0);
+        options.max_lease_ms = QUORLOCK_LEASE_MS_MIN - 1;
+        refuses_client(&options, QUORLOCK_INVAL, "max_lease_ms is 9");
+        options.max_lease_ms = 5000;
+        assert_int_equal(takes_client(&options).max_lease_ms, 5000);
+    }
+    options.guard = QUORLOCK_GUARD_DEFAULT;
+    assert_int_not_equal(takes_client(&options).guard, QUORLOCK_GUARD_DEFAULT);
+}
+
+static void set_names(void **state)
+{
+    struct quorlock_client_options options = plain_client();
+    char name[66];
+
+    (void)state;
+    options.set_name = "";
+    refuses_client(&options, QUORLOCK_INVAL, "set_name");
+    options.set_name = "a|b";
+    refuses_client(&options, QUORLOCK_INVAL, "a|b");
+    memset(name, 'n', sizeof(name));
+    name[65] = '\0';
+    options.set_name = name;
+    refuses_client(&options, QUORLOCK_INVAL, "64");
+    name[64] = '\0';
     takes_client(&options);
 }
 
@@ -412,11 +451,25 @@ static void not_in_this_version(void **state)
     struct quorlock_options options = plain_lock();
 
     (void)state;
-    options.fencing = 1;
-    refuses_lock(&client, &options, QUORLOCK_UNSUPPORTED, "fencing");
-    options = plain_lock();
     options.owner = "me";
     refuses_lock(&client, &options, QUORLOCK_UNSUPPORTED, "owner");
+}
+
+static void fencing(void **state)
+{
+    struct quorlock_client_options client = plain_client();
+    struct quorlock_options options = plain_lock();
+
+    (void)state;
+    assert_int_equal(options_fence_ttl_ms(NULL), QUORLOCK_FENCE_TTL_MS);
+    assert_int_equal(options_fence_ttl_ms(&options), QUORLOCK_FENCE_TTL_MS);
+    options.fencing = 1;
+    options.fence_ttl_ms = 4711;
+    assert_true(takes_lock(&client, &options).fencing);
+    assert_int_equal(options_fence_ttl_ms(&options), 4711);
+    /* Behind what an older caller knows. */
+    options.size = offsetof(struct quorlock_options, fence_ttl_ms);
+    assert_int_equal(options_fence_ttl_ms(&options), QUORLOCK_FENCE_TTL_MS);
 }
 
 static void lock_sizes(void **state)
@@ -471,6 +524,8 @@ int main(void)
         cmocka_unit_test(number_of_nodes),
         cmocka_unit_test(sizes),
         cmocka_unit_test(kinds),
+        cmocka_unit_test(guards),
+        cmocka_unit_test(set_names),
         cmocka_unit_test(client_times),
         cmocka_unit_test(labels),
         cmocka_unit_test(half_an_allocator),
@@ -483,6 +538,7 @@ int main(void)
         cmocka_unit_test(min_valid_above_the_lease),
         cmocka_unit_test(drift_that_eats_the_lease),
         cmocka_unit_test(not_in_this_version),
+        cmocka_unit_test(fencing),
         cmocka_unit_test(lock_sizes),
         cmocka_unit_test(keys),
     };
