@@ -32,6 +32,7 @@
 #endif
 
 #define TICK_MS       100
+#define STALL_TICKS   30    /* nobody waits longer for us to stop */
 #define PATIENCE_MS   15000 /* beyond what the library was given: then a promise is broken */
 #define RANGE(range)  ((range).min + (uint32_t)(random_next() % ((range).max - (range).min + 1)))
 #define ONE_IN(times) (random_next() % (times) == 0)
@@ -46,7 +47,7 @@ static struct {
     int history_fd, register_fds[CHAOS_LIST_MAX];
     enum state state;
     int stop;            /* SIGTERM came */
-    int stall;           /* SIGUSR2 came: stop before the next write */
+    int stall;           /* SIGUSR2 came: for so many ticks, stop before the next write */
     uint32_t ticks;      /* in this state; they do not run while we are stopped */
     uint32_t ticks_dead; /* holding with no validity left */
     struct quorlock *lock;
@@ -223,7 +224,7 @@ static void work(void)
     struct register_access access;
     enum register_outcome outcome;
 
-    if (me.stall) {
+    if (me.stall > 0 && me.may_write) {
         me.stall = 0;
         (void)raise(SIGSTOP);
     }
@@ -354,9 +355,10 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     (void)arg;
+    if (me.stall > 0) me.stall--;
     if (stall_asked) {
         stall_asked = 0;
-        me.stall = 1;
+        me.stall = STALL_TICKS;
     }
     me.ticks++;
     if (me.state == IDLE) limit_ms += me.options.think_ms.max;

@@ -410,6 +410,7 @@ def describe(verdict, examples=10):
         f"  released  {n('releases')}",
         f"  lost      {n('losses')} ({n('losses in time')} told in time, {n('losses late')} after a pause)",
         f"  writes    {n('writes')} accepted, {n('writes refused')} refused as stale"
+        + (f", and {n('reads refused')} reads" if n("reads refused") else "")
         + (f", {n('writes after validity')} accepted after the validity (no newer token seen)"
            if n("writes after validity") else ""),
     ]

@@ -151,11 +151,12 @@ def paint(events, verdict):
     picture.healed_us = next((event.t_us for event in reversed(events) if event.event == "healed"), 0)
     _faults(picture, events)
     _operations(picture, verdict)
-    # A write that was refused as stale is what the token is for: worth a mark.
+    # An access that was refused as stale is what the token is for: worth a mark.
     lanes = {lane.name: lane for lane in picture.clients}
     for event in events:
-        if event.event == "write_refused" and event.client in lanes:
-            lanes[event.client].marks.append((event.t_us, "stale", f"{event.client}: a stale write to {event.key} with "
+        if event.event in ("write_refused", "read_refused") and event.client in lanes:
+            verb = "write to" if event.event == "write_refused" else "read of"
+            lanes[event.client].marks.append((event.t_us, "stale", f"{event.client}: a stale {verb} {event.key} with "
                                               f"token {event.number('fence')} was refused at "
                                               f"{picture.seconds(event.t_us):.3f} s"))
     return picture

@@ -137,6 +137,7 @@ def figures(verdict, picture):
     fenced = counts.get("fenced grants", 0)
     lost, in_time = counts.get("losses", 0), counts.get("losses in time", 0)
     late = lost - in_time
+    stale = counts.get("writes refused", 0) + counts.get("reads refused", 0)
     tiles = [
         ("alarm" if failed else "fine", f"{failed:,}", "violations" + (f"; {tolerated:,} outside the claim" if tolerated else "")),
         ("", f"{counts.get('grants', 0):,}", "grants" + (", each with a token" if fenced == counts.get("grants") else "")
@@ -144,7 +145,7 @@ def figures(verdict, picture):
         ("", f"{survived:,}", f"faults of {plural(len(picture.survived), 'kind')} survived"),
         ("", milliseconds(percentile(handovers, 50)), f"hand-over to who waits, median; p99 {milliseconds(percentile(handovers, 99))}"),
         ("", f"{in_time:,} of {lost:,}", "losses told before validity ended" + (f"; {late:,} to owners that stood still" if late else "")),
-        ("", f"{counts.get('writes', 0):,}", f"writes accepted; {plural(counts.get('writes refused', 0), 'stale one')} refused"),
+        ("", f"{counts.get('writes', 0):,}", f"writes accepted; {plural(stale, 'stale access', 'stale accesses')} refused"),
     ]
     return '<section class="figures">' + "".join(
         f'<div class="figure {name}"><b>{escape(value)}</b><span>{escape(text)}</span></div>' for name, value, text in tiles) + "</section>"
@@ -160,7 +161,7 @@ def legend(picture):
         (swatch('<path class="line wait k0" stroke-width="3" d="M0 6h26"/>'), "waits"),
         (swatch(box(0.5, 0.5, 25, 11, "promise k0")), "promised to a killed client"),
         (swatch('<path class="mark lost" d="M9 12h8l-4 -9z"/>'), "told that it lost the lock"),
-        (swatch('<path class="mark stale" d="M9 1h8l-4 9z"/>'), "stale write refused"),
+        (swatch('<path class="mark stale" d="M9 1h8l-4 9z"/>'), "stale access refused"),
         (swatch(box(0, 0, 26, 12, "dstopped")), "stopped"),
         (swatch(box(0.5, 0.5, 25, 11, "ddead")), "client gone"),
         (swatch(box(0, 4, 26, 4, "up")), "node up"),

@@ -15,7 +15,7 @@ import plan
 import report
 from faults import hurt
 from place import MOUNT_POINTS
-from world import Client, Filter, Links, Node, Trouble, free_ports, now_us, wait_gone
+from world import Client, Filter, Links, Node, Trouble, free_ports, now_us, process_state, wait_gone
 
 QUIET_SECONDS = 3      # of undisturbed work after healing
 LIVE_MARGIN_MS = 5000  # beyond max_lease, until when somebody must be granted after healing
@@ -100,6 +100,9 @@ class World:
                 raise Trouble(f"server {node.number} ended by itself: {node.last_words()}")
         for client in self.clients:
             status = client.process.poll()
+            if status is None and not client.lock.locked() and process_state(client.process.pid) in "Tt":
+                # It stopped itself at a write after nobody waited for that any more.
+                client.go_on()
             if status is None or client.expected_to_end:
                 continue
             text = f"ended with status {status}: {client.last_words()}"
@@ -130,6 +133,7 @@ class World:
         for client in self.clients:
             client.expected_to_end = True
             client.process.send_signal(signal.SIGTERM)
+            client.process.send_signal(signal.SIGCONT)
         for client in self.clients:
             if await wait_gone(client.process, END_SECONDS):
                 status = client.process.returncode
