@@ -56,6 +56,12 @@ uint32_t client_timeout_ms(const struct quorlock_client *client)
 
 /* ---- deadlines ---- */
 
+static bool callbacks_wait(const struct quorlock_client *client)
+{
+    return client->ready.count > 0 || client->lost.count > 0 || inspect_waiting(client);
+}
+
+/* For the earliest deadline, or for the next turn where callbacks were put off to it. */
 static void arm(struct quorlock_client *client)
 {
     const struct heap_entry *first = heap_first(&client->deadlines);
@@ -65,6 +71,7 @@ static void arm(struct quorlock_client *client)
     struct timeval delay;
 
     if (client->closing && client->close_until_us < at_us) at_us = client->close_until_us;
+    if (callbacks_wait(client)) at_us = 0;
     if (at_us == UINT64_MAX) {
         event_del(client->timer);
         return;
@@ -129,7 +136,7 @@ static void destroy(struct quorlock_client *client);
 static bool may_end(struct quorlock_client *client)
 {
     if (!client->closing || client->running > 0) return false;
-    if (client->lost.count > 0 || client->ready.count > 0 || inspect_waiting(client)) return false;
+    if (callbacks_wait(client)) return false;
     return client->in_flight == 0 || client_now_us(client) >= client->close_until_us;
 }
 
@@ -163,11 +170,6 @@ static void client_run(struct quorlock_client *client)
         return;
     }
     arm(client);
-    if (client->ready.count > 0 || client->lost.count > 0 || inspect_waiting(client)) {
-        const struct timeval next_turn = {0, 0};
-
-        event_add(client->timer, &next_turn);
-    }
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)

@@ -4,6 +4,7 @@
  */
 #include "lock.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,6 +125,14 @@ static void settle(struct quorlock *lock, const struct core_update *update)
     }
 }
 
+/* What nodes said to an earlier attempt is no news of this one. */
+static void begin_notes(struct quorlock *lock)
+{
+    if (lock->noted_attempt == core_attempt(lock->core)) return;
+    lock->noted_attempt = core_attempt(lock->core);
+    for (uint32_t i = 0; i < lock->client->n_nodes; i++) note_clear(lock, &lock->notes[i]);
+}
+
 static int step(struct quorlock *lock, struct core_event *event, struct core_tell *ret_tell)
 {
     struct core_update update;
@@ -133,6 +142,7 @@ static int step(struct quorlock *lock, struct core_event *event, struct core_tel
 
     event->now_us = client_now_us(lock->client);
     status = core_step(lock->core, event, &update);
+    begin_notes(lock);
     for (uint32_t i = 0; i < update.n_commands; i++) {
         if (!send_command(lock, &update.commands[i])) unsent[n_unsent++] = update.commands[i].tag;
     }
@@ -211,6 +221,25 @@ bool lock_lease_refused(const struct quorlock *lock, uint32_t index)
     return max_lease_ms != 0 && core_lease_us(lock->core) > (uint64_t)max_lease_ms * MS;
 }
 
+/* Kept in words for whoever is told of the vote. Out of memory costs the figures, not the refusal. */
+static bool refuse_lease(struct quorlock *lock, uint32_t index)
+{
+    const struct alloc *alloc = &lock->client->alloc;
+    struct lock_note *note = &lock->notes[index];
+    char text[160];
+
+    alloc_free(alloc, note->refusal);
+    note->refusal = NULL;
+    if (!lock_lease_refused(lock, index)) return false;
+    snprintf(text, sizeof(text),
+             "its guard allows leases up to %u ms and ours is %llu ms: shorten it, or "
+             "'quorlock bootstrap --reconfigure'",
+             node_max_lease_ms(lock->client->nodes[index].node),
+             (unsigned long long)(core_lease_us(lock->core) / MS));
+    note->refusal = alloc_text(alloc, text, strlen(text));
+    return true;
+}
+
 void lock_on_level(struct quorlock *lock, uint32_t index)
 {
     const struct node *node = lock->client->nodes[index].node;
@@ -224,7 +253,7 @@ void lock_on_level(struct quorlock *lock, uint32_t index)
     event.level = CORE_NODE_DOWN;
     if (level == NODE_READY) event.level = CORE_NODE_READY;
     if (level == NODE_QUARANTINED) event.level = CORE_NODE_QUARANTINED;
-    if (lock_lease_refused(lock, index)) {
+    if (refuse_lease(lock, index)) {
         event.level = CORE_NODE_DOWN;
         event.fault = CORE_FAULT_CONFIG;
     }
@@ -326,7 +355,7 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
     char text[LOCK_TEXT_SIZE];
     struct quorlock_result result = {.status = tell->status,
                                      .rounds = core_rounds(lock->core),
-                                     .elapsed_ms = (uint32_t)(validity_sub(now_us, lock->begun_us) / MS),
+                                     .elapsed_ms = (uint32_t)(validity_sub(now_us, now.begun_us) / MS),
                                      .valid_ms = (uint32_t)(core_valid_us(lock->core, now_us) / MS),
                                      .expired = tell->expired,
                                      .text = text,
@@ -419,7 +448,10 @@ void lock_destroy(struct quorlock *lock)
     struct quorlock_client *client = lock->client;
     const struct alloc alloc = client->alloc;
 
-    for (uint32_t i = 0; i < client->n_nodes; i++) note_clear(lock, &lock->notes[i]);
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        note_clear(lock, &lock->notes[i]);
+        alloc_free(&alloc, lock->notes[i].refusal);
+    }
     list_remove(&client->locks, lock, LOCK_ALL);
     list_remove(&client->active, lock, LOCK_ACTIVE);
     list_remove(&client->lost, lock, LOCK_LOST);
@@ -427,6 +459,7 @@ void lock_destroy(struct quorlock *lock)
     client_return_waker(client, &lock->waker);
     alloc_free(&alloc, lock->core);
     alloc_free(&alloc, lock->key);
+    alloc_free(&alloc, lock->name);
     alloc_free(&alloc, lock);
 }
 
@@ -450,7 +483,12 @@ static int copy_key(struct quorlock *lock, const char *key)
     if (lock->key == NULL) return -1;
     memcpy(lock->key, client->key_prefix, prefix);
     memcpy(lock->key + prefix, key, length);
-    lock->name = lock->key + prefix;
+    lock->name = alloc_text(&client->alloc, key, length);
+    if (lock->name == NULL) return -1;
+    /* A key may hold anything, a log line must stay one line. */
+    for (char *at = lock->name; *at != '\0'; at++) {
+        if (iscntrl((unsigned char)*at)) *at = '?';
+    }
     return 0;
 }
 
@@ -484,6 +522,7 @@ nomem:
     if (lock != NULL) {
         alloc_free(&client->alloc, lock->core);
         alloc_free(&client->alloc, lock->key);
+        alloc_free(&client->alloc, lock->name);
     }
     alloc_free(&client->alloc, lock);
     return client_fail(client, QUORLOCK_NOMEM, "%s", quorlock_status_text(QUORLOCK_NOMEM));
@@ -498,10 +537,7 @@ static int begin(struct quorlock *lock, struct core_event *event, const char *wh
         return client_fail(client, QUORLOCK_CLOSED, "%s", quorlock_status_text(QUORLOCK_CLOSED));
     }
     status = step(lock, event, NULL);
-    if (status == 0) {
-        lock->begun_us = event->now_us;
-        return 0;
-    }
+    if (status == 0) return 0;
     return client_fail(client, status, "\"%s\": %s%s", lock->name, quorlock_status_text(status),
                        status == QUORLOCK_BUSY ? "" : why);
 }
@@ -523,14 +559,27 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
         lock->told_wait_reason = 0;
         lock->told_wait_us = 0;
     }
-    lock->acquired = (struct lock_callback){cb, arg};
+    lock->acquired = (struct lock_callback){cb, arg, event.now_us};
     return 0;
+}
+
+/* As far as options and guards say; a node that was not reached yet may say less, and is DOWN to us then. */
+static uint32_t lease_most_ms(const struct quorlock *lock)
+{
+    uint32_t most_ms = options_lease_most_ms(&lock->client->options);
+
+    for (uint32_t i = 0; i < lock->client->n_nodes; i++) {
+        uint32_t guard_ms = node_max_lease_ms(lock->client->nodes[i].node);
+
+        if (guard_ms != 0 && guard_ms < most_ms) most_ms = guard_ms;
+    }
+    return most_ms;
 }
 
 int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg)
 {
     struct core_event event = {.type = CORE_EV_EXTEND, .lease_us = (uint64_t)lease_ms * MS};
-    uint32_t most_ms = options_lease_most_ms(&lock->client->options);
+    uint32_t most_ms = lease_most_ms(lock);
     int status;
 
     if (lease_ms > most_ms) {
@@ -542,19 +591,27 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
         return client_fail(lock->client, status, "lease_ms is %u: the lease is %llu, and is never shortened",
                            lease_ms, (unsigned long long)(core_lease_us(lock->core) / MS));
     }
-    if (status == 0) lock->extended = (struct lock_callback){cb, arg};
+    if (status == 0) lock->extended = (struct lock_callback){cb, arg, event.now_us};
     return status;
 }
 
 int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
 {
     struct core_event event = {.type = CORE_EV_RELEASE};
+    int before[QUORLOCK_NODES_MAX];
     int status;
 
-    for (uint32_t i = 0; i < lock->client->n_nodes; i++) lock->notes[i].released = QUORLOCK_VOTE_NONE;
+    for (uint32_t i = 0; i < lock->client->n_nodes; i++) {
+        before[i] = lock->notes[i].released;
+        lock->notes[i].released = QUORLOCK_VOTE_NONE;
+    }
     status = begin(lock, &event, ": there is no grant to release");
-    if (status != 0) return status;
-    lock->released = (struct lock_callback){cb, arg};
+    if (status != 0) {
+        /* The release in flight, if there is one, still waits for its answers. */
+        for (uint32_t i = 0; i < lock->client->n_nodes; i++) lock->notes[i].released = before[i];
+        return status;
+    }
+    lock->released = (struct lock_callback){cb, arg, event.now_us};
     for (uint32_t i = 0; i < lock->client->n_nodes; i++) {
         struct lock_note *note = &lock->notes[i];
 

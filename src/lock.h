@@ -14,6 +14,7 @@
 /* What one node said, for people; the verdict is the core's. */
 struct lock_note {
     char *error, *holder;
+    char *refusal; /* where the node's guard allows no lease as long as ours: both in words */
     int64_t ttl_ms;
     uint32_t latency_us;
     int released; /* enum quorlock_vote_outcome of the latest release */
@@ -22,6 +23,7 @@ struct lock_note {
 struct lock_callback {
     quorlock_cb call;
     void *arg;
+    uint64_t begun_us;
 };
 
 struct quorlock {
@@ -30,17 +32,17 @@ struct quorlock {
     struct link links[LOCK_LISTS];
     char *key; /* with prefix, as the nodes know it */
     size_t key_length;
-    const char *name; /* without prefix, as the caller knows it */
+    char *name; /* for people: without prefix, printable */
     struct lock_callback acquired, extended, released;
     quorlock_lost_cb lost;
     void *lost_arg;
 
-    bool freed;            /* the handle is dead; the rest goes when nothing is owed any more */
-    uint32_t pins;         /* callbacks of it on the stack */
-    uint32_t in_flight;    /* requests that name it */
-    uint32_t levels;       /* as of client->levels */
-    uint64_t begun_us;     /* of the operation in flight */
-    uint64_t told_wait_us; /* when waiting was last logged, and why */
+    bool freed;             /* the handle is dead; the rest goes when nothing is owed any more */
+    uint32_t pins;          /* callbacks of it on the stack */
+    uint32_t in_flight;     /* requests that name it */
+    uint32_t levels;        /* as of client->levels */
+    uint64_t noted_attempt; /* that the notes are of */
+    uint64_t told_wait_us;  /* when waiting was last logged, and why */
     uint64_t told_wait_reason;
     char owner[LOCK_OWNER_SIZE];
     bool fencing;

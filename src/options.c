@@ -12,8 +12,10 @@
 
 #define DEFAULT_LEASE_MS         30000u
 #define DEFAULT_MAX_LEASE_MS     30000u
-#define DEFAULT_GUARD            QUORLOCK_GUARD_OFF
+#define DEFAULT_GUARD            QUORLOCK_GUARD_CONNECTION
 #define SET_NAME_MAX             64
+#define STRUCT_SIZE_MAX          4096u
+#define RESERVED                 "quorlock:"
 #define DEFAULT_DRIFT_PPM        10000u
 #define DEFAULT_DRIFT_FIXED_MS   2u
 #define DEFAULT_RECONNECT_MIN_MS 50u
@@ -42,6 +44,10 @@ static int copy_sized(void *ret, size_t known, const void *given, size_t size, c
     const unsigned char *bytes = given;
 
     if (size < sizeof(size_t)) {
+        return options_fail(error, QUORLOCK_INVAL, "%s.size is %zu: set it to sizeof(struct %s)", what, size,
+                            what);
+    }
+    if (size > STRUCT_SIZE_MAX) {
         return options_fail(error, QUORLOCK_INVAL, "%s.size is %zu: set it to sizeof(struct %s)", what, size,
                             what);
     }
@@ -184,6 +190,17 @@ uint32_t options_fence_ttl_ms(const struct quorlock_options *given)
     return given->fence_ttl_ms;
 }
 
+/* On the node, prefix and key are one name. */
+static bool is_reserved(const char *prefix, const char *key)
+{
+    const char *reserved = RESERVED;
+
+    for (; prefix != NULL && *prefix != '\0' && *reserved != '\0'; prefix++, reserved++) {
+        if (*prefix != *reserved) return false;
+    }
+    return strncmp(key, reserved, strlen(reserved)) == 0;
+}
+
 int options_key(const char *key, const struct quorlock_client_options *client, struct options_error *error)
 {
     size_t length = key == NULL ? 0 : strlen(key);
@@ -194,11 +211,11 @@ int options_key(const char *key, const struct quorlock_client_options *client, s
         return options_fail(error, QUORLOCK_INVAL, "the key has %zu bytes with its prefix: at most %d",
                             length + prefix, QUORLOCK_KEY_LENGTH_MAX);
     }
-    if (strncmp(key, "quorlock:", 9) == 0) {
+    if (is_reserved(client->key_prefix, key)) {
         return options_fail(error, QUORLOCK_INVAL,
-                            "the key \"%.64s\" begins with \"quorlock:\", which is kept for the library: "
+                            "the key \"%s%.64s\" begins with \"" RESERVED "\", which is kept for the library: "
                             "choose another name",
-                            key);
+                            prefix > 0 ? client->key_prefix : "", key);
     }
     return 0;
 }

@@ -73,7 +73,11 @@ static const char *why_no_vote(const struct quorlock *lock, uint32_t index, int 
         outcome != QUORLOCK_VOTE_NONE) {
         return NULL;
     }
-    if (lock_lease_refused(lock, index)) return "its guard says a max_lease_ms below our lease_ms";
+    if (lock_lease_refused(lock, index)) {
+        const char *refusal = lock->notes[index].refusal;
+
+        return refusal != NULL ? refusal : "its guard allows no lease as long as ours";
+    }
     if (*node_why(node) != '\0') return node_why(node);
     if (core_debts(lock->core, index) == CORE_DEBTS_MAX) return "too many releases are unanswered";
     return "was not ready in time";
@@ -120,13 +124,27 @@ void words_release_votes(const struct quorlock *lock, struct quorlock_vote *vote
     }
 }
 
+static bool fails_like(const struct quorlock_vote *vote, const struct quorlock_vote *other)
+{
+    return vote->error != NULL && vote->outcome != QUORLOCK_VOTE_GRANTED && other->error != NULL &&
+           other->outcome != QUORLOCK_VOTE_GRANTED && strcmp(vote->error, other->error) == 0;
+}
+
+/* What several nodes say in the same words is told once, behind all their names. */
 static void add_failures(struct text *text, const struct quorlock_result *result)
 {
-    for (size_t i = 0; i < result->n_votes; i++) {
-        const struct quorlock_vote *vote = &result->votes[i];
+    const struct quorlock_vote *votes = result->votes;
 
-        if (vote->error == NULL || vote->outcome == QUORLOCK_VOTE_GRANTED) continue;
-        add(text, "; %s: %s", vote->node, vote->error);
+    for (size_t i = 0; i < result->n_votes; i++) {
+        size_t first = 0;
+
+        while (first < i && !fails_like(&votes[first], &votes[i])) first++;
+        if (first < i || !fails_like(&votes[i], &votes[i])) continue;
+        add(text, "; %s", votes[i].node);
+        for (size_t k = i + 1; k < result->n_votes; k++) {
+            if (fails_like(&votes[i], &votes[k])) add(text, ", %s", votes[k].node);
+        }
+        add(text, ": %s", votes[i].error);
     }
 }
 
@@ -224,6 +242,8 @@ uint64_t words_reason(const struct quorlock_result *result)
 
     for (size_t i = 0; i < result->n_votes; i++) {
         hash = mix(hash, result->votes[i].holder);
+        /* The text of a quarantine counts down: not a new reason at every look. */
+        if (result->votes[i].outcome == QUORLOCK_VOTE_QUARANTINED) hash = mix(hash, "quarantined");
         hash = mix(hash, result->votes[i].outcome == QUORLOCK_VOTE_FAILED ? result->votes[i].error : "");
     }
     return hash;
@@ -262,8 +282,8 @@ void words_log(struct quorlock *lock, uint32_t notes)
     }
     words_votes(lock, votes, &result);
     if (notes & CORE_NOTE_RENEWED) {
-        client_log(client, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes, valid %llu ms", lock->name,
-                   result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+        client_log(client, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms",
+                   lock->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
     }
     if (notes & CORE_NOTE_RENEW_FAILED) {
         client_log(client, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more",

@@ -166,7 +166,8 @@ void debt_judge_release(struct core_lock *lock, uint64_t now_us)
     if (clear >= lock->config.quorum) {
         lock->released_status = CORE_OK;
     } else if (clear + coming < lock->config.quorum || now_us >= lock->release_until_us) {
-        lock->released_status = CORE_NOQUORUM;
+        /* What had expired or was lost is nobody's concern any more, wherever a rest of it may be. */
+        lock->released_status = lock->release_expired ? CORE_OK : CORE_NOQUORUM;
     } else {
         return;
     }
