@@ -11,8 +11,8 @@
  * - Threads. A client and its locks belong to the thread that runs the event_base. Only quorlock_version,
  *   quorlock_status_name and quorlock_status_text may be called from anywhere. blocking.h is the door for
  *   threads.
- * - Callbacks. A start function (acquire, extend, release, inspect, break) that returns 0 promises its
- *   callback exactly once, later, from the loop and never from inside the call. Non-zero means that the
+ * - Callbacks. A start function (acquire, extend, release, inspect, break, bootstrap) that returns 0 promises
+ *   its callback exactly once, later, from the loop and never from inside the call. Non-zero means that the
  *   callback never comes. A callback may call anything here, also free its lock or close the client.
  * - Ownership. What is handed in is copied before the call returns. What a callback is handed belongs to the
  *   library and is valid during that callback only.
@@ -148,7 +148,9 @@ struct quorlock_client_options {
 
 struct quorlock_options {
     size_t size;
-    uint32_t lease_ms;       /* QUORLOCK_LEASE_MS_MIN .. max_lease_ms; default 30000, or max_lease_ms if less */
+    uint32_t lease_ms;       /* QUORLOCK_LEASE_MS_MIN .. max_lease_ms; default 30000, or the client's
+                                max_lease_ms where that is set and less. Nodes whose guard allows less
+                                refuse it */
     uint32_t wait_ms;        /* how long acquire may wait; 0: try once; QUORLOCK_WAIT_FOREVER */
     uint32_t renew_ms;       /* default lease/3; QUORLOCK_RENEW_NEVER: hold for one lease */
     uint32_t min_valid_ms;   /* grant only if so much validity is left; default 0 */
@@ -214,7 +216,8 @@ struct quorlock_loss {
 
 typedef void (*quorlock_lost_cb)(quorlock *, const struct quorlock_loss *, void *arg);
 
-/* What one node knows about a key. state: "free", "held", "foreign", "down", "error". */
+/* What one node knows about a key. state: "free", "held", "foreign", "down", "error"; quorlock_bootstrap
+ * has its own. */
 struct quorlock_node_report {
     const char *node;
     const char *state;
@@ -224,7 +227,7 @@ struct quorlock_node_report {
     const char *error;     /* NULL where none */
     int broken;            /* quorlock_break: this node's key was deleted */
     uint64_t fence;        /* the key's fencing counter; 0 where there is none */
-    int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: it has no guard */
+    int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: no guard there, or not known */
 };
 
 struct quorlock_report {
@@ -283,7 +286,8 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
  * quorlock_acquire - asks all nodes at once, again and again until wait_ms
  *
  * May be called while a release of this lock is still in flight. A failed acquire has released everywhere what
- * it took. Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, CANCELED, CLOSED. Errors: BUSY, STATE
+ * it took. Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, INVAL (the nodes are set up for other
+ * clients than this, may evict keys, or two are one: see the votes), CANCELED, CLOSED. Errors: BUSY, STATE
  * (already held), NOMEM.
  */
 QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);

@@ -32,7 +32,7 @@ static void break_done(int status, const struct quorlock_report *report, void *a
     } else {
         size_t broken = 0;
         for (size_t i = 0; i < report->n_nodes; i++) broken += report->nodes[i].broken != 0;
-        render_table(&text, report, true);
+        render_table(&text, report, RENDER_BREAK);
         text_format(&text, "broken on %zu of %zu nodes\n", broken, report->n_nodes);
     }
     int written = put(&text);

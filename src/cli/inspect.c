@@ -25,7 +25,7 @@ static void inspect_done(int status, const struct quorlock_report *report, void 
         json_report(&text, key, report, false);
     } else {
         render_summary(&text, key, report);
-        render_table(&text, report, false);
+        render_table(&text, report, RENDER_INSPECT);
     }
     inspect->status = put(&text);
     if (!inspect->status) inspect->status = session_exit(status);

@@ -23,6 +23,18 @@ static void json_node(struct text *text, const struct quorlock_node_report *node
     } else {
         text_format(text, "null");
     }
+    text_format(text, ", \"fence\": ");
+    if (node->fence) {
+        text_format(text, "%" PRIu64, node->fence);
+    } else {
+        text_format(text, "null");
+    }
+    text_format(text, ", \"quarantine_ms\": ");
+    if (node->quarantine_ms >= 0) {
+        text_format(text, "%" PRId64, node->quarantine_ms);
+    } else {
+        text_format(text, "null");
+    }
     text_format(text, ", \"error\": ");
     text_add_json(text, node->error);
     if (broken) text_format(text, ", \"broken\": %s", node->broken ? "true" : "false");

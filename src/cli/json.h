@@ -9,7 +9,8 @@
 
 #include "text.h"
 
-/* json_report - null stands where there is nothing to tell; a ttl_ms of -1 is a key that never expires.
+/* json_report - null stands where there is nothing to tell; a ttl_ms of -1 is a key that never expires, a
+ * quarantine_ms of 0 a guard that lets the node vote.
  * `broken`: each node tells also whether its key was deleted. */
 void json_report(struct text *text, const char *key, const struct quorlock_report *report, bool broken);
 

@@ -146,7 +146,8 @@ size_t render_gone(const struct quorlock_result *result)
     size_t gone = 0;
     for (size_t i = 0; i < result->n_votes; i++) {
         int outcome = result->votes[i].outcome;
-        gone += outcome != QUORLOCK_VOTE_PENDING && outcome != QUORLOCK_VOTE_FAILED;
+        gone += outcome != QUORLOCK_VOTE_PENDING && outcome != QUORLOCK_VOTE_FAILED &&
+                outcome != QUORLOCK_VOTE_QUARANTINED;
     }
     return gone;
 }
@@ -180,39 +181,111 @@ void render_summary(struct text *text, const char *key, const struct quorlock_re
     }
 }
 
-enum { COLUMNS = 6 };
+/* ---- the table of the nodes ---- */
 
-static void cell_add(struct text *cell, const struct quorlock_node_report *node, int column, bool broken)
+enum column {
+    COLUMN_NODE,
+    COLUMN_STATE,
+    COLUMN_HOLDER,
+    COLUMN_LEFT,
+    COLUMN_FENCE,
+    COLUMN_GUARD,
+    COLUMN_LATENCY,
+    COLUMN_LAST
+};
+enum { COLUMNS = COLUMN_LAST + 1 };
+
+static void cell_add_latency(struct text *cell, const struct quorlock_node_report *node)
+{
+    if (node->latency_us) text_format(cell, "%.1f ms", (double)node->latency_us / 1000.0);
+}
+
+/* Whether the node may vote, as far as its guard says; nothing where nobody could look. */
+static void cell_add_guard(struct text *cell, const struct quorlock_node_report *node)
+{
+    bool seen = strcmp(node->state, "free") == 0 || strcmp(node->state, "held") == 0;
+    int64_t tenths = (node->quarantine_ms + 99) / 100; /* rounded up: 0.0 is not told before it is over */
+    if (node->quarantine_ms > 0)
+        text_format(cell, "quarantined %" PRId64 ".%" PRId64 " s", tenths / 10, tenths % 10);
+    else if (node->quarantine_ms == 0)
+        text_format(cell, "ok");
+    else if (seen)
+        text_format(cell, "none");
+}
+
+/* A guard as bootstrap found it: 1|N|set|max_lease|... */
+static void cell_add_found_guard(struct text *cell, const char *guard)
+{
+    unsigned n = 0, max_lease_ms = 0;
+    char set[65];
+    if (sscanf(guard, "1|%u|%64[^|]|%u|", &n, set, &max_lease_ms) == 3) {
+        text_format(cell, "%u nodes, set ", n);
+        text_add_safe(cell, set, strlen(set));
+        text_format(cell, ", max lease %u ms", max_lease_ms);
+    } else {
+        text_add_safe(cell, guard, strlen(guard));
+    }
+}
+
+static void cell_add(struct text *cell, const struct quorlock_node_report *node, enum column column,
+                     enum render_table about)
 {
     switch (column) {
-    case 0: text_add_safe(cell, node->node, strlen(node->node)); break;
-    case 1: text_format(cell, "%s", node->state); break;
-    case 2:
+    case COLUMN_NODE: text_add_safe(cell, node->node, strlen(node->node)); break;
+    case COLUMN_STATE: text_format(cell, "%s", node->state); break;
+    case COLUMN_HOLDER:
         if (node->holder) text_add_safe(cell, node->holder, strlen(node->holder));
         break;
-    case 3:
+    case COLUMN_LEFT:
         if (node->holder && node->ttl_ms == -1) text_format(cell, "no expiry");
         if (node->holder && node->ttl_ms >= 0) text_format(cell, "%" PRId64 " ms", node->ttl_ms);
         break;
-    case 4:
-        if (node->latency_us) text_format(cell, "%.1f ms", (double)node->latency_us / 1000.0);
+    case COLUMN_FENCE:
+        if (node->fence) text_format(cell, "%" PRIu64, node->fence);
         break;
-    default:
-        if (broken && node->broken) text_format(cell, "broken");
+    case COLUMN_GUARD:
+        if (about != RENDER_BOOTSTRAP) {
+            cell_add_guard(cell, node);
+        } else if (node->holder) {
+            cell_add_found_guard(cell, node->holder);
+        }
+        break;
+    case COLUMN_LATENCY: cell_add_latency(cell, node); break;
+    case COLUMN_LAST:
+        if (about == RENDER_BREAK && node->broken) text_format(cell, "broken");
         if (node->error) text_add_safe(cell, node->error, strlen(node->error));
         break;
     }
 }
 
-void render_table(struct text *text, const struct quorlock_report *report, bool broken)
+/* Without the holder, bootstrap; without a fence where no node has one; break looks at no guard. */
+static bool column_is_shown(enum column column, const struct quorlock_report *report, enum render_table about)
 {
-    const char *heads[COLUMNS] = {"node", "state", "holder", "left", "latency", broken ? "result" : "error"};
-    size_t widths[COLUMNS];
+    bool wanted = true;
+    if (column == COLUMN_HOLDER || column == COLUMN_LEFT) return about != RENDER_BOOTSTRAP;
+    if (column == COLUMN_FENCE) {
+        wanted = false;
+        for (size_t i = 0; i < report->n_nodes; i++) wanted |= report->nodes[i].fence != 0;
+    } else if (column == COLUMN_GUARD && about == RENDER_BOOTSTRAP) {
+        wanted = false;
+        for (size_t i = 0; i < report->n_nodes; i++) wanted |= report->nodes[i].holder != NULL;
+    } else if (column == COLUMN_GUARD) {
+        wanted = about == RENDER_INSPECT;
+    }
+    return wanted;
+}
+
+void render_table(struct text *text, const struct quorlock_report *report, enum render_table about)
+{
+    const char *heads[COLUMNS] = {"node",  "state", "holder",  "left",
+                                  "fence", "guard", "latency", about == RENDER_BREAK ? "result" : "error"};
+    size_t widths[COLUMNS] = {0};
     for (int column = 0; column < COLUMNS; column++) {
+        if (!column_is_shown((enum column)column, report, about)) continue;
         widths[column] = strlen(heads[column]);
         for (size_t i = 0; i < report->n_nodes; i++) {
             struct text cell = {0};
-            cell_add(&cell, &report->nodes[i], column, broken);
+            cell_add(&cell, &report->nodes[i], (enum column)column, about);
             size_t width = text_columns(&cell, 0);
             if (width > widths[column]) widths[column] = width;
             text_clear(&cell);
@@ -222,10 +295,11 @@ void render_table(struct text *text, const struct quorlock_report *report, bool 
         size_t line = text->length;
         for (int column = 0; column < COLUMNS; column++) {
             size_t start = text->length;
+            if (widths[column] == 0) continue;
             if (i == 0) {
                 text_format(text, "%s", heads[column]);
             } else {
-                cell_add(text, &report->nodes[i - 1], column, broken);
+                cell_add(text, &report->nodes[i - 1], (enum column)column, about);
             }
             if (column + 1 < COLUMNS) text_pad(text, start, widths[column] + 2);
         }

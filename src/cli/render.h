@@ -30,7 +30,11 @@ size_t render_gone(const struct quorlock_result *result);
 
 /* render_summary - the line that tells whether and by whom the key is held. */
 void render_summary(struct text *text, const char *key, const struct quorlock_report *report);
-/* render_table - a table of the nodes; `broken`: with what quorlock_break did to each. */
-void render_table(struct text *text, const struct quorlock_report *report, bool broken);
+
+/* What a table of the nodes is about. */
+enum render_table { RENDER_INSPECT, RENDER_BREAK, RENDER_BOOTSTRAP };
+/* render_table - a line a node; which columns there are depends on what it is about and what there is to tell.
+ */
+void render_table(struct text *text, const struct quorlock_report *report, enum render_table about);
 
 #endif

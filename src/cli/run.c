@@ -9,6 +9,7 @@
 #include <event2/event.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/timerfd.h>
@@ -273,9 +274,11 @@ static void run_signaled(evutil_socket_t fd, short what, void *arg)
 static void run_tell_granted(const struct run *run, const struct quorlock_result *result)
 {
     char owner[RENDER_OWNER_SIZE];
-    say("granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner %s", run->key, result->granted,
+    char fence[32] = "";
+    if (result->fence) snprintf(fence, sizeof(fence), ", fence %" PRIu64, result->fence);
+    say("granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner %s%s", run->key, result->granted,
         result->n_votes, (double)(run_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock),
-        render_owner(owner, result->owner ? result->owner : ""));
+        render_owner(owner, result->owner ? result->owner : ""), fence);
 }
 
 /* run_granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */
@@ -298,6 +301,12 @@ static void run_granted(struct run *run, const struct quorlock_result *result)
         run_finish(run, EXIT_LOST);
         return;
     }
+    /* Who asked for a token relies on it: without one the command must not even begin. */
+    if (run->settings->fence && !environment.fence) {
+        say("\"%s\" was granted without a fencing token: the command was not started", run->key);
+        run_finish(run, EXIT_NO_QUORUM);
+        return;
+    }
     run->state = RUN_RUNNING;
     if (!child_start(&run->child, run->settings->command, &environment, &run->signals)) {
         say("cannot start a process: %s", strerror(errno));
@@ -311,14 +320,20 @@ static void run_refused(struct run *run, const struct quorlock_result *result)
     size_t quorum = render_quorum(run->settings->policy, result->n_votes);
     bool enough_votes = (size_t)result->granted + result->refused >= quorum;
     int status = session_exit(result->status);
+    const char *why = quorlock_status_text(result->status);
+    /* Our own words were right; what the nodes think of them is learned from the nodes. */
+    if (result->status == QUORLOCK_INVAL) {
+        status = EXIT_NO_QUORUM;
+        why = "the nodes refuse how this client is set up";
+    }
     if (run->signal) {
         status = EXIT_SIGNAL + run->signal;
     } else if (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes)) {
         render_held(run->key, result, quorum);
         status = run->settings->held_status;
     } else {
-        say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->key,
-            quorlock_status_text(result->status), result->granted + result->refused, result->n_votes, quorum);
+        say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->key, why,
+            result->granted + result->refused, result->n_votes, quorum);
         render_votes(result->votes, result->n_votes);
     }
     run->state = RUN_RELEASING;
