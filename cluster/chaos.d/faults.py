@@ -173,17 +173,19 @@ async def clock_back(world, fault):
 
 @routine
 async def clock_forward(world, fault):
-    node = world.node(fault.nodes[0])
-    node.step_clock(fault.detail["step_ms"])
+    nodes = [world.node(n) for n in fault.nodes]
+    for node in nodes:
+        node.step_clock(fault.detail["step_ms"])
     try:
         await hold(fault)
     finally:
-        node.step_clock(-fault.detail["step_ms"])
+        for node in nodes:
+            node.step_clock(-fault.detail["step_ms"])
 
 
 @routine
 async def flush(world, fault):
-    await world.node(fault.nodes[0]).ask("FLUSHALL")
+    await asyncio.gather(*(world.node(n).ask("FLUSHALL") for n in fault.nodes))
 
 
 @routine

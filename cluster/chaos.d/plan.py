@@ -48,7 +48,7 @@ KINDS = {
     "clock-forward": Kind("node", "wall clock stepped forward, later back", (500, 4000), 4, "shim", outside=True),
     "flush": Kind("node", "FLUSHALL", (0, 0), 4, outside=True, forgets=True),
 }
-AT_ONCE = {"kill", "wipe", "cut", "mute", "lost-replies", "lost-requests", "lossy"}
+AT_ONCE = {"kill", "wipe", "cut", "mute", "lost-replies", "lost-requests", "lossy", "flush", "clock-forward"}
 BACK_STEP_MS, BACK_TOTAL_MS = (20, 150), 600
 FORWARD_STEP_MS = (200, 3000)
 

@@ -171,7 +171,8 @@ def legend(picture):
         (swatch(box(0, 0, 26, 12, "slow")), "slow, lossy"),
         (swatch(box(0, 0, 26, 12, "part")), "cut off from some"),
         (swatch(box(0, 0, 26, 12, "refuse")), "refuses writes"),
-        (swatch('<path class="mark step" d="M13 0l5 6l-5 6l-5 -6z"/>'), "clock stepped"),
+        (swatch('<path class="mark step" d="M13 0l5 6l-5 6l-5 -6z"/>'), "clock stepped back, or FLUSHALL"),
+        (swatch(box(0, 0, 26, 12, "clock")), "clock ahead"),
         (swatch(box(0, 0, 26, 12, "violation") + box(1, 1, 24, 10, "violation-frame")), "violation"),
     ]
     return '<div class="legend">' + "".join(f"<span>{sign}{escape(text)}</span>" for sign, text in items) + "</div>"
@@ -192,7 +193,8 @@ def told(verdict, picture):
             outside = ", outside what is claimed" if tolerated else ""
             sections.append(f'<details class="{"mild" if tolerated else "bad"}"{"" if sections else " open"}><summary><b>'
                             f'{len(found):,} × {escape(KINDS[kind])}</b>{outside}</summary><ol>{items}</ol></details>')
-    return f'<h2>What was broken</h2>{"".join(sections)}' if sections else ""
+    title = "Outside what is claimed" if verdict.sound else "What was broken"
+    return f'<h2>{title}</h2>{"".join(sections)}' if sections else ""
 
 
 def fault_table(picture):

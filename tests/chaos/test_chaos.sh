@@ -112,6 +112,17 @@ test_half_a_quorum_is_caught() {
     [ "$(value "$work/out" violations overlap)" -ge 3 ] || not_ok "only $(value "$work/out" violations overlap) overlaps with half a quorum"
 }
 
+# A client stopped between its last check and its write: the token refuses the write, without one it does damage.
+test_a_paused_writer_is_refused_by_its_token() {
+    local paused=(--faults pause-writer --keys 1 --clients 8 --seconds 10 --seed 12)
+    expect_status 0 "$chaos" "${common[@]}" --fence "${paused[@]}" --history "$work/fenced"
+    expect_status 0 "$check" --json "$work/fenced"
+    [ "$(value "$work/out" counts "writes refused")" -ge 1 ] || not_ok "no stale write was refused"
+    expect_status 0 "$chaos" "${common[@]}" --no-fence --profile outside "${paused[@]}" --history "$work/unfenced"
+    expect_status 1 "$check" --json "$work/unfenced"
+    [ "$(value "$work/out" violations lost-update)" -ge 1 ] || not_ok "no update was lost without tokens"
+}
+
 # Every process of our run, servers and clients too: they inherit a mark in their environment.
 processes() { grep -lzs "QUORLOCK_TEST_MARK=$work" /proc/[0-9]*/environ | cut -d / -f 3 || :; }
 
