@@ -40,18 +40,19 @@ void kit_begin(uint32_t n_servers)
 
 void kit_end(void)
 {
+    int added, active;
+
     if (kit.client != NULL) kit_close(kit.client);
     kit.client = NULL;
-    if (kit.base != NULL) {
-        /* Whatever the library put on the base is off it again. */
-        assert_int_equal(event_base_get_num_events(kit.base, EVENT_BASE_COUNT_ADDED), 0);
-        assert_int_equal(event_base_get_num_events(kit.base, EVENT_BASE_COUNT_ACTIVE), 0);
-        event_base_free(kit.base);
-        kit.base = NULL;
-    }
+    added = event_base_get_num_events(kit.base, EVENT_BASE_COUNT_ADDED);
+    active = event_base_get_num_events(kit.base, EVENT_BASE_COUNT_ACTIVE);
+    event_base_free(kit.base);
     cluster_end(&kit.cluster);
     free(kit.log);
-    kit.log = NULL;
+    memset(&kit, 0, sizeof(kit));
+    /* Whatever the library put on the base is off it again. */
+    assert_int_equal(added, 0);
+    assert_int_equal(active, 0);
 }
 
 int kit_setup(void **state)

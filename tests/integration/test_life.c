@@ -178,7 +178,11 @@ static void acquires_anew_while_its_release_is_in_flight(void **state)
         assert_status(released.result.status, QUORLOCK_OK);
         assert_string_not_equal(seen.owner, first);
     }
-    await_holders("key", quorlock_owner(lock), 3);
+    /* A node that lags may owe so many releases that it was not asked: a majority is what is promised. */
+    for (int i = 0; i < 3; i++) {
+        if (seen.votes[i].outcome == QUORLOCK_VOTE_REFUSED) fail_msg("refused by %s", seen.votes[i].holder);
+    }
+    assert_true(cluster_holders(&kit.cluster, "key", quorlock_owner(lock)) >= 2);
     assert_int_equal(quorlock_release(lock, NULL, NULL), 0);
     await_free("key");
     quorlock_free(lock);

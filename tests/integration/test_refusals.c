@@ -135,9 +135,6 @@ static void bad_client_options(void **state)
     options.dialect = 9;
     refuse_client(&options, QUORLOCK_INVAL, "9");
     options = good;
-    options.guard = QUORLOCK_GUARD_STRICT;
-    refuse_client(&options, QUORLOCK_UNSUPPORTED, "guard");
-    options = good;
     options.guard = -3;
     refuse_client(&options, QUORLOCK_INVAL, "-3");
     options = good;
@@ -259,9 +256,6 @@ static void bad_keys_and_options(void **state)
     assert_contains(quorlock_client_error(kit.client), "2");
     assert_status(quorlock_new(&lock, kit.client, two, 0, &options), QUORLOCK_INVAL);
     assert_status(quorlock_new(&lock, kit.client, NULL, 1, &options), QUORLOCK_INVAL);
-    options.fencing = 1;
-    refuse_lock("key", &options, QUORLOCK_UNSUPPORTED, "fencing");
-    options.fencing = 0;
     options.owner = "me";
     refuse_lock("key", &options, QUORLOCK_UNSUPPORTED, "owner");
     options.owner = NULL;
