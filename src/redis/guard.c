@@ -56,7 +56,8 @@ static void guard_script(const struct guard *guard, struct bytes *out, const cha
 
 void guard_ask(const struct guard *guard, struct bytes *out)
 {
-    guard_script(guard, out, script_guard, sizeof script_guard - 1, guard->max_lease_ms, 0);
+    guard_script(guard, out, script_guard, sizeof script_guard - 1, guard->max_lease_ms, 1);
+    bytes_number(out, guard->lease_ms ? guard->lease_ms : GUARD_LEASE_DEFAULT_MS);
 }
 
 void guard_bootstrap(const struct guard *guard, struct bytes *out, const struct node_request *request)
@@ -148,6 +149,7 @@ enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, u
         guard->reason = GUARD_KEPT;
     memcpy(guard->seen, text->text, text->length + 1);
     guard->lease_ms = (uint32_t)lease->integer;
+    guard->read = true;
     guard->until_us = 0;
     if (!left->integer) return GUARD_CLEAR;
     uint64_t left_us = (uint64_t)left->integer * 1000;

@@ -37,7 +37,9 @@ struct guard {
     enum guard_reason reason;
     uint64_t until_us; /* when to look again; 0: not quarantined */
     bool asked;        /* the guard script is on its way */
-    uint32_t lease_ms; /* what the guard says, also of an earlier connection; 0: unknown */
+    uint32_t
+        lease_ms; /* what the guard says, or said on an earlier connection, or is hoped to say; 0: unknown */
+    bool read;    /* it said so itself */
     /* Of a guard that will not do. */
     enum node_fault fault;
     char why[GUARD_WHY_SIZE];

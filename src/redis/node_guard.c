@@ -133,7 +133,12 @@ const char *node_run_id(const struct node *node)
 
 uint32_t node_max_lease_ms(const struct node *node)
 {
-    return guard_is_on(&node->guard) ? node->guard.lease_ms : 0;
+    return node->guard.read ? node->guard.lease_ms : 0;
+}
+
+void node_expect_max_lease(struct node *node, uint32_t max_lease_ms)
+{
+    if (!node->guard.read) node->guard.lease_ms = max_lease_ms;
 }
 
 const char *node_why(const struct node *node)

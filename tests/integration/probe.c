@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "probe.h"
+
+#include <event2/event.h>
+#include <quorlock/quorlock.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PROBE_LIMIT_US 30000000u
+
+static uint64_t probe_now(void *arg)
+{
+    (void)arg;
+    return clock_us();
+}
+
+static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t generation,
+                     enum node_fault fault, const char *why)
+{
+    struct probe *probe = arg;
+
+    (void)index;
+    probe->level = level;
+    probe->fault = fault;
+    probe->generation = generation;
+    probe->levels++;
+    snprintf(probe->why, sizeof(probe->why), "%s", why);
+}
+
+static void on_reply(void *arg, uint32_t index, uint32_t generation, const union node_tag *tag,
+                     const struct node_reply *reply)
+{
+    struct answer *answer = tag->align_pointer;
+
+    (void)arg;
+    (void)index;
+    (void)generation;
+    answer->came = true;
+    answer->reply = *reply;
+    snprintf(answer->holder, sizeof(answer->holder), "%.*s", (int)reply->holder_length,
+             reply->holder != NULL ? reply->holder : "");
+    snprintf(answer->error, sizeof(answer->error), "%s", reply->error != NULL ? reply->error : "");
+}
+
+static void on_log(void *arg, int level, const char *text)
+{
+    struct probe *probe = arg;
+    size_t used = strlen(probe->logged);
+
+    snprintf(probe->logged + used, sizeof(probe->logged) - used, "%d %s\n", level, text);
+}
+
+void probe_open(struct probe *probe, struct event_base *base, const char *address)
+{
+    char error[TEXT_SIZE];
+
+    memset(probe, 0, sizeof(*probe));
+    alloc_init(&probe->alloc, NULL);
+    probe->base = base;
+    if (uri_parse(&probe->uri, &probe->alloc, address, error, sizeof(error)) != 0) fail_msg("%s", error);
+    probe->config = (struct node_config){.uri = &probe->uri,
+                                         .client_name = "probe",
+                                         .timeout_ms = 20000,
+                                         .stall_ms = 20000,
+                                         .reconnect_min_ms = 5,
+                                         .reconnect_max_ms = 50,
+                                         .now_us = probe_now,
+                                         .guard = QUORLOCK_GUARD_CONNECTION,
+                                         .n_nodes = 3,
+                                         .set = "s"};
+}
+
+void probe_connect(struct probe *probe)
+{
+    const struct node_events events = {on_level, on_reply, on_log, probe};
+
+    probe->node = node_new(probe->base, &probe->alloc, &probe->config, &events);
+    assert_non_null(probe->node);
+}
+
+void probe_close(struct probe *probe)
+{
+    node_free(probe->node);
+    uri_clear(&probe->uri, &probe->alloc);
+}
+
+static void turn(struct probe *probe, uint64_t since_us, const char *what)
+{
+    if (clock_us() - since_us > PROBE_LIMIT_US)
+        fail_msg("%s did not come; level %d fault %d: %s\n%s", what, (int)probe->level, (int)probe->fault,
+                 probe->why, probe->logged);
+    event_base_loop(probe->base, EVLOOP_ONCE);
+}
+
+void probe_await_after(struct probe *probe, enum node_level level, unsigned levels)
+{
+    uint64_t since_us = clock_us();
+
+    while (probe->levels <= levels || probe->level != level) turn(probe, since_us, "the level");
+}
+
+void probe_await(struct probe *probe, enum node_level level)
+{
+    probe_await_after(probe, level, 0);
+}
+
+struct answer probe_ask(struct probe *probe, const struct node_request *request)
+{
+    struct answer answer = {.came = false};
+    struct node_request ours = *request;
+    uint64_t since_us = clock_us();
+
+    ours.tag.align_pointer = &answer;
+    assert_int_equal(node_send(probe->node, &ours), NODE_SENT);
+    while (!answer.came) turn(probe, since_us, "the reply");
+    return answer;
+}
+
+struct answer probe_do(struct probe *probe, enum node_op op, const char *owner)
+{
+    struct node_request request = {.op = op,
+                                   .key = "key",
+                                   .key_length = 3,
+                                   .owner = owner,
+                                   .owner_length = strlen(owner),
+                                   .lease_ms = 30000};
+
+    return probe_ask(probe, &request);
+}
+
+struct answer probe_fenced(struct probe *probe, enum node_op op, const char *owner, uint64_t fence)
+{
+    struct node_request request = {.op = op,
+                                   .key = "key",
+                                   .key_length = 3,
+                                   .owner = owner,
+                                   .owner_length = strlen(owner),
+                                   .lease_ms = 30000,
+                                   .fenced = true,
+                                   .fence = fence};
+
+    return probe_ask(probe, &request);
+}

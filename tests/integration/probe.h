@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * probe.h - one node of the library on a real server, without client and locks: what it told, what it answers
+ */
+#ifndef TESTS_PROBE_H
+#define TESTS_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cluster.h"
+#include "redis/node.h"
+#include "redis/uri.h"
+
+struct event_base;
+
+/* A copy of one reply. */
+struct answer {
+    bool came;
+    struct node_reply reply; /* its pointers are dead, the texts are below */
+    char holder[TEXT_SIZE], error[TEXT_SIZE];
+};
+
+struct probe {
+    struct event_base *base;
+    struct alloc alloc;
+    struct uri uri;
+    struct node_config config; /* set what differs before probe_connect */
+    struct node *node;
+    enum node_level level;
+    enum node_fault fault;
+    uint32_t generation;
+    unsigned levels; /* told so far */
+    char why[512];
+    char logged[8192];
+};
+
+/* probe_open - a node that is not there yet, with a guard in `connection` mode for a set "s" of 3. */
+void probe_open(struct probe *, struct event_base *, const char *address);
+void probe_connect(struct probe *);
+void probe_close(struct probe *);
+/* probe_await - runs the loop until the node is on that level. */
+void probe_await(struct probe *, enum node_level);
+/* probe_await_after - until it is there after more than so many tellings. */
+void probe_await_after(struct probe *, enum node_level, unsigned levels);
+/* probe_ask - sends one request and runs the loop until it is answered. */
+struct answer probe_ask(struct probe *, const struct node_request *);
+/* probe_do - the same, of the lock "key" for that owner, with a lease of 30 s. */
+struct answer probe_do(struct probe *, enum node_op, const char *owner);
+/* probe_fenced - the same with a counter. */
+struct answer probe_fenced(struct probe *, enum node_op, const char *owner, uint64_t fence);
+
+#endif
