@@ -363,6 +363,73 @@ struct quorlock_bootstrap_options {
 QUORLOCK_API int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
                                     quorlock_report_cb cb, void *arg);
 
+enum quorlock_severity {
+    QUORLOCK_NOTE = 0,    /* worth knowing */
+    QUORLOCK_WARNING = 1, /* costs availability, or may cost safety together with another fault */
+    QUORLOCK_UNSAFE = 2,  /* a lock on these nodes may be held twice, or cannot be taken at all */
+};
+
+/*
+ * What quorlock_examine found. The codes, which stay the same: unreachable, version, sentinel, cluster, replica,
+ * replicas, eviction, memory, persistence, guard-missing, guard-format, guard-unread, guard-nodes, guard-set,
+ * guard-lease, quarantine, rights, names, clock, clocks, plain-text, clients, same-server, no-quorum.
+ */
+struct quorlock_finding {
+    int severity; /* enum quorlock_severity */
+    const char *code;
+    const char *node; /* NULL: about all of them, or this machine */
+    const char *text;
+    const char *remedy;
+};
+
+/* What is known of one node. NULL stands for a text that is not known, -1 for a number. */
+struct quorlock_node_facts {
+    const char *node;
+    int reachable;
+    const char *error; /* why it is not; else NULL */
+    int64_t latency_us;
+    const char *version; /* "Redis 7.0.15" */
+    const char *mode;    /* "standalone", "cluster", "sentinel" */
+    const char *role;    /* "master", "replica" */
+    const char *run_id;
+    int64_t replicas;
+    int64_t used_memory, maxmemory; /* bytes; maxmemory 0: no limit */
+    const char *maxmemory_policy;
+    int appendonly;          /* 1 or 0 */
+    const char *appendfsync; /* NULL also where we may not ask */
+    int guard;               /* 1: there is one; 0: there is none */
+    int64_t guard_nodes, guard_max_lease_ms;
+    const char *guard_set;
+    int64_t quarantine_ms; /* no vote for so long yet */
+    int has_clock;
+    int64_t clock_offset_us; /* its clock ahead of this machine's */
+    int64_t clock_error_us;  /* the offset is so exact, either way */
+    int64_t clients, clients_max;
+    const char *refused; /* commands that it refuses us, "PUBLISH, TYPE"; NULL: none */
+    int tls;
+};
+
+struct quorlock_examination {
+    int severity; /* the worst of the findings; QUORLOCK_NOTE where there is none */
+    uint32_t quorum, reachable;
+    const struct quorlock_node_facts *nodes;
+    size_t n_nodes;
+    const struct quorlock_finding *findings; /* the worst first */
+    size_t n_findings;
+};
+
+/* status: 0, whatever was found; NOMEM or CLOSED: then there are no findings, and facts only in part. */
+typedef void (*quorlock_examination_cb)(int status, const struct quorlock_examination *, void *arg);
+
+/*
+ * quorlock_examine - asks every node what could make a lock unsafe there, and says how to mend it
+ *
+ * Each node is asked over a connection of its own that lasts for the examination only; it ends within three node
+ * timeouts. Nothing is written on the nodes, a guard neither; no node is refused, whatever it is. A password is
+ * in none of the texts. Errors: INVAL (no callback), NOMEM, CLOSED.
+ */
+QUORLOCK_API int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *arg);
+
 #ifdef __cplusplus
 }
 #endif

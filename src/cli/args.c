@@ -41,8 +41,8 @@ struct option {
 
 enum {
     REPORTS = ARGS_INSPECT | ARGS_BREAK,
-    GUARDED = ARGS_RUN | ARGS_BOOTSTRAP,
-    VERBS = ARGS_RUN | REPORTS | ARGS_BOOTSTRAP,
+    GUARDED = ARGS_RUN | ARGS_BOOTSTRAP | ARGS_DOCTOR,
+    VERBS = ARGS_RUN | REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
     EVERYWHERE = ARGS_GLOBAL | VERBS,
 };
 
@@ -52,7 +52,7 @@ static const struct option options[] = {
      "the Redis servers: redis://[user[:password]@]host[:port][/db],\n"
      "unix:///path or host:port; else QUORLOCK_NODES; else\n"
      "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381"},
-    {OPTION_POLICY, ARGS_RUN | REPORTS, 0, "policy", "majority|all",
+    {OPTION_POLICY, ARGS_RUN | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all",
      "how many nodes make a quorum: more than half (default), or all"},
     {OPTION_LEASE, ARGS_RUN, 0, "lease", "DURATION", "lease of the lock, renewed at every third (default 30s)"},
     {OPTION_MAX_LEASE, GUARDED, 0, "max-lease", "DURATION",
@@ -79,12 +79,13 @@ static const struct option options[] = {
     {OPTION_SET_NAME, GUARDED, 0, "set-name", "NAME",
      "name of this set of nodes in their guards, where clients\n"
      "address the nodes differently (default: from the addresses)"},
-    {OPTION_ALLOW_EVICTION, ARGS_RUN, 0, "allow-eviction", NULL, "only warn of nodes that may evict keys"},
+    {OPTION_ALLOW_EVICTION, ARGS_RUN | ARGS_DOCTOR, 0, "allow-eviction", NULL,
+     "only warn of nodes that may evict keys"},
     {OPTION_RECONFIGURE, ARGS_BOOTSTRAP, 0, "reconfigure", NULL,
      "the nodes have a guard, and their number, names or max lease\n"
      "changes; no node votes for the longer of both leases"},
     {OPTION_FENCE, ARGS_RUN, 0, "fence", NULL, "take a fencing token and hand it on in QUORLOCK_FENCE"},
-    {OPTION_JSON, REPORTS | ARGS_BOOTSTRAP, 0, "json", NULL, "print the report as JSON"},
+    {OPTION_JSON, REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR, 0, "json", NULL, "print the report as JSON"},
     {OPTION_VERBOSE, VERBS, 'v', "verbose", NULL, "tell more on stderr; twice: everything"},
     {OPTION_HELP, EVERYWHERE, 'h', "help", NULL, "print this help"},
     {OPTION_VERSION, ARGS_GLOBAL, 'V', "version", NULL, "print the version"},

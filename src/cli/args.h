@@ -15,6 +15,7 @@ enum args_place {
     ARGS_INSPECT = 4,
     ARGS_BREAK = 8,
     ARGS_BOOTSTRAP = 16,
+    ARGS_DOCTOR = 32,
 };
 
 /*

@@ -43,5 +43,6 @@ int verb_run(const struct settings *settings);
 int verb_inspect(const struct settings *settings);
 int verb_break(const struct settings *settings);
 int verb_bootstrap(const struct settings *settings);
+int verb_doctor(const struct settings *settings);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "say.h"
 
-enum { CLOSE_GRACE_US = 100000, HOST_SHOWN = 40, LABEL_SIZE = 65, ERROR_SIZE = 512 };
+enum { CLOSE_GRACE_US = 100000, HOST_SHOWN = 40, LABEL_SIZE = 65 };
 
 /* libevent would print on stderr by itself, past say(). What matters of it reaches us as an error. */
 static void session_hush(int severity, const char *text)
@@ -24,6 +24,7 @@ static void session_log(void *arg, int level, const char *text)
     const struct session *session = arg;
     int least = session->verbose > 1   ? QUORLOCK_LOG_DEBUG
                 : session->verbose > 0 ? QUORLOCK_LOG_INFO
+                : session->verbose < 0 ? QUORLOCK_LOG_ERROR + 1
                                        : QUORLOCK_LOG_WARN;
     if (level >= least || strncmp(text, "waiting for", strlen("waiting for")) == 0) say("%s", text);
 }
@@ -68,16 +69,14 @@ static const char **session_nodes(const char *list, char **ret_copy, size_t *ret
     return nodes;
 }
 
-static int session_open_client(struct session *session, const struct settings *settings)
+static int session_open_client(struct session *session, const struct settings *settings, char *error,
+                               size_t error_size)
 {
-    char label[LABEL_SIZE], error[ERROR_SIZE] = "";
+    char label[LABEL_SIZE];
     char *copy = NULL;
     size_t n_nodes = 0;
     const char **nodes = session_nodes(settings->nodes, &copy, &n_nodes);
-    if (!nodes) {
-        say("out of memory");
-        return EXIT_SYSTEM;
-    }
+    if (!nodes) return QUORLOCK_NOMEM;
     session_label(label);
     struct quorlock_client_options options = {
         .size = sizeof(options),
@@ -94,19 +93,19 @@ static int session_open_client(struct session *session, const struct settings *s
         .log = session_log,
         .log_arg = session,
         .error = error,
-        .error_size = sizeof(error),
+        .error_size = error_size,
     };
     int status = quorlock_client_new(&session->client, session->base, &options);
-    if (status) say("%s", error[0] ? error : quorlock_status_text(status));
     /* The library has its own copies; these may hold passwords. */
     explicit_bzero(copy, strlen(settings->nodes));
     free(copy);
     free(nodes);
-    return session_exit(status);
+    return status;
 }
 
-int session_open(struct session *session, const struct settings *settings)
+int session_try(struct session *session, const struct settings *settings, char *error, size_t error_size)
 {
+    error[0] = '\0';
     *session = (struct session){.verbose = settings->verbose};
     event_set_log_callback(session_hush);
     struct event_config *config = event_config_new();
@@ -114,15 +113,23 @@ int session_open(struct session *session, const struct settings *settings)
         session->base = event_base_new_with_config(config);
     if (config) event_config_free(config);
     if (!session->base) {
-        say("cannot make an event loop: out of memory or of descriptors");
-        return EXIT_SYSTEM;
+        snprintf(error, error_size, "cannot make an event loop: out of memory or of descriptors");
+        return QUORLOCK_NOMEM;
     }
-    int status = session_open_client(session, settings);
-    if (status) {
-        event_base_free(session->base);
-        session->base = NULL;
-    }
+    int status = session_open_client(session, settings, error, error_size);
+    if (!status) return 0;
+    if (!error[0]) snprintf(error, error_size, "%s", quorlock_status_text(status));
+    event_base_free(session->base);
+    session->base = NULL;
     return status;
+}
+
+int session_open(struct session *session, const struct settings *settings)
+{
+    char error[SESSION_ERROR_SIZE];
+    int status = session_try(session, settings, error, sizeof(error));
+    if (status) say("%s", error);
+    return session_exit(status);
 }
 
 bool session_loop(struct session *session)

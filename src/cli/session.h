@@ -14,10 +14,14 @@ struct event_base;
 struct session {
     struct event_base *base;
     quorlock_client *client;
-    int verbose;
+    int verbose; /* negative: the library says nothing */
     bool closed;
 };
 
+#define SESSION_ERROR_SIZE 512
+
+/* session_try - session_open that says nothing: 0, or a library status with its text in `error`. */
+int session_try(struct session *session, const struct settings *settings, char *error, size_t error_size);
 /* session_open - 0, or the exit status after saying why. The settings' strings must outlive the session. */
 int session_open(struct session *session, const struct settings *settings);
 /* session_loop - runs the loop until session_leave; false when the loop failed, said already. */
