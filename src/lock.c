@@ -214,11 +214,16 @@ static enum core_fault fault_of(enum node_fault fault)
     }
 }
 
-bool lock_lease_refused(const struct quorlock *lock, uint32_t index)
+static bool refuses(const struct quorlock *lock, uint32_t index, uint64_t lease_us)
 {
     uint32_t max_lease_ms = node_max_lease_ms(lock->client->nodes[index].node);
 
-    return max_lease_ms != 0 && core_lease_us(lock->core) > (uint64_t)max_lease_ms * MS;
+    return max_lease_ms != 0 && lease_us > (uint64_t)max_lease_ms * MS;
+}
+
+bool lock_lease_refused(const struct quorlock *lock, uint32_t index)
+{
+    return refuses(lock, index, core_lease_us(lock->core));
 }
 
 /* Kept in words for whoever is told of the vote. Out of memory costs the figures, not the refusal. */
@@ -585,6 +590,12 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
     if (lease_ms > most_ms) {
         return client_fail(lock->client, QUORLOCK_INVAL, "lease_ms is %u: max_lease_ms is %u", lease_ms,
                            most_ms);
+    }
+    for (uint32_t i = 0; i < lock->client->n_nodes; i++) {
+        if (!refuses(lock, i, event.lease_us)) continue;
+        return client_fail(lock->client, QUORLOCK_INVAL, "lease_ms is %u: the guard of %s says at most %u",
+                           lease_ms, node_name(lock->client->nodes[i].node),
+                           node_max_lease_ms(lock->client->nodes[i].node));
     }
     status = begin(lock, &event, ": it is not held");
     if (status == QUORLOCK_INVAL) {
