@@ -265,7 +265,8 @@ static void judge_quarantine(struct diagnosis *diagnosis, const struct diagnose_
     words = add(diagnosis, QUORLOCK_WARNING, "quarantine", node);
     if (guard->stale) {
         say(&words->text,
-            "restarted or promoted since a client last saw it: from the next contact on it has no "
+            "restarted, promoted, or given its first replica since a client last saw it: from the next contact "
+            "on it has no "
             "vote for %s, for it may have lost its locks",
             left);
     } else {
@@ -371,8 +372,8 @@ static void judge_names(struct diagnosis *diagnosis, const struct diagnose_node 
                           QUORLOCK_WARNING},
         [EXAMINE_GUARD] = {"the key quorlock:guard", "the node has no vote for us", "~quorlock:guard",
                            QUORLOCK_WARNING},
-        [EXAMINE_FENCE] = {"the keys quorlock:fence:KEY", "there are no fencing tokens", "~quorlock:fence:*",
-                           QUORLOCK_WARNING},
+        [EXAMINE_FENCE] = {"every key quorlock:fence:KEY", "there are no fencing tokens for the others",
+                           "~quorlock:fence:*", QUORLOCK_WARNING},
         [EXAMINE_CHANNEL] = {"the channels quorlock:released:KEY", "waiters hear of no release and poll",
                              "&quorlock:released:*", QUORLOCK_NOTE},
     };
@@ -380,9 +381,8 @@ static void judge_names(struct diagnosis *diagnosis, const struct diagnose_node 
     const char *user = node->user != NULL ? node->user : "default";
 
     for (unsigned i = 0; i < EXAMINE_NAMES; i++) {
-        /* Who may use the guard was given patterns for quorlock's sake: those of its locks are meant to be few.
-         */
-        bool meant = i == EXAMINE_LOCK && (refused & (1u << EXAMINE_GUARD)) == 0;
+        /* Who may use the guard was given patterns for quorlock's sake: that they are few is meant. */
+        bool meant = (refused & (1u << EXAMINE_GUARD)) == 0 && (refused & (1u << EXAMINE_LOCK)) != 0;
         struct diagnose_words *words;
 
         if ((refused & (1u << i)) == 0) continue;

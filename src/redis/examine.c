@@ -254,6 +254,11 @@ static bool examine_next(struct examine *examine)
         for (size_t i = 0; i < N_REST; i++) examine_append(examine, &ask_rest[i]);
         return examine_send(examine);
     }
+    /* Something that says OK to everything is no Redis server. */
+    if (!examine->facts->kind[0] && !(examine->facts->refused_rights & (1u << EXAMINE_INFO))) {
+        examine_fail(examine, "not a Redis server? INFO tells no version");
+        return false;
+    }
     examine->facts->reachable = true;
     examine_end(examine);
     return false;
