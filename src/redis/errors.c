@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define ERROR_TEXT_SIZE 160
+#define ERROR_RIGHTS    "give this user the right by ACL SETUSER"
 
 struct error_row {
     const char *front; /* the whole first word, or with a space in it the front of the text */
@@ -22,7 +23,10 @@ static const struct error_row error_rows[] = {
      {NODE_FAULT_AUTH, false, false},
      "write the password into the address: redis://:PASSWORD@host:port or redis://USER:PASSWORD@host:port"},
     {"WRONGPASS", {NODE_FAULT_AUTH, false, false}, NULL},
-    {"NOPERM", {NODE_FAULT_AUTH, false, false}, "give this user the right by ACL SETUSER"},
+    {"NOPERM", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
+    /* What scripts are told of a right that is missing; the second one by Redis 6. */
+    {"ERR The user executing the script", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
+    {"The user executing the script", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
     {"OOM", {NODE_FAULT_REFUSED, false, false}, "the server is at its maxmemory"},
     {"MISCONF", {NODE_FAULT_REFUSED, false, false}, "the server cannot write its data to disk"},
     {"NOREPLICAS", {NODE_FAULT_REFUSED, false, false}, "see min-replicas-to-write of the server"},
@@ -56,13 +60,14 @@ static const struct error_row *error_find(const char *text, size_t length)
 
 /*
  * Before Redis 7 an error inside a script arrives wrapped: "ERR Error running script (call to f_...):
- * @user_script:3: -READONLY You can't write ...". The word that counts stands behind a colon.
+ * @user_script:3: -READONLY You can't write ...", or, where the script handed it on, "@user_script: 3:
+ * -READONLY You can't write ...". The word that counts stands behind a colon.
  */
 static const struct error_row *error_find_wrapped(const char *text, size_t length)
 {
-    static const char wrapper[] = "ERR Error running script";
-    if (!error_begins(text, length, wrapper)) return NULL;
-    for (size_t i = sizeof wrapper - 1; i + 2 < length; i++) {
+    static const char *const wrappers[] = {"ERR Error running script", "@user_script: "};
+    if (!error_begins(text, length, wrappers[0]) && !error_begins(text, length, wrappers[1])) return NULL;
+    for (size_t i = 0; i + 2 < length; i++) {
         if (text[i] != ':' || text[i + 1] != ' ') continue;
         size_t at = i + 2;
         if (text[at] == '-') at++;

@@ -328,7 +328,8 @@ static void test_not_writable(void **state)
     server_do(server, "CONFIG SET maxmemory 1");
     begin(&probe, SHORT_MS, NODE_DOWN);
     assert_int_equal(probe.fault, NODE_FAULT_REFUSED);
-    assert_tells(probe.why, "restart guard (key quorlock:guard): OOM");
+    assert_tells(probe.why, "restart guard (key quorlock:guard): ");
+    assert_tells(probe.why, "OOM command not allowed");
     server_do(server, "CONFIG SET maxmemory 0");
     probe_await(&probe, NODE_QUARANTINED);
     probe_close(&probe);
@@ -392,7 +393,6 @@ static void test_expel(void **state)
     /* The same server under another name: only the run_id tells. */
     snprintf(address, sizeof(address), "redis://localhost:%u/3", cluster.servers[0].port);
     probe_open(&twin, base, address);
-    assert_string_equal(node_run_id(probe.node), node_run_id(probe.node));
     probe_connect(&twin);
     assert_string_equal(node_run_id(twin.node), "");
     probe_await(&twin, NODE_QUARANTINED); /* another db, another guard */

@@ -30,6 +30,7 @@ struct row {
 
 #define NONE       NODE_FAULT_NONE
 #define PROTO      NODE_FAULT_PROTO
+#define HANDED_ON  "-@user_script: 1: "
 #define OLD_SCRIPT "-ERR Error running script (call to f_ab): @user_script:3: "
 
 static const struct row rows[] = {
@@ -85,6 +86,13 @@ static const struct row rows[] = {
     {NODE_PEEK, "-WRONGTYPE Operation\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, "another type"},
     {NODE_RELEASE, OLD_SCRIPT "-READONLY You can't\r\n", NODE_ERROR, NODE_FAULT_REPLICA, NULL, -2, "masters"},
     {NODE_RELEASE, OLD_SCRIPT "WRONGTYPE Operation\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, "type"},
+    {NODE_RELEASE, HANDED_ON "-READONLY You can't\r\n", NODE_ERROR, NODE_FAULT_REPLICA, NULL, -2, "masters"},
+    {NODE_RELEASE, HANDED_ON "-OOM command\r\n", NODE_ERROR, NODE_FAULT_REFUSED, NULL, -2, "maxmemory"},
+    {NODE_RELEASE, HANDED_ON "The user executing the script can't\r\n", NODE_ERROR, NODE_FAULT_AUTH, NULL, -2,
+     "SETUSER"},
+    {NODE_RELEASE, HANDED_ON "what ever\r\n", NODE_UNKNOWN, NODE_FAULT_OTHER, NULL, -2, "what ever"},
+    {NODE_RELEASE, "-ERR The user executing the script can't\r\n", NODE_ERROR, NODE_FAULT_AUTH, NULL, -2,
+     "SETUSER"},
     {NODE_RELEASE, OLD_SCRIPT "what ever\r\n", NODE_UNKNOWN, NODE_FAULT_OTHER, NULL, -2, "what ever"},
 };
 
