@@ -414,6 +414,9 @@ static int build(struct quorlock_client *client, struct event_base *base, const 
     if (status != 0) return status;
     client->options.key_prefix = client->key_prefix;
     client->options.owner_label = client->owner_label;
+    if (client->options.dialect == QUORLOCK_DIALECT_REDISSON && owner_uuid(client->uuid) != 0) {
+        return options_fail(error, QUORLOCK_STATE, "getrandom failed: no owner without it");
+    }
     if (client->options.set_name == NULL) client_set(client, client->n_nodes, set);
     status = copy_text(client, &client->set, client->options.set_name != NULL ? client->options.set_name : set);
     if (status != 0) return status;

@@ -17,6 +17,7 @@
 #include "core/nodeclock.h"
 #include "heap.h"
 #include "options.h"
+#include "owner.h"
 #include "redis/node.h"
 #include "redis/uri.h"
 
@@ -51,6 +52,7 @@ struct quorlock_client {
     struct alloc alloc;
     struct quorlock_client_options options; /* checked; nodes and error are the caller's, not kept */
     char *key_prefix, *owner_label, *set;   /* set: name of the nodes in their guards */
+    char uuid[OWNER_UUID_SIZE];             /* front of our owners in the redisson dialect; else empty */
     struct clock clock;
     struct options_error error;
 

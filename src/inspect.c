@@ -17,6 +17,7 @@ struct inspect_node {
     uint32_t latency_us;
     uint64_t fence;
     int64_t quarantine_ms;
+    uint32_t count;
     bool has_guard;
     bool again; /* asked with the whole script */
 };
@@ -167,6 +168,7 @@ void inspect_on_reply(struct inspect *inspect, uint32_t index, const struct node
     node->fence = reply->fence;
     node->quarantine_ms = reply->quarantine_ms;
     node->has_guard = reply->has_guard;
+    node->count = reply->count;
     alloc_free(alloc, node->error);
     alloc_free(alloc, node->holder);
     node->error = node->holder = NULL;
@@ -209,6 +211,7 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
     } else if (node->outcome == NODE_MISSING) {
         ret->state = "free";
     } else if (node->outcome == NODE_YES) {
+        ret->count = node->count;
         /* A holder without a name is a value of another type, which break has deleted. */
         ret->state = node->holder != NULL ? "held" : "foreign";
         ret->broken = inspect->op == NODE_BREAK;

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "core/validity.h"
+#include "owner.h"
 
 #define MS 1000u
 
@@ -38,12 +39,13 @@ _Static_assert(CORE_NODES_MAX == QUORLOCK_NODES_MAX, "as many nodes inside as ou
 
 /* ---- commands to the nodes ---- */
 
-/* What the nodes see: the label, and the attempt's 20 bytes in hex. */
+/* What the nodes see: the label, and the attempt's 20 bytes in hex; or as Redisson writes it. */
 static size_t owner_text(const struct quorlock *lock, const struct core_token *token, char *ret)
 {
     static const char digits[] = "0123456789abcdef";
     size_t n = strlen(lock->client->owner_label);
 
+    if (lock->client->uuid[0] != '\0') return owner_redisson(ret, lock->client->uuid, token);
     memcpy(ret, lock->client->owner_label, n);
     for (size_t i = 0; i < CORE_TOKEN_SIZE; i++) {
         ret[n++] = digits[token->bytes[i] >> 4];

@@ -72,7 +72,8 @@ void lock_reap(struct quorlock *);
 void lock_destroy(struct quorlock *);
 
 /* words.c: results and log lines in words */
-/* words_owner - an owner for people: label and first 8 characters of the token, printable. */
+/* words_owner - an owner for people: label and first 8 characters of the token, printable; of a Redisson owner
+ * the first 8 of its uuid, and its number. */
 const char *words_owner(char *ret, size_t size, const char *owner);
 /* words_votes - the latest round as votes, counted into result. */
 void words_votes(const struct quorlock *, struct quorlock_vote *votes, struct quorlock_result *result);

@@ -82,12 +82,9 @@ static int check_kinds(const struct quorlock_client_options *options, struct opt
         return options_fail(error, QUORLOCK_INVAL, "policy is %d: it must be QUORLOCK_MAJORITY or QUORLOCK_ALL",
                             options->policy);
     }
-    if (options->dialect == QUORLOCK_DIALECT_REDISSON) {
-        return options_fail(error, QUORLOCK_UNSUPPORTED,
-                            "the redisson dialect is not supported by this version: use the plain one");
-    }
-    if (options->dialect != QUORLOCK_DIALECT_PLAIN) {
-        return options_fail(error, QUORLOCK_INVAL, "dialect is %d: it must be QUORLOCK_DIALECT_PLAIN",
+    if (options->dialect != QUORLOCK_DIALECT_PLAIN && options->dialect != QUORLOCK_DIALECT_REDISSON) {
+        return options_fail(error, QUORLOCK_INVAL,
+                            "dialect is %d: it must be QUORLOCK_DIALECT_PLAIN or QUORLOCK_DIALECT_REDISSON",
                             options->dialect);
     }
     if (options->guard < QUORLOCK_GUARD_DEFAULT || options->guard > QUORLOCK_GUARD_STRICT) {

@@ -42,6 +42,10 @@ const char *words_owner(char *ret, size_t size, const char *owner)
     size_t length = strlen(owner);
     size_t n = 0;
 
+    if (owner_is_redisson(owner)) {
+        snprintf(ret, size, "%.*s%s", OWNER_SHOWN, owner, colon);
+        return ret;
+    }
     if (label > OPTIONS_LABEL_MAX) label = 0;
     if (length > label + OWNER_SHOWN) length = label + OWNER_SHOWN;
     for (; n < length && n + 1 < size; n++) ret[n] = (char)(isgraph((unsigned char)owner[n]) ? owner[n] : '?');

@@ -77,7 +77,8 @@ enum quorlock_policy {
 
 enum quorlock_dialect {
     QUORLOCK_DIALECT_PLAIN = 0, /* a string at the key, as redsync, node-redlock and most others write it */
-    QUORLOCK_DIALECT_REDISSON = 1,
+    QUORLOCK_DIALECT_REDISSON =
+        1, /* a hash at the key, as RLock, RedissonRedLock and RedissonMultiLock write it */
 };
 
 /* The restart guard: how a node that lost its memory is kept from voting too early. */
@@ -135,7 +136,7 @@ struct quorlock_client_options {
     uint32_t reconnect_max_ms; /* longest pause; default 2000 */
     const char *key_prefix;    /* put before every key on the nodes; default none */
     const char *owner_label;   /* readable front of every owner token, at most 64 printable characters
-                                  without space; default none */
+                                  without space; default none. Not used in the redisson dialect */
     const char *set_name;      /* name of this set of nodes, where clients address the nodes differently;
                                   default: a hash of the sorted addresses */
     int allow_eviction;        /* a node that may evict keys is warned about, not refused */
@@ -228,6 +229,7 @@ struct quorlock_node_report {
     int broken;            /* quorlock_break: this node's key was deleted */
     uint64_t fence;        /* the key's fencing counter; 0 where there is none */
     int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: no guard there, or not known */
+    uint32_t count;        /* redisson dialect: how often its holder holds it; else 0 */
 };
 
 struct quorlock_report {
@@ -254,8 +256,9 @@ QUORLOCK_API const char *quorlock_status_text(int status);
 /*
  * quorlock_client_new - a client of n_nodes nodes on the caller's base; starts to connect when the loop runs
  *
- * The base must outlive the client. Errors: INVAL, UNSUPPORTED, NOMEM, with the text in options->error;
- * *ret is untouched then. An unreachable node is no error here: it shows in the votes.
+ * The base must outlive the client. Errors: INVAL, NOMEM, and STATE where the system has no random bytes to
+ * give, with the text in options->error; *ret is untouched then. An unreachable node is no error here: it shows
+ * in the votes.
  */
 QUORLOCK_API int quorlock_client_new(quorlock_client **ret, struct event_base *base,
                                      const struct quorlock_client_options *options);
@@ -370,9 +373,10 @@ enum quorlock_severity {
 };
 
 /*
- * What quorlock_examine found. The codes, which stay the same: unreachable, version, sentinel, cluster, replica,
- * replicas, eviction, memory, persistence, guard-missing, guard-format, guard-unread, guard-nodes, guard-set,
- * guard-lease, quarantine, rights, names, clock, clocks, plain-text, clients, same-server, no-quorum.
+ * What quorlock_examine found. The codes, which stay the same: unreachable, version, sentinel, cluster,
+ * replica, replicas, eviction, memory, persistence, guard-missing, guard-format, guard-unread, guard-nodes,
+ * guard-set, guard-lease, quarantine, rights, names, clock, clocks, plain-text, clients, same-server,
+ * no-quorum.
  */
 struct quorlock_finding {
     int severity; /* enum quorlock_severity */
@@ -424,9 +428,9 @@ typedef void (*quorlock_examination_cb)(int status, const struct quorlock_examin
 /*
  * quorlock_examine - asks every node what could make a lock unsafe there, and says how to mend it
  *
- * Each node is asked over a connection of its own that lasts for the examination only; it ends within three node
- * timeouts. Nothing is written on the nodes, a guard neither; no node is refused, whatever it is. A password is
- * in none of the texts. Errors: INVAL (no callback), NOMEM, CLOSED.
+ * Each node is asked over a connection of its own that lasts for the examination only; it ends within three
+ * node timeouts. Nothing is written on the nodes, a guard neither; no node is refused, whatever it is. A
+ * password is in none of the texts. Errors: INVAL (no callback), NOMEM, CLOSED.
  */
 QUORLOCK_API int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *arg);
 

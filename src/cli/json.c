@@ -17,6 +17,7 @@ static void json_node(struct text *text, const struct quorlock_node_report *node
     } else {
         text_format(text, "null");
     }
+    if (node->count) text_format(text, ", \"count\": %" PRIu32, node->count);
     text_format(text, ", \"latency_us\": ");
     if (node->latency_us) {
         text_format(text, "%" PRIu32, node->latency_us);

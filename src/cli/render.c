@@ -8,11 +8,30 @@
 
 #include "say.h"
 
-enum { TOKEN_DIGITS = 40, TOKEN_SHOWN = 8, LABEL_SHOWN = 64 };
+enum { TOKEN_DIGITS = 40, TOKEN_SHOWN = 8, LABEL_SHOWN = 64, NUMBER_DIGITS = 19 };
+
+/* Where the colon of <uuid>:<number> is; 0: no Redisson owner. */
+static size_t redisson_colon(const char *owner, size_t length)
+{
+    static const size_t parts[] = {8, 4, 4, 4, 12};
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (i > 0 && owner[at++] != '-') return 0;
+        if (strspn(owner + at, "0123456789abcdef") != parts[i]) return 0;
+        at += parts[i];
+    }
+    size_t digits = owner[at] == ':' ? strspn(owner + at + 1, "0123456789") : 0;
+    return digits > 0 && digits <= NUMBER_DIGITS && at + 1 + digits == length ? at : 0;
+}
 
 const char *render_owner(char *buffer, const char *owner)
 {
     size_t length = strlen(owner);
+    size_t colon = redisson_colon(owner, length);
+    if (colon) {
+        snprintf(buffer, RENDER_OWNER_SIZE, "%.*s%s", TOKEN_SHOWN, owner, owner + colon);
+        return buffer;
+    }
     size_t label = length >= TOKEN_DIGITS ? length - TOKEN_DIGITS : 0;
     if (length < TOKEN_DIGITS || strspn(owner + label, "0123456789abcdef") != TOKEN_DIGITS) label = 0;
     if (label > LABEL_SHOWN) label = LABEL_SHOWN;
@@ -235,6 +254,7 @@ static void cell_add(struct text *cell, const struct quorlock_node_report *node,
     case COLUMN_STATE: text_format(cell, "%s", node->state); break;
     case COLUMN_HOLDER:
         if (node->holder) text_add_safe(cell, node->holder, strlen(node->holder));
+        if (node->holder && node->count > 1) text_format(cell, " (%" PRIu32 " times)", node->count);
         break;
     case COLUMN_LEFT:
         if (node->holder && node->ttl_ms == -1) text_format(cell, "no expiry");

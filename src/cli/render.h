@@ -12,7 +12,8 @@
 enum { RENDER_OWNER_SIZE = 96 };
 
 /* render_owner - label and first 8 characters of the token, in `buffer` of RENDER_OWNER_SIZE; returns it. A
- * peer's value that is not written as ours counts as a token without label. */
+ * peer's value that is not written as ours counts as a token without label; of a Redisson owner,
+ * <uuid>:<number>, the first 8 characters of the uuid and the number. */
 const char *render_owner(char *buffer, const char *owner);
 
 /* render_quorum - how many of n nodes make one. */

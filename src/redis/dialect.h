@@ -45,5 +45,11 @@ struct dialect {
 };
 
 extern const struct dialect dialect_plain;
+extern const struct dialect dialect_redisson;
+
+/* dialect_build - for a dialect whose scripts have the places, keys, arguments and answers of plain's. Only
+ * plain itself ever acquires without a script. */
+bool dialect_build(struct bytes *, const struct node_request *, const struct dialect_shas *,
+                   const struct guard *, const struct dialect *);
 
 #endif

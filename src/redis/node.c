@@ -482,7 +482,7 @@ struct node *node_new(struct event_base *base, const struct alloc *alloc, const 
     node->events = *events;
     guard_init(&node->guard, config);
     node->countdown = node->countdown_text;
-    node->dialect = &dialect_plain;
+    node->dialect = config->dialect == QUORLOCK_DIALECT_REDISSON ? &dialect_redisson : &dialect_plain;
     node->level = NODE_CONNECTING;
     node->timer_us = NODE_NEVER;
     snprintf(node->why, sizeof node->why, "connecting");

@@ -37,6 +37,8 @@ struct plain_call {
     struct bytes *out;
     const struct node_request *request;
     const struct guard *guard;
+    const struct dialect_script *scripts;
+    bool native;          /* an acquire may be a SET */
     bool guarded, fenced; /* these keys are among the command's */
 };
 
@@ -49,7 +51,7 @@ static bool plain_begin_script(const struct plain_call *call, const struct diale
     bytes_command(out, 3 + n_keys + n_args);
     if (request->whole_script) {
         bytes_text(out, "EVAL");
-        bytes_word(out, plain_scripts[script].text, plain_scripts[script].length);
+        bytes_word(out, call->scripts[script].text, call->scripts[script].length);
     } else {
         bytes_text(out, "EVALSHA");
         bytes_word(out, shas->sha[script], DIALECT_SHA_LENGTH);
@@ -99,7 +101,7 @@ static bool plain_acquire(const struct plain_call *call, const struct dialect_sh
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
     bool looks = request->op == NODE_REPAIR || (call->guard && call->guard->mode == QUORLOCK_GUARD_STRICT);
-    if (call->fenced || (call->guarded && looks)) return plain_acquire_script(call, shas);
+    if (!call->native || call->fenced || (call->guarded && looks)) return plain_acquire_script(call, shas);
     bytes_command(out, 6);
     bytes_text(out, "SET");
     bytes_word(out, request->key, request->key_length);
@@ -144,12 +146,14 @@ static bool plain_raise(const struct plain_call *call, const struct dialect_shas
     return by_hash;
 }
 
-static bool plain_build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
-                        const struct guard *guard)
+bool dialect_build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
+                   const struct guard *guard, const struct dialect *dialect)
 {
     struct plain_call call = {.out = out,
                               .request = request,
                               .guard = guard,
+                              .scripts = dialect->scripts,
+                              .native = dialect == &dialect_plain,
                               .guarded = guard && guard_is_on(guard),
                               .fenced = request->fenced || request->fence};
     switch (request->op) {
@@ -165,6 +169,12 @@ static bool plain_build(struct bytes *out, const struct node_request *request, c
     case NODE_BOOTSTRAP: guard_bootstrap(guard, out, request); break;
     }
     return false;
+}
+
+static bool plain_build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
+                        const struct guard *guard)
+{
+    return dialect_build(out, request, shas, guard, &dialect_plain);
 }
 
 static const char *plain_op_name(enum node_op op, bool by_hash)

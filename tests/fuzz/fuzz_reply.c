@@ -35,6 +35,8 @@ static void fuzz_judge(size_t piece, const struct reply *reply)
         char text[320];
         dialect_plain.judge(ops[i], piece & 1, reply, &judged, text, sizeof text);
         fuzz_touch(&judged);
+        dialect_redisson.judge(ops[i], piece & 1, reply, &judged, text, sizeof text);
+        fuzz_touch(&judged);
     }
 }
 

@@ -102,8 +102,7 @@ class Usage(Case):
                 self.assertIn(said, err)
 
     def test_what_comes_later_is_refused(self):
-        for options in [("--fence",), ("--guard", "strict"), ("--guard", "connection"), ("--dialect", "redisson"),
-                        ("another-key",)]:
+        for options in [("--fence",), ("--guard", "strict"), ("--guard", "connection"), ("another-key",)]:
             status, _, err = self.quorlock("run", *options, "k", "--", "touch", self.path("ran"))
             self.assertEqual(status, 64, err)
             self.assertGreater(len(err), len("quorlock: \n"))

@@ -129,9 +129,6 @@ static void bad_client_options(void **state)
     options.policy = 7;
     refuse_client(&options, QUORLOCK_INVAL, "7");
     options = good;
-    options.dialect = QUORLOCK_DIALECT_REDISSON;
-    refuse_client(&options, QUORLOCK_UNSUPPORTED, "");
-    options = good;
     options.dialect = 9;
     refuse_client(&options, QUORLOCK_INVAL, "9");
     options = good;

@@ -163,7 +163,8 @@ static void kinds(void **state)
         {7, 0, 0, QUORLOCK_INVAL, "policy is 7"},
         {-1, 0, 0, QUORLOCK_INVAL, "policy is -1"},
         {0, 5, 0, QUORLOCK_INVAL, "dialect is 5"},
-        {0, QUORLOCK_DIALECT_REDISSON, 0, QUORLOCK_UNSUPPORTED, "redisson"},
+        {0, -1, 0, QUORLOCK_INVAL,
+         "dialect is -1: it must be QUORLOCK_DIALECT_PLAIN or QUORLOCK_DIALECT_REDISSON"},
         {0, 0, 9, QUORLOCK_INVAL, "guard is 9"},
         {0, 0, -1, QUORLOCK_INVAL, "guard is -1"},
     };

@@ -1,21 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- KEYS[1] the lock. Counter and guard are looked at where we may; they are no keys of the request, so that
--- whoever may not read them can peek all the same.
+-- KEYS[1] the lock
 -- {holder or nil, ttl, counter or 0, 1 where there is a guard, what is left of a quarantine in ms or -1}
+--@ around
 local holder = redis.pcall('GET', KEYS[1])
 if type(holder) == 'table' then return holder end
 local ttl = holder and redis.call('PTTL', KEYS[1]) or -2
-local counter = redis.pcall('GET', 'quorlock:fence:' .. KEYS[1])
-counter = type(counter) == 'string' and string.match(counter, '^%d+$') or 0
-local guard = redis.pcall('GET', 'quorlock:guard')
-local left, kept = -1, 0
-if type(guard) == 'string' then
-  kept = 1
-  local till = string.match(guard, '^1|%d+|.-|%d+|[^|]*|[^|]*|(%d+)|?%d*$')
-  local time = redis.pcall('TIME')
-  if till and not time.err then
-    left = tonumber(till) - time[1] * 1000 - math.floor(time[2] / 1000)
-    if left <= 0 then left = -1 end
-  end
-end
-return {holder and string.sub(holder, 1, 4096), ttl, tonumber(counter), kept, left}
+return {holder and string.sub(holder, 1, 4096), ttl, look_around(KEYS[1])}

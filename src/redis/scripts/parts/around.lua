@@ -1,0 +1,19 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Counter or 0; 1 where there is a guard; what is left of a quarantine in ms or -1. Looked at where we may: they
+-- are no keys of the request, so that whoever may not read them can peek all the same.
+local function look_around(key)
+  local counter = redis.pcall('GET', 'quorlock:fence:' .. key)
+  counter = type(counter) == 'string' and string.match(counter, '^%d+$') or 0
+  local guard = redis.pcall('GET', 'quorlock:guard')
+  local left, kept = -1, 0
+  if type(guard) == 'string' then
+    kept = 1
+    local till = string.match(guard, '^1|%d+|.-|%d+|[^|]*|[^|]*|(%d+)|?%d*$')
+    local time = redis.pcall('TIME')
+    if till and not time.err then
+      left = tonumber(till) - time[1] * 1000 - math.floor(time[2] / 1000)
+      if left <= 0 then left = -1 end
+    end
+  end
+  return tonumber(counter), kept, left
+end

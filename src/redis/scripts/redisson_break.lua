@@ -1,0 +1,17 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- KEYS[1] the lock
+-- 0: no key; {holder, ttl, type}: what was deleted. The holder is nil where the key was no hash.
+--@ hash
+--@ notice
+local kind = redis.pcall('TYPE', KEYS[1])
+if kind.err then return kind end
+kind = kind.ok
+if kind == 'none' then return 0 end
+local holder, _, why
+if kind == 'hash' then holder, _, why = hash_owner(KEYS[1]) end
+if why then return why end
+local ttl = redis.call('PTTL', KEYS[1])
+local done = redis.pcall('DEL', KEYS[1])
+if type(done) == 'table' then return done end
+notice_released(KEYS[1])
+return {holder or false, ttl, kind}
