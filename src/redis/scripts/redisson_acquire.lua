@@ -42,11 +42,15 @@ if ARGV[5] ~= '' then
   why = counter > 0 and fence_store(fence, counter, ARGV[6])
   if why then return why end
 end
--- Also where there is no key yet: whoever may not set an expiry must not write a lock that has none.
-local done = 0
-if ttl < tonumber(ARGV[2]) then done = redis.pcall('PEXPIRE', KEYS[1], ARGV[2]) end
+-- The field first: it is a script's first write that the server refuses where memory is short, and PEXPIRE never.
+local done = redis.pcall('HSET', KEYS[1], ARGV[1], '1')
 if type(done) == 'table' then return done end
-done = redis.pcall('HSET', KEYS[1], ARGV[1], '1')
-if type(done) == 'table' then return done end
-if ours == 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+if ttl < tonumber(ARGV[2]) then
+  done = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
+  if type(done) == 'table' then
+    -- Whoever may not set an expiry must not leave a lock that has none.
+    redis.pcall('HDEL', KEYS[1], ARGV[1])
+    return done
+  end
+end
 return {1, counter, now_us}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "redisson_peer.h"
+
+#include <hiredis/hiredis.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LIMIT_SEC 20
+
+static const char acquire_script[] = "if redis.call('exists', KEYS[1]) == 0 or "
+                                     "redis.call('hexists', KEYS[1], ARGV[2]) == 1 then "
+                                     "redis.call('hincrby', KEYS[1], ARGV[2], 1) "
+                                     "redis.call('pexpire', KEYS[1], ARGV[1]) return nil end "
+                                     "return redis.call('pttl', KEYS[1])";
+static const char renew_script[] = "if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return 0 end "
+                                   "redis.call('pexpire', KEYS[1], ARGV[1]) return 1";
+/* With the latch of the newest versions: a key that holds the answer for some seconds. */
+static const char release_script[] = "if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return nil end "
+                                     "if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then "
+                                     "redis.call('pexpire', KEYS[1], ARGV[1]) return 0 end "
+                                     "redis.call('del', KEYS[1]) redis.call('publish', KEYS[2], '0') "
+                                     "redis.call('set', KEYS[3], 1, 'px', 10000) return 1";
+static const char force_script[] = "if redis.call('del', KEYS[1]) == 0 then return 0 end "
+                                   "redis.call('publish', KEYS[2], '0') return 1";
+
+static redisContext *reach(const struct server *server)
+{
+    const struct timeval limit = {.tv_sec = LIMIT_SEC};
+    redisContext *context = redisConnectWithTimeout("127.0.0.1", server->port, limit);
+
+    if (context == NULL || context->err != 0) fail_msg("no connection to port %u", server->port);
+    redisSetTimeout(context, limit);
+    return context;
+}
+
+/* A name that has braces already gets no more of them. */
+static void name_channel(const char *key, char *ret, size_t size)
+{
+    bool braced = strchr(key, '{') != NULL;
+
+    snprintf(ret, size, "redisson_lock__channel:%s%s%s", braced ? "" : "{", key, braced ? "" : "}");
+}
+
+static long long run(const struct server *server, const char *script, const char *key, const char *owner,
+                     uint32_t lease_ms)
+{
+    char channel[TEXT_SIZE], latch[TEXT_SIZE], lease[16];
+    redisContext *context = reach(server);
+    redisReply *reply;
+    long long number;
+
+    name_channel(key, channel, sizeof(channel));
+    snprintf(latch, sizeof(latch), "redisson_unlock_latch:{%s}:0123abcd", key);
+    snprintf(lease, sizeof(lease), "%u", lease_ms);
+    reply = redisCommand(context, "EVAL %s 3 %s %s %s %s %s", script, key, channel, latch, lease, owner);
+    if (reply == NULL) fail_msg("port %u: %s", server->port, context->errstr);
+    if (reply->type != REDIS_REPLY_NIL && reply->type != REDIS_REPLY_INTEGER) {
+        fail_msg("port %u: %s", server->port, reply->str == NULL ? "odd reply" : reply->str);
+    }
+    number = reply->type == REDIS_REPLY_NIL ? PEER_NIL : reply->integer;
+    freeReplyObject(reply);
+    redisFree(context);
+    return number;
+}
+
+long long peer_acquire(const struct server *server, const char *key, const char *owner, uint32_t lease_ms)
+{
+    return run(server, acquire_script, key, owner, lease_ms);
+}
+
+long long peer_renew(const struct server *server, const char *key, const char *owner, uint32_t lease_ms)
+{
+    return run(server, renew_script, key, owner, lease_ms);
+}
+
+long long peer_release(const struct server *server, const char *key, const char *owner)
+{
+    return run(server, release_script, key, owner, 30000);
+}
+
+long long peer_force(const struct server *server, const char *key)
+{
+    return run(server, force_script, key, "", 0);
+}
+
+long long peer_counts(const struct server *server, const char *key, const char *owner)
+{
+    return run(server, "return tonumber(redis.call('hget', KEYS[1], ARGV[2]) or 0)", key, owner, 0);
+}
+
+long long peer_fields(const struct server *server, const char *key)
+{
+    return run(server, "return redis.call('hlen', KEYS[1])", key, "", 0);
+}
+
+bool peer_type_is(const struct server *server, const char *key, const char *type)
+{
+    return run(server, "return redis.call('type', KEYS[1]).ok == ARGV[2] and 1 or 0", key, type, 0) == 1;
+}
+
+struct redisContext *peer_listen(const struct server *server, const char *channel)
+{
+    redisContext *context = reach(server);
+    redisReply *reply = redisCommand(context, "SUBSCRIBE %s", channel);
+
+    assert_non_null(reply);
+    assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
+    freeReplyObject(reply);
+    return context;
+}
+
+void peer_hear(struct redisContext *context, char *ret, size_t size)
+{
+    redisReply *reply = NULL;
+
+    if (redisGetReply(context, (void **)&reply) != REDIS_OK) fail_msg("nothing was heard: %s", context->errstr);
+    assert_int_equal(reply->elements, 3);
+    assert_string_equal(reply->element[0]->str, "message");
+    snprintf(ret, size, "%s", reply->element[2]->str);
+    freeReplyObject(reply);
+}
+
+void peer_deafen(struct redisContext *context)
+{
+    redisFree(context);
+}

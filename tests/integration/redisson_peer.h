@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * redisson_peer.h - what an RLock sends to one server, by hand: its acquire, renewal, release and force unlock,
+ * and a subscriber of its channel
+ *
+ * All return at once or fail the running test.
+ */
+#ifndef TESTS_REDISSON_PEER_H
+#define TESTS_REDISSON_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cluster.h"
+
+struct redisContext;
+
+#define PEER_NIL (-99)
+
+/* peer_acquire - PEER_NIL: it is theirs; else the remaining lease of whoever has it. */
+long long peer_acquire(const struct server *, const char *key, const char *owner, uint32_t lease_ms);
+/* peer_renew - 1: renewed, 0: not theirs. */
+long long peer_renew(const struct server *, const char *key, const char *owner, uint32_t lease_ms);
+/* peer_release - 1: released and told, 0: still held for an outer call, PEER_NIL: not theirs. */
+long long peer_release(const struct server *, const char *key, const char *owner);
+/* peer_force - 1: there was a lock. */
+long long peer_force(const struct server *, const char *key);
+
+/* peer_counts - the count of that owner's field, 0 where there is no such field. */
+long long peer_counts(const struct server *, const char *key, const char *owner);
+/* peer_fields - how many fields the hash has; fails where there is something else. */
+long long peer_fields(const struct server *, const char *key);
+bool peer_type_is(const struct server *, const char *key, const char *type);
+
+/* peer_listen - subscribed when it returns; close with peer_deafen. */
+struct redisContext *peer_listen(const struct server *, const char *channel);
+/* peer_hear - waits for the next message and copies it. */
+void peer_hear(struct redisContext *, char *ret, size_t size);
+void peer_deafen(struct redisContext *);
+
+#endif
