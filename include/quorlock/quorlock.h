@@ -370,9 +370,10 @@ enum quorlock_severity {
 };
 
 /*
- * What quorlock_examine found. The codes, which stay the same: unreachable, version, sentinel, cluster, replica,
- * replicas, eviction, memory, persistence, guard-missing, guard-format, guard-unread, guard-nodes, guard-set,
- * guard-lease, quarantine, rights, names, clock, clocks, plain-text, clients, same-server, no-quorum.
+ * What quorlock_examine found. The codes, which stay the same: unreachable, version, sentinel, cluster,
+ * replica, replicas, eviction, memory, persistence, guard-missing, guard-format, guard-unread, guard-nodes,
+ * guard-set, guard-lease, quarantine, rights, names, clock, clocks, plain-text, clients, same-server,
+ * no-quorum.
  */
 struct quorlock_finding {
     int severity; /* enum quorlock_severity */
@@ -386,7 +387,8 @@ struct quorlock_finding {
 struct quorlock_node_facts {
     const char *node;
     int reachable;
-    const char *error; /* why it is not; else NULL */
+    int tls;           /* the connection is encrypted */
+    const char *error; /* why it is not reachable; else NULL */
     int64_t latency_us;
     const char *version; /* "Redis 7.0.15" */
     const char *mode;    /* "standalone", "cluster", "sentinel" */
@@ -396,8 +398,8 @@ struct quorlock_node_facts {
     int64_t used_memory, maxmemory; /* bytes; maxmemory 0: no limit */
     const char *maxmemory_policy;
     int appendonly;          /* 1 or 0 */
-    const char *appendfsync; /* NULL also where we may not ask */
     int guard;               /* 1: there is one; 0: there is none */
+    const char *appendfsync; /* NULL also where we may not ask */
     int64_t guard_nodes, guard_max_lease_ms;
     const char *guard_set;
     int64_t quarantine_ms; /* no vote for so long yet */
@@ -406,7 +408,6 @@ struct quorlock_node_facts {
     int64_t clock_error_us;  /* the offset is so exact, either way */
     int64_t clients, clients_max;
     const char *refused; /* commands that it refuses us, "PUBLISH, TYPE"; NULL: none */
-    int tls;
 };
 
 struct quorlock_examination {
@@ -424,9 +425,9 @@ typedef void (*quorlock_examination_cb)(int status, const struct quorlock_examin
 /*
  * quorlock_examine - asks every node what could make a lock unsafe there, and says how to mend it
  *
- * Each node is asked over a connection of its own that lasts for the examination only; it ends within three node
- * timeouts. Nothing is written on the nodes, a guard neither; no node is refused, whatever it is. A password is
- * in none of the texts. Errors: INVAL (no callback), NOMEM, CLOSED.
+ * Each node is asked over a connection of its own that lasts for the examination only; it ends within three
+ * node timeouts. Nothing is written on the nodes, a guard neither; no node is refused, whatever it is. A
+ * password is in none of the texts. Errors: INVAL (no callback), NOMEM, CLOSED.
  */
 QUORLOCK_API int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *arg);
 

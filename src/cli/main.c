@@ -55,8 +55,8 @@ static const struct verb verbs[] = {
      "Exit status: 0 a quorum of nodes answered; 64 usage; 69 too few answered; 74 the report could not be\n"
      "written (if that was seen before, nothing is broken).\n"},
     {"doctor", ARGS_DOCTOR, verb_doctor, "doctor [OPTIONS]", "say what could make a lock on the nodes unsafe",
-     "Asks every node what could make a lock there unsafe, or impossible: its role, memory policy, persistence,\n"
-     "guard, clock, rights, connections. Says how to mend what it finds. Writes nothing on the nodes.\n"
+     "Asks every node what could make a lock there unsafe, or impossible: its role, memory policy,\n"
+     "persistence, guard, clock, rights, connections. Says how to mend what it finds. Writes nothing there.\n"
      "\n"
      "Exit status: 0 sound; 1 warnings; 2 unsafe, or fewer than a quorum of nodes can vote; 64 usage; 74 the\n"
      "report could not be written.\n"},
