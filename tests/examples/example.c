@@ -16,7 +16,7 @@ void say(const char *format, ...)
     clock_gettime(CLOCK_BOOTTIME, &now);
     printf("%lld ", (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
     va_start(arguments, format);
-    vprintf(format, arguments);
+    (void)vprintf(format, arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
     va_end(arguments);
     putchar('\n');
     fflush(stdout);
@@ -27,7 +27,7 @@ void die(const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    (void)vfprintf(stderr, format, arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
     va_end(arguments);
     fputc('\n', stderr);
     exit(1);
