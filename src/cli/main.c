@@ -126,14 +126,14 @@ static int main_parse(char **words, int count)
     if (settings.help) return main_help();
     if (settings.version) return main_version();
     if (next >= count || strcmp(words[next], "--") == 0) {
-        say("no verb: give run, bootstrap, inspect or break; quorlock --help tells more");
+        say("no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(words[next], verbs[i].name) == 0)
             return main_verb(&settings, &verbs[i], words + next + 1, count - next - 1);
     args_hide(words[next]);
-    say("\"%s\" is no verb: give run, bootstrap, inspect or break; quorlock --help tells more", words[next]);
+    say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more", words[next]);
     return EXIT_USAGE;
 }
 
