@@ -61,6 +61,19 @@ char *alloc_text(const struct alloc *alloc, const char *text, size_t length)
     return copy;
 }
 
+char *alloc_joined(const struct alloc *alloc, const char *first, const char *second, size_t *ret_length)
+{
+    size_t n_first = strlen(first);
+    size_t n_second = strlen(second);
+    char *joined = alloc_zero(alloc, n_first + n_second + 1);
+
+    if (joined == NULL) return NULL;
+    memcpy(joined, first, n_first);
+    memcpy(joined + n_first, second, n_second);
+    *ret_length = n_first + n_second;
+    return joined;
+}
+
 void alloc_free(const struct alloc *alloc, void *block)
 {
     if (block) alloc->hooks.release(alloc->hooks.arg, block);

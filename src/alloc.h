@@ -22,6 +22,8 @@ void *alloc_zero(const struct alloc *, size_t size);
 void *alloc_resize(const struct alloc *, void *block, size_t size);
 /* alloc_text - a copy of a string of that length, with a NUL behind it, or NULL. */
 char *alloc_text(const struct alloc *, const char *text, size_t length);
+/* alloc_joined - one string made of two, and its length; or NULL. */
+char *alloc_joined(const struct alloc *, const char *first, const char *second, size_t *ret_length);
 void alloc_free(const struct alloc *, void *block);
 
 #endif

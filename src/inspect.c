@@ -342,17 +342,12 @@ void inspect_drop_all(struct quorlock_client *client)
 
 static int copy_key(struct inspect *inspect, const char *key)
 {
-    const struct quorlock_client *client = inspect->client;
     /* The guard is not of this client's key space. */
-    size_t prefix = inspect->bootstrap ? 0 : strlen(client->key_prefix);
-    size_t length = strlen(key);
+    const char *prefix = inspect->bootstrap ? "" : inspect->client->key_prefix;
 
-    inspect->key_length = prefix + length;
-    inspect->key = alloc_zero(&client->alloc, prefix + length + 1);
+    inspect->key = alloc_joined(&inspect->client->alloc, prefix, key, &inspect->key_length);
     if (inspect->key == NULL) return -1;
-    memcpy(inspect->key, client->key_prefix, prefix);
-    memcpy(inspect->key + prefix, key, length);
-    inspect->name = inspect->key + prefix;
+    inspect->name = inspect->key + strlen(prefix);
     return 0;
 }
 

@@ -482,16 +482,10 @@ void lock_reap(struct quorlock *lock)
 static int copy_key(struct quorlock *lock, const char *key)
 {
     const struct quorlock_client *client = lock->client;
-    size_t prefix = strlen(client->key_prefix);
-    size_t length = strlen(key);
 
-    lock->key_length = prefix + length;
-    lock->key = alloc_zero(&client->alloc, prefix + length + 1);
-    if (lock->key == NULL) return -1;
-    memcpy(lock->key, client->key_prefix, prefix);
-    memcpy(lock->key + prefix, key, length);
-    lock->name = alloc_text(&client->alloc, key, length);
-    if (lock->name == NULL) return -1;
+    lock->key = alloc_joined(&client->alloc, client->key_prefix, key, &lock->key_length);
+    lock->name = alloc_text(&client->alloc, key, strlen(key));
+    if (lock->key == NULL || lock->name == NULL) return -1;
     /* A key may hold anything, a log line must stay one line. */
     for (char *at = lock->name; *at != '\0'; at++) {
         if (iscntrl((unsigned char)*at)) *at = '?';

@@ -390,7 +390,8 @@ struct quorlock_finding {
 struct quorlock_node_facts {
     const char *node;
     int reachable;
-    const char *error; /* why it is not; else NULL */
+    int tls;           /* the connection is encrypted */
+    const char *error; /* why it is not reachable; else NULL */
     int64_t latency_us;
     const char *version; /* "Redis 7.0.15" */
     const char *mode;    /* "standalone", "cluster", "sentinel" */
@@ -400,8 +401,8 @@ struct quorlock_node_facts {
     int64_t used_memory, maxmemory; /* bytes; maxmemory 0: no limit */
     const char *maxmemory_policy;
     int appendonly;          /* 1 or 0 */
-    const char *appendfsync; /* NULL also where we may not ask */
     int guard;               /* 1: there is one; 0: there is none */
+    const char *appendfsync; /* NULL also where we may not ask */
     int64_t guard_nodes, guard_max_lease_ms;
     const char *guard_set;
     int64_t quarantine_ms; /* no vote for so long yet */
@@ -410,7 +411,6 @@ struct quorlock_node_facts {
     int64_t clock_error_us;  /* the offset is so exact, either way */
     int64_t clients, clients_max;
     const char *refused; /* commands that it refuses us, "PUBLISH, TYPE"; NULL: none */
-    int tls;
 };
 
 struct quorlock_examination {

@@ -57,8 +57,8 @@ static const struct option options[] = {
     {OPTION_LEASE, ARGS_RUN, 0, "lease", "DURATION", "lease of the lock, renewed at every third (default 30s)"},
     {OPTION_MAX_LEASE, GUARDED, 0, "max-lease", "DURATION",
      "longest lease that any client of these nodes uses; else\n"
-     "QUORLOCK_MAX_LEASE; else what the nodes' guard says (30s where\n"
-     "there is none)"},
+     "QUORLOCK_MAX_LEASE; else run takes what the nodes' guard says,\n"
+     "and bootstrap 30s"},
     {OPTION_WAIT, ARGS_RUN, 0, "wait", "DURATION|0|forever",
      "how long to wait for the lock; 0: try once (default forever)"},
     {OPTION_NOW, ARGS_RUN, 'n', NULL, NULL, "the same as --wait 0"},

@@ -319,10 +319,10 @@ static void doctor_done(int status, const struct quorlock_examination *report, v
 }
 
 /* Takes entry `index` out of the list. */
-static void list_cut(char *list, unsigned index)
+static void list_cut(char *list, unsigned long index)
 {
     char *start = list, *end;
-    for (unsigned i = 0; i < index && start; i++) {
+    for (unsigned long i = 0; i < index && start; i++) {
         start = strchr(start, ',');
         if (start) start++;
     }
@@ -335,18 +335,34 @@ static void list_cut(char *list, unsigned index)
     }
 }
 
+/* Behind `front` in the text; NULL where it is not there. */
+static const char *behind(const char *text, const char *front)
+{
+    const char *at = text ? strstr(text, front) : NULL;
+    return at ? at + strlen(front) : NULL;
+}
+
+/* "nodes 1 and 3 are the same server, 127.0.0.1:6379, given twice": the 3 and the address. */
+static bool twin_read(const char *error, unsigned long *ret_index, char *node, size_t size)
+{
+    const char *second = behind(error, " and "), *name = behind(error, " are the same server, ");
+    if (!second || !name || strncmp(error, "nodes ", 6) != 0) return false;
+    *ret_index = strtoul(second, NULL, 10);
+    snprintf(node, size, "%.*s", (int)strcspn(name, ","), name);
+    return *ret_index > 0;
+}
+
 /* Whether that error is about a server listed twice; then it becomes a finding and goes out of the list. */
 static bool doctor_take_twin(struct doctor *doctor, const char *error, char *list)
 {
-    unsigned first = 0, second = 0;
+    unsigned long index = 0;
     struct twin twin = {.node = ""};
-    if (sscanf(error, "nodes %u and %u are the same server, %299[^,]", &first, &second, twin.node) != 3)
-        return false;
+    if (!twin_read(error, &index, twin.node, sizeof(twin.node))) return false;
     struct twin *twins = realloc(doctor->twins, (doctor->n_twins + 1) * sizeof(*twins));
-    if (!twins || second == 0) return false;
+    if (!twins) return false;
     doctor->twins = twins;
     doctor->twins[doctor->n_twins++] = twin;
-    list_cut(list, second - 1);
+    list_cut(list, index - 1);
     return true;
 }
 

@@ -55,8 +55,8 @@ static const struct verb verbs[] = {
      "Exit status: 0 a quorum of nodes answered; 64 usage; 69 too few answered; 74 the report could not be\n"
      "written (if that was seen before, nothing is broken).\n"},
     {"doctor", ARGS_DOCTOR, verb_doctor, "doctor [OPTIONS]", "say what could make a lock on the nodes unsafe",
-     "Asks every node what could make a lock there unsafe, or impossible: its role, memory policy, persistence,\n"
-     "guard, clock, rights, connections. Says how to mend what it finds. Writes nothing on the nodes.\n"
+     "Asks every node what could make a lock there unsafe, or impossible: its role, memory policy,\n"
+     "persistence, guard, clock, rights, connections. Says how to mend what it finds. Writes nothing there.\n"
      "\n"
      "Exit status: 0 sound; 1 warnings; 2 unsafe, or fewer than a quorum of nodes can vote; 64 usage; 74 the\n"
      "report could not be written.\n"},
@@ -126,14 +126,14 @@ static int main_parse(char **words, int count)
     if (settings.help) return main_help();
     if (settings.version) return main_version();
     if (next >= count || strcmp(words[next], "--") == 0) {
-        say("no verb: give run, bootstrap, inspect or break; quorlock --help tells more");
+        say("no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(words[next], verbs[i].name) == 0)
             return main_verb(&settings, &verbs[i], words + next + 1, count - next - 1);
     args_hide(words[next]);
-    say("\"%s\" is no verb: give run, bootstrap, inspect or break; quorlock --help tells more", words[next]);
+    say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more", words[next]);
     return EXIT_USAGE;
 }
 

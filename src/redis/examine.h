@@ -65,28 +65,26 @@ struct examine_guard {
 struct examine_facts {
     bool reachable; /* it lets us ask */
     bool nomem;
-    char error[EXAMINE_TEXT_SIZE]; /* why it is not reachable */
-    uint32_t latency_us;           /* the shortest of some */
-    bool loopback;                 /* the connection never leaves this machine */
-    char kind[8], version[EXAMINE_WORD_SIZE];
+    bool loopback; /* the connection never leaves this machine */
     bool too_old;
+    bool has_memory, has_clients, has_clock;
+    bool has_persistence, aof, aof_broken;
+    char error[EXAMINE_TEXT_SIZE]; /* why it is not reachable */
+    char kind[8], version[EXAMINE_WORD_SIZE];
     char mode[EXAMINE_WORD_SIZE], role[EXAMINE_WORD_SIZE];
     char run_id[EXAMINE_ID_SIZE], replid[EXAMINE_ID_SIZE];
-    uint32_t replicas;
-    bool has_memory;
-    uint64_t used_memory, maxmemory;
     char policy[EXAMINE_WORD_SIZE];
-    bool has_persistence, aof, aof_broken;
     char appendfsync[EXAMINE_WORD_SIZE]; /* "" also where we may not ask */
-    bool has_clients;
-    uint32_t clients, maxclients;
-    bool has_clock;
-    int64_t offset_us;        /* its clock ahead of ours */
-    uint32_t offset_error_us; /* either way */
-    int64_t time_us;          /* its clock when it was asked for it */
-    struct examine_guard guard;
     char guard_error[EXAMINE_TEXT_SIZE]; /* why the guard is unknown */
+    uint32_t latency_us;                 /* the shortest of some */
+    uint32_t replicas;
+    uint32_t clients, maxclients;
     uint32_t refused_rights, refused_names;
+    uint32_t offset_error_us; /* either way */
+    int64_t offset_us;        /* its clock ahead of ours */
+    int64_t time_us;          /* its clock when it was asked for it */
+    uint64_t used_memory, maxmemory;
+    struct examine_guard guard;
 };
 
 struct examine_config {

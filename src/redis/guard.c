@@ -162,8 +162,8 @@ void guard_describe(const struct guard *guard, uint64_t now_us, char *ret, size_
     static const char *const reasons[] = {
         [GUARD_KEPT] = "it restarted, or is new, and may have lost its memory",
         [GUARD_NEW] =
-            "no guard yet: first contact waits one max_lease; 'quorlock bootstrap' before it declares "
-            "that no lock is held",
+            ("no guard yet: first contact waits one max_lease; 'quorlock bootstrap' before it declares "
+             "that no lock is held"),
         [GUARD_LOST] = "it restarted and may have lost its memory",
     };
     uint64_t left_us = guard->until_us > now_us ? guard->until_us - now_us : 0;

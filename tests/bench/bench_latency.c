@@ -2,11 +2,12 @@
 /*
  * bench_latency.c - what an uncontended lock costs, against one raw round trip
  *
- * usage: bench_latency CYCLES NODE...
+ * usage: bench_latency [--guard off|connection|strict] [--fence] CYCLES NODE...
  *
  * Measures, in one run: a blocking SET NX PX + DEL on each node that answers (the baseline is the median of
  * the SET alone), then CYCLES acquires and releases of one lock. Prints medians in microseconds and the ratio
- * to the baseline, for figures of two machines cannot be compared but ratios can.
+ * to the baseline, for figures of two machines cannot be compared but ratios can. The guard is off unless asked
+ * for: with one, the nodes are to be bootstrapped before.
  */
 #include <event2/event.h>
 #include <hiredis/hiredis.h>
@@ -22,6 +23,7 @@ struct bench {
     struct event_base *base;
     quorlock_client *client;
     quorlock *lock;
+    int guard, fencing;
     size_t cycles, done, failed;
     double begun_us;
     double *acquire_us, *release_us;
@@ -119,8 +121,10 @@ static void next(struct bench *bench)
 static void run(struct bench *bench, const char *const *nodes, size_t n_nodes)
 {
     struct event_config *config = event_config_new();
-    struct quorlock_client_options options = {.size = sizeof(options), .nodes = nodes, .n_nodes = n_nodes};
-    struct quorlock_options lock = {.size = sizeof(lock), .lease_ms = 30000, .wait_ms = 5000};
+    struct quorlock_client_options options = {
+        .size = sizeof(options), .nodes = nodes, .n_nodes = n_nodes, .guard = bench->guard};
+    struct quorlock_options lock = {
+        .size = sizeof(lock), .lease_ms = 30000, .wait_ms = 5000, .fencing = bench->fencing};
     const char *key = "bench:lock";
 
     event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
@@ -138,23 +142,49 @@ static void run(struct bench *bench, const char *const *nodes, size_t n_nodes)
     event_config_free(config);
 }
 
+/* read_options - the index of the first word that is no option; -1: one is wrong. */
+static int read_options(struct bench *bench, int argc, char **argv)
+{
+    static const char *const guards[] = {[QUORLOCK_GUARD_OFF] = "off",
+                                         [QUORLOCK_GUARD_CONNECTION] = "connection",
+                                         [QUORLOCK_GUARD_STRICT] = "strict"};
+    int at = 1;
+
+    bench->guard = QUORLOCK_GUARD_OFF;
+    for (; at < argc && argv[at][0] == '-'; at++) {
+        if (strcmp(argv[at], "--fence") == 0) {
+            bench->fencing = 1;
+            continue;
+        }
+        if (strcmp(argv[at], "--guard") != 0 || ++at == argc) return -1;
+        bench->guard = QUORLOCK_GUARD_STRICT;
+        while (bench->guard > 0 && strcmp(argv[at], guards[bench->guard]) != 0) bench->guard--;
+        if (bench->guard == 0) return -1;
+    }
+    return at;
+}
+
 int main(int argc, char **argv)
 {
     struct bench bench = {0};
+    int first = read_options(&bench, argc, argv);
     double baseline_us = 0;
     double acquire_us, release_us;
     size_t measured;
 
-    if (argc < 3 || atoi(argv[1]) <= WARM_UP) {
-        fprintf(stderr, "usage: bench_latency CYCLES NODE... (more than %d cycles)\n", WARM_UP);
+    if (first < 0 || argc - first < 2 || atoi(argv[first]) <= WARM_UP) {
+        fprintf(stderr,
+                "usage: bench_latency [--guard off|connection|strict] [--fence] CYCLES NODE... (more than %d "
+                "cycles)\n",
+                WARM_UP);
         return 64;
     }
-    bench.cycles = (size_t)atoi(argv[1]);
-    for (int i = 2; i < argc && baseline_us == 0; i++) baseline_us = raw_median_us(argv[i], bench.cycles);
+    bench.cycles = (size_t)atoi(argv[first++]);
+    for (int i = first; i < argc && baseline_us == 0; i++) baseline_us = raw_median_us(argv[i], bench.cycles);
     bench.acquire_us = calloc(bench.cycles, sizeof(double));
     bench.release_us = calloc(bench.cycles, sizeof(double));
     if (bench.acquire_us == NULL || bench.release_us == NULL || baseline_us == 0) return 69;
-    run(&bench, (const char *const *)argv + 2, (size_t)argc - 2);
+    run(&bench, (const char *const *)argv + first, (size_t)(argc - first));
     measured = bench.cycles - WARM_UP;
     acquire_us = quantile(bench.acquire_us + WARM_UP, measured, 0.5);
     release_us = quantile(bench.release_us + WARM_UP, measured, 0.5);

@@ -202,6 +202,19 @@ class Case(unittest.TestCase):
         for server in SERVERS[:count]:
             self.assertEqual(server.ask("SET", self.key, value, "NX", "PX", ms), b"OK")
 
+    def bootstrap(self, *options):
+        """What whoever sets up the nodes does: nobody waits for the first lock."""
+        status, out, err = self.quorlock("bootstrap", *options)
+        self.assertEqual((status, err), (0, ""), out)
+
+
+class Bootstrapped(Case):
+    """The nodes have their guards from the beginning."""
+
+    def setUp(self):
+        super().setUp()
+        self.bootstrap()
+
 
 def main():
     """Runs the tests of the program that imported this: PROGRAM PATH_TO_quorlock [TEST...]"""

@@ -28,7 +28,7 @@ static quorlock_blocking *blocking;
 static int setup(void **state)
 {
     struct quorlock_client_options options = {
-        .size = sizeof(options), .n_nodes = 3, .max_lease_ms = LONG_LEASE_MS};
+        .size = sizeof(options), .n_nodes = 3, .guard = QUORLOCK_GUARD_OFF, .max_lease_ms = LONG_LEASE_MS};
     char error[TEXT_SIZE] = "";
 
     (void)state;
@@ -216,8 +216,11 @@ static void cancel_and_free_end_a_wait(void **state)
 /* Held, waited for and idle locks that nobody freed: close ends the wait, and no key stays. */
 static void close_ends_everything(void **state)
 {
-    struct quorlock_client_options options = {
-        .size = sizeof(options), .nodes = cluster.addresses, .n_nodes = 3, .max_lease_ms = LONG_LEASE_MS};
+    struct quorlock_client_options options = {.size = sizeof(options),
+                                              .nodes = cluster.addresses,
+                                              .n_nodes = 3,
+                                              .guard = QUORLOCK_GUARD_OFF,
+                                              .max_lease_ms = LONG_LEASE_MS};
     struct waiter waiter = {0};
     quorlock_blocking_lock *holder;
 

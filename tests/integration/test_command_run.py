@@ -12,10 +12,10 @@ import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import LIMIT_S, SERVERS, Case, die_with_us, nodes, wait_for
+from command_case import LIMIT_S, SERVERS, Bootstrapped, die_with_us, nodes, wait_for
 
 
-class Run(Case):
+class Run(Bootstrapped):
     def test_status_is_that_of_the_command(self):
         for script, expected in [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 137),
                                  ("kill -TERM $$", 143)]:
@@ -87,7 +87,7 @@ class Run(Case):
         self.assert_free()
 
 
-class Signals(Case):
+class Signals(Bootstrapped):
     def test_signals_reach_the_whole_group(self):
         script = ("sh -c 'trap \"echo x >>inner\" USR1 USR2; echo >>ready; while [ ! -e go ]; do sleep .01; done' & "
                   "trap 'echo x >>outer' USR1 USR2; while [ ! -e ready ]; do sleep .01; done; >up; "
@@ -125,7 +125,7 @@ class Signals(Case):
         self.assert_free()
 
 
-class Loss(Case):
+class Loss(Bootstrapped):
     def test_broken_by_another(self):
         process = self.shell("--lease", "3s", script="sleep 100 & echo $! >inner; echo $$ >outer; trap '' TERM; "
                                                      ">up; wait; sleep 100")
@@ -215,7 +215,7 @@ class Loss(Case):
         os.close(writer)
 
 
-class Terminal(Case):
+class Terminal(Bootstrapped):
     def start_on_terminal(self, script):
         environment = dict(os.environ, QUORLOCK_NODES=nodes())
         pid, master = pty.fork()

@@ -312,7 +312,7 @@ static void there_is_room_for_all(void **state)
     assert_non_null(all.findings);
     assert_non_null(all.words);
     diagnose(&set, &all);
-    assert_true(all.n_findings > 20u * QUORLOCK_NODES_MAX);
+    assert_true(all.n_findings > (size_t)20 * QUORLOCK_NODES_MAX);
     assert_true(all.n_findings < all.room);
     free(all.findings);
     free(all.words);

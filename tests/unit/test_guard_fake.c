@@ -552,51 +552,79 @@ static void test_words(void **state)
     }
 }
 
+/* What is left is counted from the reply on, and a clock of theirs that goes slower is allowed for. */
+static void test_margin(void **state)
+{
+    static const char wire[] = "*4\r\n$4\r\nkept\r\n:1000\r\n:500\r\n$1\r\nx\r\n";
+    struct alloc memory;
+    struct reply_parser parser;
+    const struct reply *raw = NULL;
+    const char *why = NULL;
+    char text[256];
+    struct guard guard = {.mode = QUORLOCK_GUARD_CONNECTION, .asked = true};
+    (void)state;
+    alloc_init(&memory, NULL);
+    reply_init(&parser, &memory);
+    assert_true(reply_open(&parser));
+    reply_feed(&parser, wire, sizeof wire - 1);
+    assert_int_equal(reply_next(&parser, &raw, &why), REPLY_READY);
+    assert_int_equal(guard_judge(&guard, raw, 7), GUARD_QUARANTINED);
+    assert_int_equal(guard.until_us, 7 + 1000000 + 10000 + 2000);
+    assert_false(guard.asked);
+    guard_describe(&guard, 7, text, sizeof text);
+    assert_holds(text, "quarantined for 1.1 s more: it restarted, or is new,");
+    guard_describe(&guard, guard.until_us - 1, text, sizeof text);
+    assert_holds(text, "quarantined for 0.1 s more");
+    guard_describe(&guard, guard.until_us + 1, text, sizeof text);
+    assert_holds(text, "quarantined for 0.0 s more");
+    reply_clear(&parser);
+}
+
 struct judgement {
     enum node_op op;
-    const char *wire;
     enum node_outcome outcome;
     enum node_fault fault;
+    bool has_guard;
+    const char *wire;
     uint64_t fence, node_time_us;
     int64_t quarantine_ms, ttl_ms;
-    bool has_guard;
 };
 
 #define FINE  NODE_FAULT_NONE
 #define PROTO NODE_FAULT_PROTO
 static const struct judgement judgements[] = {
-    {NODE_ACQUIRE, "*3\r\n:1\r\n:17\r\n:1700000000000001\r\n", NODE_YES, FINE, 17, 1700000000000001, -1, -2,
-     false},
-    {NODE_REPAIR, "*3\r\n:1\r\n:0\r\n:5\r\n", NODE_YES, FINE, 0, 5, -1, -2, false},
-    {NODE_REPAIR, "+OK\r\n", NODE_YES, FINE, 0, 0, -1, -2, false},
-    {NODE_REPAIR, "$-1\r\n", NODE_OTHER, FINE, 0, 0, -1, -2, false},
-    {NODE_ACQUIRE, "*2\r\n$3\r\nbob\r\n:9\r\n", NODE_OTHER, FINE, 0, 0, -1, 9, false},
-    {NODE_ACQUIRE, "*3\r\n:2\r\n:17\r\n:5\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_ACQUIRE, "*3\r\n:1\r\n:-17\r\n:5\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_ACQUIRE, "*3\r\n:1\r\n$2\r\n17\r\n:5\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_ACQUIRE, "*2\r\n:1\r\n:17\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_RAISE, "*3\r\n:1\r\n:9007199254740991\r\n:5\r\n", NODE_YES, FINE, 9007199254740991, 5, -1, -2, false},
-    {NODE_RAISE, ":0\r\n", NODE_MISSING, FINE, 0, 0, -1, -2, false},
-    {NODE_RAISE, ":1\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_RAISE, "+OK\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_EXTEND, "*2\r\n:1\r\n:1700000000000001\r\n", NODE_YES, FINE, 0, 1700000000000001, -1, -2, false},
-    {NODE_EXTEND, "*2\r\n:0\r\n:5\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_EXTEND, "*2\r\n:1\r\n:-5\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_EXTEND, GONE, NODE_ERROR, NODE_FAULT_GUARD, 0, 0, -1, -2, false},
-    {NODE_ACQUIRE, "-FENCE the counter\r\n", NODE_ERROR, NODE_FAULT_REFUSED, 0, 0, -1, -2, false},
-    {NODE_RELEASE, "*2\r\n:1\r\n$5\r\nGUARD\r\n", NODE_YES, NODE_FAULT_GUARD, 0, 0, -1, -2, false},
-    {NODE_RELEASE, "*2\r\n:2\r\n$5\r\nGUARD\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_BREAK, "*2\r\n:1\r\n:1\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_PEEK, "*5\r\n$3\r\nbob\r\n:9\r\n:17\r\n:1\r\n:250\r\n", NODE_YES, FINE, 17, 0, 250, 9, true},
-    {NODE_PEEK, "*5\r\n$-1\r\n:-2\r\n:17\r\n:0\r\n:-1\r\n", NODE_MISSING, FINE, 17, 0, -1, -2, false},
-    {NODE_PEEK, "*5\r\n$-1\r\n:-2\r\n:-17\r\n:1\r\n:0\r\n", NODE_MISSING, FINE, 0, 0, -1, -2, true},
-    {NODE_PEEK, "*5\r\n$-1\r\n:-2\r\n$2\r\n17\r\n:1\r\n:0\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_PEEK, "*5\r\n:1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_BOOTSTRAP, ":7\r\n", NODE_YES, FINE, 0, 0, -1, -2, false},
-    {NODE_BOOTSTRAP, ":-1\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_BOOTSTRAP, "*1\r\n$1\r\nx\r\n", NODE_OTHER, FINE, 0, 0, -1, -2, false},
-    {NODE_BOOTSTRAP, "*1\r\n:1\r\n", NODE_ERROR, PROTO, 0, 0, -1, -2, false},
-    {NODE_ACQUIRE, "-NOSCRIPT no\r\n", NODE_NOSCRIPT, FINE, 0, 0, -1, -2, false},
+    {NODE_ACQUIRE, NODE_YES, FINE, false, "*3\r\n:1\r\n:17\r\n:1700000000000001\r\n", 17, 1700000000000001, -1,
+     -2},
+    {NODE_REPAIR, NODE_YES, FINE, false, "*3\r\n:1\r\n:0\r\n:5\r\n", 0, 5, -1, -2},
+    {NODE_REPAIR, NODE_YES, FINE, false, "+OK\r\n", 0, 0, -1, -2},
+    {NODE_REPAIR, NODE_OTHER, FINE, false, "$-1\r\n", 0, 0, -1, -2},
+    {NODE_ACQUIRE, NODE_OTHER, FINE, false, "*2\r\n$3\r\nbob\r\n:9\r\n", 0, 0, -1, 9},
+    {NODE_ACQUIRE, NODE_ERROR, PROTO, false, "*3\r\n:2\r\n:17\r\n:5\r\n", 0, 0, -1, -2},
+    {NODE_ACQUIRE, NODE_ERROR, PROTO, false, "*3\r\n:1\r\n:-17\r\n:5\r\n", 0, 0, -1, -2},
+    {NODE_ACQUIRE, NODE_ERROR, PROTO, false, "*3\r\n:1\r\n$2\r\n17\r\n:5\r\n", 0, 0, -1, -2},
+    {NODE_ACQUIRE, NODE_ERROR, PROTO, false, "*2\r\n:1\r\n:17\r\n", 0, 0, -1, -2},
+    {NODE_RAISE, NODE_YES, FINE, false, "*3\r\n:1\r\n:9007199254740991\r\n:5\r\n", 9007199254740991, 5, -1, -2},
+    {NODE_RAISE, NODE_MISSING, FINE, false, ":0\r\n", 0, 0, -1, -2},
+    {NODE_RAISE, NODE_ERROR, PROTO, false, ":1\r\n", 0, 0, -1, -2},
+    {NODE_RAISE, NODE_ERROR, PROTO, false, "+OK\r\n", 0, 0, -1, -2},
+    {NODE_EXTEND, NODE_YES, FINE, false, "*2\r\n:1\r\n:1700000000000001\r\n", 0, 1700000000000001, -1, -2},
+    {NODE_EXTEND, NODE_ERROR, PROTO, false, "*2\r\n:0\r\n:5\r\n", 0, 0, -1, -2},
+    {NODE_EXTEND, NODE_ERROR, PROTO, false, "*2\r\n:1\r\n:-5\r\n", 0, 0, -1, -2},
+    {NODE_EXTEND, NODE_ERROR, NODE_FAULT_GUARD, false, GONE, 0, 0, -1, -2},
+    {NODE_ACQUIRE, NODE_ERROR, NODE_FAULT_REFUSED, false, "-FENCE the counter\r\n", 0, 0, -1, -2},
+    {NODE_RELEASE, NODE_YES, NODE_FAULT_GUARD, false, "*2\r\n:1\r\n$5\r\nGUARD\r\n", 0, 0, -1, -2},
+    {NODE_RELEASE, NODE_ERROR, PROTO, false, "*2\r\n:2\r\n$5\r\nGUARD\r\n", 0, 0, -1, -2},
+    {NODE_BREAK, NODE_ERROR, PROTO, false, "*2\r\n:1\r\n:1\r\n", 0, 0, -1, -2},
+    {NODE_PEEK, NODE_YES, FINE, true, "*5\r\n$3\r\nbob\r\n:9\r\n:17\r\n:1\r\n:250\r\n", 17, 0, 250, 9},
+    {NODE_PEEK, NODE_MISSING, FINE, false, "*5\r\n$-1\r\n:-2\r\n:17\r\n:0\r\n:-1\r\n", 17, 0, -1, -2},
+    {NODE_PEEK, NODE_MISSING, FINE, true, "*5\r\n$-1\r\n:-2\r\n:-17\r\n:1\r\n:0\r\n", 0, 0, -1, -2},
+    {NODE_PEEK, NODE_ERROR, PROTO, false, "*5\r\n$-1\r\n:-2\r\n$2\r\n17\r\n:1\r\n:0\r\n", 0, 0, -1, -2},
+    {NODE_PEEK, NODE_ERROR, PROTO, false, "*5\r\n:1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_YES, FINE, false, ":7\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, ":-1\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_OTHER, FINE, false, "*1\r\n$1\r\nx\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "*1\r\n:1\r\n", 0, 0, -1, -2},
+    {NODE_ACQUIRE, NODE_NOSCRIPT, FINE, false, "-NOSCRIPT no\r\n", 0, 0, -1, -2},
 };
 
 static void test_judgements(void **state)
@@ -650,6 +678,7 @@ int main(void)
         cmocka_unit_test(test_freed),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_margin),
         cmocka_unit_test(test_judgements),
     };
     return cmocka_run_group_tests_name("guard against a scripted server", tests, NULL, NULL);

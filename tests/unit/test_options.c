@@ -187,6 +187,7 @@ static void guards(void **state)
 {
     static const int guards[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
     struct quorlock_client_options options = plain_client();
+    struct quorlock_options lock = plain_lock();
 
     (void)state;
     for (size_t i = 0; i < sizeof(guards) / sizeof(guards[0]); i++) {
@@ -199,8 +200,13 @@ static void guards(void **state)
         options.max_lease_ms = 5000;
         assert_int_equal(takes_client(&options).max_lease_ms, 5000);
     }
+    options = plain_client();
     options.guard = QUORLOCK_GUARD_DEFAULT;
-    assert_int_not_equal(takes_client(&options).guard, QUORLOCK_GUARD_DEFAULT);
+    assert_int_equal(takes_client(&options).guard, QUORLOCK_GUARD_CONNECTION);
+    assert_int_equal(takes_client(&options).max_lease_ms, 0);
+    /* Whether a lease is too long, the guards say then. */
+    lock.lease_ms = 30001;
+    assert_int_equal(takes_lock(&options, &lock).lease_us, 30001 * MS);
 }
 
 static void set_names(void **state)

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "example.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define BUSY_LIMIT_MS 10000
+
+void say(const char *format, ...)
+{
+    struct timespec now;
+    va_list arguments;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    printf("%lld ", (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+    va_start(arguments, format);
+    (void)vprintf(format, arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
+    va_end(arguments);
+    putchar('\n');
+    fflush(stdout);
+}
+
+void die(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vfprintf(stderr, format, arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
+    va_end(arguments);
+    fputc('\n', stderr);
+    exit(1);
+}
+
+static void on_log(void *arg, int level, const char *text)
+{
+    (void)arg;
+    if (level >= QUORLOCK_LOG_INFO) fprintf(stderr, "quorlock: %s\n", text);
+}
+
+struct event_base *example_base(void)
+{
+    struct event_config *config = event_config_new();
+    struct event_base *base = NULL;
+
+    if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) {
+        base = event_base_new_with_config(config);
+    }
+    if (base == NULL) die("no event loop");
+    event_config_free(config);
+    return base;
+}
+
+quorlock_client *example_client(struct event_base *base, const char *const *nodes, size_t n_nodes, int guard,
+                                uint32_t max_lease_ms)
+{
+    char error[256] = "";
+    quorlock_client *client = NULL;
+    struct quorlock_client_options options = {
+        .size = sizeof(options),
+        .nodes = nodes,
+        .n_nodes = n_nodes,
+        .guard = guard,
+        .max_lease_ms = max_lease_ms,
+        /* One name for the set, as clients may reach its nodes under different addresses. */
+        .set_name = "examples",
+        .log = on_log,
+        .error = error,
+        .error_size = sizeof(error),
+    };
+
+    if (quorlock_client_new(&client, base, &options) != 0) die("%s", error);
+    return client;
+}
+
+sqlite3 *account_open(const char *path)
+{
+    sqlite3 *db = NULL;
+
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+        sqlite3_busy_timeout(db, BUSY_LIMIT_MS) != SQLITE_OK ||
+        sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL) != SQLITE_OK) {
+        die("%s: %s", path, sqlite3_errmsg(db));
+    }
+    return db;
+}
+
+int64_t account_read(sqlite3 *db)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t balance;
+
+    if (sqlite3_prepare_v2(db, "SELECT balance FROM account", -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW) {
+        die("account: %s", sqlite3_errmsg(db));
+    }
+    balance = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return balance;
+}
+
+/* One statement is one transaction: nothing comes between the comparison of the tokens and the change. Tells
+ * whether a row was changed. */
+static bool account_update(sqlite3 *db, const char *sql, int64_t balance, uint64_t fence)
+{
+    sqlite3_stmt *statement = NULL;
+
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_bind_int64(statement, 1, (int64_t)fence) != SQLITE_OK ||
+        (sqlite3_bind_parameter_count(statement) > 1 &&
+         sqlite3_bind_int64(statement, 2, balance) != SQLITE_OK) ||
+        sqlite3_step(statement) != SQLITE_DONE) {
+        die("account: %s", sqlite3_errmsg(db));
+    }
+    sqlite3_finalize(statement);
+    return sqlite3_changes(db) == 1;
+}
+
+bool account_claim(sqlite3 *db, uint64_t fence)
+{
+    return account_update(db, "UPDATE account SET fence = ?1 WHERE fence < ?1", 0, fence);
+}
+
+bool account_write(sqlite3 *db, int64_t balance, uint64_t fence)
+{
+    return account_update(db, "UPDATE account SET balance = ?2, fence = ?1 WHERE fence <= ?1", balance, fence);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * example.h - what the examples share, so that each of them shows its own matter only: a loop and a client as
+ * they should be made, and the thing that the lock protects
+ *
+ * The protected thing is an account in a SQLite file, table account(id, balance, fence) with one row. Every
+ * worker reads the balance, takes its time, and writes back the sum: two at once, and one of the sums is lost.
+ */
+#ifndef EXAMPLES_EXAMPLE_H
+#define EXAMPLES_EXAMPLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <event2/event.h>
+#include <quorlock/quorlock.h>
+#include <sqlite3.h>
+
+/* All of these end the process with a line on stderr where they cannot do their work. */
+
+/* example_base - a loop whose timers are exact to less than a millisecond */
+struct event_base *example_base(void);
+
+/* example_client - a client of these nodes, guard as in enum quorlock_guard; the library's log goes to stderr.
+ * max_lease_ms 0: what the nodes' guard says. */
+quorlock_client *example_client(struct event_base *base, const char *const *nodes, size_t n_nodes, int guard,
+                                uint32_t max_lease_ms);
+
+sqlite3 *account_open(const char *path);
+int64_t account_read(sqlite3 *db);
+
+/* account_claim - shows the account a new fencing token; false where it has seen one as new or newer. From then
+ * on it refuses the writes of all who were granted the lock before. */
+bool account_claim(sqlite3 *db, uint64_t fence);
+
+/* account_write - false where the account has seen a newer token than this */
+bool account_write(sqlite3 *db, int64_t balance, uint64_t fence);
+
+/* say - one line on stdout, behind the time in microseconds since the machine started */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_redisson_node.c - the redisson dialect on one real server: requests that come twice, and short memory
+ */
+#include "kit.h"
+
+#include "probe.h"
+#include "redisson_peer.h"
+
+static const struct server *server_at(uint32_t i)
+{
+    return &kit.cluster.servers[i];
+}
+
+static void open_probe(struct probe *probe)
+{
+    probe_open(probe, kit.base, server_at(0)->address);
+    probe->config.guard = QUORLOCK_GUARD_OFF;
+    probe->config.dialect = QUORLOCK_DIALECT_REDISSON;
+    probe_connect(probe);
+    probe_await(probe, NODE_READY);
+}
+
+/* The same acquire may come twice: the field is set, never counted up. */
+static void repeated(void **state)
+{
+    const struct server *server = server_at(0);
+    struct node_request shorter = {
+        .op = NODE_ACQUIRE, .key = "key", .key_length = 3, .owner = "u:1", .owner_length = 3, .lease_ms = 50};
+    struct probe probe;
+    struct answer answer;
+
+    (void)state;
+    open_probe(&probe);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(probe_do(&probe, NODE_ACQUIRE, "u:1").reply.outcome, NODE_YES);
+        assert_int_equal(peer_counts(server, "key", "u:1"), 1);
+    }
+    /* Never shorter. */
+    assert_int_equal(probe_ask(&probe, &shorter).reply.outcome, NODE_YES);
+    assert_in_range(server_pttl(server, "key"), 10000, 30000);
+    answer = probe_do(&probe, NODE_REPAIR, "u:2");
+    assert_int_equal(answer.reply.outcome, NODE_OTHER);
+    assert_string_equal(answer.holder, "u:1");
+    assert_int_equal(probe_do(&probe, NODE_EXTEND, "u:2").reply.outcome, NODE_OTHER);
+    assert_int_equal(probe_do(&probe, NODE_RELEASE, "u:2").reply.outcome, NODE_OTHER);
+    assert_int_equal(peer_fields(server, "key"), 1);
+    assert_int_equal(probe_do(&probe, NODE_RELEASE, "u:1").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(&probe, NODE_RELEASE, "u:1").reply.outcome, NODE_MISSING);
+    assert_int_equal(probe_do(&probe, NODE_EXTEND, "u:1").reply.outcome, NODE_MISSING);
+    assert_int_equal(probe_do(&probe, NODE_BREAK, "").reply.outcome, NODE_MISSING);
+    assert_false(server_has(server, "key"));
+    probe_close(&probe);
+}
+
+/* Without memory for lock and counter nothing stays; a release goes through all the same. */
+static void no_memory(void **state)
+{
+    const struct server *server = server_at(0);
+    struct probe probe;
+    struct answer answer;
+
+    (void)state;
+    open_probe(&probe);
+    for (int fenced = 0; fenced < 2; fenced++) {
+        server_do(server, "CONFIG SET maxmemory 1");
+        answer = fenced ? probe_fenced(&probe, NODE_ACQUIRE, "u:1", 0) : probe_do(&probe, NODE_ACQUIRE, "u:1");
+        assert_int_equal(answer.reply.outcome, NODE_ERROR);
+        assert_int_equal(answer.reply.fault, NODE_FAULT_REFUSED);
+        assert_false(server_has(server, "key"));
+        assert_false(server_has(server, "quorlock:fence:key"));
+        server_do(server, "CONFIG SET maxmemory 0");
+    }
+    answer = probe_fenced(&probe, NODE_ACQUIRE, "u:1", 0);
+    assert_int_equal(answer.reply.outcome, NODE_YES);
+    assert_int_equal(answer.reply.fence, 1);
+    assert_int_equal(probe_fenced(&probe, NODE_RAISE, "u:1", 5).reply.fence, 5);
+    assert_int_equal(probe_fenced(&probe, NODE_RAISE, "u:2", 9).reply.outcome, NODE_OTHER);
+    assert_true(server_holds(server, "quorlock:fence:key", "5"));
+    server_do(server, "CONFIG SET maxmemory 1");
+    assert_int_equal(probe_do(&probe, NODE_EXTEND, "u:1").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(&probe, NODE_RELEASE, "u:1").reply.outcome, NODE_YES);
+    assert_false(server_has(server, "key"));
+    assert_int_equal(probe_fenced(&probe, NODE_RAISE, "u:1", 9).reply.outcome, NODE_MISSING);
+    probe_close(&probe);
+}
+
+#define A_TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {A_TEST(repeated), A_TEST(no_memory)};
+
+    return cmocka_run_group_tests_name("redisson node", tests, NULL, NULL);
+}
