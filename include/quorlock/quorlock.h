@@ -227,9 +227,9 @@ struct quorlock_node_report {
     uint32_t latency_us;
     const char *error;     /* NULL where none */
     int broken;            /* quorlock_break: this node's key was deleted */
+    uint32_t count;        /* redisson dialect: how often its holder holds it; else 0 */
     uint64_t fence;        /* the key's fencing counter; 0 where there is none */
     int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: no guard there, or not known */
-    uint32_t count;        /* redisson dialect: how often its holder holds it; else 0 */
 };
 
 struct quorlock_report {

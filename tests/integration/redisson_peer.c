@@ -57,9 +57,11 @@ static long long run(const struct server *server, const char *script, const char
     snprintf(latch, sizeof(latch), "redisson_unlock_latch:{%s}:0123abcd", key);
     snprintf(lease, sizeof(lease), "%u", lease_ms);
     reply = redisCommand(context, "EVAL %s 3 %s %s %s %s %s", script, key, channel, latch, lease, owner);
-    if (reply == NULL) fail_msg("port %u: %s", server->port, context->errstr);
-    if (reply->type != REDIS_REPLY_NIL && reply->type != REDIS_REPLY_INTEGER) {
-        fail_msg("port %u: %s", server->port, reply->str == NULL ? "odd reply" : reply->str);
+    if (reply == NULL || (reply->type != REDIS_REPLY_NIL && reply->type != REDIS_REPLY_INTEGER)) {
+        const char *why = reply != NULL ? reply->str : context->errstr;
+
+        fail_msg("port %u: %s", server->port, why != NULL ? why : "odd reply");
+        return PEER_NIL;
     }
     number = reply->type == REDIS_REPLY_NIL ? PEER_NIL : reply->integer;
     freeReplyObject(reply);

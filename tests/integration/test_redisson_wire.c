@@ -579,10 +579,12 @@ static void guard_and_fence(void **state)
 static void forgotten_scripts(void **state)
 {
     char owner[TEXT_SIZE];
-    quorlock *lock = redisson_lock(20000);
+    const struct quorlock_client_options options = redisson_options();
     struct seen seen = {0};
+    quorlock *lock;
 
     (void)state;
+    kit_client(&options, 3);
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SCRIPT FLUSH");
     lock = redisson_held(20000, owner);
     await(whole, owner, GENEROUS_MS, "the field on all servers");

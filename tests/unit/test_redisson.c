@@ -163,8 +163,7 @@ struct judgement {
     enum node_fault fault;
     const char *holder;
     int64_t ttl_ms;
-    uint64_t fence;
-    uint32_t count;
+    uint64_t fence, count;
     const char *error; /* a part of it; NULL: none */
 };
 
