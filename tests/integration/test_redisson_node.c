@@ -12,9 +12,9 @@ static const struct server *server_at(uint32_t i)
     return &kit.cluster.servers[i];
 }
 
-static void open_probe(struct probe *probe)
+static void open_probe(struct probe *probe, const char *address)
 {
-    probe_open(probe, kit.base, server_at(0)->address);
+    probe_open(probe, kit.base, address);
     probe->config.guard = QUORLOCK_GUARD_OFF;
     probe->config.dialect = QUORLOCK_DIALECT_REDISSON;
     probe_connect(probe);
@@ -31,7 +31,7 @@ static void repeated(void **state)
     struct answer answer;
 
     (void)state;
-    open_probe(&probe);
+    open_probe(&probe, server_at(0)->address);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(probe_do(&probe, NODE_ACQUIRE, "u:1").reply.outcome, NODE_YES);
         assert_int_equal(peer_counts(server, "key", "u:1"), 1);
@@ -61,7 +61,7 @@ static void no_memory(void **state)
     struct answer answer;
 
     (void)state;
-    open_probe(&probe);
+    open_probe(&probe, server_at(0)->address);
     for (int fenced = 0; fenced < 2; fenced++) {
         server_do(server, "CONFIG SET maxmemory 1");
         answer = fenced ? probe_fenced(&probe, NODE_ACQUIRE, "u:1", 0) : probe_do(&probe, NODE_ACQUIRE, "u:1");
@@ -85,11 +85,33 @@ static void no_memory(void **state)
     probe_close(&probe);
 }
 
+/* Whoever may not set an expiry leaves no lock without one, even before anybody releases it. */
+static void no_expiry(void **state)
+{
+    const struct server *server = server_at(0);
+    char address[TEXT_SIZE + 32];
+    struct probe probe;
+    struct answer answer;
+
+    (void)state;
+    server_do(server, "ACL SETUSER bob reset on >sesame ~* &* +@all -pexpire");
+    snprintf(address, sizeof(address), "redis://bob:sesame@%s", server->address);
+    open_probe(&probe, address);
+    answer = probe_do(&probe, NODE_ACQUIRE, "u:1");
+    assert_int_equal(answer.reply.outcome, NODE_ERROR);
+    assert_int_equal(answer.reply.fault, NODE_FAULT_AUTH);
+    assert_false(server_has(server, "key"));
+    server_do(server, "ACL SETUSER bob +pexpire");
+    assert_int_equal(probe_do(&probe, NODE_ACQUIRE, "u:1").reply.outcome, NODE_YES);
+    assert_in_range(server_pttl(server, "key"), 1, 30000);
+    probe_close(&probe);
+}
+
 #define A_TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {A_TEST(repeated), A_TEST(no_memory)};
+    const struct CMUnitTest tests[] = {A_TEST(repeated), A_TEST(no_memory), A_TEST(no_expiry)};
 
     return cmocka_run_group_tests_name("redisson node", tests, NULL, NULL);
 }
