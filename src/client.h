@@ -56,6 +56,8 @@ struct quorlock_client {
 
     struct heap deadlines;
     struct event *timer;  /* for the earliest deadline, and for work put off to the next turn */
+    int timer_fd;         /* behind it: CLOCK_BOOTTIME */
+    uint64_t armed_us;    /* what it is armed for; UINT64_MAX: not at all */
     struct event *at_top; /* runs callbacks at the top of the loop, in this turn */
     size_t n_wakers;      /* locks and inspections: room in the heap */
 
