@@ -141,7 +141,7 @@ static void destroy(struct quorlock_client *client);
 static bool may_end(struct quorlock_client *client)
 {
     if (!client->closing || client->running > 0) return false;
-    if (callbacks_wait(client)) return false;
+    if (callbacks_wait(client) || client->n_examinations > 0) return false;
     return client->in_flight == 0 || client_now_us(client) >= client->close_until_us;
 }
 

@@ -66,6 +66,7 @@ struct quorlock_client {
     struct list lost;   /* a loss waits to be told */
     struct list ready;  /* something else waits to be told */
     struct inspect *inspections;
+    size_t n_examinations; /* they end soon after the client begins to close, and it waits for them */
 
     uint32_t levels;  /* counts changes of levels, for locks that did not hear of them */
     uint32_t running; /* depth of client_run */
