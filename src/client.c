@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "inspect.h"
 #include "lock.h"
@@ -67,20 +69,23 @@ static void arm(struct quorlock_client *client)
     const struct heap_entry *first = heap_first(&client->deadlines);
     uint64_t at_us = first != NULL ? first->at_us : UINT64_MAX;
     uint64_t now_us;
-    uint64_t left_us;
-    struct timeval delay;
+    uint64_t left_us = 0;
+    struct itimerspec when = {.it_value.tv_sec = 0};
 
     if (client->closing && client->close_until_us < at_us) at_us = client->close_until_us;
     if (callbacks_wait(client)) at_us = 0;
-    if (at_us == UINT64_MAX) {
-        event_del(client->timer);
-        return;
+    /* Armed for something sooner: it looks then, and is armed anew. */
+    if (at_us >= client->armed_us) return;
+    client->armed_us = at_us;
+    if (at_us > 0) {
+        now_us = client_now_us(client);
+        left_us = at_us > now_us ? at_us - now_us : 0;
     }
-    now_us = client_now_us(client);
-    left_us = at_us > now_us ? at_us - now_us : 0;
-    delay.tv_sec = (time_t)(left_us / 1000000u);
-    delay.tv_usec = (suseconds_t)(left_us % 1000000u);
-    event_add(client->timer, &delay);
+    when.it_value.tv_sec = (time_t)(left_us / 1000000u);
+    when.it_value.tv_nsec = (long)(left_us % 1000000u * 1000u);
+    /* Zero would disarm it. */
+    if (left_us == 0) when.it_value.tv_nsec = 1;
+    timerfd_settime(client->timer_fd, 0, &when, NULL);
 }
 
 int client_reserve_waker(struct quorlock_client *client, struct waker *waker, void (*wake)(struct waker *))
@@ -136,7 +141,7 @@ static void destroy(struct quorlock_client *client);
 static bool may_end(struct quorlock_client *client)
 {
     if (!client->closing || client->running > 0) return false;
-    if (callbacks_wait(client)) return false;
+    if (callbacks_wait(client) || client->n_examinations > 0) return false;
     return client->in_flight == 0 || client_now_us(client) >= client->close_until_us;
 }
 
@@ -174,12 +179,53 @@ static void client_run(struct quorlock_client *client)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
+    struct quorlock_client *client = arg;
+    uint64_t expirations;
+
+    (void)what;
+    /* Only to make it unreadable again. */
+    if (read(fd, &expirations, sizeof(expirations)) < 0) return;
+    client->armed_us = UINT64_MAX;
+    client_run(client);
+}
+
+static void on_top(evutil_socket_t fd, short what, void *arg)
+{
     (void)fd;
     (void)what;
     client_run(arg);
 }
 
+/*
+ * A timer of the kernel's, not of libevent: that one reckons from the time at which the loop last looked at the
+ * clock, on a clock that stops in suspend, so after a long callback or a pause it would tell a loss late.
+ */
+static int start_timer(struct quorlock_client *client)
+{
+    client->armed_us = UINT64_MAX;
+    client->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (client->timer_fd < 0) return -1;
+    client->timer = event_new(client->base, client->timer_fd, EV_READ | EV_PERSIST, on_timer, client);
+    client->at_top = event_new(client->base, -1, 0, on_top, client);
+    if (client->timer == NULL || client->at_top == NULL) return -1;
+    return event_add(client->timer, NULL);
+}
+
 /* ---- nodes ---- */
+
+/* A node that comes back empty gets the max_lease that the others' guards say. */
+static void spread_max_lease(struct quorlock_client *client, uint32_t index)
+{
+    uint32_t max_lease_ms = node_max_lease_ms(client->nodes[index].node);
+
+    if (max_lease_ms == 0) return;
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        /* While the client is being built, later nodes are not there yet. */
+        if (i != index && client->nodes[i].node != NULL) {
+            node_expect_max_lease(client->nodes[i].node, max_lease_ms);
+        }
+    }
+}
 
 /* One process behind two addresses would have two votes. Neither gets one, for who knows which was meant. */
 static void expel_twins(struct quorlock_client *client, uint32_t index)
@@ -212,7 +258,10 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
     (void)fault;
     (void)why;
     client->levels++;
-    if (level == NODE_READY || level == NODE_QUARANTINED) expel_twins(client, index);
+    if (level == NODE_READY || level == NODE_QUARANTINED) {
+        spread_max_lease(client, index);
+        expel_twins(client, index);
+    }
     for (struct quorlock *lock = client->active.first; lock != NULL; lock = next) {
         next = lock->links[LOCK_ACTIVE].next;
         lock_on_level(lock, index);
@@ -387,6 +436,7 @@ static void dismantle(struct quorlock_client *client)
     heap_clear(&client->deadlines, &alloc);
     if (client->timer != NULL) event_free(client->timer);
     if (client->at_top != NULL) event_free(client->at_top);
+    if (client->timer_fd >= 0) close(client->timer_fd);
     alloc_free(&alloc, client->key_prefix);
     alloc_free(&alloc, client->owner_label);
     alloc_free(&alloc, client->set);
@@ -421,9 +471,9 @@ static int build(struct quorlock_client *client, struct event_base *base, const 
     status = copy_text(client, &client->set, client->options.set_name != NULL ? client->options.set_name : set);
     if (status != 0) return status;
     client->options.set_name = client->options.set_name != NULL ? client->set : NULL;
-    client->timer = event_new(base, -1, 0, on_timer, client);
-    client->at_top = event_new(base, -1, 0, on_timer, client);
-    if (client->timer == NULL || client->at_top == NULL) return QUORLOCK_NOMEM;
+    if (start_timer(client) != 0) {
+        return options_fail(error, QUORLOCK_NOMEM, "no timer: out of memory or of file descriptors");
+    }
     return start_nodes(client);
 }
 
@@ -446,6 +496,7 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     }
     if (status == 0) {
         client->alloc = alloc;
+        client->timer_fd = -1;
         client->options = options;
         client->n_nodes = (uint32_t)options.n_nodes;
         status = build(client, base, options.nodes, &error);
@@ -453,7 +504,8 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
         client->options.error = NULL;
         if (status != 0) dismantle(client);
     }
-    if (status == QUORLOCK_NOMEM) options_fail(&error, status, "%s", quorlock_status_text(status));
+    if (status == QUORLOCK_NOMEM && error.text[0] == '\0')
+        options_fail(&error, status, "%s", quorlock_status_text(status));
     if (status != 0 && given != NULL && given->size >= sizeof(*given) && given->error != NULL) {
         snprintf(given->error, given->error_size, "%s", error.text);
     }

@@ -58,6 +58,8 @@ struct quorlock_client {
 
     struct heap deadlines;
     struct event *timer;  /* for the earliest deadline, and for work put off to the next turn */
+    int timer_fd;         /* behind it: CLOCK_BOOTTIME */
+    uint64_t armed_us;    /* what it is armed for; UINT64_MAX: not at all */
     struct event *at_top; /* runs callbacks at the top of the loop, in this turn */
     size_t n_wakers;      /* locks and inspections: room in the heap */
 
@@ -66,6 +68,7 @@ struct quorlock_client {
     struct list lost;   /* a loss waits to be told */
     struct list ready;  /* something else waits to be told */
     struct inspect *inspections;
+    size_t n_examinations; /* they end soon after the client begins to close, and it waits for them */
 
     uint32_t levels;  /* counts changes of levels, for locks that did not hear of them */
     uint32_t running; /* depth of client_run */

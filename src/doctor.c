@@ -209,6 +209,7 @@ static void on_wake(struct waker *waker)
     }
     /* Out of the client first: the callback may close it. */
     client->in_flight--;
+    client->n_examinations--;
     client_return_waker(client, waker);
     tell(examination);
     destroy(examination);
@@ -275,6 +276,7 @@ int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *
     if (examination->diagnosis.findings == NULL || examination->diagnosis.words == NULL) goto nomem;
     if (begin(examination) != 0 || client_reserve_waker(client, &examination->waker, on_wake) != 0) goto nomem;
     client->in_flight++;
+    client->n_examinations++;
     client_wake_at(client, &examination->waker, client_now_us(client) + look_us(client));
     return 0;
 nomem:

@@ -420,6 +420,47 @@ static void a_loop_that_stood_still_tells_loss_first(void **state)
     await_free("key");
 }
 
+static void block(evutil_socket_t fd, short what, void *arg)
+{
+    uint64_t *until_us = arg;
+
+    (void)fd;
+    (void)what;
+    *until_us = clock_us() + 4300000;
+    while (clock_us() < *until_us) continue;
+}
+
+static void lost_ends_the_loop(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    on_loss(lock, loss, arg);
+    event_base_loopbreak(kit.base);
+}
+
+/* The loop reckons its next wait from the time before a callback; ours must not be reckoned so. */
+static void a_long_callback_of_another_does_not_delay_the_loss(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(4000);
+    const struct timeval soon = {.tv_usec = 20000};
+    struct hold hold;
+    uint64_t until_us = 0;
+
+    (void)state;
+    options.renew_ms = QUORLOCK_RENEW_NEVER;
+    /* Or the nodes' own timers would wake the loop. */
+    client_options.node_timeout_ms = 20000;
+    kit_client(&client_options, 3);
+    hold_key(&hold, &options);
+    assert_int_equal(event_base_once(kit.base, -1, EV_TIMEOUT, block, &until_us, &soon), 0);
+    quorlock_on_lost(hold.lock, lost_ends_the_loop, &hold.loss);
+    /* One run of the loop, and no timer of the kit's that would wake it. The test's time limit is the limit. */
+    event_base_dispatch(kit.base);
+    assert_true(until_us != 0);
+    assert_true(hold.loss.at_us < until_us + 2000000);
+    check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
+    check_lost_release(&hold);
+}
+
 static void ten_leases_of_work(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
@@ -456,6 +497,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_lost_lock_can_be_acquired_anew, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(no_loss_is_told_after_release, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(a_loop_that_stood_still_tells_loss_first, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_long_callback_of_another_does_not_delay_the_loss, kit_setup,
+                                        kit_teardown),
         cmocka_unit_test_setup_teardown(ten_leases_of_work, kit_setup, kit_teardown),
     };
 
