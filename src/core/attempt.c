@@ -204,6 +204,7 @@ static uint64_t pause_us(struct core_lock *lock, bool held)
     uint64_t poll_us;
     uint64_t free_us;
 
+    if (BROKEN(CONTROL_NO_BACKOFF)) return 0;
     if (held && !is_holder(lock)) {
         return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->splits++);
     }
@@ -283,8 +284,9 @@ static void wait_bound(struct core_lock *lock, struct step *step)
     if (lock->phase == CORE_ASKING && !lock->seen_held && !lock->seen_noquorum) {
         struct tally tally = count_votes(lock);
 
-        lock->seen_held = tally.yes + tally.other >= lock->config.quorum;
-        lock->seen_noquorum = !lock->seen_held;
+        /* Where Q nodes granted, and only their token is not agreed yet, it is neither. */
+        lock->seen_noquorum = tally.yes + tally.other < lock->config.quorum;
+        lock->seen_held = !lock->seen_noquorum && tally.other > 0;
     }
     debt_end_attempt(lock, step);
     fail(lock, wait_bound_status(lock));

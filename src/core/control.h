@@ -16,6 +16,7 @@ enum core_control {
     CONTROL_RESURRECT,       /* a lost lock is held again after a renewal, and repair needs no quorum */
     CONTROL_HALF_QUORUM,     /* Q = N/2 */
     CONTROL_NO_WRITE_BACK,   /* the largest counter is the token, and no node is told */
+    CONTROL_NO_BACKOFF,      /* the next attempt follows at once */
 };
 
 #ifdef QUORLOCK_CONTROLS

@@ -7,6 +7,7 @@
 #include "judge.h"
 #include "process.h"
 #include "story.h"
+#include "tokens.h"
 
 static struct rng *rng_of(struct world *world, uint32_t index)
 {
@@ -114,11 +115,22 @@ static void misuse(struct world *world, uint32_t index)
     world->totals->of[TOTAL_MISUSES]++;
 }
 
+/* Somewhere else, under the protection of the lock. It may arrive when nothing of the lease is left. */
+static void write_something(struct world *world, uint32_t index)
+{
+    struct rng *rng = rng_of(world, index);
+    uint64_t lease_us = lease_of(world, index);
+
+    if (rng_one_in(rng, 3)) return;
+    tokens_write(world, index, rng_below(rng, rng_one_in(rng, 4) ? 2 * lease_us : lease_us / 16));
+}
+
 static void act_holding(struct world *world, uint32_t index)
 {
     struct lock *lock = &world->locks[index];
     struct rng *rng = rng_of(world, index);
 
+    write_something(world, index);
     if (world->now_us >= lock->hold_until_us || world->phase >= PHASE_HEALED) {
         if (world->phase == PHASE_FAULTS && rng_one_in(rng, 10)) {
             begin_free(world, index);
@@ -214,6 +226,7 @@ static void told_granted(struct world *world, uint32_t index)
     if (world->phase >= PHASE_HEALED) hold_us = rng_below(rng, lease_us / 8);
     lock->plot = PLOT_HOLDING;
     lock->hold_until_us = world->now_us + hold_us;
+    write_something(world, index);
     if (hold_us == 0) {
         begin_release(world, index);
     } else {

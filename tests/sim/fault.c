@@ -5,18 +5,25 @@
  * No fault lasts beyond the time of faults by more than a quarter of a lease, so that what comes after can be
  * judged for liveness.
  */
+#include "guard.h"
 #include "link.h"
 #include "process.h"
 #include "server.h"
 #include "story.h"
+
+/* These wait for their moment (process.c). */
+static bool is_ambush(enum plan_fault_kind kind)
+{
+    return kind == FAULT_PAUSE_TELL || kind == FAULT_PAUSE_SEND || kind == FAULT_DEATH_TELL ||
+           kind == FAULT_DEATH_SEND;
+}
 
 void fault_plan_all(struct world *world)
 {
     for (uint32_t i = 0; i < world->plan->n_faults; i++) {
         const struct plan_fault *fault = &world->plan->faults[i];
 
-        /* These two wait for their moment (process.c). */
-        if (fault->kind == FAULT_PAUSE_TELL || fault->kind == FAULT_PAUSE_SEND || fault->left_out) continue;
+        if (is_ambush(fault->kind) || fault->left_out) continue;
         world_plan(world, fault->at_us, HAPPEN_FAULT, 0, 0, i, 0);
     }
 }
@@ -34,9 +41,7 @@ static void crash(struct world *world, uint32_t index, bool empty, uint64_t unti
     node->up = false;
     node->life++;
     node->scripts = 0;
-    if (empty) {
-        for (uint32_t key = 0; key < world->plan->n_keys; key++) server_delete(world, index, key);
-    }
+    if (empty) server_forget_all(world, index);
     link_node_died(world, index);
     if (until_us != 0) world_plan(world, until_us, HAPPEN_RESTART, 0, index, 0, node->life);
 }
@@ -48,6 +53,46 @@ void fault_restart(struct world *world, uint32_t index, uint32_t life)
     if (node->up || node->life != life) return;
     STORY(world, "node %u   is up again", index);
     node->up = true;
+    guard_new_run(world, index);
+}
+
+/*
+ * Replication to the replica stops now; some time later it is the node. What was written meanwhile is gone,
+ * also from the guard. A node that was a replica itself has got the memory of its master then.
+ */
+static void promote(struct world *world, const struct plan_fault *fault, uint32_t index, uint32_t part,
+                    uint64_t until_us)
+{
+    struct node *node = &world->nodes[fault->node];
+    uint64_t started_us = node->started_us;
+
+    if (part == 0) {
+        server_remember(world, fault->node);
+        world_plan(world, until_us, HAPPEN_FAULT, 0, 0, index, 1);
+        return;
+    }
+    if (!node->replica.there || world->phase != PHASE_FAULTS) return;
+    if (fault->kind != FAULT_PROMOTE && !node->up) return;
+    STORY(world, "node %u   is what its replica was", (unsigned)fault->node);
+    world->totals->of[TOTAL_PROMOTED]++;
+    server_recall(world, fault->node);
+    node->up = true;
+    if (fault->kind == FAULT_PROMOTE) {
+        guard_new_run(world, fault->node);
+        node->started_us = started_us; /* the replica was there for as long */
+    } else {
+        guard_new_replid(world, fault->node);
+    }
+    if (fault->kind == FAULT_FLIP_LIVE) return;
+    node->life++;
+    link_node_died(world, fault->node);
+}
+
+static void step_clock(struct world *world, const struct plan_fault *fault)
+{
+    int64_t by_us = (int64_t)fault->for_us;
+
+    server_step_clock(world, fault->node, fault->kind == FAULT_STEP_BACK ? -by_us : by_us);
 }
 
 static void cut(struct world *world, const struct plan_fault *fault, uint64_t until_us)
@@ -90,23 +135,37 @@ static void slow(struct world *world, const struct plan_fault *fault, uint64_t u
     }
 }
 
-void fault_happens(struct world *world, uint32_t index)
+/* No fault of its own, but the end of an ambush. */
+static void die(struct world *world, const struct plan_fault *fault, uint64_t until_us)
 {
-    const struct plan *plan = world->plan;
-    const struct plan_fault *fault = &plan->faults[index];
+    process_die(world, fault->client);
+    if (fault->nth % 2 == 0) world_plan(world, until_us, HAPPEN_BIRTH, fault->client, 0, 0, 0);
+}
+
+static void break_lock(struct world *world, uint32_t key)
+{
+    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
+        if (world->nodes[i].up) server_delete(world, i, key);
+    }
+}
+
+static void begin(struct world *world, const struct plan_fault *fault, uint32_t index, uint32_t part,
+                  uint64_t until_us)
+{
     struct client *client = &world->clients[fault->client];
     struct node *node = &world->nodes[fault->node];
-    uint64_t until_us = world->now_us + fault->for_us;
 
-    if (until_us > plan->active_us + plan->base_lease_us / 4)
-        until_us = plan->active_us + plan->base_lease_us / 4;
-    if (until_us <= world->now_us) until_us = world->now_us + 1;
-    world->totals->faults[fault->kind]++;
-    STORY(world, "FAULT %u  %s (node %u, client %u, for %llu us)", index, plan_fault_text(fault->kind),
-          (unsigned)fault->node, (unsigned)fault->client, (unsigned long long)(until_us - world->now_us));
     switch (fault->kind) {
     case FAULT_CRASH: crash(world, fault->node, false, until_us); break;
     case FAULT_CRASH_EMPTY: crash(world, fault->node, true, until_us); break;
+    case FAULT_PROMOTE:
+    case FAULT_FLIP:
+    case FAULT_FLIP_LIVE: promote(world, fault, index, part, until_us); break;
+    case FAULT_FLUSH:
+        if (node->up) server_forget_all(world, fault->node);
+        break;
+    case FAULT_STEP_BACK:
+    case FAULT_STEP_FORWARD: step_clock(world, fault); break;
     case FAULT_FREEZE: node->frozen_until_us = later(node->frozen_until_us, until_us); break;
     case FAULT_CUT_TO:
     case FAULT_CUT_FROM: cut(world, fault, until_us); break;
@@ -114,25 +173,36 @@ void fault_happens(struct world *world, uint32_t index)
     case FAULT_RESET_LATE: end_connection(world, fault, index); break;
     case FAULT_SLOW: slow(world, fault, until_us); break;
     case FAULT_PAUSE: process_pause(world, fault->client, until_us - world->now_us); break;
+    case FAULT_BLIND: process_blind(world, fault->client, until_us - world->now_us); break;
     case FAULT_DEATH:
-        process_die(world, fault->client);
-        if (fault->nth % 2 == 0) world_plan(world, until_us, HAPPEN_BIRTH, fault->client, 0, 0, 0);
-        break;
+    case FAULT_DEATH_TELL:
+    case FAULT_DEATH_SEND: die(world, fault, until_us); break;
     case FAULT_REFUSE_WRITES:
         node->refuse_writes_until_us = later(node->refuse_writes_until_us, until_us);
         break;
     case FAULT_REFUSE_ALL: node->refuse_all_until_us = later(node->refuse_all_until_us, until_us); break;
     case FAULT_FORGET_SCRIPTS: node->scripts = 0; break;
     case FAULT_UNSENT: client->unsent_until_us = world->now_us + (until_us - world->now_us) / 8; break;
-    case FAULT_BREAK:
-        for (uint32_t i = 0; i < plan->n_nodes; i++) {
-            if (world->nodes[i].up) server_delete(world, i, fault->nth % plan->n_keys);
-        }
-        break;
+    case FAULT_BREAK: break_lock(world, fault->nth % world->plan->n_keys); break;
     case FAULT_PAUSE_TELL:
     case FAULT_PAUSE_SEND:
     case FAULT_KINDS: break;
     }
+}
+
+void fault_happens(struct world *world, uint32_t index, uint32_t part)
+{
+    const struct plan *plan = world->plan;
+    const struct plan_fault *fault = &plan->faults[index];
+    uint64_t until_us = world->now_us + fault->for_us;
+
+    if (until_us > plan->active_us + plan->base_lease_us / 4)
+        until_us = plan->active_us + plan->base_lease_us / 4;
+    if (until_us <= world->now_us) until_us = world->now_us + 1;
+    if (part == 0 && !is_ambush(fault->kind)) world->totals->faults[fault->kind]++;
+    STORY(world, "FAULT %u  %s (node %u, client %u, for %llu us)", index, plan_fault_text(fault->kind),
+          (unsigned)fault->node, (unsigned)fault->client, (unsigned long long)(until_us - world->now_us));
+    begin(world, fault, index, part, until_us);
 }
 
 void fault_heal(struct world *world)

@@ -15,13 +15,16 @@ enum happening_type {
     HAPPEN_TIMEOUT,  /* a request's own deadline: index, serial */
     HAPPEN_STALL,    /* is the oldest request unanswered for too long? client, node, serial is the generation */
     HAPPEN_CLOSED,   /* the client sees its connection end: client, node, serial is the generation */
+    HAPPEN_GREET,    /* a handshake is at the server: client, node, serial is the try */
     HAPPEN_CONNECT,  /* a handshake ends: client, node, serial is the try */
+    HAPPEN_GUARD,    /* a quarantine ends, perhaps: client, node, index is the stage, serial the generation */
     HAPPEN_RETRY,    /* connect again: client, node, serial is the try */
     HAPPEN_TIMER,    /* a lock's timer: index, serial is its life */
     HAPPEN_DISPATCH, /* callbacks of a lock: index, serial is its life */
     HAPPEN_ACT,      /* a contender's next act: index, serial */
     HAPPEN_EXPIRY,   /* a key may expire: node, index is the key */
-    HAPPEN_FAULT,    /* index */
+    HAPPEN_FAULT,    /* index, serial is the part of it */
+    HAPPEN_WRITE,    /* a write reaches the register: index is the grant */
     HAPPEN_RESTART,  /* node, serial is its life */
     HAPPEN_BIRTH,    /* client */
     HAPPEN_PHASE,

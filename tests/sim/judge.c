@@ -11,9 +11,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "server.h"
 #include "story.h"
+#include "tokens.h"
 
 #define LATE_US 30000u /* what a loop's lateness may add to any bound */
 
@@ -21,7 +23,11 @@ void judge_violated(struct world *world, enum invariant invariant, const char *f
 {
     va_list arguments;
 
-    if (world->over || (world->judged & (1u << invariant)) == 0) return;
+    if (world->over) return;
+    if ((world->judged & (1u << invariant)) == 0) {
+        if (world->plan->outside) totals_outside(world->totals, invariant == I1_EXCLUSION);
+        return;
+    }
     world->over = true;
     world->violation.invariant = invariant;
     world->violation.at_us = world->now_us;
@@ -65,6 +71,16 @@ static void check_exclusion(struct world *world, uint32_t index, bool at_grant)
     }
 }
 
+/* A node that holds the key, or would if no fault had made it forget: it does not vote against it. */
+static bool holds(const struct world *world, uint32_t server, uint32_t index, const struct core_token *token)
+{
+    const struct shadow *shadow = &world->shadows[server][index];
+
+    if (server_holds(world, server, world->locks[index].key, token)) return true;
+    return shadow->expires_ms > world_node_ms(world, server) &&
+           memcmp(&shadow->token, token, sizeof(*token)) == 0;
+}
+
 /* I5, when a window opens or moves on, and whenever a key of it goes. */
 static void check_quorum(struct world *world, uint32_t index)
 {
@@ -73,7 +89,9 @@ static void check_quorum(struct world *world, uint32_t index)
     uint32_t holding = 0;
 
     if (!is_open(world, lock)) return;
-    for (uint32_t i = 0; i < world->plan->n_nodes; i++) holding += server_holds(world, i, lock->key, token);
+    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
+        holding += holds(world, plan_server(world->plan, lock->client, i), index, token);
+    }
     if (holding >= world->plan->quorum) return;
     judge_violated(world, I5_QUORUM_HOLDS, "lock %u reports %llu us more, but only %u nodes hold its key",
                    index, (unsigned long long)(lock->verdicts.until_us - clock_of(world, lock)), holding);
@@ -84,6 +102,37 @@ void judge_key_gone(struct world *world, uint32_t node, uint32_t key, uint32_t i
     (void)node;
     (void)key;
     if (world->locks[index].life == life && world->locks[index].plot != PLOT_DEAD) check_quorum(world, index);
+}
+
+void judge_key_forgotten(struct world *world, uint32_t server, uint32_t index, const struct core_token *token,
+                         uint64_t expires_ms)
+{
+    const struct lock *lock = &world->locks[index];
+    struct shadow *shadow = &world->shadows[server][index];
+
+    /* What came back with older memory may be of an older attempt, or end sooner, and is forgotten again. */
+    if (lock->plot == PLOT_DEAD || memcmp(core_token_now(lock->core), token, sizeof(*token)) != 0) return;
+    if (shadow->expires_ms >= expires_ms && memcmp(&shadow->token, token, sizeof(*token)) == 0) return;
+    *shadow = (struct shadow){.token = *token, .expires_ms = expires_ms};
+}
+
+void judge_asked(struct world *world, uint32_t index, const struct core_command *command)
+{
+    uint32_t node = command->tag.node;
+    enum core_level level = world->clients[world->locks[index].client].links[node].level;
+
+    if (command->tag.op != CORE_OP_ACQUIRE || level != CORE_NODE_QUARANTINED) return;
+    judge_violated(world, I7_FOREIGN_VOTE, "lock %u asks node %u for a vote, which is quarantined", index,
+                   node);
+}
+
+void judge_stepped(struct world *world, uint32_t client, uint32_t node)
+{
+    STORY(world, "client %u   finds that the clock of node %u has stepped forward", client, node);
+    world->totals->of[TOTAL_CLOCK_STEPS]++;
+    if (world->plan->outside) return;
+    judge_violated(world, I7_FOREIGN_VOTE, "client %u drops votes for a step of node %u that never was", client,
+                   node);
 }
 
 static uint64_t allowance(const struct core_config *config, uint64_t lease_us)
@@ -99,7 +148,7 @@ static void see_yes(struct world *world, struct lock *lock, const struct core_re
     uint64_t end_us = reply->tag.sent_us + reply->tag.lease_us - allowance(&lock->config, reply->tag.lease_us);
 
     if (reply->tag.attempt != core_attempt(lock->core)) return;
-    if (link->level != CORE_NODE_READY || link->generation != reply->generation) return;
+    if (!world_talks(link->level) || link->generation != reply->generation) return;
     if (lock->verdicts.lost || (lock->verdicts.told_held && now_us >= core_lost_at(lock->core))) return;
     if (vote->attempt == reply->tag.attempt && vote->end_us > end_us) return;
     *vote = (struct seen_vote){.attempt = reply->tag.attempt, .end_us = end_us};
@@ -132,8 +181,11 @@ void judge_before(struct world *world, uint32_t index, const struct core_event *
     if (op == CORE_OP_RELEASE) return;
     if (op == CORE_OP_PEEK || reply->outcome == CORE_OTHER) lock->verdicts.other_seen = true;
     if (op == CORE_OP_PEEK || reply->tag.attempt != core_attempt(lock->core)) return;
+    /* What comes on a connection that has ended tells nothing. */
+    if (event->reply.generation != world->clients[lock->client].links[reply->tag.node].generation) return;
     if (reply->outcome == CORE_YES) {
-        if (op != CORE_OP_REPAIR) see_yes(world, lock, reply, event->now_us);
+        if (op == CORE_OP_ACQUIRE || op == CORE_OP_RAISE) tokens_see(lock, reply);
+        if (op == CORE_OP_ACQUIRE || op == CORE_OP_EXTEND) see_yes(world, lock, reply, event->now_us);
         see_absence(lock, reply, false);
     } else if (op != CORE_OP_REPAIR && (reply->outcome == CORE_OTHER || reply->outcome == CORE_MISSING)) {
         see_absence(lock, reply, true);
@@ -289,6 +341,10 @@ static void told_lost(struct world *world, uint32_t index, const struct core_tel
     case CORE_LOSS_MAX_HOLD: world->totals->of[TOTAL_LOST_MAX_HOLD]++; break;
     case CORE_LOSS_NOT_RENEWED: world->totals->of[TOTAL_LOST_NOT_RENEWED]++; break;
     case CORE_LOSS_CLOCK:
+        world->totals->of[TOTAL_LOST_CLOCK]++;
+        if (world->plan->outside) break;
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is told that clocks stepped that never did", index);
+        break;
     case CORE_LOSS_NONE:
         judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss without a reason that is there", index);
         break;
@@ -313,6 +369,7 @@ static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
     }
     world->totals->of[TOTAL_GRANTS]++;
     if (world->phase == PHASE_HEALED) world->grants_healed[lock->key]++;
+    tokens_granted(world, index);
     check_exclusion(world, index, true);
     check_quorum(world, index);
 }
@@ -329,6 +386,11 @@ static void told_refused(struct world *world, uint32_t index, int status)
     case CORE_NOQUORUM: world->totals->of[TOTAL_NOQUORUM]++; break;
     case CORE_TIMEDOUT: world->totals->of[TOTAL_TIMEDOUT]++; break;
     case CORE_CANCELED: world->totals->of[TOTAL_CANCELED]++; break;
+    case CORE_INVAL:
+        world->totals->of[TOTAL_CONFIG]++;
+        if (world->plan->clients[world->locks[index].client].twins) break;
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is told that nodes refuse its configuration", index);
+        break;
     default: judge_violated(world, I6_TOLD_ONCE, "lock %u is told status %d", index, status); break;
     }
 }
@@ -376,12 +438,15 @@ static void check_clean(struct world *world, uint32_t index)
 {
     const struct lock *lock = &world->locks[index];
 
+    /* Whoever extends by one entry what he took by another owes nothing where he took nothing. */
+    if (world->plan->clients[lock->client].twins) return;
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
         const struct slot *slot = &world->nodes[i].slots[lock->key];
         uint64_t ends_us;
 
         if (!slot->set || slot->lock != index || slot->life != lock->life || slot->late) continue;
-        if (!world->nodes[i].up) continue;
+        /* A clock that was set back keeps keys for longer. */
+        if (!world->nodes[i].up || world->nodes[i].stepped_back) continue;
         ends_us = world_client_clock(world, lock->client, server_expires_at(world, i, lock->key));
         if (ends_us > slot->last_sent_us + slot->last_lease_us / 100 * 101) continue;
         if (ends_us <= clock_of(world, lock)) continue;
@@ -413,6 +478,10 @@ void judge_after(struct world *world, uint32_t index, const struct core_event *e
     struct lock *lock = &world->locks[index];
     struct verdicts *verdicts = &lock->verdicts;
 
+    if (verdicts->attempt != core_attempt(lock->core)) {
+        verdicts->attempt = core_attempt(lock->core);
+        verdicts->attempt_begun_us = world->now_us;
+    }
     if (status == 0) begun(world, index, event);
     if (status != 0 && update->n_commands != 0) {
         judge_violated(world, I6_TOLD_ONCE, "lock %u refused a call, but sends commands", index);
@@ -448,6 +517,7 @@ void judge_silent(struct world *world)
             const struct slot *slot = &world->nodes[node].slots[key];
 
             if (!slot->set || world_node_ms(world, node) >= slot->expires_ms) continue;
+            if (world->nodes[node].stepped_back) continue;
             judge_violated(world, I8_LEFT_BEHIND, "the key of lock %u is still on node %u at rest", slot->lock,
                            node);
         }

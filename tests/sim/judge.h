@@ -7,7 +7,7 @@
 
 #include "world.h"
 
-/* judge_violated - ends the run, where this invariant is judged. */
+/* judge_violated - ends the run, where this invariant is judged; counts it, where nothing is promised. */
 void judge_violated(struct world *, enum invariant, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -17,6 +17,13 @@ void judge_after(struct world *, uint32_t lock, const struct core_event *, const
                  int status);
 /* judge_key_gone - a node has just lost a key, in whatever way. */
 void judge_key_gone(struct world *, uint32_t node, uint32_t key, uint32_t lock, uint32_t life);
+/* judge_key_forgotten - before that, where a fault is to blame. */
+void judge_key_forgotten(struct world *, uint32_t server, uint32_t lock, const struct core_token *,
+                         uint64_t expires_ms);
+/* judge_asked - a command leaves the core. */
+void judge_asked(struct world *, uint32_t lock, const struct core_command *);
+/* judge_stepped - a client found that a node's clock has stepped forward. */
+void judge_stepped(struct world *, uint32_t client, uint32_t node);
 void judge_death(struct world *, uint32_t lock);
 /* judge_in_time - is anything overdue? Asked now and then. */
 void judge_in_time(struct world *, uint32_t lock);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "judge.h"
+#include "guard.h"
 #include "process.h"
 #include "server.h"
 #include "story.h"
@@ -22,6 +22,11 @@
 static struct link *link_of(struct world *world, uint32_t client, uint32_t node)
 {
     return &world->clients[client].links[node];
+}
+
+static uint32_t server_of(const struct world *world, uint32_t client, uint32_t node)
+{
+    return plan_server(world->plan, client, node);
 }
 
 static uint32_t take_request(struct world *world)
@@ -65,10 +70,18 @@ static struct request *request_of(struct world *world, const struct happening *h
     return request->serial == happening->serial ? request : NULL;
 }
 
-static uint64_t draw_delay(struct world *world, uint32_t node, const struct link *link)
+static uint64_t draw_delay(struct world *world, uint32_t client, uint32_t node)
 {
-    uint64_t delay_us = 20 + rng_long_tail(&world->chance, world->plan->delay_us[node]);
+    const struct plan *plan = world->plan;
+    const struct link *link = link_of(world, client, node);
+    uint64_t delay_us;
 
+    if (plan->near_us == 0) {
+        delay_us = 20 + rng_long_tail(&world->chance, plan->delay_us[node]);
+    } else {
+        delay_us = client % plan->n_nodes == node ? plan->near_us : plan->delay_us[node];
+        delay_us += rng_below(&world->chance, plan->near_us);
+    }
     if (world->now_us < link->slow_until_us) delay_us += rng_below(&world->chance, link->slow_us);
     return delay_us;
 }
@@ -90,7 +103,7 @@ bool link_send(struct world *world, uint32_t lock_index, const struct core_comma
     uint32_t index;
     uint64_t arrives_us;
 
-    if (link->level != CORE_NODE_READY || world->now_us < world->clients[lock->client].unsent_until_us) {
+    if (!world_talks(link->level) || world->now_us < world->clients[lock->client].unsent_until_us) {
         return false;
     }
     index = take_request(world);
@@ -102,6 +115,7 @@ bool link_send(struct world *world, uint32_t lock_index, const struct core_comma
                                 .generation = link->generation,
                                 .lock = lock_index,
                                 .life = lock->life,
+                                .seen = link->seen,
                                 .client = lock->client,
                                 .node = (uint8_t)node,
                                 .queued = true};
@@ -112,7 +126,7 @@ bool link_send(struct world *world, uint32_t lock_index, const struct core_comma
     }
     link->last = index;
     watch_stall(world, lock->client, node, link, world->now_us);
-    arrives_us = leaves_us + draw_delay(world, node, link);
+    arrives_us = leaves_us + draw_delay(world, lock->client, node);
     if (arrives_us < link->to_last_us) arrives_us = link->to_last_us;
     link->to_last_us = arrives_us;
     world_plan(world, arrives_us, HAPPEN_ARRIVE, lock->client, node, index, request->serial);
@@ -134,7 +148,7 @@ static uint64_t goes_on(const struct world *world, uint64_t until_us, const stru
 static void answer(struct world *world, struct request *request, uint32_t index)
 {
     struct link *link = link_of(world, request->client, request->node);
-    uint64_t arrives_us = world->now_us + draw_delay(world, request->node, link);
+    uint64_t arrives_us = world->now_us + draw_delay(world, request->client, request->node);
 
     if (request->queued) {
         if (arrives_us < link->from_last_us) arrives_us = link->from_last_us;
@@ -170,13 +184,29 @@ static void wait_for_earlier(struct world *world, const struct happening *happen
                happening->node, happening->index, happening->serial);
 }
 
+/* A server does one thing after the other. */
+static bool queues(struct world *world, const struct happening *happening, struct request *request)
+{
+    struct node *server = &world->nodes[server_of(world, request->client, request->node)];
+
+    if (world->plan->service_us == 0 || request->served) return false;
+    request->served = true;
+    if (server->busy_until_us < world->now_us) server->busy_until_us = world->now_us;
+    server->busy_until_us += world->plan->service_us;
+    world_plan(world, server->busy_until_us, HAPPEN_ARRIVE, happening->client, happening->node,
+               happening->index, happening->serial);
+    return true;
+}
+
 void link_arrive(struct world *world, const struct happening *happening)
 {
     struct request *request = request_of(world, happening);
     struct link *link;
+    const struct node *server;
 
     if (request == NULL) return;
     link = link_of(world, request->client, request->node);
+    server = &world->nodes[server_of(world, request->client, request->node)];
     if (request->late_us != 0) {
         uint64_t late_us = request->late_us;
 
@@ -186,12 +216,13 @@ void link_arrive(struct world *world, const struct happening *happening)
         return;
     }
     if (held_up(world, happening, link->to_cut_until_us, request)) return;
-    if (held_up(world, happening, world->nodes[request->node].frozen_until_us, request)) return;
-    if (request->dropped || !world->nodes[request->node].up || request->generation <= link->server_gone) {
+    if (held_up(world, happening, server->frozen_until_us, request)) return;
+    if (request->dropped || !server->up || request->generation <= link->server_gone) {
         request->landed = true;
         settle(world, happening->index);
         return;
     }
+    if (queues(world, happening, request)) return;
     if (has_earlier(world, link, request)) {
         wait_for_earlier(world, happening);
         return;
@@ -231,13 +262,29 @@ static void measure(struct world *world, struct link *link, const struct request
         link->srtt_us == 0 ? (uint32_t)took_us : (uint32_t)((7 * (uint64_t)link->srtt_us + took_us) / 8);
 }
 
+/* What the core, the client's watch over clocks, and the connection learn of an answer, in this order. */
+static void hear(struct world *world, const struct request *request)
+{
+    const struct link *link = link_of(world, request->client, request->node);
+
+    if (request->reported) {
+        world->totals->of[TOTAL_SWALLOWED]++;
+    } else {
+        uint64_t received_us = process_clock(world, request->client);
+
+        process_reply(world, request->lock, request->life, &request->reply);
+        process_node_clock(world, request->client, request->node, request->reply.tag.sent_us, received_us,
+                           request->node_us);
+    }
+    if (!request->guard_broken || !world->clients[request->client].alive) return;
+    if (link->generation == request->generation) link_end(world, request->client, request->node, FATE_ANY);
+}
+
 void link_answer(struct world *world, const struct happening *happening)
 {
     struct request *request = request_of(world, happening);
+    struct request heard;
     struct link *link;
-    struct core_reply reply;
-    bool reported;
-    uint32_t lock, life;
 
     if (request == NULL) return;
     link = link_of(world, request->client, request->node);
@@ -254,17 +301,10 @@ void link_answer(struct world *world, const struct happening *happening)
     link->first = request->next;
     request->queued = false;
     measure(world, link, request);
-    reply = request->reply;
-    reported = request->reported;
-    lock = request->lock;
-    life = request->life;
+    heard = *request;
     request->landed = true;
     settle(world, happening->index);
-    if (reported) {
-        world->totals->of[TOTAL_SWALLOWED]++;
-    } else {
-        process_reply(world, lock, life, &reply);
-    }
+    hear(world, &heard);
 }
 
 static void report_unknown(struct world *world, uint32_t index)
@@ -307,10 +347,26 @@ static void begin_try(struct world *world, uint32_t client, uint32_t node)
     struct link *link = link_of(world, client, node);
 
     link->tries++;
-    link->node_life = world->nodes[node].life;
+    link->node_life = world->nodes[server_of(world, client, node)].life;
     link->try_until_us = world->now_us + world->plan->connect_timeout_us;
-    world_plan(world, world->now_us + 3 * draw_delay(world, node, link), HAPPEN_CONNECT, client, node, 0,
+    link->greeted = false;
+    world_plan(world, world->now_us + 2 * draw_delay(world, client, node), HAPPEN_GREET, client, node, 0,
                link->tries);
+}
+
+static void try_failed(struct world *world, uint32_t client, uint32_t node)
+{
+    struct link *link = link_of(world, client, node);
+    uint64_t pause_us = world->plan->reconnect_min_us << (link->failures < 10 ? link->failures : 10);
+
+    if (pause_us > world->plan->reconnect_max_us || link->expelled) pause_us = world->plan->reconnect_max_us;
+    link->failures++;
+    link->tries++;
+    world->totals->of[TOTAL_CONNECT_FAILED]++;
+    world_plan(world, world->now_us + pause_us / 2 + rng_below(&world->chance, pause_us / 2 + 1), HAPPEN_RETRY,
+               client, node, 0, link->tries);
+    set_level(world, client, node, CORE_NODE_DOWN, link->expelled ? CORE_FAULT_CONFIG : CORE_FAULT_PASSING);
+    link->expelled = false;
 }
 
 /* Takes the requests out of their order; what becomes of them on the wire is the fate's affair. */
@@ -346,18 +402,23 @@ void link_end(struct world *world, uint32_t client, uint32_t node, enum link_fat
     struct link *link = link_of(world, client, node);
     uint32_t index;
 
-    if (link->level != CORE_NODE_READY) return;
+    if (!world_talks(link->level)) return;
     STORY(world, "client %u   connection %u to node %u has ended", client, link->generation, node);
     index = detach(world, link, fate);
     link->level = CORE_NODE_CONNECTING;
     link->fault = CORE_FAULT_PASSING;
     link->failures = 0;
+    link->quarantine_until_us = 0;
     while (index != NONE) {
         uint32_t next = world->requests[index].next;
 
         if (!world->requests[index].reported) report_unknown(world, index);
         settle(world, index);
         index = next;
+    }
+    if (link->expelled) {
+        try_failed(world, client, node);
+        return;
     }
     process_level(world, client, node);
     begin_try(world, client, node);
@@ -382,17 +443,21 @@ void link_die(struct world *world, uint32_t client)
     }
 }
 
-void link_node_died(struct world *world, uint32_t node)
+void link_node_died(struct world *world, uint32_t server)
 {
     for (uint32_t client = 0; client < world->plan->n_clients; client++) {
-        struct link *link = link_of(world, client, node);
-        uint64_t seen_us = world->now_us + draw_delay(world, node, link);
+        for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
+            struct link *link = link_of(world, client, node);
+            uint64_t seen_us;
 
-        link->server_gone = link->generation;
-        if (link->level != CORE_NODE_READY) continue;
-        if (seen_us < link->from_last_us) seen_us = link->from_last_us;
-        link->from_last_us = seen_us;
-        world_plan(world, seen_us, HAPPEN_CLOSED, client, node, 0, link->generation);
+            if (server_of(world, client, node) != server) continue;
+            seen_us = world->now_us + draw_delay(world, client, node);
+            link->server_gone = link->generation;
+            if (!world_talks(link->level)) continue;
+            if (seen_us < link->from_last_us) seen_us = link->from_last_us;
+            link->from_last_us = seen_us;
+            world_plan(world, seen_us, HAPPEN_CLOSED, client, node, 0, link->generation);
+        }
     }
 }
 
@@ -410,7 +475,7 @@ void link_stall(struct world *world, const struct happening *happening)
     struct link *link = link_of(world, happening->client, happening->node);
     uint64_t since_us;
 
-    if (link->level != CORE_NODE_READY || link->generation != happening->serial || !link->watched) return;
+    if (!world_talks(link->level) || link->generation != happening->serial || !link->watched) return;
     if (process_postponed(world, happening)) return;
     link->watched = false;
     if (link->first == NONE) return;
@@ -423,26 +488,90 @@ void link_stall(struct world *world, const struct happening *happening)
     link_end(world, happening->client, happening->node, FATE_ANY);
 }
 
-static void try_failed(struct world *world, uint32_t client, uint32_t node)
+/* A server behind two entries would have two votes. Neither gets one, for who knows which was meant. */
+static bool expel_twins(struct world *world, uint32_t client, uint32_t node)
 {
-    struct link *link = link_of(world, client, node);
-    uint64_t pause_us = world->plan->reconnect_min_us << (link->failures < 10 ? link->failures : 10);
+    enum server_rule rule = world->server_rule;
 
-    if (pause_us > world->plan->reconnect_max_us) pause_us = world->plan->reconnect_max_us;
-    link->failures++;
-    world->totals->of[TOTAL_CONNECT_FAILED]++;
-    world_plan(world, world->now_us + pause_us / 2 + rng_below(&world->chance, pause_us / 2 + 1), HAPPEN_RETRY,
-               client, node, 0, link->tries);
-    set_level(world, client, node, CORE_NODE_DOWN, CORE_FAULT_PASSING);
+    if (world->plan->guard == PLAN_GUARD_OFF || rule == SERVER_TWINS_UNSEEN) return false;
+    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
+        struct link *other = link_of(world, client, i);
+
+        if (i == node || other->run != link_of(world, client, node)->run) continue;
+        if (rule == SERVER_TWINS_FORGOTTEN && !world_talks(other->level)) continue;
+        STORY(world, "client %u   nodes %u and %u are one server", client, i, node);
+        world->totals->of[TOTAL_TWINS]++;
+        other->expelled = true;
+        link_end(world, client, i, FATE_ANY);
+        return true;
+    }
+    return false;
 }
 
-static uint64_t blocked_until(const struct world *world, const struct link *link, uint32_t node)
+static void plan_guard_look(struct world *world, uint32_t client, uint32_t node)
 {
-    uint64_t until_us = world->nodes[node].frozen_until_us;
+    const struct link *link = link_of(world, client, node);
 
-    if (link->to_cut_until_us > until_us) until_us = link->to_cut_until_us;
-    if (link->from_cut_until_us > until_us) until_us = link->from_cut_until_us;
-    return until_us;
+    world_plan(world, world_client_when(world, client, link->quarantine_until_us), HAPPEN_GUARD, client, node,
+               0, link->generation);
+}
+
+/* What the guard says: a little is added, for clocks differ. */
+static void take_guard(struct world *world, uint32_t client, uint32_t node)
+{
+    struct link *link = link_of(world, client, node);
+    uint64_t left_us = link->answer_left_ms * 1000;
+
+    link->seen = link->answer;
+    if (left_us == 0) {
+        world->totals->of[TOTAL_QUARANTINE_ENDED] += link->quarantine_until_us != 0;
+        link->quarantine_until_us = 0;
+        set_level(world, client, node, CORE_NODE_READY, CORE_FAULT_NONE);
+        return;
+    }
+    world->totals->of[TOTAL_QUARANTINED] += link->quarantine_until_us == 0;
+    link->quarantine_until_us = process_clock(world, client) + left_us + left_us / 100 + 2000;
+    plan_guard_look(world, client, node);
+    set_level(world, client, node, CORE_NODE_QUARANTINED, CORE_FAULT_NONE);
+}
+
+static bool greets(struct world *world, uint32_t client, uint32_t node)
+{
+    struct link *link = link_of(world, client, node);
+    uint32_t index = server_of(world, client, node);
+    struct node *server = &world->nodes[index];
+
+    if (!server->up || server->life != link->node_life || world->now_us >= link->try_until_us) return false;
+    if (world->now_us < server->refuse_all_until_us) return false;
+    if (!guard_look(world, index, &link->answer, &link->answer_left_ms)) return false;
+    link->run = server->run;
+    server->scripts = UINT32_MAX; /* the handshake loads them */
+    return true;
+}
+
+/* Blocked: tried again when that has passed, or the handshake's time. */
+static bool is_blocked(struct world *world, const struct happening *happening, uint64_t until_us)
+{
+    const struct link *link = link_of(world, happening->client, happening->node);
+    uint64_t again_us = until_us < link->try_until_us ? until_us : link->try_until_us;
+
+    if (world->now_us >= again_us) return false;
+    world_plan(world, again_us, (enum happening_type)happening->type, happening->client, happening->node,
+               happening->index, happening->serial);
+    return true;
+}
+
+void link_greet(struct world *world, const struct happening *happening)
+{
+    struct link *link = link_of(world, happening->client, happening->node);
+    uint64_t frozen_us = world->nodes[server_of(world, happening->client, happening->node)].frozen_until_us;
+    uint64_t blocked_us = link->to_cut_until_us > frozen_us ? link->to_cut_until_us : frozen_us;
+
+    if (!world->clients[happening->client].alive || link->tries != happening->serial) return;
+    if (is_blocked(world, happening, blocked_us)) return;
+    link->greeted = greets(world, happening->client, happening->node);
+    world_plan(world, world->now_us + draw_delay(world, happening->client, happening->node), HAPPEN_CONNECT,
+               happening->client, happening->node, 0, link->tries);
 }
 
 void link_connect(struct world *world, const struct happening *happening)
@@ -450,27 +579,70 @@ void link_connect(struct world *world, const struct happening *happening)
     uint32_t client = happening->client;
     uint32_t node = happening->node;
     struct link *link = link_of(world, client, node);
-    uint64_t blocked_us = blocked_until(world, link, node);
 
     if (!world->clients[client].alive || link->tries != happening->serial) return;
     if (process_postponed(world, happening)) return;
-    if (!world->nodes[node].up || world->nodes[node].life != link->node_life ||
+    if (is_blocked(world, happening, link->from_cut_until_us)) return;
+    if (!link->greeted || world->nodes[server_of(world, client, node)].life != link->node_life ||
         world->now_us >= link->try_until_us) {
         try_failed(world, client, node);
-        return;
-    }
-    if (world->now_us < blocked_us) {
-        uint64_t again_us = blocked_us < link->try_until_us ? blocked_us : link->try_until_us;
-
-        world_plan(world, again_us, HAPPEN_CONNECT, client, node, 0, link->tries);
         return;
     }
     link->generation++;
     link->failures = 0;
     link->to_last_us = link->from_last_us = world->now_us;
-    world->nodes[node].scripts = UINT32_MAX; /* the handshake loads them */
+    link->quarantine_until_us = 0;
     world->totals->of[TOTAL_READY]++;
-    set_level(world, client, node, CORE_NODE_READY, CORE_FAULT_NONE);
+    if (expel_twins(world, client, node)) {
+        link->expelled = true;
+        try_failed(world, client, node);
+    } else {
+        take_guard(world, client, node);
+    }
+}
+
+enum { GUARD_DUE, GUARD_AT_SERVER, GUARD_ANSWERED };
+
+/* The quarantine is over, by our clock: what does the node say? */
+void link_guard(struct world *world, const struct happening *happening)
+{
+    uint32_t client = happening->client;
+    uint32_t node = happening->node;
+    struct link *link = link_of(world, client, node);
+    uint32_t server = server_of(world, client, node);
+    uint64_t held_us = 0;
+
+    if (!world->clients[client].alive || link->generation != happening->serial) return;
+    if (link->level != CORE_NODE_QUARANTINED) return;
+    if (happening->index == GUARD_AT_SERVER) {
+        held_us = world->nodes[server].frozen_until_us;
+        if (link->to_cut_until_us > held_us) held_us = link->to_cut_until_us;
+    } else {
+        if (process_postponed(world, happening)) return;
+        if (happening->index == GUARD_ANSWERED) held_us = link->from_cut_until_us;
+    }
+    if (happening->index == GUARD_DUE && process_clock(world, client) < link->quarantine_until_us) {
+        plan_guard_look(world, client, node);
+        return;
+    }
+    if (world->now_us < held_us) {
+        world_plan(world, held_us, HAPPEN_GUARD, client, node, happening->index, happening->serial);
+        return;
+    }
+    if (happening->index == GUARD_ANSWERED) {
+        take_guard(world, client, node);
+        return;
+    }
+    if (happening->index == GUARD_AT_SERVER) {
+        /* The end of the connection is on its way. */
+        if (!world->nodes[server].up || link->generation <= link->server_gone) return;
+        if (!guard_look(world, server, &link->answer, &link->answer_left_ms)) {
+            link_end(world, client, node, FATE_ANY);
+            return;
+        }
+    }
+    world_plan(world, world->now_us + draw_delay(world, client, node), HAPPEN_GUARD, client, node,
+               happening->index + 1, happening->serial);
 }
 
 void link_retry(struct world *world, const struct happening *happening)
@@ -491,6 +663,8 @@ void link_open_all(struct world *world, uint32_t client)
         link->fault = CORE_FAULT_PASSING;
         link->first = link->last = NONE;
         link->failures = 0;
+        link->run = 0;
+        link->clock.known = false;
         begin_try(world, client, node);
     }
 }

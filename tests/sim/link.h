@@ -27,7 +27,9 @@ void link_answer(struct world *, const struct happening *);
 void link_timeout(struct world *, const struct happening *);
 void link_stall(struct world *, const struct happening *);
 void link_closed(struct world *, const struct happening *);
+void link_greet(struct world *, const struct happening *);
 void link_connect(struct world *, const struct happening *);
+void link_guard(struct world *, const struct happening *);
 void link_retry(struct world *, const struct happening *);
 
 #endif

@@ -22,21 +22,47 @@
 #define VIOLATIONS_MAX 5u
 
 struct options {
-    uint64_t runs, seed;
+    uint64_t runs, runs_default, seed;
     enum plan_bias bias;
     const char *only, *control;
-    bool trace, controls;
+    bool trace, controls, help;
 };
 
 static void print_usage(FILE *out)
 {
-    (void)fputs("usage: sim [--runs N] [--seed S]            N runs, of the seeds from S on\n"
-                "       sim --seed S --trace [--only LIST]   one run as a trace, with only these faults\n"
-                "       sim_controls --controls              breaks rules and sees whether it is noticed\n"
-                "       sim_controls --seed S --trace --control NAME\n"
-                "  --bias 0|1|2   scenes: mixed, late execution, late clients\n"
-                "  QUORLOCK_SIM_RUNS and QUORLOCK_SIM_SEED are the defaults of --runs and --seed.\n",
-                out);
+    (void)fputs(
+        "usage: sim [--runs N] [--seed S] [--bias B]      N runs, of the seeds from S on\n"
+        "       sim --seed S --trace [--only LIST]        one run as a trace, with only these faults\n"
+        "       sim_controls --controls                   breaks rules and sees whether it is noticed\n"
+        "       sim_controls --seed S --trace --control NAME\n"
+        "\n"
+        "  --bias B          scenes that the runs are bent towards: 0 mixed, 1 late execution, 2 late "
+        "clients,\n"
+        "                    3 memory lost, 4 tokens, 5 tokens and counters lost, 6 servers listed twice,\n"
+        "                    7 crowds, 8 outside of what is promised\n"
+        "  --runs-default N  as --runs, where neither that nor QUORLOCK_SIM_RUNS is given\n"
+        "  QUORLOCK_SIM_RUNS and QUORLOCK_SIM_SEED stand for --runs and --seed.\n"
+        "\n"
+        "A failing seed is shrunk: faults are left out while the same invariant is violated, and the line "
+        "that\n"
+        "replays the rest is printed. The same seed always happens in the same way.\n"
+        "\n"
+        "A trace has a line for each thing that happens, with the true time in ms, which nobody inside knows:\n"
+        "  [1110.042] FAULT 3  node stands still (node 1, ...)   of the plan, by number, as in --only\n"
+        "  [1110.042] client 2 lock 2 < acquires                 the owner calls\n"
+        "  [1110.042] client 2 lock 2   acquire of attempt 4.0 -> node 1 (token 3fa2c1)\n"
+        "                                                        a request leaves; attempt and renewal round\n"
+        "  [1110.042] node 1   executes acquire of lock 2, attempt 4: yes\n"
+        "  [1110.042] client 2 lock 2 > node 1: acquire of attempt 4.0: yes (generation 1, asking, counter "
+        "17)\n"
+        "                                                        the answer: of which connection, in which\n"
+        "                                                        phase of the lock, with which fencing "
+        "counter\n"
+        "  [1110.042] client 2 lock 2 : node 1 is quarantined, generation 2\n"
+        "  [1110.042] client 2 lock 2 = GRANTED, valid for 96000 us by its clock (fence 17)\n"
+        "                                                        the owner is told\n"
+        "  [1110.042] register  refuses lock 2, token 17         a write arrives somewhere, too late\n",
+        out);
 }
 
 static bool read_number(const char *text, uint64_t *ret)
@@ -78,9 +104,11 @@ static bool read_option(struct options *options, const char *name, const char *v
     }
     if (strcmp(name, "--runs") == 0) {
         options->runs = number;
+    } else if (strcmp(name, "--runs-default") == 0) {
+        options->runs_default = number;
     } else if (strcmp(name, "--seed") == 0) {
         options->seed = number;
-    } else if (strcmp(name, "--bias") == 0 && number <= BIAS_LATE_CLIENT) {
+    } else if (strcmp(name, "--bias") == 0 && number < BIASES) {
         options->bias = (enum plan_bias)number;
     } else {
         print_usage(stderr);
@@ -94,6 +122,10 @@ static bool read_options(struct options *options, int argc, char **argv)
     if (!read_environment("QUORLOCK_SIM_RUNS", &options->runs)) return false;
     if (!read_environment("QUORLOCK_SIM_SEED", &options->seed)) return false;
     for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            options->help = true;
+            return true;
+        }
         if (strcmp(argv[i], "--trace") == 0) {
             options->trace = true;
         } else if (strcmp(argv[i], "--controls") == 0) {
@@ -106,6 +138,7 @@ static bool read_options(struct options *options, int argc, char **argv)
             return false;
         }
     }
+    if (options->runs == UINT64_MAX) options->runs = options->runs_default;
     return true;
 }
 
@@ -124,7 +157,7 @@ static bool run_trace(struct world *world, const struct options *options)
     world->trace = true;
     held = world_run(world, &plan, &totals);
     (void)printf("hash %016" PRIx64 "\n", world->hash);
-    if (!held) shrink_report(world, &plan, "", stdout);
+    if (!held) shrink_report(world, &plan, options->bias, stdout);
     return held;
 }
 
@@ -162,9 +195,10 @@ static bool run_many(struct world *world, const struct options *options)
         if (world_run(world, &plan, &totals)) continue;
         violations++;
         (void)shrink_plan(world, &plan);
-        shrink_report(world, &plan, "", stdout);
+        shrink_report(world, &plan, options->bias, stdout);
     }
     totals_print(&totals, stdout);
+    totals_print_outside(&totals, stdout);
     (void)printf("%.3f ms a run\n", (double)(clock() - begun) * 1000 / CLOCKS_PER_SEC /
                                         (double)(totals.runs == 0 ? 1 : totals.runs));
     if (options->runs >= RUNS_COMPLETE && violations == 0) good &= totals_complete(&totals, stdout);
@@ -176,11 +210,15 @@ static bool run_many(struct world *world, const struct options *options)
 int main(int argc, char **argv)
 {
     static struct world world;
-    struct options options = {.runs = RUNS_DEFAULT, .seed = 1};
+    struct options options = {.runs = UINT64_MAX, .runs_default = RUNS_DEFAULT, .seed = 1};
     bool good;
 
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     if (!read_options(&options, argc, argv)) return 64;
+    if (options.help) {
+        print_usage(stdout);
+        return 0;
+    }
     world_open(&world);
     if (options.control != NULL && !controls_set(&world, options.control, &options.bias)) {
         (void)fprintf(stderr, "sim: --control \"%s\": no such control\n", options.control);

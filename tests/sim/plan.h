@@ -2,7 +2,8 @@
 /*
  * plan.h - what one run is made of: the world's shape and the faults, all drawn from one seed beforehand
  *
- * Faults are a list, so that a failing run can be tried again with some of them left out.
+ * Faults are a list, so that a failing run can be tried again with some of them left out. Those inside of what
+ * is promised may be in every plan; those outside only in plans that say so, where exclusion is not judged.
  */
 #ifndef QUORLOCK_SIM_PLAN_H
 #define QUORLOCK_SIM_PLAN_H
@@ -21,10 +22,20 @@ enum {
     PLAN_WAIT_MIN_US = 20000, /* who waits less may never be granted, and that is right */
 };
 
+#define PLAN_DRIFT_FIXED_US UINT64_C(2000)
+/* What the wall clocks show when true time is 0, but for their errors. */
+#define PLAN_EPOCH_US UINT64_C(1700000000000000)
+
 /* Name in the trace and the totals. */
 #define PLAN_FAULT_MAP(X)                                                                                      \
     X(CRASH, "node crashes, keeps its memory")                                                                 \
     X(CRASH_EMPTY, "node crashes, comes back empty")                                                           \
+    X(PROMOTE, "a replica that fell behind takes the node's place")                                            \
+    X(FLIP, "node turns replica and back, with older memory")                                                  \
+    X(FLIP_LIVE, "the same, and no connection ends")                                                           \
+    X(FLUSH, "FLUSHALL on a node")                                                                             \
+    X(STEP_BACK, "node's clock steps back")                                                                    \
+    X(STEP_FORWARD, "node's clock steps forward")                                                              \
     X(FREEZE, "node stands still")                                                                             \
     X(CUT_TO, "one-way cut towards the node")                                                                  \
     X(CUT_FROM, "one-way cut from the node")                                                                   \
@@ -34,7 +45,10 @@ enum {
     X(PAUSE, "client stands still")                                                                            \
     X(PAUSE_TELL, "client stands still before a callback")                                                     \
     X(PAUSE_SEND, "client stands still before its bytes leave")                                                \
+    X(BLIND, "client stands still, and its clock with it")                                                     \
     X(DEATH, "client dies")                                                                                    \
+    X(DEATH_TELL, "client dies before a callback")                                                             \
+    X(DEATH_SEND, "client dies while its bytes leave")                                                         \
     X(REFUSE_WRITES, "node refuses to set keys")                                                               \
     X(REFUSE_ALL, "node refuses everything")                                                                   \
     X(FORGET_SCRIPTS, "node forgets its scripts")                                                              \
@@ -52,7 +66,7 @@ struct plan_fault {
     enum plan_fault_kind kind;
     uint64_t at_us;
     uint64_t for_us;
-    uint32_t nth; /* PAUSE_TELL, PAUSE_SEND: at the nth opportunity of that client */
+    uint32_t nth; /* PAUSE_, DEATH_ of TELL and SEND: at the nth opportunity of that client */
     uint8_t client;
     uint8_t node;
     bool all;      /* CUT: every client's link to that node; RESET: all of that client's connections */
@@ -64,11 +78,23 @@ enum plan_bias {
     BIAS_NONE,
     BIAS_LATE_EXECUTION, /* connections end, what was sent executes late, leases are extended to longer ones */
     BIAS_LATE_CLIENT,    /* clients stand still where it hurts, links are slow */
+    BIAS_LOSS,           /* nodes lose their memory again and again, under the guard */
+    BIAS_TOKENS,         /* fencing, by clients whose wall clocks differ */
+    BIAS_TOKENS_LOST,    /* fencing, and nodes lose their counters, under the guard */
+    BIAS_TWINS,          /* clients list one server twice and leave out another */
+    BIAS_CROWD,          /* many contenders, slow servers, no faults */
+    BIAS_OUTSIDE,        /* faults that nothing is promised under */
+    BIASES
 };
+
+enum plan_guard { PLAN_GUARD_OFF, PLAN_GUARD_CONNECTION, PLAN_GUARD_STRICT };
 
 struct plan_client {
     int32_t rate_ppm;
     uint64_t offset_us;
+    int64_t wall_error_us;
+    bool twins;                 /* lists one server twice: */
+    uint8_t twin, twin_instead; /* the server of that entry stands in this entry too */
 };
 
 struct plan_lock {
@@ -89,11 +115,21 @@ struct plan {
     uint64_t reconnect_min_us, reconnect_max_us;
     uint64_t late_us; /* what outlives its connection may execute so much later */
     uint32_t delay_us[PLAN_NODES_MAX];
+    uint32_t near_us;    /* 0, or: every client has a node of its own that is so near, and delays hardly vary */
+    uint32_t service_us; /* a server takes so long for each request, one after the other */
     int32_t node_rate_ppm[PLAN_NODES_MAX];
     uint64_t node_offset_us[PLAN_NODES_MAX];
     bool node_gone[PLAN_NODES_MAX]; /* does not come back when the faults end; never a quorum of them */
-    bool memory_lost;               /* keys vanish: I1 and I5 cannot be judged without a guard */
-    bool strays;                    /* answers on a dead connection reach the core all the same */
+    uint64_t back_us;               /* all steps back of all clocks */
+    uint32_t drift_ppm;
+    enum plan_guard guard;
+    bool cold;           /* no node has a guard yet */
+    bool fencing;        /* tokens are asked for: by all locks, or */
+    bool mixed;          /* by some of them */
+    bool outside;        /* faults outside of what is promised: exclusion is not judged */
+    bool counters_void;  /* among them such that lose counters without a quarantine */
+    bool keeps_counters; /* no fault makes a node forget */
+    bool strays;         /* answers on a dead connection reach the core all the same */
     bool long_extends;
     struct plan_client clients[PLAN_CLIENTS_MAX];
     struct plan_lock locks[PLAN_LOCKS_MAX];
@@ -102,6 +138,13 @@ struct plan {
 
 /* plan_make - the plan of this seed; the same for ever for the same seed and bias. */
 void plan_make(struct plan *, uint64_t seed, enum plan_bias);
+/* plan_server - which server stands behind this client's entry for a node. */
+static inline uint32_t plan_server(const struct plan *plan, uint32_t client, uint32_t node)
+{
+    const struct plan_client *of = &plan->clients[client];
+
+    return of->twins && of->twin_instead == node ? of->twin : node;
+}
 /* plan_fault_text - what this kind of fault is, for people. */
 const char *plan_fault_text(enum plan_fault_kind);
 /* plan_fault_name - short, for the totals. */

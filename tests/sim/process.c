@@ -38,6 +38,7 @@ void process_new_lock(struct world *world, uint32_t index)
     lock->dispatch_planned = false;
     lock->active = false;
     memset(&lock->verdicts, 0, sizeof(lock->verdicts));
+    memset(lock->taken_attempt, 0, sizeof(lock->taken_attempt));
     core_init(lock->core, &lock->config);
     contender_begin(world, index);
 }
@@ -52,6 +53,17 @@ void process_pause(struct world *world, uint32_t client_index, uint64_t for_us)
     client->paused_total_us +=
         until_us - (client->paused_until_us > world->now_us ? client->paused_until_us : world->now_us);
     client->paused_until_us = until_us;
+}
+
+void process_blind(struct world *world, uint32_t client_index, uint64_t for_us)
+{
+    struct client *client = &world->clients[client_index];
+
+    if (!client->alive || world->now_us < client->blind_until_us) return;
+    process_pause(world, client_index, for_us);
+    client->blind_from_us = world->now_us;
+    client->blind_until_us = world->now_us + for_us;
+    client->blind_us += for_us;
 }
 
 bool process_postponed(struct world *world, const struct happening *happening)
@@ -70,7 +82,7 @@ bool process_postponed(struct world *world, const struct happening *happening)
 }
 
 /* A clock that is read twice in one microsecond may show the same; never less. */
-static uint64_t read_clock(struct world *world, uint32_t client_index)
+uint64_t process_clock(struct world *world, uint32_t client_index)
 {
     struct client *client = &world->clients[client_index];
     uint64_t now_us = world_client_clock(world, client_index, world->now_us);
@@ -79,20 +91,28 @@ static uint64_t read_clock(struct world *world, uint32_t client_index)
     return client->last_now_us;
 }
 
-/* The standstill that was planned for just this moment, if any. */
-static uint64_t ambush(struct world *world, uint32_t client, enum plan_fault_kind kind, uint32_t nth)
+/* What was planned for just this moment: a standstill, and what follows from it, or a death. */
+static uint64_t ambush(struct world *world, uint32_t client, enum plan_fault_kind pause,
+                       enum plan_fault_kind death, uint32_t nth)
 {
     const struct plan *plan = world->plan;
+    uint64_t pause_us = 0;
 
     if (world->phase != PHASE_FAULTS) return 0;
     for (uint32_t i = 0; i < plan->n_faults; i++) {
         const struct plan_fault *fault = &plan->faults[i];
 
-        if (fault->kind != kind || fault->client != client || fault->nth != nth || fault->left_out) continue;
-        world->totals->faults[kind]++;
-        return fault->for_us;
+        if (fault->client != client || fault->nth != nth || fault->left_out) continue;
+        if (fault->kind != pause && fault->kind != death) continue;
+        world->totals->faults[fault->kind]++;
+        if (fault->kind == pause) {
+            pause_us = fault->for_us;
+        } else {
+            world_plan(world, world->now_us, HAPPEN_FAULT, 0, 0, i, 0);
+        }
     }
-    return 0;
+    if (pause_us != 0) process_pause(world, client, pause_us);
+    return pause_us;
 }
 
 static void plan_timer(struct world *world, uint32_t index)
@@ -117,12 +137,10 @@ static void plan_dispatch(struct world *world, uint32_t index)
 {
     struct lock *lock = &world->locks[index];
     struct client *client = &world->clients[lock->client];
-    uint64_t pause_us;
 
     if (lock->dispatch_planned) return;
     lock->dispatch_planned = true;
-    pause_us = ambush(world, lock->client, FAULT_PAUSE_TELL, ++client->tells);
-    if (pause_us != 0) process_pause(world, lock->client, pause_us);
+    (void)ambush(world, lock->client, FAULT_PAUSE_TELL, FAULT_DEATH_TELL, ++client->tells);
     world_plan(world, world->now_us + rng_below(&client->rng, rng_one_in(&client->rng, 32) ? 3000 : 100),
                HAPPEN_DISPATCH, lock->client, 0, index, lock->life);
 }
@@ -132,19 +150,19 @@ static uint32_t queue_commands(struct world *world, uint32_t index, const struct
 {
     struct lock *lock = &world->locks[index];
     struct client *client = &world->clients[lock->client];
-    uint64_t pause_us = 0;
+    uint64_t pause_us;
     uint64_t leaves_us;
     uint32_t unsent = 0;
 
     if (update->n_commands == 0) return 0;
-    pause_us = ambush(world, lock->client, FAULT_PAUSE_SEND, ++client->sends);
-    if (pause_us != 0) process_pause(world, lock->client, pause_us);
+    pause_us = ambush(world, lock->client, FAULT_PAUSE_SEND, FAULT_DEATH_SEND, ++client->sends);
     leaves_us = world->now_us + pause_us + rng_below(&client->rng, 60);
     for (uint32_t i = 0; i < update->n_commands; i++) {
         const struct core_command *command = &update->commands[i];
 
         if (world->trace) story_command(world, index, command);
         if (command->tag.op == CORE_OP_PEEK) world->totals->of[TOTAL_PEEKS]++;
+        judge_asked(world, index, command);
         if (!link_send(world, index, command, leaves_us)) ret_unsent[unsent++] = command->tag;
     }
     return unsent;
@@ -161,7 +179,11 @@ static void give_back_unsent(struct world *world, uint32_t index, const struct c
         int status;
 
         event.reply = (struct core_reply){
-            .tag = tags[i], .outcome = CORE_UNSENT, .fault = CORE_FAULT_PASSING, .ttl_us = -2};
+            .tag = tags[i],
+            .generation = world->clients[world->locks[index].client].links[tags[i].node].generation,
+            .outcome = CORE_UNSENT,
+            .fault = CORE_FAULT_PASSING,
+            .ttl_us = -2};
         world->totals->of[TOTAL_UNSENT]++;
         step(world, index, &event, &update, &status);
     }
@@ -190,8 +212,9 @@ static void step(struct world *world, uint32_t index, struct core_event *event, 
     if (event->type == CORE_EV_ACQUIRE || event->type == CORE_EV_TIMER) {
         rng_bytes(&world->clients[lock->client].rng, random, sizeof(random));
         event->random = random;
+        event->wall_us = lock->config.fencing ? world_wall_us(world, lock->client) : 0;
     }
-    event->now_us = read_clock(world, lock->client);
+    event->now_us = process_clock(world, lock->client);
     if (world->trace) story_step(world, index, event);
     world->totals->steps++;
     judge_before(world, index, event);
@@ -223,7 +246,7 @@ static void show_level(struct world *world, uint32_t index, uint32_t node)
     struct core_event event = {.type = CORE_EV_NODE,
                                .node = node,
                                .level = link->level,
-                               .generation = link->level == CORE_NODE_READY ? link->generation : 0,
+                               .generation = world_talks(link->level) ? link->generation : 0,
                                .fault = link->fault,
                                .srtt_us = link->srtt_us};
 
@@ -271,6 +294,22 @@ void process_reply(struct world *world, uint32_t index, uint32_t life, const str
     (void)call(world, index, &event);
 }
 
+void process_node_clock(struct world *world, uint32_t client, uint32_t node, uint64_t sent_us,
+                        uint64_t received_us, uint64_t node_us)
+{
+    struct nodeclock *clock = &world->clients[client].links[node].clock;
+    struct core_event event = {.type = CORE_EV_STEP, .node = node, .before_us = sent_us};
+
+    if (node_us == 0 || !world->clients[client].alive) return;
+    if (!nodeclock_stepped(clock, sent_us, received_us, node_us, world->plan->drift_ppm, PLAN_DRIFT_FIXED_US)) {
+        return;
+    }
+    judge_stepped(world, client, node);
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        if (world->locks[i].client == client && world->locks[i].active) (void)call(world, i, &event);
+    }
+}
+
 void process_timer(struct world *world, const struct happening *happening)
 {
     struct lock *lock = &world->locks[happening->index];
@@ -280,7 +319,7 @@ void process_timer(struct world *world, const struct happening *happening)
     if (process_postponed(world, happening)) return;
     lock->timer_us = 0;
     /* The deadline may have moved on since this was planned. */
-    if (core_deadline(lock->core) <= read_clock(world, lock->client)) {
+    if (core_deadline(lock->core) <= process_clock(world, lock->client)) {
         (void)call(world, happening->index, &(struct core_event){.type = CORE_EV_TIMER});
     }
     if (lock->life == happening->serial) plan_timer(world, happening->index);

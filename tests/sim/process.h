@@ -13,6 +13,10 @@ void process_new_lock(struct world *, uint32_t lock);
 bool process_postponed(struct world *, const struct happening *);
 /* process_pause - stands still from now on for so long. */
 void process_pause(struct world *, uint32_t client, uint64_t for_us);
+/* process_blind - the same, and its clock stands still with it. */
+void process_blind(struct world *, uint32_t client, uint64_t for_us);
+/* process_clock - what the client reads from its clock now. */
+uint64_t process_clock(struct world *, uint32_t client);
 void process_die(struct world *, uint32_t client);
 void process_born(struct world *, uint32_t client);
 
@@ -25,6 +29,10 @@ int process_cancel(struct world *, uint32_t lock, int reason);
 /* What the nodes say. */
 void process_level(struct world *, uint32_t client, uint32_t node);
 void process_reply(struct world *, uint32_t lock, uint32_t life, const struct core_reply *);
+
+/* process_node_clock - a reading of a node's clock, 0 for none, by a request of then. */
+void process_node_clock(struct world *, uint32_t client, uint32_t node, uint64_t sent_us, uint64_t received_us,
+                        uint64_t node_us);
 
 void process_timer(struct world *, const struct happening *);
 void process_dispatch(struct world *, const struct happening *);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * server.c - keys, expiry by the node's clock in milliseconds, and the rules of our scripts
+ * server.c - keys, counters, expiry by the node's clock in milliseconds, and the rules of our scripts
  *
  * A key set at any moment of a millisecond expires at the begin of the millisecond in which its lease ends.
  * Real servers keep it up to one millisecond longer; this is the harder case.
@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "guard.h"
 #include "judge.h"
 #include "story.h"
 
@@ -34,9 +35,7 @@ bool server_holds(const struct world *world, uint32_t node, uint32_t key, const 
 
 uint64_t server_expires_at(const struct world *world, uint32_t node, uint32_t key)
 {
-    const struct plan *plan = world->plan;
-
-    return clock_when(plan->node_offset_us[node], plan->node_rate_ppm[node],
+    return clock_when(world->nodes[node].offset_us, world->plan->node_rate_ppm[node],
                       world->nodes[node].slots[key].expires_ms * 1000);
 }
 
@@ -78,11 +77,76 @@ void server_delete(struct world *world, uint32_t node, uint32_t key)
     if (world->nodes[node].slots[key].set) vanish(world, node, key);
 }
 
+static void forget(struct world *world, uint32_t node, uint32_t key)
+{
+    const struct slot *slot = &world->nodes[node].slots[key];
+
+    if (!slot->set) return;
+    judge_key_forgotten(world, node, slot->lock, &slot->token, slot->expires_ms);
+    vanish(world, node, key);
+}
+
+void server_forget_all(struct world *world, uint32_t server)
+{
+    for (uint32_t key = 0; key < world->plan->n_keys; key++) {
+        forget(world, server, key);
+        world->nodes[server].counters[key] = 0;
+    }
+    world->nodes[server].guard = (struct guard){.there = false};
+}
+
+void server_remember(struct world *world, uint32_t server)
+{
+    struct node *node = &world->nodes[server];
+
+    node->replica.there = true;
+    node->replica.guard = node->guard;
+    memcpy(node->replica.slots, node->slots, sizeof(node->slots));
+    memcpy(node->replica.counters, node->counters, sizeof(node->counters));
+}
+
+void server_recall(struct world *world, uint32_t server)
+{
+    struct node *node = &world->nodes[server];
+
+    for (uint32_t key = 0; key < world->plan->n_keys; key++) {
+        forget(world, server, key);
+        node->slots[key] = node->replica.slots[key];
+        /* Whoever released it since need not have come back for it. */
+        node->slots[key].late = true;
+        node->slots[key].watched_us = 0;
+        if (world_node_ms(world, server) >= node->slots[key].expires_ms) node->slots[key].set = false;
+        if (node->slots[key].set) watch(world, server, key);
+    }
+    memcpy(node->counters, node->replica.counters, sizeof(node->counters));
+    node->guard = node->replica.guard;
+    node->replica.there = false;
+}
+
+void server_step_clock(struct world *world, uint32_t server, int64_t by_us)
+{
+    struct node *node = &world->nodes[server];
+
+    node->offset_us = (uint64_t)((int64_t)node->offset_us + by_us);
+    if (by_us < 0) node->stepped_back = true;
+    for (uint32_t key = 0; key < world->plan->n_keys; key++) {
+        node->slots[key].watched_us = 0;
+        server_expire(world, server, key);
+        if (node->slots[key].set) watch(world, server, key);
+    }
+}
+
+static uint32_t server_of(const struct world *world, const struct request *request)
+{
+    return plan_server(world->plan, request->client, request->node);
+}
+
 static void write_slot(struct world *world, const struct request *request, struct slot *slot, uint32_t key)
 {
+    uint32_t server = server_of(world, request);
     const struct link *link = &world->clients[request->client].links[request->node];
     const struct core_tag *tag = &request->command.tag;
-    uint64_t expires_ms = world_node_ms(world, request->node) + tag->lease_us / 1000;
+    uint64_t expires_ms = world_node_ms(world, server) + tag->lease_us / 1000;
 
     if (!slot->set || expires_ms > slot->expires_ms || world->server_rule == SERVER_SHORTENS) {
         if (slot->set && expires_ms < slot->expires_ms)
@@ -97,19 +161,56 @@ static void write_slot(struct world *world, const struct request *request, struc
     slot->token = request->command.token;
     slot->lock = request->lock;
     slot->life = request->life;
-    watch(world, request->node, key);
+    watch(world, server, key);
 }
 
 static void show_holder(const struct world *world, struct request *request, const struct slot *slot)
 {
     request->reply.holder_id = name_of(&slot->token);
-    request->reply.ttl_us = (int64_t)(slot->expires_ms - world_node_ms(world, request->node)) * 1000;
+    request->reply.ttl_us =
+        (int64_t)(slot->expires_ms - world_node_ms(world, server_of(world, request))) * 1000;
+}
+
+/* A token is at least what its bringer's wall clock shows, as far as this clock believes it. */
+static uint64_t next_token(const struct world *world, const struct request *request, uint64_t counter)
+{
+    uint64_t most_us = world_node_us(world, server_of(world, request)) + world->plan->max_lease_us / 2;
+    uint64_t floor = request->command.fence < most_us ? request->command.fence : most_us;
+
+    if (world->server_rule == SERVER_NO_FLOOR || world->server_rule == SERVER_RAISES_ANY) return counter + 1;
+    return counter + 1 > floor ? counter + 1 : floor;
+}
+
+static void carry(uint64_t *counter, uint64_t token)
+{
+    if (*counter < token) *counter = token;
 }
 
 static enum core_outcome do_acquire(struct world *world, struct request *request, struct slot *slot,
                                     uint32_t key)
 {
-    if (slot->set) return CORE_OTHER;
+    uint32_t server = server_of(world, request);
+    struct node *node = &world->nodes[server];
+    struct lock *lock = &world->locks[request->lock];
+    bool repairs = request->command.tag.op == CORE_OP_REPAIR;
+
+    if (slot->set) {
+        show_holder(world, request, slot);
+        if (!lock->config.fencing && !repairs) request->reply.holder_id = 0; /* a plain SET tells nothing */
+        return CORE_OTHER;
+    }
+    if (lock->config.fencing) {
+        if (repairs) {
+            carry(&node->counters[key], request->command.fence);
+        } else {
+            node->counters[key] = next_token(world, request, node->counters[key]);
+        }
+        request->reply.fence = node->counters[key];
+    }
+    if (!repairs && lock->life == request->life) {
+        lock->taken_attempt[server] = request->command.tag.attempt;
+        lock->taken_order[server] = ++node->acquires;
+    }
     write_slot(world, request, slot, key);
     return CORE_YES;
 }
@@ -124,17 +225,23 @@ static enum core_outcome do_extend(struct world *world, struct request *request,
         return CORE_OTHER;
     }
     write_slot(world, request, slot, key);
+    if (world->locks[request->lock].config.fencing) {
+        carry(&world->nodes[server_of(world, request)].counters[key], request->command.fence);
+    }
     return CORE_YES;
 }
 
 static enum core_outcome do_release(struct world *world, struct request *request, const struct slot *slot,
                                     uint32_t key)
 {
+    uint32_t server = server_of(world, request);
+
     if (!slot->set) return CORE_MISSING;
     if (!same(&slot->token, &request->command.token) && world->server_rule != SERVER_DELETES_ANY) {
         return CORE_OTHER;
     }
-    vanish(world, request->node, key);
+    carry(&world->nodes[server].counters[key], request->command.fence);
+    vanish(world, server, key);
     return CORE_YES;
 }
 
@@ -142,11 +249,19 @@ static enum core_outcome do_release(struct world *world, struct request *request
 static enum core_outcome do_raise(struct world *world, struct request *request, const struct slot *slot,
                                   uint32_t key)
 {
-    uint64_t *counter = &world->nodes[request->node].counters[key];
+    uint64_t *counter = &world->nodes[server_of(world, request)].counters[key];
 
+    world->totals->of[TOTAL_RAISES]++;
+    if (world->server_rule == SERVER_RAISES_ANY) {
+        *counter = request->reply.fence = request->command.fence;
+        return CORE_YES;
+    }
     if (!slot->set) return CORE_MISSING;
-    if (!same(&slot->token, &request->command.token)) return CORE_OTHER;
-    if (*counter < request->command.fence) *counter = request->command.fence;
+    if (!same(&slot->token, &request->command.token)) {
+        show_holder(world, request, slot);
+        return CORE_OTHER;
+    }
+    if (*counter <= request->command.fence) *counter = request->command.fence;
     request->reply.fence = *counter;
     return CORE_YES;
 }
@@ -154,7 +269,7 @@ static enum core_outcome do_raise(struct world *world, struct request *request, 
 static enum core_outcome do_op(struct world *world, struct request *request)
 {
     uint32_t key = world->locks[request->lock].key;
-    struct slot *slot = &world->nodes[request->node].slots[key];
+    struct slot *slot = &world->nodes[server_of(world, request)].slots[key];
 
     switch ((enum core_op)request->command.tag.op) {
     case CORE_OP_ACQUIRE:
@@ -170,34 +285,73 @@ static enum core_outcome do_op(struct world *world, struct request *request)
     return CORE_ERROR;
 }
 
-/* Acquire and repair are a plain command; all else is a script. */
-static bool is_script(unsigned op)
+/* A plain acquire is a plain command, and so is a repair without a guard; all else is a script. */
+static bool is_script(const struct world *world, const struct request *request)
 {
-    return op != CORE_OP_ACQUIRE && op != CORE_OP_REPAIR;
+    enum core_op op = (enum core_op)request->command.tag.op;
+
+    if (op != CORE_OP_ACQUIRE && op != CORE_OP_REPAIR) return true;
+    if (world->locks[request->lock].config.fencing) return true;
+    if (op == CORE_OP_REPAIR) return world->plan->guard != PLAN_GUARD_OFF;
+    return world->plan->guard == PLAN_GUARD_STRICT;
+}
+
+static bool sets_keys(enum core_op op)
+{
+    return op == CORE_OP_ACQUIRE || op == CORE_OP_REPAIR;
+}
+
+static void refuse(struct world *world, struct core_reply *reply)
+{
+    reply->outcome = CORE_ERROR;
+    reply->fault = CORE_FAULT_PASSING;
+    world->totals->of[TOTAL_REFUSED]++;
+}
+
+/* Our own key is released whatever became of the guard. */
+static void run_script(struct world *world, struct request *request)
+{
+    enum core_op op = (enum core_op)request->command.tag.op;
+
+    request->guard_broken = op != CORE_OP_PEEK && guard_broken(world, request);
+    if (op == CORE_OP_ACQUIRE && guard_is_strict_broken(world, request)) request->guard_broken = true;
+    if (request->guard_broken) world->totals->of[TOTAL_GUARD_BROKEN]++;
+    if (request->guard_broken && op != CORE_OP_RELEASE) {
+        refuse(world, &request->reply);
+        return;
+    }
+    request->reply.outcome = do_op(world, request);
+    if (request->reply.outcome == CORE_YES && op != CORE_OP_RELEASE && op != CORE_OP_PEEK) {
+        request->node_us = world_node_us(world, server_of(world, request));
+    }
 }
 
 void server_execute(struct world *world, struct request *request)
 {
-    struct node *node = &world->nodes[request->node];
+    uint32_t server = server_of(world, request);
+    struct node *node = &world->nodes[server];
     struct core_reply *reply = &request->reply;
-    unsigned op = request->command.tag.op;
+    enum core_op op = (enum core_op)request->command.tag.op;
 
     *reply = (struct core_reply){
         .tag = request->command.tag, .generation = request->generation, .holder_id = 0, .ttl_us = -2};
-    server_expire(world, request->node, world->locks[request->lock].key);
+    request->node_us = 0;
+    request->guard_broken = false;
+    server_expire(world, server, world->locks[request->lock].key);
     if (world->now_us < node->refuse_all_until_us ||
-        (world->now_us < node->refuse_writes_until_us && !is_script(op))) {
-        reply->outcome = CORE_ERROR;
-        reply->fault = CORE_FAULT_PASSING;
-        world->totals->of[TOTAL_REFUSED]++;
-    } else if (is_script(op) && !request->command.whole_script && (node->scripts & (1u << op)) == 0) {
+        (world->now_us < node->refuse_writes_until_us && sets_keys(op))) {
+        refuse(world, reply);
+    } else if (!is_script(world, request)) {
+        reply->outcome = do_op(world, request);
+    } else if (!request->command.whole_script && (node->scripts & (1u << op)) == 0) {
         reply->outcome = CORE_NOSCRIPT;
         world->totals->of[TOTAL_NOSCRIPT]++;
     } else {
-        if (is_script(op)) node->scripts |= 1u << op;
-        reply->outcome = do_op(world, request);
+        node->scripts |= 1u << op;
+        run_script(world, request);
     }
-    STORY(world, "node %u   executes %s of lock %u, attempt %llu: %s%s", (unsigned)request->node, story_op(op),
-          request->lock, (unsigned long long)request->command.tag.attempt, story_outcome(reply->outcome),
+    STORY(world, "node %u   executes %s of lock %u, attempt %llu: %s%s%s", server, story_op(op), request->lock,
+          (unsigned long long)request->command.tag.attempt, story_outcome(reply->outcome),
+          request->guard_broken ? " (the guard has changed)" : "",
           request->queued ? "" : " (its connection has ended)");
 }

@@ -10,12 +10,19 @@
 /* server_execute - does it, and fills in request->reply. */
 void server_execute(struct world *, struct request *);
 /* server_expire - the key's expiry may have come. */
-void server_expire(struct world *, uint32_t node, uint32_t key);
-/* server_delete - somebody who is not our client deletes the key, or the memory is lost. */
-void server_delete(struct world *, uint32_t node, uint32_t key);
+void server_expire(struct world *, uint32_t server, uint32_t key);
+/* server_delete - somebody who is not our client deletes the key. */
+void server_delete(struct world *, uint32_t server, uint32_t key);
+/* server_forget_all - locks, counters and guard are gone. */
+void server_forget_all(struct world *, uint32_t server);
+/* server_remember - what a replica has got so far; server_recall - it is the server's memory now. */
+void server_remember(struct world *, uint32_t server);
+void server_recall(struct world *, uint32_t server);
+/* server_step_clock - keys that have expired by the new clock expire. */
+void server_step_clock(struct world *, uint32_t server, int64_t by_us);
 /* server_holds - does the node hold this token now, by its own clock? */
-bool server_holds(const struct world *, uint32_t node, uint32_t key, const struct core_token *);
+bool server_holds(const struct world *, uint32_t server, uint32_t key, const struct core_token *);
 /* server_expires_at - true time at which the key ends unless it is extended. */
-uint64_t server_expires_at(const struct world *, uint32_t node, uint32_t key);
+uint64_t server_expires_at(const struct world *, uint32_t server, uint32_t key);
 
 #endif

@@ -78,16 +78,16 @@ bool shrink_only(struct plan *plan, const char *list)
     return true;
 }
 
-void shrink_report(const struct world *world, const struct plan *plan, const char *more_options, FILE *out)
+void shrink_report(const struct world *world, const struct plan *plan, enum plan_bias bias, FILE *out)
 {
     const char *comma = "";
 
     (void)fprintf(out,
                   "sim: VIOLATION of %s\n  seed %" PRIu64 ", at %" PRIu64 ".%03" PRIu64 " ms: %s\n"
-                  "  %u nodes, quorum %u, %u clients, %u locks; faults that it needs:\n",
+                  "  %u nodes, quorum %u, %u clients, %u locks%s; faults that it needs:\n",
                   story_invariant(world->violation.invariant), plan->seed, world->violation.at_us / 1000,
                   world->violation.at_us % 1000, world->violation.text, plan->n_nodes, plan->quorum,
-                  plan->n_clients, plan->n_locks);
+                  plan->n_clients, plan->n_locks, plan->outside ? ", outside of the claim" : "");
     for (uint32_t i = 0; i < plan->n_faults; i++) {
         const struct plan_fault *fault = &plan->faults[i];
 
@@ -95,7 +95,9 @@ void shrink_report(const struct world *world, const struct plan *plan, const cha
         (void)fprintf(out, "    %2u: at %" PRIu64 " us: %s (node %u, client %u, for %" PRIu64 " us)\n", i,
                       fault->at_us, plan_fault_text(fault->kind), fault->node, fault->client, fault->for_us);
     }
-    (void)fprintf(out, "  replay: sim --seed %" PRIu64 " --trace%s --only \"", plan->seed, more_options);
+    (void)fprintf(out, "  replay: sim --seed %" PRIu64, plan->seed);
+    if (bias != BIAS_NONE) (void)fprintf(out, " --bias %u", (unsigned)bias);
+    (void)fputs(" --trace --only \"", out);
     for (uint32_t i = 0; i < plan->n_faults; i++) {
         if (plan->faults[i].left_out) continue;
         (void)fprintf(out, "%s%u", comma, i);

@@ -16,6 +16,6 @@ uint32_t shrink_plan(struct world *, struct plan *);
  */
 bool shrink_only(struct plan *, const char *list);
 /* shrink_report - the violation, the faults that are left, and how to replay it. */
-void shrink_report(const struct world *, const struct plan *, const char *more_options, FILE *);
+void shrink_report(const struct world *, const struct plan *, enum plan_bias, FILE *);
 
 #endif

@@ -14,7 +14,7 @@ static const char *pick(const char *const *names, size_t n, size_t which)
 
 const char *story_op(unsigned op)
 {
-    static const char *const names[] = {"acquire", "repair", "extend", "release", "peek"};
+    static const char *const names[] = {"acquire", "repair", "extend", "release", "peek", "raise"};
 
     return PICK(names, op);
 }
@@ -31,7 +31,7 @@ const char *story_status(int status)
 {
     switch (status) {
     case CORE_OK: return "ok";
-    case CORE_INVAL: return "invalid";
+    case CORE_INVAL: return "refused by configuration";
     case CORE_BUSY: return "busy";
     case CORE_STATE: return "wrong state";
     case CORE_HELD_BY_OTHER: return "held by another";
@@ -49,12 +49,16 @@ const char *story_invariant(enum invariant invariant)
     static const char *const names[] = {
         "none",
         "I1 (two reported validities of one key overlap)",
+        "I2 (two grants have one token)",
+        "I3 (a token does not rise in real time)",
+        "I4 (tokens do not rise in the order in which a node was taken)",
         "I5 (reported validity outlives the quorum)",
         "I6 (held after loss, or not told exactly once)",
         "I7 (a vote of another attempt or connection counts)",
         "I8 (a key is left behind)",
         "I9 (a live majority, and nobody is granted)",
         "I10 (an operation is forgotten)",
+        "W (a stale write is accepted)",
     };
 
     return PICK(names, invariant);
@@ -74,7 +78,7 @@ void story_tell(const struct world *world, const char *format, ...)
 
 static const char *level_name(enum core_level level)
 {
-    static const char *const names[] = {"connecting", "ready", "down"};
+    static const char *const names[] = {"connecting", "ready", "quarantined", "down"};
 
     return PICK(names, level);
 }
@@ -107,11 +111,15 @@ void story_step(const struct world *world, uint32_t index, const struct core_eve
                    level_name(event->level), event->generation);
         break;
     case CORE_EV_REPLY:
-        story_tell(world, "client %u lock %u > node %u: %s of attempt %" PRIu64 ".%u: %s (generation %u, %s)",
+        story_tell(world,
+                   "client %u lock %u > node %u: %s of attempt %" PRIu64
+                   ".%u: %s (generation %u, %s, counter %" PRIu64 ")",
                    client, index, (unsigned)tag->node, story_op(tag->op), tag->attempt, (unsigned)tag->round,
-                   story_outcome(event->reply.outcome), event->reply.generation, phase);
+                   story_outcome(event->reply.outcome), event->reply.generation, phase, event->reply.fence);
         break;
-    case CORE_EV_STEP: story_tell(world, "client %u lock %u : a clock has stepped", client, index); break;
+    case CORE_EV_STEP:
+        story_tell(world, "client %u lock %u : the clock of node %u has stepped", client, index, event->node);
+        break;
     case CORE_EV_DISPATCH: break;
     }
 }
@@ -141,8 +149,9 @@ void story_tell_of(const struct world *world, uint32_t index, const struct core_
         break;
     case CORE_TELL_ACQUIRED:
         if (tell->status == CORE_OK) {
-            story_tell(world, "client %u lock %u = GRANTED, valid for %" PRId64 " us by its clock", client,
-                       index, (int64_t)(until_us - clock_us));
+            story_tell(world,
+                       "client %u lock %u = GRANTED, valid for %" PRId64 " us by its clock (fence %" PRIu64 ")",
+                       client, index, (int64_t)(until_us - clock_us), core_fence(lock->core));
         } else {
             story_tell(world, "client %u lock %u = not granted: %s", client, index, story_status(tell->status));
         }

@@ -9,6 +9,11 @@ static const char *const texts[] = {
 #undef TEXT
 };
 
+void totals_outside(struct totals *totals, bool overlap)
+{
+    totals->of[overlap ? TOTAL_OVERLAPS_OUTSIDE : TOTAL_OTHERS_OUTSIDE]++;
+}
+
 void totals_print(const struct totals *totals, FILE *out)
 {
     (void)fprintf(out, "%" PRIu64 " runs, %" PRIu64 " happenings, %" PRIu64 " steps of the core\n",
@@ -20,6 +25,16 @@ void totals_print(const struct totals *totals, FILE *out)
         (void)fprintf(out, "  %-48s %12" PRIu64 "\n", plan_fault_text((enum plan_fault_kind)i),
                       totals->faults[i]);
     }
+}
+
+void totals_print_outside(const struct totals *totals, FILE *out)
+{
+    const uint64_t *of = totals->of;
+
+    (void)fprintf(out,
+                  "outside of the claim: %" PRIu64 " runs, %" PRIu64 " overlaps; %" PRIu64
+                  " stale writes were refused by their tokens (one that is accepted is a violation)\n",
+                  of[TOTAL_OUTSIDE], of[TOTAL_OVERLAPS_OUTSIDE], of[TOTAL_REFUSED_OUTSIDE]);
 }
 
 bool totals_complete(const struct totals *totals, FILE *out)

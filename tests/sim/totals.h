@@ -32,6 +32,7 @@
     X(LOST_EXPIRED, "lost, expired")                                                                           \
     X(LOST_GONE, "lost, gone")                                                                                 \
     X(LOST_MAX_HOLD, "lost, max hold")                                                                         \
+    X(LOST_CLOCK, "lost, clocks stepped")                                                                      \
     X(LOST_NOT_RENEWED, "lost, not renewed")                                                                   \
     X(RELEASED, "released")                                                                                    \
     X(RELEASED_EXPIRED, "released, had expired")                                                               \
@@ -51,7 +52,23 @@
     X(UNKNOWN, "outcomes unknown")                                                                             \
     X(PEEKS, "holders looked up")                                                                              \
     X(MISUSES, "misuses refused")                                                                              \
-    X(BIRTHS, "clients born again")
+    X(BIRTHS, "clients born again")                                                                            \
+    X(GUARD_WRITTEN, "guards written anew")                                                                    \
+    X(QUARANTINED, "connections quarantined")                                                                  \
+    X(QUARANTINE_ENDED, "quarantines ended")                                                                   \
+    X(GUARD_BROKEN, "requests found the guard changed")                                                        \
+    X(PROMOTED, "replicas promoted")                                                                           \
+    X(TWINS, "servers found listed twice")                                                                     \
+    X(CONFIG, "refused, configuration")                                                                        \
+    X(CLOCK_STEPS, "steps of node clocks found")                                                               \
+    X(TOKENS, "granted with a token")                                                                          \
+    X(RAISES, "counters raised")                                                                               \
+    X(WRITES, "writes taken")                                                                                  \
+    X(WRITES_REFUSED, "stale writes refused")                                                                  \
+    X(OUTSIDE, "runs outside the claim")                                                                       \
+    X(OVERLAPS_OUTSIDE, "overlaps, outside")                                                                   \
+    X(OTHERS_OUTSIDE, "quorums gone early, outside")                                                           \
+    X(REFUSED_OUTSIDE, "stale writes refused, outside")
 
 enum total {
 #define TOTALS_ENUM(name, text) TOTAL_##name,
@@ -66,7 +83,11 @@ struct totals {
     uint64_t faults[FAULT_KINDS];
 };
 
+/* totals_outside - exclusion did not hold, and nobody promised that it would. */
+void totals_outside(struct totals *, bool overlap);
 void totals_print(const struct totals *, FILE *);
+/* totals_print_outside - what happened where nothing was promised, in words. */
+void totals_print_outside(const struct totals *, FILE *);
 /* totals_complete - did everything happen that must? Names what did not. */
 bool totals_complete(const struct totals *, FILE *);
 

@@ -13,11 +13,13 @@
 #include <string.h>
 
 #include "contender.h"
+#include "guard.h"
 #include "judge.h"
 #include "link.h"
 #include "process.h"
 #include "server.h"
 #include "story.h"
+#include "tokens.h"
 
 #define LOOK_US        10000u   /* how often the phase is looked at */
 #define LIVENESS_US    4000000u /* beyond the longest lease: polls of up to 1 s, reconnecting, splits */
@@ -38,24 +40,41 @@ uint64_t clock_when(uint64_t offset_us, int32_t rate_ppm, uint64_t shown_us)
     return true_us;
 }
 
-uint64_t world_client_clock(const struct world *world, uint32_t client, uint64_t true_us)
+/* While it stands still, it has already lost all of that standstill, but for what is left of it. */
+uint64_t world_client_clock(const struct world *world, uint32_t index, uint64_t true_us)
 {
-    const struct plan_client *plan = &world->plan->clients[client];
+    const struct plan_client *plan = &world->plan->clients[index];
+    const struct client *client = &world->clients[index];
+    uint64_t shown_us = clock_read(plan->offset_us, plan->rate_ppm, true_us) - client->blind_us;
 
-    return clock_read(plan->offset_us, plan->rate_ppm, true_us);
+    if (true_us >= client->blind_until_us) return shown_us;
+    return shown_us + client->blind_until_us -
+           (true_us > client->blind_from_us ? true_us : client->blind_from_us);
 }
 
-uint64_t world_client_when(const struct world *world, uint32_t client, uint64_t shown_us)
+uint64_t world_client_when(const struct world *world, uint32_t index, uint64_t shown_us)
 {
-    const struct plan_client *plan = &world->plan->clients[client];
+    const struct plan_client *plan = &world->plan->clients[index];
+    const struct client *client = &world->clients[index];
 
-    return clock_when(plan->offset_us, plan->rate_ppm, shown_us);
+    return clock_when(plan->offset_us, plan->rate_ppm, shown_us + client->blind_us);
 }
 
-uint64_t world_node_ms(const struct world *world, uint32_t node)
+uint64_t world_wall_us(const struct world *world, uint32_t client)
 {
-    return clock_read(world->plan->node_offset_us[node], world->plan->node_rate_ppm[node], world->now_us) /
-           1000;
+    int64_t error_us = world->plan->clients[client].wall_error_us;
+
+    return (uint64_t)((int64_t)(PLAN_EPOCH_US + world->now_us) + error_us);
+}
+
+uint64_t world_node_us(const struct world *world, uint32_t server)
+{
+    return clock_read(world->nodes[server].offset_us, world->plan->node_rate_ppm[server], world->now_us);
+}
+
+uint64_t world_node_ms(const struct world *world, uint32_t server)
+{
+    return world_node_us(world, server) / 1000;
 }
 
 void world_open(struct world *world)
@@ -75,6 +94,7 @@ void world_close(struct world *world)
 {
     heap_free(&world->heap);
     free(world->requests);
+    free(world->grants);
     free(world->memory);
 }
 
@@ -90,12 +110,21 @@ static void build(struct world *world, const struct plan *plan)
     world->now_us = 0;
     world->phase = PHASE_FAULTS;
     world->n_ghosts = 0;
+    memset(world->shadows, 0, sizeof(world->shadows));
+    memset(world->registers, 0, sizeof(world->registers));
+    world->n_grants = 0;
+    world->runs = 0;
     world->n_requests = 0;
     world->free_request = WORLD_NOBODY;
     world->over = false;
     world->hash = plan->seed;
     rng_seed(&world->chance, plan->seed, 3);
-    for (uint32_t i = 0; i < plan->n_nodes; i++) world->nodes[i].up = true;
+    for (uint32_t i = 0; i < plan->n_nodes; i++) {
+        world->nodes[i].up = true;
+        world->nodes[i].offset_us = plan->node_offset_us[i];
+        guard_new_run(world, i);
+        if (!plan->cold) guard_bootstrap(world, i);
+    }
     for (uint32_t i = 0; i < plan->n_locks; i++) {
         world->locks[i].config = plan->locks[i].config;
         world->locks[i].client = plan->locks[i].client;
@@ -127,6 +156,7 @@ static bool all_granted(const struct world *world)
 
         if (lock->plot == PLOT_DEAD) continue;
         if (lock->config.wait_us != 0 && lock->config.wait_us < PLAN_WAIT_MIN_US) continue;
+        if (world->plan->clients[lock->client].twins) continue;
         if (world->grants_healed[lock->key] == 0) return false;
     }
     return true;
@@ -155,7 +185,9 @@ static void look(struct world *world)
 
     if (world->phase == PHASE_FAULTS) {
         fault_heal(world);
-        enter(world, PHASE_HEALED, lease_us + plan->late_us + plan->base_lease_us + LIVENESS_US);
+        /* Keys and quarantines that were begun late, by clocks that were set back. */
+        enter(world, PHASE_HEALED,
+              2 * lease_us + 2 * plan->back_us + plan->late_us + plan->base_lease_us + LIVENESS_US);
     } else if (world->phase == PHASE_HEALED) {
         look_at_locks(world);
         if (all_granted(world)) {
@@ -191,13 +223,16 @@ static void happen(struct world *world, const struct happening *happening)
     case HAPPEN_TIMEOUT: link_timeout(world, happening); break;
     case HAPPEN_STALL: link_stall(world, happening); break;
     case HAPPEN_CLOSED: link_closed(world, happening); break;
+    case HAPPEN_GREET: link_greet(world, happening); break;
     case HAPPEN_CONNECT: link_connect(world, happening); break;
+    case HAPPEN_GUARD: link_guard(world, happening); break;
     case HAPPEN_RETRY: link_retry(world, happening); break;
     case HAPPEN_TIMER: process_timer(world, happening); break;
     case HAPPEN_DISPATCH: process_dispatch(world, happening); break;
     case HAPPEN_ACT: contender_act(world, happening); break;
     case HAPPEN_EXPIRY: server_expire(world, happening->node, happening->index); break;
-    case HAPPEN_FAULT: fault_happens(world, happening->index); break;
+    case HAPPEN_FAULT: fault_happens(world, happening->index, happening->serial); break;
+    case HAPPEN_WRITE: tokens_write_arrives(world, happening->index); break;
     case HAPPEN_RESTART: fault_restart(world, happening->node, happening->serial); break;
     case HAPPEN_BIRTH:
         world->totals->of[TOTAL_BIRTHS]++;
@@ -215,8 +250,12 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
 
     world->totals = totals;
     totals->runs++;
-    /* Without a guard a node that forgets breaks exclusion: that is known, and not judged. */
-    if (plan->memory_lost) world->judged &= ~((1u << I1_EXCLUSION) | (1u << I5_QUORUM_HOLDS));
+    /* What nobody promises is counted, not judged (judge_violated). */
+    if (plan->outside) {
+        totals->of[TOTAL_OUTSIDE]++;
+        world->judged &= ~((1u << I1_EXCLUSION) | (1u << I5_QUORUM_HOLDS));
+        if (plan->counters_void) world->judged &= ~((1u << I2_UNIQUE) | (1u << I4_ORDER));
+    }
     build(world, plan);
     while (!world->over && heap_pop(&world->heap, &happening)) {
         world->now_us = happening.at_us;

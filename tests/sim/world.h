@@ -8,10 +8,12 @@
  *   world.c      builds it, lets things happen in order, heals it at the end
  *   fault.c      what each kind of fault does
  *   server.c     a Redis server: keys, expiry by its clock, the rules of our scripts
+ *   guard.c      the restart guard: what is in the node, and what a client learns of it
  *   link.c       a client's connection to a node: order, delay, loss, deadlines, reconnecting
  *   process.c    a client's loop around the core: clock, timers, callbacks; standing still and dying
  *   contender.c  what the user of a lock does
- *   judge.c      what must hold
+ *   judge.c      what must hold of locks
+ *   tokens.c     what must hold of fencing tokens, and a register that they protect
  *   story.c      the trace
  */
 #ifndef QUORLOCK_SIM_WORLD_H
@@ -21,6 +23,7 @@
 #include <stdint.h>
 
 #include "../../src/core/core.h"
+#include "../../src/core/nodeclock.h"
 #include "heap.h"
 #include "plan.h"
 #include "rng.h"
@@ -31,21 +34,39 @@
 enum invariant {
     INVARIANT_NONE,
     I1_EXCLUSION,
+    I2_UNIQUE,
+    I3_RISES,
+    I4_ORDER,
     I5_QUORUM_HOLDS,
     I6_TOLD_ONCE,
     I7_FOREIGN_VOTE,
     I8_LEFT_BEHIND,
     I9_LIVENESS,
     I10_FORGOTTEN,
+    STALE_WRITE,
     INVARIANTS
 };
 
-/* Rules of the server's scripts that a control breaks. */
+/* Rules of the server's scripts, and of the guard, that a control breaks. */
 enum server_rule {
     SERVER_SOUND,
-    SERVER_SHORTENS,    /* an extend sets the expiry although it is earlier */
-    SERVER_RESURRECTS,  /* an extend sets a missing key */
-    SERVER_DELETES_ANY, /* a release deletes whoever's key */
+    SERVER_SHORTENS,        /* an extend sets the expiry although it is earlier */
+    SERVER_RESURRECTS,      /* an extend sets a missing key */
+    SERVER_DELETES_ANY,     /* a release deletes whoever's key */
+    SERVER_NO_GUARD,        /* nobody looks at the guard */
+    SERVER_UPTIME_GUARD,    /* the guard is the server's uptime, as INFO tells it */
+    SERVER_TWINS_UNSEEN,    /* run_ids are not compared */
+    SERVER_TWINS_FORGOTTEN, /* run_ids of nodes that are connected right now are, and no others */
+    SERVER_NO_FLOOR,        /* a token is the counter's successor, whatever the time */
+    SERVER_TAKES_ANY,       /* the register takes every write, whatever its token */
+    SERVER_RAISES_ANY,      /* no floor; a raise sets the counter, whoever's lock it is, and whatever it was */
+};
+
+/* The value of the guard key. */
+struct guard {
+    bool there;
+    uint32_t run, replid;
+    uint64_t until_ms; /* node's clock */
 };
 
 struct slot {
@@ -60,14 +81,29 @@ struct slot {
     uint64_t watched_us; /* the expiry that is planned for, 0: none */
 };
 
+/* What an earlier moment knew. */
+struct replica {
+    bool there;
+    struct slot slots[PLAN_KEYS_MAX];
+    uint64_t counters[PLAN_KEYS_MAX];
+    struct guard guard;
+};
+
 struct node {
     bool up;
-    uint32_t life;
-    uint64_t frozen_until_us;
+    uint32_t life;        /* connections do not outlive it */
+    uint32_t run, replid; /* run_id and master_replid */
+    uint64_t started_us;
+    uint64_t offset_us; /* its clock's, steps included */
+    bool stepped_back;
+    uint64_t frozen_until_us, busy_until_us;
     uint64_t refuse_writes_until_us, refuse_all_until_us;
     uint32_t scripts; /* a bit for each enum core_op it knows the script of */
     struct slot slots[PLAN_KEYS_MAX];
     uint64_t counters[PLAN_KEYS_MAX]; /* of fencing tokens */
+    struct guard guard;
+    struct replica replica;
+    uint32_t acquires; /* counts up: the order in which attempts took it */
 };
 
 struct request {
@@ -79,10 +115,14 @@ struct request {
     uint32_t next; /* in its connection's order, or in the free list */
     uint32_t generation;
     uint32_t lock, life;
-    uint8_t client, node;
-    bool queued;   /* still in its connection's order */
-    bool landed;   /* nothing more will happen to it on the wire */
-    bool reported; /* the core has heard of its end */
+    struct guard seen;    /* the guard as its connection knew it */
+    uint64_t node_us;     /* the node's clock, where the reply tells it; 0: not */
+    uint8_t client, node; /* the client's entry; plan_server() is who answers */
+    bool guard_broken;    /* the reply says so */
+    bool queued;          /* still in its connection's order */
+    bool landed;          /* nothing more will happen to it on the wire */
+    bool reported;        /* the core has heard of its end */
+    bool served;          /* its turn at the server is planned */
     bool executed;
     bool dropped;
 };
@@ -101,6 +141,15 @@ struct link {
     uint32_t srtt_us;
     uint32_t first, last; /* requests in order */
     bool watched;         /* a STALL is planned */
+
+    struct guard seen;            /* the node's guard as told last */
+    struct guard answer;          /* on its way to us: */
+    uint64_t answer_left_ms;      /* what is left of the quarantine */
+    bool greeted;                 /* the present handshake has got its answer */
+    uint64_t quarantine_until_us; /* own clock; 0: none */
+    uint32_t run;                 /* run_id of the server behind the connection, now or last */
+    bool expelled;                /* a server listed twice: leave it alone for long */
+    struct nodeclock clock;
 };
 
 struct client {
@@ -109,7 +158,9 @@ struct client {
     uint64_t paused_until_us;
     uint64_t paused_total_us;
     uint64_t unsent_until_us; /* cannot queue until then */
-    uint32_t tells, sends;    /* opportunities for PAUSE_TELL and PAUSE_SEND so far */
+    /* Its clock stood still from .. until, and altogether. */
+    uint64_t blind_from_us, blind_until_us, blind_us;
+    uint32_t tells, sends; /* opportunities for PAUSE_ and DEATH_ of TELL and SEND so far */
     struct rng rng;
     struct link links[PLAN_NODES_MAX];
 };
@@ -118,6 +169,12 @@ struct client {
 struct seen_vote {
     uint64_t attempt;
     uint64_t end_us; /* send time + lease - allowance */
+};
+
+/* The counter a node showed, and its place in the order of those who took this node. */
+struct shown {
+    uint64_t attempt;
+    uint64_t fence;
 };
 
 struct verdicts {
@@ -133,6 +190,31 @@ struct verdicts {
     uint64_t absent_attempt;
     uint32_t absent_nodes; /* bits: nodes that said "not there" in that attempt */
     struct seen_vote votes[PLAN_NODES_MAX];
+    struct shown shown[PLAN_NODES_MAX];
+    uint64_t attempt; /* whose begin is */
+    uint64_t attempt_begun_us;
+    uint32_t grant; /* of world->grants: the present one, with a token */
+};
+
+/* A key that a node lost by a fault: until then the node would have held it. */
+struct shadow {
+    struct core_token token;
+    uint64_t expires_ms;
+};
+
+/* One that was told, with a token. */
+struct grant {
+    uint64_t token;
+    uint64_t begun_us, told_us;
+    uint32_t order[PLAN_NODES_MAX]; /* when it took the nodes that it counts; 0: does not count */
+    uint32_t lock;
+    uint8_t key;
+};
+
+/* A resource that refuses tokens older than it has seen. */
+struct guarded_register {
+    uint64_t newest;
+    uint64_t latest_begun_us; /* of the grants whose writes it took */
 };
 
 enum plot {
@@ -154,6 +236,8 @@ struct lock {
     uint64_t timer_us; /* true time a TIMER is planned for, 0: none */
     bool dispatch_planned;
     bool active; /* gets levels and replies: not quiet */
+    uint64_t taken_attempt[PLAN_NODES_MAX];
+    uint32_t taken_order[PLAN_NODES_MAX]; /* of servers, by that attempt */
 
     enum plot plot;
     uint32_t act_serial;
@@ -189,6 +273,11 @@ struct world {
     struct lock locks[PLAN_LOCKS_MAX];
     struct ghost ghosts[PLAN_CLIENTS_MAX];
     uint32_t n_ghosts;
+    struct shadow shadows[PLAN_NODES_MAX][PLAN_LOCKS_MAX];
+    struct guarded_register registers[PLAN_KEYS_MAX];
+    struct grant *grants;
+    uint32_t n_grants, grants_capacity;
+    uint32_t runs; /* of servers, so far: run_ids and replids are made of it */
     uint32_t grants_healed[PLAN_KEYS_MAX];
     struct request *requests;
     uint32_t n_requests, requests_capacity, free_request;
@@ -210,7 +299,8 @@ bool world_run(struct world *, const struct plan *, struct totals *);
 
 /* fault.c */
 void fault_plan_all(struct world *);
-void fault_happens(struct world *, uint32_t index);
+/* fault_happens - its begin, or a later part of it. */
+void fault_happens(struct world *, uint32_t index, uint32_t part);
 void fault_restart(struct world *, uint32_t node, uint32_t life);
 /* fault_heal - ends every fault; nodes that are planned to be gone stay or go down. */
 void fault_heal(struct world *);
@@ -220,7 +310,16 @@ uint64_t clock_read(uint64_t offset_us, int32_t rate_ppm, uint64_t true_us);
 uint64_t clock_when(uint64_t offset_us, int32_t rate_ppm, uint64_t shown_us);
 uint64_t world_client_clock(const struct world *, uint32_t client, uint64_t true_us);
 uint64_t world_client_when(const struct world *, uint32_t client, uint64_t shown_us);
-uint64_t world_node_ms(const struct world *, uint32_t node);
+/* world_node_us, world_node_ms - of the server, now. */
+uint64_t world_node_us(const struct world *, uint32_t server);
+uint64_t world_node_ms(const struct world *, uint32_t server);
+/* world_wall_us - a client's wall clock, now. */
+uint64_t world_wall_us(const struct world *, uint32_t client);
+
+static inline bool world_talks(enum core_level level)
+{
+    return level == CORE_NODE_READY || level == CORE_NODE_QUARANTINED;
+}
 
 static inline void world_plan(struct world *world, uint64_t at_us, enum happening_type type, uint32_t client,
                               uint32_t node, uint32_t index, uint32_t serial)
