@@ -222,9 +222,9 @@ struct quorlock_node_report {
     const char *node;
     const char *state;
     const char *holder; /* whole; NULL where none */
+    const char *error;  /* NULL where none */
     int64_t ttl_ms;     /* -1: no expiry; -2: none or unknown */
     uint32_t latency_us;
-    const char *error;     /* NULL where none */
     int broken;            /* quorlock_break: this node's key was deleted */
     uint64_t fence;        /* the key's fencing counter; 0 where there is none */
     int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: no guard there, or not known */
