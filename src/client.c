@@ -227,6 +227,31 @@ static void spread_max_lease(struct quorlock_client *client, uint32_t index)
     }
 }
 
+/*
+ * Nodes without a guard, and nobody says a max_lease: the default, once it is certain that no guard says better
+ *
+ * That is when a majority of nodes was heard, and every other one has failed at least once. The first contact
+ * with new nodes ends here, and so does a majority that was emptied at once while max_lease_ms was not given.
+ */
+static void settle_max_lease(struct quorlock_client *client)
+{
+    uint32_t heard = 0;
+
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        const struct node *node = client->nodes[i].node;
+        enum node_level level = node != NULL ? node_level_now(node) : NODE_CONNECTING;
+
+        if (level == NODE_CONNECTING || node_max_lease_ms(node) != 0) return;
+        heard += level == NODE_READY || level == NODE_QUARANTINED;
+    }
+    if (heard < options_quorum(QUORLOCK_MAJORITY, client->n_nodes)) return;
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        struct node *node = client->nodes[i].node;
+
+        if (node_awaits_max_lease(node)) node_expect_max_lease(node, OPTIONS_MAX_LEASE_MS);
+    }
+}
+
 /* One process behind two addresses would have two votes. Neither gets one, for who knows which was meant. */
 static void expel_twins(struct quorlock_client *client, uint32_t index)
 {
@@ -262,6 +287,7 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
         spread_max_lease(client, index);
         expel_twins(client, index);
     }
+    settle_max_lease(client);
     for (struct quorlock *lock = client->active.first; lock != NULL; lock = next) {
         next = lock->links[LOCK_ACTIVE].next;
         lock_on_level(lock, index);
