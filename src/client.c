@@ -361,8 +361,9 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A hash of the sorted addresses, without databases: whoever lists the same servers has the same set. */
-void client_set(const struct quorlock_client *client, uint32_t n, char *text)
+/* The caller's name of the set, or a hash of the sorted addresses, without databases: whoever lists the same
+ * servers has the same set. */
+static void name_set(const struct quorlock_client *client, char text[OPTIONS_SET_SIZE])
 {
     char names[QUORLOCK_NODES_MAX][300];
     const char *sorted[QUORLOCK_NODES_MAX];
@@ -372,14 +373,14 @@ void client_set(const struct quorlock_client *client, uint32_t n, char *text)
         snprintf(text, OPTIONS_SET_SIZE, "%s", client->options.set_name);
         return;
     }
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
         const struct uri *uri = &client->nodes[i].uri;
 
         snprintf(names[i], sizeof(names[i]), "%s:%u", uri->host, (unsigned)uri->port);
         sorted[i] = names[i];
     }
-    qsort(sorted, n, sizeof(sorted[0]), by_text);
-    for (uint32_t i = 0; i < n; i++) {
+    qsort(sorted, client->n_nodes, sizeof(sorted[0]), by_text);
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
         for (const char *at = sorted[i]; *at != '\0'; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
         hash = (hash ^ '\n') * 0x100000001b3u;
     }
@@ -490,10 +491,11 @@ static int build(struct quorlock_client *client, struct event_base *base, const 
     if (status != 0) return status;
     client->options.key_prefix = client->key_prefix;
     client->options.owner_label = client->owner_label;
-    if (client->options.set_name == NULL) client_set(client, client->n_nodes, set);
-    status = copy_text(client, &client->set, client->options.set_name != NULL ? client->options.set_name : set);
+    name_set(client, set);
+    status = copy_text(client, &client->set, set);
     if (status != 0) return status;
-    client->options.set_name = client->options.set_name != NULL ? client->set : NULL;
+    /* Whether the caller gave the name stays to be seen. */
+    if (client->options.set_name != NULL) client->options.set_name = client->set;
     if (start_timer(client) != 0) {
         return options_fail(error, QUORLOCK_NOMEM, "no timer: out of memory or of file descriptors");
     }
@@ -507,11 +509,11 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     struct options_error error = {""};
     struct quorlock_client *client = NULL;
     struct alloc alloc;
-    int status = options_client(&options, given, &error);
+    int status;
 
-    if (status == 0 && (ret == NULL || base == NULL)) {
-        status = options_fail(&error, QUORLOCK_INVAL, "%s is NULL", ret == NULL ? "ret" : "base");
-    }
+    if (ret == NULL || base == NULL) return QUORLOCK_INVAL;
+    status = options_client(&options, given, &error);
+
     if (status == 0) {
         alloc_init(&alloc, options.allocator);
         client = alloc_zero(&alloc, sizeof(*client) + options.n_nodes * sizeof(struct client_node));
@@ -532,8 +534,9 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     if (status != 0 && given != NULL && given->size >= sizeof(*given) && given->error != NULL) {
         snprintf(given->error, given->error_size, "%s", error.text);
     }
-    if (status == 0) *ret = client;
-    return status;
+    if (status != 0) return status;
+    *ret = client;
+    return 0;
 }
 
 int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg)
