@@ -2,6 +2,7 @@
 #include "alloc.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,11 +66,10 @@ char *alloc_joined(const struct alloc *alloc, const char *first, const char *sec
 {
     size_t n_first = strlen(first);
     size_t n_second = strlen(second);
-    char *joined = alloc_zero(alloc, n_first + n_second + 1);
+    char *joined = alloc_resize(alloc, NULL, n_first + n_second + 1);
 
     if (joined == NULL) return NULL;
-    memcpy(joined, first, n_first);
-    memcpy(joined + n_first, second, n_second);
+    snprintf(joined, n_first + n_second + 1, "%s%s", first, second);
     *ret_length = n_first + n_second;
     return joined;
 }

@@ -227,6 +227,31 @@ static void spread_max_lease(struct quorlock_client *client, uint32_t index)
     }
 }
 
+/*
+ * Nodes without a guard, and nobody says a max_lease: the default, once it is certain that no guard says better
+ *
+ * That is when a majority of nodes was heard, and every other one has failed at least once. The first contact
+ * with new nodes ends here, and so does a majority that was emptied at once while max_lease_ms was not given.
+ */
+static void settle_max_lease(struct quorlock_client *client)
+{
+    uint32_t heard = 0;
+
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        const struct node *node = client->nodes[i].node;
+        enum node_level level = node != NULL ? node_level_now(node) : NODE_CONNECTING;
+
+        if (level == NODE_CONNECTING || node_max_lease_ms(node) != 0) return;
+        heard += level == NODE_READY || level == NODE_QUARANTINED;
+    }
+    if (heard < options_quorum(QUORLOCK_MAJORITY, client->n_nodes)) return;
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        struct node *node = client->nodes[i].node;
+
+        if (node_awaits_max_lease(node)) node_expect_max_lease(node, OPTIONS_MAX_LEASE_MS);
+    }
+}
+
 /* One process behind two addresses would have two votes. Neither gets one, for who knows which was meant. */
 static void expel_twins(struct quorlock_client *client, uint32_t index)
 {
@@ -262,6 +287,7 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
         spread_max_lease(client, index);
         expel_twins(client, index);
     }
+    settle_max_lease(client);
     for (struct quorlock *lock = client->active.first; lock != NULL; lock = next) {
         next = lock->links[LOCK_ACTIVE].next;
         lock_on_level(lock, index);
@@ -335,8 +361,9 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A hash of the sorted addresses, without databases: whoever lists the same servers has the same set. */
-void client_set(const struct quorlock_client *client, uint32_t n, char *text)
+/* The caller's name of the set, or a hash of the sorted addresses, without databases: whoever lists the same
+ * servers has the same set. */
+static void name_set(const struct quorlock_client *client, char text[OPTIONS_SET_SIZE])
 {
     char names[QUORLOCK_NODES_MAX][300];
     const char *sorted[QUORLOCK_NODES_MAX];
@@ -346,14 +373,14 @@ void client_set(const struct quorlock_client *client, uint32_t n, char *text)
         snprintf(text, OPTIONS_SET_SIZE, "%s", client->options.set_name);
         return;
     }
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
         const struct uri *uri = &client->nodes[i].uri;
 
         snprintf(names[i], sizeof(names[i]), "%s:%u", uri->host, (unsigned)uri->port);
         sorted[i] = names[i];
     }
-    qsort(sorted, n, sizeof(sorted[0]), by_text);
-    for (uint32_t i = 0; i < n; i++) {
+    qsort(sorted, client->n_nodes, sizeof(sorted[0]), by_text);
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
         for (const char *at = sorted[i]; *at != '\0'; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
         hash = (hash ^ '\n') * 0x100000001b3u;
     }
@@ -467,10 +494,11 @@ static int build(struct quorlock_client *client, struct event_base *base, const 
     if (client->options.dialect == QUORLOCK_DIALECT_REDISSON && owner_uuid(client->uuid) != 0) {
         return options_fail(error, QUORLOCK_STATE, "getrandom failed: no owner without it");
     }
-    if (client->options.set_name == NULL) client_set(client, client->n_nodes, set);
-    status = copy_text(client, &client->set, client->options.set_name != NULL ? client->options.set_name : set);
+    name_set(client, set);
+    status = copy_text(client, &client->set, set);
     if (status != 0) return status;
-    client->options.set_name = client->options.set_name != NULL ? client->set : NULL;
+    /* Whether the caller gave the name stays to be seen. */
+    if (client->options.set_name != NULL) client->options.set_name = client->set;
     if (start_timer(client) != 0) {
         return options_fail(error, QUORLOCK_NOMEM, "no timer: out of memory or of file descriptors");
     }
@@ -484,11 +512,11 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     struct options_error error = {""};
     struct quorlock_client *client = NULL;
     struct alloc alloc;
-    int status = options_client(&options, given, &error);
+    int status;
 
-    if (status == 0 && (ret == NULL || base == NULL)) {
-        status = options_fail(&error, QUORLOCK_INVAL, "%s is NULL", ret == NULL ? "ret" : "base");
-    }
+    if (ret == NULL || base == NULL) return QUORLOCK_INVAL;
+    status = options_client(&options, given, &error);
+
     if (status == 0) {
         alloc_init(&alloc, options.allocator);
         client = alloc_zero(&alloc, sizeof(*client) + options.n_nodes * sizeof(struct client_node));
@@ -509,8 +537,9 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     if (status != 0 && given != NULL && given->size >= sizeof(*given) && given->error != NULL) {
         snprintf(given->error, given->error_size, "%s", error.text);
     }
-    if (status == 0) *ret = client;
-    return status;
+    if (status != 0) return status;
+    *ret = client;
+    return 0;
 }
 
 int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg)

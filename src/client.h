@@ -105,8 +105,6 @@ void client_wake_at(struct quorlock_client *, struct waker *, uint64_t at_us);
 int client_send(struct quorlock_client *, uint32_t node, struct node_request *, const struct request *);
 /* client_run_soon - callbacks wait: run them at the top of the loop. */
 void client_run_soon(struct quorlock_client *);
-/* client_set - the name of the first n nodes in their guards; text has OPTIONS_SET_SIZE bytes. */
-void client_set(const struct quorlock_client *, uint32_t n, char *text);
 /* client_timeout_ms - the node timeout where no lock's lease says it. */
 uint32_t client_timeout_ms(const struct quorlock_client *);
 

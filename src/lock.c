@@ -14,7 +14,8 @@
 #include "core/validity.h"
 #include "owner.h"
 
-#define MS 1000u
+#define MS                 1000u
+#define NO_RANDOM_PAUSE_US 100000u
 
 #define SAME_STATUS(name, status)                                                                              \
     _Static_assert((int)(name) == (int)(status), "the core's statuses are the library's")
@@ -197,7 +198,7 @@ static void on_wake(struct waker *waker)
 
     if (draw(random) != 0) {
         client_log(lock->client, QUORLOCK_LOG_ERROR, "getrandom failed: \"%s\" cannot try again", lock->name);
-        client_wake_at(lock->client, &lock->waker, client_now_us(lock->client) + 100 * MS);
+        client_wake_at(lock->client, &lock->waker, client_now_us(lock->client) + NO_RANDOM_PAUSE_US);
         return;
     }
     step(lock, &event, NULL);
@@ -264,7 +265,8 @@ void lock_on_level(struct quorlock *lock, uint32_t index)
         event.level = CORE_NODE_DOWN;
         event.fault = CORE_FAULT_CONFIG;
     }
-    if (level == NODE_CONNECTING) event.level = CORE_NODE_CONNECTING;
+    /* Whether it is quarantined, and for how long, is known in a moment. */
+    if (level == NODE_CONNECTING || node_awaits_max_lease(node)) event.level = CORE_NODE_CONNECTING;
     lock->levels = lock->client->levels;
     step(lock, &event, NULL);
     lock_reap(lock);
@@ -605,7 +607,7 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
 int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
 {
     struct core_event event = {.type = CORE_EV_RELEASE};
-    int before[QUORLOCK_NODES_MAX];
+    int before[QUORLOCK_NODES_MAX] = {0};
     int status;
 
     for (uint32_t i = 0; i < lock->client->n_nodes; i++) {

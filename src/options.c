@@ -11,7 +11,6 @@
 #define MS 1000u
 
 #define DEFAULT_LEASE_MS         30000u
-#define DEFAULT_MAX_LEASE_MS     30000u
 #define DEFAULT_GUARD            QUORLOCK_GUARD_CONNECTION
 #define SET_NAME_MAX             64
 #define STRUCT_SIZE_MAX          4096u
@@ -24,8 +23,8 @@
 #define DRIFT_FIXED_MS_MAX       60000u
 #define RECONNECT_MS_MAX         3600000u
 #define NODE_TIMEOUT_MS_MAX      60000u
-#define NODE_TIMEOUT_MS_LOW      50u
-#define NODE_TIMEOUT_MS_HIGH     1000u
+#define NODE_TIMEOUT_LOW_US      50000u
+#define NODE_TIMEOUT_HIGH_US     1000000u
 
 int options_fail(struct options_error *error, int status, const char *format, ...)
 {
@@ -139,7 +138,7 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
     }
     if (options.guard == QUORLOCK_GUARD_DEFAULT) options.guard = DEFAULT_GUARD;
     /* With a guard the nodes say it, unless the caller does. */
-    if (options.guard == QUORLOCK_GUARD_OFF) fill(&options.max_lease_ms, DEFAULT_MAX_LEASE_MS);
+    if (options.guard == QUORLOCK_GUARD_OFF) fill(&options.max_lease_ms, OPTIONS_MAX_LEASE_MS);
     fill(&options.drift_ppm, DEFAULT_DRIFT_PPM);
     fill(&options.drift_fixed_ms, DEFAULT_DRIFT_FIXED_MS);
     fill(&options.reconnect_min_ms, DEFAULT_RECONNECT_MIN_MS);
@@ -245,8 +244,8 @@ static uint64_t default_node_timeout_us(uint64_t lease_us, uint64_t spare_us)
 {
     uint64_t timeout_us = lease_us / 10;
 
-    if (timeout_us < NODE_TIMEOUT_MS_LOW * MS) timeout_us = NODE_TIMEOUT_MS_LOW * MS;
-    if (timeout_us > NODE_TIMEOUT_MS_HIGH * MS) timeout_us = NODE_TIMEOUT_MS_HIGH * MS;
+    if (timeout_us < NODE_TIMEOUT_LOW_US) timeout_us = NODE_TIMEOUT_LOW_US;
+    if (timeout_us > NODE_TIMEOUT_HIGH_US) timeout_us = NODE_TIMEOUT_HIGH_US;
     if (2 * timeout_us > spare_us) timeout_us = spare_us / 2;
     return timeout_us < MS ? MS : timeout_us;
 }

@@ -15,6 +15,8 @@
 #define OPTIONS_ERROR_SIZE 512
 #define OPTIONS_LABEL_MAX  64
 #define OPTIONS_SET_SIZE   65
+/* Where neither the caller nor a guard says it. */
+#define OPTIONS_MAX_LEASE_MS 30000u
 
 /* Where a text goes; always the last thing that failed. */
 struct options_error {

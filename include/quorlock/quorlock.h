@@ -223,9 +223,9 @@ struct quorlock_node_report {
     const char *node;
     const char *state;
     const char *holder; /* whole; NULL where none */
+    const char *error;  /* NULL where none */
     int64_t ttl_ms;     /* -1: no expiry; -2: none or unknown */
     uint32_t latency_us;
-    const char *error;     /* NULL where none */
     int broken;            /* quorlock_break: this node's key was deleted */
     uint32_t count;        /* redisson dialect: how often its holder holds it; else 0 */
     uint64_t fence;        /* the key's fencing counter; 0 where there is none */

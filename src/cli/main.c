@@ -26,20 +26,20 @@ struct verb {
 static const struct verb verbs[] = {
     {"run", ARGS_RUN, verb_run, "run [OPTIONS] KEY -- CMD ARGS...", "run a command while holding a lock",
      "Takes the lock KEY, runs CMD, renews the lock while CMD runs, releases it. CMD gets QUORLOCK_KEY,\n"
-     "QUORLOCK_OWNER and, with --fence, QUORLOCK_FENCE: a number that rises with every grant, by which what CMD\n"
-     "writes to can refuse who was late. When the lock is lost, CMD and its process group are ended before it\n"
-     "can be anybody else's. Signals are handed on to CMD; while waiting they end the wait.\n"
+     "QUORLOCK_OWNER and, with --fence, QUORLOCK_FENCE: a number that rises with every grant, by which what\n"
+     "CMD writes to can refuse who was late. When the lock is lost, CMD and its process group are ended\n"
+     "before it can be anybody else's. Signals are handed on to CMD; while waiting they end the wait.\n"
      "\n"
      "Exit status: that of CMD, 128+N if signal N ended it; 1 (or -E) somebody else holds the lock; 64 usage;\n"
      "69 too few nodes can vote; 71 no memory or no process; 75 the lock was lost while CMD ran; 126 CMD is\n"
      "not executable; 127 CMD is not there.\n"},
     {"bootstrap", ARGS_BOOTSTRAP, verb_bootstrap, "bootstrap [OPTIONS]",
      "declare that no lock is held on the nodes",
-     "Nodes keep a guard that tells when they may have lost their memory. At the first contact with nodes that\n"
-     "have none, everybody waits one max lease, for locks may be held. This declares that no lock is held on\n"
-     "any of the nodes and skips that wait. Every node must be reachable, and none may have a guard yet: else\n"
-     "nothing is written. With --reconfigure the guards are written anew, with a quarantine; servers that leave\n"
-     "the set are to be stopped before.\n"
+     "Nodes keep a guard that tells when they may have lost their memory. At the first contact with nodes\n"
+     "that have none, everybody waits one max lease, for locks may be held. This declares that no lock is\n"
+     "held on any of the nodes and skips that wait. Every node must be reachable, and none may have a guard\n"
+     "yet: else nothing is written. With --reconfigure the guards are written anew, with a quarantine;\n"
+     "servers that leave the set are to be stopped before.\n"
      "\n"
      "Exit status: 0 done; 1 a node has a guard already; 64 usage; 69 not every node could be reached.\n"},
     {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY", "show who holds a lock, node by node",
@@ -133,7 +133,8 @@ static int main_parse(char **words, int count)
         if (strcmp(words[next], verbs[i].name) == 0)
             return main_verb(&settings, &verbs[i], words + next + 1, count - next - 1);
     args_hide(words[next]);
-    say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more", words[next]);
+    say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more",
+        words[next]);
     return EXIT_USAGE;
 }
 

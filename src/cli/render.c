@@ -235,15 +235,19 @@ static void cell_add_guard(struct text *cell, const struct quorlock_node_report 
 /* A guard as bootstrap found it: 1|N|set|max_lease|... */
 static void cell_add_found_guard(struct text *cell, const char *guard)
 {
-    unsigned n = 0, max_lease_ms = 0;
-    char set[65];
-    if (sscanf(guard, "1|%u|%64[^|]|%u|", &n, set, &max_lease_ms) == 3) {
-        text_format(cell, "%u nodes, set ", n);
-        text_add_safe(cell, set, strlen(set));
-        text_format(cell, ", max lease %u ms", max_lease_ms);
-    } else {
+    const char *fields[5] = {guard};
+    size_t n = 1;
+    for (; n < 5 && (fields[n] = strchr(fields[n - 1], '|')) != NULL; n++) fields[n]++;
+    if (n < 5 || strncmp(guard, "1|", 2) != 0) {
         text_add_safe(cell, guard, strlen(guard));
+        return;
     }
+    text_add_safe(cell, fields[1], (size_t)(fields[2] - fields[1]) - 1);
+    text_format(cell, " nodes, set ");
+    text_add_safe(cell, fields[2], (size_t)(fields[3] - fields[2]) - 1);
+    text_format(cell, ", max lease ");
+    text_add_safe(cell, fields[3], (size_t)(fields[4] - fields[3]) - 1);
+    text_format(cell, " ms");
 }
 
 static void cell_add(struct text *cell, const struct quorlock_node_report *node, enum column column,

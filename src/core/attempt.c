@@ -328,6 +328,8 @@ static void connection_ended(struct core_node *node)
 {
     node->peeking = false;
     if (node->vote == CORE_VOTE_PENDING || node->raising) vote_failed(node, node->down_fault);
+    /* Not acknowledged: no vote, so it counts for no validity either. */
+    if (node->raising) node->valid_until_us = 0;
     node->raising = false;
 }
 

@@ -29,7 +29,7 @@ void guard_forget(struct guard *guard)
 {
     guard->run_id[0] = guard->replid[0] = guard->seen[0] = '\0';
     guard->until_us = 0;
-    guard->asked = false;
+    guard->asked = guard->unset = false;
 }
 
 void guard_meet(struct guard *guard, const char *run_id, const char *replid)
@@ -57,7 +57,7 @@ static void guard_script(const struct guard *guard, struct bytes *out, const cha
 void guard_ask(const struct guard *guard, struct bytes *out)
 {
     guard_script(guard, out, script_guard, sizeof script_guard - 1, guard->max_lease_ms, 1);
-    bytes_number(out, guard->lease_ms ? guard->lease_ms : GUARD_LEASE_DEFAULT_MS);
+    bytes_number(out, guard->lease_ms);
 }
 
 void guard_bootstrap(const struct guard *guard, struct bytes *out, const struct node_request *request)
@@ -126,14 +126,24 @@ static enum guard_verdict guard_conflict(struct guard *guard, const struct reply
     return GUARD_FAILED;
 }
 
+/* Quarantined without end, until somebody says the max_lease; who did so meanwhile is heard at once. */
+static enum guard_verdict guard_not_set(struct guard *guard, uint64_t now_us)
+{
+    guard->unset = true;
+    guard->reason = GUARD_UNSET;
+    guard->until_us = guard->lease_ms ? now_us : UINT64_MAX;
+    return GUARD_QUARANTINED;
+}
+
 enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, uint64_t now_us)
 {
     const struct reply_item *why = &reply->elements[0], *left = &reply->elements[1],
                             *lease = &reply->elements[2], *text = &reply->elements[3];
-    guard->asked = false;
+    guard->asked = guard->unset = false;
     if (reply->self.type == REPLY_ERROR) return guard_refused(guard, &reply->self);
     if (reply->self.type != REPLY_ARRAY || !reply->n_elements) return guard_misfit(guard);
     if (guard_is(why, "conflict")) return guard_conflict(guard, reply);
+    if (guard_is(why, "unset")) return guard_not_set(guard, now_us);
     if (reply->n_elements != 4 || left->type != REPLY_INTEGER || lease->type != REPLY_INTEGER ||
         text->type != REPLY_STRING || !text->length || text->length >= sizeof guard->seen ||
         strlen(text->text) != text->length)
@@ -166,6 +176,13 @@ void guard_describe(const struct guard *guard, uint64_t now_us, char *ret, size_
              "that no lock is held"),
         [GUARD_LOST] = "it restarted and may have lost its memory",
     };
+    if (guard->reason == GUARD_UNSET) {
+        snprintf(
+            ret, size,
+            "quarantined: no guard yet, and too few other nodes answer to tell the max_lease: give it to the "
+            "client, or mend them");
+        return;
+    }
     uint64_t left_us = guard->until_us > now_us ? guard->until_us - now_us : 0;
     /* Rounded up, so that 0.0 is told only when it is over. */
     uint64_t tenths = (left_us + 99999) / 100000;

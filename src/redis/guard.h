@@ -24,7 +24,7 @@
 #define GUARD_WHY_SIZE         480
 #define GUARD_LEASE_DEFAULT_MS 30000u
 
-enum guard_reason { GUARD_KEPT, GUARD_NEW, GUARD_LOST };
+enum guard_reason { GUARD_KEPT, GUARD_NEW, GUARD_LOST, GUARD_UNSET };
 
 struct guard {
     /* From the configuration. */
@@ -35,6 +35,7 @@ struct guard {
     char run_id[GUARD_ID_SIZE], replid[GUARD_ID_SIZE];
     char seen[GUARD_TEXT_SIZE]; /* the guard, whole; "" before it was read */
     enum guard_reason reason;
+    bool unset;        /* there is none, and nobody said what max_lease to write */
     uint64_t until_us; /* when to look again; 0: not quarantined */
     bool asked;        /* the guard script is on its way */
     uint32_t

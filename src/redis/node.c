@@ -70,7 +70,10 @@ static void node_log_level(struct node *node)
                  node->fault == NODE_FAULT_CONFIG || node->fault == NODE_FAULT_GUARD;
     switch (node->level) {
     case NODE_READY: node_log(node, QUORLOCK_LOG_INFO, "ready, %s", node->handshake.version); break;
-    case NODE_QUARANTINED: node_log(node, QUORLOCK_LOG_WARN, "%s", node->why); break;
+    case NODE_QUARANTINED:
+        /* Usually settled in a moment, by what the other nodes say. */
+        node_log(node, node->guard.unset ? QUORLOCK_LOG_INFO : QUORLOCK_LOG_WARN, "%s", node->why);
+        break;
     case NODE_CONNECTING: node_log(node, QUORLOCK_LOG_WARN, "connection ended: %s", node->why); break;
     case NODE_DOWN:
         node_log(node, setup ? QUORLOCK_LOG_ERROR : QUORLOCK_LOG_WARN, "down: %s", node->why);

@@ -175,10 +175,15 @@ uint64_t node_quarantined_until_us(const struct node *);
 const char *node_run_id(const struct node *);
 /* node_max_lease_ms - what the guard there says; 0 while unknown, or without guard. */
 uint32_t node_max_lease_ms(const struct node *);
-/* node_expect_max_lease - what the guards of the other nodes say: written where this one has none, and neither
- * the configuration nor an earlier connection says better. Else a node that was emptied would get the default,
- * and refuse every client that is told the right one. */
+/*
+ * node_expect_max_lease - what the guards of the other nodes say, or a default where there are none
+ *
+ * Written where this one has none, and neither the configuration nor an earlier connection says better. Until
+ * then such a node is QUARANTINED and nothing is written: a node that was emptied must stay away for the
+ * longest lease that the others grant, not for some default. node_awaits_max_lease: it is QUARANTINED for that.
+ */
 void node_expect_max_lease(struct node *, uint32_t max_lease_ms);
+bool node_awaits_max_lease(const struct node *);
 /*
  * node_expel - the caller found a fault of the node (one server listed twice, say)
  *

@@ -138,7 +138,17 @@ uint32_t node_max_lease_ms(const struct node *node)
 
 void node_expect_max_lease(struct node *node, uint32_t max_lease_ms)
 {
-    if (!node->guard.read) node->guard.lease_ms = max_lease_ms;
+    struct guard *guard = &node->guard;
+    if (guard->read) return;
+    guard->lease_ms = max_lease_ms;
+    if (!node_awaits_max_lease(node) || guard->asked) return;
+    guard->until_us = node_now(node);
+    node_arm(node, node_open_wake_us(node));
+}
+
+bool node_awaits_max_lease(const struct node *node)
+{
+    return node->state == NODE_OPEN && node->guard.unset;
 }
 
 const char *node_why(const struct node *node)

@@ -65,7 +65,7 @@ static double raw_median_us(const char *node, size_t cycles)
 
     if (set_us == NULL || colon == NULL) exit(64);
     snprintf(host, sizeof(host), "%.*s", (int)(colon - node), node);
-    context = redisConnectWithTimeout(host, atoi(colon + 1), limit);
+    context = redisConnectWithTimeout(host, (int)strtol(colon + 1, NULL, 10), limit);
     if (context != NULL && context->err == 0) redisSetTimeout(context, limit);
     while (context != NULL && context->err == 0 && n < cycles) {
         double begun_us = now_us();
@@ -172,18 +172,23 @@ int main(int argc, char **argv)
     double acquire_us, release_us;
     size_t measured;
 
-    if (first < 0 || argc - first < 2 || atoi(argv[first]) <= WARM_UP) {
+    if (first < 0 || argc - first < 2 || strtol(argv[first], NULL, 10) <= WARM_UP) {
         fprintf(stderr,
                 "usage: bench_latency [--guard off|connection|strict] [--fence] CYCLES NODE... (more than %d "
                 "cycles)\n",
                 WARM_UP);
         return 64;
     }
-    bench.cycles = (size_t)atoi(argv[first++]);
+    bench.cycles = (size_t)strtol(argv[first++], NULL, 10);
     for (int i = first; i < argc && baseline_us == 0; i++) baseline_us = raw_median_us(argv[i], bench.cycles);
     bench.acquire_us = calloc(bench.cycles, sizeof(double));
     bench.release_us = calloc(bench.cycles, sizeof(double));
-    if (bench.acquire_us == NULL || bench.release_us == NULL || baseline_us == 0) return 69;
+    if (bench.acquire_us == NULL || bench.release_us == NULL || baseline_us == 0) {
+        fprintf(stderr, "bench_latency: no node answers, or no memory\n");
+        free(bench.acquire_us);
+        free(bench.release_us);
+        return 69;
+    }
     run(&bench, (const char *const *)argv + first, (size_t)(argc - first));
     measured = bench.cycles - WARM_UP;
     acquire_us = quantile(bench.acquire_us + WARM_UP, measured, 0.5);

@@ -108,6 +108,16 @@ class Server:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
+    def restart(self, empty):
+        """Another process at the same address, with or without the memory of this one."""
+        dump = os.path.join(self.folder, "dump.rdb")
+        if not empty:
+            self.ask("SAVE")
+        self.kill()
+        self.start()
+        if os.path.exists(dump):
+            os.remove(dump)
+
     def __str__(self):
         return f"127.0.0.1:{self.port}"
 

@@ -306,6 +306,7 @@ static void test_peek(void **state)
     assert_int_equal(answer.reply.ttl_ms, -2);
     assert_false(server_has(server, "quorlock:guard")); /* looking writes nothing */
     probe_open(&probe, base, server->address);
+    probe.config.max_lease_ms = 30000;
     probe_connect(&probe);
     probe_await(&probe, NODE_QUARANTINED);
     answer = probe_do(&looker, NODE_PEEK, "");

@@ -271,6 +271,29 @@ static void test_expected_max_lease(void **state)
     probe_close(&probe);
 }
 
+/* Nobody has said the max_lease: then no default is written that may be too short. */
+static void test_awaited_max_lease(void **state)
+{
+    struct probe probe;
+
+    (void)state;
+    probe_open(&probe, base, cluster.servers[0].address);
+    probe_connect(&probe);
+    probe_await(&probe, NODE_QUARANTINED);
+    assert_true(node_awaits_max_lease(probe.node));
+    assert_tells(node_why(probe.node), "too few other nodes answer to tell the max_lease");
+    assert_int_equal(node_max_lease_ms(probe.node), 0);
+    assert_false(server_has(&cluster.servers[0], "quorlock:guard"));
+    unsigned levels = probe.levels;
+    node_expect_max_lease(probe.node, SHORT_MS);
+    probe_await_after(&probe, NODE_QUARANTINED, levels);
+    assert_false(node_awaits_max_lease(probe.node));
+    assert_int_equal(node_max_lease_ms(probe.node), SHORT_MS);
+    assert_tells(probe.why, "no guard yet: first contact waits one max_lease");
+    probe_await(&probe, NODE_READY);
+    probe_close(&probe);
+}
+
 /* Its clock was set back: nobody waits longer than for the longest lease. */
 static void test_clamped(void **state)
 {
@@ -462,12 +485,19 @@ int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        EACH(test_run_id_alone),  EACH(test_expected_max_lease),
-        EACH(test_first_contact), EACH(test_restart),
-        EACH(test_role_flip),     EACH(test_flush),
-        EACH(test_other_life),    EACH(test_clamped),
-        EACH(test_conflicts),     EACH(test_eviction),
-        EACH(test_not_writable),  EACH(test_bootstrap),
+        EACH(test_run_id_alone),
+        EACH(test_expected_max_lease),
+        EACH(test_awaited_max_lease),
+        EACH(test_first_contact),
+        EACH(test_restart),
+        EACH(test_role_flip),
+        EACH(test_flush),
+        EACH(test_other_life),
+        EACH(test_clamped),
+        EACH(test_conflicts),
+        EACH(test_eviction),
+        EACH(test_not_writable),
+        EACH(test_bootstrap),
         EACH(test_expel),
     };
 

@@ -96,6 +96,7 @@ static uint64_t ambush(struct world *world, uint32_t client, enum plan_fault_kin
                        enum plan_fault_kind death, uint32_t nth)
 {
     const struct plan *plan = world->plan;
+    uint64_t most_us = plan->active_us + plan->base_lease_us / 4 - world->now_us;
     uint64_t pause_us = 0;
 
     if (world->phase != PHASE_FAULTS) return 0;
@@ -106,7 +107,7 @@ static uint64_t ambush(struct world *world, uint32_t client, enum plan_fault_kin
         if (fault->kind != pause && fault->kind != death) continue;
         world->totals->faults[fault->kind]++;
         if (fault->kind == pause) {
-            pause_us = fault->for_us;
+            pause_us = fault->for_us < most_us ? fault->for_us : most_us;
         } else {
             world_plan(world, world->now_us, HAPPEN_FAULT, 0, 0, i, 0);
         }
@@ -347,6 +348,16 @@ void process_dispatch(struct world *world, const struct happening *happening)
     if (lock->life == happening->serial) lock->dispatch_planned = false;
 }
 
+/* Whoever is born in its place finds a clock that runs. */
+static void see_again(struct world *world, uint32_t client_index)
+{
+    struct client *client = &world->clients[client_index];
+
+    if (world->now_us >= client->blind_until_us) return;
+    client->blind_us -= client->blind_until_us - world->now_us;
+    client->blind_until_us = world->now_us;
+}
+
 void process_die(struct world *world, uint32_t client)
 {
     if (!world->clients[client].alive) return;
@@ -360,6 +371,7 @@ void process_die(struct world *world, uint32_t client)
     }
     world->clients[client].alive = false;
     world->clients[client].paused_until_us = 0;
+    see_again(world, client);
     link_die(world, client);
 }
 

@@ -200,7 +200,8 @@ static void look(struct world *world)
     } else if (world->phase == PHASE_STOPPED) {
         look_at_locks(world);
         if (all_quiet(world)) {
-            enter(world, PHASE_SILENT, lease_us + plan->late_us + plan->stall_us);
+            /* The dead have no rest: their last bytes may still be on slow ways. */
+            enter(world, PHASE_SILENT, lease_us + plan->late_us + plan->stall_us + 4 * plan->base_lease_us);
             world_plan(world, world->phase_until_us, HAPPEN_PHASE, 0, 0, 0, 0);
             return;
         }

@@ -32,6 +32,7 @@ static int step(struct scene *scene, struct core_event *event)
     if (event->type == CORE_EV_ACQUIRE || event->type == CORE_EV_TIMER) {
         memset(random, ++scene->randoms, sizeof(random));
         event->random = random;
+        event->wall_us = scene->wall_us;
     }
     event->now_us = scene->now_us;
     status = core_step(scene->lock, event, &scene->update);
@@ -84,6 +85,11 @@ int scene_release(struct scene *scene)
 int scene_cancel(struct scene *scene)
 {
     return step(scene, &(struct core_event){.type = CORE_EV_CANCEL, .reason = CORE_CANCELED});
+}
+
+void scene_step(struct scene *scene, uint32_t node, uint64_t before_us)
+{
+    step(scene, &(struct core_event){.type = CORE_EV_STEP, .node = node, .before_us = before_us});
 }
 
 void scene_level_fault(struct scene *scene, uint32_t node, enum core_level level, enum core_fault fault)

@@ -26,6 +26,7 @@ struct scene {
     struct core_lock *lock;
     struct core_config config;
     uint64_t now_us;
+    uint64_t wall_us; /* what the wall clock shows with the next attempt */
     uint32_t generations[CORE_NODES_MAX];
     bool ready[CORE_NODES_MAX];
     struct scene_sent sent[4096];
@@ -46,6 +47,8 @@ int scene_acquire(struct scene *);
 int scene_extend(struct scene *, uint64_t lease_us);
 int scene_release(struct scene *);
 int scene_cancel(struct scene *);
+/* scene_step - a node's clock was found to have stepped, by a request sent then. */
+void scene_step(struct scene *, uint32_t node, uint64_t before_us);
 /* scene_level - a node's connection changes; READY begins a new generation. */
 void scene_level(struct scene *, uint32_t node, enum core_level);
 void scene_level_fault(struct scene *, uint32_t node, enum core_level, enum core_fault);
