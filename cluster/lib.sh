@@ -176,6 +176,53 @@ node_state() {
     esac
 }
 
+# node_look_at_guard NODE: sets $node_guard to what a reader should know of the
+# node's restart guard; empty when it may vote, or does not answer.
+node_look_at_guard() {
+    local port line='' run_id='' guard='' now='' now_us='' fields=()
+    node_guard=''
+    port=$(node_port "$1")
+    { exec 8<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null || return 0
+    { printf 'INFO server\r\nGET quorlock:guard\r\nTIME\r\n' >&8; } 2>/dev/null
+    # One reply after the other; the last has the seconds in its third line and the microseconds in its fifth.
+    IFS= read -r -t 1 line <&8 || :
+    while IFS= read -r -t 1 line <&8 && [[ $line != [\$-]* ]]; do
+        case $line in run_id:*) run_id=${line#run_id:} && run_id=${run_id%$'\r'} ;; esac
+    done
+    if [[ $line == \$[0-9]* ]]; then
+        IFS= read -r -t 1 guard <&8 || :
+    fi
+    { IFS= read -r -t 1 line && IFS= read -r -t 1 line && IFS= read -r -t 1 now &&
+        IFS= read -r -t 1 line && IFS= read -r -t 1 now_us; } <&8 || :
+    exec 8>&-
+    now=${now%$'\r'} now_us=${now_us%$'\r'} guard=${guard%$'\r'}
+    [[ -n $run_id && $now =~ ^[0-9]+$ && $now_us =~ ^[0-9]+$ ]] || return 0
+    now=$((now * 1000 + 10#$now_us / 1000))
+    # Format, number, set, max lease, run id, replication id, end of the quarantine in ms.
+    IFS='|' read -r -a fields <<<"$guard"
+    if [ ${#fields[@]} -lt 7 ]; then
+        node_guard='no guard: quarantined at the first contact'
+    elif [ "${fields[4]}" != "$run_id" ]; then
+        node_guard='restarted: quarantined at the next contact'
+    elif [[ ${fields[6]} =~ ^[0-9]+$ ]] && [ "${fields[6]}" -gt "$now" ]; then
+        # shellcheck disable=SC2034
+        node_guard="quarantined for $(((fields[6] - now + 999) / 1000)) s"
+    fi
+}
+
+# cluster_find_quorlock: the command, or nothing where there is none.
+cluster_find_quorlock() {
+    local built
+    built=$(dirname -- "${BASH_SOURCE[0]}")/../build/bin/quorlock
+    if [ -n "${QUORLOCK:-}" ]; then
+        command -v -- "$QUORLOCK" || :
+    elif [ -x "$built" ]; then
+        printf '%s\n' "$built"
+    else
+        command -v quorlock || :
+    fi
+}
+
 # Who listens on PORT where 127.0.0.1 would be refused? Read from the kernel's
 # table: a connection would disturb the other server.
 port_taken() {

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # cluster/up, down, status and hurt against real servers, on free ports and in
-# a folder of its own. Prints each claim; the exit status is the verdict.
+# a folder of its own: test_cluster.sh PATH_TO_quorlock. Prints each claim; the
+# exit status is the verdict.
 set -euo pipefail
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -12,7 +13,8 @@ work=$(mktemp -d)
 dir="$work/a cluster"
 server=${REDIS_SERVER:-redis-server}
 cli=${REDIS_CLI:-${server%-server}-cli}
-unset REDISCLI_AUTH
+unset REDISCLI_AUTH QUORLOCK_NODES QUORLOCK_MAX_LEASE
+export QUORLOCK=${1:?test_cluster.sh PATH_TO_quorlock}
 failed=0 checked=0 blocker=''
 
 cleanup() {
@@ -99,6 +101,9 @@ done
 for p in 0 65536 -5 x 99999999999999999999; do
     expect "--port-base $p is refused by name" 64 "--port-base: '$p'" "$up" --dir "$dir" --port-base "$p"
 done
+for d in 0s 30 -1s 1d '' 25h 9ms 99999999999999999999s; do
+    expect "--max-lease '$d' is refused by name" 64 "--max-lease: '$d'" "$up" --dir "$dir" --max-lease "$d"
+done
 expect 'ports beyond the last are refused' 64 'beyond 65535' "$up" --dir "$dir" --port-base 65535
 expect 'an option without its value' 64 'needs a value' "$up" --nodes
 expect 'an empty folder name' 64 "--dir: ''" "$up" --dir=
@@ -115,7 +120,11 @@ check 'its files are still there' test -e "$work/mine/precious"
 
 # Up
 expect 'up starts three' 0 "QUORLOCK_NODES=127.0.0.1:$base,127.0.0.1:$((base + 1)),127.0.0.1:$((base + 2))" "$up" --dir "$dir" --port-base "$base"
+check 'and bootstraps them' grep -qE '[|]30000[|].*[|]0$' <<<"$(redis 3 GET quorlock:guard)"
 for i in 1 2 3; do check "node $i answers" redis "$i" PING; done
+lock() { timeout 20 "$QUORLOCK" --nodes "$("$status" --dir "$dir" --addresses)" run -n --lease "$@" key -- true; }
+check 'so the first lock waits for nobody' lock 30s
+check_not 'a lease above the max lease is refused' lock 31s
 expect 'status shows all up' 0 '3 of 3 up' "$status" --dir "$dir"
 expect 'status --addresses' 0 "^127.0.0.1:$base,127.0.0.1:$((base + 1)),127.0.0.1:$((base + 2))\$" "$status" --dir "$dir" --addresses
 expect 'up again says so' 0 'already up: 3' "$up" --dir "$dir"
@@ -161,6 +170,14 @@ expect 'cont of what runs' 0 'was not stopped' "$hurt" --dir "$dir" 2 cont
 expect 'restart of a stopped node' 0 'restarted' "$hurt" --dir "$dir" 2 restart
 check 'it has its memory' has 2 k 2
 
+# What a restart means to who locks
+"$hurt" --dir "$dir" 1 wipe >/dev/null && "$hurt" --dir "$dir" 2 restart >/dev/null
+expect 'a wiped node has no guard' 0 'node 1 .*no guard' "$status" --dir "$dir"
+expect 'a restarted one has an old guard' 0 'node 2 .*restarted: quarantined at the next contact' "$status" --dir "$dir"
+check_not 'neither has a vote' lock 1s
+expect 'the first contact quarantines the wiped one' 0 'node 1 .*quarantined for (30|2[0-9]) s' "$status" --dir "$dir"
+expect 'and the restarted one' 0 'node 2 .*quarantined for (30|2[0-9]) s' "$status" --dir "$dir"
+
 # A recycled pid: the file names a process that is not our server.
 sleep 300 &
 blocker=$!
@@ -204,11 +221,15 @@ kill "$blocker" && wait "$blocker" 2>/dev/null || :
 blocker=''
 
 # All killed behind our back, then up again
-expect 'up with five' 0 'node 5' "$up" --dir "$dir" --nodes 5 --port-base "$base"
+expect 'up with five, and another max lease' 0 'leases up to 2m' "$up" --dir "$dir" --nodes 5 --port-base "$base" --max-lease 2m
+check 'the max lease is in the guards' grep -q '|120000|' <<<"$(redis 5 GET quorlock:guard)"
 redis 1 SET old 1 >/dev/null
 for i in 1 2 3 4 5; do "$hurt" --dir "$dir" "$i" kill >/dev/null; done
-expect 'up after all died starts anew' 0 'starting anew, empty' "$up" --dir "$dir" --nodes 1 --port-base "$base"
+expect 'up after all died starts anew' 0 'starting anew, empty' env QUORLOCK=no-such-command "$up" --dir "$dir" --nodes 1 --port-base "$base"
 check 'and empty' has 1 old ''
+check 'without the command it is not bootstrapped' has 1 quorlock:guard ''
+expect 'which up says' 0 'not bootstrapped, for there is no quorlock' env QUORLOCK=no-such-command "$up" --dir "$work/other4" --nodes 1 --port-base $((base + 1))
+"$down" --dir "$work/other4" >/dev/null
 # An extra file in the folder survives down.
 touch "$dir/note"
 expect 'down ends the one' 0 'down: 1 server ended' "$down" --dir "$dir"
