@@ -96,16 +96,26 @@ void hold_check_lost(struct core_lock *lock, uint64_t now_us)
     }
 }
 
+static void send_repair(struct core_lock *lock, struct step *step, uint32_t index, bool whole_script)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    node->repair_round = lock->round;
+    node->touched = true;
+    node->touched_until_us = validity_debt_until(step->now_us, lock->lease_us);
+    /* From now on nobody knows that the key is not there. */
+    node->gone = false;
+    node->valid_until_us = 0;
+    core_send(lock, step, index, CORE_OP_REPAIR, lock->lease_us, whole_script);
+}
+
 static void repair(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
     if (!core_can_talk(node) || node->repair_round == lock->round) return;
     if (!node->touched && !debt_room(node, step->now_us)) return;
-    node->repair_round = lock->round;
-    node->touched = true;
-    node->touched_until_us = validity_debt_until(step->now_us, lock->lease_us);
-    core_send(lock, step, index, CORE_OP_REPAIR, lock->lease_us, false);
+    send_repair(lock, step, index, false);
 }
 
 static void repair_missing(struct core_lock *lock, struct step *step)
@@ -271,19 +281,25 @@ static void on_absent(struct core_lock *lock, const struct core_reply *reply)
     }
 }
 
-static void on_repaired(struct core_lock *lock, const struct core_reply *reply)
+static void on_repaired(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
-    if (reply->outcome == CORE_YES) {
-        /* It holds our key again, but counts from the next round's yes on. */
-        node->gone = false;
-        node->valid_until_us = 0;
-        lock->notes |= CORE_NOTE_REPAIRED;
-        if (BROKEN(CONTROL_RESURRECT)) on_yes(lock, &reply->tag);
-    }
     /* Without a yes it is tried again after the next round, not at once: a node that refuses, or a request that
      * cannot be queued, would be asked without end. */
+    if (reply->tag.round != node->repair_round) return;
+    switch (reply->outcome) {
+    case CORE_YES:
+        /* It holds our key again, but counts from the next round's yes on. */
+        lock->notes |= CORE_NOTE_REPAIRED;
+        if (BROKEN(CONTROL_RESURRECT)) on_yes(lock, &reply->tag);
+        break;
+    case CORE_NOSCRIPT:
+        if (reply->tag.round == lock->round) send_repair(lock, step, reply->tag.node, true);
+        break;
+    case CORE_UNKNOWN: break;
+    default: node->gone = true; break; /* as it was */
+    }
 }
 
 void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
@@ -292,7 +308,7 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
 
     if (lock->phase != CORE_HELD) return;
     if (reply->tag.op == CORE_OP_REPAIR) {
-        on_repaired(lock, reply);
+        on_repaired(lock, step, reply);
     } else if (reply->outcome == CORE_YES) {
         on_yes(lock, &reply->tag);
     } else if (reply->outcome == CORE_MISSING || reply->outcome == CORE_OTHER) {

@@ -242,6 +242,58 @@ static void a_repair_that_fails_waits_for_the_next_round(void **state)
     }
 }
 
+static void a_repair_by_an_unknown_script_is_sent_whole(void **state)
+{
+    struct scene *scene = open_held(3, 2);
+
+    (void)state;
+    scene_pass(scene, 1000 * MS);
+    scene_answer(scene, 2, CORE_OP_EXTEND, CORE_MISSING);
+    answer_all(scene, CORE_OP_EXTEND, CORE_YES);
+    scene_answer(scene, 2, CORE_OP_REPAIR, CORE_NOSCRIPT);
+    assert_int_equal(scene_asked(scene, 2, CORE_OP_REPAIR), 1);
+    assert_true(scene_latest(scene, 2, CORE_OP_REPAIR)->command.whole_script);
+    scene_answer(scene, 2, CORE_OP_REPAIR, CORE_YES);
+    assert_int_equal(scene->notes & CORE_NOTE_REPAIRED, CORE_NOTE_REPAIRED);
+    scene_close(scene);
+}
+
+/* A node that was given the key again, and whose answer is not known, may well hold it: no definite loss. */
+static void a_repair_of_unknown_outcome_is_no_absence(void **state)
+{
+    struct scene *scene = open_held(3, 2);
+
+    (void)state;
+    scene_pass(scene, 1000 * MS);
+    scene_answer(scene, 2, CORE_OP_EXTEND, CORE_MISSING);
+    answer_all(scene, CORE_OP_EXTEND, CORE_YES);
+    scene_answer(scene, 2, CORE_OP_REPAIR, CORE_UNKNOWN);
+    scene_pass(scene, 1000 * MS);
+    scene_answer(scene, 0, CORE_OP_EXTEND, CORE_YES);
+    scene_answer(scene, 1, CORE_OP_EXTEND, CORE_MISSING);
+    scene_expect_nothing(scene);
+    scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES); /* it does */
+    scene_expect_nothing(scene);
+    assert_true(core_told_held(scene->lock));
+    assert_int_equal(core_counted(scene->lock), 2);
+    scene_close(scene);
+}
+
+static void a_repair_that_met_another_is_an_absence(void **state)
+{
+    struct scene *scene = open_held(3, 2);
+
+    (void)state;
+    scene_pass(scene, 1000 * MS);
+    scene_answer(scene, 2, CORE_OP_EXTEND, CORE_MISSING);
+    answer_all(scene, CORE_OP_EXTEND, CORE_YES);
+    scene_answer(scene, 2, CORE_OP_REPAIR, CORE_OTHER);
+    scene_pass(scene, 1000 * MS);
+    scene_answer(scene, 1, CORE_OP_EXTEND, CORE_MISSING);
+    scene_expect_lost(scene, CORE_LOSS_GONE);
+    scene_close(scene);
+}
+
 static void a_node_that_was_away_is_repaired_and_released(void **state)
 {
     struct core_config config = scene_config(3, 2);
@@ -568,6 +620,9 @@ int main(void)
         cmocka_unit_test(repair_needs_a_quorum_of_its_round),
         cmocka_unit_test(somebody_elses_key_is_not_repaired),
         cmocka_unit_test(a_repair_that_fails_waits_for_the_next_round),
+        cmocka_unit_test(a_repair_by_an_unknown_script_is_sent_whole),
+        cmocka_unit_test(a_repair_of_unknown_outcome_is_no_absence),
+        cmocka_unit_test(a_repair_that_met_another_is_an_absence),
         cmocka_unit_test(a_node_that_was_away_is_repaired_and_released),
         cmocka_unit_test(extend_lengthens_and_never_shortens),
         cmocka_unit_test(an_extend_without_quorum_changes_nothing),
