@@ -171,18 +171,20 @@ void judge_before(struct world *world, uint32_t index, const struct core_event *
 {
     struct lock *lock = &world->locks[index];
     const struct core_reply *reply = &event->reply;
+    const struct link *link;
     enum core_op op;
 
     if (lock->verdicts.told_held && event->now_us >= core_lost_at(lock->core))
         lock->verdicts.past_lost_at = true;
     if (event->type != CORE_EV_REPLY) return;
+    link = &world->clients[lock->client].links[reply->tag.node];
     op = (enum core_op)reply->tag.op;
     story_mix(world, ((uint64_t)reply->outcome << 8) | reply->tag.op);
     if (op == CORE_OP_RELEASE) return;
     if (op == CORE_OP_PEEK || reply->outcome == CORE_OTHER) lock->verdicts.other_seen = true;
     if (op == CORE_OP_PEEK || reply->tag.attempt != core_attempt(lock->core)) return;
     /* What comes on a connection that has ended tells nothing. */
-    if (event->reply.generation != world->clients[lock->client].links[reply->tag.node].generation) return;
+    if (!world_talks(link->level) || reply->generation != link->generation) return;
     if (reply->outcome == CORE_YES) {
         if (op == CORE_OP_ACQUIRE || op == CORE_OP_RAISE) tokens_see(lock, reply);
         if (op == CORE_OP_ACQUIRE || op == CORE_OP_EXTEND) see_yes(world, lock, reply, event->now_us);

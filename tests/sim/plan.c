@@ -166,8 +166,8 @@ static void draw_clocks(struct plan *plan, struct rng *rng)
         plan->node_rate_ppm[i] = (int32_t)rng_between(rng, 0, 2 * (uint64_t)for_node) - for_node;
         if (edge && !rng_one_in(rng, 4)) plan->node_rate_ppm[i] = for_node;
         plan->delay_us[i] = (uint32_t)rng_between(rng, 40, 1500);
-        /* A round trip takes half a node timeout: split votes are found out late. */
-        if (plan->near_us != 0) plan->delay_us[i] = (uint32_t)plan->base_lease_us / 40;
+        /* A round trip takes a quarter of a node timeout: split votes are found out late. */
+        if (plan->near_us != 0) plan->delay_us[i] = (uint32_t)plan->base_lease_us / 80;
     }
     if (plan->near_us != 0) plan->connect_timeout_us += plan->base_lease_us / 4;
     draw_walls(plan, rng);

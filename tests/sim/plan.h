@@ -19,7 +19,7 @@ enum {
     PLAN_LOCKS_MAX = 32,
     PLAN_KEYS_MAX = 2,
     PLAN_FAULTS_MAX = 48,
-    PLAN_WAIT_MIN_US = 20000, /* who waits less may never be granted, and that is right */
+    PLAN_WAIT_MIN_US = 40000, /* who waits less may never be granted, and that is right */
 };
 
 #define PLAN_DRIFT_FIXED_US UINT64_C(2000)
