@@ -278,6 +278,18 @@ static void no_password_in_the_log(void)
     if (kit.log != NULL && strstr(kit.log, SECRET) != NULL) fail_msg("a password is in the log:\n%s", kit.log);
 }
 
+/* Somebody's vote failed for that reason. Not everybody's: the verdict may be certain before the last connects.
+ */
+static int failed_with(const struct seen *seen, size_t n, const char *part)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct seen_vote *vote = &seen->votes[i];
+
+        if (vote->outcome == QUORLOCK_VOTE_FAILED && strstr(vote->error, part) != NULL) return 1;
+    }
+    return 0;
+}
+
 /* A client of these nodes tries once for "key"; the verdict and node 0's reason are checked. */
 static void verdict(const char *const *nodes, size_t n, int status, const char *part, struct seen *seen)
 {
@@ -298,8 +310,7 @@ static void verdict(const char *const *nodes, size_t n, int status, const char *
     if (status == QUORLOCK_OK) {
         assert_status(kit_release(lock, seen), QUORLOCK_OK);
     } else {
-        assert_int_equal(seen->votes[0].outcome, QUORLOCK_VOTE_FAILED);
-        assert_contains(seen->votes[0].error, part);
+        assert_int_equal(failed_with(seen, n, part), 1);
         assert_int_equal(quorlock_valid_ms(lock), 0);
     }
     for (size_t i = 0; i < n; i++) {

@@ -67,7 +67,8 @@ check_symbols() {
         sed 's/ *($//; s/.*[ *]//' | sort -u)
     [ "$(printf '%s\n' "$declared" | wc -l)" -ge 15 ] || fail "found few declarations: $declared"
     for name in $declared; do
-        printf '%s\n' "$exported" | grep -qx "$name" || fail "$name is declared and not exported"
+        # No pipe: a reader that stops early would make the writer fail.
+        grep -qx "$name" <<<"$exported" || fail "$name is declared and not exported"
     done
     passed "symbols: $(printf '%s\n' "$exported" | wc -l), all quorlock_*, all that the headers declare"
 }
@@ -144,7 +145,7 @@ start_server() {
         pid=$!
         for ((i = 0; i < 400; i++)); do
             kill -0 "$pid" 2>/dev/null || break
-            if redis-cli -p "$port" info server 2>/dev/null | grep -q "^process_id:$pid"; then
+            if grep -q "^process_id:$pid" <<<"$(redis-cli -p "$port" info server 2>/dev/null)"; then
                 servers+=("$pid")
                 nodes+=("127.0.0.1:$port")
                 return
@@ -159,8 +160,8 @@ start_server() {
 run_example() {
     local program=$1 output
     output=$(LD_LIBRARY_PATH=${2:-} timeout 60 "$program" "${nodes[@]}") || fail "$program ended with $?: $output"
-    printf '%s\n' "$output" | grep -q 'valid for [1-9][0-9]* ms' || fail "$program did not get the lock: $output"
-    printf '%s\n' "$output" | grep -q '^released' || fail "$program did not release: $output"
+    grep -q 'valid for [1-9][0-9]* ms' <<<"$output" || fail "$program did not get the lock: $output"
+    grep -q '^released' <<<"$output" || fail "$program did not release: $output"
     for node in "${nodes[@]}"; do
         [ "$(redis-cli -p "${node##*:}" exists report)" = 0 ] || fail "$program left its key on $node"
     done
