@@ -252,19 +252,24 @@ static void settle_max_lease(struct quorlock_client *client)
     }
 }
 
-/* One process behind two addresses would have two votes. Neither gets one, for who knows which was meant. */
+/*
+ * One process behind two addresses would have two votes. Neither gets one, for who knows which was meant
+ *
+ * Compared with what the others were last, also while they are not connected: the two come back one after the
+ * other, and the vote of the one must not meet the connection of the other.
+ */
 static void expel_twins(struct quorlock_client *client, uint32_t index)
 {
     struct node *node = client->nodes[index].node;
     char why[300];
 
+    snprintf(client->nodes[index].run_id, CLIENT_RUN_ID_SIZE, "%s", node_run_id(node));
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         struct node *other = client->nodes[i].node;
 
         /* While the client is being built, later nodes are not there yet. */
-        if (i == index || other == NULL || *node_run_id(node) == '\0') continue;
-        if (node_level_now(other) != NODE_READY && node_level_now(other) != NODE_QUARANTINED) continue;
-        if (strcmp(node_run_id(node), node_run_id(other)) != 0) continue;
+        if (i == index || other == NULL || client->nodes[index].run_id[0] == '\0') continue;
+        if (strcmp(client->nodes[index].run_id, client->nodes[i].run_id) != 0) continue;
         snprintf(why, sizeof(why), "%s and %s are one server: one server has one vote. List each server once",
                  node_name(node), node_name(other));
         node_expel(other, NODE_FAULT_CONFIG, why);

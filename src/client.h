@@ -41,10 +41,14 @@ struct list {
     size_t count;
 };
 
+#define CLIENT_RUN_ID_SIZE 64
+
 struct client_node {
     struct uri uri;
     struct node *node;
     struct nodeclock clock;
+    char
+        run_id[CLIENT_RUN_ID_SIZE]; /* of the process that answered there last; kept when the connection ends */
 };
 
 struct quorlock_client {

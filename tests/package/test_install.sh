@@ -125,7 +125,7 @@ foreach(kind quorlock quorlock_static)
 endforeach()
 CMAKE
     {
-        cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$prefix" &&
+        cmake -G Ninja -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$prefix" &&
             cmake --build "$work/project/build"
     } >"$work/cmake.log" 2>&1 || {
         tail -n 40 "$work/cmake.log" >&2
