@@ -5,6 +5,10 @@
 The owner is stopped at two places: while it waits in its loop, and between its last look at the lock and its
 write. The other takes the lock meanwhile, and is inside when the owner wakes.
 """
+import sys
+
+sys.dont_write_bytecode = True
+
 from examples import START_BALANCE, World, Worker, check, main
 
 MAX_LEASE_MS = 2000

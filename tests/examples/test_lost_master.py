@@ -5,6 +5,10 @@
 The first owner has its lock on two of three servers only, for it cannot reach the third. When one of the two is
 replaced by an empty one, a majority knows nothing of the lock.
 """
+import sys
+
+sys.dont_write_bytecode = True
+
 from examples import START_BALANCE, World, Worker, check, main, reserve
 
 MAX_LEASE_MS = 3000
