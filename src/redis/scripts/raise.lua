@@ -4,21 +4,13 @@
 -- {1, counter, clock in us}: the lock is ours, and the counter is the token, or higher; 0: no lock;
 -- {holder, ttl}: somebody else's.
 --@ guarded
+--@ clock
 --@ fence
+--@ raised
 local broken = guard_broken(ARGV[2])
 if broken then return broken end
 local holder = redis.pcall('GET', KEYS[1])
 if type(holder) == 'table' then return holder end
 if not holder then return 0 end
 if holder ~= ARGV[1] then return {string.sub(holder, 1, 4096), redis.call('PTTL', KEYS[1])} end
-local time = redis.pcall('TIME')
-if time.err then return time end
-local counter, why = fence_read(KEYS[#KEYS])
-if not counter then return why end
--- An acknowledgement with a counter that is higher would let two grants share a token.
-if counter <= tonumber(ARGV[3]) then
-  counter = tonumber(ARGV[3])
-  why = fence_store(KEYS[#KEYS], counter, ARGV[4])
-  if why then return why end
-end
-return {1, counter, time[1] * 1000000 + time[2]}
+return fence_raise(KEYS[#KEYS], ARGV[3], ARGV[4])

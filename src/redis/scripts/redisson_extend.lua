@@ -3,6 +3,7 @@
 -- ARGV owner, lease in ms [, guard as seen or '', token or 0 or '', the counter's life in ms]
 -- {1, clock in us}: extended; 0: no key; {holder, ttl}: somebody else's. An expiry is never made earlier.
 --@ guarded
+--@ clock
 --@ fence
 --@ hash
 local broken = guard_broken(ARGV[3])
@@ -19,5 +20,4 @@ if ttl < tonumber(ARGV[2]) then
   if type(done) == 'table' then return done end
 end
 if ARGV[4] and ARGV[4] ~= '' then fence_carry(KEYS[#KEYS], ARGV[4], ARGV[5]) end
-local time = redis.pcall('TIME')
-return {1, time.err and 0 or time[1] * 1000000 + time[2]}
+return {1, clock_us() or 0}
