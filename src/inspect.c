@@ -111,8 +111,7 @@ static void ask(struct inspect *inspect, uint32_t index, bool whole_script)
     struct request request = {.owner = inspect, .kind = REQUEST_INSPECT};
     struct node_request node_request = {.op = inspect->op,
                                         .whole_script = whole_script,
-                                        .key = inspect->key,
-                                        .key_length = inspect->key_length,
+                                        NODE_KEY(inspect->key, inspect->key_length),
                                         .force = inspect->reconfigure,
                                         .lease_ms = inspect->client->options.max_lease_ms,
                                         .timeout_ms = client_timeout_ms(inspect->client)};

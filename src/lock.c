@@ -75,8 +75,7 @@ static bool send_command(struct quorlock *lock, const struct core_command *comma
     struct request request = {.owner = lock, .tag = command->tag, .kind = REQUEST_LOCK};
     struct node_request node_request = {.op = node_op_of(command->tag.op),
                                         .whole_script = command->whole_script,
-                                        .key = lock->key,
-                                        .key_length = lock->key_length,
+                                        NODE_KEY(lock->key, lock->key_length),
                                         .owner = owner,
                                         .owner_length = owner_text(lock, &command->token, owner),
                                         .lease_ms = (uint32_t)(command->tag.lease_us / MS),

@@ -525,6 +525,8 @@ void node_free(struct node *node)
 
 int node_send(struct node *node, const struct node_request *request)
 {
+    assert(request->n_keys <= (request->op == NODE_BREAK ? 1 : NODE_KEYS_MAX));
+    assert(request->n_keys || request->op == NODE_BOOTSTRAP);
     if (node->dead || node->state != NODE_OPEN) return NODE_NOT_READY;
     switch (ring_reserve(&node->ring)) {
     case RING_ROOM: break;

@@ -88,11 +88,25 @@ union node_tag {
     uint64_t align_number;
 };
 
+#define NODE_KEYS_MAX 64
+
+struct node_key {
+    const char *text; /* with prefix; any bytes */
+    size_t length;
+};
+
+/* Initializes the keys of a request that has one key. */
+#define NODE_KEY(key, bytes) .keys = &(const struct node_key){.text = (key), .length = (bytes)}, .n_keys = 1
+
 struct node_request {
     enum node_op op;
     bool whole_script; /* EVAL instead of EVALSHA */
-    const char *key;   /* with prefix */
-    size_t key_length;
+    bool explain;      /* ACQUIRE: by script even where a native SET would do, so that a refusal tells the
+                          holder and the remaining lease */
+    bool silent;       /* RELEASE: publishes nothing */
+    /* 1 to NODE_KEYS_MAX, sorted, each once; BREAK takes one. Used within node_send() only. */
+    const struct node_key *keys;
+    size_t n_keys;
     const char *owner; /* the whole token; unused by PEEK and BREAK */
     size_t owner_length;
     uint32_t lease_ms;

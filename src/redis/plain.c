@@ -47,7 +47,7 @@ static bool plain_begin_script(const struct plain_call *call, const struct diale
 {
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
-    size_t n_keys = 1 + (size_t)call->guarded + (size_t)call->fenced;
+    size_t n_keys = request->n_keys * (call->fenced ? 2 : 1) + (size_t)call->guarded;
     bytes_command(out, 3 + n_keys + n_args);
     if (request->whole_script) {
         bytes_text(out, "EVAL");
@@ -57,10 +57,12 @@ static bool plain_begin_script(const struct plain_call *call, const struct diale
         bytes_word(out, shas->sha[script], DIALECT_SHA_LENGTH);
     }
     bytes_number(out, n_keys);
-    bytes_word(out, request->key, request->key_length);
+    for (size_t i = 0; i < request->n_keys; i++)
+        bytes_word(out, request->keys[i].text, request->keys[i].length);
     if (call->guarded) bytes_text(out, GUARD_KEY);
-    if (call->fenced)
-        bytes_joined(out, PLAIN_FENCE_PREFIX, sizeof PLAIN_FENCE_PREFIX - 1, request->key, request->key_length);
+    for (size_t i = 0; call->fenced && i < request->n_keys; i++)
+        bytes_joined(out, PLAIN_FENCE_PREFIX, sizeof PLAIN_FENCE_PREFIX - 1, request->keys[i].text,
+                     request->keys[i].length);
     return !request->whole_script;
 }
 
@@ -101,10 +103,11 @@ static bool plain_acquire(const struct plain_call *call, const struct dialect_sh
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
     bool looks = request->op == NODE_REPAIR || (call->guard && call->guard->mode == QUORLOCK_GUARD_STRICT);
-    if (!call->native || call->fenced || (call->guarded && looks)) return plain_acquire_script(call, shas);
+    if (!call->native || call->fenced || (call->guarded && looks) || request->explain || request->n_keys > 1)
+        return plain_acquire_script(call, shas);
     bytes_command(out, 6);
     bytes_text(out, "SET");
-    bytes_word(out, request->key, request->key_length);
+    bytes_word(out, request->keys[0].text, request->keys[0].length);
     bytes_word(out, request->owner, request->owner_length);
     bytes_text(out, "NX");
     bytes_text(out, "PX");

@@ -28,8 +28,8 @@ static bool redisson_build(struct bytes *out, const struct node_request *request
                            const struct dialect_shas *shas, const struct guard *guard)
 {
     /* Bootstrap looks at the guard, which is a string in either dialect. */
-    if (request->op == NODE_PEEK && request->key_length == sizeof GUARD_KEY - 1 &&
-        memcmp(request->key, GUARD_KEY, sizeof GUARD_KEY - 1) == 0) {
+    if (request->op == NODE_PEEK && request->keys[0].length == sizeof GUARD_KEY - 1 &&
+        memcmp(request->keys[0].text, GUARD_KEY, sizeof GUARD_KEY - 1) == 0) {
         struct node_request whole = *request;
         whole.whole_script = true;
         return dialect_build(out, &whole, shas, guard, &dialect_plain);

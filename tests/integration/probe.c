@@ -122,12 +122,8 @@ struct answer probe_ask(struct probe *probe, const struct node_request *request)
 
 struct answer probe_do(struct probe *probe, enum node_op op, const char *owner)
 {
-    struct node_request request = {.op = op,
-                                   .key = "key",
-                                   .key_length = 3,
-                                   .owner = owner,
-                                   .owner_length = strlen(owner),
-                                   .lease_ms = 30000};
+    struct node_request request = {
+        .op = op, NODE_KEY("key", 3), .owner = owner, .owner_length = strlen(owner), .lease_ms = 30000};
 
     return probe_ask(probe, &request);
 }
@@ -135,8 +131,7 @@ struct answer probe_do(struct probe *probe, enum node_op op, const char *owner)
 struct answer probe_fenced(struct probe *probe, enum node_op op, const char *owner, uint64_t fence)
 {
     struct node_request request = {.op = op,
-                                   .key = "key",
-                                   .key_length = 3,
+                                   NODE_KEY("key", 3),
                                    .owner = owner,
                                    .owner_length = strlen(owner),
                                    .lease_ms = 30000,

@@ -216,8 +216,7 @@ static void test_carried(void **state)
 
     /* A lock that is held for longer than the counter's life keeps it alive; no life is cut short. */
     struct node_request request = {.op = NODE_ACQUIRE,
-                                   .key = "key",
-                                   .key_length = 3,
+                                   NODE_KEY("key", 3),
                                    .owner = "a",
                                    .owner_length = 1,
                                    .lease_ms = 30000,
@@ -276,8 +275,7 @@ static void test_forgotten_scripts(void **state)
         assert_int_equal(probe_fenced(&probe, ops[i], "a", 1).reply.outcome, NODE_NOSCRIPT);
         struct node_request request = {.op = ops[i],
                                        .whole_script = true,
-                                       .key = "key",
-                                       .key_length = 3,
+                                       NODE_KEY("key", 3),
                                        .owner = "a",
                                        .owner_length = 1,
                                        .lease_ms = 30000,
@@ -336,8 +334,7 @@ static const char *whole_life(char *ret, size_t size)
     if (probe.level != NODE_QUARANTINED) wrong = probe.why;
     for (size_t i = 0; wrong == NULL && i < sizeof(ops) / sizeof(ops[0]); i++) {
         struct node_request request = {.op = ops[i],
-                                       .key = "key",
-                                       .key_length = 3,
+                                       NODE_KEY("key", 3),
                                        .owner = "bob",
                                        .owner_length = 3,
                                        .lease_ms = ops[i] == NODE_EXTEND ? 60000 : 30000,

@@ -26,7 +26,7 @@ static void repeated(void **state)
 {
     const struct server *server = server_at(0);
     struct node_request shorter = {
-        .op = NODE_ACQUIRE, .key = "key", .key_length = 3, .owner = "u:1", .owner_length = 3, .lease_ms = 50};
+        .op = NODE_ACQUIRE, NODE_KEY("key", 3), .owner = "u:1", .owner_length = 3, .lease_ms = 50};
     struct probe probe;
     struct answer answer;
 

@@ -234,8 +234,7 @@ void run_on(struct world *world, unsigned ms)
 int ask(struct world *world, unsigned tag, enum node_op op, uint32_t timeout_ms)
 {
     struct node_request request = {.op = op,
-                                   .key = "key",
-                                   .key_length = 3,
+                                   NODE_KEY("key", 3),
                                    .owner = "owner",
                                    .owner_length = 5,
                                    .lease_ms = 30000,

@@ -471,7 +471,7 @@ struct words {
     const char *wanted; /* the words that are sent, joined by spaces */
 };
 
-#define KEY .key = "k", .key_length = 1, .owner = "me", .owner_length = 2, .lease_ms = 9
+#define KEY NODE_KEY("k", 1), .owner = "me", .owner_length = 2, .lease_ms = 9
 static const struct words words[] = {
     {{.op = NODE_ACQUIRE, KEY}, &lax, "SET k me NX PX 9"},
     {{.op = NODE_ACQUIRE, KEY}, &off, "SET k me NX PX 9"},

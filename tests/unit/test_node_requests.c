@@ -130,12 +130,8 @@ static void test_pieces(void **state)
 static void ask_whole(struct world *world, const char *line)
 {
     if (strcmp(line, "1 noscript") != 0) return;
-    struct node_request request = {.op = NODE_RELEASE,
-                                   .whole_script = true,
-                                   .key = "key",
-                                   .key_length = 3,
-                                   .owner = "owner",
-                                   .owner_length = 5};
+    struct node_request request = {
+        .op = NODE_RELEASE, .whole_script = true, NODE_KEY("key", 3), .owner = "owner", .owner_length = 5};
     request.tag.align_number = 2;
     assert_int_equal(node_send(world->node, &request), NODE_SENT);
 }
@@ -419,7 +415,7 @@ static void test_large_output(void **state)
     world_start(&world, script);
     run_until(&world, "ready");
     struct node_request request = {
-        .op = NODE_ACQUIRE, .key = key, .key_length = sizeof key, .owner = "o", .owner_length = 1};
+        .op = NODE_ACQUIRE, NODE_KEY(key, sizeof key), .owner = "o", .owner_length = 1};
     int result = NODE_SENT;
     while (result == NODE_SENT) {
         request.tag.align_number = n_sent + 1;

@@ -31,7 +31,7 @@ struct words {
     const char *wanted; /* the words that are sent, joined by spaces; hashes by their first letter */
 };
 
-#define KEY .key = "k", .key_length = 1, .owner = "u:1", .owner_length = 3, .lease_ms = 9
+#define KEY NODE_KEY("k", 1), .owner = "u:1", .owner_length = 3, .lease_ms = 9
 static const struct words words[] = {
     /* Never a SET, whatever the guard. */
     {{.op = NODE_ACQUIRE, KEY}, NULL, "EVALSHA e 1 k u:1 9    604800000 30000"},
@@ -139,7 +139,7 @@ static void test_whole_scripts(void **state)
 /* The guard that bootstrap looks at is a string in either dialect. */
 static void test_guard_is_peeked_plainly(void **state)
 {
-    struct node_request request = {.op = NODE_PEEK, .key = GUARD_KEY, .key_length = sizeof GUARD_KEY - 1};
+    struct node_request request = {.op = NODE_PEEK, NODE_KEY(GUARD_KEY, sizeof GUARD_KEY - 1)};
     struct dialect_shas shas;
     struct bytes out;
     size_t length;

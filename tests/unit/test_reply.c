@@ -371,7 +371,7 @@ static void test_build(void **state)
 {
     (void)state;
     struct node_request request = {
-        .op = NODE_ACQUIRE, .key = "key", .key_length = 3, .owner = "me", .owner_length = 2, .lease_ms = 30000};
+        .op = NODE_ACQUIRE, NODE_KEY("key", 3), .owner = "me", .owner_length = 2, .lease_ms = 30000};
     assert_built(&request,
                  "*6\r\n$3\r\nSET\r\n$3\r\nkey\r\n$2\r\nme\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
     request.op = NODE_EXTEND;
@@ -391,7 +391,7 @@ static void test_build_bounded(void **state)
     struct bytes out;
     struct dialect_shas shas;
     struct node_request request = {
-        .op = NODE_PEEK, .whole_script = true, .key = "key", .key_length = 3, .owner = "", .lease_ms = 1};
+        .op = NODE_PEEK, .whole_script = true, NODE_KEY("key", 3), .owner = "", .lease_ms = 1};
     bytes_init(&out, &memory, 100);
     bytes_append(&out, "before", 6);
     dialect_plain.build(&out, &request, &shas, NULL);
