@@ -24,7 +24,8 @@ static const struct error_row error_rows[] = {
      "write the password into the address: redis://:PASSWORD@host:port or redis://USER:PASSWORD@host:port"},
     {"WRONGPASS", {NODE_FAULT_AUTH, false, false}, NULL},
     {"NOPERM", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
-    /* What scripts are told of a right that is missing; the second one by Redis 6. */
+    /* What scripts are told of a right that is missing: by Redis 7.2 and later and Valkey, 7.0, and 6. */
+    {"ERR ACL failure in script", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
     {"ERR The user executing the script", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
     {"The user executing the script", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
     {"OOM", {NODE_FAULT_REFUSED, false, false}, "the server is at its maxmemory"},

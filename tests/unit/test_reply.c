@@ -28,10 +28,12 @@ struct row {
     const char *error; /* a part of it; NULL: none */
 };
 
-#define NONE       NODE_FAULT_NONE
-#define PROTO      NODE_FAULT_PROTO
-#define HANDED_ON  "-@user_script: 1: "
-#define OLD_SCRIPT "-ERR Error running script (call to f_ab): @user_script:3: "
+#define NONE        NODE_FAULT_NONE
+#define PROTO       NODE_FAULT_PROTO
+#define HANDED_ON   "-@user_script: 1: "
+#define OLD_SCRIPT  "-ERR Error running script (call to f_ab): @user_script:3: "
+#define ACL_FAILURE "-ERR ACL failure in script: "
+#define RAISED      " script: 40b8b0673148f7f8c80bf2149f20c13c8535cc50, on @user_script:1.\r\n"
 
 static const struct row rows[] = {
     {NODE_ACQUIRE, "+OK\r\n", NODE_YES, NONE, NULL, -2, NULL},
@@ -93,6 +95,13 @@ static const struct row rows[] = {
     {NODE_RELEASE, HANDED_ON "what ever\r\n", NODE_UNKNOWN, NODE_FAULT_OTHER, NULL, -2, "what ever"},
     {NODE_RELEASE, "-ERR The user executing the script can't\r\n", NODE_ERROR, NODE_FAULT_AUTH, NULL, -2,
      "SETUSER"},
+    /* A missing right as Redis 8 and Valkey 8.1 tell it: handed on by the script, and raised in it */
+    {NODE_RELEASE, ACL_FAILURE "User bob has no permissions to run the 'pexpire' command\r\n", NODE_ERROR,
+     NODE_FAULT_AUTH, NULL, -2, "SETUSER"},
+    {NODE_RELEASE, ACL_FAILURE "User bob has no permissions to run the 'pttl' command" RAISED, NODE_ERROR,
+     NODE_FAULT_AUTH, NULL, -2, "SETUSER"},
+    {NODE_RELEASE, ACL_FAILURE "No permissions to access a key\r\n", NODE_ERROR, NODE_FAULT_AUTH, NULL, -2,
+     "No permissions to access a key (give"},
     {NODE_RELEASE, OLD_SCRIPT "what ever\r\n", NODE_UNKNOWN, NODE_FAULT_OTHER, NULL, -2, "what ever"},
 };
 
