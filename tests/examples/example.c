@@ -8,13 +8,19 @@
 
 #define BUSY_LIMIT_MS 10000
 
-void say(const char *format, ...)
+int64_t clock_us(void)
 {
     struct timespec now;
-    va_list arguments;
 
     clock_gettime(CLOCK_BOOTTIME, &now);
-    printf("%lld ", (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+void say(const char *format, ...)
+{
+    va_list arguments;
+
+    printf("%lld ", (long long)clock_us());
     va_start(arguments, format);
     (void)vprintf(format, arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
     va_end(arguments);

@@ -37,7 +37,10 @@ bool account_claim(sqlite3 *db, uint64_t fence);
 /* account_write - false where the account has seen a newer token than this */
 bool account_write(sqlite3 *db, int64_t balance, uint64_t fence);
 
-/* say - one line on stdout, behind the time in microseconds since the machine started */
+/* clock_us - microseconds since the machine started, in which lease and validity are reckoned */
+int64_t clock_us(void);
+
+/* say - one line on stdout, behind clock_us() */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 

@@ -197,8 +197,10 @@ class Worker:
         return event
 
     def tell(self, text):
-        self.process.stdin.write(f"{text}\n".encode())
-        self.process.stdin.flush()
+        try:
+            os.write(self.process.stdin.fileno(), f"{text}\n".encode())
+        except BrokenPipeError:
+            pass  # it has ended: its lines say why
 
     def stop(self):
         self.process.send_signal(signal.SIGSTOP)

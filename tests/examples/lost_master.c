@@ -82,9 +82,12 @@ static void on_input(evutil_socket_t fd, short what, void *arg)
 
 static void worker_enter(struct worker *worker)
 {
+    /* The clock first: however long it takes from here to the next line, the sum is not too late. */
+    int64_t until_us = clock_us();
+
+    if (worker->lock != NULL) until_us += (int64_t)quorlock_valid_ms(worker->lock) * 1000;
     worker->balance = account_read(worker->db);
-    say("granted valid_ms=%u balance=%lld", worker->lock != NULL ? quorlock_valid_ms(worker->lock) : 0,
-        (long long)worker->balance);
+    say("granted until_us=%lld balance=%lld", (long long)until_us, (long long)worker->balance);
     if (event_add(worker->input, NULL) != 0) die("no event for stdin");
 }
 

@@ -9,20 +9,23 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from examples import START_BALANCE, World, Worker, check, main, reserve
+from examples import START_BALANCE, World, Worker, check, clock_us, main, reserve
 
 MAX_LEASE_MS = 3000
 FIRST, SECOND = 5, 10  # what the two workers add
 TRIES = 5
 
 
-def validity_end_us(granted):
-    return granted["t_us"] + 1000 * int(granted["valid_ms"])
+def enter(worker):
+    """Its grant. It tries once before it waits, and a busy machine may be too slow for that one try."""
+    event = worker.expect("granted", "refused")
+    return event if event["what"] == "granted" else worker.expect("granted")
 
 
 def write(worker, amount):
+    """What became of it; who has lost its lock reads nothing any more."""
     worker.tell(amount)
-    return worker.expect("written", "too-late")["what"] == "written"
+    return worker.expect("written", "too-late", "lost")
 
 
 def without(world):
@@ -32,7 +35,7 @@ def without(world):
     for worker in (first, second):
         worker.expect("granted")
     for worker, amount in ((second, SECOND), (first, FIRST)):
-        check(write(worker, amount), "not written")
+        check(write(worker, amount)["what"] == "written", "not written")
         worker.end()
 
 
@@ -40,21 +43,24 @@ def first_owner(world, guard, cut):
     """It holds the lock on the servers 0 and 1; at the third address it knows nobody answers."""
     first = Worker("first", "lost_master", guard, world.database, *world.servers[:2],
                    f"127.0.0.1:{cut.getsockname()[1]}")
-    granted = first.expect("granted")
+    until_us = int(enter(first)["until_us"])
     holders = world.holders("account")
-    check(holders[0] and holders[0] == holders[1] and holders[2] is None, f"the lock is on {holders}")
-    return first, granted
+    check(clock_us() >= until_us or (holders[0] and holders[0] == holders[1] and holders[2] is None),
+          f"the lock is on {holders}")
+    return first, until_us
 
 
 def unguarded(world):
     """The milliseconds for which there were two owners; None where the replacement came too late to tell."""
     with reserve() as cut:
-        first, granted = first_owner(world, "off", cut)
+        first, until_us = first_owner(world, "off", cut)
         world.servers[1].replace()
         second = Worker("second", "lost_master", "off", world.database, *world.servers)
         other = second.expect("granted", "refused")
-        both_ms = (validity_end_us(granted) - other["t_us"]) / 1000
-        if other["what"] == "refused" or both_ms <= 0 or not write(second, SECOND) or not write(first, FIRST):
+        both_ms = (until_us - other["t_us"]) / 1000
+        if other["what"] == "refused" or both_ms <= 0:
+            return None
+        if any(write(worker, amount)["what"] != "written" for worker, amount in ((second, SECOND), (first, FIRST))):
             return None
         for worker in (second, first):
             worker.process.stdin.close()
@@ -63,36 +69,36 @@ def unguarded(world):
 
 
 def guarded(world, hurt):
-    """How long after the end of the first's validity the second got the lock, and how it was refused before;
-    None where the replacement came too late for the second to be tempted.
+    """How long after the first's lock was over the second got it, and how it was refused before; None where the
+    machine was too busy for the second to be tempted.
 
     hurt kills another server too, which comes back with its memory.
     """
     with reserve() as cut:
-        first, granted = first_owner(world, "connection", cut)
+        first, until_us = first_owner(world, "connection", cut)
         world.servers[1].replace()
         if hurt:
             world.servers[0].kill()
         second = Worker("second", "lost_master", "connection", world.database, *world.servers)
         refused = second.expect("refused", "granted")
-        if refused["what"] == "granted":
-            check(refused["t_us"] >= validity_end_us(granted), "two owners")
-            return None
         if hurt:
             world.servers[0].come_back()
         wrote = write(first, FIRST)
-        # Nobody releases it: its lease alone ends it.
-        first.expect("lost")
+        lost = wrote if wrote["what"] == "lost" else first.expect("lost")
+        # The first is told before the end, and gives the lock back: from then on it may be somebody else's.
+        over_us = min(until_us, lost["t_us"])
+        other = refused if refused["what"] == "granted" else second.expect("granted")
+        after_ms = (other["t_us"] - over_us) / 1000
+        check(after_ms >= 0, f"the second was inside {-after_ms:.1f} ms before the first's lock was over")
         check(first.expect("released")["expired"] == "1", "the first's lock was not over")
         first.end()
-        other = second.expect("granted")
-        check(write(second, SECOND), "the second's lock did not last for a write")
+        if refused["t_us"] >= over_us or write(second, SECOND)["what"] != "written":
+            return None
         second.process.stdin.close()
-        second.expect("released")
+        second.expect("released", "lost")
         second.end()
-    after_ms = (other["t_us"] - validity_end_us(granted)) / 1000
-    check(after_ms >= 0, f"the second was inside {-after_ms:.0f} ms before the first's lease was over")
-    check(world.balance() == START_BALANCE + (FIRST if wrote else 0) + SECOND, f"{world.balance()} in the account")
+    balance = START_BALANCE + (FIRST if wrote["what"] == "written" else 0) + SECOND
+    check(world.balance() == balance, f"{world.balance()} in the account, not {balance}")
     return after_ms, refused
 
 
@@ -119,16 +125,20 @@ def form_unguarded():
 
 
 def form_guarded(name, hurt):
+    found, refused = None, "granted at once"
     for _ in range(TRIES):
         with World(MAX_LEASE_MS) as world:
             found = guarded(world, hurt)
-        if found is not None:
-            after_ms, refused = found
-            check(int(refused["quarantined"]) > 0, f"refused, but not for the guard: {refused}")
+        if found is None:
+            continue
+        after_ms, refused = found
+        # Where a node was too slow to be heard at all, the guard was not tried.
+        if int(refused["quarantined"]) > 0:
             print(f"lost master, {name}: second refused ({refused['status']}, {refused['quarantined']} node "
-                  f"in quarantine), inside {after_ms:.0f} ms after the first's validity, 0 missing", flush=True)
+                  f"in quarantine), inside {after_ms:.0f} ms after the first's lock was over, 0 missing", flush=True)
             return
-    raise AssertionError(f"{name}: in {TRIES} tries no server was replaced within one lease")
+    raise AssertionError(f"{name}: in {TRIES} tries no second refused for the guard within one lease; the last: "
+                         f"{refused}")
 
 
 def scenario():
