@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * attempt.c - one try on all nodes, its verdict, and when to try again
+ * attempt.c - one try on all nodes, and its verdict
  *
  * 1. A fresh token; every READY node is asked at once. One that is still connecting is asked when it becomes
- *    READY, within one node timeout of the attempt's begin.
+ *    READY, within one node timeout of the attempt's begin. When it is not the acquire's first attempt the
+ *    arbiter is asked alone: its no ends the attempt, with its yes, or without an answer, the others are asked.
  * 2. The Qth yes grants (hold.c). When Q yeses are out of reach the attempt is doomed: it is released
  *    everywhere at once, so that others need not wait while we find out why it failed.
  * 3. A doomed attempt asks the nodes that refused who holds the lock, and ends when the verdict is certain:
  *    Q nodes voted (somebody holds it, or votes were split), or no further node can vote (no quorum).
- * 4. Then the acquire fails, or waits and tries again with the next token.
+ * 4. Then the acquire fails, or waits (wait.c) and tries again with the next token.
  */
 #include "state.h"
 
 #include <assert.h>
 #include <string.h>
-
-#define TTL_ENDLESS     (-1)
-#define AFTER_EXPIRY_US 1000u /* the node's expiry runs in milliseconds */
 
 struct tally {
     uint32_t yes, other, pending, peeking, peeked;
@@ -63,11 +61,15 @@ static void vote_failed(struct core_node *node, enum core_fault fault)
 static void send_acquire(struct core_lock *lock, struct step *step, uint32_t index, bool whole_script)
 {
     struct core_node *node = &lock->nodes[index];
+    struct core_command *command;
 
     node->vote = CORE_VOTE_PENDING;
     node->touched = true;
     node->touched_until_us = validity_debt_until(step->now_us, lock->lease_us);
-    core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, whole_script)->fence = lock->floor;
+    command = core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, whole_script);
+    command->fence = lock->floor;
+    /* A first try is mostly granted; later ones mostly meet somebody. */
+    command->explain = lock->attempts > 1;
 }
 
 static void ask(struct core_lock *lock, struct step *step, uint32_t index)
@@ -78,6 +80,9 @@ static void ask(struct core_lock *lock, struct step *step, uint32_t index)
         vote_failed(node, CORE_FAULT_PASSING);
         return;
     }
+    node->met_holder_id = node->holder_id;
+    node->holder_id = 0;
+    node->ttl_us = -2;
     send_acquire(lock, step, index, false);
 }
 
@@ -86,8 +91,45 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void begin(struct core_lock *lock, struct step *step)
+static void ask_rest(struct core_lock *lock, struct step *step)
 {
+    lock->arbiter_only = false;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        struct core_node *node = &lock->nodes[i];
+
+        if (node->vote != CORE_VOTE_NONE) continue;
+        if (node->level == CORE_NODE_READY) {
+            ask(lock, step, i);
+        } else if (node->level != CORE_NODE_CONNECTING) {
+            vote_failed(node, node->down_fault);
+        }
+    }
+}
+
+/* What the nodes said in the attempt before is nothing in this one. */
+static void clear_votes(struct core_lock *lock)
+{
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        struct core_node *node = &lock->nodes[i];
+
+        assert(!node->touched);
+        if (node->vote != CORE_VOTE_NONE) {
+            node->last_vote = node->vote;
+            node->last_fault = node->fault;
+        }
+        node->vote = CORE_VOTE_NONE;
+        node->fault = CORE_FAULT_NONE;
+        node->yes_round = node->repair_round = 0;
+        node->peeking = node->gone = node->raising = false;
+        node->fence = 0;
+        node->valid_until_us = 0;
+    }
+}
+
+static void begin(struct core_lock *lock, struct step *step, bool all)
+{
+    uint32_t arbiter = all ? lock->config.n_nodes : wait_arbiter(lock);
+
     assert(step->random != NULL);
     if (!(BROKEN(CONTROL_SAME_TOKEN) && lock->attempts > 0)) {
         memcpy(lock->token.bytes, step->random, CORE_TOKEN_SIZE);
@@ -97,28 +139,19 @@ static void begin(struct core_lock *lock, struct step *step)
     lock->attempt++;
     lock->attempts++;
     lock->attempt_begun_us = step->now_us;
-    lock->doomed = false;
+    lock->doomed = lock->noticed = false;
+    lock->woken_id = lock->released_id;
     lock->round = 0;
     /* Kleppmann's objection to counters is that they get lost: the wall clock is the floor under them. */
     lock->floor = lock->config.fencing ? larger(step->wall_us, lock->fence + 1) : 0;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        struct core_node *node = &lock->nodes[i];
-
-        assert(!node->touched);
-        node->vote = CORE_VOTE_NONE;
-        node->fault = CORE_FAULT_NONE;
-        node->yes_round = node->repair_round = 0;
-        node->peeking = node->gone = node->raising = false;
-        node->fence = 0;
-        node->met_holder_id = node->holder_id;
-        node->holder_id = 0;
-        node->ttl_us = -2;
-        node->valid_until_us = 0;
-        if (node->level == CORE_NODE_READY) {
-            ask(lock, step, i);
-        } else if (node->level != CORE_NODE_CONNECTING) {
-            vote_failed(node, node->down_fault);
-        }
+    clear_votes(lock);
+    if (arbiter < lock->config.n_nodes) {
+        lock->arbiter_only = true;
+        lock->arbiter = arbiter;
+        lock->rest_at_us = wait_rest_at(lock, arbiter, step->now_us);
+        ask(lock, step, arbiter);
+    } else {
+        ask_rest(lock, step);
     }
 }
 
@@ -126,7 +159,8 @@ static void peek(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    if (!core_can_talk(node)) return;
+    /* It may have named the holder already. */
+    if (!core_can_talk(node) || node->holder_id != 0) return;
     node->peeking = true;
     core_send(lock, step, index, CORE_OP_PEEK, 0, false);
 }
@@ -148,71 +182,11 @@ static void fail(struct core_lock *lock, int status)
     lock->acquired_status = status;
 }
 
-/* What the wait bound says: the whole story of all attempts, or TIMEDOUT where it is mixed. */
-static int wait_bound_status(const struct core_lock *lock)
+int attempt_wait_status(const struct core_lock *lock)
 {
     if (lock->seen_held && !lock->seen_noquorum) return CORE_HELD_BY_OTHER;
     if (lock->seen_noquorum && !lock->seen_held) return CORE_NOQUORUM;
     return CORE_TIMEDOUT;
-}
-
-/* One foreign owner on a quorum, or on a node in two attempts running, is a holder; else votes were split. */
-static bool is_holder(const struct core_lock *lock)
-{
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        uint64_t holder_id = lock->nodes[i].holder_id;
-        uint32_t same = 0;
-
-        if (holder_id == 0) continue;
-        if (holder_id == lock->nodes[i].met_holder_id) return true;
-        for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += lock->nodes[k].holder_id == holder_id;
-        if (same >= lock->config.quorum) return true;
-    }
-    return false;
-}
-
-/* The Qth smallest remaining lease: then a quorum is free by itself. A node that said yes is free now. */
-static uint64_t quorum_free_in_us(const struct core_lock *lock)
-{
-    uint64_t left[CORE_NODES_MAX];
-    uint32_t n = lock->config.n_nodes;
-
-    for (uint32_t i = 0; i < n; i++) {
-        const struct core_node *node = &lock->nodes[i];
-
-        left[i] = CORE_NEVER;
-        if (node->vote == CORE_VOTE_YES) left[i] = 0;
-        if (node->vote == CORE_VOTE_OTHER && node->ttl_us != TTL_ENDLESS) {
-            left[i] = node->ttl_us < 0 ? 0 : (uint64_t)node->ttl_us;
-        }
-    }
-    /* The Qth smallest of n is the (n - Q + 1)th largest. */
-    return validity_add(validity_of_quorum(left, n, n - lock->config.quorum + 1), AFTER_EXPIRY_US);
-}
-
-static uint64_t quorum_srtt_us(const struct core_lock *lock)
-{
-    uint64_t srtt_us[CORE_NODES_MAX];
-    uint32_t n = lock->config.n_nodes;
-
-    for (uint32_t i = 0; i < n; i++) srtt_us[i] = lock->nodes[i].srtt_us;
-    return validity_of_quorum(srtt_us, n, n - lock->config.quorum + 1);
-}
-
-static uint64_t pause_us(struct core_lock *lock, bool held)
-{
-    uint64_t poll_us;
-    uint64_t free_us;
-
-    if (BROKEN(CONTROL_NO_BACKOFF)) return 0;
-    if (held && !is_holder(lock)) {
-        return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->splits++);
-    }
-    lock->splits = 0;
-    poll_us = backoff_poll_us(&lock->jitter, lock->polls++);
-    free_us = held ? quorum_free_in_us(lock) : CORE_NEVER;
-    /* Everybody who waits sees the same expiry; do not all come at once. */
-    return free_us < poll_us ? free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1) : poll_us;
 }
 
 static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
@@ -222,8 +196,7 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
         fail(lock, status);
         return;
     }
-    lock->phase = CORE_WAITING;
-    lock->retry_at_us = validity_add(step->now_us, pause_us(lock, held));
+    wait_begin(lock, step->now_us, held);
 }
 
 static void conclude(struct core_lock *lock, struct step *step, const struct tally *tally)
@@ -256,6 +229,41 @@ static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
     }
 }
 
+/*
+ * The arbiter's no is the answer for this attempt: nothing of ours is anywhere, for it was asked alone, and
+ * said on this very connection that somebody else's key is there. Contention or outage is what the levels say.
+ */
+static void refused_by_arbiter(struct core_lock *lock, struct step *step)
+{
+    uint32_t ready = 0;
+
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) ready += lock->nodes[i].level == CORE_NODE_READY;
+    lock->nodes[lock->arbiter].touched = false;
+    if (ready >= lock->config.quorum) {
+        lock->seen_held = true;
+    } else {
+        lock->seen_noquorum = true;
+    }
+    wait_or_fail(lock, step, CORE_HELD_BY_OTHER, true);
+}
+
+/* True: the others are asked now too. */
+static bool judge_arbiter(struct core_lock *lock, struct step *step)
+{
+    struct core_node *node = &lock->nodes[lock->arbiter];
+
+    if (node->vote == CORE_VOTE_OTHER) {
+        refused_by_arbiter(lock, step);
+        return false;
+    }
+    if (node->vote == CORE_VOTE_PENDING) {
+        if (step->now_us < lock->rest_at_us) return false;
+        node->overdue = true;
+    }
+    ask_rest(lock, step);
+    return true;
+}
+
 static void judge(struct core_lock *lock, struct step *step)
 {
     uint32_t quorum = lock->config.quorum;
@@ -264,6 +272,7 @@ static void judge(struct core_lock *lock, struct step *step)
     bool explained;
 
     if (lock->phase != CORE_ASKING) return;
+    if (lock->arbiter_only && !judge_arbiter(lock, step)) return;
     tally = count_votes(lock);
     if (!lock->doomed) {
         if (tally.yes >= quorum) {
@@ -289,19 +298,39 @@ static void wait_bound(struct core_lock *lock, struct step *step)
         lock->seen_held = !lock->seen_noquorum && tally.other > 0;
     }
     debt_end_attempt(lock, step);
-    fail(lock, wait_bound_status(lock));
+    fail(lock, attempt_wait_status(lock));
 }
 
-void attempt_begin_acquire(struct core_lock *lock, struct step *step)
+void attempt_again(struct core_lock *lock, struct step *step, bool all)
 {
+    begin(lock, step, all);
+    judge(lock, step);
+}
+
+void attempt_begin_acquire(struct core_lock *lock, struct step *step, const struct core_event *event)
+{
+    uint64_t begun_us = event->begun_us != 0 ? event->begun_us : step->now_us;
+
     lock->acquiring = true;
     lock->attempts = lock->polls = lock->splits = 0;
     lock->seen_held = lock->seen_noquorum = false;
     lock->lease_us = lock->config.lease_us;
-    lock->wait_until_us = validity_add(step->now_us, lock->config.wait_us);
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) lock->nodes[i].holder_id = 0;
-    begin(lock, step);
-    judge(lock, step);
+    lock->wait_until_us = validity_add(begun_us, lock->config.wait_us);
+    lock->released_id = lock->polled_id = 0;
+    backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        struct core_node *node = &lock->nodes[i];
+
+        node->holder_id = 0;
+        node->vote = node->last_vote = CORE_VOTE_NONE;
+        node->noticed = node->listening = false;
+        node->own_notices = 0;
+    }
+    if (event->behind && lock->config.wait_us != 0) {
+        wait_behind(lock, step->now_us);
+    } else {
+        attempt_again(lock, step, true);
+    }
 }
 
 static void give_up_connecting(struct core_lock *lock, uint64_t now_us)
@@ -319,8 +348,8 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
         wait_bound(lock, step);
         return;
     }
-    if (lock->phase == CORE_WAITING && step->now_us >= lock->retry_at_us) begin(lock, step);
-    give_up_connecting(lock, step->now_us);
+    if (lock->phase == CORE_WAITING && step->now_us >= lock->retry_at_us) begin(lock, step, false);
+    if (!lock->arbiter_only) give_up_connecting(lock, step->now_us);
     judge(lock, step);
 }
 
@@ -336,7 +365,7 @@ static void connection_ended(struct core_node *node)
 /* A node that was still connecting at the verdict adds its vote, until the first renewal asks it anyway. */
 static bool still_asks(const struct core_lock *lock)
 {
-    if (lock->phase == CORE_ASKING) return !lock->doomed;
+    if (lock->phase == CORE_ASKING) return !lock->doomed && !lock->arbiter_only;
     return (lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) && lock->round == 0;
 }
 
@@ -354,10 +383,8 @@ void attempt_on_level(struct core_lock *lock, struct step *step, uint32_t index)
         }
         if (!core_can_talk(node)) connection_ended(node);
         judge(lock, step);
-    } else if (lock->phase == CORE_WAITING && node->level == CORE_NODE_READY && lock->seen_noquorum) {
-        uint64_t soon_us = validity_add(step->now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1));
-
-        if (soon_us < lock->retry_at_us) lock->retry_at_us = soon_us;
+    } else if (lock->phase == CORE_WAITING) {
+        wait_on_level(lock, index, step->now_us);
     }
 }
 
@@ -481,6 +508,7 @@ uint64_t attempt_deadline(const struct core_lock *lock)
                 deadline_us = connect_until_us(lock);
             }
         }
+        if (lock->arbiter_only) deadline_us = lock->rest_at_us;
     }
     if (lock->config.wait_us != 0 && lock->wait_until_us < deadline_us) deadline_us = lock->wait_until_us;
     return deadline_us;

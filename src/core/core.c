@@ -33,6 +33,9 @@ void core_init(struct core_lock *lock, const struct core_config *config)
         lock->nodes[i].ttl_us = -2;
     }
     if (BROKEN(CONTROL_HALF_QUORUM)) lock->config.quorum = config->n_nodes / 2;
+    if (config->n_nodes > 1 && config->arbiters[0] == config->arbiters[1]) {
+        for (uint32_t i = 0; i < config->n_nodes; i++) lock->config.arbiters[i] = (uint8_t)i;
+    }
 }
 
 struct core_command *core_send(struct core_lock *lock, struct step *step, uint32_t node, enum core_op op,
@@ -53,17 +56,18 @@ struct core_command *core_send(struct core_lock *lock, struct step *step, uint32
     command->timeout_us = lock->config.node_timeout_us;
     command->fence = lock->fence;
     command->whole_script = whole_script;
+    command->explain = command->silent = false;
     return command;
 }
 
-static int start_acquire(struct core_lock *lock, struct step *step)
+static int start_acquire(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
     if (lock->acquiring || lock->tell_acquired || lock->extending || lock->tell_extended) return CORE_BUSY;
     /* A loss that was not told yet is told first. */
     if (lock->phase == CORE_HELD || lock->tell_lost) return CORE_STATE;
     assert(lock->phase == CORE_IDLE || lock->phase == CORE_LOST);
     debt_end_attempt(lock, step);
-    attempt_begin_acquire(lock, step);
+    attempt_begin_acquire(lock, step, event);
     return 0;
 }
 
@@ -164,6 +168,7 @@ static void on_level(struct core_lock *lock, struct step *step, const struct cor
     assert(!core_can_talk(node) || node->generation != 0);
     node->down_fault = event->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : event->fault;
     if (event->srtt_us != 0) node->srtt_us = event->srtt_us;
+    node->overdue = false;
     debt_pay(lock, step, event->node);
     attempt_on_level(lock, step, event->node);
     hold_on_level(lock, step, event->node);
@@ -183,6 +188,8 @@ static bool is_current(const struct core_lock *lock, const struct core_reply *re
 static void on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     assert(reply->tag.node < lock->config.n_nodes);
+    if (reply->outcome == CORE_UNKNOWN) lock->nodes[reply->tag.node].overdue = true;
+    if (reply->outcome < CORE_UNKNOWN) lock->nodes[reply->tag.node].overdue = false;
     if (reply->tag.op == CORE_OP_RELEASE) {
         debt_on_reply(lock, step, reply);
     } else if (!is_current(lock, reply)) {
@@ -205,13 +212,16 @@ static void on_timer(struct core_lock *lock, struct step *step)
 static int take_event(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
     switch (event->type) {
-    case CORE_EV_ACQUIRE: return start_acquire(lock, step);
+    case CORE_EV_ACQUIRE: return start_acquire(lock, step, event);
     case CORE_EV_EXTEND: return start_extend(lock, step, event->lease_us);
     case CORE_EV_RELEASE: return start_release(lock, step);
     case CORE_EV_CANCEL: return cancel(lock, step, event->reason);
     case CORE_EV_TIMER: on_timer(lock, step); break;
     case CORE_EV_NODE: on_level(lock, step, event); break;
     case CORE_EV_REPLY: on_reply(lock, step, &event->reply); break;
+    case CORE_EV_NOTICE: wait_on_notice(lock, step, event); break;
+    case CORE_EV_LISTENING: wait_on_listening(lock, step, event->node); break;
+    case CORE_EV_WAKE: wait_on_wake(lock, step); break;
     case CORE_EV_STEP: hold_on_step(lock, step, event->node, event->before_us); break;
     case CORE_EV_DISPATCH: dispatch(lock, step); break;
     }
@@ -257,6 +267,16 @@ enum core_phase core_phase_now(const struct core_lock *lock)
     return lock->phase;
 }
 
+bool core_listens(const struct core_lock *lock)
+{
+    return lock->acquiring && (lock->phase == CORE_WAITING || lock->attempts > 1);
+}
+
+int core_wait_verdict(const struct core_lock *lock)
+{
+    return attempt_wait_status(lock);
+}
+
 bool core_told_held(const struct core_lock *lock)
 {
     return lock->told_held;
@@ -300,8 +320,12 @@ uint64_t core_lease_us(const struct core_lock *lock)
 
 enum core_vote core_vote(const struct core_lock *lock, uint32_t node, enum core_fault *fault)
 {
-    if (fault != NULL) *fault = lock->nodes[node].fault;
-    return lock->nodes[node].vote;
+    const struct core_node *at = &lock->nodes[node];
+    bool granted = lock->phase == CORE_GRANTED || lock->phase == CORE_HELD || lock->phase == CORE_LOST;
+    bool before = at->vote == CORE_VOTE_NONE && !granted;
+
+    if (fault != NULL) *fault = before ? at->last_fault : at->fault;
+    return before ? at->last_vote : at->vote;
 }
 
 uint32_t core_counted(const struct core_lock *lock)

@@ -16,6 +16,10 @@
  *
  * With fencing the token must be agreed between the Qth yes and GRANTED; this is still ASKING (fence.c).
  *
+ * Where somebody else holds the lock, or votes were split, the next attempts ask one node first, the arbiter,
+ * and the others only with its yes (wait.c). Notices of releases and of subscriptions only say when to try; no
+ * vote depends on them.
+ *
  * An attempt that ends in any way (failed, canceled, released, lost and released) leaves a *release debt* on
  * every node that may hold its key. A debt is paid by a release on the next connection that is READY, and ends
  * when the node answered, or when the lease has certainly ended. New attempts do not wait for debts: on one
@@ -51,6 +55,9 @@ struct core_config {
     uint32_t drift_ppm;
     uint64_t drift_fixed_us;
     bool fencing; /* every grant carries a token that rises over the quorum */
+    /* Node numbers in the order in which whoever waits for this key asks for an arbiter, the same for all
+     * clients that know the nodes; all zero: as they are numbered. */
+    uint8_t arbiters[CORE_NODES_MAX];
 };
 
 enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
@@ -98,6 +105,8 @@ struct core_command {
     uint64_t timeout_us; /* 0: until reply or disconnection */
     uint64_t fence;      /* acquire: the floor; raise, repair, release: the token to carry; 0: none */
     bool whole_script;
+    bool explain; /* acquire: a refusal should name the holder and its remaining lease */
+    bool silent;  /* release: nobody needs to be woken */
 };
 
 enum core_outcome {
@@ -121,15 +130,18 @@ struct core_reply {
 };
 
 enum core_event_type {
-    CORE_EV_ACQUIRE, /* uses random */
+    CORE_EV_ACQUIRE, /* uses random, begun_us, behind */
     CORE_EV_EXTEND,  /* uses lease_us */
     CORE_EV_RELEASE,
-    CORE_EV_CANCEL,   /* uses reason */
-    CORE_EV_TIMER,    /* uses random */
-    CORE_EV_NODE,     /* uses node, level, generation, fault, srtt_us */
-    CORE_EV_REPLY,    /* uses reply */
-    CORE_EV_STEP,     /* uses node, before_us: its clock was proven to have stepped forward (nodeclock.h) */
-    CORE_EV_DISPATCH, /* callbacks may run now: check again, and say what to tell */
+    CORE_EV_CANCEL,    /* uses reason */
+    CORE_EV_TIMER,     /* uses random */
+    CORE_EV_NODE,      /* uses node, level, generation, fault, srtt_us */
+    CORE_EV_REPLY,     /* uses reply */
+    CORE_EV_NOTICE,    /* uses node, random, holder_id: a key of this lock was released there */
+    CORE_EV_LISTENING, /* uses node, random: from now on its notices come; earlier ones may have been missed */
+    CORE_EV_WAKE,      /* uses random: a lock of this process gave the keys back, right before */
+    CORE_EV_STEP,      /* uses node, before_us: its clock was proven to have stepped forward (nodeclock.h) */
+    CORE_EV_DISPATCH,  /* callbacks may run now: check again, and say what to tell */
 };
 
 struct core_event {
@@ -145,6 +157,9 @@ struct core_event {
     enum core_fault fault;
     uint32_t srtt_us;
     uint64_t before_us; /* STEP: votes asked for before count no more */
+    uint64_t begun_us;  /* ACQUIRE: since when it waits already, the wait bound counts from there; 0: now */
+    bool behind;        /* ACQUIRE: a lock of this process holds the keys: do not ask before there is a sign */
+    uint64_t holder_id; /* NOTICE: whose release; 0 where unknown */
     struct core_reply reply;
 };
 
@@ -233,6 +248,10 @@ int core_step(struct core_lock *, const struct core_event *, struct core_update 
 /* core_deadline - when CORE_EV_TIMER is wanted, CORE_NEVER when not. Changes with every step. */
 uint64_t core_deadline(const struct core_lock *);
 enum core_phase core_phase_now(const struct core_lock *);
+/* core_listens - notices would help. */
+bool core_listens(const struct core_lock *);
+/* core_wait_verdict - what the wait bound would say now, enum core_status. */
+int core_wait_verdict(const struct core_lock *);
 /* core_told_held - the owner was told that it holds the lock, and nothing else since. */
 bool core_told_held(const struct core_lock *);
 /* core_valid_us - validity left; 0 from lost_at on, and whenever the owner was not told that it holds. */
@@ -247,7 +266,8 @@ uint64_t core_lost_at(const struct core_lock *);
 /* core_fence - fencing token of a grant or hold, 0 where there is none. */
 uint64_t core_fence(const struct core_lock *);
 uint64_t core_lease_us(const struct core_lock *);
-/* core_vote - this node's answer in the latest round; fault says why it failed. */
+/* core_vote - this node's latest answer in the present round, or before where an arbiter spared it the
+ * question; fault says why it failed. */
 enum core_vote core_vote(const struct core_lock *, uint32_t node, enum core_fault *fault);
 /* core_counted - nodes whose key counts for the present validity. */
 uint32_t core_counted(const struct core_lock *);

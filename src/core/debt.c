@@ -31,10 +31,20 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
 
     debt->sent_generation = lock->nodes[node].generation;
     command->fence = debt->fence;
+    command->silent = debt->silent;
     command->tag.attempt = debt->attempt;
     command->token = debt->token;
     /* No deadline: however late the node answers, we want to know that the key is gone. */
     command->timeout_us = 0;
+}
+
+/*
+ * A failed attempt wakes nobody, unless it held the arbiter: whoever waits asks that one, and was refused for
+ * our sake.
+ */
+static bool wakes_nobody(const struct core_lock *lock, uint32_t index)
+{
+    return lock->phase == CORE_ASKING && index != wait_arbiter(lock);
 }
 
 static void owe(struct core_lock *lock, struct step *step, uint32_t index)
@@ -54,6 +64,8 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index)
     debt->fence = lock->phase == CORE_ASKING ? 0 : lock->fence;
     debt->until_us = node->touched_until_us;
     debt->sent_generation = 0;
+    debt->silent = wakes_nobody(lock, index);
+    if (lock->phase == CORE_ASKING && !debt->silent && node->vote == CORE_VOTE_YES) wait_own_notice(node);
     if (core_can_talk(node)) send_release(lock, step, index, debt, false);
 }
 

@@ -3,7 +3,8 @@
  * state.h - what a core_lock is made of, for the rooms of the core only
  *
  *   core.c     events in, tells out, questions
- *   attempt.c  one try on all nodes: votes, verdict, retry
+ *   attempt.c  one try on all nodes: votes, verdict
+ *   wait.c     when to try again, and whom to ask first
  *   hold.c     renewal, repair, loss
  *   debt.c     releases that nodes owe us
  *   fence.c    one fencing token over the quorum
@@ -21,7 +22,8 @@ struct debt {
     bool owed;
     struct core_token token;
     uint64_t attempt;
-    uint64_t fence;           /* the token to leave in the node's counter; 0: none */
+    uint64_t fence; /* the token to leave in the node's counter; 0: none */
+    bool silent;
     uint64_t until_us;        /* the key has certainly expired by then */
     uint32_t sent_generation; /* connection it is under way on; 0: none */
 };
@@ -35,6 +37,8 @@ struct core_node {
     /* The latest round of the present attempt. */
     enum core_vote vote;
     enum core_fault fault;
+    enum core_vote last_vote; /* in the attempt in which it was asked last, of this acquire */
+    enum core_fault last_fault;
     uint32_t yes_round;    /* the last renewal round it said yes in */
     uint32_t repair_round; /* the last renewal round after which it was given the key again */
     bool peeking;
@@ -48,9 +52,15 @@ struct core_node {
     uint64_t valid_until_us;   /* its yes counts until then; 0: no yes */
     uint64_t vote_sent_us;     /* when that yes was asked for */
     uint64_t stepped_us;       /* when its clock was last found to have stepped; 0: never */
-    uint64_t met_holder_id;    /* who refused us in the attempt before */
+    uint64_t met_holder_id;    /* who refused us when it was asked the time before */
     uint64_t fence;            /* its counter, as last told while the key was ours */
     bool raising;              /* a raise is under way */
+
+    /* Waiting. */
+    bool overdue;        /* it left a question unanswered, and has not answered anything since: no arbiter */
+    bool listening;      /* its notices come */
+    bool noticed;        /* one came since we began to wait */
+    uint8_t own_notices; /* releases of ours that it tells us of, too */
 
     struct debt debts[CORE_DEBTS_MAX];
 };
@@ -73,6 +83,13 @@ struct core_lock {
     bool doomed;        /* this attempt cannot win; it was released and is only being classified */
     bool seen_held;     /* an attempt failed because of another holder */
     bool seen_noquorum; /* an attempt failed because too few could vote */
+    bool arbiter_only;  /* the others are asked with the yes of this one, or after rest_at_us */
+    uint32_t arbiter;
+    uint64_t rest_at_us;
+    bool noticed;         /* a notice came during this attempt: it may have asked too early */
+    uint64_t released_id; /* whose release the latest notice told */
+    uint64_t woken_id;    /* the same, as it was when the latest attempt began */
+    uint64_t polled_id;   /* who held it when we began to wait the last time */
     uint32_t attempts, polls, splits;
 
     /* The hold. */
@@ -124,8 +141,26 @@ static inline bool core_can_talk(const struct core_node *node)
 struct core_command *core_send(struct core_lock *, struct step *, uint32_t node, enum core_op,
                                uint64_t lease_us, bool whole_script);
 
+/* wait.c */
+/* wait_arbiter - whom to ask first; n_nodes where there is nobody. */
+uint32_t wait_arbiter(const struct core_lock *);
+/* wait_rest_at - until when the others wait for the arbiter's answer. */
+uint64_t wait_rest_at(const struct core_lock *, uint32_t arbiter, uint64_t now_us);
+/* wait_begin - an attempt failed: when to try again. held: a quorum voted. */
+void wait_begin(struct core_lock *, uint64_t now_us, bool held);
+/* wait_behind - a lock of this process holds the keys. */
+void wait_behind(struct core_lock *, uint64_t now_us);
+void wait_on_level(struct core_lock *, uint32_t node, uint64_t now_us);
+void wait_on_notice(struct core_lock *, struct step *, const struct core_event *);
+void wait_on_listening(struct core_lock *, struct step *, uint32_t node);
+void wait_on_wake(struct core_lock *, struct step *);
+/* wait_own_notice - a release of ours goes out there that will be told to us, too: no news. */
+void wait_own_notice(struct core_node *);
+
 /* attempt.c */
-void attempt_begin_acquire(struct core_lock *, struct step *);
+/* attempt_again - the next attempt of the acquire in flight: all nodes at once, or the arbiter first. */
+void attempt_again(struct core_lock *, struct step *, bool all);
+void attempt_begin_acquire(struct core_lock *, struct step *, const struct core_event *);
 void attempt_on_timer(struct core_lock *, struct step *);
 void attempt_on_level(struct core_lock *, struct step *, uint32_t node);
 void attempt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
@@ -134,6 +169,9 @@ void attempt_doom(struct core_lock *, struct step *);
 /* attempt_too_late - Q yeses came, but nothing is left of the validity. */
 void attempt_too_late(struct core_lock *, struct step *);
 uint64_t attempt_deadline(const struct core_lock *);
+/* attempt_wait_status - what the wait bound says: the whole story of all attempts, or TIMEDOUT where it is
+ * mixed. */
+int attempt_wait_status(const struct core_lock *);
 
 /* hold.c */
 /* hold_grant - the Qth yes came. */

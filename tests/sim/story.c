@@ -120,6 +120,15 @@ void story_step(const struct world *world, uint32_t index, const struct core_eve
     case CORE_EV_STEP:
         story_tell(world, "client %u lock %u : the clock of node %u has stepped", client, index, event->node);
         break;
+    case CORE_EV_NOTICE:
+        story_tell(world, "client %u lock %u : node %u tells of a release", client, index, event->node);
+        break;
+    case CORE_EV_LISTENING:
+        story_tell(world, "client %u lock %u : listens to node %u", client, index, event->node);
+        break;
+    case CORE_EV_WAKE:
+        story_tell(world, "client %u lock %u : a lock of the same process gave the keys back", client, index);
+        break;
     case CORE_EV_DISPATCH: break;
     }
 }

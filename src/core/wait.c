@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * wait.c - when to try again, and whom to ask first
+ *
+ * 1. Whoever waits asks one node first, the arbiter: the first in the order shared by all clients that is READY
+ *    and leaves no question unanswered. Of many contenders one gets its yes, and asks the others; the rest were
+ *    refused at the cost of one request each, and hold nothing that could split the votes.
+ * 2. Somebody who holds the lock is waited for: until his lease ends on a quorum of nodes, and with a poll of
+ * the arbiter in between, for peers publish nothing when they release. Votes that were split are tried again
+ *    after a pause that grows.
+ * 3. A notice of a release wakes: at once from the arbiter or from Q nodes, else one round trip later. One that
+ *    comes while an attempt is under way may have come too late for it, so another attempt follows.
+ * 4. Notices come only from when the subscription was confirmed: what was released before is found by one more
+ *    try after that (the lost wake).
+ * 5. A lock of this process that gives the keys back hands them over: its releases and the next one's acquire
+ * go to all nodes in one flush, and in this order.
+ */
+#include <assert.h>
+
+#include "state.h"
+
+#define TTL_ENDLESS     (-1)
+#define AFTER_EXPIRY_US 1000u /* the node's expiry runs in milliseconds */
+/* Two round trips to the arbiter, and what a busy machine may add to them. */
+#define ARBITER_GRACE_US 1000u
+#define OWN_NOTICES_MAX  200u
+
+uint32_t wait_arbiter(const struct core_lock *lock)
+{
+    if (BROKEN(CONTROL_NO_BACKOFF)) return lock->config.n_nodes;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        uint32_t index = lock->config.arbiters[i];
+
+        if (lock->nodes[index].level == CORE_NODE_READY && !lock->nodes[index].overdue) return index;
+    }
+    return lock->config.n_nodes;
+}
+
+uint64_t wait_rest_at(const struct core_lock *lock, uint32_t arbiter, uint64_t now_us)
+{
+    return validity_add(now_us, 2 * (uint64_t)lock->nodes[arbiter].srtt_us + ARBITER_GRACE_US);
+}
+
+/* One foreign owner on a quorum, or on a node when it was asked twice running, is a holder; else votes were
+ * split. Whom the arbiter names alone has it first: a contender who fails tells us. */
+static bool is_holder(const struct core_lock *lock)
+{
+    if (lock->arbiter_only) return true;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        uint64_t holder_id = lock->nodes[i].holder_id;
+        uint32_t same = 0;
+
+        if (holder_id == 0) continue;
+        if (holder_id == lock->nodes[i].met_holder_id) return true;
+        for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += lock->nodes[k].holder_id == holder_id;
+        if (same >= lock->config.quorum) return true;
+    }
+    return false;
+}
+
+static uint64_t free_in_us(const struct core_node *node)
+{
+    if (node->vote == CORE_VOTE_YES) return 0;
+    if (node->vote != CORE_VOTE_OTHER || node->ttl_us == TTL_ENDLESS) return CORE_NEVER;
+    return node->ttl_us < 0 ? 0 : (uint64_t)node->ttl_us;
+}
+
+/* The Qth smallest remaining lease: then a quorum is free by itself. Where only the arbiter was asked, its. */
+static uint64_t quorum_free_in_us(const struct core_lock *lock)
+{
+    uint64_t left[CORE_NODES_MAX];
+    uint32_t n = lock->config.n_nodes;
+
+    if (lock->arbiter_only) return validity_add(free_in_us(&lock->nodes[lock->arbiter]), AFTER_EXPIRY_US);
+    for (uint32_t i = 0; i < n; i++) left[i] = free_in_us(&lock->nodes[i]);
+    /* The Qth smallest of n is the (n - Q + 1)th largest. */
+    return validity_add(validity_of_quorum(left, n, n - lock->config.quorum + 1), AFTER_EXPIRY_US);
+}
+
+static uint64_t quorum_srtt_us(const struct core_lock *lock)
+{
+    uint64_t srtt_us[CORE_NODES_MAX];
+    uint32_t n = lock->config.n_nodes;
+
+    for (uint32_t i = 0; i < n; i++) srtt_us[i] = lock->nodes[i].srtt_us;
+    return validity_of_quorum(srtt_us, n, n - lock->config.quorum + 1);
+}
+
+static uint64_t pause_us(struct core_lock *lock, bool held)
+{
+    uint64_t poll_us;
+    uint64_t free_us;
+
+    if (BROKEN(CONTROL_NO_BACKOFF)) return 0;
+    if (held && !is_holder(lock)) {
+        return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->splits++);
+    }
+    lock->splits = 0;
+    poll_us = backoff_poll_us(&lock->jitter, lock->polls++);
+    free_us = held ? quorum_free_in_us(lock) : CORE_NEVER;
+    /* Everybody who waits sees the same expiry; do not all come at once. */
+    return free_us < poll_us ? free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1) : poll_us;
+}
+
+static void sooner(struct core_lock *lock, uint64_t at_us)
+{
+    if (at_us < lock->retry_at_us) lock->retry_at_us = at_us;
+}
+
+/* Another holder than before: peers hand over without a word, so look again soon. */
+static void watch_holder(struct core_lock *lock)
+{
+    uint64_t holder_id = 0;
+
+    for (uint32_t i = 0; i < lock->config.n_nodes && holder_id == 0; i++) {
+        if (lock->nodes[i].vote == CORE_VOTE_OTHER) holder_id = lock->nodes[i].holder_id;
+    }
+    if (holder_id != lock->polled_id) lock->polls = 0;
+    lock->polled_id = holder_id;
+}
+
+void wait_begin(struct core_lock *lock, uint64_t now_us, bool held)
+{
+    watch_holder(lock);
+    lock->phase = CORE_WAITING;
+    lock->retry_at_us = validity_add(now_us, pause_us(lock, held));
+    if (lock->noticed) {
+        sooner(lock, validity_add(now_us, backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 0)));
+    }
+    lock->noticed = false;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) lock->nodes[i].noticed = false;
+}
+
+void wait_behind(struct core_lock *lock, uint64_t now_us)
+{
+    lock->seen_held = true;
+    lock->phase = CORE_WAITING;
+    lock->retry_at_us = validity_add(now_us, backoff_poll_us(&lock->jitter, lock->polls++));
+}
+
+void wait_on_level(struct core_lock *lock, uint32_t index, uint64_t now_us)
+{
+    const struct core_node *node = &lock->nodes[index];
+
+    if (node->level != CORE_NODE_READY || !lock->seen_noquorum) return;
+    sooner(lock, validity_add(now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
+}
+
+/* Does this sign concern the attempt under way? The arbiter's does always; the others' only if they were asked.
+ */
+static bool concerns_attempt(const struct core_lock *lock, uint32_t index)
+{
+    return lock->phase == CORE_ASKING && (!lock->arbiter_only || index == lock->arbiter);
+}
+
+void wait_on_notice(struct core_lock *lock, struct step *step, const struct core_event *event)
+{
+    struct core_node *node = &lock->nodes[event->node];
+    bool arbiter = event->node == wait_arbiter(lock);
+    uint32_t noticed = 0;
+
+    assert(event->node < lock->config.n_nodes);
+    if (!lock->acquiring) return;
+    if (node->own_notices > 0) {
+        node->own_notices--;
+        return;
+    }
+    /* A straggler of the release that woke us already. */
+    if (!arbiter && event->holder_id != 0 && event->holder_id == lock->woken_id) return;
+    lock->released_id = event->holder_id;
+    if (concerns_attempt(lock, event->node)) lock->noticed = true;
+    if (lock->phase != CORE_WAITING) return;
+    node->noticed = true;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) noticed += lock->nodes[i].noticed;
+    if (arbiter || noticed >= lock->config.quorum) {
+        lock->polls = 0;
+        attempt_again(lock, step, false);
+    } else {
+        sooner(lock, validity_add(step->now_us, node->srtt_us));
+    }
+}
+
+void wait_on_listening(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    uint32_t listening = 0;
+
+    assert(index < lock->config.n_nodes);
+    if (!lock->acquiring) return;
+    lock->nodes[index].listening = true;
+    lock->nodes[index].own_notices = 0;
+    if (concerns_attempt(lock, index)) lock->noticed = true;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) listening += lock->nodes[i].listening;
+    if (lock->phase == CORE_WAITING && listening >= lock->config.quorum) {
+        sooner(lock, validity_add(step->now_us, lock->nodes[index].srtt_us));
+    }
+}
+
+void wait_on_wake(struct core_lock *lock, struct step *step)
+{
+    if (lock->phase == CORE_ASKING) lock->noticed = true;
+    if (lock->phase == CORE_WAITING) attempt_again(lock, step, true);
+}
+
+void wait_own_notice(struct core_node *node)
+{
+    if (node->listening && node->own_notices < OWN_NOTICES_MAX) node->own_notices++;
+}
