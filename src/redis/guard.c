@@ -57,7 +57,7 @@ static void guard_script(const struct guard *guard, struct bytes *out, const cha
 void guard_ask(const struct guard *guard, struct bytes *out)
 {
     guard_script(guard, out, script_guard, sizeof script_guard - 1, guard->max_lease_ms, 1);
-    bytes_number(out, guard->lease_ms);
+    bytes_number(out, guard->told_ms);
 }
 
 void guard_bootstrap(const struct guard *guard, struct bytes *out, const struct node_request *request)
@@ -131,7 +131,7 @@ static enum guard_verdict guard_not_set(struct guard *guard, uint64_t now_us)
 {
     guard->unset = true;
     guard->reason = GUARD_UNSET;
-    guard->until_us = guard->lease_ms ? now_us : UINT64_MAX;
+    guard->until_us = guard->told_ms ? now_us : UINT64_MAX;
     return GUARD_QUARANTINED;
 }
 
@@ -158,8 +158,7 @@ enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, u
     else if (!same)
         guard->reason = GUARD_KEPT;
     memcpy(guard->seen, text->text, text->length + 1);
-    guard->lease_ms = (uint32_t)lease->integer;
-    guard->read = true;
+    guard->lease_ms = guard->told_ms = (uint32_t)lease->integer;
     guard->until_us = 0;
     if (!left->integer) return GUARD_CLEAR;
     uint64_t left_us = (uint64_t)left->integer * 1000;

@@ -38,9 +38,8 @@ struct guard {
     bool unset;        /* there is none, and nobody said what max_lease to write */
     uint64_t until_us; /* when to look again; 0: not quarantined */
     bool asked;        /* the guard script is on its way */
-    uint32_t
-        lease_ms; /* what the guard says, or said on an earlier connection, or is hoped to say; 0: unknown */
-    bool read;    /* it said so itself */
+    uint32_t lease_ms; /* what the guard says, or said on an earlier connection; 0: never read */
+    uint32_t told_ms;  /* what a guard said last, here or on another node: written where there is none; or 0 */
     /* Of a guard that will not do. */
     enum node_fault fault;
     char why[GUARD_WHY_SIZE];

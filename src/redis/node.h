@@ -192,9 +192,10 @@ uint32_t node_max_lease_ms(const struct node *);
 /*
  * node_expect_max_lease - what the guards of the other nodes say, or a default where there are none
  *
- * Written where this one has none, and neither the configuration nor an earlier connection says better. Until
- * then such a node is QUARANTINED and nothing is written: a node that was emptied must stay away for the
- * longest lease that the others grant, not for some default. node_awaits_max_lease: it is QUARANTINED for that.
+ * Written where this one has none, and the configuration says nothing; of what several guards said, its own of
+ * an earlier connection among them, the last counts. Until then such a node is QUARANTINED and nothing is
+ * written: a node that was emptied must stay away for the longest lease that the others grant, not for some
+ * default, nor for what was so before a reconfiguration. node_awaits_max_lease: it is QUARANTINED for that.
  */
 void node_expect_max_lease(struct node *, uint32_t max_lease_ms);
 bool node_awaits_max_lease(const struct node *);

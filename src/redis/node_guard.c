@@ -133,14 +133,14 @@ const char *node_run_id(const struct node *node)
 
 uint32_t node_max_lease_ms(const struct node *node)
 {
-    return node->guard.read ? node->guard.lease_ms : 0;
+    return node->guard.lease_ms;
 }
 
 void node_expect_max_lease(struct node *node, uint32_t max_lease_ms)
 {
     struct guard *guard = &node->guard;
-    if (guard->read) return;
-    guard->lease_ms = max_lease_ms;
+    /* Also where this one's own guard said another: it may have been changed while we were not connected. */
+    guard->told_ms = max_lease_ms;
     if (!node_awaits_max_lease(node) || guard->asked) return;
     guard->until_us = node_now(node);
     node_arm(node, node_open_wake_us(node));
