@@ -447,6 +447,7 @@ static void large_hash(void **state)
 {
     quorlock *lock = redisson_lock(20000);
     struct seen seen = {0};
+    uint32_t told = 0;
 
     (void)state;
     for (uint32_t i = 0; i < 3; i++) {
@@ -455,8 +456,9 @@ static void large_hash(void **state)
                   "for i = 1, 2990 do redis.call('HDEL', KEYS[1], 'f' .. i) end");
     }
     assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
-    assert_int_equal(seen.votes[0].holder[0], 'f');
-    assert_int_equal(seen.votes[0].ttl_ms, -1);
+    /* The verdict waits for two answers, whichever they are. */
+    for (uint32_t i = 0; i < 3; i++) told += seen.votes[i].holder[0] == 'f' && seen.votes[i].ttl_ms == -1;
+    assert_in_range(told, 2, 3);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_fields(server_at(i), KEY), 10);
 }
 
