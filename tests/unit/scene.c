@@ -29,10 +29,17 @@ static int step(struct scene *scene, struct core_event *event)
     unsigned char random[CORE_RANDOM_SIZE];
     int status;
 
-    if (event->type == CORE_EV_ACQUIRE || event->type == CORE_EV_TIMER) {
+    switch (event->type) {
+    case CORE_EV_ACQUIRE:
+    case CORE_EV_TIMER:
+    case CORE_EV_NOTICE:
+    case CORE_EV_LISTENING:
+    case CORE_EV_WAKE:
         memset(random, ++scene->randoms, sizeof(random));
         event->random = random;
         event->wall_us = scene->wall_us;
+        break;
+    default: break;
     }
     event->now_us = scene->now_us;
     status = core_step(scene->lock, event, &scene->update);
@@ -70,6 +77,31 @@ void scene_close(struct scene *scene)
 int scene_acquire(struct scene *scene)
 {
     return step(scene, &(struct core_event){.type = CORE_EV_ACQUIRE});
+}
+
+int scene_acquire_behind(struct scene *scene)
+{
+    return step(scene, &(struct core_event){.type = CORE_EV_ACQUIRE, .behind = true});
+}
+
+int scene_acquire_since(struct scene *scene, uint64_t begun_us)
+{
+    return step(scene, &(struct core_event){.type = CORE_EV_ACQUIRE, .begun_us = begun_us});
+}
+
+void scene_notice(struct scene *scene, uint32_t node, uint64_t holder_id)
+{
+    step(scene, &(struct core_event){.type = CORE_EV_NOTICE, .node = node, .holder_id = holder_id});
+}
+
+void scene_listening(struct scene *scene, uint32_t node)
+{
+    step(scene, &(struct core_event){.type = CORE_EV_LISTENING, .node = node});
+}
+
+void scene_wake(struct scene *scene)
+{
+    step(scene, &(struct core_event){.type = CORE_EV_WAKE});
 }
 
 int scene_extend(struct scene *scene, uint64_t lease_us)
@@ -159,6 +191,21 @@ void scene_answer(struct scene *scene, uint32_t node, enum core_op op, enum core
 
     if (outcome == CORE_ERROR || outcome == CORE_UNKNOWN) reply.fault = CORE_FAULT_PASSING;
     scene_answer_with(scene, node, op, &reply);
+}
+
+void scene_refuse(struct scene *scene, uint32_t node, uint64_t holder_id, int64_t ttl_us)
+{
+    scene_answer_with(scene, node, CORE_OP_ACQUIRE,
+                      &(struct core_reply){.outcome = CORE_OTHER, .holder_id = holder_id, .ttl_us = ttl_us});
+}
+
+void scene_answer_releases(struct scene *scene)
+{
+    for (uint32_t i = 0; i < scene->config.n_nodes; i++) {
+        while (scene_asked(scene, i, CORE_OP_RELEASE) > 0) {
+            scene_answer(scene, i, CORE_OP_RELEASE, CORE_YES);
+        }
+    }
 }
 
 void scene_replay(struct scene *scene, const struct scene_sent *sent, enum core_outcome outcome)

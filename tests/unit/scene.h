@@ -44,6 +44,16 @@ struct scene *scene_open(const struct core_config *);
 void scene_close(struct scene *);
 
 int scene_acquire(struct scene *);
+/* scene_acquire_behind - a lock of this process holds the keys. */
+int scene_acquire_behind(struct scene *);
+/* scene_acquire_since - it waits since then already. */
+int scene_acquire_since(struct scene *, uint64_t begun_us);
+/* scene_notice - a node tells of a release; holder_id is whose, 0: it does not say. */
+void scene_notice(struct scene *, uint32_t node, uint64_t holder_id);
+/* scene_listening - a node confirms the subscription. */
+void scene_listening(struct scene *, uint32_t node);
+/* scene_wake - a lock of this process gave the keys back. */
+void scene_wake(struct scene *);
 int scene_extend(struct scene *, uint64_t lease_us);
 int scene_release(struct scene *);
 int scene_cancel(struct scene *);
@@ -61,6 +71,10 @@ void scene_sleep(struct scene *, uint64_t us);
 void scene_answer(struct scene *, uint32_t node, enum core_op, enum core_outcome);
 /* scene_answer_with - the same, with everything that a reply can say. */
 void scene_answer_with(struct scene *, uint32_t node, enum core_op, const struct core_reply *);
+/* scene_refuse - the oldest acquire that the node has not answered meets somebody, and says whom. */
+void scene_refuse(struct scene *, uint32_t node, uint64_t holder_id, int64_t ttl_us);
+/* scene_answer_releases - all nodes have done all releases that were asked. */
+void scene_answer_releases(struct scene *);
 /* scene_replay - an answer to this very request, whether it was answered before or not. */
 void scene_replay(struct scene *, const struct scene_sent *, enum core_outcome);
 /* scene_asked - how many requests of that kind the node has not answered. */

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_core_notice.c - notices of releases, the lost wake, and who is told of what; pauses are in
+ * test_core_wait.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "scene.h"
+
+#define HOLDER  77u
+#define SRTT_US 500u
+
+/* Everybody listens, and waits for a holder without an end: the next poll is 50 ms away at least. */
+static struct scene *open_listening(uint32_t n, uint32_t quorum)
+{
+    struct core_config config = scene_config(n, quorum);
+    struct scene *scene;
+
+    config.wait_us = CORE_NEVER;
+    scene = scene_open(&config);
+    scene_acquire(scene);
+    for (uint32_t i = 0; i < n; i++) scene_refuse(scene, i, HOLDER, -1);
+    assert_true(core_listens(scene->lock));
+    for (uint32_t i = 0; i < n; i++) scene_listening(scene, i);
+    scene_answer_releases(scene);
+    scene_pass(scene, SRTT_US);
+    assert_int_equal(core_attempt(scene->lock), 2);
+    scene_refuse(scene, 0, HOLDER, -1);
+    /* It was confirmed before that attempt, so nothing else is to come of it. */
+    scene_pass(scene, 30 * MS);
+    assert_int_equal(core_attempt(scene->lock), 2);
+    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
+    return scene;
+}
+
+static void listening_begins_with_the_wait(void **state)
+{
+    struct core_config config = scene_config(3, 2);
+    struct scene *scene;
+
+    (void)state;
+    config.wait_us = CORE_NEVER;
+    scene = scene_open(&config);
+    assert_false(core_listens(scene->lock));
+    scene_acquire(scene);
+    assert_false(core_listens(scene->lock)); /* the first try is mostly granted */
+    for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, -1);
+    assert_true(core_listens(scene->lock));
+    scene_notice(scene, 0, HOLDER);
+    assert_true(core_listens(scene->lock)); /* also while it asks again */
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
+    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    assert_false(core_listens(scene->lock));
+    scene_close(scene);
+}
+
+static void the_arbiters_notice_wakes_at_once(void **state)
+{
+    struct scene *scene = open_listening(5, 3);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    assert_int_equal(core_attempt(scene->lock), 3);
+    for (uint32_t i = 0; i < 5; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), i == 0);
+    scene_close(scene);
+}
+
+static void notices_of_a_quorum_wake_at_once(void **state)
+{
+    struct scene *scene = open_listening(5, 3);
+
+    (void)state;
+    scene_notice(scene, 3, HOLDER);
+    scene_notice(scene, 3, HOLDER); /* the same node counts once */
+    scene_notice(scene, 2, HOLDER);
+    assert_int_equal(core_attempt(scene->lock), 2);
+    scene_notice(scene, 4, HOLDER);
+    assert_int_equal(core_attempt(scene->lock), 3);
+    assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), 1);
+    scene_close(scene);
+}
+
+static void one_other_notice_wakes_a_round_trip_later(void **state)
+{
+    struct scene *scene = open_listening(5, 3);
+
+    (void)state;
+    scene_notice(scene, 3, HOLDER);
+    scene_pass(scene, SRTT_US - 1);
+    assert_int_equal(core_attempt(scene->lock), 2);
+    scene_pass(scene, 1);
+    assert_int_equal(core_attempt(scene->lock), 3);
+    scene_close(scene);
+}
+
+static void the_arbiter_wakes_only_while_it_is_one(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_level(scene, 0, CORE_NODE_DOWN);
+    scene_notice(scene, 0, HOLDER);
+    assert_int_equal(core_attempt(scene->lock), 2);
+    scene_notice(scene, 1, HOLDER);
+    assert_int_equal(core_attempt(scene->lock), 3);
+    assert_int_equal(scene_asked(scene, 1, CORE_OP_ACQUIRE), 1);
+    scene_close(scene);
+}
+
+/* The attempt may have asked before the release was there. */
+static void a_notice_during_an_attempt_is_followed_by_another(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_notice(scene, 0, HOLDER);
+    assert_int_equal(core_attempt(scene->lock), 3);
+    scene_refuse(scene, 0, HOLDER, -1);
+    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
+    scene_pass(scene, 2 * SRTT_US);
+    assert_int_equal(core_attempt(scene->lock), 4);
+    /* Once: the next pause is that of a poll again. */
+    scene_refuse(scene, 0, HOLDER, -1);
+    scene_pass(scene, 40 * MS);
+    assert_int_equal(core_attempt(scene->lock), 4);
+    scene_close(scene);
+}
+
+static void a_notice_of_one_that_was_asked_counts_too(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    scene_refuse(scene, 1, 88, -1);
+    scene_notice(scene, 1, 88);
+    scene_refuse(scene, 2, 88, -1);
+    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
+    scene_answer_releases(scene);
+    scene_pass(scene, 2 * SRTT_US);
+    assert_int_equal(core_attempt(scene->lock), 4);
+    scene_close(scene);
+}
+
+static void confirmations_are_followed_by_one_more_try(void **state)
+{
+    struct core_config config = scene_config(3, 2);
+    struct scene *scene;
+
+    (void)state;
+    config.wait_us = CORE_NEVER;
+    scene = scene_open(&config);
+    scene_acquire(scene);
+    for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, -1);
+    scene_listening(scene, 1);
+    scene_pass(scene, 40 * MS);
+    assert_int_equal(core_attempt(scene->lock), 1);
+    scene_listening(scene, 2);
+    scene_pass(scene, SRTT_US - 1);
+    assert_int_equal(core_attempt(scene->lock), 1);
+    scene_pass(scene, 1);
+    assert_int_equal(core_attempt(scene->lock), 2);
+    scene_close(scene);
+}
+
+/* After a reconnect notices may have been missed; an attempt under way may have asked before. */
+static void a_confirmation_during_an_attempt_is_followed_by_another(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_listening(scene, 0);
+    scene_refuse(scene, 0, HOLDER, -1);
+    scene_pass(scene, 2 * SRTT_US);
+    assert_int_equal(core_attempt(scene->lock), 4);
+    scene_close(scene);
+}
+
+static void a_straggler_of_the_same_release_wakes_nobody(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_refuse(scene, 0, 88, -1);
+    scene_notice(scene, 1, HOLDER);
+    scene_notice(scene, 2, HOLDER);
+    scene_pass(scene, 40 * MS);
+    assert_int_equal(core_attempt(scene->lock), 3);
+    /* The next release is news. */
+    scene_notice(scene, 1, 88);
+    scene_pass(scene, SRTT_US);
+    assert_int_equal(core_attempt(scene->lock), 4);
+    scene_close(scene);
+}
+
+static void releases_without_a_name_are_news(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, 0);
+    scene_refuse(scene, 0, 88, -1);
+    scene_notice(scene, 1, 0);
+    scene_pass(scene, SRTT_US);
+    assert_int_equal(core_attempt(scene->lock), 4);
+    scene_close(scene);
+}
+
+static void notices_of_our_own_releases_are_no_news(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    scene_refuse(scene, 1, 88, -1);
+    scene_refuse(scene, 2, 89, -1);
+    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
+    scene_answer_releases(scene);
+    scene_notice(scene, 0, 0); /* ours */
+    assert_int_equal(core_attempt(scene->lock), 3);
+    scene_notice(scene, 0, 0); /* somebody's */
+    assert_int_equal(core_attempt(scene->lock), 4);
+    scene_close(scene);
+}
+
+/* Whoever waits asks the arbiter: only there a failed attempt was in the way of anybody. */
+static void failed_attempts_wake_others_only_where_they_were_in_the_way(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    scene_refuse(scene, 1, 88, -1);
+    scene_refuse(scene, 2, 89, -1);
+    assert_false(scene_latest(scene, 0, CORE_OP_RELEASE)->command.silent);
+    assert_true(scene_latest(scene, 1, CORE_OP_RELEASE)->command.silent);
+    assert_true(scene_latest(scene, 2, CORE_OP_RELEASE)->command.silent);
+    scene_close(scene);
+}
+
+static void cancelled_attempts_wake_others_likewise(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    scene_cancel(scene);
+    assert_false(scene_latest(scene, 0, CORE_OP_RELEASE)->command.silent);
+    assert_true(scene_latest(scene, 1, CORE_OP_RELEASE)->command.silent);
+    scene_close(scene);
+}
+
+static void releases_of_a_hold_wake_everywhere(void **state)
+{
+    struct core_config config = scene_config(3, 2);
+    struct scene *scene = scene_open(&config);
+
+    (void)state;
+    scene_grant(scene);
+    scene_release(scene);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_false(scene_latest(scene, i, CORE_OP_RELEASE)->command.silent);
+    }
+    scene_close(scene);
+}
+
+/* Granted, but too late to be told: others were refused for its sake, everywhere. */
+static void grants_that_come_too_late_wake_everywhere(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
+    scene_sleep(scene, 3000 * MS);
+    scene_expect_nothing(scene);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_false(scene_latest(scene, i, CORE_OP_RELEASE)->command.silent);
+    }
+    scene_close(scene);
+}
+
+static void a_wake_during_an_attempt_is_followed_by_another(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_wake(scene);
+    assert_int_equal(core_attempt(scene->lock), 3);
+    scene_refuse(scene, 0, HOLDER, -1);
+    scene_pass(scene, 2 * SRTT_US);
+    assert_int_equal(core_attempt(scene->lock), 4);
+    scene_close(scene);
+}
+
+static void who_does_not_acquire_does_not_listen(void **state)
+{
+    struct core_config config = scene_config(3, 2);
+    struct scene *scene = scene_open(&config);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_listening(scene, 0);
+    scene_wake(scene);
+    assert_int_equal(scene->n_sent, 0);
+    scene_grant(scene);
+    scene_notice(scene, 0, HOLDER);
+    scene_listening(scene, 0);
+    scene_wake(scene);
+    assert_int_equal(core_attempt(scene->lock), 1);
+    assert_true(core_told_held(scene->lock));
+    scene_release(scene);
+    scene_notice(scene, 0, HOLDER);
+    scene_wake(scene);
+    assert_int_equal(core_attempt(scene->lock), 1);
+    scene_close(scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(listening_begins_with_the_wait),
+        cmocka_unit_test(the_arbiters_notice_wakes_at_once),
+        cmocka_unit_test(notices_of_a_quorum_wake_at_once),
+        cmocka_unit_test(one_other_notice_wakes_a_round_trip_later),
+        cmocka_unit_test(the_arbiter_wakes_only_while_it_is_one),
+        cmocka_unit_test(a_notice_during_an_attempt_is_followed_by_another),
+        cmocka_unit_test(a_notice_of_one_that_was_asked_counts_too),
+        cmocka_unit_test(confirmations_are_followed_by_one_more_try),
+        cmocka_unit_test(a_confirmation_during_an_attempt_is_followed_by_another),
+        cmocka_unit_test(a_straggler_of_the_same_release_wakes_nobody),
+        cmocka_unit_test(releases_without_a_name_are_news),
+        cmocka_unit_test(notices_of_our_own_releases_are_no_news),
+        cmocka_unit_test(failed_attempts_wake_others_only_where_they_were_in_the_way),
+        cmocka_unit_test(cancelled_attempts_wake_others_likewise),
+        cmocka_unit_test(releases_of_a_hold_wake_everywhere),
+        cmocka_unit_test(grants_that_come_too_late_wake_everywhere),
+        cmocka_unit_test(a_wake_during_an_attempt_is_followed_by_another),
+        cmocka_unit_test(who_does_not_acquire_does_not_listen),
+    };
+
+    return cmocka_run_group_tests_name("core: notices", tests, NULL, NULL);
+}
