@@ -68,8 +68,8 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     node->touched_until_us = validity_debt_until(step->now_us, lock->lease_us);
     command = core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, whole_script);
     command->fence = lock->floor;
-    /* A first try is mostly granted; later ones mostly meet somebody. */
-    command->explain = lock->attempts > 1;
+    /* A first try of all nodes is mostly granted; others mostly meet somebody. */
+    command->explain = lock->attempts > 1 || lock->arbiter_only;
 }
 
 static void ask(struct core_lock *lock, struct step *step, uint32_t index)
@@ -290,7 +290,8 @@ static void judge(struct core_lock *lock, struct step *step)
 
 static void wait_bound(struct core_lock *lock, struct step *step)
 {
-    if (lock->phase == CORE_ASKING && !lock->seen_held && !lock->seen_noquorum) {
+    /* Later attempts have told by now, or were granted too late: then it is neither. */
+    if (lock->phase == CORE_ASKING && lock->attempts == 1 && !lock->seen_held && !lock->seen_noquorum) {
         struct tally tally = count_votes(lock);
 
         /* Where Q nodes granted, and only their token is not agreed yet, it is neither. */
