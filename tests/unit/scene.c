@@ -68,6 +68,14 @@ struct scene *scene_open(const struct core_config *config)
     return scene;
 }
 
+struct scene *scene_open_waiting(uint32_t n_nodes, uint32_t quorum, uint64_t wait_us)
+{
+    struct core_config config = scene_config(n_nodes, quorum);
+
+    config.wait_us = wait_us;
+    return scene_open(&config);
+}
+
 void scene_close(struct scene *scene)
 {
     free(scene->lock);
@@ -159,6 +167,20 @@ void scene_pass(struct scene *scene, uint64_t us)
     scene->now_us = until_us;
 }
 
+uint64_t scene_pass_to_attempt(struct scene *scene)
+{
+    uint64_t attempt = core_attempt(scene->lock);
+    uint64_t begun_us = scene->now_us;
+
+    while (core_attempt(scene->lock) == attempt) {
+        uint64_t deadline_us = core_deadline(scene->lock);
+
+        assert_int_not_equal(deadline_us, CORE_NEVER);
+        scene_pass(scene, deadline_us > scene->now_us ? deadline_us - scene->now_us : 0);
+    }
+    return scene->now_us - begun_us;
+}
+
 void scene_sleep(struct scene *scene, uint64_t us)
 {
     scene->now_us += us;
@@ -226,6 +248,13 @@ uint32_t scene_asked(const struct scene *scene, uint32_t node, enum core_op op)
         asked += !sent->answered && sent->command.tag.node == node && sent->command.tag.op == op;
     }
     return asked;
+}
+
+void scene_expect_asked_alone(const struct scene *scene, uint32_t node)
+{
+    for (uint32_t i = 0; i < scene->config.n_nodes; i++) {
+        assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), i == node);
+    }
 }
 
 const struct scene_sent *scene_latest(const struct scene *scene, uint32_t node, enum core_op op)

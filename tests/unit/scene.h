@@ -41,6 +41,8 @@ struct scene {
 struct core_config scene_config(uint32_t n_nodes, uint32_t quorum);
 /* scene_open - an idle lock, all nodes READY on generation 1. scene_close frees it. */
 struct scene *scene_open(const struct core_config *);
+/* scene_open_waiting - the same with scene_config, and this wait bound. */
+struct scene *scene_open_waiting(uint32_t n_nodes, uint32_t quorum, uint64_t wait_us);
 void scene_close(struct scene *);
 
 int scene_acquire(struct scene *);
@@ -64,6 +66,8 @@ void scene_level(struct scene *, uint32_t node, enum core_level);
 void scene_level_fault(struct scene *, uint32_t node, enum core_level, enum core_fault);
 /* scene_pass - so much time goes by; the timer fires whenever the core wants it. */
 void scene_pass(struct scene *, uint64_t us);
+/* scene_pass_to_attempt - time goes by until the next attempt begins; returns how much. */
+uint64_t scene_pass_to_attempt(struct scene *);
 /* scene_sleep - so much time goes by and the process stands still: no timer fires. */
 void scene_sleep(struct scene *, uint64_t us);
 /* scene_answer - the oldest request of that kind that the node has not answered is answered. Fails the test
@@ -79,6 +83,8 @@ void scene_answer_releases(struct scene *);
 void scene_replay(struct scene *, const struct scene_sent *, enum core_outcome);
 /* scene_asked - how many requests of that kind the node has not answered. */
 uint32_t scene_asked(const struct scene *, uint32_t node, enum core_op);
+/* scene_expect_asked_alone - that node has one acquire to answer, and nobody else has any. */
+void scene_expect_asked_alone(const struct scene *, uint32_t node);
 /* scene_latest - the latest request of that kind to that node; fails the test where there is none. */
 const struct scene_sent *scene_latest(const struct scene *, uint32_t node, enum core_op);
 /* scene_told - what the owner is told next, now. */

@@ -99,6 +99,67 @@ static void one_other_notice_wakes_a_round_trip_later(void **state)
     scene_close(scene);
 }
 
+/* What woke the attempt before counts no more. */
+static void notices_count_from_when_the_wait_began(void **state)
+{
+    struct scene *scene = open_listening(5, 3);
+
+    (void)state;
+    scene_notice(scene, 3, HOLDER);
+    scene_notice(scene, 2, HOLDER);
+    scene_pass(scene, SRTT_US);
+    assert_int_equal(core_attempt(scene->lock), 3);
+    scene_refuse(scene, 0, 88, -1);
+    scene_notice(scene, 4, 88);
+    assert_int_equal(core_attempt(scene->lock), 3);
+    scene_pass(scene, SRTT_US);
+    assert_int_equal(core_attempt(scene->lock), 4);
+    scene_close(scene);
+}
+
+static void a_notice_begins_the_polls_anew(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+    uint64_t attempt;
+
+    (void)state;
+    for (uint32_t i = 0; i < 6; i++) {
+        attempt = core_attempt(scene->lock);
+        while (core_attempt(scene->lock) == attempt) scene_pass(scene, MS);
+        scene_refuse(scene, 0, HOLDER, -1);
+    }
+    scene_notice(scene, 0, HOLDER);
+    attempt = core_attempt(scene->lock);
+    scene_refuse(scene, 0, HOLDER, -1);
+    scene_pass(scene, 100 * MS);
+    assert_int_equal(core_attempt(scene->lock), attempt + 1);
+    scene_close(scene);
+}
+
+static void another_acquire_begins_without_notices(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+    uint64_t attempt;
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_cancel(scene);
+    scene_told(scene);
+    scene_drop(scene);
+    scene_acquire(scene);
+    for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, 88, -1);
+    attempt = core_attempt(scene->lock);
+    /* One confirmation of this acquire, whatever was confirmed before. */
+    scene_listening(scene, 1);
+    scene_pass(scene, 40 * MS);
+    assert_int_equal(core_attempt(scene->lock), attempt);
+    /* He had it once more. */
+    scene_notice(scene, 1, HOLDER);
+    scene_pass(scene, SRTT_US);
+    assert_int_equal(core_attempt(scene->lock), attempt + 1);
+    scene_close(scene);
+}
+
 static void the_arbiter_wakes_only_while_it_is_one(void **state)
 {
     struct scene *scene = open_listening(3, 2);
@@ -339,6 +400,9 @@ int main(void)
         cmocka_unit_test(the_arbiters_notice_wakes_at_once),
         cmocka_unit_test(notices_of_a_quorum_wake_at_once),
         cmocka_unit_test(one_other_notice_wakes_a_round_trip_later),
+        cmocka_unit_test(notices_count_from_when_the_wait_began),
+        cmocka_unit_test(a_notice_begins_the_polls_anew),
+        cmocka_unit_test(another_acquire_begins_without_notices),
         cmocka_unit_test(the_arbiter_wakes_only_while_it_is_one),
         cmocka_unit_test(a_notice_during_an_attempt_is_followed_by_another),
         cmocka_unit_test(a_notice_of_one_that_was_asked_counts_too),
