@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "examine.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <event2/event.h>
 #include <netinet/in.h>
@@ -10,14 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/un.h>
 #include <time.h>
 
 #include "conn.h"
+#include "dial.h"
 #include "errors.h"
 #include "guard.h"
 #include "reply.h"
-#include "resolve.h"
 
 #define EXAMINE_READ_SIZE   16384
 #define EXAMINE_CLOCK_TIMES 4 /* the first way is longer than the others: caches are cold */
@@ -102,10 +100,7 @@ struct examine {
     enum examine_state state;
     struct event *timer;
     uint64_t step_us, end_us; /* deadlines */
-    struct resolve *resolve;
-    struct resolve_answer addresses;
-    size_t address_at;
-    char address_why[EXAMINE_TEXT_SIZE];
+    struct dial dial;
     struct conn conn;
     struct reply_parser parser;
     const struct ask *asked[EXAMINE_ASKS_MAX]; /* in flight, in order */
@@ -131,7 +126,7 @@ static int64_t examine_wall_us(void)
 static void examine_free(struct examine *examine)
 {
     const struct alloc *alloc = examine->config.alloc;
-    if (examine->resolve) resolve_cancel(examine->resolve);
+    dial_cancel(&examine->dial);
     conn_clear(&examine->conn);
     reply_clear(&examine->parser);
     if (examine->timer) event_free(examine->timer);
@@ -403,25 +398,26 @@ static void examine_on_readable(struct examine *examine, bool broken)
 
 /* ---- connecting ---- */
 
-/* Begins with the next address that will; none is left: failed. */
-static void examine_try_address(struct examine *examine)
+static void examine_follow(struct examine *examine, enum dial_result result)
 {
-    while (examine->address_at < examine->addresses.n_addresses) {
-        const struct resolve_address *address = &examine->addresses.addresses[examine->address_at++];
-        int error = conn_open(&examine->conn, (const struct sockaddr *)&address->storage, address->length,
-                              examine->config.timeout_ms);
-        if (!error) {
-            examine_step(examine, EXAMINE_TCP);
-            return;
-        }
-        snprintf(examine->address_why, sizeof examine->address_why, "connect: %s", strerror(error));
+    switch (result) {
+    case DIAL_RESOLVING: examine_step(examine, EXAMINE_RESOLVE); break;
+    case DIAL_CONNECTING: examine_step(examine, EXAMINE_TCP); break;
+    case DIAL_FAILED: examine_fail(examine, "%s", examine->dial.why); break;
+    case DIAL_NOMEM: examine_fail_nomem(examine); break;
     }
-    examine_fail(examine, "%s", examine->address_why);
+}
+
+static void examine_fail_address(struct examine *examine, const char *problem)
+{
+    conn_close(&examine->conn);
+    dial_blame(&examine->dial, problem);
+    examine_follow(examine, dial_next(&examine->dial));
 }
 
 static bool examine_stays_here(const struct examine *examine)
 {
-    const struct sockaddr_storage *storage = &examine->addresses.addresses[examine->address_at - 1].storage;
+    const struct sockaddr_storage *storage = dial_address(&examine->dial);
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)storage;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)storage;
     if (storage->ss_family == AF_UNIX) return true;
@@ -434,9 +430,7 @@ static void examine_on_connected(struct examine *examine)
 {
     int error = conn_finish(&examine->conn);
     if (error) {
-        snprintf(examine->address_why, sizeof examine->address_why, "connect: %s", strerror(error));
-        conn_close(&examine->conn);
-        examine_try_address(examine);
+        examine_fail_address(examine, strerror(error));
         return;
     }
     if (!reply_open(&examine->parser)) {
@@ -456,69 +450,18 @@ static void examine_on_ready(void *arg, enum conn_ready ready)
         examine_on_readable(examine, ready == CONN_BROKEN);
 }
 
-static void examine_on_resolved(void *arg, const struct resolve_answer *answer)
+static void examine_on_resolved(void *arg)
 {
     struct examine *examine = arg;
-    examine->resolve = NULL;
-    if (!answer->n_addresses) {
-        examine_fail(examine, "cannot resolve %s: %s", examine->config.uri->host, answer->why);
-        return;
-    }
-    examine->addresses = *answer;
-    examine_try_address(examine);
-}
-
-/* The one address of a unix path or a numeric host. */
-static bool examine_fill_address(struct examine *examine)
-{
-    const struct uri *uri = examine->config.uri;
-    struct resolve_address *address = &examine->addresses.addresses[0];
-    struct sockaddr_un *local = (struct sockaddr_un *)&address->storage;
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&address->storage;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address->storage;
-    if (uri->kind == URI_UNIX) {
-        size_t length = strlen(uri->host);
-        if (length >= sizeof local->sun_path) return false;
-        local->sun_family = AF_UNIX;
-        address->length = sizeof *local;
-        memcpy(local->sun_path, uri->host, length + 1);
-        return true;
-    }
-    if (inet_pton(AF_INET, uri->host, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(uri->port);
-        address->length = sizeof *v4;
-        return true;
-    }
-    if (inet_pton(AF_INET6, uri->host, &v6->sin6_addr) != 1) return false;
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(uri->port);
-    address->length = sizeof *v6;
-    return true;
-}
-
-static void examine_begin(struct examine *examine)
-{
-    const struct uri *uri = examine->config.uri;
-    snprintf(examine->address_why, sizeof examine->address_why, "connect: no address");
-    if (uri->kind != URI_NAME) {
-        examine->addresses.n_addresses = examine_fill_address(examine);
-        examine_try_address(examine);
-        return;
-    }
-    examine_step(examine, EXAMINE_RESOLVE);
-    examine->resolve = resolve_start(examine->config.base, examine->config.alloc, uri->host, uri->port,
-                                     examine_on_resolved, examine);
-    if (!examine->resolve) examine_fail_nomem(examine);
+    examine_follow(examine, dial_next(&examine->dial));
 }
 
 static void examine_on_deadline(struct examine *examine)
 {
     if (examine->state == EXAMINE_TCP && examine_now(examine) < examine->end_us) {
-        snprintf(examine->address_why, sizeof examine->address_why, "connect: no answer within %u ms",
-                 (unsigned)examine->config.timeout_ms);
-        conn_close(&examine->conn);
-        examine_try_address(examine);
+        char problem[64];
+        snprintf(problem, sizeof problem, "no answer within %u ms", (unsigned)examine->config.timeout_ms);
+        examine_fail_address(examine, problem);
         return;
     }
     examine_fail(examine, "no answer within %u ms: frozen, cut off, or busy",
@@ -531,7 +474,7 @@ static void examine_on_timer(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (examine->state == EXAMINE_NEW)
-        examine_begin(examine);
+        examine_follow(examine, dial_begin(&examine->dial));
     else if (examine_now(examine) >= examine->step_us)
         examine_on_deadline(examine);
     else
@@ -573,6 +516,8 @@ struct examine *examine_start(const struct examine_config *config, struct examin
     examine->config = *config;
     examine->facts = facts;
     reply_init(&examine->parser, config->alloc);
+    dial_init(&examine->dial, &examine->conn, config->alloc, config->uri, config->timeout_ms,
+              examine_on_resolved, examine);
     bool good = conn_init(&examine->conn, config->base, config->alloc, examine_on_ready, examine);
     examine->timer = event_new(config->base, -1, 0, examine_on_timer, examine);
     examine->end_us = examine_now(examine) + 1000ull * EXAMINE_STEPS * config->timeout_ms;

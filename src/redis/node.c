@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "errors.h"
 
@@ -26,7 +25,7 @@ static void node_destroy(struct node *node)
 {
     struct alloc alloc = node->alloc;
     conn_clear(&node->conn);
-    resolve_cancel(node->resolve);
+    dial_cancel(&node->dial);
     if (node->timer) event_free(node->timer);
     reply_clear(&node->parser);
     ring_clear(&node->ring);
@@ -118,43 +117,11 @@ void node_arm_step(struct node *node)
     node_arm(node, node->step_us);
 }
 
-/* splitmix64: jitter needs no more. */
-static uint64_t node_random(struct node *node)
-{
-    node->random += 0x9e3779b97f4a7c15u;
-    uint64_t z = node->random;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-/* Between half and all of a bound that doubles with every failure. */
-static uint64_t node_pause_us(struct node *node)
-{
-    uint64_t bound_us = (uint64_t)node->config.reconnect_min_ms * 1000;
-    uint64_t most_us = (uint64_t)node->config.reconnect_max_ms * 1000;
-    for (uint32_t i = 0; i < node->failures && bound_us < most_us; i++) bound_us *= 2;
-    if (bound_us > most_us) bound_us = most_us;
-    if (bound_us < 1000) bound_us = 1000;
-    return bound_us / 2 + node_random(node) % (bound_us / 2 + 1);
-}
-
-/*
- * The first try after a connection that was of use comes at once. One that did not even last for the shortest
- * pause counts as a failure, or a server that takes us and throws us out would be hammered.
- */
 static uint64_t node_next_try_us(struct node *node, bool was_ready)
 {
     uint64_t now_us = node_now(node);
-    if (node->expelled) {
-        node->failures = 32; /* doublings: far above any bound */
-    } else if (was_ready && now_us - node->ready_us >= (uint64_t)node->config.reconnect_min_ms * 1000) {
-        node->failures = 0;
-        return now_us;
-    }
-    uint64_t pause_us = node_pause_us(node);
-    if (node->failures < UINT32_MAX) node->failures++;
-    return now_us + pause_us;
+    if (node->expelled) return now_us + retry_longest_us(&node->retry);
+    return now_us + retry_pause_us(&node->retry, was_ready ? now_us - node->ready_us : 0);
 }
 
 /* ---- the end of a connection ---- */
@@ -186,8 +153,7 @@ void node_drop(struct node *node, enum node_fault fault, const char *reason)
     bool was_ready = node->state == NODE_OPEN;
     snprintf(why, sizeof why, "%s", reason);
     conn_close(&node->conn);
-    resolve_cancel(node->resolve);
-    node->resolve = NULL;
+    dial_cancel(&node->dial);
     node->connection++;
     node->state = NODE_PAUSE;
     node->step_us = node_next_try_us(node, was_ready);
@@ -421,10 +387,8 @@ static void node_on_step_timer(struct node *node)
         node_drop(node, NODE_FAULT_UNREACHABLE, why);
         break;
     case NODE_TCP:
-        conn_close(&node->conn);
         snprintf(why, sizeof why, "no answer within %u ms", timeout_ms);
-        node_describe_connect(node, why);
-        node_try_address(node);
+        node_fail_address(node, why);
         break;
     case NODE_HANDSHAKE:
         snprintf(why, sizeof why, "no answer to the handshake within %u ms: frozen, or not a Redis server",
@@ -491,9 +455,9 @@ struct node *node_new(struct event_base *base, const struct alloc *alloc, const 
     snprintf(node->why, sizeof node->why, "connecting");
     reply_init(&node->parser, &node->alloc);
     ring_init(&node->ring, &node->alloc);
-    /* Jitter only keeps clients from walking in step, so any seed will do where the kernel has none yet. */
-    if (getrandom(&node->random, sizeof node->random, GRND_NONBLOCK) != (ssize_t)sizeof node->random)
-        node->random = node_now(node) ^ (uint64_t)(uintptr_t)node;
+    retry_init(&node->retry, config->reconnect_min_ms, config->reconnect_max_ms,
+               node_now(node) ^ (uint64_t)(uintptr_t)node);
+    dial_init(&node->dial, &node->conn, &node->alloc, config->uri, config->stall_ms, node_on_resolved, node);
     bool fine = conn_init(&node->conn, base, &node->alloc, node_on_conn, node);
     node->timer = event_new(base, -1, 0, node_on_timer, node);
     if (config->client_name) {
@@ -518,8 +482,7 @@ void node_free(struct node *node)
     }
     /* Frames of ours are still on the stack; the last of them frees the memory. */
     conn_close(&node->conn);
-    resolve_cancel(node->resolve);
-    node->resolve = NULL;
+    dial_cancel(&node->dial);
     event_del(node->timer);
 }
 

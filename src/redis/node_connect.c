@@ -4,11 +4,7 @@
  */
 #include "node_impl.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/un.h>
 
 static void node_begin_handshake(struct node *node)
 {
@@ -34,109 +30,47 @@ static void node_begin_handshake(struct node *node)
     node_arm_step(node);
 }
 
-/* Names the address where the node's own name does not. */
-void node_describe_connect(struct node *node, const char *problem)
+static void node_follow(struct node *node, enum dial_result result)
 {
-    char address[INET6_ADDRSTRLEN] = "";
-    if (node->config.uri->kind == URI_NAME && node->address_at) {
-        const struct sockaddr_storage *storage = &node->addresses.addresses[node->address_at - 1].storage;
-        const void *bytes = storage->ss_family == AF_INET6
-                                ? (const void *)&((const struct sockaddr_in6 *)storage)->sin6_addr
-                                : (const void *)&((const struct sockaddr_in *)storage)->sin_addr;
-        if (!inet_ntop(storage->ss_family, bytes, address, sizeof address)) address[0] = '\0';
+    switch (result) {
+    case DIAL_RESOLVING:
+        node->state = NODE_RESOLVE;
+        node_arm_step(node);
+        break;
+    case DIAL_CONNECTING:
+        node->state = NODE_TCP;
+        node_arm_step(node);
+        break;
+    case DIAL_FAILED: node_drop(node, NODE_FAULT_UNREACHABLE, node->dial.why); break;
+    case DIAL_NOMEM: node_drop_nomem(node); break;
     }
-    snprintf(node->address_why, sizeof node->address_why, "connect%s%s: %s", *address ? " to " : "", address,
-             problem);
 }
 
-/* The next address that at least begins to connect; none is left: down. */
-void node_try_address(struct node *node)
+void node_fail_address(struct node *node, const char *problem)
 {
-    while (node->address_at < node->addresses.n_addresses) {
-        const struct resolve_address *address = &node->addresses.addresses[node->address_at++];
-        int error = conn_open(&node->conn, (const struct sockaddr *)&address->storage, address->length,
-                              node->config.stall_ms);
-        if (!error) {
-            node->state = NODE_TCP;
-            node_arm_step(node);
-            return;
-        }
-        node_describe_connect(node, strerror(error));
-    }
-    node_drop(node, NODE_FAULT_UNREACHABLE, node->address_why);
+    conn_close(&node->conn);
+    dial_blame(&node->dial, problem);
+    node_follow(node, dial_next(&node->dial));
 }
 
 void node_on_connected(struct node *node)
 {
     int error = conn_finish(&node->conn);
-    if (!error) {
+    if (error)
+        node_fail_address(node, strerror(error));
+    else
         node_begin_handshake(node);
-        return;
-    }
-    conn_close(&node->conn);
-    node_describe_connect(node, strerror(error));
-    node_try_address(node);
 }
 
-static void node_on_resolved(void *arg, const struct resolve_answer *answer)
+void node_on_resolved(void *arg)
 {
     struct node *node = arg;
     node_enter(node);
-    node->resolve = NULL;
-    if (answer->n_addresses) {
-        node->addresses = *answer;
-        node_try_address(node);
-    } else {
-        char why[NODE_TEXT_SIZE];
-        snprintf(why, sizeof why, "cannot resolve %s: %s", node->config.uri->host, answer->why);
-        node_drop(node, NODE_FAULT_UNREACHABLE, why);
-    }
+    node_follow(node, dial_next(&node->dial));
     node_leave(node);
-}
-
-/* The one address of a unix path or numeric host. False: not an address; uri_parse does not let it come here.
- */
-static bool node_fill_address(struct node *node)
-{
-    const struct uri *uri = node->config.uri;
-    struct resolve_address *address = &node->addresses.addresses[0];
-    memset(address, 0, sizeof *address);
-    struct sockaddr_un *local = (struct sockaddr_un *)&address->storage;
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&address->storage;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address->storage;
-    if (uri->kind == URI_UNIX) {
-        local->sun_family = AF_UNIX;
-        address->length = sizeof *local;
-        return (size_t)snprintf(local->sun_path, sizeof local->sun_path, "%s", uri->host) <
-               sizeof local->sun_path;
-    }
-    if (inet_pton(AF_INET, uri->host, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(uri->port);
-        address->length = sizeof *v4;
-        return true;
-    }
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(uri->port);
-    address->length = sizeof *v6;
-    return inet_pton(AF_INET6, uri->host, &v6->sin6_addr) == 1;
 }
 
 void node_begin(struct node *node)
 {
-    const struct uri *uri = node->config.uri;
-    node->address_at = 0;
-    node->addresses.n_addresses = 0;
-    node_describe_connect(node, "no address");
-    if (uri->kind == URI_NAME) {
-        node->state = NODE_RESOLVE;
-        node->resolve = resolve_start(node->base, &node->alloc, uri->host, uri->port, node_on_resolved, node);
-        if (node->resolve)
-            node_arm_step(node);
-        else
-            node_drop_nomem(node);
-        return;
-    }
-    if (node_fill_address(node)) node->addresses.n_addresses = 1;
-    node_try_address(node);
+    node_follow(node, dial_begin(&node->dial));
 }

@@ -18,12 +18,13 @@
 #include <stdint.h>
 
 #include "conn.h"
+#include "dial.h"
 #include "dialect.h"
 #include "guard.h"
 #include "handshake.h"
 #include "node.h"
 #include "reply.h"
-#include "resolve.h"
+#include "retry.h"
 #include "ring.h"
 #include "uri.h"
 
@@ -56,13 +57,9 @@ struct node {
     uint64_t timer_us; /* what it is armed for */
     uint64_t step_us;  /* when the present step ends, or the pause */
     uint64_t ready_us; /* since when it is READY */
-    uint32_t failures; /* in a row; makes pauses grow */
-    uint64_t random;
+    struct retry retry;
 
-    struct resolve *resolve;
-    struct resolve_answer addresses;
-    size_t address_at;
-    char address_why[NODE_TEXT_SIZE];
+    struct dial dial;
     struct conn conn;
     struct reply_parser parser;
     struct handshake handshake; /* its steps, then the guard where one is kept */
@@ -105,12 +102,13 @@ uint64_t node_open_wake_us(struct node *);
  * room. */
 bool node_follow_bootstrap(struct node *, const struct ring_entry *first);
 
-/* node_begin - a try, from its beginning. node_try_address: with the next address. */
+/* node_begin - a try, from its beginning. node_fail_address: the present one is no good, for that reason, and
+ * the next has its turn. */
 void node_begin(struct node *);
-void node_try_address(struct node *);
+void node_fail_address(struct node *, const char *problem);
 /* node_on_connected - the socket is connected, or failed to. */
 void node_on_connected(struct node *);
-/* node_describe_connect - why an address failed; kept in address_why. */
-void node_describe_connect(struct node *, const char *problem);
+/* node_on_resolved - as dial_init wants it. */
+void node_on_resolved(void *node);
 
 #endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * retry.h - how long to wait before the next try to connect
+ */
+#ifndef QUORLOCK_REDIS_RETRY_H
+#define QUORLOCK_REDIS_RETRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct retry {
+    uint32_t min_ms, max_ms;
+    uint32_t failures; /* in a row; makes pauses grow */
+    uint64_t random;
+};
+
+/* retry_init - spare_seed: for the jitter, where the kernel has no random bytes yet. */
+void retry_init(struct retry *, uint32_t min_ms, uint32_t max_ms, uint64_t spare_seed);
+/*
+ * retry_pause_us - the pause after a try or a connection that ended
+ *
+ * lasted_us: how long the connection was of use, 0: never. The first try after one that was of use comes at
+ * once. One that did not even last for the shortest pause counts as a failure, or a server that takes us and
+ * throws us out would be hammered.
+ */
+uint64_t retry_pause_us(struct retry *, uint64_t lasted_us);
+/* retry_longest_us - the same where trying again soon will not help. */
+uint64_t retry_longest_us(struct retry *);
+
+#endif
