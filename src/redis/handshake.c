@@ -35,6 +35,16 @@ static void handshake_auth(struct handshake *shake, struct bytes *out)
     handshake_add(shake, HANDSHAKE_AUTH);
 }
 
+static void handshake_setname(struct handshake *shake, struct bytes *out, const char *client_name)
+{
+    if (!client_name || !*client_name) return;
+    bytes_command(out, 3);
+    bytes_text(out, "CLIENT");
+    bytes_text(out, "SETNAME");
+    bytes_text(out, client_name);
+    handshake_add(shake, HANDSHAKE_SETNAME);
+}
+
 static void handshake_info(struct handshake *shake, struct bytes *out, const char *section,
                            enum handshake_step step)
 {
@@ -56,13 +66,7 @@ void handshake_begin(struct handshake *shake, struct bytes *out, const struct ur
         bytes_number(out, uri->db);
         handshake_add(shake, HANDSHAKE_SELECT);
     }
-    if (client_name && *client_name) {
-        bytes_command(out, 3);
-        bytes_text(out, "CLIENT");
-        bytes_text(out, "SETNAME");
-        bytes_text(out, client_name);
-        handshake_add(shake, HANDSHAKE_SETNAME);
-    }
+    handshake_setname(shake, out, client_name);
     /* A command each, for only Redis 7 takes more than one section at once. */
     handshake_info(shake, out, "server", HANDSHAKE_SERVER);
     handshake_info(shake, out, "replication", HANDSHAKE_REPLICATION);
@@ -75,6 +79,40 @@ void handshake_begin(struct handshake *shake, struct bytes *out, const struct ur
         bytes_word(out, dialect->scripts[i].text, dialect->scripts[i].length);
         handshake_add(shake, HANDSHAKE_SCRIPT);
     }
+}
+
+void handshake_greet(struct handshake *shake, struct bytes *out, const struct uri *uri, const char *client_name)
+{
+    *shake = (struct handshake){.uri = uri};
+    handshake_auth(shake, out);
+    handshake_setname(shake, out, client_name);
+    bytes_command(out, 1);
+    bytes_text(out, "PING");
+    handshake_add(shake, HANDSHAKE_PING);
+}
+
+void handshake_hear(struct handshake *shake, const char *data, size_t length)
+{
+    size_t room = sizeof shake->first - shake->n_first;
+    size_t taken = length < room ? length : room;
+    if (taken) memcpy(shake->first + shake->n_first, data, taken);
+    shake->n_first += taken;
+}
+
+void handshake_malformed(const struct handshake *shake, bool during, const char *reason, char *ret, size_t size)
+{
+    char said[HANDSHAKE_FIRST_BYTES + 1];
+    if (!during || shake->at) {
+        snprintf(ret, size, "malformed reply: %s", reason);
+        return;
+    }
+    size_t line = 0;
+    while (line < shake->n_first && shake->first[line] != '\r' && shake->first[line] != '\n') line++;
+    if (uri_tells_password(shake->uri, shake->first, line)) line = 0;
+    error_printable(said, sizeof said, shake->first, line);
+    const char *hint = shake->n_first && shake->first[0] == 0x15 ? "; it seems to want TLS" : "";
+    const char *front = *said ? ": it says \"" : "", *back = *said ? "\"" : "";
+    snprintf(ret, size, "not a Redis server%s%s%s%s", front, said, back, hint);
 }
 
 __attribute__((format(printf, 3, 4))) static enum handshake_result
@@ -94,6 +132,7 @@ static const char *handshake_what(enum handshake_step step)
     case HANDSHAKE_AUTH: return "AUTH";
     case HANDSHAKE_SELECT: return "SELECT";
     case HANDSHAKE_SETNAME: return "CLIENT SETNAME";
+    case HANDSHAKE_PING: return "PING";
     case HANDSHAKE_SERVER:
     case HANDSHAKE_REPLICATION:
     case HANDSHAKE_MEMORY: return "INFO";
@@ -134,6 +173,11 @@ static enum handshake_result handshake_error(struct handshake *shake, enum hands
     if (step == HANDSHAKE_AUTH && plain_refusal && !noauth) return handshake_auth_error(shake, item);
     /* The name is only there to be seen in CLIENT LIST. */
     if (step == HANDSHAKE_SETNAME && plain_refusal && !noauth) return HANDSHAKE_MORE;
+    /* A server that is loading takes listeners, and one may listen without a right to PING. Not so one that is
+     * full, protected or busy. */
+    bool busy = class.fault == NODE_FAULT_TEMPORARY && !class.reconnect;
+    bool shut = noauth || busy || class.fault == NODE_FAULT_REFUSED;
+    if (step == HANDSHAKE_PING && !shut) return HANDSHAKE_MORE;
     shake->fault = class.fault;
     if (uri_tells_password(shake->uri, item->text, item->length))
         snprintf(shake->why, sizeof shake->why, "%s: refused", handshake_what(step));
@@ -244,7 +288,7 @@ static enum handshake_result handshake_judge(struct handshake *shake, enum hands
 {
     const struct reply_item *self = &reply->self;
     if (self->type == REPLY_ERROR) return handshake_error(shake, step, self);
-    enum reply_type wanted = step <= HANDSHAKE_SETNAME ? REPLY_STATUS : REPLY_STRING;
+    enum reply_type wanted = step < HANDSHAKE_SERVER ? REPLY_STATUS : REPLY_STRING;
     if (self->type != wanted)
         return handshake_fail(shake, NODE_FAULT_PROTO,
                               "%s: a reply that Redis would not give: not a Redis server?",
@@ -256,7 +300,8 @@ static enum handshake_result handshake_judge(struct handshake *shake, enum hands
     case HANDSHAKE_SCRIPT: return handshake_script(shake, self);
     case HANDSHAKE_AUTH:
     case HANDSHAKE_SELECT:
-    case HANDSHAKE_SETNAME: break;
+    case HANDSHAKE_SETNAME:
+    case HANDSHAKE_PING: break;
     }
     return HANDSHAKE_MORE;
 }

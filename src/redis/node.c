@@ -180,21 +180,11 @@ void node_drop_nomem(struct node *node)
     node_drop(node, NODE_FAULT_LIMIT, "out of memory");
 }
 
-/* What hiredis could not read. In the handshake it shows with whom we talk. */
+/* What hiredis could not read. */
 static void node_drop_malformed(struct node *node, const char *reason)
 {
-    char why[NODE_TEXT_SIZE], said[NODE_FIRST_BYTES + 1];
-    if (node->state == NODE_HANDSHAKE && node->handshake.at == 0) {
-        size_t line = 0;
-        while (line < node->n_first && node->first[line] != '\r' && node->first[line] != '\n') line++;
-        if (uri_tells_password(node->config.uri, node->first, line)) line = 0;
-        error_printable(said, sizeof said, node->first, line);
-        const char *hint = node->n_first && node->first[0] == 0x15 ? "; it seems to want TLS" : "";
-        const char *front = *said ? ": it says \"" : "", *back = *said ? "\"" : "";
-        snprintf(why, sizeof why, "not a Redis server%s%s%s%s", front, said, back, hint);
-    } else {
-        snprintf(why, sizeof why, "malformed reply: %s", reason);
-    }
+    char why[NODE_TEXT_SIZE];
+    handshake_malformed(&node->handshake, node->state == NODE_HANDSHAKE, reason, why, sizeof why);
     node_drop(node, NODE_FAULT_PROTO, why);
 }
 
@@ -287,12 +277,7 @@ static void node_on_handshake_reply(struct node *node, const struct reply *raw)
 static void node_feed(struct node *node, const char *data, size_t length)
 {
     uint32_t connection = node->connection;
-    if (node->n_first < sizeof node->first) {
-        size_t room = sizeof node->first - node->n_first;
-        size_t taken = length < room ? length : room;
-        memcpy(node->first + node->n_first, data, taken);
-        node->n_first += taken;
-    }
+    handshake_hear(&node->handshake, data, length);
     node->answerable = node->state == NODE_OPEN ? node->ring.count : node->guard.asked;
     reply_feed(&node->parser, data, length);
     do {

@@ -13,7 +13,6 @@ static void node_begin_handshake(struct node *node)
         return;
     }
     node->state = NODE_HANDSHAKE;
-    node->n_first = 0;
     node->handshake_us = node_now(node);
     enum handshake_eviction eviction = HANDSHAKE_EVICTION_UNASKED;
     if (guard_is_on(&node->guard))

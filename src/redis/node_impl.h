@@ -30,9 +30,8 @@
 
 struct event;
 
-#define NODE_NEVER       UINT64_MAX
-#define NODE_TEXT_SIZE   480
-#define NODE_FIRST_BYTES 40
+#define NODE_NEVER     UINT64_MAX
+#define NODE_TEXT_SIZE 480
 
 enum node_state { NODE_PAUSE, NODE_RESOLVE, NODE_TCP, NODE_HANDSHAKE, NODE_OPEN };
 
@@ -68,8 +67,6 @@ struct node {
     char *countdown; /* that text, which is made anew when somebody asks, also for a const node */
     bool expelled;   /* by the caller: DOWN at once, and long pauses */
     uint64_t handshake_us;
-    char first[NODE_FIRST_BYTES]; /* what this server said first: tells what it is, where it is not Redis */
-    size_t n_first;
     struct ring ring;
     size_t answerable; /* requests that were out when the bytes at hand were read */
     uint32_t srtt_us;
