@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <event2/event.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,11 +168,17 @@ static bool fake_do(struct fake_connection *connection)
             if (!fake_command(connection, command)) return false;
         } while (!fake_answer_handshake(connection, command));
         return true;
+    case FAKE_GREETING:
+        do {
+            if (!fake_command(connection, command)) return false;
+            fake_put_text(connection, strcmp(command, "PING") == 0 ? "+PONG\r\n" : "+OK\r\n");
+        } while (strcmp(command, "PING") != 0);
+        return true;
     case FAKE_EXPECT:
         if (!fake_command(connection, command)) return false;
         if (!fake_begins(command, step->text)) fake_fail(connection->server, step->text, command);
         return true;
-    case FAKE_SEND: fake_put_text(connection, step->text); return true;
+    case FAKE_SEND: fake_put(connection, step->text, step->ms ? step->ms : strlen(step->text)); return true;
     case FAKE_PIECES:
         if (connection->piece == strlen(step->text)) return true;
         fake_put(connection, step->text + connection->piece++, 1);
@@ -221,7 +228,7 @@ static void fake_on_readable(evutil_socket_t fd, short what, void *arg)
     }
     connection->used += (size_t)n;
     enum fake_verb verb = connection->step->verb;
-    if (verb == FAKE_HANDSHAKE || verb == FAKE_EXPECT) fake_advance(connection);
+    if (verb == FAKE_HANDSHAKE || verb == FAKE_GREETING || verb == FAKE_EXPECT) fake_advance(connection);
 }
 
 static void fake_on_acceptable(evutil_socket_t fd, short what, void *arg)
@@ -240,6 +247,8 @@ static void fake_on_acceptable(evutil_socket_t fd, short what, void *arg)
     server->connections[server->n_connections++] = connection;
     connection->server = server;
     connection->fd = accepted;
+    /* Each send, and each piece, is a packet. */
+    setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     connection->input = malloc(FAKE_INPUT_MAX);
     connection->step =
         server->next_script < server->n_scripts ? server->scripts[server->next_script++] : silence;

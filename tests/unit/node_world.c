@@ -72,7 +72,7 @@ static const char *outcome_name(enum node_outcome outcome)
     return names[outcome];
 }
 
-static void tell(struct world *world, const char *line)
+void world_tell(struct world *world, const char *line)
 {
     if (world->freed) world->after_free++;
     size_t room = sizeof world->story - world->told;
@@ -105,7 +105,7 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
         snprintf(line, sizeof line, "quarantined %u", (unsigned)generation);
     else
         snprintf(line, sizeof line, "%s %s", level_name(level), fault_name(fault));
-    tell(world, line);
+    world_tell(world, line);
     /* A callback that freed the node may still look at what it was handed. */
     assert_true(strlen(why) < sizeof world->why);
 }
@@ -125,12 +125,12 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
                  fault_name(reply->fault));
     else
         snprintf(line, sizeof line, "%u %s", (unsigned)tag->align_number, outcome_name(reply->outcome));
-    tell(world, line);
+    world_tell(world, line);
     if (reply->holder)
         snprintf(world->holder, sizeof world->holder, "%.*s", (int)reply->holder_length, reply->holder);
 }
 
-static void on_log(void *arg, int level, const char *text)
+void world_log(void *arg, int level, const char *text)
 {
     struct world *world = arg;
     (void)level;
@@ -170,7 +170,7 @@ void world_uri(struct world *world, const char *front, const char *back)
 
 struct node *world_node(struct world *world)
 {
-    const struct node_events events = {on_level, on_reply, on_log, world};
+    const struct node_events events = {on_level, on_reply, world_log, world};
     if (!world->uri.host) world_uri(world, "127.0.0.1", "");
     world->node = node_new(world->base, &world->alloc, &world->config, &events);
     return world->node;

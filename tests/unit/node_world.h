@@ -80,6 +80,10 @@ void world_open(struct world *);
 /* world_uri - the server's address with credentials in front or a database behind. */
 void world_uri(struct world *, const char *front, const char *back);
 struct node *world_node(struct world *);
+/* world_tell - one more line of the story; acts on it as free_at and on_line say. */
+void world_tell(struct world *, const char *line);
+/* world_log - as an events.log, with the world as its arg. */
+void world_log(void *world, int level, const char *text);
 /* world_start - all of it, the first connection playing that script. */
 void world_start(struct world *, const struct fake_step *script);
 /* world_close - frees everything; fails if an expectation was not met, memory is out, or a callback came late.
