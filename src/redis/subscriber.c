@@ -350,7 +350,9 @@ static void subscriber_on_error(struct subscriber *subscriber, const struct repl
     struct asked_entry entry = {.kind = ASKED_PING};
     if (subscriber->asked.n) entry = asked_first(&subscriber->asked);
     bool is_listen = entry.kind == ASKED_LISTEN || entry.kind == ASKED_MUTED;
-    const char *what = is_listen ? "SUBSCRIBE" : subscriber->asked.n ? "PING" : "an error that nobody asked for";
+    const char *what = is_listen             ? "SUBSCRIBE"
+                       : subscriber->asked.n ? "PING"
+                                             : "an error that nobody asked for";
     subscriber_describe(subscriber, what, item, why, sizeof why);
     bool noauth = item->length >= 6 && memcmp(item->text, "NOAUTH", 6) == 0;
     /* BUSY passes: a new connection is open when it has passed. */

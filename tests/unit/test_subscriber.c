@@ -26,7 +26,7 @@
     }
 #define BYTES(text)                                                                                            \
     {                                                                                                          \
-        FAKE_SEND, sizeof text - 1, text, NULL                                                                 \
+        FAKE_SEND, sizeof(text) - 1, text, NULL                                                                \
     }
 /* Replies about channels of one letter, with payloads of three. */
 #define SUBSCRIBED(channel)       "*3\r\n$9\r\nsubscribe\r\n$1\r\n" channel "\r\n:1\r\n"
@@ -562,7 +562,7 @@ static void test_act_inside(void **state)
 {
     static const enum act acts[] = {ACT_STOP, ACT_RESTART, ACT_FREE};
     (void)state;
-    for (size_t i = 0; i < N_MOMENTS * 3; i++) {
+    for (size_t i = 0; i < (size_t)N_MOMENTS * 3; i++) {
         const char *moment = moments[i / 3];
         struct notices notices;
         begin_with(&notices, "ab", eventful);
