@@ -17,7 +17,7 @@
 
 #define LIMIT_US 60000000u
 #define STEP_MS  20000
-#define SHORT_MS 3000u /* where its passing is the test */
+#define SHORT_MS 3000 /* where its passing is the test */
 
 static struct cluster cluster;
 static struct event_base *base;
@@ -281,7 +281,7 @@ static void test_rights(void **state)
     begin(&listener, address, "c", SHORT_MS);
     await_story(&listener, "open\nlistening c\n");
     uint64_t since_us = clock_us();
-    while (clock_us() - since_us < SHORT_MS * 1100u) event_base_loop(base, EVLOOP_ONCE);
+    while (clock_us() - since_us < SHORT_MS * 1100ull) event_base_loop(base, EVLOOP_ONCE);
     assert_int_equal(server_ask_number(server, "PUBLISH c one"), 1);
     await_story(&listener, "open\nlistening c\nmessage c one\n");
     end(&listener);

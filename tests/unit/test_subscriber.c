@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_subscriber.c - the connection for release notices, against a server that plays scripts
- *
- * What the subscriber tells becomes a line: "open", "closed", "listening a", "refused a", "message a one".
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,183 +15,7 @@
 
 #include <cmocka.h>
 
-#include "node_world.h"
-#include "redis/subscriber.h"
-
-#define GREET                                                                                                  \
-    {                                                                                                          \
-        FAKE_GREETING, 0, NULL, NULL                                                                           \
-    }
-#define BYTES(text)                                                                                            \
-    {                                                                                                          \
-        FAKE_SEND, sizeof(text) - 1, text, NULL                                                                \
-    }
-/* Replies about channels of one letter, with payloads of three. */
-#define SUBSCRIBED(channel)       "*3\r\n$9\r\nsubscribe\r\n$1\r\n" channel "\r\n:1\r\n"
-#define UNSUBSCRIBED(channel)     "*3\r\n$11\r\nunsubscribe\r\n$1\r\n" channel "\r\n:0\r\n"
-#define MESSAGE(channel, payload) "*3\r\n$7\r\nmessage\r\n$1\r\n" channel "\r\n$3\r\n" payload "\r\n"
-#define PONG                      "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
-#define NOPERM                    "-NOPERM No permissions to access a channel\r\n"
-
-enum act { ACT_NONE, ACT_STOP, ACT_RESTART, ACT_FREE, ACT_LISTEN, ACT_FORGET };
-
-/* A world whose node is a subscriber. */
-struct notices {
-    struct world world; /* first, so that its callbacks find us */
-    struct subscriber_config config;
-    struct subscriber *subscriber;
-    const char *wants; /* one-letter channels, asked for at each open */
-    const char *act_at;
-    enum act act;
-    char why[512];
-};
-
-static void act(struct notices *notices)
-{
-    struct subscriber *subscriber = notices->subscriber;
-    switch (notices->act) {
-    case ACT_NONE: break;
-    case ACT_STOP: subscriber_stop(subscriber); break;
-    case ACT_RESTART:
-        subscriber_stop(subscriber);
-        subscriber_start(subscriber);
-        break;
-    case ACT_FREE:
-        notices->world.freed = true;
-        notices->subscriber = NULL;
-        subscriber_free(subscriber);
-        break;
-    case ACT_LISTEN: assert_int_equal(subscriber_listen(subscriber, "z", 1), SUBSCRIBER_ASKED); break;
-    case ACT_FORGET: subscriber_forget(subscriber, "a", 1); break;
-    }
-}
-
-static void on_line(struct world *world, const char *line)
-{
-    struct notices *notices = (struct notices *)(void *)world;
-    if (!notices->act_at || strcmp(line, notices->act_at) != 0) return;
-    notices->act_at = NULL;
-    act(notices);
-}
-
-/* Any bytes, on one line. */
-static void tell(struct notices *notices, const char *what, const char *channel, size_t length,
-                 const char *payload, size_t payload_length)
-{
-    char line[1024];
-    size_t n = (size_t)snprintf(line, sizeof line, "%s", what);
-    for (int part = 0; part < 2; part++) {
-        const char *bytes = part ? payload : channel;
-        size_t left = part ? payload_length : length;
-        if (!bytes) continue;
-        line[n++] = ' ';
-        for (; left && n + 5 < sizeof line; left--, bytes++) {
-            if (*bytes > ' ' && *bytes <= '~')
-                line[n++] = *bytes;
-            else
-                n += (size_t)snprintf(line + n, 5, "\\x%02x", (unsigned)(unsigned char)*bytes);
-        }
-    }
-    line[n] = '\0';
-    world_tell(&notices->world, line);
-}
-
-static void on_open(void *arg, uint32_t index)
-{
-    struct notices *notices = arg;
-    assert_int_equal(index, 3);
-    assert_true(subscriber_is_open(notices->subscriber));
-    assert_string_equal(subscriber_why(notices->subscriber), "");
-    for (const char *want = notices->wants; want && *want; want++)
-        assert_int_equal(subscriber_listen(notices->subscriber, want, 1), SUBSCRIBER_ASKED);
-    tell(notices, "open", NULL, 0, NULL, 0);
-}
-
-static void on_closed(void *arg, uint32_t index, const char *why)
-{
-    struct notices *notices = arg;
-    assert_int_equal(index, 3);
-    assert_false(subscriber_is_open(notices->subscriber));
-    assert_int_equal(subscriber_listen(notices->subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
-    assert_string_equal(why, subscriber_why(notices->subscriber));
-    snprintf(notices->why, sizeof notices->why, "%s", why);
-    tell(notices, "closed", NULL, 0, NULL, 0);
-    assert_string_equal(why, notices->why); /* also where the callback freed the subscriber */
-}
-
-static void on_listening(void *arg, uint32_t index, const char *channel, size_t length)
-{
-    assert_int_equal(index, 3);
-    tell(arg, "listening", channel, length, NULL, 0);
-}
-
-static void on_refused(void *arg, uint32_t index, const char *channel, size_t length, const char *why)
-{
-    struct notices *notices = arg;
-    assert_int_equal(index, 3);
-    snprintf(notices->why, sizeof notices->why, "%s", why);
-    tell(arg, "refused", channel, length, NULL, 0);
-    assert_true(*channel != '\0'); /* also where the callback changed the list it stood in */
-}
-
-static void on_message(void *arg, uint32_t index, const char *channel, size_t length, const char *payload,
-                       size_t payload_length)
-{
-    assert_int_equal(index, 3);
-    tell(arg, "message", channel, length, payload, payload_length);
-}
-
-static void begin(struct notices *notices)
-{
-    memset(notices, 0, sizeof *notices);
-    world_open(&notices->world);
-    notices->world.on_line = on_line;
-    notices->config = (struct subscriber_config){
-        .index = 3, .timeout_ms = 10000, .reconnect_min_ms = 2, .reconnect_max_ms = 20, .now_us = clock_us};
-}
-
-static struct subscriber *create(struct notices *notices)
-{
-    const struct subscriber_events events = {on_open,    on_closed, on_listening, on_refused,
-                                             on_message, world_log, notices};
-    if (!notices->world.uri.host) world_uri(&notices->world, "127.0.0.1", "");
-    notices->config.uri = &notices->world.uri;
-    notices->subscriber = subscriber_new(notices->world.base, &notices->world.alloc, &notices->config, &events);
-    return notices->subscriber;
-}
-
-static void start(struct notices *notices)
-{
-    assert_non_null(create(notices));
-    assert_string_equal(subscriber_why(notices->subscriber), "stopped");
-    subscriber_start(notices->subscriber);
-    subscriber_start(notices->subscriber);
-    assert_int_equal(notices->world.told, 0);
-    assert_false(subscriber_is_open(notices->subscriber));
-}
-
-/* On channels of these letters, the first connection playing that script. */
-static void begin_with(struct notices *notices, const char *wants, const struct fake_step *script)
-{
-    begin(notices);
-    notices->wants = wants;
-    fake_play(notices->world.server, script);
-    start(notices);
-}
-
-static void end(struct notices *notices)
-{
-    subscriber_free(notices->subscriber);
-    notices->world.freed = true;
-    world_close(&notices->world);
-}
-
-static unsigned times_in(const char *text, const char *part)
-{
-    unsigned n = 0;
-    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part)) n++;
-    return n;
-}
+#include "notice_world.h"
 
 /* A whole good connection that listens to "a". */
 static const struct fake_step good[] = {GREET, EXPECT("SUBSCRIBE a"), SEND(SUBSCRIBED("a")), END};
@@ -219,11 +41,11 @@ static void test_notices(void **state)
         END};
     struct notices notices;
     (void)state;
-    begin(&notices);
+    notices_begin(&notices);
     notices.wants = "ab";
     fake_play(notices.world.server, script);
     world_uri(&notices.world, "redis://bob:sesame@127.0.0.1", "/7");
-    start(&notices);
+    notices_start(&notices);
     notices.act_at = "message  ";
     notices.act = ACT_FORGET;
     run_until(&notices.world, "message b end");
@@ -231,7 +53,7 @@ static void test_notices(void **state)
                                  "message a\\x00\\x0a \\x0d\\x0a\\x00\\xff\n"
                                  "message b two\nmessage a two\nmessage  \nmessage a new\nmessage b end\n");
     assert_int_equal(fake_connections(notices.world.server), 1);
-    end(&notices);
+    notices_end(&notices);
 }
 
 static const char conversation[] = SUBSCRIBED("a") MESSAGE("a", "one") PONG NOPERM MESSAGE("a", "two");
@@ -248,11 +70,11 @@ static void test_split(void **state)
             SLEEP(1), SEND(conversation + at), END};
         const struct fake_step pieces[] = {GREET, EXPECT("SUBSCRIBE a"), STEP(FAKE_PIECES, conversation), END};
         struct notices notices;
-        begin_with(&notices, "a", script);
+        notices_begin_with(&notices, "a", script);
         fake_play(notices.world.server, pieces);
         run_until(&notices.world, conversation_story);
         assert_holds(notices.why, "nobody asked");
-        end(&notices);
+        notices_end(&notices);
     }
 }
 
@@ -267,11 +89,11 @@ static void test_many_in_one_packet(void **state)
     for (size_t i = 0; i < N; i++) memcpy(text + i * (sizeof one - 1), one, sizeof one);
     const struct fake_step script[] = {GREET,      EXPECT("SUBSCRIBE a"),     SEND(SUBSCRIBED("a")),
                                        SEND(text), SEND(MESSAGE("a", "end")), END};
-    begin_with(&notices, "a", script);
+    notices_begin_with(&notices, "a", script);
     run_until(&notices.world, "message a one\n");
     run_until(&notices.world, "message a end\n");
     assert_int_equal(times_in(notices.world.story, "message a one\n"), N);
-    end(&notices);
+    notices_end(&notices);
     free(text);
 }
 
@@ -290,14 +112,14 @@ static void test_forgotten_meanwhile(void **state)
                                               END};
     struct notices notices;
     (void)state;
-    begin_with(&notices, "ab", script);
+    notices_begin_with(&notices, "ab", script);
     run_until(&notices.world, "open");
     subscriber_forget(notices.subscriber, "a", 1);
     assert_int_equal(subscriber_listen(notices.subscriber, "a", 1), SUBSCRIBER_ASKED);
     subscriber_forget(notices.subscriber, "b", 1);
     run_until(&notices.world, "message a end");
     assert_story(&notices.world, "open\nmessage z mid\nlistening a\nmessage a end\n");
-    end(&notices);
+    notices_end(&notices);
 }
 
 static void test_refused(void **state)
@@ -314,11 +136,11 @@ static void test_refused(void **state)
         END};
     struct notices notices;
     (void)state;
-    begin(&notices);
+    notices_begin(&notices);
     notices.wants = "abcd";
     fake_play(notices.world.server, script);
     world_uri(&notices.world, "redis://:sesame@127.0.0.1", "");
-    start(&notices);
+    notices_start(&notices);
     notices.act_at = "refused c";
     notices.act = ACT_LISTEN;
     run_until(&notices.world, "refused c");
@@ -330,7 +152,7 @@ static void test_refused(void **state)
     /* Told once for all the channels. */
     assert_int_equal(times_in(notices.world.logged, "NOPERM"), 1);
     assert_int_equal(times_in(notices.world.logged, "sesame"), 0);
-    end(&notices);
+    notices_end(&notices);
 }
 
 /* ---- beginning and end ---- */
@@ -362,18 +184,18 @@ static void test_not_let_in(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         struct notices notices;
-        begin(&notices);
+        notices_begin(&notices);
         notices.wants = "a";
         fake_play(notices.world.server, refusals[i].script);
         fake_play(notices.world.server, refusals[i].script);
         fake_play(notices.world.server, good);
         world_uri(&notices.world, "redis://bob:sesame@127.0.0.1", "");
-        start(&notices);
+        notices_start(&notices);
         run_until(&notices.world, "listening a");
         assert_story(&notices.world, "open\nlistening a\n");
         assert_holds(notices.world.logged, refusals[i].why);
         assert_int_equal(times_in(notices.world.logged, "sesame"), 0);
-        end(&notices);
+        notices_end(&notices);
     }
 }
 
@@ -384,26 +206,26 @@ static void test_wrong_password(void **state)
     static const struct fake_step other[] = {EXPECT("AUTH"), SEND("-ERR AUTH is off\r\n"), END};
     struct notices notices;
     (void)state;
-    begin(&notices);
+    notices_begin(&notices);
     for (int i = 0; i < 3; i++) fake_play(notices.world.server, wrong);
     fake_play(notices.world.server, other);
     fake_play(notices.world.server, wrong);
     fake_play(notices.world.server, good);
     world_uri(&notices.world, "redis://:sesame@127.0.0.1", "");
     notices.wants = "a";
-    start(&notices);
+    notices_start(&notices);
     run_until(&notices.world, "listening a");
     assert_int_equal(fake_connections(notices.world.server), 6);
     assert_int_equal(times_in(notices.world.logged, "WRONGPASS"), 2);
     assert_int_equal(times_in(notices.world.logged, "is off"), 1);
-    end(&notices);
+    notices_end(&notices);
 
-    begin(&notices);
+    notices_begin(&notices);
     fake_play(notices.world.server, wrong);
     world_uri(&notices.world, "redis://:sesame@127.0.0.1", "");
     notices.config.reconnect_min_ms = 2;
     notices.config.reconnect_max_ms = 3600000;
-    start(&notices);
+    notices_start(&notices);
     while (!strstr(notices.world.logged, "WRONGPASS")) event_base_loop(notices.world.base, EVLOOP_ONCE);
     for (int i = 0; i < 3; i++) {
         subscriber_stop(notices.subscriber);
@@ -413,7 +235,7 @@ static void test_wrong_password(void **state)
     }
     assert_int_equal(fake_connections(notices.world.server), 1);
     assert_story(&notices.world, "");
-    end(&notices);
+    notices_end(&notices);
 }
 
 /* No matter for notices. */
@@ -430,15 +252,15 @@ static void test_odd_servers(void **state)
         const struct fake_step script[] = {EXPECT("CLIENT SETNAME me"), EXPECT("PING"),        SEND(answers[i]),
                                            EXPECT("SUBSCRIBE a"),       SEND(SUBSCRIBED("a")), END};
         struct notices notices;
-        begin(&notices);
+        notices_begin(&notices);
         notices.config.client_name = "me";
         notices.wants = "a";
         fake_play(notices.world.server, script);
         world_uri(&notices.world, "localhost", "");
-        start(&notices);
+        notices_start(&notices);
         run_until(&notices.world, "listening a");
         assert_int_equal(fake_connections(notices.world.server), 1);
-        end(&notices);
+        notices_end(&notices);
     }
 }
 
@@ -483,12 +305,12 @@ static void test_ends(void **state)
         const struct fake_step script[] = {GREET, EXPECT("SUBSCRIBE a"), ends[i].script[0], ends[i].script[1],
                                            END};
         struct notices notices;
-        begin_with(&notices, "a", script);
+        notices_begin_with(&notices, "a", script);
         fake_play(notices.world.server, good);
         run_until(&notices.world, "closed\nopen\nlistening a\n");
         assert_holds(notices.why, ends[i].why);
         assert_int_equal(times_in(notices.world.story, "closed"), 1);
-        end(&notices);
+        notices_end(&notices);
     }
 }
 
@@ -509,10 +331,10 @@ static void test_ping(void **state)
                                               END};
     struct notices notices;
     (void)state;
-    begin(&notices);
+    notices_begin(&notices);
     notices.config.timeout_ms = 200;
     fake_play(notices.world.server, script);
-    start(&notices);
+    notices_start(&notices);
     run_until(&notices.world, "open");
     uint64_t open_us = clock_us(NULL);
     while (fake_commands(notices.world.server) < 4) event_base_loop(notices.world.base, EVLOOP_ONCE);
@@ -523,7 +345,7 @@ static void test_ping(void **state)
     assert_string_equal(notices.why, "no answer within 200 ms: frozen, or cut off");
     assert_story(&notices.world, "open\nlistening z\nclosed\n");
     assert_int_equal(fake_commands(notices.world.server), 7);
-    end(&notices);
+    notices_end(&notices);
 }
 
 static void test_no_answer(void **state)
@@ -532,17 +354,17 @@ static void test_no_answer(void **state)
     static const struct fake_step deaf[] = {GREET, EXPECT("SUBSCRIBE a"), END};
     struct notices notices;
     (void)state;
-    begin(&notices);
+    notices_begin(&notices);
     notices.config.timeout_ms = 50;
     notices.wants = "a";
     fake_play(notices.world.server, silent);
     fake_play(notices.world.server, deaf);
     fake_play(notices.world.server, deaf);
-    start(&notices);
+    notices_start(&notices);
     run_until(&notices.world, "open\nclosed\nopen\nclosed\n");
     assert_holds(notices.world.logged, "no answer to the handshake within 50 ms");
     assert_string_equal(notices.why, "no answer within 50 ms: frozen, or cut off");
-    end(&notices);
+    notices_end(&notices);
 }
 
 /* ---- from inside callbacks ---- */
@@ -565,7 +387,7 @@ static void test_act_inside(void **state)
     for (size_t i = 0; i < (size_t)N_MOMENTS * 3; i++) {
         const char *moment = moments[i / 3];
         struct notices notices;
-        begin_with(&notices, "ab", eventful);
+        notices_begin_with(&notices, "ab", eventful);
         fake_play(notices.world.server, eventful);
         notices.act_at = moment;
         notices.act = acts[i % 3];
@@ -592,7 +414,7 @@ static void test_act_inside(void **state)
             assert_int_equal(times_in(notices.world.story, "open\n"), 2);
             assert_int_equal(fake_connections(notices.world.server), 2);
         }
-        end(&notices);
+        notices_end(&notices);
     }
 }
 
@@ -601,7 +423,7 @@ static void log_then_act(void *arg, int level, const char *text)
 {
     struct notices *notices = arg;
     world_log(&notices->world, level, text);
-    if (strstr(text, notices->act_at)) act(notices);
+    if (strstr(text, notices->act_at)) notices_act(notices);
 }
 
 static void test_free_inside_log(void **state)
@@ -610,30 +432,19 @@ static void test_free_inside_log(void **state)
     static const char *const lines[] = {"NOAUTH", "open", "NOPERM", "closed the connection"};
     (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        const struct subscriber_events events = {.open = on_open,
-                                                 .closed = on_closed,
-                                                 .listening = on_listening,
-                                                 .refused = on_refused,
-                                                 .message = on_message,
-                                                 .log = log_then_act};
         struct notices notices;
-        begin(&notices);
+        notices_begin(&notices);
         notices.wants = "ab";
         notices.act = ACT_FREE;
         notices.act_at = lines[i];
         fake_play(notices.world.server, wrong);
         fake_play(notices.world.server, eventful);
-        world_uri(&notices.world, "127.0.0.1", "");
-        notices.config.uri = &notices.world.uri;
-        struct subscriber_events own = events;
-        own.arg = &notices;
+        notices.log = log_then_act;
         notices.world.on_line = NULL;
-        notices.subscriber = subscriber_new(notices.world.base, &notices.world.alloc, &notices.config, &own);
-        assert_non_null(notices.subscriber);
-        subscriber_start(notices.subscriber);
+        notices_start(&notices);
         while (notices.subscriber) event_base_loop(notices.world.base, EVLOOP_ONCE);
         run_on(&notices.world, 10);
-        end(&notices);
+        notices_end(&notices);
     }
 }
 
@@ -648,7 +459,7 @@ static void test_full(void **state)
     unsigned asked = 0;
     (void)state;
     memset(name, 'n', sizeof name);
-    begin_with(&notices, "", script);
+    notices_begin_with(&notices, "", script);
     fake_play(notices.world.server, good);
     assert_int_equal(subscriber_listen(notices.subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
     run_until(&notices.world, "open");
@@ -668,7 +479,7 @@ static void test_full(void **state)
     subscriber_stop(notices.subscriber);
     subscriber_start(notices.subscriber);
     run_until(&notices.world, "open\nlistening a\n");
-    end(&notices);
+    notices_end(&notices);
 }
 
 /* One allocation fails, whichever it is: later all is well, or there was no subscriber in the first place. */
@@ -678,12 +489,12 @@ static void test_nomem(void **state)
     (void)state;
     for (long turn = 0; failed; turn++) {
         struct notices notices;
-        begin(&notices);
+        notices_begin(&notices);
         world_uri(&notices.world, "localhost", "");
         for (int i = 0; i < 3; i++) fake_play(notices.world.server, good);
         notices.config.client_name = "me";
         notices.world.counted.until_failure = turn;
-        if (create(&notices)) {
+        if (notices_create(&notices)) {
             subscriber_start(notices.subscriber);
             for (unsigned opens = 0; !strstr(notices.world.story, "listening a");) {
                 event_base_loop(notices.world.base, EVLOOP_ONCE);
@@ -693,7 +504,7 @@ static void test_nomem(void **state)
             }
         }
         failed = notices.world.counted.until_failure < 0;
-        end(&notices);
+        notices_end(&notices);
     }
 }
 
