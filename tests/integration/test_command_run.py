@@ -56,7 +56,7 @@ class Run(Bootstrapped):
         self.assert_free()
 
     def test_renews_work_of_many_leases(self):
-        process = self.shell("--lease", "500ms", script="printf %s $QUORLOCK_OWNER >owner; >up; sleep 3; >done")
+        process = self.shell("--lease", "2s", script="printf %s $QUORLOCK_OWNER >owner; >up; sleep 7; >done")
         owner = self.read("owner").encode()
         looks = 0
         while not os.path.exists(self.path("done")):

@@ -27,7 +27,7 @@ def guards():
 class GuardCase(Case):
     def run_once(self, *options, key=None, command=("true",), **more):
         """One try: (status, stdout, stderr)."""
-        return self.quorlock("run", "-n", "--lease", LEASE, *options, key or self.key, "--", *command, **more)
+        return self.connected("run", "-n", "--lease", LEASE, *options, key or self.key, "--", *command, **more)
 
     def report(self):
         status, out, err = self.quorlock("inspect", "--json", self.key)
