@@ -22,7 +22,8 @@
 struct event;
 struct event_base;
 
-#define CONN_OUT_MAX ((size_t)1 << 20)
+/* The largest command, of 64 keys of 1024 bytes and as many counters, is 136 KiB, with its script 141. */
+#define CONN_OUT_MAX ((size_t)4 << 20)
 
 enum conn_ready {
     CONN_CONNECTED, /* call conn_finish() */

@@ -54,16 +54,25 @@ enum node_fault {
     NODE_FAULT_GUARD,       /* its guard changed under us, or cannot be kept: it may have lost its memory */
 };
 
+/*
+ * Of several keys a node takes, extends and raises all or none, in one script. Where somebody else has some of
+ * them the reply names the holder who stands in the way longest, and his remaining lease; no expiry is longest.
+ * A key of another type makes the whole request an error (NODE_FAULT_FOREIGN).
+ */
 enum node_op {
-    NODE_ACQUIRE, /* set the key to the owner with the lease, only if there is none. fenced: increments the
-                     key's counter, to `fence` at least, and tells it */
-    NODE_EXTEND,  /* where the key is the owner's: expiry to at least the lease. fenced: the counter lives on,
-                     and is `fence` at least */
-    NODE_RELEASE, /* where the key is the owner's: delete, publish. fence != 0: the counter is that at least */
-    NODE_PEEK,    /* who holds the key, for how long */
+    NODE_ACQUIRE, /* set the keys to the owner with the lease, only if they are free; by script also where some
+                     are the owner's, so the same request may come twice. fenced: one counter above those of
+                     all keys, `fence` at least, is stored for each of them and told */
+    NODE_EXTEND,  /* where the keys are the owner's: each expiry to at least the lease. fenced: the counters
+                     live on, and are `fence` at least */
+    NODE_RELEASE, /* delete those keys that are the owner's, whatever the others are (also with an error of a
+                     foreign type), and publish each. fence != 0: the counters are that at least */
+    NODE_PEEK,    /* who holds the keys, for how long */
     NODE_BREAK,   /* delete the key whoever holds it, publish */
-    NODE_REPAIR,  /* acquire for a lock that is held: fence != 0: the counter is that at least, no increment */
-    NODE_RAISE,   /* where the key is the owner's: the counter to `fence`, unless it is higher; tells it */
+    NODE_REPAIR,  /* acquire for a lock that is held: sets what is missing, and extends the rest. fence != 0:
+                     the counters are that at least, no increment */
+    NODE_RAISE,   /* where the keys are the owner's: the counters to `fence`, unless one is higher; tells the
+                     highest */
     NODE_BOOTSTRAP, /* writes the guard: lease_ms is its max_lease (0: 30000). Without force only where there is
                        none, without quarantine; else OTHER, and the holder is the guard there. With force over
                        what is there, with a quarantine of the longer max_lease; then every other client of the
@@ -71,9 +80,9 @@ enum node_op {
 };
 
 enum node_outcome {
-    NODE_YES,      /* granted; extended; deleted; for PEEK and BREAK: there was a holder */
-    NODE_OTHER,    /* somebody else's key is there (holder and ttl where the op learns them) */
-    NODE_MISSING,  /* no key there (extend, release, peek, break) */
+    NODE_YES,      /* granted; extended; all deleted; for PEEK and BREAK: there was a holder */
+    NODE_OTHER,    /* somebody else has one of the keys (holder and ttl where the op learns them) */
+    NODE_MISSING,  /* a key is not there (extend, raise, release); none is (peek, break) */
     NODE_NOSCRIPT, /* the server forgot our script; ask again with whole_script */
     NODE_ERROR,    /* an error reply: not executed, see fault and error */
     NODE_UNKNOWN,  /* outcome unknown: deadline, connection ended, an error reply that nobody listed */
@@ -111,9 +120,9 @@ struct node_request {
     size_t owner_length;
     uint32_t lease_ms;
     uint32_t timeout_ms;   /* 0: none of its own; ends with reply or connection */
-    bool fenced;           /* the key has a counter */
+    bool fenced;           /* the keys have counters */
     uint64_t fence;        /* a floor or a token, see enum node_op; below 2^53 */
-    uint64_t fence_ttl_ms; /* the counter's life after its last use; 0: seven days */
+    uint64_t fence_ttl_ms; /* a counter's life after its last use; 0: seven days */
     bool force;            /* BOOTSTRAP */
     union node_tag tag;
 };
@@ -126,7 +135,8 @@ struct node_reply {
     size_t holder_length; /* holder may be any bytes; NULL where unknown */
     int64_t ttl_ms;       /* -1: no expiry; -2: unknown */
     uint32_t latency_us;
-    uint64_t fence;        /* the key's counter: fenced ACQUIRE, RAISE, PEEK; 0: none, or unknown */
+    uint64_t fence;        /* the counter, of several keys the highest: fenced ACQUIRE, RAISE, PEEK; 0: none, or
+                              unknown */
     uint64_t node_time_us; /* the server's clock: EXTEND, RAISE, and ACQUIRE and REPAIR by script; else 0 */
     int64_t quarantine_ms; /* PEEK: what the guard there has left of it; -1: nothing */
     bool has_guard;        /* PEEK */

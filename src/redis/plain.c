@@ -81,6 +81,13 @@ static void plain_fence(const struct plain_call *call)
     bytes_number(call->out, request->fence_ttl_ms ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
 }
 
+/* What every script but peek and break has first: how many of the keys are locks, and for whom. */
+static void plain_locks(const struct plain_call *call)
+{
+    bytes_number(call->out, call->request->n_keys);
+    bytes_word(call->out, call->request->owner, call->request->owner_length);
+}
+
 /* By script: with a counter, with a look at the guard, or both. */
 static bool plain_acquire_script(const struct plain_call *call, const struct dialect_shas *shas)
 {
@@ -88,8 +95,8 @@ static bool plain_acquire_script(const struct plain_call *call, const struct dia
     uint32_t most_ms = call->guard ? call->guard->lease_ms : 0;
     const char *how = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT ? "strict" : "";
     if (!most_ms && call->guard) most_ms = call->guard->max_lease_ms;
-    bool by_hash = plain_begin_script(call, shas, PLAIN_ACQUIRE, 7);
-    bytes_word(call->out, request->owner, request->owner_length);
+    bool by_hash = plain_begin_script(call, shas, PLAIN_ACQUIRE, 8);
+    plain_locks(call);
     bytes_number(call->out, request->lease_ms);
     plain_seen(call);
     bytes_text(call->out, request->op == NODE_REPAIR ? "repair" : how);
@@ -98,13 +105,14 @@ static bool plain_acquire_script(const struct plain_call *call, const struct dia
     return by_hash;
 }
 
+/* A SET will do for one key that has no counter, where nobody asks for more than yes or no. */
 static bool plain_acquire(const struct plain_call *call, const struct dialect_shas *shas)
 {
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
-    bool looks = request->op == NODE_REPAIR || (call->guard && call->guard->mode == QUORLOCK_GUARD_STRICT);
-    if (!call->native || call->fenced || (call->guarded && looks) || request->explain || request->n_keys > 1)
-        return plain_acquire_script(call, shas);
+    bool strict = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT;
+    bool more = strict || call->fenced || request->explain || request->op == NODE_REPAIR || request->n_keys > 1;
+    if (!call->native || more) return plain_acquire_script(call, shas);
     bytes_command(out, 6);
     bytes_text(out, "SET");
     bytes_word(out, request->keys[0].text, request->keys[0].length);
@@ -118,8 +126,8 @@ static bool plain_acquire(const struct plain_call *call, const struct dialect_sh
 static bool plain_extend(const struct plain_call *call, const struct dialect_shas *shas)
 {
     bool more = call->guarded || call->fenced;
-    bool by_hash = plain_begin_script(call, shas, PLAIN_EXTEND, more ? 5 : 2);
-    bytes_word(call->out, call->request->owner, call->request->owner_length);
+    bool by_hash = plain_begin_script(call, shas, PLAIN_EXTEND, more ? 6 : 3);
+    plain_locks(call);
     bytes_number(call->out, call->request->lease_ms);
     if (more) {
         plain_seen(call);
@@ -130,20 +138,22 @@ static bool plain_extend(const struct plain_call *call, const struct dialect_sha
 
 static bool plain_release(const struct plain_call *call, const struct dialect_shas *shas)
 {
-    bool more = call->guarded || call->fenced;
-    bool by_hash = plain_begin_script(call, shas, PLAIN_RELEASE, more ? 4 : 1);
-    bytes_word(call->out, call->request->owner, call->request->owner_length);
+    bool silent = call->request->silent;
+    bool more = call->guarded || call->fenced || silent;
+    bool by_hash = plain_begin_script(call, shas, PLAIN_RELEASE, 2 + (more ? 3u : 0u) + silent);
+    plain_locks(call);
     if (more) {
         plain_seen(call);
         plain_fence(call);
     }
+    if (silent) bytes_text(call->out, "silent");
     return by_hash;
 }
 
 static bool plain_raise(const struct plain_call *call, const struct dialect_shas *shas)
 {
-    bool by_hash = plain_begin_script(call, shas, PLAIN_RAISE, 4);
-    bytes_word(call->out, call->request->owner, call->request->owner_length);
+    bool by_hash = plain_begin_script(call, shas, PLAIN_RAISE, 5);
+    plain_locks(call);
     plain_seen(call);
     plain_fence(call);
     return by_hash;

@@ -49,9 +49,9 @@ static void test_clear(void **state)
         SEND(CLEAR),
         EXPECT("SET key owner NX PX 30000"),
         SEND("+OK\r\n"),
-        EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 2 key quorlock:guard owner 30000 " SEEN),
+        EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 2 key quorlock:guard 1 owner 30000 " SEEN),
         SEND("*2\r\n:1\r\n:1700000000000001\r\n"),
-        EXPECT("EVALSHA bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 2 key quorlock:guard owner " SEEN),
+        EXPECT("EVALSHA bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 2 key quorlock:guard 1 owner " SEEN),
         SEND(":1\r\n"),
         END};
     struct world world;
@@ -73,7 +73,7 @@ static void test_clear(void **state)
 static void test_off_asks_nothing(void **state)
 {
     static const struct fake_step script[] = {
-        SHAKE, EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1 key owner 30000"), SEND(":1\r\n"),
+        SHAKE, EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1 key 1 owner 30000"), SEND(":1\r\n"),
         END};
     struct world world;
     (void)state;
@@ -204,7 +204,7 @@ static void test_quarantine_ends(void **state)
         SEND(REMAINS("4\r\nkept", "150")), /* its clock goes slower */
         ASK_GUARD,
         SEND(CLEAR),
-        EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 2 key quorlock:guard owner 30000 " SEEN),
+        EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 2 key quorlock:guard 1 owner 30000 " SEEN),
         SEND(":0\r\n"),
         END};
     struct world world;
@@ -471,40 +471,55 @@ struct words {
     const char *wanted; /* the words that are sent, joined by spaces */
 };
 
-#define KEY NODE_KEY("k", 1), .owner = "me", .owner_length = 2, .lease_ms = 9
+#define KEY  NODE_KEY("k", 1), .owner = "me", .owner_length = 2, .lease_ms = 9
+#define KEYS .keys = two, .n_keys = 2, .owner = "me", .owner_length = 2, .lease_ms = 9
+static const struct node_key two[] = {{"k", 1}, {"l", 1}};
 static const struct words words[] = {
     {{.op = NODE_ACQUIRE, KEY}, &lax, "SET k me NX PX 9"},
     {{.op = NODE_ACQUIRE, KEY}, &off, "SET k me NX PX 9"},
     {{.op = NODE_ACQUIRE, KEY}, NULL, "SET k me NX PX 9"},
-    {{.op = NODE_ACQUIRE, KEY}, &strict, "EVALSHA e 2 k quorlock:guard me 9 G strict  604800000 500"},
+    {{.op = NODE_ACQUIRE, KEY}, &strict, "EVALSHA e 2 k quorlock:guard 1 me 9 G strict  604800000 500"},
     {{.op = NODE_ACQUIRE, KEY, .fenced = true},
      &strict,
-     "EVALSHA e 3 k quorlock:guard quorlock:fence:k me 9 G strict 0 604800000 500"},
+     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G strict 0 604800000 500"},
     {{.op = NODE_ACQUIRE, KEY, .fenced = true, .fence = 77, .fence_ttl_ms = 88},
      &lax,
-     "EVALSHA e 3 k quorlock:guard quorlock:fence:k me 9 G  77 88 500"},
-    {{.op = NODE_ACQUIRE, KEY, .fenced = true}, &off, "EVALSHA e 2 k quorlock:fence:k me 9   0 604800000 700"},
+     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G  77 88 500"},
+    {{.op = NODE_ACQUIRE, KEY, .fenced = true},
+     &off,
+     "EVALSHA e 2 k quorlock:fence:k 1 me 9   0 604800000 700"},
     {{.op = NODE_ACQUIRE, KEY, .fenced = true},
      NULL,
-     "EVALSHA e 2 k quorlock:fence:k me 9   0 604800000 30000"},
-    {{.op = NODE_REPAIR, KEY}, &off, "SET k me NX PX 9"},
-    {{.op = NODE_REPAIR, KEY}, &lax, "EVALSHA e 2 k quorlock:guard me 9 G repair  604800000 500"},
+     "EVALSHA e 2 k quorlock:fence:k 1 me 9   0 604800000 30000"},
+    {{.op = NODE_REPAIR, KEY}, &off, "EVALSHA e 1 k 1 me 9  repair  604800000 700"},
+    {{.op = NODE_ACQUIRE, KEY, .explain = true}, NULL, "EVALSHA e 1 k 1 me 9    604800000 30000"},
+    {{.op = NODE_REPAIR, KEY}, &lax, "EVALSHA e 2 k quorlock:guard 1 me 9 G repair  604800000 500"},
     {{.op = NODE_REPAIR, KEY, .fenced = true, .fence = 5},
      &off,
-     "EVALSHA e 2 k quorlock:fence:k me 9  repair 5 604800000 700"},
-    {{.op = NODE_EXTEND, KEY}, &off, "EVALSHA a 1 k me 9"},
-    {{.op = NODE_EXTEND, KEY}, &lax, "EVALSHA a 2 k quorlock:guard me 9 G  604800000"},
+     "EVALSHA e 2 k quorlock:fence:k 1 me 9  repair 5 604800000 700"},
+    {{.op = NODE_EXTEND, KEY}, &off, "EVALSHA a 1 k 1 me 9"},
+    {{.op = NODE_EXTEND, KEY}, &lax, "EVALSHA a 2 k quorlock:guard 1 me 9 G  604800000"},
     {{.op = NODE_EXTEND, KEY, .fenced = true, .fence = 5},
      &strict,
-     "EVALSHA a 3 k quorlock:guard quorlock:fence:k me 9 G 5 604800000"},
-    {{.op = NODE_EXTEND, KEY, .fenced = true}, &off, "EVALSHA a 2 k quorlock:fence:k me 9  0 604800000"},
-    {{.op = NODE_RELEASE, KEY}, &off, "EVALSHA b 1 k me"},
-    {{.op = NODE_RELEASE, KEY, .fenced = true}, &lax, "EVALSHA b 2 k quorlock:guard me G  604800000"},
-    {{.op = NODE_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6}, &off, "EVALSHA b 2 k quorlock:fence:k me  5 6"},
+     "EVALSHA a 3 k quorlock:guard quorlock:fence:k 1 me 9 G 5 604800000"},
+    {{.op = NODE_EXTEND, KEY, .fenced = true}, &off, "EVALSHA a 2 k quorlock:fence:k 1 me 9  0 604800000"},
+    {{.op = NODE_RELEASE, KEY}, &off, "EVALSHA b 1 k 1 me"},
+    {{.op = NODE_RELEASE, KEY, .fenced = true}, &lax, "EVALSHA b 2 k quorlock:guard 1 me G  604800000"},
+    {{.op = NODE_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6},
+     &off,
+     "EVALSHA b 2 k quorlock:fence:k 1 me  5 6"},
+    {{.op = NODE_RELEASE, KEY, .silent = true}, NULL, "EVALSHA b 1 k 1 me   604800000 silent"},
+    {{.op = NODE_ACQUIRE, KEYS, .fenced = true, .fence = 5},
+     &strict,
+     "EVALSHA e 5 k l quorlock:guard quorlock:fence:k quorlock:fence:l 2 me 9 G strict 5 604800000 500"},
+    {{.op = NODE_RELEASE, KEYS, .fence = 5},
+     &off,
+     "EVALSHA b 4 k l quorlock:fence:k quorlock:fence:l 2 me  5 604800000"},
+    {{.op = NODE_PEEK, KEYS}, &strict, "EVALSHA c 2 k l"},
     {{.op = NODE_RAISE, KEY, .fence = 5},
      &lax,
-     "EVALSHA f 3 k quorlock:guard quorlock:fence:k me G 5 604800000"},
-    {{.op = NODE_RAISE, KEY, .fence = 5}, &off, "EVALSHA f 2 k quorlock:fence:k me  5 604800000"},
+     "EVALSHA f 3 k quorlock:guard quorlock:fence:k 1 me G 5 604800000"},
+    {{.op = NODE_RAISE, KEY, .fence = 5}, &off, "EVALSHA f 2 k quorlock:fence:k 1 me  5 604800000"},
     {{.op = NODE_PEEK, KEY, .fenced = true}, &strict, "EVALSHA c 1 k"},
     {{.op = NODE_BREAK, KEY}, &strict, "EVALSHA d 1 k"},
 };

@@ -78,9 +78,9 @@ static void test_requests(void **state)
         SHAKE,
         EXPECT("SET key owner NX PX 30000"),
         SEND("+OK\r\n"),
-        EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1 key owner 30000"),
+        EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1 key 1 owner 30000"),
         SEND(":0\r\n"),
-        EXPECT("EVALSHA bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 1 key owner"),
+        EXPECT("EVALSHA bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 1 key 1 owner"),
         SEND("*2\r\n$3\r\nbob\r\n:7\r\n"),
         EXPECT("EVALSHA cccccccccccccccccccccccccccccccccccccccc 1 key"),
         SEND("-WRONGTYPE x\r\n"),
@@ -422,7 +422,7 @@ static void test_large_output(void **state)
         result = node_send(world.node, &request);
         if (result == NODE_SENT) n_sent++;
     }
-    assert_int_equal(result, NODE_FULL); /* a megabyte waits */
+    assert_int_equal(result, NODE_FULL); /* four megabytes wait */
     assert_in_range(n_sent, 101, RING_MAX - 1);
     write_most = 5000;
     run_until(&world, "\n100 yes\n");

@@ -31,25 +31,32 @@ struct words {
     const char *wanted; /* the words that are sent, joined by spaces; hashes by their first letter */
 };
 
+static const struct node_key two[] = {{"k", 1}, {"l", 1}};
 #define KEY NODE_KEY("k", 1), .owner = "u:1", .owner_length = 3, .lease_ms = 9
 static const struct words words[] = {
     /* Never a SET, whatever the guard. */
-    {{.op = NODE_ACQUIRE, KEY}, NULL, "EVALSHA e 1 k u:1 9    604800000 30000"},
-    {{.op = NODE_ACQUIRE, KEY}, &off, "EVALSHA e 1 k u:1 9    604800000 700"},
-    {{.op = NODE_ACQUIRE, KEY}, &lax, "EVALSHA e 2 k quorlock:guard u:1 9 G   604800000 500"},
-    {{.op = NODE_ACQUIRE, KEY}, &strict, "EVALSHA e 2 k quorlock:guard u:1 9 G strict  604800000 500"},
+    {{.op = NODE_ACQUIRE, KEY}, NULL, "EVALSHA e 1 k 1 u:1 9    604800000 30000"},
+    {{.op = NODE_ACQUIRE, KEY}, &off, "EVALSHA e 1 k 1 u:1 9    604800000 700"},
+    {{.op = NODE_ACQUIRE, KEY}, &lax, "EVALSHA e 2 k quorlock:guard 1 u:1 9 G   604800000 500"},
+    {{.op = NODE_ACQUIRE, KEY}, &strict, "EVALSHA e 2 k quorlock:guard 1 u:1 9 G strict  604800000 500"},
     {{.op = NODE_ACQUIRE, KEY, .fenced = true, .fence = 77, .fence_ttl_ms = 88},
      &lax,
-     "EVALSHA e 3 k quorlock:guard quorlock:fence:k u:1 9 G  77 88 500"},
-    {{.op = NODE_REPAIR, KEY}, &off, "EVALSHA e 1 k u:1 9  repair  604800000 700"},
+     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 u:1 9 G  77 88 500"},
+    {{.op = NODE_REPAIR, KEY}, &off, "EVALSHA e 1 k 1 u:1 9  repair  604800000 700"},
     {{.op = NODE_REPAIR, KEY, .fenced = true, .fence = 5},
      &lax,
-     "EVALSHA e 3 k quorlock:guard quorlock:fence:k u:1 9 G repair 5 604800000 500"},
-    {{.op = NODE_EXTEND, KEY}, &off, "EVALSHA a 1 k u:1 9"},
-    {{.op = NODE_EXTEND, KEY}, &lax, "EVALSHA a 2 k quorlock:guard u:1 9 G  604800000"},
-    {{.op = NODE_RELEASE, KEY}, &off, "EVALSHA b 1 k u:1"},
-    {{.op = NODE_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6}, &off, "EVALSHA b 2 k quorlock:fence:k u:1  5 6"},
-    {{.op = NODE_RAISE, KEY, .fence = 5}, &off, "EVALSHA f 2 k quorlock:fence:k u:1  5 604800000"},
+     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 u:1 9 G repair 5 604800000 500"},
+    {{.op = NODE_EXTEND, KEY}, &off, "EVALSHA a 1 k 1 u:1 9"},
+    {{.op = NODE_EXTEND, KEY}, &lax, "EVALSHA a 2 k quorlock:guard 1 u:1 9 G  604800000"},
+    {{.op = NODE_RELEASE, KEY}, &off, "EVALSHA b 1 k 1 u:1"},
+    {{.op = NODE_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6},
+     &off,
+     "EVALSHA b 2 k quorlock:fence:k 1 u:1  5 6"},
+    {{.op = NODE_RAISE, KEY, .fence = 5}, &off, "EVALSHA f 2 k quorlock:fence:k 1 u:1  5 604800000"},
+    {{.op = NODE_ACQUIRE, .keys = two, .n_keys = 2, .owner = "u:1", .owner_length = 3, .lease_ms = 9},
+     &lax,
+     "EVALSHA e 3 k l quorlock:guard 2 u:1 9 G   604800000 500"},
+    {{.op = NODE_RELEASE, KEY, .silent = true}, &off, "EVALSHA b 1 k 1 u:1   604800000 silent"},
     {{.op = NODE_PEEK, KEY}, &strict, "EVALSHA c 1 k"},
     {{.op = NODE_BREAK, KEY}, &strict, "EVALSHA d 1 k"},
 };

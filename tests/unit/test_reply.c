@@ -384,10 +384,10 @@ static void test_build(void **state)
     assert_built(&request,
                  "*6\r\n$3\r\nSET\r\n$3\r\nkey\r\n$2\r\nme\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
     request.op = NODE_EXTEND;
-    assert_built(&request,
-                 "*6\r\n$7\r\nEVALSHA\r\n" SHA_A "$1\r\n1\r\n$3\r\nkey\r\n$2\r\nme\r\n$5\r\n30000\r\n");
+    assert_built(&request, "*7\r\n$7\r\nEVALSHA\r\n" SHA_A
+                           "$1\r\n1\r\n$3\r\nkey\r\n$1\r\n1\r\n$2\r\nme\r\n$5\r\n30000\r\n");
     request.op = NODE_RELEASE;
-    assert_built(&request, "*5\r\n$7\r\nEVALSHA\r\n" SHA_B "$1\r\n1\r\n$3\r\nkey\r\n$2\r\nme\r\n");
+    assert_built(&request, "*6\r\n$7\r\nEVALSHA\r\n" SHA_B "$1\r\n1\r\n$3\r\nkey\r\n$1\r\n1\r\n$2\r\nme\r\n");
     request.op = NODE_PEEK;
     assert_built(&request, "*4\r\n$7\r\nEVALSHA\r\n" SHA_C "$1\r\n1\r\n$3\r\nkey\r\n");
     request.op = NODE_BREAK;

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS[1] the lock
 -- 0: no key; {holder, ttl, type}: what was deleted. The holder is nil where the key was no string.
+--@ string_notice
 local kind = redis.pcall('TYPE', KEYS[1])
 if kind.err then return kind end
 kind = kind.ok
@@ -10,5 +11,5 @@ if kind == 'string' then holder = string.sub(redis.call('GET', KEYS[1]), 1, 4096
 local ttl = redis.call('PTTL', KEYS[1])
 local done = redis.pcall('DEL', KEYS[1])
 if type(done) == 'table' then return done end
-redis.pcall('PUBLISH', 'quorlock:released:' .. KEYS[1], holder or '')
+notice_released(KEYS[1], holder or '')
 return {holder, ttl, kind}

@@ -1,20 +1,10 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- KEYS the lock [, the guard] [, the counter]
--- ARGV owner, lease in ms [, guard as seen or '', token or 0 or '', the counter's life in ms]
--- {1, clock in us}: extended; 0: no key; {holder, ttl}: somebody else's. An expiry is never made earlier.
+-- KEYS the n locks [, the guard] [, the n counters]
+-- ARGV n, owner, lease in ms [, guard as seen or '', token or 0 or '', the counters' life in ms]
+-- All or none. {1, clock in us or 0}: extended; 0: some are missing; {holder, ttl}: some are somebody else's.
 --@ guarded
 --@ clock
---@ fence
-local broken = guard_broken(ARGV[3])
-if broken then return broken end
-local holder = redis.pcall('GET', KEYS[1])
-if type(holder) == 'table' then return holder end
-if not holder then return 0 end
-local ttl = redis.call('PTTL', KEYS[1])
-if holder ~= ARGV[1] then return {string.sub(holder, 1, 4096), ttl} end
-if ttl < tonumber(ARGV[2]) then
-  local done = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
-  if type(done) == 'table' then return done end
-end
-if ARGV[4] and ARGV[4] ~= '' then fence_carry(KEYS[#KEYS], ARGV[4], ARGV[5]) end
-return {1, clock_us() or 0}
+--@ string_whose
+--@ look
+--@ lift
+--@ extend

@@ -2,7 +2,7 @@
 -- KEYS[1] the lock
 -- 0: no key; {holder, ttl, type}: what was deleted. The holder is nil where the key was no hash.
 --@ hash
---@ notice
+--@ hash_notice
 local kind = redis.pcall('TYPE', KEYS[1])
 if kind.err then return kind end
 kind = kind.ok

@@ -1,9 +1,13 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Counter or 0; 1 where there is a guard; what is left of a quarantine in ms or -1. Looked at where we may: they
--- are no keys of the request, so that whoever may not read them can peek all the same.
-local function look_around(key)
-  local counter = redis.pcall('GET', 'quorlock:fence:' .. key)
-  counter = type(counter) == 'string' and string.match(counter, '^%d+$') or 0
+-- The highest counter or 0; 1 where there is a guard; what is left of a quarantine in ms or -1. Looked at where
+-- we may: they are no keys of the request, so that whoever may not read them can peek all the same.
+local function look_around()
+  local highest = 0
+  for i = 1, #KEYS do
+    local counter = redis.pcall('GET', 'quorlock:fence:' .. KEYS[i])
+    counter = type(counter) == 'string' and string.match(counter, '^%d+$') or 0
+    highest = math.max(highest, tonumber(counter))
+  end
   local guard = redis.pcall('GET', 'quorlock:guard')
   local left, kept = -1, 0
   if type(guard) == 'string' then
@@ -15,5 +19,5 @@ local function look_around(key)
       if left <= 0 then left = -1 end
     end
   end
-  return tonumber(counter), kept, left
+  return highest, kept, left
 end

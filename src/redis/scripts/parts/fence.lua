@@ -17,10 +17,3 @@ local function fence_store(key, counter, life_ms)
   local done = redis.pcall('SET', key, string.format('%.0f', counter), 'PX', life)
   if done.err then return done end
 end
--- The counter to the token at least, where there is one; what fails here is no fault of the caller's.
-local function fence_carry(key, token, life_ms)
-  local counter = fence_read(key)
-  if not counter then return end
-  counter = math.max(counter, tonumber(token))
-  if counter > 0 then fence_store(key, counter, life_ms) end
-end

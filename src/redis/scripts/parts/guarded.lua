@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- An error where the guard is no longer what this connection saw; nil where it is, or none is kept.
+-- An error where the guard is no longer what this connection saw; nil where it is, or none is kept. It stands
+-- behind the locks.
 local function guard_broken(seen)
-  if not seen or seen == '' or redis.pcall('GET', KEYS[2]) == seen then return nil end
+  if not seen or seen == '' or redis.pcall('GET', KEYS[ARGV[1] + 1]) == seen then return nil end
   return redis.error_reply('GUARD the guard changed or is gone: the server may have lost its memory')
 end

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- An error where the server lives another life than the guard tells; nil where it does not, or we may not ask.
+--@ info
 local function guard_moved(seen)
   local run, replid = info('server', 'run_id'), info('replication', 'master_replid')
   if not run or not replid or string.find(seen, '|' .. run .. '|' .. replid .. '|', 1, true) then return nil end

@@ -1,0 +1,10 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- The expiry to the lease at least, never earlier: nil, or an error.
+local function lock_lift(key, lease_ms)
+  local ttl = redis.pcall('PTTL', key)
+  if type(ttl) == 'table' then return ttl end
+  if ttl < tonumber(lease_ms) then
+    local done = redis.pcall('PEXPIRE', key, lease_ms)
+    if type(done) == 'table' then return done end
+  end
+end

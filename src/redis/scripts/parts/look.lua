@@ -1,0 +1,20 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- All n locks: how many are ours, and which; {holder, ttl} of the one of somebody else's that stands in the way
+-- longest, where there is one; and the first error. What is neither is missing.
+local function look_all(n, owner)
+  local count, ours, other, wrong = 0, {}, nil, nil
+  for i = 1, n do
+    local whose = lock_whose(KEYS[i], owner)
+    if whose == true then
+      count, ours[i] = count + 1, true
+    elseif whose then
+      local ttl = type(whose) == 'string' and redis.pcall('PTTL', KEYS[i])
+      if type(ttl) ~= 'number' then
+        wrong = wrong or ttl or whose
+      elseif not other or other[2] ~= -1 and (ttl == -1 or ttl > other[2]) then
+        other = {whose, ttl}
+      end
+    end
+  end
+  return count, ours, other, wrong
+end

@@ -1,0 +1,19 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+local n, token = tonumber(ARGV[1]), tonumber(ARGV[4])
+local why = guard_broken(ARGV[3])
+if why then return why end
+local count, _, other, wrong = look_all(n, ARGV[2])
+if wrong or other then return wrong or other end
+if count < n then return 0 end
+local now_us, counter
+now_us, why = clock_us()
+if not now_us then return why end
+counter, why = fence_highest(n)
+if not counter then return why end
+-- An acknowledgement with a counter that is higher would let two grants share a token.
+if counter <= token then
+  counter = token
+  why = fence_level(n, counter, ARGV[5])
+  if why then return why end
+end
+return {1, counter, now_us}

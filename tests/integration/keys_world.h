@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * keys_world.h - one server, one node of the library on it in either dialect, and three keys: "a", "b", "c"
+ */
+#ifndef TESTS_KEYS_WORLD_H
+#define TESTS_KEYS_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <quorlock/quorlock.h>
+
+#include "probe.h"
+
+#define N         3
+#define US        "us:1"
+#define THEM      "them:2"
+#define OTHERS    "others:3"
+#define LEASE_MS  30000
+#define LONG_MS   600000
+#define SHORT_MS  10000
+#define NO_EXPIRY (-1)
+
+extern struct event_base *base;
+extern const struct server *const server;
+extern uint32_t dialect;
+extern struct probe probe; /* open, without a guard */
+extern const char *const names[N];
+
+int setup_plain(void **state);
+int setup_redisson(void **state);
+int teardown(void **state);
+#define BOTH(test)                                                                                             \
+    {#test " plain", test, setup_plain, teardown, NULL},                                                       \
+    {                                                                                                          \
+#test " redisson", test, setup_redisson, teardown, NULL                                                \
+    }
+
+void open_probe(const char *address, uint32_t guard);
+bool plain(void);
+
+/* ---- the server, from outside ---- */
+
+/* put - that owner's lock, as the dialect writes it, whatever was there before. */
+void put(size_t i, const char *owner, int32_t lease_ms);
+void put_all(const char *owner, int32_t lease_ms);
+void drop(size_t i);
+bool has(size_t i);
+/* holds - the lock is that owner's, with a count of 1. */
+bool holds(size_t i, const char *owner);
+void assert_left(size_t i, int64_t least_ms, int64_t most_ms);
+void count_to(size_t i, const char *counter);
+void assert_counter(size_t i, const char *wanted); /* "": there is none */
+void assert_counters(const char *wanted);
+void wipe(void);
+/* key_count - how many keys the server has, of any kind. */
+long long key_count(void);
+
+/* ---- requests ---- */
+
+/* request_of - of the three keys, with LEASE_MS. ask, ask_fenced: the same for US, answered. */
+struct node_request request_of(enum node_op, const char *owner);
+struct answer ask(enum node_op);
+struct answer ask_fenced(enum node_op, uint64_t fence);
+void assert_outcome(struct answer, enum node_outcome);
+void assert_fault(struct answer, enum node_fault);
+void assert_counts(struct answer, uint64_t fence);
+void assert_held_by(struct answer, const char *holder, int64_t least_ms, int64_t most_ms);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_keys_refused.c - several keys in one request, on one real server, in both dialects: what the server, its
+ * rights or its guard refuse leaves nothing behind; and as many and as large keys as there may be
+ */
+#include "keys_world.h"
+
+#include <hiredis/hiredis.h>
+
+/* ---- what a server refuses ---- */
+
+static void test_foreign(void **state)
+{
+    static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR, NODE_EXTEND, NODE_RAISE, NODE_PEEK};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
+        for (size_t p = 0; p < N; p++) {
+            wipe();
+            /* The other dialect's, among keys that are ours, or free. */
+            put((p + 1) % N, US, SHORT_MS);
+            dialect = plain() ? QUORLOCK_DIALECT_REDISSON : QUORLOCK_DIALECT_PLAIN;
+            put(p, US, SHORT_MS);
+            dialect = plain() ? QUORLOCK_DIALECT_REDISSON : QUORLOCK_DIALECT_PLAIN;
+            assert_fault(ask_fenced(ops[k], 5), NODE_FAULT_FOREIGN);
+            assert_int_equal(key_count(), 2);
+            assert_left((p + 1) % N, 1, SHORT_MS);
+        }
+    }
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    for (int fenced = 0; fenced < 2; fenced++) {
+        server_do(server, "CONFIG SET maxmemory 1");
+        assert_fault(fenced ? ask_fenced(NODE_ACQUIRE, 0) : ask(NODE_ACQUIRE), NODE_FAULT_REFUSED);
+        assert_int_equal(key_count(), 0);
+        server_do(server, "CONFIG SET maxmemory 0");
+        assert_outcome(fenced ? ask_fenced(NODE_ACQUIRE, 0) : ask(NODE_ACQUIRE), NODE_YES);
+        server_do(server, "CONFIG SET maxmemory 1");
+        assert_outcome(fenced ? ask_fenced(NODE_EXTEND, 5) : ask(NODE_EXTEND), NODE_YES);
+        assert_outcome(fenced ? ask_fenced(NODE_RELEASE, 5) : ask(NODE_RELEASE), NODE_YES);
+        server_do(server, "CONFIG SET maxmemory 0");
+        for (size_t i = 0; i < N; i++) assert_false(has(i));
+    }
+}
+
+static void as_bob(const char *rights)
+{
+    redisContext *context = redisConnect("127.0.0.1", server->port);
+    char address[TEXT_SIZE + 32], command[512];
+
+    snprintf(command, sizeof(command), "ACL SETUSER bob reset on >sesame %s", rights);
+    redisReply *reply = redisCommand(context, command); /* its words, split at spaces */
+    assert_string_equal(reply->str, "OK");
+    freeReplyObject(reply);
+    redisFree(context);
+    snprintf(address, sizeof(address), "redis://bob:sesame@%s", server->address);
+    probe_close(&probe);
+    open_probe(address, QUORLOCK_GUARD_OFF);
+}
+
+/* A right that one key lacks refuses all of them. */
+static void test_rights(void **state)
+{
+    static const char *const lacking[] = {"~a ~b", "~b ~c", "~a ~c", "~a ~b %%R~c", "%%R~a ~b ~c"};
+    static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR, NODE_EXTEND,
+                                       NODE_RAISE,   NODE_PEEK,   NODE_RELEASE};
+    char rights[128];
+
+    (void)state;
+    for (size_t r = 0; r < sizeof(lacking) / sizeof(lacking[0]); r++) {
+        snprintf(rights, sizeof(rights), "~ready? ~quorlock:fence:* &* +@all %s", lacking[r]);
+        as_bob(rights);
+        for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
+            /* Whoever may only read may look, where the server tells looking and writing apart. */
+            if (ops[k] == NODE_PEEK && strchr(lacking[r], '%') != NULL) continue;
+            wipe();
+            assert_fault(ask_fenced(ops[k], 5), NODE_FAULT_AUTH);
+            assert_int_equal(key_count(), 0);
+        }
+    }
+}
+
+/* Where a later key cannot be written the earlier ones are taken back. */
+static void test_taken_back(void **state)
+{
+    (void)state;
+    for (size_t way = 0; way < 2; way++) {
+        for (size_t p = 0; p < N; p++) {
+            const char *command = plain() ? "set" : way == 0 ? "hset" : "pexpire";
+            wipe();
+            redisContext *context = redisConnect("127.0.0.1", server->port);
+            char selector[64];
+            snprintf(selector, sizeof(selector), "(+%s%s%s%s)", command, p == 0 ? "" : " ~a",
+                     p == 1 ? "" : " ~b", p == 2 ? "" : " ~c");
+            as_bob("~* &* +@all");
+            char less[32];
+            snprintf(less, sizeof(less), "-%s", command);
+            redisReply *reply = redisCommand(context, "ACL SETUSER bob %s %s", less, selector);
+            assert_string_equal(reply->str, "OK");
+            freeReplyObject(reply);
+            redisFree(context);
+            assert_fault(ask(NODE_ACQUIRE), NODE_FAULT_AUTH);
+            assert_int_equal(key_count(), 0);
+            /* What was ours before stays. */
+            put((p + 1) % N, US, LONG_MS);
+            assert_fault(ask(NODE_REPAIR), NODE_FAULT_AUTH);
+            assert_int_equal(key_count(), 1);
+            assert_true(holds((p + 1) % N, US));
+        }
+    }
+}
+
+/* ---- guard ---- */
+
+static void test_guard(void **state)
+{
+    struct node_request bootstrap = {.op = NODE_BOOTSTRAP};
+    static const uint32_t modes[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
+
+    (void)state;
+    for (size_t m = 0; m < 2; m++) {
+        for (int fenced = 0; fenced < 2; fenced++) {
+            wipe();
+            (void)probe_ask(&probe, &bootstrap);
+            probe_close(&probe);
+            open_probe(server->address, modes[m]);
+            const char *owner = US;
+            struct node_request request = request_of(NODE_ACQUIRE, owner);
+            request.fenced = fenced != 0;
+            assert_counts(probe_ask(&probe, &request), fenced ? 1 : 0);
+            assert_outcome(probe_ask(&probe, &request), NODE_YES);
+            request.op = NODE_EXTEND;
+            assert_outcome(probe_ask(&probe, &request), NODE_YES);
+            assert_outcome(ask_fenced(NODE_RAISE, 7), NODE_YES);
+            /* Another guard than this connection saw: nothing is taken or extended, but given back. */
+            put_all(US, SHORT_MS);
+            server_do(server, "SET quorlock:guard other");
+            request.op = fenced ? NODE_EXTEND : NODE_ACQUIRE;
+            assert_fault(probe_ask(&probe, &request), NODE_FAULT_GUARD);
+            for (size_t i = 0; i < N; i++) assert_left(i, 1, SHORT_MS);
+            wipe();
+            probe_close(&probe);
+            open_probe(server->address, QUORLOCK_GUARD_OFF);
+            (void)probe_ask(&probe, &bootstrap);
+            probe_close(&probe);
+            open_probe(server->address, modes[m]);
+            put_all(US, SHORT_MS);
+            server_do(server, "SET quorlock:guard other");
+            unsigned levels = probe.levels;
+            request.op = NODE_RELEASE;
+            assert_outcome(probe_ask(&probe, &request), NODE_YES);
+            for (size_t i = 0; i < N; i++) assert_false(has(i));
+            /* And the connection that saw it is given up. */
+            server_do(server, "DEL quorlock:guard");
+            probe_await_after(&probe, NODE_QUARANTINED, levels);
+            probe_close(&probe);
+            open_probe(server->address, QUORLOCK_GUARD_OFF);
+        }
+    }
+}
+
+/* ---- as many and as large as there may be ---- */
+
+/* Any bytes, sorted: the first two differ from key to key. */
+static void fill(char text[NODE_KEYS_MAX][1024], struct node_key *ret)
+{
+    for (size_t i = 0; i < NODE_KEYS_MAX; i++) {
+        for (size_t k = 0; k < sizeof(text[i]); k++) text[i][k] = (char)(unsigned char)(k * 7);
+        text[i][0] = '\r';
+        text[i][1] = (char)(unsigned char)(4 * i);
+        text[i][2] = '\n';
+        text[i][3] = '\0';
+        ret[i] = (struct node_key){text[i], sizeof(text[i])};
+    }
+}
+
+static void test_large(void **state)
+{
+    static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR,  NODE_EXTEND, NODE_RAISE,
+                                       NODE_PEEK,    NODE_RELEASE, NODE_EXTEND};
+    static char text[NODE_KEYS_MAX][1024];
+    struct node_key many[NODE_KEYS_MAX];
+    struct node_request bootstrap = {.op = NODE_BOOTSTRAP};
+
+    (void)state;
+    (void)probe_ask(&probe, &bootstrap);
+    probe_close(&probe);
+    open_probe(server->address, QUORLOCK_GUARD_STRICT);
+    fill(text, many);
+    for (int whole = 0; whole < 2; whole++) {
+        for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
+            struct node_request request = request_of(ops[k], US);
+            request.keys = many;
+            request.n_keys = NODE_KEYS_MAX;
+            request.whole_script = whole != 0;
+            request.fenced = true;
+            request.fence = 5;
+            struct answer answer = probe_ask(&probe, &request);
+            bool gone = k == sizeof(ops) / sizeof(ops[0]) - 1;
+            assert_outcome(answer, gone ? NODE_MISSING : NODE_YES);
+            if (ops[k] == NODE_PEEK) assert_string_equal(answer.holder, US);
+            /* The guard, the counters and, while they are held, the locks. */
+            assert_int_equal(key_count(), 1 + NODE_KEYS_MAX * (gone || ops[k] == NODE_RELEASE ? 1 : 2));
+        }
+    }
+    /* One of them is somebody else's. */
+    struct node_request last = request_of(NODE_ACQUIRE, THEM);
+    last.keys = &many[NODE_KEYS_MAX - 1];
+    last.n_keys = 1;
+    assert_outcome(probe_ask(&probe, &last), NODE_YES);
+    struct node_request request = request_of(NODE_ACQUIRE, US);
+    request.keys = many;
+    request.n_keys = NODE_KEYS_MAX;
+    assert_held_by(probe_ask(&probe, &request), THEM, 1, LEASE_MS);
+    assert_int_equal(key_count(), 1 + NODE_KEYS_MAX + 1);
+    /* A dozen of these in one turn of the loop. */
+    request.op = NODE_PEEK;
+    request.timeout_ms = 20000;
+    struct answer answers[12] = {{.came = false}};
+    for (size_t i = 0; i < 12; i++) {
+        request.tag.align_pointer = &answers[i];
+        assert_int_equal(node_send(probe.node, &request), NODE_SENT);
+    }
+    request.tag.align_pointer = NULL;
+    assert_outcome(probe_ask(&probe, &request), NODE_YES);
+    for (size_t i = 0; i < 12; i++) assert_outcome(answers[i], NODE_YES);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BOTH(test_foreign),    BOTH(test_no_memory), BOTH(test_rights),
+        BOTH(test_taken_back), BOTH(test_guard),     BOTH(test_large),
+    };
+
+    return cmocka_run_group_tests_name("several keys refused", tests, NULL, NULL);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_keys_wire.c - several keys in one request, on one real server, in both dialects: all of them or none
+ */
+#include "keys_world.h"
+
+#include <hiredis/hiredis.h>
+
+/* ---- acquire ---- */
+
+static void test_acquire(void **state)
+{
+    (void)state;
+    for (int fenced = 0; fenced < 2; fenced++) {
+        for (size_t p = 0; p < N; p++) {
+            wipe();
+            put(p, THEM, LONG_MS);
+            assert_held_by(fenced ? ask_fenced(NODE_ACQUIRE, 0) : ask(NODE_ACQUIRE), THEM, LEASE_MS, LONG_MS);
+            /* Nothing but their key, as it was. */
+            assert_int_equal(key_count(), 1);
+            assert_true(holds(p, THEM));
+            assert_left(p, LEASE_MS, LONG_MS);
+        }
+        wipe();
+        struct answer answer = fenced ? ask_fenced(NODE_ACQUIRE, 0) : ask(NODE_ACQUIRE);
+        assert_counts(answer, fenced ? 1 : 0);
+        assert_true(answer.reply.node_time_us > 0);
+        for (size_t i = 0; i < N; i++) {
+            assert_true(holds(i, US));
+            assert_left(i, 1, LEASE_MS);
+        }
+        assert_int_equal(key_count(), (fenced ? 2LL : 1LL) * N);
+        /* The same request again, as after an answer that was lost. */
+        assert_counts(fenced ? ask_fenced(NODE_ACQUIRE, 0) : ask(NODE_ACQUIRE), fenced ? 2 : 0);
+        for (size_t i = 0; i < N; i++) assert_true(holds(i, US));
+    }
+}
+
+/* Of all who stand in the way the one that does so longest is told, wherever it is. */
+static void test_longest(void **state)
+{
+    static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR,  NODE_EXTEND,
+                                       NODE_RAISE,   NODE_RELEASE, NODE_PEEK};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
+        for (size_t p = 0; p < N; p++) {
+            for (int endless = 0; endless < 2; endless++) {
+                put_all(OTHERS, LEASE_MS);
+                put(p, THEM, endless ? NO_EXPIRY : LONG_MS);
+                struct answer answer = ask_fenced(ops[k], 5);
+                if (ops[k] == NODE_PEEK) {
+                    assert_outcome(answer, NODE_YES);
+                    answer.reply.outcome = NODE_OTHER;
+                }
+                assert_held_by(answer, THEM, endless ? -1 : LEASE_MS, endless ? -1 : LONG_MS);
+                for (size_t i = 0; i < N; i++) assert_true(holds(i, i == p ? THEM : OTHERS));
+            }
+        }
+    }
+}
+
+/* One command tells who is in the way; a native SET does not. */
+static void test_explain(void **state)
+{
+    struct node_request request = request_of(NODE_ACQUIRE, US);
+
+    (void)state;
+    request.n_keys = 1;
+    put(0, THEM, LONG_MS);
+    struct answer answer = probe_ask(&probe, &request);
+    assert_outcome(answer, NODE_OTHER);
+    assert_string_equal(answer.holder, plain() ? "" : THEM);
+    request.explain = true;
+    assert_held_by(probe_ask(&probe, &request), THEM, LEASE_MS, LONG_MS);
+    assert_true(holds(0, THEM));
+    drop(0);
+    assert_outcome(probe_ask(&probe, &request), NODE_YES);
+    assert_true(holds(0, US));
+    assert_left(0, 1, LEASE_MS);
+}
+
+/* ---- repair and extend ---- */
+
+/* Every mixture of keys that are missing, ours for longer than the lease, and ours for less. */
+static void test_repair(void **state)
+{
+    enum { MISSING, LONGER, SHORTER, WAYS };
+
+    (void)state;
+    for (size_t mixture = 0; mixture < (size_t)WAYS * WAYS * WAYS; mixture++) {
+        const size_t ways[N] = {mixture % WAYS, mixture / WAYS % WAYS, mixture / WAYS / WAYS};
+        for (size_t i = 0; i < N; i++) {
+            if (ways[i] == MISSING)
+                drop(i);
+            else
+                put(i, US, ways[i] == LONGER ? LONG_MS : SHORT_MS);
+        }
+        assert_outcome(ask(NODE_REPAIR), NODE_YES);
+        for (size_t i = 0; i < N; i++) {
+            assert_true(holds(i, US));
+            assert_left(i, ways[i] == LONGER ? LEASE_MS + 1 : SHORT_MS + 1,
+                        ways[i] == LONGER ? LONG_MS : LEASE_MS);
+        }
+    }
+    for (size_t p = 0; p < N; p++) {
+        size_t missing = (p + 1) % N, ours = (p + 2) % N;
+        put(p, THEM, LONG_MS);
+        drop(missing);
+        put(ours, US, SHORT_MS);
+        assert_held_by(ask_fenced(NODE_REPAIR, 7), THEM, LEASE_MS, LONG_MS);
+        assert_false(has(missing));
+        assert_left(ours, 1, SHORT_MS);
+        assert_counters("");
+    }
+}
+
+static void test_extend(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < N; p++) {
+        put_all(US, SHORT_MS);
+        put(p, US, LONG_MS);
+        struct answer answer = ask(NODE_EXTEND);
+        assert_outcome(answer, NODE_YES);
+        assert_true(answer.reply.node_time_us > 0);
+        for (size_t i = 0; i < N; i++) {
+            assert_left(i, i == p ? LEASE_MS + 1 : SHORT_MS + 1, i == p ? LONG_MS : LEASE_MS);
+        }
+
+        put_all(US, SHORT_MS);
+        drop(p);
+        assert_outcome(ask_fenced(NODE_EXTEND, 7), NODE_MISSING);
+        assert_int_equal(key_count(), N - 1);
+        for (size_t i = 0; i < N; i++) {
+            if (i != p) assert_left(i, 1, SHORT_MS);
+        }
+        /* Somebody else's says more than a missing one. */
+        put((p + 1) % N, THEM, SHORT_MS);
+        assert_held_by(ask_fenced(NODE_EXTEND, 7), THEM, 1, SHORT_MS);
+        assert_left((p + 1) % N, 1, SHORT_MS);
+        assert_left((p + 2) % N, 1, SHORT_MS);
+        assert_counters("");
+    }
+}
+
+/* ---- release ---- */
+
+static void test_release(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < N; p++) {
+        put_all(US, LEASE_MS);
+        put(p, THEM, LONG_MS);
+        assert_held_by(ask(NODE_RELEASE), THEM, LEASE_MS, LONG_MS);
+        assert_int_equal(key_count(), 1);
+        assert_true(holds(p, THEM));
+        assert_left(p, LEASE_MS, LONG_MS);
+        put_all(US, LEASE_MS);
+        drop(p);
+        assert_outcome(ask(NODE_RELEASE), NODE_MISSING);
+        assert_int_equal(key_count(), 0);
+        /* Ours go whatever sits at another key. */
+        put_all(US, LEASE_MS);
+        server_do(server, "DEL %s", names[p]);
+        server_do(server, "RPUSH %s x", names[p]);
+        assert_fault(ask(NODE_RELEASE), NODE_FAULT_FOREIGN);
+        assert_int_equal(key_count(), 1);
+        drop(p);
+    }
+    put_all(US, LEASE_MS);
+    assert_outcome(ask(NODE_RELEASE), NODE_YES);
+    assert_outcome(ask(NODE_RELEASE), NODE_MISSING);
+    assert_int_equal(key_count(), 0);
+}
+
+static redisContext *listen_to_all(void)
+{
+    redisContext *context = redisConnect("127.0.0.1", server->port);
+    redisReply *reply = redisCommand(context, "PSUBSCRIBE *");
+
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    return context;
+}
+
+/* What was said until now, "channel=text " each, in order. */
+static void hear_all(redisContext *context, char *ret, size_t size)
+{
+    size_t used = 0;
+
+    ret[0] = '\0';
+    server_do(server, "PUBLISH end x");
+    for (;;) {
+        redisReply *reply = NULL;
+        assert_int_equal(redisGetReply(context, (void **)&reply), REDIS_OK);
+        bool end = strcmp(reply->element[2]->str, "end") == 0;
+        if (!end)
+            used += (size_t)snprintf(ret + used, size - used, "%s=%s ", reply->element[2]->str,
+                                     reply->element[3]->str);
+        freeReplyObject(reply);
+        assert_true(used < size);
+        if (end) return;
+    }
+}
+
+#define TOLD(name)  "quorlock:released:" name "=" US " "
+#define TOLD2(name) "redisson_lock__channel:{" name "}=0 "
+
+static void test_notices(void **state)
+{
+    struct node_request silent = request_of(NODE_RELEASE, US);
+    redisContext *ear = listen_to_all();
+    char said[512];
+
+    (void)state;
+    put_all(US, LEASE_MS);
+    assert_outcome(ask(NODE_RELEASE), NODE_YES);
+    hear_all(ear, said, sizeof(said));
+    assert_string_equal(said, plain() ? TOLD("a") TOLD("b") TOLD("c") : TOLD2("a") TOLD2("b") TOLD2("c"));
+    /* Only of what was deleted. */
+    put_all(US, LEASE_MS);
+    put(0, THEM, LEASE_MS);
+    drop(1);
+    assert_outcome(ask(NODE_RELEASE), NODE_OTHER);
+    hear_all(ear, said, sizeof(said));
+    assert_string_equal(said, plain() ? TOLD("c") : TOLD2("c"));
+    silent.silent = true;
+    for (silent.n_keys = N; silent.n_keys > 0; silent.n_keys--) {
+        put_all(US, LEASE_MS);
+        silent.fence = silent.n_keys - 1; /* with a counter and without */
+        assert_outcome(probe_ask(&probe, &silent), NODE_YES);
+        assert_false(has(0));
+    }
+    hear_all(ear, said, sizeof(said));
+    assert_string_equal(said, "");
+    /* A silent one leaves nobody's key deleted either, nor does a failed acquire say anything. */
+    put_all(THEM, LEASE_MS);
+    silent.n_keys = N;
+    assert_outcome(probe_ask(&probe, &silent), NODE_OTHER);
+    assert_outcome(ask(NODE_ACQUIRE), NODE_OTHER);
+    for (size_t i = 0; i < N; i++) assert_true(holds(i, THEM));
+    hear_all(ear, said, sizeof(said));
+    assert_string_equal(said, "");
+    redisFree(ear);
+}
+
+/* ---- fencing ---- */
+
+static void test_counters(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < N; p++) {
+        wipe();
+        count_to(p, "9");
+        count_to((p + 1) % N, "4");
+        assert_counts(ask_fenced(NODE_ACQUIRE, 0), 10);
+        assert_counters("10");
+        assert_outcome(ask(NODE_RELEASE), NODE_YES);
+        assert_counts(ask_fenced(NODE_ACQUIRE, 50), 50);
+        assert_counters("50");
+        /* A token is acknowledged only where no counter is higher, and then it is in all of them. */
+        count_to(p, "53");
+        assert_counts(ask_fenced(NODE_RAISE, 52), 53);
+        assert_counter(p, "53");
+        assert_counter((p + 1) % N, "50");
+        assert_counter((p + 2) % N, "50");
+        assert_counts(ask_fenced(NODE_RAISE, 53), 53);
+        assert_counters("53");
+        assert_counts(ask_fenced(NODE_RAISE, 60), 60);
+        assert_counters("60");
+        assert_counts(ask_fenced(NODE_PEEK, 0), 60);
+        /* Not ours, or not there: nothing is raised. */
+        put(p, THEM, LEASE_MS);
+        assert_held_by(ask_fenced(NODE_RAISE, 70), THEM, 1, LEASE_MS);
+        drop(p);
+        assert_outcome(ask_fenced(NODE_RAISE, 70), NODE_MISSING);
+        assert_counters("60");
+        /* An extension and a release bring the token to all of them, never back; a repair as well. */
+        put(p, US, LEASE_MS);
+        count_to(p, "90");
+        assert_outcome(ask_fenced(NODE_EXTEND, 70), NODE_YES);
+        assert_counter(p, "90");
+        assert_counter((p + 1) % N, "70");
+        assert_counter((p + 2) % N, "70");
+        drop(p);
+        assert_outcome(ask_fenced(NODE_RELEASE, 80), NODE_MISSING);
+        assert_counter(p, "90");
+        assert_counter((p + 1) % N, "80");
+        assert_counter((p + 2) % N, "80");
+        assert_counts(ask_fenced(NODE_REPAIR, 85), 90);
+        assert_counts(ask_fenced(NODE_REPAIR, 95), 95);
+        assert_counters("95");
+        assert_counts(ask_fenced(NODE_PEEK, 0), 95);
+    }
+}
+
+static void test_bad_counter(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < N; p++) {
+        wipe();
+        for (size_t i = 0; i < N; i++) count_to(i, i == p ? "x" : "4");
+        assert_fault(ask_fenced(NODE_ACQUIRE, 0), NODE_FAULT_REFUSED);
+        put_all(US, LEASE_MS);
+        assert_fault(ask_fenced(NODE_RAISE, 9), NODE_FAULT_REFUSED);
+        for (size_t i = 0; i < N; i++) {
+            drop(i);
+            assert_counter(i, i == p ? "x" : "4");
+        }
+        assert_int_equal(key_count(), N);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BOTH(test_acquire), BOTH(test_longest), BOTH(test_explain),  BOTH(test_repair),      BOTH(test_extend),
+        BOTH(test_release), BOTH(test_notices), BOTH(test_counters), BOTH(test_bad_counter),
+    };
+
+    return cmocka_run_group_tests_name("several keys", tests, NULL, NULL);
+}
