@@ -157,14 +157,14 @@ static void client_run(struct quorlock_client *client)
     wake_due(client);
     turn = client->ready.count;
     for (;;) {
-        struct quorlock *lock = client->lost.first;
+        struct grip *grip = LIST_ITEM(client->lost.first, struct grip, lost);
 
-        if (lock == NULL && turn > 0) {
-            lock = client->ready.first;
+        if (grip == NULL && turn > 0) {
+            grip = LIST_ITEM(client->ready.first, struct grip, ready);
             turn--;
         }
-        if (lock == NULL) break;
-        lock_tell(lock);
+        if (grip == NULL) break;
+        grip_tell(grip);
         wake_due(client);
     }
     inspect_tell(client);
@@ -282,7 +282,7 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
                      enum node_fault fault, const char *why)
 {
     struct quorlock_client *client = arg;
-    struct quorlock *next;
+    struct link *next;
 
     (void)generation;
     (void)fault;
@@ -293,9 +293,9 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
         expel_twins(client, index);
     }
     settle_max_lease(client);
-    for (struct quorlock *lock = client->active.first; lock != NULL; lock = next) {
-        next = lock->links[LOCK_ACTIVE].next;
-        lock_on_level(lock, index);
+    for (struct link *at = client->active.first; at != NULL; at = next) {
+        next = at->next;
+        grip_on_level(LIST_ITEM(at, struct grip, active), index);
     }
     inspect_on_level(client, index);
 }
@@ -314,14 +314,14 @@ static bool look_at_clock(struct quorlock_client *client, uint32_t index, const 
  * by the clock after it. */
 static void on_clock_step(struct quorlock_client *client, uint32_t index, uint64_t before_us)
 {
-    struct quorlock *next;
+    struct link *next;
 
     client_log(client, QUORLOCK_LOG_ERROR,
                "%s: its clock stepped forward; leases there end early, and earlier votes of it count no more",
                node_name(client->nodes[index].node));
-    for (struct quorlock *lock = client->active.first; lock != NULL; lock = next) {
-        next = lock->links[LOCK_ACTIVE].next;
-        lock_on_step(lock, index, before_us);
+    for (struct link *at = client->active.first; at != NULL; at = next) {
+        next = at->next;
+        grip_on_step(LIST_ITEM(at, struct grip, active), index, before_us);
     }
 }
 
@@ -333,10 +333,10 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
 
     memcpy(&request, tag, sizeof(request));
     client->in_flight--;
-    if (request.kind == REQUEST_LOCK) {
+    if (request.kind == REQUEST_GRIP) {
         bool stepped = look_at_clock(client, index, &request.tag, reply);
 
-        lock_on_reply(request.owner, &request.tag, generation, reply);
+        grip_on_reply(request.owner, &request.tag, generation, reply);
         if (stepped) on_clock_step(client, index, request.tag.sent_us);
     } else {
         inspect_on_reply(request.owner, index, reply);
@@ -463,7 +463,9 @@ static void dismantle(struct quorlock_client *client)
         node_free(client->nodes[i].node);
         uri_clear(&client->nodes[i].uri, &alloc);
     }
-    while (client->locks.first != NULL) lock_destroy(client->locks.first);
+    while (client->grips.first != NULL) grip_destroy(LIST_ITEM(client->grips.first, struct grip, all));
+    while (client->locks.first != NULL) lock_destroy(LIST_ITEM(client->locks.first, struct quorlock, all));
+    alloc_free(&alloc, client->buckets);
     inspect_drop_all(client);
     heap_clear(&client->deadlines, &alloc);
     if (client->timer != NULL) event_free(client->timer);
@@ -549,7 +551,7 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
 
 int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg)
 {
-    struct quorlock *next;
+    struct link *next;
 
     if (client->closing) {
         return client_fail(client, QUORLOCK_CLOSED, "%s", quorlock_status_text(QUORLOCK_CLOSED));
@@ -559,9 +561,9 @@ int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *
     client->closed_arg = arg;
     client->close_until_us = client_now_us(client) + client_timeout_ms(client) * 1000ull;
     /* Locks stay in memory, and handles good, until the end: a caller may still free them. */
-    for (struct quorlock *lock = client->locks.first; lock != NULL; lock = next) {
-        next = lock->links[LOCK_ALL].next;
-        lock_give_up(lock, QUORLOCK_CLOSED);
+    for (struct link *at = client->locks.first; at != NULL; at = next) {
+        next = at->next;
+        lock_give_up(LIST_ITEM(at, struct quorlock, all), QUORLOCK_CLOSED);
     }
     inspect_close_all(client);
     if (client->running == 0) {

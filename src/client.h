@@ -16,6 +16,7 @@
 #include "core/core.h"
 #include "core/nodeclock.h"
 #include "heap.h"
+#include "list.h"
 #include "options.h"
 #include "owner.h"
 #include "redis/node.h"
@@ -28,17 +29,6 @@ struct inspect;
 struct waker {
     struct heap_entry entry; /* first: the heap hands it back */
     void (*wake)(struct waker *);
-};
-
-/* A place in a list; both NULL where it is in none. */
-struct link {
-    struct quorlock *next, *prev;
-    bool in;
-};
-
-struct list {
-    struct quorlock *first, *last;
-    size_t count;
 };
 
 #define CLIENT_RUN_ID_SIZE 64
@@ -65,12 +55,17 @@ struct quorlock_client {
     int timer_fd;         /* behind it: CLOCK_BOOTTIME */
     uint64_t armed_us;    /* what it is armed for; UINT64_MAX: not at all */
     struct event *at_top; /* runs callbacks at the top of the loop, in this turn */
-    size_t n_wakers;      /* locks and inspections: room in the heap */
+    size_t n_wakers;      /* grips and inspections: room in the heap */
 
-    struct list locks;  /* all */
-    struct list active; /* those that hear of every level */
-    struct list lost;   /* a loss waits to be told */
-    struct list ready;  /* something else waits to be told */
+    uint64_t last_fence; /* the latest token of any of our grants */
+
+    struct list locks;     /* all handles */
+    struct list grips;     /* all */
+    struct list active;    /* grips that hear of every level */
+    struct list lost;      /* a loss waits to be told */
+    struct list ready;     /* something else waits to be told */
+    struct line **buckets; /* lines by the hash of their keys */
+    size_t n_buckets, n_lines;
     struct inspect *inspections;
     size_t n_examinations; /* they end soon after the client begins to close, and it waits for them */
 
@@ -87,10 +82,10 @@ struct quorlock_client {
 };
 
 /* What travels with a request: whose it is, and the core's tag. */
-enum request_kind { REQUEST_LOCK, REQUEST_INSPECT };
+enum request_kind { REQUEST_GRIP, REQUEST_INSPECT };
 
 struct request {
-    void *owner; /* struct quorlock or struct inspect; outlives the request */
+    void *owner; /* struct grip or struct inspect; outlives the request */
     struct core_tag tag;
     enum request_kind kind;
 };
@@ -111,8 +106,5 @@ int client_send(struct quorlock_client *, uint32_t node, struct node_request *, 
 void client_run_soon(struct quorlock_client *);
 /* client_timeout_ms - the node timeout where no lock's lease says it. */
 uint32_t client_timeout_ms(const struct quorlock_client *);
-
-/* One kind of place for each list a lock can be in. */
-enum lock_list { LOCK_ALL, LOCK_ACTIVE, LOCK_LOST, LOCK_READY, LOCK_LISTS };
 
 #endif

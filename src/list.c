@@ -1,36 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * list.c - the lists of a client that a lock can be in
- */
-#include "lock.h"
+#include "list.h"
 
-void list_add(struct list *list, struct quorlock *lock, enum lock_list which)
+void *list_item(struct link *link, size_t offset)
 {
-    struct link *link = &lock->links[which];
+    return link == NULL ? NULL : (char *)link - offset;
+}
 
+void list_add(struct list *list, struct link *link)
+{
     if (link->in) return;
     *link = (struct link){.prev = list->last, .in = true};
     if (list->last != NULL) {
-        list->last->links[which].next = lock;
+        list->last->next = link;
     } else {
-        list->first = lock;
+        list->first = link;
     }
-    list->last = lock;
+    list->last = link;
     list->count++;
 }
 
-void list_remove(struct list *list, struct quorlock *lock, enum lock_list which)
+void list_remove(struct list *list, struct link *link)
 {
-    struct link *link = &lock->links[which];
-
     if (!link->in) return;
     if (link->prev != NULL) {
-        link->prev->links[which].next = link->next;
+        link->prev->next = link->next;
     } else {
         list->first = link->next;
     }
     if (link->next != NULL) {
-        link->next->links[which].prev = link->prev;
+        link->next->prev = link->prev;
     } else {
         list->last = link->prev;
     }

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lock.h - one lock: its core, its texts, its callbacks
+ * lock.h - what one lock is made of
+ *
+ *   struct line      the keys, and everybody of this client who wants them
+ *   struct grip      one owner's hand on the keys: the core, and what the nodes said to it
+ *   struct quorlock  the caller's handle: callbacks, and a share of a grip
+ *
+ * A handle gets a grip when its turn to ask the nodes comes. The grip stays with it while it holds or owes
+ * anything; when the handle is freed it goes on alone until every release was answered.
  */
 #ifndef QUORLOCK_LOCK_H
 #define QUORLOCK_LOCK_H
@@ -11,6 +18,16 @@
 #define LOCK_OWNER_SIZE (OPTIONS_LABEL_MAX + 2 * CORE_TOKEN_SIZE + 1)
 #define LOCK_TEXT_SIZE  1024
 
+struct line {
+    struct quorlock_client *client;
+    struct line *next; /* in the client's table */
+    uint64_t hash;
+    uint32_t users; /* handles and grips */
+    char *name;     /* for people: without prefix, printable */
+    size_t n_keys;
+    struct node_key keys[]; /* with prefix, as the nodes know them */
+};
+
 /* What one node said, for people; the verdict is the core's. */
 struct lock_note {
     char *error, *holder;
@@ -20,24 +37,17 @@ struct lock_note {
     int released; /* enum quorlock_vote_outcome of the latest release */
 };
 
-struct lock_callback {
-    quorlock_cb call;
-    void *arg;
-    uint64_t begun_us;
-};
-
-struct quorlock {
+struct grip {
     struct quorlock_client *client;
+    struct line *line;
+    struct quorlock *handle; /* that made it; NULL when that was freed */
     struct waker waker;
-    struct link links[LOCK_LISTS];
-    char *key; /* with prefix, as the nodes know it */
-    size_t key_length;
-    char *name; /* for people: without prefix, printable */
-    struct lock_callback acquired, extended, released;
-    quorlock_lost_cb lost;
-    void *lost_arg;
+    struct link all, active, lost, ready;
+    struct list sharers; /* handles that hold it */
+    uint32_t holds;      /* the sum of their shares */
+    /* Whose operation is in flight, and whom its end is told. */
+    struct quorlock *acquirer, *extender, *releaser;
 
-    bool freed;             /* the handle is dead; the rest goes when nothing is owed any more */
     uint32_t pins;          /* callbacks of it on the stack */
     uint32_t in_flight;     /* requests that name it */
     uint32_t levels;        /* as of client->levels */
@@ -45,28 +55,78 @@ struct quorlock {
     uint64_t told_wait_us;  /* when waiting was last logged, and why */
     uint64_t told_wait_reason;
     char owner[LOCK_OWNER_SIZE];
-    bool fencing;
+    struct core_config config;
     uint64_t fence_ttl_ms;
 
     struct core_lock *core;
     struct lock_note notes[];
 };
 
-void list_add(struct list *, struct quorlock *, enum lock_list);
-void list_remove(struct list *, struct quorlock *, enum lock_list);
+struct lock_callback {
+    quorlock_cb call;
+    void *arg;
+    uint64_t begun_us;
+    bool owed; /* an operation is in flight: it will be told */
+};
 
-/* lock_lease_refused - the node's guard says a max_lease_ms that is shorter than our lease. */
-bool lock_lease_refused(const struct quorlock *, uint32_t node);
-/* lock_on_step - a node's clock stepped forward: votes asked for before count no more. */
-void lock_on_step(struct quorlock *, uint32_t node, uint64_t before_us);
-/* lock_on_level - forwards a node's level to the core. */
-void lock_on_level(struct quorlock *, uint32_t node);
-void lock_on_reply(struct quorlock *, const struct core_tag *, uint32_t generation, const struct node_reply *);
-/* lock_tell - one DISPATCH and its callback. The lock may be gone afterwards. */
-void lock_tell(struct quorlock *);
+struct quorlock {
+    struct quorlock_client *client;
+    struct line *line;
+    struct link all, share;
+    struct grip *grip; /* its own; NULL until it is needed */
+    struct grip *held; /* that it has a share of */
+    uint32_t holds;
+    struct lock_callback acquired, extended, released;
+    quorlock_lost_cb lost;
+    void *lost_arg;
+    bool freed;    /* the handle is dead; its memory goes when nothing is owed to it */
+    uint32_t pins; /* callbacks of it on the stack */
+    uint64_t fence_ttl_ms;
+    struct core_config config;
+};
+
+/* line.c: lines and their table */
+/* line_join - the line for these keys, made if there is none; NULL: out of memory. line_leave gives it up. */
+struct line *line_join(struct quorlock_client *, const char *const *keys, size_t n_keys);
+void line_leave(struct line *);
+
+/* grip.c: between the core and the nodes */
+/* grip_new - a grip for that handle; NULL: out of memory. */
+struct grip *grip_new(struct quorlock *);
+/* grip_step - one event for the core, and all that follows from it. */
+int grip_step(struct grip *, struct core_event *);
+/* grip_draw - fresh bytes for an event that may begin an attempt. 0, or -1 where the system has none. */
+int grip_draw(unsigned char random[CORE_RANDOM_SIZE]);
+/* grip_fence_floor - no fencing token of the next attempt shall be below it; 0 without fencing. */
+uint64_t grip_fence_floor(const struct quorlock_client *, const struct core_config *);
+/* grip_catch_up - tells the core the nodes' levels that it did not hear of while it was idle. */
+void grip_catch_up(struct grip *);
+/* grip_lease_refused - the node's guard says a max_lease_ms that is shorter than our lease, or than this one.
+ */
+bool grip_lease_refused(const struct grip *, uint32_t node, uint64_t lease_us);
+/* grip_on_step - a node's clock stepped forward: votes asked for before count no more. */
+void grip_on_step(struct grip *, uint32_t node, uint64_t before_us);
+/* grip_on_level - forwards a node's level to the core. */
+void grip_on_level(struct grip *, uint32_t node);
+void grip_on_reply(struct grip *, const struct core_tag *, uint32_t generation, const struct node_reply *);
+/* grip_tell - one DISPATCH and its callbacks. The grip may be gone afterwards. */
+void grip_tell(struct grip *);
+/* grip_let_go - releases what nobody holds any more. */
+void grip_let_go(struct grip *);
+/* grip_reap - frees a grip without a handle once nothing is owed. */
+void grip_reap(struct grip *);
+/* grip_destroy - frees the memory, whatever is owed. */
+void grip_destroy(struct grip *);
+
+/* lock.c: handles */
+/* lock_share - the handle holds the grip, once more. lock_unshare: so many times less. */
+void lock_share(struct quorlock *, struct grip *);
+void lock_unshare(struct quorlock *, uint32_t holds);
+/* lock_call_back - the end of an operation. The handle may be gone afterwards. */
+void lock_call_back(struct quorlock *, struct lock_callback *, struct grip *, const struct core_tell *);
 /* lock_give_up - ends what is in flight with that status, releases in the background. */
 void lock_give_up(struct quorlock *, int status);
-/* lock_reap - frees the memory of a freed lock once nothing is owed. */
+/* lock_reap - frees a freed handle once nothing is owed to it. */
 void lock_reap(struct quorlock *);
 /* lock_destroy - frees the memory, whatever is owed. */
 void lock_destroy(struct quorlock *);
@@ -76,13 +136,12 @@ void lock_destroy(struct quorlock *);
  * the first 8 of its uuid, and its number. */
 const char *words_owner(char *ret, size_t size, const char *owner);
 /* words_votes - the latest round as votes, counted into result. */
-void words_votes(const struct quorlock *, struct quorlock_vote *votes, struct quorlock_result *result);
-void words_release_votes(const struct quorlock *, struct quorlock_vote *votes, struct quorlock_result *result);
+void words_votes(const struct grip *, struct quorlock_vote *votes, struct quorlock_result *result);
+void words_release_votes(const struct grip *, struct quorlock_vote *votes, struct quorlock_result *result);
 /* words_verdict - why the latest attempt failed, or that it did not. */
-void words_verdict(const struct quorlock *, int status, const struct quorlock_result *, char *text,
-                   size_t size);
+void words_verdict(const struct grip *, int status, const struct quorlock_result *, char *text, size_t size);
 /* words_log - log lines for what a step brought about: bits of enum core_note. */
-void words_log(struct quorlock *, uint32_t notes);
+void words_log(struct grip *, uint32_t notes);
 /* words_reason - the same for two attempts that failed alike. */
 uint64_t words_reason(const struct quorlock_result *);
 

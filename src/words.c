@@ -53,9 +53,9 @@ const char *words_owner(char *ret, size_t size, const char *owner)
     return ret;
 }
 
-static int outcome_of(const struct quorlock *lock, uint32_t index)
+static int outcome_of(const struct grip *grip, uint32_t index)
 {
-    switch (core_vote(lock->core, index, NULL)) {
+    switch (core_vote(grip->core, index, NULL)) {
     case CORE_VOTE_NONE: return QUORLOCK_VOTE_NONE;
     case CORE_VOTE_PENDING: return QUORLOCK_VOTE_PENDING;
     case CORE_VOTE_YES: return QUORLOCK_VOTE_GRANTED;
@@ -63,42 +63,42 @@ static int outcome_of(const struct quorlock *lock, uint32_t index)
     case CORE_VOTE_MISSING: return QUORLOCK_VOTE_MISSING;
     case CORE_VOTE_FAILED: break;
     }
-    if (node_level_now(lock->client->nodes[index].node) == NODE_QUARANTINED) return QUORLOCK_VOTE_QUARANTINED;
+    if (node_level_now(grip->client->nodes[index].node) == NODE_QUARANTINED) return QUORLOCK_VOTE_QUARANTINED;
     return QUORLOCK_VOTE_FAILED;
 }
 
-static const char *why_no_vote(const struct quorlock *lock, uint32_t index, int outcome)
+static const char *why_no_vote(const struct grip *grip, uint32_t index, int outcome)
 {
-    const struct node *node = lock->client->nodes[index].node;
+    const struct node *node = grip->client->nodes[index].node;
 
-    if (lock->notes[index].error != NULL) return lock->notes[index].error;
+    if (grip->notes[index].error != NULL) return grip->notes[index].error;
     if (outcome == QUORLOCK_VOTE_PENDING) return "no answer yet";
     if (outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_QUARANTINED &&
         outcome != QUORLOCK_VOTE_NONE) {
         return NULL;
     }
-    if (lock_lease_refused(lock, index)) {
-        const char *refusal = lock->notes[index].refusal;
+    if (grip_lease_refused(grip, index, core_lease_us(grip->core))) {
+        const char *refusal = grip->notes[index].refusal;
 
         return refusal != NULL ? refusal : "its guard allows no lease as long as ours";
     }
     if (*node_why(node) != '\0') return node_why(node);
-    if (core_debts(lock->core, index) == CORE_DEBTS_MAX) return "too many releases are unanswered";
+    if (core_debts(grip->core, index) == CORE_DEBTS_MAX) return "too many releases are unanswered";
     return "was not ready in time";
 }
 
-void words_votes(const struct quorlock *lock, struct quorlock_vote *votes, struct quorlock_result *result)
+void words_votes(const struct grip *grip, struct quorlock_vote *votes, struct quorlock_result *result)
 {
     result->votes = votes;
-    result->n_votes = lock->client->n_nodes;
-    for (uint32_t i = 0; i < lock->client->n_nodes; i++) {
-        const struct lock_note *note = &lock->notes[i];
-        int outcome = outcome_of(lock, i);
+    result->n_votes = grip->client->n_nodes;
+    for (uint32_t i = 0; i < grip->client->n_nodes; i++) {
+        const struct lock_note *note = &grip->notes[i];
+        int outcome = outcome_of(grip, i);
 
-        votes[i] = (struct quorlock_vote){.node = node_name(lock->client->nodes[i].node),
+        votes[i] = (struct quorlock_vote){.node = node_name(grip->client->nodes[i].node),
                                           .outcome = outcome,
                                           .latency_us = note->latency_us,
-                                          .error = why_no_vote(lock, i, outcome),
+                                          .error = why_no_vote(grip, i, outcome),
                                           .holder = note->holder,
                                           .ttl_ms = note->ttl_ms};
         result->granted += outcome == QUORLOCK_VOTE_GRANTED;
@@ -108,14 +108,13 @@ void words_votes(const struct quorlock *lock, struct quorlock_vote *votes, struc
     }
 }
 
-void words_release_votes(const struct quorlock *lock, struct quorlock_vote *votes,
-                         struct quorlock_result *result)
+void words_release_votes(const struct grip *grip, struct quorlock_vote *votes, struct quorlock_result *result)
 {
     result->votes = votes;
-    result->n_votes = lock->client->n_nodes;
-    for (uint32_t i = 0; i < lock->client->n_nodes; i++) {
-        const struct node *node = lock->client->nodes[i].node;
-        int outcome = lock->notes[i].released;
+    result->n_votes = grip->client->n_nodes;
+    for (uint32_t i = 0; i < grip->client->n_nodes; i++) {
+        const struct node *node = grip->client->nodes[i].node;
+        int outcome = grip->notes[i].released;
 
         votes[i] = (struct quorlock_vote){.node = node_name(node), .outcome = outcome, .ttl_ms = -2};
         if (outcome == QUORLOCK_VOTE_PENDING) votes[i].error = "no answer yet";
@@ -180,7 +179,7 @@ static const char *main_holder(const struct quorlock_result *result, size_t *on,
     return holder;
 }
 
-static void add_held(struct text *text, const struct quorlock *lock, const struct quorlock_result *result)
+static void add_held(struct text *text, const struct grip *grip, const struct quorlock_result *result)
 {
     char owner[OWNER_SIZE];
     int64_t ttl_ms;
@@ -188,47 +187,49 @@ static void add_held(struct text *text, const struct quorlock *lock, const struc
     const char *holder = main_holder(result, &on, &ttl_ms);
 
     if (holder == NULL) {
-        add(text, "\"%s\" is held by somebody else on %u of %zu nodes", lock->name, result->refused,
+        add(text, "\"%s\" is held by somebody else on %u of %zu nodes", grip->line->name, result->refused,
             result->n_votes);
         return;
     }
-    add(text, "\"%s\" is held by %s on %zu of %zu nodes", lock->name, words_owner(owner, sizeof(owner), holder),
-        on, result->n_votes);
+    add(text, "\"%s\" is held by %s on %zu of %zu nodes", grip->line->name,
+        words_owner(owner, sizeof(owner), holder), on, result->n_votes);
     if (ttl_ms == -1) add(text, ", without expiry");
     if (ttl_ms >= 0) add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
     if (result->granted > 0) add(text, "; %u free", result->granted);
 }
 
-static void add_too_few(struct text *text, const struct quorlock *lock, const struct quorlock_result *result)
+static void add_too_few(struct text *text, const struct grip *grip, const struct quorlock_result *result)
 {
-    add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", lock->name,
+    add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", grip->line->name,
         result->granted + result->refused, result->n_votes,
-        options_quorum(lock->client->options.policy, lock->client->n_nodes));
+        options_quorum(grip->client->options.policy, grip->client->n_nodes));
 }
 
-void words_verdict(const struct quorlock *lock, int status, const struct quorlock_result *result, char *ret,
+void words_verdict(const struct grip *grip, int status, const struct quorlock_result *result, char *ret,
                    size_t size)
 {
     struct text text = {.at = ret, .left = size};
-    uint32_t quorum = options_quorum(lock->client->options.policy, lock->client->n_nodes);
+    uint32_t quorum = options_quorum(grip->client->options.policy, grip->client->n_nodes);
 
     ret[0] = '\0';
     switch (status) {
     case QUORLOCK_OK:
-        add(&text, "granted \"%s\" by %u of %zu nodes", lock->name, result->granted, result->n_votes);
+        add(&text, "granted \"%s\" by %u of %zu nodes", grip->line->name, result->granted, result->n_votes);
         break;
-    case QUORLOCK_HELD: add_held(&text, lock, result); break;
-    case QUORLOCK_NOQUORUM: add_too_few(&text, lock, result); break;
+    case QUORLOCK_HELD: add_held(&text, grip, result); break;
+    case QUORLOCK_NOQUORUM: add_too_few(&text, grip, result); break;
     case QUORLOCK_TIMEDOUT:
         add(&text, "%s; at last ", quorlock_status_text(status));
         if (result->granted + result->refused >= quorum) {
-            add_held(&text, lock, result);
+            add_held(&text, grip, result);
         } else {
-            add_too_few(&text, lock, result);
+            add_too_few(&text, grip, result);
         }
         break;
-    case QUORLOCK_INVAL: add(&text, "the nodes refuse how we are configured for \"%s\"", lock->name); break;
-    default: add(&text, "%s: \"%s\"", quorlock_status_text(status), lock->name); break;
+    case QUORLOCK_INVAL:
+        add(&text, "the nodes refuse how we are configured for \"%s\"", grip->line->name);
+        break;
+    default: add(&text, "%s: \"%s\"", quorlock_status_text(status), grip->line->name); break;
     }
     add_failures(&text, result);
 }
@@ -253,55 +254,55 @@ uint64_t words_reason(const struct quorlock_result *result)
     return hash;
 }
 
-static void log_waiting(struct quorlock *lock)
+static void log_waiting(struct grip *grip)
 {
     struct quorlock_vote votes[QUORLOCK_NODES_MAX];
     struct quorlock_result result = {0};
     char text[LOCK_TEXT_SIZE];
-    uint64_t now_us = client_now_us(lock->client);
+    uint64_t now_us = client_now_us(grip->client);
     uint64_t reason;
     bool held;
 
-    words_votes(lock, votes, &result);
+    words_votes(grip, votes, &result);
     reason = words_reason(&result);
-    if (reason == lock->told_wait_reason && now_us < lock->told_wait_us + WAIT_TOLD_US) return;
-    lock->told_wait_reason = reason;
-    lock->told_wait_us = now_us;
+    if (reason == grip->told_wait_reason && now_us < grip->told_wait_us + WAIT_TOLD_US) return;
+    grip->told_wait_reason = reason;
+    grip->told_wait_us = now_us;
     held =
-        result.granted + result.refused >= options_quorum(lock->client->options.policy, lock->client->n_nodes);
-    words_verdict(lock, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
-    client_log(lock->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", lock->name, text);
+        result.granted + result.refused >= options_quorum(grip->client->options.policy, grip->client->n_nodes);
+    words_verdict(grip, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
+    client_log(grip->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", grip->line->name, text);
 }
 
-void words_log(struct quorlock *lock, uint32_t notes)
+void words_log(struct grip *grip, uint32_t notes)
 {
-    struct quorlock_client *client = lock->client;
+    struct quorlock_client *client = grip->client;
     struct quorlock_vote votes[QUORLOCK_NODES_MAX];
     struct quorlock_result result = {0};
-    uint64_t valid_us = core_valid_us(lock->core, client_now_us(client));
+    uint64_t valid_us = core_valid_us(grip->core, client_now_us(client));
 
     if (client->options.log == NULL) return;
-    if (notes & CORE_NOTE_ATTEMPT_FAILED && core_phase_now(lock->core) == CORE_WAITING) {
-        log_waiting(lock);
+    if (notes & CORE_NOTE_ATTEMPT_FAILED && core_phase_now(grip->core) == CORE_WAITING) {
+        log_waiting(grip);
     }
-    words_votes(lock, votes, &result);
+    words_votes(grip, votes, &result);
     if (notes & CORE_NOTE_RENEWED) {
         client_log(client, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms",
-                   lock->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+                   grip->line->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
     }
     if (notes & CORE_NOTE_RENEW_FAILED) {
         client_log(client, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more",
-                   lock->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+                   grip->line->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
     }
     if (notes & CORE_NOTE_DEGRADED) {
-        client_log(client, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", lock->name,
+        client_log(client, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", grip->line->name,
                    result.granted, result.n_votes);
     }
     if (notes & CORE_NOTE_REPAIRED) {
-        client_log(client, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", lock->name);
+        client_log(client, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", grip->line->name);
     }
     if (notes & CORE_NOTE_WHOLE) {
-        client_log(client, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", lock->name,
+        client_log(client, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", grip->line->name,
                    result.n_votes);
     }
 }

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * grip.c - ties one core to the nodes, the clock and the handles that hold it
+ */
+#include "lock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "core/validity.h"
+#include "owner.h"
+
+#define MS                 1000u
+#define NO_RANDOM_PAUSE_US 100000u
+
+#define SAME_STATUS(name, status)                                                                              \
+    _Static_assert((int)(name) == (int)(status), "the core's statuses are the library's")
+SAME_STATUS(CORE_INVAL, QUORLOCK_INVAL);
+SAME_STATUS(CORE_BUSY, QUORLOCK_BUSY);
+SAME_STATUS(CORE_STATE, QUORLOCK_STATE);
+SAME_STATUS(CORE_HELD_BY_OTHER, QUORLOCK_HELD);
+SAME_STATUS(CORE_NOQUORUM, QUORLOCK_NOQUORUM);
+SAME_STATUS(CORE_TIMEDOUT, QUORLOCK_TIMEDOUT);
+SAME_STATUS(CORE_LOST_LOCK, QUORLOCK_LOST);
+SAME_STATUS(CORE_CANCELED, QUORLOCK_CANCELED);
+SAME_STATUS(CORE_CLOSED, QUORLOCK_CLOSED);
+SAME_STATUS(CORE_NO_AUTH, QUORLOCK_AUTH);
+SAME_STATUS(CORE_FOREIGN_KEY, QUORLOCK_FOREIGN);
+SAME_STATUS(CORE_NO_PROTO, QUORLOCK_PROTO);
+_Static_assert((int)CORE_LOSS_EXPIRED == (int)QUORLOCK_LOST_EXPIRED, "reasons of loss");
+_Static_assert((int)CORE_LOSS_GONE == (int)QUORLOCK_LOST_GONE, "reasons of loss");
+_Static_assert((int)CORE_LOSS_MAX_HOLD == (int)QUORLOCK_LOST_MAX_HOLD, "reasons of loss");
+_Static_assert((int)CORE_LOSS_NOT_RENEWED == (int)QUORLOCK_LOST_NOT_RENEWED, "reasons of loss");
+_Static_assert((int)CORE_LOSS_CLOCK == (int)QUORLOCK_LOST_CLOCK, "reasons of loss");
+_Static_assert(CORE_NODES_MAX == QUORLOCK_NODES_MAX, "as many nodes inside as outside");
+
+/* ---- commands to the nodes ---- */
+
+/* What the nodes see: the label, and the attempt's 20 bytes in hex; or as Redisson writes it. */
+static size_t owner_text(const struct grip *grip, const struct core_token *token, char *ret)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t n = strlen(grip->client->owner_label);
+
+    if (grip->client->uuid[0] != '\0') return owner_redisson(ret, grip->client->uuid, token);
+    memcpy(ret, grip->client->owner_label, n);
+    for (size_t i = 0; i < CORE_TOKEN_SIZE; i++) {
+        ret[n++] = digits[token->bytes[i] >> 4];
+        ret[n++] = digits[token->bytes[i] & 15];
+    }
+    ret[n] = '\0';
+    return n;
+}
+
+static enum node_op node_op_of(uint8_t op)
+{
+    switch ((enum core_op)op) {
+    case CORE_OP_EXTEND: return NODE_EXTEND;
+    case CORE_OP_RELEASE: return NODE_RELEASE;
+    case CORE_OP_PEEK: return NODE_PEEK;
+    case CORE_OP_REPAIR: return NODE_REPAIR;
+    case CORE_OP_RAISE: return NODE_RAISE;
+    case CORE_OP_ACQUIRE: break;
+    }
+    return NODE_ACQUIRE;
+}
+
+static bool send_command(struct grip *grip, const struct core_command *command)
+{
+    char owner[LOCK_OWNER_SIZE];
+    struct request request = {.owner = grip, .tag = command->tag, .kind = REQUEST_GRIP};
+    struct node_request node_request = {.op = node_op_of(command->tag.op),
+                                        .whole_script = command->whole_script,
+                                        .keys = grip->line->keys,
+                                        .n_keys = grip->line->n_keys,
+                                        .owner = owner,
+                                        .owner_length = owner_text(grip, &command->token, owner),
+                                        .lease_ms = (uint32_t)(command->tag.lease_us / MS),
+                                        .fenced = grip->config.fencing,
+                                        .fence = command->fence,
+                                        .fence_ttl_ms = grip->fence_ttl_ms,
+                                        .explain = command->explain,
+                                        .silent = command->silent,
+                                        .timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS)};
+
+    if (client_send(grip->client, command->tag.node, &node_request, &request) != NODE_SENT) return false;
+    if (command->tag.op == CORE_OP_RELEASE && command->tag.attempt == core_attempt(grip->core)) {
+        grip->notes[command->tag.node].released = QUORLOCK_VOTE_PENDING;
+    }
+    grip->in_flight++;
+    return true;
+}
+
+/* ---- steps ---- */
+
+static void note_clear(struct grip *grip, struct lock_note *note)
+{
+    alloc_free(&grip->client->alloc, note->error);
+    alloc_free(&grip->client->alloc, note->holder);
+    note->error = note->holder = NULL;
+    note->ttl_ms = -2;
+    note->latency_us = 0;
+}
+
+/* Everything that follows from the core's new state. */
+static void settle(struct grip *grip, const struct core_update *update)
+{
+    struct quorlock_client *client = grip->client;
+
+    client_wake_at(client, &grip->waker, core_deadline(grip->core));
+    if (core_phase_now(grip->core) != CORE_IDLE || core_deadline(grip->core) != CORE_NEVER) {
+        list_add(&client->active, &grip->active);
+    } else {
+        list_remove(&client->active, &grip->active);
+    }
+    if (core_lost_untold(grip->core)) {
+        list_add(&client->lost, &grip->lost);
+    } else {
+        list_remove(&client->lost, &grip->lost);
+    }
+    if (update->dispatch) {
+        list_add(&client->ready, &grip->ready);
+        client_run_soon(client);
+    } else {
+        list_remove(&client->ready, &grip->ready);
+    }
+}
+
+/* What a node said to an earlier attempt is no news of this one; who is not asked again is quoted on. */
+static void begin_notes(struct grip *grip, const struct core_update *update)
+{
+    if (grip->noted_attempt == core_attempt(grip->core)) return;
+    grip->noted_attempt = core_attempt(grip->core);
+    for (uint32_t i = 0; i < update->n_commands; i++) {
+        const struct core_tag *tag = &update->commands[i].tag;
+
+        if (tag->op == CORE_OP_ACQUIRE) note_clear(grip, &grip->notes[tag->node]);
+    }
+}
+
+static int step(struct grip *grip, struct core_event *event, struct core_tell *ret_tell)
+{
+    struct core_update update;
+    struct core_tag unsent[CORE_COMMANDS_MAX];
+    uint32_t n_unsent = 0;
+    int status;
+
+    event->now_us = client_now_us(grip->client);
+    status = core_step(grip->core, event, &update);
+    begin_notes(grip, &update);
+    for (uint32_t i = 0; i < update.n_commands; i++) {
+        if (!send_command(grip, &update.commands[i])) unsent[n_unsent++] = update.commands[i].tag;
+    }
+    if (update.notes != 0) words_log(grip, update.notes);
+    settle(grip, &update);
+    if (ret_tell != NULL) *ret_tell = update.tell;
+    /* What could not be queued was certainly not executed. The core asks nobody again for it in this round. */
+    for (uint32_t i = 0; i < n_unsent; i++) {
+        struct core_event failed = {
+            .type = CORE_EV_REPLY,
+            .reply = {.tag = unsent[i],
+                      .generation = node_generation(grip->client->nodes[unsent[i].node].node),
+                      .outcome = CORE_UNSENT,
+                      .fault = CORE_FAULT_PASSING,
+                      .ttl_us = -2}};
+
+        step(grip, &failed, NULL);
+    }
+    return status;
+}
+
+int grip_step(struct grip *grip, struct core_event *event)
+{
+    return step(grip, event, NULL);
+}
+
+/* Of the system's source: no generator of our own, for a fork must not repeat one. */
+int grip_draw(unsigned char random[CORE_RANDOM_SIZE])
+{
+    ssize_t n;
+
+    do {
+        n = getrandom(random, CORE_RANDOM_SIZE, 0);
+    } while (n < 0 && errno == EINTR);
+    return n == CORE_RANDOM_SIZE ? 0 : -1;
+}
+
+/* The one use of the wall clock, and nothing but the order of tokens after a loss of all counters hangs on it.
+ */
+uint64_t grip_fence_floor(const struct quorlock_client *client, const struct core_config *config)
+{
+    struct timespec now;
+    uint64_t wall_us;
+
+    if (!config->fencing) return 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    wall_us = (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+    return wall_us > client->last_fence ? wall_us : client->last_fence + 1;
+}
+
+static void on_wake(struct waker *waker)
+{
+    struct grip *grip = (struct grip *)(void *)((char *)waker - offsetof(struct grip, waker));
+    unsigned char random[CORE_RANDOM_SIZE];
+    struct core_event event = {
+        .type = CORE_EV_TIMER, .random = random, .wall_us = grip_fence_floor(grip->client, &grip->config)};
+
+    if (grip_draw(random) != 0) {
+        client_log(grip->client, QUORLOCK_LOG_ERROR, "getrandom failed: \"%s\" cannot try again",
+                   grip->line->name);
+        client_wake_at(grip->client, &grip->waker, client_now_us(grip->client) + NO_RANDOM_PAUSE_US);
+        return;
+    }
+    step(grip, &event, NULL);
+    grip_reap(grip);
+}
+
+static enum core_fault fault_of(enum node_fault fault)
+{
+    switch (fault) {
+    case NODE_FAULT_NONE: return CORE_FAULT_NONE;
+    case NODE_FAULT_AUTH: return CORE_FAULT_AUTH;
+    case NODE_FAULT_FOREIGN: return CORE_FAULT_FOREIGN;
+    case NODE_FAULT_PROTO: return CORE_FAULT_PROTO;
+    case NODE_FAULT_CONFIG: return CORE_FAULT_CONFIG;
+    default: return CORE_FAULT_PASSING;
+    }
+}
+
+bool grip_lease_refused(const struct grip *grip, uint32_t index, uint64_t lease_us)
+{
+    uint32_t max_lease_ms = node_max_lease_ms(grip->client->nodes[index].node);
+
+    return max_lease_ms != 0 && lease_us > (uint64_t)max_lease_ms * MS;
+}
+
+/* Kept in words for whoever is told of the vote. Out of memory costs the figures, not the refusal. */
+static bool refuse_lease(struct grip *grip, uint32_t index)
+{
+    const struct alloc *alloc = &grip->client->alloc;
+    struct lock_note *note = &grip->notes[index];
+    char text[160];
+
+    alloc_free(alloc, note->refusal);
+    note->refusal = NULL;
+    if (!grip_lease_refused(grip, index, core_lease_us(grip->core))) return false;
+    snprintf(text, sizeof(text),
+             "its guard allows leases up to %u ms and ours is %llu ms: shorten it, or "
+             "'quorlock bootstrap --reconfigure'",
+             node_max_lease_ms(grip->client->nodes[index].node),
+             (unsigned long long)(core_lease_us(grip->core) / MS));
+    note->refusal = alloc_text(alloc, text, strlen(text));
+    return true;
+}
+
+void grip_on_level(struct grip *grip, uint32_t index)
+{
+    const struct node *node = grip->client->nodes[index].node;
+    enum node_level level = node_level_now(node);
+    struct core_event event = {.type = CORE_EV_NODE,
+                               .node = index,
+                               .generation = node_generation(node),
+                               .fault = fault_of(node_fault_now(node)),
+                               .srtt_us = node_srtt_us(node)};
+
+    event.level = CORE_NODE_DOWN;
+    if (level == NODE_READY) event.level = CORE_NODE_READY;
+    if (level == NODE_QUARANTINED) event.level = CORE_NODE_QUARANTINED;
+    if (refuse_lease(grip, index)) {
+        event.level = CORE_NODE_DOWN;
+        event.fault = CORE_FAULT_CONFIG;
+    }
+    /* Whether it is quarantined, and for how long, is known in a moment. */
+    if (level == NODE_CONNECTING || node_awaits_max_lease(node)) event.level = CORE_NODE_CONNECTING;
+    grip->levels = grip->client->levels;
+    step(grip, &event, NULL);
+    grip_reap(grip);
+}
+
+void grip_catch_up(struct grip *grip)
+{
+    if (grip->active.in || grip->levels == grip->client->levels) return;
+    for (uint32_t i = 0; i < grip->client->n_nodes; i++) grip_on_level(grip, i);
+}
+
+static enum core_outcome outcome_of(enum node_outcome outcome)
+{
+    switch (outcome) {
+    case NODE_YES: return CORE_YES;
+    case NODE_OTHER: return CORE_OTHER;
+    case NODE_MISSING: return CORE_MISSING;
+    case NODE_NOSCRIPT: return CORE_NOSCRIPT;
+    case NODE_ERROR: return CORE_ERROR;
+    case NODE_UNKNOWN: break;
+    }
+    return CORE_UNKNOWN;
+}
+
+static uint64_t holder_id(const struct node_reply *reply)
+{
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+
+    if (reply->holder == NULL) return 0;
+    for (size_t i = 0; i < reply->holder_length; i++) {
+        hash = (hash ^ (unsigned char)reply->holder[i]) * 0x100000001b3u;
+    }
+    return hash | 1;
+}
+
+static void take_note(struct grip *grip, const struct core_tag *tag, const struct node_reply *reply)
+{
+    const struct alloc *alloc = &grip->client->alloc;
+    struct lock_note *note = &grip->notes[tag->node];
+    uint32_t latency_us = note->latency_us;
+
+    if (tag->op == CORE_OP_RELEASE) {
+        if (note->released != QUORLOCK_VOTE_PENDING || tag->attempt != core_attempt(grip->core)) return;
+        note->released = QUORLOCK_VOTE_FAILED;
+        if (reply->outcome == NODE_YES) note->released = QUORLOCK_VOTE_GRANTED;
+        if (reply->outcome == NODE_MISSING || reply->outcome == NODE_OTHER) {
+            note->released = QUORLOCK_VOTE_REFUSED;
+        }
+        return;
+    }
+    if (tag->attempt != core_attempt(grip->core) || reply->outcome == NODE_NOSCRIPT) return;
+    note_clear(grip, note);
+    note->latency_us = tag->op == CORE_OP_PEEK ? latency_us : reply->latency_us;
+    note->ttl_ms = reply->ttl_ms;
+    /* Out of memory costs the text, not the verdict. */
+    if (reply->error != NULL) note->error = alloc_text(alloc, reply->error, strlen(reply->error));
+    if (reply->holder != NULL) note->holder = alloc_text(alloc, reply->holder, reply->holder_length);
+}
+
+void grip_on_step(struct grip *grip, uint32_t index, uint64_t before_us)
+{
+    struct core_event event = {.type = CORE_EV_STEP, .node = index, .before_us = before_us};
+
+    step(grip, &event, NULL);
+    grip_reap(grip);
+}
+
+void grip_on_reply(struct grip *grip, const struct core_tag *tag, uint32_t generation,
+                   const struct node_reply *reply)
+{
+    struct core_event event = {
+        .type = CORE_EV_REPLY,
+        .reply = {.tag = *tag,
+                  .generation = generation,
+                  .outcome = outcome_of(reply->outcome),
+                  .fault = fault_of(reply->fault),
+                  .holder_id = holder_id(reply),
+                  .fence = reply->fence,
+                  .ttl_us = reply->ttl_ms < 0 ? reply->ttl_ms : reply->ttl_ms * (int64_t)MS}};
+
+    grip->in_flight--;
+    take_note(grip, tag, reply);
+    step(grip, &event, NULL);
+    grip_reap(grip);
+}
+
+/* ---- what the owner is told ---- */
+
+static void tell_loss(struct grip *grip, const struct core_tell *tell)
+{
+    static const char *const texts[] = {
+        [CORE_LOSS_NONE] = "",
+        [CORE_LOSS_EXPIRED] = "renewal did not reach a quorum in time",
+        [CORE_LOSS_GONE] = "the key is gone from so many nodes that a quorum is out of reach",
+        [CORE_LOSS_MAX_HOLD] = "max_hold_ms is over",
+        [CORE_LOSS_NOT_RENEWED] = "the lease ends and renewal is off",
+        [CORE_LOSS_CLOCK] = "the clocks of a quorum advanced faster than ours: this machine stood still",
+    };
+    struct quorlock_vote votes[QUORLOCK_NODES_MAX];
+    struct quorlock_result result = {0};
+    struct quorlock_loss loss = {.reason = (int)tell->loss, .text = texts[tell->loss], .votes = votes};
+    uint64_t left_us = core_remaining_us(grip->core, client_now_us(grip->client));
+
+    words_votes(grip, votes, &result);
+    loss.n_votes = result.n_votes;
+    loss.remaining_ms = tell->loss == CORE_LOSS_GONE ? 0 : (uint32_t)(left_us / MS);
+    client_log(grip->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left", grip->line->name,
+               loss.text, loss.remaining_ms);
+    if (grip->handle != NULL && grip->handle->lost != NULL) {
+        grip->handle->lost(grip->handle, &loss, grip->handle->lost_arg);
+    }
+}
+
+static void tell_acquired(struct grip *grip, const struct core_tell *tell)
+{
+    struct quorlock *handle = grip->acquirer;
+
+    grip->acquirer = NULL;
+    owner_text(grip, core_token_now(grip->core), grip->owner);
+    if (tell->status != CORE_OK) grip->owner[0] = '\0';
+    if (handle == NULL) return;
+    if (tell->status == CORE_OK) {
+        lock_share(handle, grip);
+        grip->client->last_fence = core_fence(grip->core);
+    }
+    lock_call_back(handle, &handle->acquired, grip, tell);
+}
+
+static void tell_extended(struct grip *grip, const struct core_tell *tell)
+{
+    struct quorlock *handle = grip->extender;
+
+    grip->extender = NULL;
+    if (handle != NULL) lock_call_back(handle, &handle->extended, grip, tell);
+}
+
+static void tell_released(struct grip *grip, const struct core_tell *tell)
+{
+    struct quorlock *handle = grip->releaser;
+
+    grip->releaser = NULL;
+    if (handle != NULL) lock_call_back(handle, &handle->released, grip, tell);
+}
+
+void grip_tell(struct grip *grip)
+{
+    struct core_event event = {.type = CORE_EV_DISPATCH};
+    struct core_tell tell;
+
+    grip->pins++;
+    step(grip, &event, &tell);
+    switch (tell.kind) {
+    case CORE_TELL_NOTHING: break;
+    case CORE_TELL_LOST: tell_loss(grip, &tell); break;
+    case CORE_TELL_ACQUIRED: tell_acquired(grip, &tell); break;
+    case CORE_TELL_EXTENDED: tell_extended(grip, &tell); break;
+    case CORE_TELL_RELEASED: tell_released(grip, &tell); break;
+    }
+    grip->pins--;
+    grip_let_go(grip);
+    grip_reap(grip);
+}
+
+/* ---- life ---- */
+
+struct grip *grip_new(struct quorlock *handle)
+{
+    struct quorlock_client *client = handle->client;
+    struct grip *grip = alloc_zero(&client->alloc, sizeof(*grip) + client->n_nodes * sizeof(struct lock_note));
+
+    if (grip == NULL) return NULL;
+    grip->core = alloc_zero(&client->alloc, core_size(client->n_nodes));
+    if (grip->core == NULL || client_reserve_waker(client, &grip->waker, on_wake) != 0) {
+        alloc_free(&client->alloc, grip->core);
+        alloc_free(&client->alloc, grip);
+        return NULL;
+    }
+    grip->client = client;
+    grip->line = handle->line;
+    grip->line->users++;
+    grip->handle = handle;
+    grip->config = handle->config;
+    core_init(grip->core, &grip->config);
+    grip->fence_ttl_ms = handle->fence_ttl_ms;
+    grip->levels = client->levels - 1;
+    for (uint32_t i = 0; i < client->n_nodes; i++) grip->notes[i].ttl_ms = -2;
+    list_add(&client->grips, &grip->all);
+    return grip;
+}
+
+void grip_let_go(struct grip *grip)
+{
+    struct core_event event = {.type = CORE_EV_RELEASE};
+
+    if (grip->handle != NULL || grip->holds > 0) return;
+    /* Refused while something else waits to be told: then it is tried again after that. */
+    (void)step(grip, &event, NULL);
+}
+
+void grip_destroy(struct grip *grip)
+{
+    struct quorlock_client *client = grip->client;
+    const struct alloc *alloc = &client->alloc;
+
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        note_clear(grip, &grip->notes[i]);
+        alloc_free(alloc, grip->notes[i].refusal);
+    }
+    if (grip->handle != NULL) grip->handle->grip = NULL;
+    list_remove(&client->grips, &grip->all);
+    list_remove(&client->active, &grip->active);
+    list_remove(&client->lost, &grip->lost);
+    list_remove(&client->ready, &grip->ready);
+    client_return_waker(client, &grip->waker);
+    line_leave(grip->line);
+    alloc_free(alloc, grip->core);
+    alloc_free(alloc, grip);
+}
+
+void grip_reap(struct grip *grip)
+{
+    if (grip->handle != NULL || grip->holds > 0 || grip->pins > 0 || grip->in_flight > 0) return;
+    if (core_quiet(grip->core)) grip_destroy(grip);
+}

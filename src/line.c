@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * line.c - everybody of this client who wants the same keys
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lock.h"
+
+#define LINE_BUCKETS_MIN 64u
+
+/* ---- the table ---- */
+
+static uint64_t mix(uint64_t hash, const char *text)
+{
+    for (; *text != '\0'; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    return (hash ^ 0xff) * 0x100000001b3u;
+}
+
+/* FNV-1a over all keys; a byte that ends each keeps "ab","c" from "a","bc". */
+static uint64_t hash_of(const char *const *keys, size_t n_keys)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < n_keys; i++) hash = mix(hash, keys[i]);
+    return hash;
+}
+
+/* Keys are compared without their prefix, which is the client's. */
+static bool same_keys(const struct line *line, const char *const *keys, size_t n_keys)
+{
+    size_t prefix = strlen(line->client->key_prefix);
+
+    if (line->n_keys != n_keys) return false;
+    for (size_t i = 0; i < n_keys; i++) {
+        if (strcmp(line->keys[i].text + prefix, keys[i]) != 0) return false;
+    }
+    return true;
+}
+
+/* One bucket a line on the average. Where memory is short the chains get longer, that is all. */
+static int grow(struct quorlock_client *client)
+{
+    size_t room = client->n_buckets == 0 ? LINE_BUCKETS_MIN : 2 * client->n_buckets;
+    struct line **buckets;
+
+    if (client->n_lines < client->n_buckets) return 0;
+    buckets = alloc_zero(&client->alloc, room * sizeof(struct line *));
+    if (buckets == NULL) return client->n_buckets == 0 ? -1 : 0;
+    for (size_t i = 0; i < client->n_buckets; i++) {
+        struct line *next;
+
+        for (struct line *line = client->buckets[i]; line != NULL; line = next) {
+            struct line **bucket = &buckets[line->hash % room];
+
+            next = line->next;
+            line->next = *bucket;
+            *bucket = line;
+        }
+    }
+    alloc_free(&client->alloc, client->buckets);
+    client->buckets = buckets;
+    client->n_buckets = room;
+    return 0;
+}
+
+/* ---- one line ---- */
+
+static void destroy(struct line *line)
+{
+    const struct alloc *alloc = &line->client->alloc;
+
+    for (size_t i = 0; i < line->n_keys; i++) {
+        /* They are the line's own copies; the nodes only read them. */
+        char *text = NULL;
+
+        memcpy(&text, &line->keys[i].text, sizeof(text));
+        alloc_free(alloc, text);
+    }
+    alloc_free(alloc, line->name);
+    alloc_free(alloc, line);
+}
+
+/* The keys for people. A key may hold anything, a log line must stay one line. */
+static char *name_of(const struct quorlock_client *client, const char *const *keys, size_t n_keys)
+{
+    size_t length = 0;
+    char *name;
+    char *at;
+
+    for (size_t i = 0; i < n_keys; i++) length += strlen(keys[i]) + 2;
+    name = at = alloc_zero(&client->alloc, length + 1);
+    if (name == NULL) return NULL;
+    for (size_t i = 0; i < n_keys; i++) {
+        size_t n = strlen(keys[i]);
+
+        if (i > 0) {
+            memcpy(at, ", ", 2);
+            at += 2;
+        }
+        memcpy(at, keys[i], n);
+        for (size_t k = 0; k < n; k++) {
+            if (iscntrl((unsigned char)at[k])) at[k] = '?';
+        }
+        at += n;
+    }
+    return name;
+}
+
+static struct line *build(struct quorlock_client *client, const char *const *keys, size_t n_keys)
+{
+    struct line *line = alloc_zero(&client->alloc, sizeof(*line) + n_keys * sizeof(struct node_key));
+
+    if (line == NULL) return NULL;
+    line->client = client;
+    line->n_keys = n_keys;
+    line->name = name_of(client, keys, n_keys);
+    for (size_t i = 0; i < n_keys; i++) {
+        struct node_key *key = &line->keys[i];
+
+        key->text = alloc_joined(&client->alloc, client->key_prefix, keys[i], &key->length);
+        if (key->text == NULL) break;
+    }
+    if (line->name != NULL && line->keys[n_keys - 1].text != NULL) return line;
+    destroy(line);
+    return NULL;
+}
+
+struct line *line_join(struct quorlock_client *client, const char *const *keys, size_t n_keys)
+{
+    uint64_t hash = hash_of(keys, n_keys);
+    struct line *line;
+
+    if (grow(client) != 0) return NULL;
+    for (line = client->buckets[hash % client->n_buckets]; line != NULL; line = line->next) {
+        if (line->hash == hash && same_keys(line, keys, n_keys)) break;
+    }
+    if (line == NULL) {
+        struct line **bucket = &client->buckets[hash % client->n_buckets];
+
+        line = build(client, keys, n_keys);
+        if (line == NULL) return NULL;
+        line->hash = hash;
+        line->next = *bucket;
+        *bucket = line;
+        client->n_lines++;
+    }
+    line->users++;
+    return line;
+}
+
+void line_leave(struct line *line)
+{
+    struct quorlock_client *client = line->client;
+    struct line **at = &client->buckets[line->hash % client->n_buckets];
+
+    if (--line->users > 0) return;
+    while (*at != line) at = &(*at)->next;
+    *at = line->next;
+    client->n_lines--;
+    destroy(line);
+}
