@@ -60,7 +60,8 @@ uint32_t client_timeout_ms(const struct quorlock_client *client)
 
 static bool callbacks_wait(const struct quorlock_client *client)
 {
-    return client->ready.count > 0 || client->lost.count > 0 || inspect_waiting(client);
+    return client->ready.count > 0 || client->told.count > 0 || client->lost.count > 0 ||
+           inspect_waiting(client);
 }
 
 /* For the earliest deadline, or for the next turn where callbacks were put off to it. */
@@ -155,16 +156,15 @@ static void client_run(struct quorlock_client *client)
 
     client->running++;
     wake_due(client);
-    turn = client->ready.count;
-    for (;;) {
-        struct grip *grip = LIST_ITEM(client->lost.first, struct grip, lost);
-
-        if (grip == NULL && turn > 0) {
-            grip = LIST_ITEM(client->ready.first, struct grip, ready);
-            turn--;
+    turn = client->ready.count + client->told.count;
+    while (client->lost.count > 0 || turn > 0) {
+        if (client->lost.count > 0) {
+            grip_tell(LIST_ITEM(client->lost.first, struct grip, lost));
+        } else if (turn-- > 0 && client->ready.count > 0) {
+            grip_tell(LIST_ITEM(client->ready.first, struct grip, ready));
+        } else if (client->told.count > 0) {
+            lock_tell(LIST_ITEM(client->told.first, struct quorlock, told));
         }
-        if (grip == NULL) break;
-        grip_tell(grip);
         wake_due(client);
     }
     inspect_tell(client);

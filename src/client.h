@@ -55,7 +55,7 @@ struct quorlock_client {
     int timer_fd;         /* behind it: CLOCK_BOOTTIME */
     uint64_t armed_us;    /* what it is armed for; UINT64_MAX: not at all */
     struct event *at_top; /* runs callbacks at the top of the loop, in this turn */
-    size_t n_wakers;      /* grips and inspections: room in the heap */
+    size_t n_wakers;      /* grips, handles and inspections: room in the heap */
 
     uint64_t last_fence; /* the latest token of any of our grants */
 
@@ -64,6 +64,7 @@ struct quorlock_client {
     struct list active;    /* grips that hear of every level */
     struct list lost;      /* a loss waits to be told */
     struct list ready;     /* something else waits to be told */
+    struct list told;      /* handles to which something is told that no core has to say */
     struct line **buckets; /* lines by the hash of their keys */
     size_t n_buckets, n_lines;
     struct inspect *inspections;

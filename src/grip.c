@@ -109,6 +109,7 @@ static void note_clear(struct grip *grip, struct lock_note *note)
 static void settle(struct grip *grip, const struct core_update *update)
 {
     struct quorlock_client *client = grip->client;
+    bool holds = core_phase_now(grip->core) == CORE_HELD;
 
     client_wake_at(client, &grip->waker, core_deadline(grip->core));
     if (core_phase_now(grip->core) != CORE_IDLE || core_deadline(grip->core) != CORE_NEVER) {
@@ -127,6 +128,10 @@ static void settle(struct grip *grip, const struct core_update *update)
     } else {
         list_remove(&client->ready, &grip->ready);
     }
+    if (holds == grip->counted) return;
+    grip->counted = holds;
+    grip->line->held += holds ? 1u : UINT32_MAX;
+    if (!holds) line_gave_back(grip->line);
 }
 
 /* What a node said to an earlier attempt is no news of this one; who is not asked again is quoted on. */
@@ -363,6 +368,23 @@ void grip_on_reply(struct grip *grip, const struct core_tag *tag, uint32_t gener
 
 /* ---- what the owner is told ---- */
 
+/* Everybody who holds it, each once. A callback may free any of them. */
+static void tell_sharers(struct grip *grip, const struct quorlock_loss *loss)
+{
+    struct link *at;
+
+    for (at = grip->sharers.first; at != NULL; at = at->next)
+        LIST_ITEM(at, struct quorlock, share)->tell_lost = true;
+    for (at = grip->sharers.first; at != NULL; at = at != NULL ? at->next : grip->sharers.first) {
+        struct quorlock *lock = LIST_ITEM(at, struct quorlock, share);
+
+        if (!lock->tell_lost) continue;
+        lock->tell_lost = false;
+        lock_lost(lock, loss);
+        at = NULL;
+    }
+}
+
 static void tell_loss(struct grip *grip, const struct core_tell *tell)
 {
     static const char *const texts[] = {
@@ -383,9 +405,7 @@ static void tell_loss(struct grip *grip, const struct core_tell *tell)
     loss.remaining_ms = tell->loss == CORE_LOSS_GONE ? 0 : (uint32_t)(left_us / MS);
     client_log(grip->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left", grip->line->name,
                loss.text, loss.remaining_ms);
-    if (grip->handle != NULL && grip->handle->lost != NULL) {
-        grip->handle->lost(grip->handle, &loss, grip->handle->lost_arg);
-    }
+    tell_sharers(grip, &loss);
 }
 
 static void tell_acquired(struct grip *grip, const struct core_tell *tell)
@@ -398,8 +418,10 @@ static void tell_acquired(struct grip *grip, const struct core_tell *tell)
     if (handle == NULL) return;
     if (tell->status == CORE_OK) {
         lock_share(handle, grip);
+        nest_admit(grip);
         grip->client->last_fence = core_fence(grip->core);
     }
+    line_step_out(handle);
     lock_call_back(handle, &handle->acquired, grip, tell);
 }
 
@@ -408,6 +430,7 @@ static void tell_extended(struct grip *grip, const struct core_tell *tell)
     struct quorlock *handle = grip->extender;
 
     grip->extender = NULL;
+    nest_renewed(grip, tell->status);
     if (handle != NULL) lock_call_back(handle, &handle->extended, grip, tell);
 }
 
@@ -447,7 +470,12 @@ struct grip *grip_new(struct quorlock *handle)
 
     if (grip == NULL) return NULL;
     grip->core = alloc_zero(&client->alloc, core_size(client->n_nodes));
-    if (grip->core == NULL || client_reserve_waker(client, &grip->waker, on_wake) != 0) {
+    if (handle->owner_name != NULL) {
+        grip->owner_name = alloc_text(&client->alloc, handle->owner_name, strlen(handle->owner_name));
+    }
+    if (grip->core == NULL || (handle->owner_name != NULL && grip->owner_name == NULL) ||
+        client_reserve_waker(client, &grip->waker, on_wake) != 0) {
+        alloc_free(&client->alloc, grip->owner_name);
         alloc_free(&client->alloc, grip->core);
         alloc_free(&client->alloc, grip);
         return NULL;
@@ -465,11 +493,45 @@ struct grip *grip_new(struct quorlock *handle)
     return grip;
 }
 
+int grip_acquire(struct quorlock *lock)
+{
+    unsigned char random[CORE_RANDOM_SIZE];
+    struct core_event event = {.type = CORE_EV_ACQUIRE,
+                               .random = random,
+                               .wall_us = grip_fence_floor(lock->client, &lock->config),
+                               .begun_us = lock->acquired.begun_us,
+                               .behind = lock->line->held > 0};
+    struct grip *grip;
+    int status;
+
+    if (grip_draw(random) != 0) return QUORLOCK_STATE;
+    if (lock->grip == NULL) lock->grip = grip_new(lock);
+    if (lock->grip == NULL) return QUORLOCK_NOMEM;
+    grip = lock->grip;
+    grip_catch_up(grip);
+    for (uint32_t i = 0; i < lock->client->n_nodes; i++) note_clear(grip, &grip->notes[i]);
+    grip->told_wait_reason = 0;
+    grip->told_wait_us = 0;
+    status = step(grip, &event, NULL);
+    if (status == 0) grip->acquirer = lock;
+    return status;
+}
+
+void grip_abandon(struct grip *grip)
+{
+    struct core_event event = {.type = CORE_EV_CANCEL, .reason = CORE_CANCELED};
+
+    grip->acquirer = NULL;
+    (void)step(grip, &event, NULL);
+}
+
 void grip_let_go(struct grip *grip)
 {
     struct core_event event = {.type = CORE_EV_RELEASE};
+    enum core_phase phase = core_phase_now(grip->core);
 
-    if (grip->handle != NULL || grip->holds > 0) return;
+    if (grip->holds > 0 || grip->entrants.count > 0) return;
+    if (phase != CORE_HELD && phase != CORE_LOST) return;
     /* Refused while something else waits to be told: then it is tried again after that. */
     (void)step(grip, &event, NULL);
 }
@@ -490,6 +552,7 @@ void grip_destroy(struct grip *grip)
     list_remove(&client->ready, &grip->ready);
     client_return_waker(client, &grip->waker);
     line_leave(grip->line);
+    alloc_free(alloc, grip->owner_name);
     alloc_free(alloc, grip->core);
     alloc_free(alloc, grip);
 }

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * line.c - everybody of this client who wants the same keys
+ *
+ * Those who wait stand in the order of coming, and only the first of them asks the nodes: however many wait in
+ * this process, the nodes see one. When a lock of this process gives the keys back, the first in line asks in
+ * the same flush, behind the release: the keys go on in one round trip. So that other processes get their turn,
+ * this is done only some times in a row.
  */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/validity.h"
 #include "lock.h"
 
 #define LINE_BUCKETS_MIN 64u
+#define LINE_HANDED_MAX  8u /* hand-overs in a row without a word to other processes */
 
 /* ---- the table ---- */
 
@@ -160,4 +167,80 @@ void line_leave(struct line *line)
     *at = line->next;
     client->n_lines--;
     destroy(line);
+}
+
+/* ---- standing in line ---- */
+
+static struct quorlock *first_of(const struct line *line)
+{
+    return LIST_ITEM(line->waiting.first, struct quorlock, turn);
+}
+
+static bool asks(const struct quorlock *lock)
+{
+    return lock->grip != NULL && lock->grip->acquirer == lock;
+}
+
+int line_acquire(struct quorlock *lock)
+{
+    struct line *line = lock->line;
+    int status;
+
+    /* Who tries once does not wait, not even for those before him. */
+    if (lock->config.wait_us == 0) return grip_acquire(lock);
+    list_add(&line->waiting, &lock->turn);
+    if (first_of(line) != lock) {
+        client_wake_at(lock->client, &lock->waker, validity_add(lock->acquired.begun_us, lock->config.wait_us));
+        return 0;
+    }
+    status = grip_acquire(lock);
+    if (status != 0) list_remove(&line->waiting, &lock->turn);
+    return status;
+}
+
+void line_step_out(struct quorlock *lock)
+{
+    client_wake_at(lock->client, &lock->waker, UINT64_MAX);
+    list_remove(&lock->line->waiting, &lock->turn);
+    line_next(lock->line);
+}
+
+void line_next(struct line *line)
+{
+    struct quorlock *lock;
+
+    while (!line->client->closing && (lock = first_of(line)) != NULL && !asks(lock)) {
+        int status;
+
+        client_wake_at(line->client, &lock->waker, UINT64_MAX);
+        status = grip_acquire(lock);
+        if (status == 0) return;
+        list_remove(&line->waiting, &lock->turn);
+        lock_tell_acquired(lock, status);
+    }
+}
+
+void line_gave_back(struct line *line)
+{
+    unsigned char random[CORE_RANDOM_SIZE];
+    struct quorlock *lock = first_of(line);
+    struct core_event event = {.type = CORE_EV_WAKE, .random = random};
+
+    if (lock == NULL || !asks(lock) || line->held > 0 || grip_draw(random) != 0) return;
+    event.wall_us = grip_fence_floor(line->client, &lock->config);
+    event.behind = line->handed >= LINE_HANDED_MAX;
+    line->handed = event.behind ? 0 : line->handed + 1;
+    (void)grip_step(lock->grip, &event);
+}
+
+void line_wait_over(struct waker *waker)
+{
+    struct quorlock *lock = (struct quorlock *)(void *)((char *)waker - offsetof(struct quorlock, waker));
+    const struct quorlock *first = first_of(lock->line);
+    int status = QUORLOCK_HELD;
+
+    /* What keeps the first from the keys keeps those behind it, too. */
+    if (lock->line->held == 0 && asks(first)) status = core_wait_verdict(first->grip->core);
+    list_remove(&lock->line->waiting, &lock->turn);
+    lock_tell_acquired(lock, status);
 }

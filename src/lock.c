@@ -5,6 +5,7 @@
 #include "lock.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/validity.h"
@@ -35,23 +36,31 @@ void lock_unshare(struct quorlock *lock, uint32_t holds)
 
 /* ---- what the caller is told ---- */
 
+static void run_callback(struct quorlock *lock, struct lock_callback *callback, struct quorlock_result *result)
+{
+    struct lock_callback now = *callback;
+
+    *callback = (struct lock_callback){0};
+    result->elapsed_ms = (uint32_t)(validity_sub(client_now_us(lock->client), now.begun_us) / MS);
+    lock->pins++;
+    if (now.call != NULL) now.call(lock, result, now.arg);
+    lock->pins--;
+    lock_reap(lock);
+}
+
 void lock_call_back(struct quorlock *lock, struct lock_callback *callback, struct grip *grip,
                     const struct core_tell *tell)
 {
     struct quorlock_vote votes[QUORLOCK_NODES_MAX];
-    struct lock_callback now = *callback;
-    uint64_t now_us = client_now_us(lock->client);
     char text[LOCK_TEXT_SIZE];
     struct quorlock_result result = {.status = tell->status,
                                      .rounds = core_rounds(grip->core),
-                                     .elapsed_ms = (uint32_t)(validity_sub(now_us, now.begun_us) / MS),
-                                     .valid_ms = (uint32_t)(core_valid_us(grip->core, now_us) / MS),
+                                     .valid_ms = quorlock_valid_ms(lock),
                                      .expired = tell->expired,
                                      .text = text,
                                      .fence = core_fence(grip->core),
                                      .owner = grip->owner[0] != '\0' ? grip->owner : NULL};
 
-    *callback = (struct lock_callback){0};
     if (tell->kind == CORE_TELL_RELEASED) {
         words_release_votes(grip, votes, &result);
         snprintf(text, sizeof(text), "released \"%s\" on %u of %zu nodes%s", lock->line->name,
@@ -61,26 +70,126 @@ void lock_call_back(struct quorlock *lock, struct lock_callback *callback, struc
         words_votes(grip, votes, &result);
         words_verdict(grip, tell->status, &result, text, sizeof(text));
     }
+    run_callback(lock, callback, &result);
+}
+
+void lock_tell_acquired(struct quorlock *lock, int status)
+{
+    lock->tell_acquired = true;
+    lock->acquired_status = status;
+    list_add(&lock->client->told, &lock->told);
+    client_run_soon(lock->client);
+}
+
+/* One more hold, or the end of a wait behind others: the first of them knows the votes that tell why. */
+static void tell_acquired(struct quorlock *lock)
+{
+    const struct quorlock *first = LIST_ITEM(lock->line->waiting.first, struct quorlock, turn);
+    const struct grip *grip = lock->held != NULL || first == NULL ? lock->held : first->grip;
+    struct quorlock_vote votes[QUORLOCK_NODES_MAX];
+    char text[LOCK_TEXT_SIZE];
+    struct quorlock_result result = {.status = lock->acquired_status,
+                                     .valid_ms = quorlock_valid_ms(lock),
+                                     .text = text,
+                                     .fence = quorlock_fence(lock),
+                                     .owner = quorlock_owner(lock)};
+
+    lock->tell_acquired = false;
+    if (grip != NULL) words_votes(grip, votes, &result);
+    if (result.status == QUORLOCK_OK) {
+        snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->line->name,
+                 lock->held->holds);
+    } else if (result.status == QUORLOCK_HELD && lock->line->held > 0) {
+        snprintf(text, sizeof(text), "\"%s\" is held by another lock of this process", lock->line->name);
+    } else if (grip != NULL) {
+        words_verdict(grip, result.status, &result, text, sizeof(text));
+    } else {
+        snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), lock->line->name);
+    }
+    run_callback(lock, &lock->acquired, &result);
+}
+
+static void tell_released(struct quorlock *lock)
+{
+    char text[LOCK_TEXT_SIZE];
+    struct quorlock_result result = {.expired = lock->release_expired, .text = text};
+
+    lock->tell_released = false;
+    snprintf(text, sizeof(text), "one hold of \"%s\" given back; its owner has others", lock->line->name);
+    run_callback(lock, &lock->released, &result);
+}
+
+void lock_tell(struct quorlock *lock)
+{
+    bool more = lock->tell_released && lock->tell_acquired;
+
+    list_remove(&lock->client->told, &lock->told);
+    if (more) list_add(&lock->client->told, &lock->told);
+    if (lock->tell_released) {
+        tell_released(lock);
+    } else if (lock->tell_acquired) {
+        tell_acquired(lock);
+    }
+}
+
+void lock_lost(struct quorlock *lock, const struct quorlock_loss *loss)
+{
+    /* A hold that was not told yet was none. */
+    if (lock->tell_acquired && lock->acquired_status == QUORLOCK_OK) {
+        lock->acquired_status = QUORLOCK_LOST;
+        lock_unshare(lock, 1);
+        if (lock->held == NULL) return;
+    }
     lock->pins++;
-    if (now.call != NULL) now.call(lock, &result, now.arg);
+    if (lock->lost != NULL) lock->lost(lock, loss, lock->lost_arg);
     lock->pins--;
     lock_reap(lock);
 }
 
 /* ---- the end ---- */
 
-void lock_give_up(struct quorlock *lock, int status)
+/* Ends the acquire or extend in flight, wherever it is. */
+static void end_operation(struct quorlock *lock, int status)
 {
     struct core_event event = {.type = CORE_EV_CANCEL, .reason = status};
-    struct grip *grip = lock->grip;
+    struct grip *grip = lock->held;
 
+    if (lock->tell_acquired) {
+        /* Granted by a hold that the owner had, and not told yet; or refused, and that stands. */
+        if (lock->acquired_status != QUORLOCK_OK) return;
+        lock_unshare(lock, 1);
+        lock->acquired_status = status;
+        grip_let_go(grip);
+    } else if (lock->acquired.owed && lock->grip != NULL && lock->grip->acquirer == lock) {
+        (void)grip_step(lock->grip, &event);
+    } else if (lock->acquired.owed) {
+        client_wake_at(lock->client, &lock->waker, UINT64_MAX);
+        nest_step_out(lock);
+        list_remove(&lock->line->waiting, &lock->turn);
+        lock_tell_acquired(lock, status);
+    } else if (lock->extended.owed) {
+        (void)grip_step(grip, &event);
+    }
+}
+
+void lock_give_up(struct quorlock *lock, int status)
+{
+    struct grip *grip = lock->grip;
+    struct grip *held;
+
+    if (lock->freed) return;
     lock->freed = true;
     lock->lost = NULL;
-    if (grip == NULL) return;
-    if (lock->acquired.owed || lock->extended.owed) (void)grip_step(grip, &event);
+    end_operation(lock, status);
+    held = lock->held;
     lock_unshare(lock, lock->holds);
     lock->grip = NULL;
-    grip->handle = NULL;
+    if (grip != NULL) grip->handle = NULL;
+    if (held != NULL && held != grip) {
+        grip_let_go(held);
+        grip_reap(held);
+    }
+    if (grip == NULL) return;
     grip_let_go(grip);
     grip_reap(grip);
 }
@@ -90,7 +199,10 @@ void lock_destroy(struct quorlock *lock)
     struct quorlock_client *client = lock->client;
 
     list_remove(&client->locks, &lock->all);
+    list_remove(&client->told, &lock->told);
+    client_return_waker(client, &lock->waker);
     line_leave(lock->line);
+    alloc_free(&client->alloc, lock->owner_name);
     alloc_free(&client->alloc, lock);
 }
 
@@ -103,6 +215,36 @@ void lock_reap(struct quorlock *lock)
 }
 
 /* ---- the public API ---- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorted, so that two lists in different order cannot each hold what the other waits for. */
+static struct line *join_line(struct quorlock_client *client, const char *const *keys, size_t n_keys)
+{
+    const char *sorted[QUORLOCK_KEYS_MAX];
+
+    memcpy(sorted, keys, n_keys * sizeof(sorted[0]));
+    qsort(sorted, n_keys, sizeof(sorted[0]), by_text);
+    return line_join(client, sorted, n_keys);
+}
+
+static int build(struct quorlock *lock, const char *const *keys, size_t n_keys, const char *owner_name)
+{
+    struct quorlock_client *client = lock->client;
+
+    if (owner_name != NULL) {
+        lock->owner_name = alloc_text(&client->alloc, owner_name, strlen(owner_name));
+        if (lock->owner_name == NULL) return -1;
+    }
+    lock->line = join_line(client, keys, n_keys);
+    if (lock->line == NULL) return -1;
+    if (client_reserve_waker(client, &lock->waker, line_wait_over) == 0) return 0;
+    line_leave(lock->line);
+    return -1;
+}
 
 int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
                  const struct quorlock_options *options)
@@ -121,17 +263,17 @@ int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *key
     lock->client = client;
     lock->config = config;
     lock->fence_ttl_ms = options_fence_ttl_ms(options);
-    lock->line = line_join(client, keys, n_keys);
-    if (lock->line == NULL) goto nomem;
+    if (build(lock, keys, n_keys, options_owner(options)) != 0) goto nomem;
     list_add(&client->locks, &lock->all);
     *ret = lock;
     return 0;
 nomem:
+    if (lock != NULL) alloc_free(&client->alloc, lock->owner_name);
     alloc_free(&client->alloc, lock);
     return client_fail(client, QUORLOCK_NOMEM, "%s", quorlock_status_text(QUORLOCK_NOMEM));
 }
 
-static int fail(struct quorlock *lock, int status, const char *why)
+int lock_fail(struct quorlock *lock, int status, const char *why)
 {
     return client_fail(lock->client, status, "\"%s\": %s%s", lock->line->name, quorlock_status_text(status),
                        why);
@@ -143,33 +285,42 @@ static int check_free(struct quorlock *lock)
     if (lock->client->closing || lock->freed) {
         return client_fail(lock->client, QUORLOCK_CLOSED, "%s", quorlock_status_text(QUORLOCK_CLOSED));
     }
-    if (lock->acquired.owed || lock->extended.owed) return fail(lock, QUORLOCK_BUSY, "");
+    if (lock->acquired.owed || lock->extended.owed) return lock_fail(lock, QUORLOCK_BUSY, "");
     return 0;
+}
+
+static int begin_acquire(struct quorlock *lock)
+{
+    struct grip *grip = lock->held;
+    int status;
+
+    if (lock->owner_name != NULL) {
+        status = nest_check(lock, &grip);
+        if (status != 0) return status;
+        if (grip != NULL) return nest_enter(lock, grip);
+    } else if (grip != NULL) {
+        bool lost = core_phase_now(grip->core) == CORE_LOST && !core_lost_untold(grip->core);
+
+        if (!lost) return lock_fail(lock, QUORLOCK_STATE, ": it is held already, or its loss was not told yet");
+        /* What was lost, and not released, is given up with this. */
+        lock_unshare(lock, lock->holds);
+    }
+    status = line_acquire(lock);
+    if (status == QUORLOCK_STATE) {
+        return client_fail(lock->client, status, "getrandom failed: no owner token without it");
+    }
+    return status == 0 ? 0 : lock_fail(lock, status, "");
 }
 
 int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
 {
-    unsigned char random[CORE_RANDOM_SIZE];
-    struct core_event event = {
-        .type = CORE_EV_ACQUIRE, .random = random, .wall_us = grip_fence_floor(lock->client, &lock->config)};
     int status = check_free(lock);
 
     if (status != 0) return status;
-    if (grip_draw(random) != 0) {
-        return client_fail(lock->client, QUORLOCK_STATE, "getrandom failed: no owner token without it");
-    }
-    if (lock->grip == NULL) lock->grip = grip_new(lock);
-    if (lock->grip == NULL) return fail(lock, QUORLOCK_NOMEM, "");
-    grip_catch_up(lock->grip);
-    status = grip_step(lock->grip, &event);
-    if (status != 0) return fail(lock, status, ": it is held already, or its loss was not told yet");
-    /* What was lost, and not released, is given up with this. */
-    lock_unshare(lock, lock->holds);
-    lock->grip->told_wait_reason = 0;
-    lock->grip->told_wait_us = 0;
-    lock->grip->acquirer = lock;
-    lock->acquired = (struct lock_callback){cb, arg, event.now_us, true};
-    return 0;
+    lock->acquired = (struct lock_callback){cb, arg, client_now_us(lock->client), true};
+    status = begin_acquire(lock);
+    if (status != 0) lock->acquired.owed = false;
+    return status;
 }
 
 /* As far as options and guards say; a node that was not reached yet may say less, and is DOWN to us then. */
@@ -197,7 +348,7 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
         return client_fail(lock->client, QUORLOCK_INVAL, "lease_ms is %u: max_lease_ms is %u", lease_ms,
                            most_ms);
     }
-    if (grip == NULL) return fail(lock, QUORLOCK_STATE, ": it is not held");
+    if (grip == NULL) return lock_fail(lock, QUORLOCK_STATE, ": it is not held");
     for (uint32_t i = 0; i < lock->client->n_nodes; i++) {
         if (!grip_lease_refused(grip, i, event.lease_us)) continue;
         return client_fail(lock->client, QUORLOCK_INVAL, "lease_ms is %u: the guard of %s says at most %u",
@@ -209,7 +360,7 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
         return client_fail(lock->client, status, "lease_ms is %u: the lease is %llu, and is never shortened",
                            lease_ms, (unsigned long long)(core_lease_us(grip->core) / MS));
     }
-    if (status != 0) return fail(lock, status, status == QUORLOCK_BUSY ? "" : ": it is not held");
+    if (status != 0) return lock_fail(lock, status, status == QUORLOCK_BUSY ? "" : ": it is not held");
     grip->extender = lock;
     lock->extended = (struct lock_callback){cb, arg, event.now_us, true};
     return 0;
@@ -239,34 +390,46 @@ static int step_release(struct grip *grip, struct core_event *event)
     return status;
 }
 
+/* The owner has other holds, or is about to have one: nothing happens on the nodes. */
+static void release_one(struct quorlock *lock)
+{
+    lock->release_expired = core_phase_now(lock->held->core) == CORE_LOST;
+    lock_unshare(lock, 1);
+    lock->tell_released = true;
+    list_add(&lock->client->told, &lock->told);
+    client_run_soon(lock->client);
+}
+
 int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
 {
     struct core_event event = {.type = CORE_EV_RELEASE};
     struct grip *grip = lock->held;
+    uint64_t now_us = client_now_us(lock->client);
     int status = check_free(lock);
 
     if (status != 0) return status;
-    if (lock->released.owed) return fail(lock, QUORLOCK_BUSY, "");
-    if (grip == NULL) return fail(lock, QUORLOCK_STATE, ": there is no grant to release");
-    status = step_release(grip, &event);
-    if (status != 0) {
-        return fail(lock, status, status == QUORLOCK_BUSY ? "" : ": there is no grant to release");
+    if (lock->released.owed) return lock_fail(lock, QUORLOCK_BUSY, "");
+    if (grip == NULL) return lock_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
+    if (grip->holds > 1 || grip->entrants.count > 0) {
+        release_one(lock);
+    } else {
+        status = step_release(grip, &event);
+        if (status != 0) return lock_fail(lock, status, "");
+        lock_unshare(lock, 1);
+        grip->releaser = lock;
     }
-    lock_unshare(lock, lock->holds);
-    grip->releaser = lock;
-    lock->released = (struct lock_callback){cb, arg, event.now_us, true};
+    lock->released = (struct lock_callback){cb, arg, now_us, true};
     return 0;
 }
 
 int quorlock_cancel(quorlock *lock)
 {
-    struct core_event event = {.type = CORE_EV_CANCEL, .reason = CORE_CANCELED};
-    struct grip *grip = lock->acquired.owed ? lock->grip : lock->held;
-    int status = QUORLOCK_STATE;
-
-    if (lock->acquired.owed || lock->extended.owed) status = grip_step(grip, &event);
-    if (status == 0) return 0;
-    return client_fail(lock->client, status, "\"%s\": no acquire or extend is in flight", lock->line->name);
+    if (lock->acquired.owed || lock->extended.owed) {
+        end_operation(lock, QUORLOCK_CANCELED);
+        return 0;
+    }
+    return client_fail(lock->client, QUORLOCK_STATE, "\"%s\": no acquire or extend is in flight",
+                       lock->line->name);
 }
 
 void quorlock_free(quorlock *lock)

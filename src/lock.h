@@ -6,8 +6,10 @@
  *   struct grip      one owner's hand on the keys: the core, and what the nodes said to it
  *   struct quorlock  the caller's handle: callbacks, and a share of a grip
  *
- * A handle gets a grip when its turn to ask the nodes comes. The grip stays with it while it holds or owes
- * anything; when the handle is freed it goes on alone until every release was answered.
+ * Handles that wait for the same keys stand in line, and only the first of them asks the nodes. A handle gets a
+ * grip when its turn to ask comes, so whoever stands behind costs little. The grip stays with it while it holds
+ * or owes anything; when the handle is freed it goes on alone until every release was answered. Handles of one
+ * owner share one grip.
  */
 #ifndef QUORLOCK_LOCK_H
 #define QUORLOCK_LOCK_H
@@ -22,8 +24,11 @@ struct line {
     struct quorlock_client *client;
     struct line *next; /* in the client's table */
     uint64_t hash;
-    uint32_t users; /* handles and grips */
-    char *name;     /* for people: without prefix, printable */
+    uint32_t users;      /* handles and grips */
+    struct list waiting; /* handles in the order of coming; the first asks the nodes */
+    uint32_t held;       /* grips that hold the keys */
+    uint32_t handed;     /* how often they were handed on inside this process, in a row */
+    char *name;          /* for people: without prefix, printable */
     size_t n_keys;
     struct node_key keys[]; /* with prefix, as the nodes know them */
 };
@@ -43,8 +48,11 @@ struct grip {
     struct quorlock *handle; /* that made it; NULL when that was freed */
     struct waker waker;
     struct link all, active, lost, ready;
-    struct list sharers; /* handles that hold it */
-    uint32_t holds;      /* the sum of their shares */
+    struct list sharers;  /* handles that hold it */
+    uint32_t holds;       /* the sum of their shares */
+    struct list entrants; /* handles of the same owner that hold it, too, when it has been renewed */
+    char *owner_name;     /* the caller's; NULL: it does not nest */
+    bool counted;         /* in line->held */
     /* Whose operation is in flight, and whom its end is told. */
     struct quorlock *acquirer, *extender, *releaser;
 
@@ -72,13 +80,20 @@ struct lock_callback {
 struct quorlock {
     struct quorlock_client *client;
     struct line *line;
-    struct link all, share;
+    struct link all, share, told;
+    struct link turn;   /* in its line, or among a grip's entrants */
+    struct waker waker; /* the wait bound, while it stands in line behind others */
+    char *owner_name;
     struct grip *grip; /* its own; NULL until it is needed */
     struct grip *held; /* that it has a share of */
     uint32_t holds;
     struct lock_callback acquired, extended, released;
     quorlock_lost_cb lost;
     void *lost_arg;
+    /* What is to be told without a core's saying so. */
+    bool tell_acquired, tell_released, tell_lost;
+    int acquired_status;
+    bool release_expired;
     bool freed;    /* the handle is dead; its memory goes when nothing is owed to it */
     uint32_t pins; /* callbacks of it on the stack */
     uint64_t fence_ttl_ms;
@@ -89,10 +104,37 @@ struct quorlock {
 /* line_join - the line for these keys, made if there is none; NULL: out of memory. line_leave gives it up. */
 struct line *line_join(struct quorlock_client *, const char *const *keys, size_t n_keys);
 void line_leave(struct line *);
+/* line_acquire - the handle asks the nodes, or stands in line for that. 0 or a status. */
+int line_acquire(struct quorlock *);
+/* line_step_out - the handle waits no more, whatever it waited for. */
+void line_step_out(struct quorlock *);
+/* line_next - whoever is first now asks the nodes. */
+void line_next(struct line *);
+/* line_gave_back - a grip of this process does not hold the keys any more; its releases were just queued. */
+void line_gave_back(struct line *);
+/* line_wait_over - the wait bound of a handle that stands behind others. */
+void line_wait_over(struct waker *);
+
+/* nest.c: several holds of one owner */
+/* nest_check - may this owner acquire now? 0, or a status with its text. ret_grip: what it holds already, to be
+ * entered; NULL: nothing. */
+int nest_check(struct quorlock *, struct grip **ret_grip);
+/* nest_enter - one more hold, at once or after a renewal. 0 or a status. */
+int nest_enter(struct quorlock *, struct grip *);
+/* nest_renewed - the renewal that entrants wait for has ended. */
+void nest_renewed(struct grip *, int status);
+/* nest_step_out - the handle is no entrant any more. */
+void nest_step_out(struct quorlock *);
+/* nest_admit - the grip was granted: its owner's other handles need not wait any more. */
+void nest_admit(struct grip *);
 
 /* grip.c: between the core and the nodes */
 /* grip_new - a grip for that handle; NULL: out of memory. */
 struct grip *grip_new(struct quorlock *);
+/* grip_acquire - begins to ask for that handle, or to wait where a grip of this process holds the keys. */
+int grip_acquire(struct quorlock *);
+/* grip_abandon - ends an acquire that nobody wants any more; nobody is told. */
+void grip_abandon(struct grip *);
 /* grip_step - one event for the core, and all that follows from it. */
 int grip_step(struct grip *, struct core_event *);
 /* grip_draw - fresh bytes for an event that may begin an attempt. 0, or -1 where the system has none. */
@@ -122,8 +164,16 @@ void grip_destroy(struct grip *);
 /* lock_share - the handle holds the grip, once more. lock_unshare: so many times less. */
 void lock_share(struct quorlock *, struct grip *);
 void lock_unshare(struct quorlock *, uint32_t holds);
+/* lock_tell_acquired - the end of an acquire that no core has to tell; lock_tell runs its callback. */
+void lock_tell_acquired(struct quorlock *, int status);
+/* lock_tell - one such callback. The handle may be gone afterwards. */
+void lock_tell(struct quorlock *);
+/* lock_fail - notes the text for a call that fails, and returns the status. */
+int lock_fail(struct quorlock *, int status, const char *why);
 /* lock_call_back - the end of an operation. The handle may be gone afterwards. */
 void lock_call_back(struct quorlock *, struct lock_callback *, struct grip *, const struct core_tell *);
+/* lock_lost - tells the handle of a loss. It may be gone afterwards. */
+void lock_lost(struct quorlock *, const struct quorlock_loss *);
 /* lock_give_up - ends what is in flight with that status, releases in the background. */
 void lock_give_up(struct quorlock *, int status);
 /* lock_reap - frees a freed handle once nothing is owed to it. */

@@ -186,6 +186,13 @@ uint32_t options_fence_ttl_ms(const struct quorlock_options *given)
     return given->fence_ttl_ms;
 }
 
+const char *options_owner(const struct quorlock_options *given)
+{
+    size_t end = offsetof(struct quorlock_options, owner) + sizeof(given->owner);
+
+    return given == NULL || given->size < end ? NULL : given->owner;
+}
+
 /* On the node, prefix and key are one name. */
 static bool is_reserved(const char *prefix, const char *key)
 {
@@ -222,19 +229,34 @@ static int check_keys(const struct quorlock_client_options *client, const char *
     if (keys == NULL || n_keys == 0) {
         return options_fail(error, QUORLOCK_INVAL, "n_keys is %zu: a lock needs a key", n_keys);
     }
-    if (n_keys > 1) {
-        return options_fail(error, QUORLOCK_UNSUPPORTED,
-                            "n_keys is %zu: more than one key in a lock is not supported by this version",
-                            n_keys);
+    if (n_keys > QUORLOCK_KEYS_MAX) {
+        return options_fail(error, QUORLOCK_INVAL, "n_keys is %zu: a lock has at most %d keys", n_keys,
+                            QUORLOCK_KEYS_MAX);
     }
-    return options_key(keys[0], client, error);
+    for (size_t i = 0; i < n_keys; i++) {
+        int status = options_key(keys[i], client, error);
+
+        if (status != 0) return status;
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(keys[i], keys[k]) != 0) continue;
+            return options_fail(error, QUORLOCK_INVAL,
+                                "keys %zu and %zu are the same, \"%.100s\": name each once", k + 1, i + 1,
+                                keys[i]);
+        }
+    }
+    return 0;
 }
 
-static int check_features(const struct quorlock_options *options, struct options_error *error)
+static int check_owner(const char *owner, struct options_error *error)
 {
-    if (options->owner != NULL) {
-        return options_fail(error, QUORLOCK_UNSUPPORTED,
-                            "owner (reentry) is not supported by this version: set it to NULL");
+    size_t length = owner != NULL ? strnlen(owner, QUORLOCK_OWNER_LENGTH_MAX + 1) : 1;
+
+    if (length == 0) {
+        return options_fail(error, QUORLOCK_INVAL,
+                            "owner is empty: give it a name, or NULL for a lock that does not nest");
+    }
+    if (length > QUORLOCK_OWNER_LENGTH_MAX) {
+        return options_fail(error, QUORLOCK_INVAL, "owner is longer than %d bytes", QUORLOCK_OWNER_LENGTH_MAX);
     }
     return 0;
 }
@@ -305,7 +327,7 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
         status = copy_sized(&options, sizeof(options), given, given->size, "quorlock_options", error);
     }
     if (status == 0) status = check_keys(client, keys, n_keys, error);
-    if (status == 0) status = check_features(&options, error);
+    if (status == 0) status = check_owner(options.owner, error);
     if (status != 0) return status;
     most_ms = options_lease_most_ms(client);
     fill(&options.lease_ms, most_ms < DEFAULT_LEASE_MS ? most_ms : DEFAULT_LEASE_MS);

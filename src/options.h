@@ -43,6 +43,9 @@ int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorl
 /* options_fence_ttl_ms - of options that were checked; they may be NULL. */
 uint32_t options_fence_ttl_ms(const struct quorlock_options *given);
 
+/* options_owner - of options that were checked; they may be NULL. NULL: a lock that does not nest. */
+const char *options_owner(const struct quorlock_options *given);
+
 /* options_key - one key for an operation, as given by the caller. */
 int options_key(const char *key, const struct quorlock_client_options *client, struct options_error *);
 

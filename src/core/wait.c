@@ -13,7 +13,8 @@
  * 4. Notices come only from when the subscription was confirmed: what was released before is found by one more
  *    try after that (the lost wake).
  * 5. A lock of this process that gives the keys back hands them over: its releases and the next one's acquire
- * go to all nodes in one flush, and in this order.
+ *    go to all nodes in one flush, and in this order. Now and then it yields to other processes instead: then
+ *    the notice decides, or a little more time than that takes.
  */
 #include <assert.h>
 
@@ -24,6 +25,7 @@
 /* Two round trips to the arbiter, and what a busy machine may add to them. */
 #define ARBITER_GRACE_US 1000u
 #define OWN_NOTICES_MAX  200u
+#define YIELD_SRTTS      4u
 
 uint32_t wait_arbiter(const struct core_lock *lock)
 {
@@ -195,10 +197,17 @@ void wait_on_listening(struct core_lock *lock, struct step *step, uint32_t index
     }
 }
 
-void wait_on_wake(struct core_lock *lock, struct step *step)
+void wait_on_wake(struct core_lock *lock, struct step *step, bool yield)
 {
+    uint64_t srtt_us = quorum_srtt_us(lock);
+
     if (lock->phase == CORE_ASKING) lock->noticed = true;
-    if (lock->phase == CORE_WAITING) attempt_again(lock, step, true);
+    if (lock->phase != CORE_WAITING) return;
+    if (yield) {
+        sooner(lock, validity_add(step->now_us, YIELD_SRTTS * srtt_us + ARBITER_GRACE_US));
+    } else {
+        attempt_again(lock, step, true);
+    }
 }
 
 void wait_own_notice(struct core_node *node)
