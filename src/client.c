@@ -361,32 +361,42 @@ int client_send(struct quorlock_client *client, uint32_t index, struct node_requ
     return result;
 }
 
-static int by_text(const void *a, const void *b)
+struct address {
+    char text[300];
+    uint8_t index;
+};
+
+static int by_address(const void *a, const void *b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    return strcmp(((const struct address *)a)->text, ((const struct address *)b)->text);
 }
 
-/* The caller's name of the set, or a hash of the sorted addresses, without databases: whoever lists the same
- * servers has the same set. */
-static void name_set(const struct quorlock_client *client, char text[OPTIONS_SET_SIZE])
+/*
+ * The caller's name of the set, or a hash of the sorted addresses, without databases: whoever lists the same
+ * servers has the same set. Nodes are asked first in the same order: in the caller's where he names the set,
+ * for then the addresses may differ from client to client.
+ */
+static void name_set(struct quorlock_client *client, char text[OPTIONS_SET_SIZE])
 {
-    char names[QUORLOCK_NODES_MAX][300];
-    const char *sorted[QUORLOCK_NODES_MAX];
+    struct address sorted[QUORLOCK_NODES_MAX];
     uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
 
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        const struct uri *uri = &client->nodes[i].uri;
+
+        snprintf(sorted[i].text, sizeof(sorted[i].text), "%s:%u", uri->host, (unsigned)uri->port);
+        sorted[i].index = client->order[i] = (uint8_t)i;
+    }
     if (client->options.set_name != NULL) {
         snprintf(text, OPTIONS_SET_SIZE, "%s", client->options.set_name);
         return;
     }
+    qsort(sorted, client->n_nodes, sizeof(sorted[0]), by_address);
     for (uint32_t i = 0; i < client->n_nodes; i++) {
-        const struct uri *uri = &client->nodes[i].uri;
-
-        snprintf(names[i], sizeof(names[i]), "%s:%u", uri->host, (unsigned)uri->port);
-        sorted[i] = names[i];
-    }
-    qsort(sorted, client->n_nodes, sizeof(sorted[0]), by_text);
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        for (const char *at = sorted[i]; *at != '\0'; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+        client->order[i] = sorted[i].index;
+        for (const char *at = sorted[i].text; *at != '\0'; at++) {
+            hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+        }
         hash = (hash ^ '\n') * 0x100000001b3u;
     }
     snprintf(text, OPTIONS_SET_SIZE, "%016llx", (unsigned long long)hash);
@@ -467,6 +477,7 @@ static void dismantle(struct quorlock_client *client)
     while (client->locks.first != NULL) lock_destroy(LIST_ITEM(client->locks.first, struct quorlock, all));
     alloc_free(&alloc, client->buckets);
     inspect_drop_all(client);
+    notices_clear(client);
     heap_clear(&client->deadlines, &alloc);
     if (client->timer != NULL) event_free(client->timer);
     if (client->at_top != NULL) event_free(client->at_top);
@@ -509,7 +520,9 @@ static int build(struct quorlock_client *client, struct event_base *base, const 
     if (start_timer(client) != 0) {
         return options_fail(error, QUORLOCK_NOMEM, "no timer: out of memory or of file descriptors");
     }
-    return start_nodes(client);
+    status = start_nodes(client);
+    if (status == 0 && notices_init(client) != 0) status = QUORLOCK_NOMEM;
+    return status;
 }
 
 int quorlock_client_new(quorlock_client **ret, struct event_base *base,

@@ -17,6 +17,7 @@
 #include "core/nodeclock.h"
 #include "heap.h"
 #include "list.h"
+#include "notices.h"
 #include "options.h"
 #include "owner.h"
 #include "redis/node.h"
@@ -36,6 +37,7 @@ struct waker {
 struct client_node {
     struct uri uri;
     struct node *node;
+    struct subscriber *subscriber; /* runs while somebody waits */
     struct nodeclock clock;
     char
         run_id[CLIENT_RUN_ID_SIZE]; /* of the process that answered there last; kept when the connection ends */
@@ -67,6 +69,8 @@ struct quorlock_client {
     struct list told;      /* handles to which something is told that no core has to say */
     struct line **buckets; /* lines by the hash of their keys */
     size_t n_buckets, n_lines;
+    struct notices notices;
+    struct waker linger; /* when lines stop listening for which nobody waits */
     struct inspect *inspections;
     size_t n_examinations; /* they end soon after the client begins to close, and it waits for them */
 
@@ -79,6 +83,7 @@ struct quorlock_client {
     void *closed_arg;
 
     uint32_t n_nodes;
+    uint8_t order[CORE_NODES_MAX]; /* of nodes, the same for all clients of the set */
     struct client_node nodes[];
 };
 

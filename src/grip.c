@@ -105,6 +105,22 @@ static void note_clear(struct grip *grip, struct lock_note *note)
     note->latency_us = 0;
 }
 
+/* While the core waits its line listens. */
+static void listen(struct grip *grip, bool wanted)
+{
+    struct line *line = grip->line;
+
+    if (wanted == grip->listens) return;
+    grip->listens = wanted;
+    if (wanted) {
+        line->listeners++;
+        notices_open(line);
+    } else if (--line->listeners == 0) {
+        notices_close(line);
+    }
+    if (wanted) grip_tell_listening(grip, false);
+}
+
 /* Everything that follows from the core's new state. */
 static void settle(struct grip *grip, const struct core_update *update)
 {
@@ -128,10 +144,12 @@ static void settle(struct grip *grip, const struct core_update *update)
     } else {
         list_remove(&client->ready, &grip->ready);
     }
-    if (holds == grip->counted) return;
-    grip->counted = holds;
-    grip->line->held += holds ? 1u : UINT32_MAX;
-    if (!holds) line_gave_back(grip->line);
+    if (holds != grip->counted) {
+        grip->counted = holds;
+        grip->line->held += holds ? 1u : UINT32_MAX;
+        if (!holds) line_gave_back(grip->line);
+    }
+    listen(grip, core_listens(grip->core));
 }
 
 /* What a node said to an earlier attempt is no news of this one; who is not asked again is quoted on. */
@@ -285,6 +303,19 @@ void grip_on_level(struct grip *grip, uint32_t index)
     grip_reap(grip);
 }
 
+void grip_tell_listening(struct grip *grip, bool old)
+{
+    uint32_t news = notices_confirmed(grip->line) & ~grip->told_listening;
+
+    for (uint32_t i = 0; i < grip->client->n_nodes; i++) {
+        struct core_event event = {.type = CORE_EV_LISTENING, .node = i, .behind = old};
+
+        if ((news & 1u << i) == 0) continue;
+        grip->told_listening |= 1u << i;
+        step(grip, &event, NULL);
+    }
+}
+
 void grip_catch_up(struct grip *grip)
 {
     if (grip->active.in || grip->levels == grip->client->levels) return;
@@ -304,14 +335,11 @@ static enum core_outcome outcome_of(enum node_outcome outcome)
     return CORE_UNKNOWN;
 }
 
-static uint64_t holder_id(const struct node_reply *reply)
+uint64_t grip_holder_id(const char *owner, size_t length)
 {
     uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
 
-    if (reply->holder == NULL) return 0;
-    for (size_t i = 0; i < reply->holder_length; i++) {
-        hash = (hash ^ (unsigned char)reply->holder[i]) * 0x100000001b3u;
-    }
+    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)owner[i]) * 0x100000001b3u;
     return hash | 1;
 }
 
@@ -356,7 +384,7 @@ void grip_on_reply(struct grip *grip, const struct core_tag *tag, uint32_t gener
                   .generation = generation,
                   .outcome = outcome_of(reply->outcome),
                   .fault = fault_of(reply->fault),
-                  .holder_id = holder_id(reply),
+                  .holder_id = reply->holder == NULL ? 0 : grip_holder_id(reply->holder, reply->holder_length),
                   .fence = reply->fence,
                   .ttl_us = reply->ttl_ms < 0 ? reply->ttl_ms : reply->ttl_ms * (int64_t)MS}};
 
@@ -512,9 +540,12 @@ int grip_acquire(struct quorlock *lock)
     for (uint32_t i = 0; i < lock->client->n_nodes; i++) note_clear(grip, &grip->notes[i]);
     grip->told_wait_reason = 0;
     grip->told_wait_us = 0;
+    grip->told_listening = 0;
     status = step(grip, &event, NULL);
-    if (status == 0) grip->acquirer = lock;
-    return status;
+    if (status != 0) return status;
+    grip->acquirer = lock;
+    grip_tell_listening(grip, true);
+    return 0;
 }
 
 void grip_abandon(struct grip *grip)
@@ -546,6 +577,7 @@ void grip_destroy(struct grip *grip)
         alloc_free(alloc, grip->notes[i].refusal);
     }
     if (grip->handle != NULL) grip->handle->grip = NULL;
+    listen(grip, false);
     list_remove(&client->grips, &grip->all);
     list_remove(&client->active, &grip->active);
     list_remove(&client->lost, &grip->lost);

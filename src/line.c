@@ -78,6 +78,7 @@ static void destroy(struct line *line)
 {
     const struct alloc *alloc = &line->client->alloc;
 
+    notices_drop(line);
     for (size_t i = 0; i < line->n_keys; i++) {
         /* They are the line's own copies; the nodes only read them. */
         char *text = NULL;
@@ -169,6 +170,18 @@ void line_leave(struct line *line)
     destroy(line);
 }
 
+/* Another one first for other keys, so that not all who wait ask the same. By the first key alone: longer lists
+ * that begin with it should meet there. */
+void line_arbiters(const struct line *line, struct core_config *config)
+{
+    const struct quorlock_client *client = line->client;
+    uint64_t first = grip_holder_id(line->keys[0].text, line->keys[0].length) >> 1;
+
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        config->arbiters[i] = client->order[(first + i) % client->n_nodes];
+    }
+}
+
 /* ---- standing in line ---- */
 
 static struct quorlock *first_of(const struct line *line)
@@ -243,4 +256,32 @@ void line_wait_over(struct waker *waker)
     if (lock->line->held == 0 && asks(first)) status = core_wait_verdict(first->grip->core);
     list_remove(&lock->line->waiting, &lock->turn);
     lock_tell_acquired(lock, status);
+}
+
+/* ---- notices ---- */
+
+void line_listening(struct line *line)
+{
+    struct quorlock *lock = first_of(line);
+
+    if (lock != NULL && asks(lock)) grip_tell_listening(lock->grip, false);
+}
+
+void line_deaf(struct line *line, uint32_t node)
+{
+    struct quorlock *lock = first_of(line);
+
+    /* Its next confirmation is news. */
+    if (lock != NULL && asks(lock)) lock->grip->told_listening &= ~(1u << node);
+}
+
+void line_noticed(struct line *line, uint32_t node, uint64_t holder_id)
+{
+    unsigned char random[CORE_RANDOM_SIZE];
+    struct quorlock *lock = first_of(line);
+    struct core_event event = {.type = CORE_EV_NOTICE, .node = node, .random = random, .holder_id = holder_id};
+
+    if (lock == NULL || !asks(lock) || grip_draw(random) != 0) return;
+    event.wall_us = grip_fence_floor(line->client, &lock->config);
+    (void)grip_step(lock->grip, &event);
 }

@@ -241,6 +241,7 @@ static int build(struct quorlock *lock, const char *const *keys, size_t n_keys, 
     }
     lock->line = join_line(client, keys, n_keys);
     if (lock->line == NULL) return -1;
+    line_arbiters(lock->line, &lock->config);
     if (client_reserve_waker(client, &lock->waker, line_wait_over) == 0) return 0;
     line_leave(lock->line);
     return -1;

@@ -28,7 +28,11 @@ struct line {
     struct list waiting; /* handles in the order of coming; the first asks the nodes */
     uint32_t held;       /* grips that hold the keys */
     uint32_t handed;     /* how often they were handed on inside this process, in a row */
-    char *name;          /* for people: without prefix, printable */
+    struct ear *ears;    /* one a key while it listens to notices, else NULL */
+    uint32_t listeners;  /* grips that want notices */
+    struct link quiet;   /* none does any more, and it stops listening soon */
+    uint64_t quiet_until_us;
+    char *name; /* for people: without prefix, printable */
     size_t n_keys;
     struct node_key keys[]; /* with prefix, as the nodes know them */
 };
@@ -48,11 +52,13 @@ struct grip {
     struct quorlock *handle; /* that made it; NULL when that was freed */
     struct waker waker;
     struct link all, active, lost, ready;
-    struct list sharers;  /* handles that hold it */
-    uint32_t holds;       /* the sum of their shares */
-    struct list entrants; /* handles of the same owner that hold it, too, when it has been renewed */
-    char *owner_name;     /* the caller's; NULL: it does not nest */
-    bool counted;         /* in line->held */
+    struct list sharers;     /* handles that hold it */
+    uint32_t holds;          /* the sum of their shares */
+    struct list entrants;    /* handles of the same owner that hold it, too, when it has been renewed */
+    char *owner_name;        /* the caller's; NULL: it does not nest */
+    bool counted;            /* in line->held */
+    bool listens;            /* in line->listeners */
+    uint32_t told_listening; /* nodes of which the core knows that their notices come, a bit each */
     /* Whose operation is in flight, and whom its end is told. */
     struct quorlock *acquirer, *extender, *releaser;
 
@@ -104,6 +110,8 @@ struct quorlock {
 /* line_join - the line for these keys, made if there is none; NULL: out of memory. line_leave gives it up. */
 struct line *line_join(struct quorlock_client *, const char *const *keys, size_t n_keys);
 void line_leave(struct line *);
+/* line_arbiters - in which order those who wait for these keys ask the nodes. */
+void line_arbiters(const struct line *, struct core_config *);
 /* line_acquire - the handle asks the nodes, or stands in line for that. 0 or a status. */
 int line_acquire(struct quorlock *);
 /* line_step_out - the handle waits no more, whatever it waited for. */
@@ -112,6 +120,11 @@ void line_step_out(struct quorlock *);
 void line_next(struct line *);
 /* line_gave_back - a grip of this process does not hold the keys any more; its releases were just queued. */
 void line_gave_back(struct line *);
+/* line_listening - more nodes confirmed that their notices come. line_deaf: one's come no more. line_noticed:
+ * one came. */
+void line_listening(struct line *);
+void line_deaf(struct line *, uint32_t node);
+void line_noticed(struct line *, uint32_t node, uint64_t holder_id);
 /* line_wait_over - the wait bound of a handle that stands behind others. */
 void line_wait_over(struct waker *);
 
@@ -141,6 +154,10 @@ int grip_step(struct grip *, struct core_event *);
 int grip_draw(unsigned char random[CORE_RANDOM_SIZE]);
 /* grip_fence_floor - no fencing token of the next attempt shall be below it; 0 without fencing. */
 uint64_t grip_fence_floor(const struct quorlock_client *, const struct core_config *);
+/* grip_holder_id - a hash of an owner's text, as the core knows holders. */
+uint64_t grip_holder_id(const char *owner, size_t length);
+/* grip_tell_listening - tells the core which nodes' notices come; old: since before its acquire. */
+void grip_tell_listening(struct grip *, bool old);
 /* grip_catch_up - tells the core the nodes' levels that it did not hear of while it was idle. */
 void grip_catch_up(struct grip *);
 /* grip_lease_refused - the node's guard says a max_lease_ms that is shorter than our lease, or than this one.

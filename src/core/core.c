@@ -220,7 +220,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_NODE: on_level(lock, step, event); break;
     case CORE_EV_REPLY: on_reply(lock, step, &event->reply); break;
     case CORE_EV_NOTICE: wait_on_notice(lock, step, event); break;
-    case CORE_EV_LISTENING: wait_on_listening(lock, step, event->node); break;
+    case CORE_EV_LISTENING: wait_on_listening(lock, step, event); break;
     case CORE_EV_WAKE: wait_on_wake(lock, step, event->behind); break;
     case CORE_EV_STEP: hold_on_step(lock, step, event->node, event->before_us); break;
     case CORE_EV_DISPATCH: dispatch(lock, step); break;

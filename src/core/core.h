@@ -138,7 +138,7 @@ enum core_event_type {
     CORE_EV_NODE,      /* uses node, level, generation, fault, srtt_us */
     CORE_EV_REPLY,     /* uses reply */
     CORE_EV_NOTICE,    /* uses node, random, holder_id: a key of this lock was released there */
-    CORE_EV_LISTENING, /* uses node, random: from now on its notices come; earlier ones may have been missed */
+    CORE_EV_LISTENING, /* uses node, behind: its notices come; earlier ones may have been missed */
     CORE_EV_WAKE,      /* uses random: a lock of this process gave the keys back, right before */
     CORE_EV_STEP,      /* uses node, before_us: its clock was proven to have stepped forward (nodeclock.h) */
     CORE_EV_DISPATCH,  /* callbacks may run now: check again, and say what to tell */
@@ -159,7 +159,7 @@ struct core_event {
     uint64_t before_us; /* STEP: votes asked for before count no more */
     uint64_t begun_us;  /* ACQUIRE: since when it waits already, the wait bound counts from there; 0: now */
     bool behind;        /* ACQUIRE: a lock of this process holds the keys: do not ask before there is a sign;
-                           WAKE: let others come first this time */
+                           WAKE: let others come first this time; LISTENING: since before the acquire */
     uint64_t holder_id; /* NOTICE: whose release; 0 where unknown */
     struct core_reply reply;
 };

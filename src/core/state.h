@@ -152,7 +152,7 @@ void wait_begin(struct core_lock *, uint64_t now_us, bool held);
 void wait_behind(struct core_lock *, uint64_t now_us);
 void wait_on_level(struct core_lock *, uint32_t node, uint64_t now_us);
 void wait_on_notice(struct core_lock *, struct step *, const struct core_event *);
-void wait_on_listening(struct core_lock *, struct step *, uint32_t node);
+void wait_on_listening(struct core_lock *, struct step *, const struct core_event *);
 void wait_on_wake(struct core_lock *, struct step *, bool yield);
 /* wait_own_notice - a release of ours goes out there that will be told to us, too: no news. */
 void wait_own_notice(struct core_node *);

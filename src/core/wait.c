@@ -182,18 +182,21 @@ void wait_on_notice(struct core_lock *lock, struct step *step, const struct core
     }
 }
 
-void wait_on_listening(struct core_lock *lock, struct step *step, uint32_t index)
+void wait_on_listening(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
+    struct core_node *node = &lock->nodes[event->node];
     uint32_t listening = 0;
 
-    assert(index < lock->config.n_nodes);
+    assert(event->node < lock->config.n_nodes);
     if (!lock->acquiring) return;
-    lock->nodes[index].listening = true;
-    lock->nodes[index].own_notices = 0;
-    if (concerns_attempt(lock, index)) lock->noticed = true;
+    node->listening = true;
+    node->own_notices = 0;
+    /* Nothing was missed since the first question, or by who stands behind a lock of this process. */
+    if (event->behind || lock->attempts == 0) return;
+    if (concerns_attempt(lock, event->node)) lock->noticed = true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) listening += lock->nodes[i].listening;
     if (lock->phase == CORE_WAITING && listening >= lock->config.quorum) {
-        sooner(lock, validity_add(step->now_us, lock->nodes[index].srtt_us));
+        sooner(lock, validity_add(step->now_us, node->srtt_us));
     }
 }
 

@@ -129,3 +129,19 @@ void bytes_number(struct bytes *bytes, uint64_t number)
     const char *digits = bytes_decimal(buffer, number, &length);
     bytes_word(bytes, digits, length - 2);
 }
+
+static size_t bytes_put_one(char *ret, size_t size, size_t used, const char *piece, size_t length)
+{
+    if (length > size - used) length = size - used;
+    memcpy(ret + used, piece, length);
+    return used + length;
+}
+
+size_t bytes_put(char *ret, size_t size, const char *front, size_t n_front, const char *middle, size_t n_middle,
+                 const char *back, size_t n_back)
+{
+    size_t used = bytes_put_one(ret, size, 0, front, n_front);
+
+    used = bytes_put_one(ret, size, used, middle, n_middle);
+    return bytes_put_one(ret, size, used, back, n_back);
+}

@@ -42,4 +42,8 @@ void bytes_joined(struct bytes *, const void *front, size_t front_length, const 
 void bytes_text(struct bytes *, const char *word);
 void bytes_number(struct bytes *, uint64_t number);
 
+/* bytes_put - three pieces one behind the other, cut where ret is too small; how long they are now. */
+size_t bytes_put(char *ret, size_t size, const char *front, size_t n_front, const char *middle, size_t n_middle,
+                 const char *back, size_t n_back);
+
 #endif

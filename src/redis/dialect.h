@@ -38,6 +38,8 @@ struct dialect {
     /* Appends one command; a failure stays in the buffer. True: it names a script by its hash. */
     bool (*build)(struct bytes *, const struct node_request *, const struct dialect_shas *,
                   const struct guard *);
+    /* The channel on which the key's releases are told, cut where ret is too small; its length. */
+    size_t (*channel)(const struct node_key *, char *ret, size_t size);
     /* Fills all of ret but the latency; an error text goes into `text`. ret may point into reply and text. An
      * outcome that is no error with NODE_FAULT_GUARD: it was done, but the guard is not what we saw. */
     void (*judge)(enum node_op, bool by_hash, const struct reply *, struct node_reply *ret, char *text,

@@ -509,6 +509,11 @@ int node_send(struct node *node, const struct node_request *request)
     return NODE_SENT;
 }
 
+size_t node_channel(const struct node *node, const struct node_key *key, char *ret, size_t size)
+{
+    return node->dialect->channel(key, ret, size);
+}
+
 enum node_level node_level_now(const struct node *node)
 {
     bool took = node->level == NODE_READY || node->level == NODE_QUARANTINED;

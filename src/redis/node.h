@@ -195,6 +195,9 @@ uint32_t node_srtt_us(const struct node *);
 const char *node_name(const struct node *); /* address without credentials */
 /* node_quarantined_until_us - on the client's clock; 0 when not QUARANTINED. */
 uint64_t node_quarantined_until_us(const struct node *);
+/* node_channel - the channel on which this node's dialect tells the key's releases, cut where ret is too small;
+ * its length. */
+size_t node_channel(const struct node *, const struct node_key *, char *ret, size_t size);
 /* node_run_id - which process answers there, as told on this connection; "" while unknown. */
 const char *node_run_id(const struct node *);
 /* node_max_lease_ms - what the guard there says; 0 while unknown, or without guard. */

@@ -10,8 +10,9 @@
 #include "errors.h"
 #include "scripts.h"
 
-#define PLAIN_FENCE_PREFIX "quorlock:fence:"
-#define PLAIN_FENCE_TTL_MS 604800000u /* seven days */
+#define PLAIN_CHANNEL_PREFIX "quorlock:released:"
+#define PLAIN_FENCE_PREFIX   "quorlock:fence:"
+#define PLAIN_FENCE_TTL_MS   604800000u /* seven days */
 
 enum plain_script {
     PLAIN_EXTEND,
@@ -348,10 +349,17 @@ static void plain_judge(enum node_op op, bool by_hash, const struct reply *reply
         .outcome = NODE_ERROR, .fault = NODE_FAULT_PROTO, .error = text, .ttl_ms = -2, .quarantine_ms = -1};
 }
 
+static size_t plain_channel(const struct node_key *key, char *ret, size_t size)
+{
+    return bytes_put(ret, size, PLAIN_CHANNEL_PREFIX, sizeof PLAIN_CHANNEL_PREFIX - 1, key->text, key->length,
+                     "", 0);
+}
+
 const struct dialect dialect_plain = {
     .name = "plain",
     .n_scripts = PLAIN_SCRIPTS,
     .scripts = plain_scripts,
     .build = plain_build,
+    .channel = plain_channel,
     .judge = plain_judge,
 };

@@ -13,6 +13,7 @@
 #include "scripts.h"
 
 #define REDISSON_PEEK_ELEMENTS 6
+#define REDISSON_CHANNEL       "redisson_lock__channel"
 
 static const struct dialect_script redisson_scripts[] = {
     {"extend", script_redisson_extend, sizeof script_redisson_extend - 1},
@@ -61,10 +62,20 @@ static void redisson_judge(enum node_op op, bool by_hash, const struct reply *re
         snprintf(text, text_size, "the key holds a value that is no hash: another type, or another dialect");
 }
 
+/* Redisson leaves a name alone that has a hash tag already. */
+static size_t redisson_channel(const struct node_key *key, char *ret, size_t size)
+{
+    bool tagged = memchr(key->text, '{', key->length) != NULL;
+
+    return bytes_put(ret, size, tagged ? REDISSON_CHANNEL ":" : REDISSON_CHANNEL ":{",
+                     sizeof REDISSON_CHANNEL + (tagged ? 0 : 1), key->text, key->length, "}", tagged ? 0 : 1);
+}
+
 const struct dialect dialect_redisson = {
     .name = "redisson",
     .n_scripts = sizeof redisson_scripts / sizeof redisson_scripts[0],
     .scripts = redisson_scripts,
     .build = redisson_build,
+    .channel = redisson_channel,
     .judge = redisson_judge,
 };

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * notices.c - release notices for those who wait
+ *
+ * Whoever waits gets them from each node once that confirmed the subscription; before, and where it is not
+ * confirmed at all, polls have to do. A subscription outlives its last waiter by a moment: who fights for a key
+ * mostly comes back soon.
+ */
+#include <string.h>
+
+#include "lock.h"
+#include "redis/subscriber.h"
+
+#define LINGER_US        500000u
+#define TOPIC_BUCKETS    64u
+#define CHANNEL_SIZE     (QUORLOCK_KEY_LENGTH_MAX + 64)
+#define SUBSCRIBER_LABEL "quorlock-notices"
+
+_Static_assert(QUORLOCK_NODES_MAX < 32, "a bit for each node");
+
+struct topic {
+    struct topic *next; /* in its bucket */
+    uint64_t hash;
+    uint32_t confirmed; /* nodes whose notices come, a bit each */
+    struct list ears;
+    size_t length;
+    char channel[];
+};
+
+/* ---- topics ---- */
+
+static uint64_t hash_of(const char *bytes, size_t length)
+{
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+
+    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3u;
+    return hash;
+}
+
+static struct topic **place_of(struct notices *notices, const char *channel, size_t length)
+{
+    uint64_t hash = hash_of(channel, length);
+    struct topic **at = &notices->buckets[hash % notices->n_buckets];
+
+    while (*at != NULL &&
+           ((*at)->hash != hash || (*at)->length != length || memcmp((*at)->channel, channel, length) != 0)) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+static struct topic *find(struct quorlock_client *client, const char *channel, size_t length)
+{
+    return client->notices.n_topics == 0 ? NULL : *place_of(&client->notices, channel, length);
+}
+
+static void listen_everywhere(struct quorlock_client *client, const struct topic *topic)
+{
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        subscriber_start(client->nodes[i].subscriber);
+        /* Not open yet: asked when it is. No room: polls have to do. */
+        (void)subscriber_listen(client->nodes[i].subscriber, topic->channel, topic->length);
+    }
+}
+
+static struct topic *topic_of(struct quorlock_client *client, const struct node_key *key)
+{
+    struct notices *notices = &client->notices;
+    char channel[CHANNEL_SIZE];
+    size_t length = node_channel(client->nodes[0].node, key, channel, sizeof(channel));
+    struct topic **at = place_of(notices, channel, length);
+
+    if (*at != NULL) return *at;
+    *at = alloc_zero(&client->alloc, sizeof(**at) + length);
+    if (*at == NULL) return NULL;
+    memcpy((*at)->channel, channel, length);
+    (*at)->length = length;
+    (*at)->hash = hash_of(channel, length);
+    notices->n_topics++;
+    listen_everywhere(client, *at);
+    return *at;
+}
+
+static void drop_topic(struct quorlock_client *client, struct topic *topic)
+{
+    struct topic **at = place_of(&client->notices, topic->channel, topic->length);
+
+    *at = topic->next;
+    client->notices.n_topics--;
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        subscriber_forget(client->nodes[i].subscriber, topic->channel, topic->length);
+        if (client->notices.n_topics == 0) subscriber_stop(client->nodes[i].subscriber);
+    }
+    alloc_free(&client->alloc, topic);
+}
+
+/* ---- lines ---- */
+
+static void on_linger_over(struct waker *waker)
+{
+    struct quorlock_client *client =
+        (struct quorlock_client *)(void *)((char *)waker - offsetof(struct quorlock_client, linger));
+    uint64_t now_us = client_now_us(client);
+    struct line *line;
+
+    while ((line = LIST_ITEM(client->notices.quiet.first, struct line, quiet)) != NULL &&
+           line->quiet_until_us <= now_us) {
+        notices_drop(line);
+    }
+    if (line != NULL) client_wake_at(client, &client->linger, line->quiet_until_us);
+}
+
+void notices_open(struct line *line)
+{
+    struct quorlock_client *client = line->client;
+
+    list_remove(&client->notices.quiet, &line->quiet);
+    if (line->ears != NULL) return;
+    line->ears = alloc_zero(&client->alloc, line->n_keys * sizeof(struct ear));
+    if (line->ears == NULL) return;
+    for (size_t i = 0; i < line->n_keys; i++) {
+        struct topic *topic = topic_of(client, &line->keys[i]);
+
+        if (topic == NULL) {
+            notices_drop(line);
+            return;
+        }
+        line->ears[i].line = line;
+        line->ears[i].topic = topic;
+        list_add(&topic->ears, &line->ears[i].link);
+    }
+}
+
+void notices_close(struct line *line)
+{
+    struct quorlock_client *client = line->client;
+
+    if (line->ears == NULL) return;
+    line->quiet_until_us = client_now_us(client) + LINGER_US;
+    list_add(&client->notices.quiet, &line->quiet);
+    if (client->notices.quiet.count == 1) client_wake_at(client, &client->linger, line->quiet_until_us);
+}
+
+void notices_drop(struct line *line)
+{
+    struct quorlock_client *client = line->client;
+
+    list_remove(&client->notices.quiet, &line->quiet);
+    if (line->ears == NULL) return;
+    for (size_t i = 0; i < line->n_keys; i++) {
+        struct topic *topic = line->ears[i].topic;
+
+        if (topic == NULL) continue;
+        list_remove(&topic->ears, &line->ears[i].link);
+        if (topic->ears.count == 0) drop_topic(client, topic);
+    }
+    alloc_free(&client->alloc, line->ears);
+    line->ears = NULL;
+}
+
+uint32_t notices_confirmed(const struct line *line)
+{
+    uint32_t confirmed = UINT32_MAX;
+
+    if (line->ears == NULL) return 0;
+    for (size_t i = 0; i < line->n_keys; i++) confirmed &= line->ears[i].topic->confirmed;
+    return confirmed;
+}
+
+/* ---- what the subscribers tell ---- */
+
+static void on_open(void *arg, uint32_t index)
+{
+    struct quorlock_client *client = arg;
+    struct notices *notices = &client->notices;
+
+    for (size_t i = 0; notices->n_topics > 0 && i < notices->n_buckets; i++) {
+        for (struct topic *topic = notices->buckets[i]; topic != NULL; topic = topic->next) {
+            (void)subscriber_listen(client->nodes[index].subscriber, topic->channel, topic->length);
+        }
+    }
+}
+
+static void on_closed(void *arg, uint32_t index, const char *why)
+{
+    struct quorlock_client *client = arg;
+    struct notices *notices = &client->notices;
+
+    (void)why;
+    for (size_t i = 0; notices->n_topics > 0 && i < notices->n_buckets; i++) {
+        for (struct topic *topic = notices->buckets[i]; topic != NULL; topic = topic->next) {
+            topic->confirmed &= ~(1u << index);
+            for (struct link *at = topic->ears.first; at != NULL; at = at->next) {
+                line_deaf(LIST_ITEM(at, struct ear, link)->line, index);
+            }
+        }
+    }
+}
+
+static void on_listening(void *arg, uint32_t index, const char *channel, size_t length)
+{
+    struct topic *topic = find(arg, channel, length);
+
+    if (topic == NULL) return;
+    topic->confirmed |= 1u << index;
+    for (struct link *at = topic->ears.first; at != NULL; at = at->next) {
+        line_listening(LIST_ITEM(at, struct ear, link)->line);
+    }
+}
+
+static void on_message(void *arg, uint32_t index, const char *channel, size_t length, const char *payload,
+                       size_t payload_length)
+{
+    struct quorlock_client *client = arg;
+    struct topic *topic = find(client, channel, length);
+    /* Redisson's notices do not say whose release it was. */
+    bool named = client->options.dialect == QUORLOCK_DIALECT_PLAIN && payload_length > 0;
+    uint64_t holder_id = named ? grip_holder_id(payload, payload_length) : 0;
+
+    if (topic == NULL) return;
+    for (struct link *at = topic->ears.first; at != NULL; at = at->next) {
+        line_noticed(LIST_ITEM(at, struct ear, link)->line, index, holder_id);
+    }
+}
+
+static void on_refused(void *arg, uint32_t index, const char *channel, size_t length, const char *why)
+{
+    /* The subscriber has logged it. */
+    (void)arg;
+    (void)index;
+    (void)channel;
+    (void)length;
+    (void)why;
+}
+
+static void on_log(void *arg, int level, const char *text)
+{
+    client_log(arg, level, "%s", text);
+}
+
+static uint64_t now_us(void *arg)
+{
+    return client_now_us(arg);
+}
+
+int notices_init(struct quorlock_client *client)
+{
+    struct subscriber_events events = {.open = on_open,
+                                       .closed = on_closed,
+                                       .listening = on_listening,
+                                       .refused = on_refused,
+                                       .message = on_message,
+                                       .log = on_log,
+                                       .arg = client};
+
+    client->notices.buckets = alloc_zero(&client->alloc, TOPIC_BUCKETS * sizeof(struct topic *));
+    if (client->notices.buckets == NULL) return -1;
+    client->notices.n_buckets = TOPIC_BUCKETS;
+    if (client_reserve_waker(client, &client->linger, on_linger_over) != 0) return -1;
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        struct subscriber_config config = {.index = i,
+                                           .uri = &client->nodes[i].uri,
+                                           .client_name = SUBSCRIBER_LABEL,
+                                           .timeout_ms = client_timeout_ms(client),
+                                           .reconnect_min_ms = client->options.reconnect_min_ms,
+                                           .reconnect_max_ms = client->options.reconnect_max_ms,
+                                           .now_us = now_us,
+                                           .now_arg = client};
+
+        client->nodes[i].subscriber = subscriber_new(client->base, &client->alloc, &config, &events);
+        if (client->nodes[i].subscriber == NULL) return -1;
+    }
+    return 0;
+}
+
+void notices_clear(struct quorlock_client *client)
+{
+    for (uint32_t i = 0; i < client->n_nodes; i++) subscriber_free(client->nodes[i].subscriber);
+    alloc_free(&client->alloc, client->notices.buckets);
+}
