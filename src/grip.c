@@ -343,6 +343,22 @@ uint64_t grip_holder_id(const char *owner, size_t length)
     return hash | 1;
 }
 
+/* An arbiter that names another holder than nodes did that were asked before: those had it then. */
+static void forget_other_holders(struct grip *grip, uint32_t index)
+{
+    const struct lock_note *news = &grip->notes[index];
+
+    for (uint32_t i = 0; i < grip->client->n_nodes && news->holder != NULL; i++) {
+        struct lock_note *note = &grip->notes[i];
+
+        if (note->holder == NULL || note->holder_attempt == news->holder_attempt) continue;
+        if (strcmp(note->holder, news->holder) == 0) continue;
+        alloc_free(&grip->client->alloc, note->holder);
+        note->holder = NULL;
+        note->ttl_ms = -2;
+    }
+}
+
 static void take_note(struct grip *grip, const struct core_tag *tag, const struct node_reply *reply)
 {
     const struct alloc *alloc = &grip->client->alloc;
@@ -364,7 +380,10 @@ static void take_note(struct grip *grip, const struct core_tag *tag, const struc
     note->ttl_ms = reply->ttl_ms;
     /* Out of memory costs the text, not the verdict. */
     if (reply->error != NULL) note->error = alloc_text(alloc, reply->error, strlen(reply->error));
-    if (reply->holder != NULL) note->holder = alloc_text(alloc, reply->holder, reply->holder_length);
+    if (reply->holder == NULL) return;
+    note->holder = alloc_text(alloc, reply->holder, reply->holder_length);
+    note->holder_attempt = tag->attempt;
+    forget_other_holders(grip, tag->node);
 }
 
 void grip_on_step(struct grip *grip, uint32_t index, uint64_t before_us)
@@ -536,7 +555,9 @@ int grip_acquire(struct quorlock *lock)
     if (lock->grip == NULL) lock->grip = grip_new(lock);
     if (lock->grip == NULL) return QUORLOCK_NOMEM;
     grip = lock->grip;
+    grip->pins++;
     grip_catch_up(grip);
+    grip->pins--;
     for (uint32_t i = 0; i < lock->client->n_nodes; i++) note_clear(grip, &grip->notes[i]);
     grip->told_wait_reason = 0;
     grip->told_wait_us = 0;
@@ -591,6 +612,10 @@ void grip_destroy(struct grip *grip)
 
 void grip_reap(struct grip *grip)
 {
-    if (grip->handle != NULL || grip->holds > 0 || grip->pins > 0 || grip->in_flight > 0) return;
+    bool owed = grip->acquirer != NULL || grip->extender != NULL || grip->releaser != NULL;
+
+    /* Where others wait, who has had his turn keeps nothing. */
+    if (grip->handle != NULL && grip->line->waiting.count == 0) return;
+    if (owed || grip->holds > 0 || grip->entrants.count > 0 || grip->pins > 0 || grip->in_flight > 0) return;
     if (core_quiet(grip->core)) grip_destroy(grip);
 }

@@ -162,6 +162,8 @@ static void end_operation(struct quorlock *lock, int status)
         grip_let_go(grip);
     } else if (lock->acquired.owed && lock->grip != NULL && lock->grip->acquirer == lock) {
         (void)grip_step(lock->grip, &event);
+        /* The next asks when this end is told. */
+        list_remove(&lock->line->waiting, &lock->turn);
     } else if (lock->acquired.owed) {
         client_wake_at(lock->client, &lock->waker, UINT64_MAX);
         nest_step_out(lock);

@@ -42,6 +42,7 @@ struct lock_note {
     char *error, *holder;
     char *refusal; /* where the node's guard allows no lease as long as ours: both in words */
     int64_t ttl_ms;
+    uint64_t holder_attempt; /* in which it named the holder */
     uint32_t latency_us;
     int released; /* enum quorlock_vote_outcome of the latest release */
 };
