@@ -106,11 +106,12 @@ class Usage(Bootstrapped):
                 self.assertEqual((status, out), (64, ""), err)
                 self.assertIn(said, err)
 
-    def test_what_comes_later_is_refused(self):
-        for options in [("another-key",)]:
-            status, _, err = self.quorlock("run", *options, "k", "--", "touch", self.path("ran"))
+    def test_a_list_of_keys_that_cannot_be_locked_is_refused(self):
+        for keys, said in [(("a", "b", "a"), 'keys 1 and 3 are the same, "a"'), (("a", "quorlock:b"), "quorlock:b"),
+                           (("a", ""), "empty"), ([f"k{number}" for number in range(65)], "at most 64 keys")]:
+            status, _, err = self.quorlock("run", *keys, "--", "touch", self.path("ran"))
             self.assertEqual(status, 64, err)
-            self.assertGreater(len(err), len("quorlock: \n"))
+            self.assertIn(said, err)
         self.assertFalse(os.path.exists(self.path("ran")))
 
     def test_passwords_stay_secret(self):

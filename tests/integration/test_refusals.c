@@ -230,12 +230,14 @@ static void bad_keys_and_options(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
     struct quorlock_options options = kit_lease(1000);
-    const char *const two[2] = {"a", "b"};
+    const char *const twice[2] = {"a", "a"};
+    const char *many[QUORLOCK_KEYS_MAX + 1];
     struct {
         struct quorlock_options known;
         unsigned char tail[8];
     } newer;
     char long_key[QUORLOCK_KEY_LENGTH_MAX + 2];
+    char long_owner[QUORLOCK_OWNER_LENGTH_MAX + 2];
     quorlock *lock = NULL;
     struct seen_report report;
 
@@ -249,12 +251,19 @@ static void bad_keys_and_options(void **state)
     refuse_lock(long_key, &options, QUORLOCK_INVAL, "1024");
     long_key[QUORLOCK_KEY_LENGTH_MAX] = '\0';
     quorlock_free(kit_lock(kit.client, long_key, &options));
-    assert_status(quorlock_new(&lock, kit.client, two, 2, &options), QUORLOCK_UNSUPPORTED);
-    assert_contains(quorlock_client_error(kit.client), "2");
-    assert_status(quorlock_new(&lock, kit.client, two, 0, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_new(&lock, kit.client, twice, 2, &options), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(kit.client), "keys 1 and 2 are the same, \"a\"");
+    for (size_t i = 0; i <= QUORLOCK_KEYS_MAX; i++) many[i] = "k";
+    assert_status(quorlock_new(&lock, kit.client, many, QUORLOCK_KEYS_MAX + 1, &options), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(kit.client), "at most 64 keys");
+    assert_status(quorlock_new(&lock, kit.client, twice, 0, &options), QUORLOCK_INVAL);
     assert_status(quorlock_new(&lock, kit.client, NULL, 1, &options), QUORLOCK_INVAL);
-    options.owner = "me";
-    refuse_lock("key", &options, QUORLOCK_UNSUPPORTED, "owner");
+    options.owner = "";
+    refuse_lock("key", &options, QUORLOCK_INVAL, "owner is empty");
+    memset(long_owner, 'o', sizeof(long_owner));
+    long_owner[sizeof(long_owner) - 1] = '\0';
+    options.owner = long_owner;
+    refuse_lock("key", &options, QUORLOCK_INVAL, "owner is longer than 256 bytes");
     options.owner = NULL;
     options.size = 3;
     refuse_lock("key", &options, QUORLOCK_INVAL, "size");

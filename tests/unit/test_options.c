@@ -452,14 +452,31 @@ static void drift_that_eats_the_lease(void **state)
     refuses_lock(&client, &options, QUORLOCK_INVAL, "drift");
 }
 
-static void not_in_this_version(void **state)
+static void owners(void **state)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_options options = plain_lock();
+    char name[QUORLOCK_OWNER_LENGTH_MAX + 2];
 
     (void)state;
+    assert_null(options_owner(NULL));
+    assert_null(options_owner(&options));
     options.owner = "me";
-    refuses_lock(&client, &options, QUORLOCK_UNSUPPORTED, "owner");
+    (void)takes_lock(&client, &options);
+    assert_string_equal(options_owner(&options), "me");
+    options.owner = "";
+    refuses_lock(&client, &options, QUORLOCK_INVAL, "owner is empty");
+    memset(name, 'o', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    options.owner = name;
+    refuses_lock(&client, &options, QUORLOCK_INVAL, "256");
+    name[QUORLOCK_OWNER_LENGTH_MAX] = '\0';
+    (void)takes_lock(&client, &options);
+    /* Behind what an older caller knows. */
+    options.size = offsetof(struct quorlock_options, owner);
+    assert_null(options_owner(&options));
+    name[QUORLOCK_OWNER_LENGTH_MAX] = 'o';
+    (void)takes_lock(&client, &options);
 }
 
 static void fencing(void **state)
@@ -500,8 +517,6 @@ static void keys(void **state)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_client_options checked = takes_client(&client);
-    const char *const two[] = {"a", "b"};
-    struct core_config config;
     char key[QUORLOCK_KEY_LENGTH_MAX + 2];
 
     (void)state;
@@ -517,10 +532,35 @@ static void keys(void **state)
     assert_said("1025");
     key[QUORLOCK_KEY_LENGTH_MAX] = '\0';
     assert_int_equal(options_key(key, &checked, &error), 0);
-    assert_int_equal(options_lock(&config, &checked, two, 2, NULL, &error), QUORLOCK_UNSUPPORTED);
-    assert_said("2");
+}
+
+static void several_keys(void **state)
+{
+    struct quorlock_client_options client = plain_client();
+    struct quorlock_client_options checked = takes_client(&client);
+    const char *const two[] = {"a", "b"};
+    const char *const twice[] = {"a", "b", "c", "b"};
+    const char *const one_bad[] = {"a", "quorlock:b"};
+    char names[QUORLOCK_KEYS_MAX + 1][8];
+    const char *many[QUORLOCK_KEYS_MAX + 1];
+    struct core_config config;
+
+    (void)state;
+    assert_int_equal(options_lock(&config, &checked, two, 2, NULL, &error), 0);
     assert_int_equal(options_lock(&config, &checked, two, 0, NULL, &error), QUORLOCK_INVAL);
     assert_int_equal(options_lock(&config, &checked, NULL, 1, NULL, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_lock(&config, &checked, twice, 4, NULL, &error), QUORLOCK_INVAL);
+    assert_said("keys 2 and 4 are the same, \"b\"");
+    assert_int_equal(options_lock(&config, &checked, one_bad, 2, NULL, &error), QUORLOCK_INVAL);
+    assert_said("quorlock:b");
+    for (size_t i = 0; i <= QUORLOCK_KEYS_MAX; i++) {
+        snprintf(names[i], sizeof(names[i]), "k%zu", i);
+        many[i] = names[i];
+    }
+    assert_int_equal(options_lock(&config, &checked, many, QUORLOCK_KEYS_MAX, NULL, &error), 0);
+    assert_int_equal(options_lock(&config, &checked, many, QUORLOCK_KEYS_MAX + 1, NULL, &error),
+                     QUORLOCK_INVAL);
+    assert_said("65");
 }
 
 int main(void)
@@ -544,10 +584,11 @@ int main(void)
         cmocka_unit_test(without_renewal_only_the_margin_must_fit),
         cmocka_unit_test(min_valid_above_the_lease),
         cmocka_unit_test(drift_that_eats_the_lease),
-        cmocka_unit_test(not_in_this_version),
+        cmocka_unit_test(owners),
         cmocka_unit_test(fencing),
         cmocka_unit_test(lock_sizes),
         cmocka_unit_test(keys),
+        cmocka_unit_test(several_keys),
     };
 
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
