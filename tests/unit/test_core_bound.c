@@ -12,7 +12,7 @@
 #include "scene.h"
 
 #define HOLDER   77u
-#define SRTT_US  500u
+#define SRTT_US  ((uint64_t)500)
 #define GRACE_US (2 * SRTT_US + 1000) /* how long an arbiter may take */
 
 static void the_wait_bound_comes_while_the_arbiter_is_asked(void **state)

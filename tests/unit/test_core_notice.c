@@ -13,7 +13,7 @@
 #include "scene.h"
 
 #define HOLDER  77u
-#define SRTT_US 500u
+#define SRTT_US ((uint64_t)500)
 
 /* Everybody listens, and waits for a holder without an end: the next poll is 50 ms away at least. */
 static struct scene *open_listening(uint32_t n, uint32_t quorum)
