@@ -104,8 +104,8 @@ static char *name_of(const struct quorlock_client *client, const char *const *ke
         size_t n = strlen(keys[i]);
 
         if (i > 0) {
-            memcpy(at, ", ", 2);
-            at += 2;
+            *at++ = ',';
+            *at++ = ' ';
         }
         memcpy(at, keys[i], n);
         for (size_t k = 0; k < n; k++) {

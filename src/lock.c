@@ -96,7 +96,7 @@ static void tell_acquired(struct quorlock *lock)
 
     lock->tell_acquired = false;
     if (grip != NULL) words_votes(grip, votes, &result);
-    if (result.status == QUORLOCK_OK) {
+    if (result.status == QUORLOCK_OK && lock->held != NULL) {
         snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->line->name,
                  lock->held->holds);
     } else if (result.status == QUORLOCK_HELD && lock->line->held > 0) {
