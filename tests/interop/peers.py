@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The peers of the interoperation tests: what runs them, where their package comes from, how they are started."""
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SKIPPED = 77  # as CMakeLists.txt has it
+INSTALL = "scripts/setup --for interop"
+NEWER_GO = (1, 26)  # what redsync/newer.mod needs
+
+
+def version_of(*words):
+    """The first version number that these words print, as a tuple; None where they cannot be run."""
+    try:
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                              timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(rb"(\d+)\.(\d+)", done.stdout)
+    return tuple(int(number) for number in found.groups()) if found else None
+
+
+def java(program):
+    home = os.environ.get("JAVA_HOME")
+    path = home and os.path.join(home, "bin", program)
+    return path if path and os.access(path, os.X_OK) else program
+
+
+class Peer:
+    """tools: name, words that print its version, the oldest version that will do."""
+    name = ""
+    tools = []
+    # Of the servers' side.
+    dialect = "plain"
+
+    def __init__(self, out):
+        self.source = os.path.join(HERE, self.name)
+        self.out = os.path.abspath(out)
+        self.stamp = os.path.join(self.out, "prepared")
+
+    def missing(self):
+        """What this machine lacks to run the peer, in words, or None."""
+        for tool, words, oldest in self.tools:
+            version = version_of(*words)
+            if version is None:
+                return f"no {tool} here"
+            if version < oldest:
+                return f"{tool} is {version[0]}.{version[1]} here, {oldest[0]}.{oldest[1]} is needed"
+        return None
+
+    def state(self):
+        """Changes with everything that the preparation depends on."""
+        digest = hashlib.sha256()
+        for folder, folders, names in os.walk(self.source):
+            folders.sort()
+            for name in sorted(names):
+                with open(os.path.join(folder, name), "rb") as f:
+                    digest.update(name.encode() + b"\0" + f.read() + b"\0")
+        for _, words, _ in self.tools:
+            digest.update(repr(version_of(*words)).encode())
+        return digest.hexdigest()
+
+    def prepared(self):
+        try:
+            with open(self.stamp, encoding="ascii") as f:
+                return f.read() == self.state()
+        except FileNotFoundError:
+            return False
+
+    def run(self, words, folder):
+        subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, check=True)
+
+
+class Redsync(Peer):
+    name = "redsync"
+    tools = [("go", ("go", "version"), (1, 19))]
+
+    def prepare(self):
+        words = ["go", "build", "-buildvcs=false", "-o", os.path.join(self.out, "peer")]
+        if version_of("go", "version") >= NEWER_GO:
+            words.append("-modfile=newer.mod")
+        self.run(words + ["."], self.source)
+
+    def words(self, nodes):
+        return [os.path.join(self.out, "peer"), *nodes]
+
+
+class NodeRedlock(Peer):
+    name = "node-redlock"
+    tools = [("node", ("node", "--version"), (16, 0)), ("npm", ("npm", "--version"), (7, 0))]
+
+    def prepare(self):
+        for name in ("package.json", "package-lock.json", "peer.js"):
+            shutil.copy(os.path.join(self.source, name), self.out)
+        self.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], self.out)
+
+    def words(self, nodes):
+        return ["node", os.path.join(self.out, "peer.js"), *nodes]
+
+
+class Redisson(Peer):
+    name = "redisson"
+    dialect = "redisson"
+    tools = [("mvn", ("mvn", "--version"), (3, 6)), ("javac", (java("javac"), "-version"), (11, 0))]
+    watchdog_ms = 2000
+
+    def prepare(self):
+        self.run(["mvn", "-B", "-q", "-ntp", "-f", os.path.join(self.source, "pom.xml"), f"-Dout={self.out}",
+                  "compile", "dependency:copy-dependencies"], self.out)
+
+    def words(self, nodes):
+        return [java("java"), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp",
+                os.path.join(self.out, "classes") + ":" + os.path.join(self.out, "lib", "*"), "Peer",
+                str(self.watchdog_ms), *nodes]
+
+
+PEERS = {peer.name: peer for peer in (Redsync, NodeRedlock, Redisson)}
+
+
+def peer_named(name, out):
+    if name not in PEERS:
+        sys.exit(f"'{name}' is no peer; there are: {' '.join(PEERS)}")
+    return PEERS[name](out)
+
+
+def leave_without(peer, test):
+    """Ends this test where the machine lacks what runs the peer: as skipped, but in CI as failed."""
+    why = peer.missing()
+    if not why:
+        return
+    in_ci = os.environ.get("CI", "") not in ("", "0", "false")
+    print(f"{'FAILED' if in_ci else 'SKIPPED'} {test}: {why}; {INSTALL} installs it", flush=True)
+    sys.exit(1 if in_ci else SKIPPED)

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.RandomAccessFile;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+
+import org.redisson.Redisson;
+import org.redisson.RedissonMultiLock;
+import org.redisson.RedissonRedLock;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
+import org.redisson.config.Config;
+
+/**
+ * A peer of the interoperation tests: locks of Redisson, by orders on stdin. The orders and events are those of
+ * ours.c, with the kind of lock as one word more; usage: Peer WATCHDOG_MS NODE...
+ *
+ * <pre>
+ * SLOT acquire KEY LEASE_MS WAIT_MS KIND      lease 0: its watchdog renews; acquired OWNER... | refused TEXT
+ * SLOT held                                   held COUNT: how often this slot has it, by its own word
+ * SLOT force KEY                              forced N: RLock.forceUnlock on each server; how many had a lock
+ * SLOT see KEY                                seen N: on how many servers RLock.isLocked
+ * </pre>
+ *
+ * KIND is redlock, multilock, rlock (one RLock on each server, all of them or none) or rlock0, rlock1...: on that
+ * server only. OWNER is what Redisson writes as the field, one for each server.
+ */
+public final class Peer {
+    private static final int COUNTER_DIGITS = 12;
+    private static final int HOLD_MS = 2;
+    private static final int THINK_MS_MAX = 40; // between two turns of a fight, at random
+
+    private static final List<RedissonClient> CLIENTS = new ArrayList<>();
+
+    private static synchronized void say(String name, Object... words) {
+        StringBuilder line = new StringBuilder(name);
+        for (Object word : words) line.append(' ').append(word);
+        System.out.println(line.toString().replace('\n', ' '));
+        System.out.flush();
+    }
+
+    /** One contender; a thread of its own, for to Redisson a thread is the owner. */
+    private static final class Slot {
+        final String name;
+        final ExecutorService thread = Executors.newSingleThreadExecutor();
+        List<RLock> locks = List.of();
+
+        Slot(String name) {
+            this.name = name;
+        }
+
+        void order(String[] words) {
+            thread.execute(() -> {
+                try {
+                    obey(words);
+                } catch (Throwable e) {
+                    e.printStackTrace();
+                    System.exit(1);
+                }
+            });
+        }
+
+        private void obey(String[] words) throws Exception {
+            switch (words[1]) {
+                case "acquire":
+                    acquire(words[2], Long.parseLong(words[3]), Long.parseLong(words[4]), words[5]);
+                    break;
+                case "release":
+                    release();
+                    break;
+                case "held":
+                    say(name, "held", locks.get(0).getHoldCount());
+                    break;
+                case "force":
+                    say(name, "forced", count(words[2], true));
+                    break;
+                case "see":
+                    say(name, "seen", count(words[2], false));
+                    break;
+                case "fight":
+                    fight(words[2], Long.parseLong(words[3]), words[4], Long.parseLong(words[5]), words[6]);
+                    break;
+                case "bare":
+                    fight(null, 3_600_000, words[4], Long.parseLong(words[5]), null);
+                    break;
+                default:
+                    throw new IllegalArgumentException("no such order: " + words[1]);
+            }
+        }
+
+        private void acquire(String key, long leaseMs, long waitMs, String kind) throws Exception {
+            List<RLock> wanted = locksFor(key, kind);
+            try {
+                if (take(wanted, waitMs, leaseMs > 0 ? leaseMs : -1)) {
+                    locks = wanted;
+                    String number = ":" + Thread.currentThread().getId();
+                    say(name, "acquired", CLIENTS.stream().map(c -> c.getId() + number)
+                            .reduce((a, b) -> a + " " + b).get());
+                } else {
+                    say(name, "refused", "false");
+                }
+            } catch (org.redisson.client.RedisException e) {
+                say(name, "refused", e.getMessage());
+            }
+        }
+
+        private void release() {
+            try {
+                for (RLock lock : locks) lock.unlock();
+                say(name, "released");
+            } catch (IllegalMonitorStateException e) {
+                say(name, "failed", e.getMessage());
+            }
+        }
+
+        private int count(String key, boolean force) {
+            int count = 0;
+            for (RedissonClient client : CLIENTS) {
+                RLock lock = client.getLock(key);
+                if (force ? lock.forceUnlock() : lock.isLocked()) count++;
+            }
+            return count;
+        }
+
+        /** No key: without the lock. */
+        private void fight(String key, long leaseMs, String path, long lengthMs, String kind) throws Exception {
+            long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(lengthMs);
+            int turns = 0;
+            int late = 0;
+            List<RLock> wanted = key == null ? List.of() : locksFor(key, kind);
+            try (RandomAccessFile counter = new RandomAccessFile(path, "rw")) {
+                while (System.nanoTime() < end) {
+                    long leftMs = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
+                    if (!take(wanted, leftMs, leaseMs)) continue;
+                    // Redisson tells no validity; so long after the answer its lease surely lasts.
+                    if (increment(counter, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(leaseMs) / 2)) turns++;
+                    else late++;
+                    unlock(wanted);
+                    Thread.sleep(ThreadLocalRandom.current().nextInt(THINK_MS_MAX + 1));
+                }
+            }
+            say(name, "fought", turns, late);
+        }
+    }
+
+    private static List<RLock> locksFor(String key, String kind) {
+        RLock[] each = CLIENTS.stream().map(client -> client.getLock(key)).toArray(RLock[]::new);
+        switch (kind) {
+            case "redlock":
+                return List.of(new RedissonRedLock(each));
+            case "multilock":
+                return List.of(new RedissonMultiLock(each));
+            case "rlock":
+                return Arrays.asList(each);
+            default:
+                return List.of(each[Integer.parseInt(kind.substring("rlock".length()))]);
+        }
+    }
+
+    /** All of them or none, each within what is left of the wait. */
+    private static boolean take(List<RLock> locks, long waitMs, long leaseMs) throws InterruptedException {
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(waitMs);
+        for (int i = 0; i < locks.size(); i++) {
+            long leftMs = Math.max(0, TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime()));
+            if (!locks.get(i).tryLock(leftMs, leaseMs, TimeUnit.MILLISECONDS)) {
+                unlock(locks.subList(0, i));
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static void unlock(List<RLock> locks) {
+        for (RLock lock : locks) {
+            try {
+                lock.unlock();
+            } catch (IllegalMonitorStateException e) {
+                System.err.println("not ours any more: " + e.getMessage());
+            }
+        }
+    }
+
+    /** One turn inside: reads the number, takes its time, writes the next. False where the lock did not last. */
+    private static boolean increment(RandomAccessFile counter, long until) throws Exception {
+        byte[] text = new byte[COUNTER_DIGITS];
+        counter.seek(0);
+        counter.readFully(text);
+        long value = Long.parseLong(new String(text, StandardCharsets.US_ASCII));
+        Thread.sleep(HOLD_MS);
+        if (System.nanoTime() - until >= 0) return false;
+        counter.seek(0);
+        counter.write(String.format("%0" + COUNTER_DIGITS + "d", value + 1).getBytes(StandardCharsets.US_ASCII));
+        return true;
+    }
+
+    private static RedissonClient connect(String node, long watchdogMs) {
+        Config config = new Config();
+        config.setLockWatchdogTimeout(watchdogMs).setThreads(4).setNettyThreads(4).setCodec(StringCodec.INSTANCE);
+        config.useSingleServer().setAddress("redis://" + node).setConnectionMinimumIdleSize(2)
+                .setConnectionPoolSize(32).setSubscriptionConnectionMinimumIdleSize(1)
+                .setSubscriptionConnectionPoolSize(4);
+        return Redisson.create(config);
+    }
+
+    public static void main(String[] args) throws Exception {
+        for (int i = 1; i < args.length; i++) CLIENTS.add(connect(args[i], Long.parseLong(args[0])));
+        Map<String, Slot> slots = new HashMap<>();
+        say("-", "ready", "redisson", Redisson.class.getPackage().getImplementationVersion());
+        try (BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
+            for (String line = input.readLine(); line != null; line = input.readLine()) {
+                String[] words = line.split(" ");
+                slots.computeIfAbsent(words[0], Slot::new).order(words);
+            }
+        }
+        System.exit(0);
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// For every Go from 1.19 on; newer.mod has the newest redsync for a Go that can build it.
+module quorlock/interop/redsync
+
+go 1.19
+
+require (
+	github.com/go-redsync/redsync/v4 v4.9.4
+	github.com/gomodule/redigo v1.8.9
+)
+
+require (
+	github.com/hashicorp/errwrap v1.1.0 // indirect
+	github.com/hashicorp/go-multierror v1.1.1 // indirect
+)

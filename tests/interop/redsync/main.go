@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// A peer of the interoperation tests: locks of redsync, by orders on stdin. The orders and events are those of
+// ours.c; usage: peer NODE...
+//
+//	SLOT extend    extended | failed TEXT
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	pools "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/redigo"
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	counterDigits = 12
+	holdMS        = 2
+	thinkMSMax    = 40 // between two turns of a fight, at random
+	forever       = 1 << 30
+)
+
+type slot struct {
+	name   string
+	orders chan []string
+	mutex  *redsync.Mutex
+}
+
+var (
+	locks    *redsync.Redsync
+	printing sync.Mutex
+)
+
+func say(name, format string, arguments ...any) {
+	text := strings.ReplaceAll(fmt.Sprintf(format, arguments...), "\n", " ")
+	printing.Lock()
+	defer printing.Unlock()
+	fmt.Printf("%s %s\n", name, text)
+}
+
+func die(format string, arguments ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", arguments...)
+	os.Exit(1)
+}
+
+func milliseconds(word string) time.Duration {
+	value, err := strconv.Atoi(word)
+	if err != nil {
+		die("%v", err)
+	}
+	return time.Duration(value) * time.Millisecond
+}
+
+func mutexFor(key string, lease time.Duration, tries int) *redsync.Mutex {
+	return locks.NewMutex(key, redsync.WithExpiry(lease), redsync.WithTries(tries))
+}
+
+func (s *slot) acquire(key string, lease, wait time.Duration) {
+	tries := 1
+	background := context.Background()
+	if wait > 0 {
+		limited, cancel := context.WithTimeout(background, wait)
+		defer cancel()
+		background, tries = limited, forever
+	}
+	s.mutex = mutexFor(key, lease, tries)
+	if err := s.mutex.LockContext(background); err != nil {
+		say(s.name, "refused %v", err)
+	} else {
+		say(s.name, "acquired %s", s.mutex.Value())
+	}
+}
+
+func (s *slot) release() {
+	if ok, err := s.mutex.Unlock(); ok {
+		say(s.name, "released")
+	} else {
+		say(s.name, "failed %v", err)
+	}
+}
+
+func (s *slot) extend() {
+	if ok, err := s.mutex.Extend(); ok {
+		say(s.name, "extended")
+	} else {
+		say(s.name, "failed %v", err)
+	}
+}
+
+// One turn inside: reads the number, takes its time, writes the next. False where the lock did not last.
+func increment(counter *os.File, until time.Time) bool {
+	text := make([]byte, counterDigits)
+	if _, err := counter.ReadAt(text, 0); err != nil {
+		die("%v", err)
+	}
+	value, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil {
+		die("%v", err)
+	}
+	time.Sleep(holdMS * time.Millisecond)
+	if !time.Now().Before(until) {
+		return false
+	}
+	if _, err := counter.WriteAt([]byte(fmt.Sprintf("%0*d", counterDigits, value+1)), 0); err != nil {
+		die("%v", err)
+	}
+	return true
+}
+
+// With redsync's own pauses between its tries. Without a key: without the lock.
+func (s *slot) fight(key string, lease time.Duration, path string, length time.Duration) {
+	turns, late := 0, 0
+	end := time.Now().Add(length)
+	limited, cancel := context.WithDeadline(context.Background(), end)
+	defer cancel()
+	counter, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		die("%v", err)
+	}
+	defer counter.Close()
+	for time.Now().Before(end) {
+		until := end.Add(time.Hour)
+		var mutex *redsync.Mutex
+		if key != "" {
+			mutex = mutexFor(key, lease, forever)
+			if mutex.LockContext(limited) != nil {
+				continue
+			}
+			until = mutex.Until()
+		}
+		if increment(counter, until) {
+			turns++
+		} else {
+			late++
+		}
+		if mutex != nil {
+			_, _ = mutex.Unlock()
+		}
+		time.Sleep(time.Duration(rand.Intn(thinkMSMax+1)) * time.Millisecond)
+	}
+	say(s.name, "fought %d %d", turns, late)
+}
+
+func (s *slot) obey(words []string) {
+	switch {
+	case words[0] == "acquire" && len(words) == 4:
+		s.acquire(words[1], milliseconds(words[2]), milliseconds(words[3]))
+	case words[0] == "release":
+		s.release()
+	case words[0] == "extend":
+		s.extend()
+	case words[0] == "fight" && len(words) == 5:
+		s.fight(words[1], milliseconds(words[2]), words[3], milliseconds(words[4]))
+	case words[0] == "bare" && len(words) == 5:
+		s.fight("", 0, words[3], milliseconds(words[4]))
+	default:
+		die("no such order: %v", words)
+	}
+}
+
+func (s *slot) run() {
+	for words := range s.orders {
+		s.obey(words)
+	}
+}
+
+func connect(address string) pools.Pool {
+	return redigo.NewPool(&redis.Pool{
+		MaxIdle: 64,
+		DialContext: func(ctx context.Context) (redis.Conn, error) {
+			return redis.DialContext(ctx, "tcp", address)
+		},
+	})
+}
+
+func main() {
+	var nodes []pools.Pool
+	for _, address := range os.Args[1:] {
+		nodes = append(nodes, connect(address))
+	}
+	locks = redsync.New(nodes...)
+	rand.Seed(time.Now().UnixNano())
+	say("-", "ready redsync")
+	slots := map[string]*slot{}
+	input := bufio.NewScanner(os.Stdin)
+	for input.Scan() {
+		words := strings.Fields(input.Text())
+		if len(words) < 2 {
+			die("an order is 'SLOT VERB ...'")
+		}
+		s := slots[words[0]]
+		if s == nil {
+			s = &slot{name: words[0], orders: make(chan []string, 16)}
+			slots[words[0]] = s
+			go s.run()
+		}
+		s.orders <- words[1:]
+	}
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The newest redsync: go build -modfile=newer.mod
+module quorlock/interop/redsync
+
+go 1.26.0
+
+require (
+	github.com/go-redsync/redsync/v4 v4.18.1
+	github.com/gomodule/redigo v1.9.3
+)
