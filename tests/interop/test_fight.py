@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ten of theirs and ten of ours for one key: test_fight.py PATH_TO_quorlock PATH_TO_ours FOLDER PEER
+
+Inside they read a counter and write the next number a moment later, so that two inside at once lose an increment.
+QUORLOCK_INTEROP_SECONDS is the length, 12 when not set.
+"""
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+import peer_case
+from peer_case import LIMIT_S, SERVERS, Contender, Program, nodes, wait_for
+
+SECONDS = float(os.environ.get("QUORLOCK_INTEROP_SECONDS") or 12)
+BARE_SECONDS = 2
+LEASE_MS = 10000  # nobody is inside for so long
+# Processes of ours and contenders in each: some meet in one process, some do not.
+PROCESSES, IN_EACH = 5, 2
+THEIRS = 10
+# One kind of lock for each of theirs, where there are several.
+KINDS = {"redisson": ["redlock"] * 4 + ["multilock"] * 3 + ["rlock"] * 3}
+DIGITS = 12
+
+
+class Side:
+    def __init__(self, name, contenders):
+        self.name, self.contenders = name, contenders
+        self.turns, self.late = [], 0
+
+    def start(self, *words):
+        for contender in self.contenders:
+            contender.order(*words, *contender.more)
+
+    def finish(self, seconds):
+        for contender in self.contenders:
+            words = contender.program.expect(contender.slot, "fought", limit_s=seconds + LIMIT_S)
+            self.turns.append(int(words[1]))
+            self.late += int(words[2])
+
+    def __str__(self):
+        return (f"{self.name} {sum(self.turns)} turns by {len(self.turns)} ({min(self.turns)} to {max(self.turns)} "
+                f"each), {self.late} too late")
+
+
+class Fight(unittest.TestCase):
+    def setUp(self):
+        programs = [Program([peer_case.OURS, peer_case.PEER.dialect, "majority", *nodes()]) for _ in range(PROCESSES)]
+        the_peer = Program(peer_case.PEER.words(nodes()))
+        kinds = KINDS.get(peer_case.PEER.name)
+        self.ours = Side("ours", [Contender(program) for program in programs for _ in range(IN_EACH)])
+        self.theirs = Side("theirs", [Contender(the_peer, *([kinds[i]] if kinds else [])) for i in range(THEIRS)])
+        self.counter = os.path.join(peer_case.command_case.FOLDER, self._testMethodName)
+        with open(self.counter, "w", encoding="ascii") as f:
+            f.write("0" * DIGITS)
+
+    def tearDown(self):
+        peer_case.end_programs()
+
+    def fight(self, verb, key, seconds):
+        """The counter and how many increments were made."""
+        for side in (self.ours, self.theirs):
+            side.start(verb, key, LEASE_MS, self.counter, int(1000 * seconds))
+        for side in (self.ours, self.theirs):
+            side.finish(seconds)
+        with open(self.counter, encoding="ascii") as f:
+            counter = int(f.read())
+        made = sum(self.ours.turns) + sum(self.theirs.turns)
+        print(f"\n{peer_case.PEER.name} {verb}, {seconds:g} s: {self.ours}; {self.theirs}; {made - counter} lost of "
+              f"{made}", flush=True)
+        return counter, made
+
+    def test_nothing_is_lost_and_both_get_turns(self):
+        counter, made = self.fight("fight", "fight", SECONDS)
+        self.assertEqual(counter, made)
+        self.assertGreater(sum(self.ours.turns), 0)
+        self.assertGreater(sum(self.theirs.turns), 0)
+        wait_for(lambda: [server.ask("EXISTS", "fight") for server in SERVERS] == [0] * len(SERVERS))
+
+    def test_without_the_lock_updates_are_lost(self):
+        counter, made = self.fight("bare", "-", BARE_SECONDS)
+        self.assertLess(counter, made)
+
+
+if len(sys.argv) < 5:
+    sys.exit("usage: test_fight.py PATH_TO_quorlock PATH_TO_ours FOLDER PEER [TEST...]")
+peer_case.main(sys.argv.pop(4))
