@@ -343,7 +343,7 @@ def main(name):
     if len(sys.argv) < 4 or not os.access(sys.argv[2], os.X_OK):
         sys.exit("usage: PROGRAM PATH_TO_quorlock PATH_TO_ours FOLDER [TEST...]")
     PEER = peers.peer_named(name, sys.argv[3])
-    peers.leave_without(PEER, os.path.basename(sys.argv[0]))
+    peers.leave_without(PEER)
     if not PEER.prepared():
         sys.exit(f"{name} is not prepared: run prepare.py {name} {sys.argv[3]}")
     begin(sys.argv[1], sys.argv[2])

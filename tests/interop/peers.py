@@ -127,11 +127,11 @@ def peer_named(name, out):
     return PEERS[name](out)
 
 
-def leave_without(peer, test):
+def leave_without(peer):
     """Ends this test where the machine lacks what runs the peer: as skipped, but in CI as failed."""
     why = peer.missing()
     if not why:
         return
     in_ci = os.environ.get("CI", "") not in ("", "0", "false")
-    print(f"{'FAILED' if in_ci else 'SKIPPED'} {test}: {why}; {INSTALL} installs it", flush=True)
+    print(f"{'FAILED' if in_ci else 'SKIPPED'} interop with {peer.name}: {why}; {INSTALL} installs it", flush=True)
     sys.exit(1 if in_ci else SKIPPED)

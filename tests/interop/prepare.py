@@ -21,7 +21,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit("usage: prepare.py PEER FOLDER")
     peer = peers.peer_named(sys.argv[1], sys.argv[2])
-    peers.leave_without(peer, f"interop.prepare_{peer.name}")
+    peers.leave_without(peer)
     if peer.prepared():
         print(f"{peer.name} is prepared")
         return

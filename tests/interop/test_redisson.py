@@ -1,17 +1,34 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """quorlock --dialect redisson beside Redisson: test_redisson.py PATH_TO_quorlock PATH_TO_ours FOLDER"""
+import json
 import sys
+import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import peer_case
-from peer_case import LONG_MS, SERVERS, SHORT_MS, Beside, wait_for
+from peer_case import LONG_MS, SERVERS, SHORT_MS, Beside, Contender, Program, Stage, wait_for
+
+UNLOCK_BYTES_MIN = 100  # a ping is shorter
+
+
+def unread(port):
+    """How many bytes wait in the sockets of this port until their owner reads them."""
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        rows = [line.split() for line in f][1:]
+    return sum(int(row[4].split(":")[1], 16) for row in rows
+               if int(row[1].split(":")[1], 16) == port and row[3] == "01")
 
 
 class Redisson(Beside):
     def take_renewed(self):
         """Without a lease of its own Redisson's watchdog renews it."""
         return self.theirs.take(self.key, 0)
+
+    def assert_shown(self, report, owners):
+        """They have a client for each server, and each of these writes an owner of its own."""
+        self.assertEqual([(node["state"], node["holder"], node["count"]) for node in report["nodes"]],
+                         [("held", owner, 1) for owner in owners])
 
 
 class RedLock(Redisson):
@@ -28,16 +45,205 @@ class RLockOnEach(Redisson):
     policy = "all"
 
 
-class Both(Redisson):
-    """What only Redisson has, whatever the kind of its lock."""
+class Besides(Stage):
+    """What only Redisson does."""
+    more = ("rlock",)
+
+    def on(self, number):
+        """A contender of theirs for the RLock on one server."""
+        return Contender(self.the_peer, f"rlock{number}")
+
+    def line_up(self, key):
+        """Theirs waits on every server for a lock that ours will keep for longer than they wait."""
+        waiting = [self.on(number) for number in range(len(SERVERS))]
+        for contender in waiting:
+            contender.order("acquire", key, LONG_MS, peer_case.WAIT_MS, *contender.more)
+        channel = "redisson_lock__channel:" + (key if "{" in key else f"{{{key}}}")
+        wait_for(lambda: [server.ask("EVAL", "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]", 0, channel)
+                          for server in SERVERS] == [1] * len(SERVERS))
+        for contender in waiting:
+            contender.quiet()
+        return waiting
+
+    def test_our_release_wakes_theirs(self):
+        for key in (self.key, f"{self.key}{{tag}}"):
+            with self.subTest(key):
+                self.ours.take(key)
+                waiting = self.line_up(key)
+                # They ask again when the lease shown to them ends, which is after their wait: or when they are told.
+                for server in SERVERS:
+                    self.assertGreater(server.ask("PTTL", key), peer_case.WAIT_MS)
+                self.ours.give_back()
+                for contender in waiting:
+                    contender.expect("acquired")
+                    contender.give_back()
+
+    def test_our_break_wakes_theirs(self):
+        self.ours.take(self.key)
+        waiting = self.line_up(self.key)
+        self.assertEqual(self.command("break", self.key)[0], 0)
+        for contender in waiting:
+            contender.expect("acquired")
+            contender.give_back()
+
+    def test_they_see_ours(self):
+        self.assertEqual(self.theirs.ask("see", self.key), ["seen", "0"])
+        self.ours.take(self.key)
+        wait_for(lambda: self.theirs.ask("see", self.key) == ["seen", "3"])
+        self.ours.give_back()
+        wait_for(lambda: self.theirs.ask("see", self.key) == ["seen", "0"])
+
+    def test_a_minority_of_theirs_stops_us_not_and_is_let_be(self):
+        first = self.on(0)
+        first.take(self.key)
+        owner, = self.ours.take(self.key, SHORT_MS)
+        self.assertEqual(self.on(1).attempt(self.key)[0], "refused")
+        for _ in self.for_leases(1):
+            self.assertEqual(first.ask("held"), ["held", "1"])
+        first.give_back()
+        # Ours is put where theirs stood.
+        wait_for(lambda: [server.ask("HGET", self.key, owner) for server in SERVERS] == [b"1"] * len(SERVERS))
+        self.ours.give_back()
+        self.assert_free()
+
+    def test_a_majority_of_theirs_stops_us(self):
+        two = [self.on(0), self.on(2)]
+        for contender in two:
+            contender.take(self.key)
+        self.assert_held(self.ours.attempt(self.key))
+        # And nothing of ours is left on the third.
+        wait_for(lambda: SERVERS[1].ask("EXISTS", self.key) == 0)
+        two[0].give_back()
+        self.ours.take(self.key)
+        two[1].give_back()
+        self.ours.give_back()
+
+    def test_they_hold_it_twice(self):
+        self.theirs.take(self.key)
+        self.theirs.take(self.key)
+        report = json.loads(self.command("inspect", "--json", self.key)[1])
+        self.assertEqual([node["count"] for node in report["nodes"]], [2] * len(SERVERS))
+        self.theirs.give_back()
+        self.assert_held(self.ours.attempt(self.key))
+        self.assertEqual(self.theirs.ask("held"), ["held", "1"])
+        self.theirs.give_back()
+        self.ours.take(self.key)
+        self.ours.give_back()
+
+    def test_they_force_ours(self):
+        self.ours.take(self.key, SHORT_MS)
+        wait_for(lambda: self.theirs.ask("see", self.key) == ["seen", "3"])
+        self.assertEqual(self.theirs.ask("force", self.key), ["forced", "3"])
+        self.theirs.take(self.key)
+        self.ours.expect("lost")
+        self.assertEqual(self.ours.ask("valid"), ["valid", "0"])
+        # Our release says that it came too late, and does theirs no harm.
+        self.assertEqual(self.ours.ask("release"), ["released", "expired"])
+        self.assert_held(self.another_of_ours().attempt(self.key))
+        self.assertEqual(self.theirs.ask("held"), ["held", "1"])
+        self.theirs.give_back()
+        self.assert_free()
+
+    def test_they_force_ours_and_nobody_takes_it(self):
+        self.ours.take(self.key, SHORT_MS)
+        wait_for(lambda: self.theirs.ask("see", self.key) == ["seen", "3"])
+        self.assertEqual(self.theirs.ask("force", self.key), ["forced", "3"])
+        self.ours.expect("lost")
+        # What was lost is not put back.
+        self.assertEqual(self.theirs.ask("see", self.key), ["seen", "0"])
+        self.ours.ask("release")
+
+    def test_we_break_theirs(self):
+        owners = self.theirs.take(self.key, 0)
+        status, out, err = self.command("break", self.key)
+        self.assertEqual(status, 0, err)
+        for owner in owners:
+            self.assertIn(owner, out)
+        self.assertEqual(self.theirs.ask("held"), ["held", "0"])
+        self.ours.take(self.key)
+        self.assertEqual(self.theirs.ask("release")[0], "failed")
+        # Nor does their watchdog touch ours.
+        for server in SERVERS:
+            self.assertEqual(server.ask("HLEN", self.key), 1)
+        self.assertGreater(int(self.ours.ask("valid")[1]), 0)
+        self.ours.give_back()
+        self.assert_free()
+
+    def test_a_latch_of_theirs_is_tolerated(self):
+        """It holds the answer of an unlock, for the unlock to be repeated; and stays where its client is gone."""
+        last = self.on(0)
+        last.take(self.key)
+        last.give_back()  # the server has the scripts now
+        last.take(self.key)
+        SERVERS[0].freeze()
+        last.order("release")
+        wait_for(lambda: unread(SERVERS[0].port) >= UNLOCK_BYTES_MIN)
+        self.kill_theirs()
+        SERVERS[0].thaw()
+        wait_for(lambda: SERVERS[0].ask("EXISTS", self.key) == 0)
+        latches = ("EVAL", "return #redis.call('KEYS', ARGV[1])", 0, f"redisson_unlock_latch:*{self.key}*")
+        self.assertEqual(SERVERS[0].ask(*latches), 1)
+        owner, = self.ours.take(self.key)
+        status, out, err = self.command("inspect", self.key)
+        self.assertEqual(status, 0, err)
+        self.assertIn(f'"{self.key}" is held by {owner} on 3 of 3', out)
+        self.assertEqual(SERVERS[0].ask(*latches), 1)
+        self.ours.give_back()
+        self.assert_free()
+
+    def test_the_other_dialect_is_foreign(self):
+        owners = self.theirs.take(self.key)
+        status, out, err = self.command("run", "-n", "--dialect", "plain", "--lease", "10s", self.key, "--", "echo")
+        self.assertEqual((status, out), (69, ""), err)
+        self.assertIn("no string", err)
+        report = json.loads(self.command("inspect", "--dialect", "plain", "--json", self.key)[1])
+        self.assertEqual([node["state"] for node in report["nodes"]], ["foreign"] * len(SERVERS))
+        for server, owner in zip(SERVERS, owners):
+            self.assertEqual(server.ask("HGET", self.key, owner), b"1")
+        self.theirs.give_back()
+
+    def test_a_plain_lock_is_foreign(self):
+        for server in SERVERS:
+            server.ask("SET", self.key, "theirs", "PX", LONG_MS)
+        self.assertEqual(self.ours.attempt(self.key)[:2], ["refused", "FOREIGN"])
+        self.assertEqual(self.theirs.attempt(self.key)[0], "refused")
+        for server in SERVERS:
+            self.assertEqual(server.ask("GET", self.key), b"theirs")
+
+
+class Woken(Stage):
+    """Their release wakes ours: beside one of ours that may not listen, and so can only ask now and then."""
     more = ("redlock",)
+    ROUNDS = 5
+    ASKED = 6  # so often in vain before the release: the pauses have grown by then
 
-    def of_kind(self, kind):
-        return peer_case.Contender(self.the_peer, kind)
+    def deaf(self):
+        for server in SERVERS:
+            server.ask("ACL", "SETUSER", "deaf", "reset", "on", ">secret", "~*", "+@all", "resetchannels")
+        return Contender(Program([peer_case.OURS, peer_case.PEER.dialect, self.policy,
+                                  *(f"redis://deaf:secret@{node}" for node in peer_case.nodes())]))
 
-    def channels(self):
-        return [server.ask("PUBSUB", "NUMSUB", f"redisson_lock__channel:{{{self.key}}}") for server in SERVERS]
+    def hand_over_s(self, ours):
+        """From their release to our grant."""
+        self.theirs.take(self.key)
+        ours.stand_in_line(self.key)
+        before = peer_case.asked()
+        wait_for(lambda: peer_case.asked() >= before + self.ASKED)
+        self.theirs.give_back()
+        since = time.monotonic()
+        ours.expect("acquired")
+        took_s = time.monotonic() - since
+        ours.give_back()
+        return took_s
+
+    def test_sooner_than_by_asking(self):
+        deaf = self.deaf()
+        asking_s = [self.hand_over_s(deaf) for _ in range(self.ROUNDS)]
+        woken_s = [self.hand_over_s(self.ours) for _ in range(self.ROUNDS)]
+        print("asking", *(f"{1000 * s:.1f}" for s in asking_s), "ms; woken", *(f"{1000 * s:.1f}" for s in woken_s),
+              "ms", flush=True)
+        self.assertLess(3 * sum(woken_s), sum(asking_s))
 
 
-del Beside, Redisson
+del Beside, Redisson, Stage  # derived from, not run
 peer_case.main("redisson")
