@@ -31,7 +31,7 @@ static uint64_t clock_ms(void)
 
 static void wait_ms(struct fight *fight, uint32_t ms)
 {
-    const struct timeval span = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    const struct timeval span = {.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 
     if (event_add(fight->timer, &span) != 0) die("no timer");
 }

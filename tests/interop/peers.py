@@ -109,8 +109,8 @@ class Redisson(Peer):
     watchdog_ms = 2000
 
     def prepare(self):
-        self.run(["mvn", "-B", "-q", "-ntp", "-f", os.path.join(self.source, "pom.xml"), f"-Dout={self.out}",
-                  "compile", "dependency:copy-dependencies"], self.out)
+        self.run(["mvn", "-B", "-q", "-ntp", "-Dstyle.color=never", "-f", os.path.join(self.source, "pom.xml"),
+                  f"-Dout={self.out}", "compile", "dependency:copy-dependencies"], self.out)
 
     def words(self, nodes):
         return [java("java"), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp",
