@@ -44,7 +44,7 @@ class Program:
         self.name = os.path.basename(words[0])
         self.unread = b""
         self.events = collections.defaultdict(collections.deque)
-        self.release = self.expect("-", "ready")
+        self.name = " ".join(self.expect("-", "ready")[1:])
 
     def fail(self, text):
         self.log.seek(0)
@@ -179,6 +179,7 @@ class Stage(unittest.TestCase):
         self.ours = Contender(Program([OURS, PEER.dialect, self.policy, *nodes()]))
         if type(self).the_peer is None:
             type(self).the_peer = Program(PEER.words(nodes()))
+            print(f"beside {self.the_peer.name}: ", end="", flush=True)
         self.theirs = Contender(self.the_peer, *self.more)
 
     def tearDown(self):
@@ -187,9 +188,6 @@ class Stage(unittest.TestCase):
 
     def another_of_ours(self):
         return Contender(self.ours.program)
-
-    def another_of_theirs(self):
-        return Contender(self.the_peer, *self.more)
 
     def kill_theirs(self):
         self.the_peer.kill()

@@ -48,6 +48,7 @@ class Fight(unittest.TestCase):
     def setUp(self):
         programs = [Program([peer_case.OURS, peer_case.PEER.dialect, "majority", *nodes()]) for _ in range(PROCESSES)]
         the_peer = Program(peer_case.PEER.words(nodes()))
+        self.peer_name = the_peer.name
         kinds = KINDS.get(peer_case.PEER.name)
         self.ours = Side("ours", [Contender(program) for program in programs for _ in range(IN_EACH)])
         self.theirs = Side("theirs", [Contender(the_peer, *([kinds[i]] if kinds else [])) for i in range(THEIRS)])
@@ -67,7 +68,7 @@ class Fight(unittest.TestCase):
         with open(self.counter, encoding="ascii") as f:
             counter = int(f.read())
         made = sum(self.ours.turns) + sum(self.theirs.turns)
-        print(f"\n{peer_case.PEER.name} {verb}, {seconds:g} s: {self.ours}; {self.theirs}; {made - counter} lost of "
+        print(f"\n{self.peer_name} {verb}, {seconds:g} s: {self.ours}; {self.theirs}; {made - counter} lost of "
               f"{made}", flush=True)
         return counter, made
 

@@ -124,4 +124,5 @@ readline.createInterface({ input: process.stdin }).on("line", (line) => {
   slot.last = slot.last.then(() => obey(name, slot, verb, words)).catch(die);
 }).on("close", () => process.exit(0));
 
-say("-", "ready", "node-redlock");
+const installed = fs.readFileSync(`${__dirname}/node_modules/redlock/package.json`, "utf8");
+say("-", "ready", "node-redlock", JSON.parse(installed).version);

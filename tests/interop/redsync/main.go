@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -183,6 +184,17 @@ func connect(address string) pools.Pool {
 	})
 }
 
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range info.Deps {
+			if strings.HasPrefix(module.Path, "github.com/go-redsync/") {
+				return module.Version
+			}
+		}
+	}
+	return "unknown"
+}
+
 func main() {
 	var nodes []pools.Pool
 	for _, address := range os.Args[1:] {
@@ -190,7 +202,7 @@ func main() {
 	}
 	locks = redsync.New(nodes...)
 	rand.Seed(time.Now().UnixNano())
-	say("-", "ready redsync")
+	say("-", "ready redsync %s", version())
 	slots := map[string]*slot{}
 	input := bufio.NewScanner(os.Stdin)
 	for input.Scan() {
