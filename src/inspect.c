@@ -228,11 +228,11 @@ static uint32_t quorum_ttl_ms(const struct quorlock_report *report, const char *
         int64_t ttl_ms = report->nodes[i].ttl_ms;
         uint32_t as_long = 0;
 
-        if (report->nodes[i].holder == NULL || strcmp(report->nodes[i].holder, holder) != 0) continue;
+        if (report->nodes[i].holder == NULL || !quorlock_same_owner(report->nodes[i].holder, holder)) continue;
         for (size_t k = 0; k < report->n_nodes; k++) {
             const struct quorlock_node_report *other = &report->nodes[k];
 
-            if (other->holder == NULL || strcmp(other->holder, holder) != 0) continue;
+            if (other->holder == NULL || !quorlock_same_owner(other->holder, holder)) continue;
             as_long += other->ttl_ms == -1 || (ttl_ms != -1 && other->ttl_ms >= ttl_ms);
         }
         if (as_long < report->quorum) continue;
@@ -247,14 +247,19 @@ static void find_holder(struct quorlock_report *report)
     for (size_t i = 0; i < report->n_nodes; i++) {
         const char *holder = report->nodes[i].holder;
         uint32_t same = 0;
+        uint32_t equal = 0;
 
         if (holder == NULL) continue;
         for (size_t k = 0; k < report->n_nodes; k++) {
-            same += report->nodes[k].holder != NULL && strcmp(report->nodes[k].holder, holder) == 0;
+            const char *other = report->nodes[k].holder;
+
+            if (other == NULL || !quorlock_same_owner(other, holder)) continue;
+            same++;
+            equal += strcmp(other, holder) == 0;
         }
         if (same < report->quorum) continue;
         report->held = 1;
-        report->holder = holder;
+        report->holder = equal == same ? holder : NULL;
         report->valid_ms = quorum_ttl_ms(report, holder);
         return;
     }

@@ -2,6 +2,7 @@
 #include "owner.h"
 
 #include <errno.h>
+#include <quorlock/quorlock.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,4 +66,11 @@ bool owner_is_redisson(const char *owner)
     if (*owner++ != ':') return false;
     digits = strspn(owner, "0123456789");
     return digits > 0 && digits <= OWNER_NUMBER_DIGITS && owner[digits] == '\0';
+}
+
+int quorlock_same_owner(const char *holder, const char *other)
+{
+    if (strcmp(holder, other) == 0) return 1;
+    if (!owner_is_redisson(holder) || !owner_is_redisson(other)) return 0;
+    return strcmp(strrchr(holder, ':'), strrchr(other, ':')) == 0;
 }

@@ -167,7 +167,7 @@ static const char *main_holder(const struct quorlock_result *result, size_t *on,
             const struct quorlock_vote *other = &result->votes[k];
 
             if (other->outcome != QUORLOCK_VOTE_REFUSED || other->holder == NULL) continue;
-            if (strcmp(other->holder, result->votes[i].holder) != 0) continue;
+            if (!quorlock_same_owner(other->holder, result->votes[i].holder)) continue;
             same++;
             if (other->ttl_ms > longest_ms) longest_ms = other->ttl_ms;
         }

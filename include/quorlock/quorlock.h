@@ -91,15 +91,15 @@ enum quorlock_guard {
 
 enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LOG_WARN, QUORLOCK_LOG_ERROR };
 
-#define QUORLOCK_NODES_MAX      31
-#define QUORLOCK_KEYS_MAX       64
-#define QUORLOCK_KEY_LENGTH_MAX 1024
+#define QUORLOCK_NODES_MAX        31
+#define QUORLOCK_KEYS_MAX         64
+#define QUORLOCK_KEY_LENGTH_MAX   1024
 #define QUORLOCK_OWNER_LENGTH_MAX 256
-#define QUORLOCK_LEASE_MS_MIN   10
-#define QUORLOCK_LEASE_MS_MAX   86400000u /* one day */
-#define QUORLOCK_WAIT_FOREVER   UINT32_MAX
-#define QUORLOCK_RENEW_NEVER    UINT32_MAX
-#define QUORLOCK_FENCE_TTL_MS   604800000u /* seven days */
+#define QUORLOCK_LEASE_MS_MIN     10
+#define QUORLOCK_LEASE_MS_MAX     86400000u /* one day */
+#define QUORLOCK_WAIT_FOREVER     UINT32_MAX
+#define QUORLOCK_RENEW_NEVER      UINT32_MAX
+#define QUORLOCK_FENCE_TTL_MS     604800000u /* seven days */
 
 /*
  * Memory hooks, all three or none. They are handed `arg`, obey the rules of malloc, realloc and free, and are
@@ -236,8 +236,8 @@ struct quorlock_node_report {
 struct quorlock_report {
     const char *key;
     uint32_t quorum;    /* how many nodes make one */
-    int held;           /* one owner is on a quorum of nodes */
-    const char *holder; /* that owner; NULL where there is none */
+    int held;           /* one owner is on a quorum of nodes (quorlock_same_owner) */
+    const char *holder; /* that owner; NULL where there is none, or where its name differs from node to node */
     uint32_t valid_ms;  /* until the quorum of that holder ends by the nodes' own clocks; 0 when not held */
     uint32_t answered;  /* nodes that answered */
     const struct quorlock_node_report *nodes;
@@ -253,6 +253,15 @@ QUORLOCK_API const char *quorlock_version(void);
 QUORLOCK_API const char *quorlock_status_name(int status);
 /* quorlock_status_text - a sentence part for a status. Any thread. */
 QUORLOCK_API const char *quorlock_status_text(int status);
+
+/*
+ * quorlock_same_owner - whether two holders, as votes and reports show them, are one owner. Any thread.
+ *
+ * That is when their texts are equal; or when both are written as Redisson does, <uuid>:<number>, with one
+ * number: a RedissonRedLock or RedissonMultiLock has a client, and so a uuid, for each server, and the thread's
+ * number in common.
+ */
+QUORLOCK_API int quorlock_same_owner(const char *holder, const char *other);
 
 /*
  * quorlock_client_new - a client of n_nodes nodes on the caller's base; starts to connect when the loop runs

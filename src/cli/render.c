@@ -89,7 +89,7 @@ static size_t holder_nodes(const struct quorlock_result *result, const char *hol
     size_t nodes = 0;
     for (size_t i = 0; i < result->n_votes; i++) {
         const struct quorlock_vote *vote = &result->votes[i];
-        if (vote->outcome == QUORLOCK_VOTE_REFUSED && vote->holder && strcmp(vote->holder, holder) == 0)
+        if (vote->outcome == QUORLOCK_VOTE_REFUSED && vote->holder && quorlock_same_owner(vote->holder, holder))
             nodes++;
     }
     return nodes;
@@ -123,12 +123,13 @@ static int64_t holder_left_ms(const struct quorlock_result *result, const char *
     for (size_t i = 0; i < result->n_votes; i++) {
         const struct quorlock_vote *vote = &result->votes[i];
         size_t longer = 0, same = 0;
-        if (vote->outcome != QUORLOCK_VOTE_REFUSED || !vote->holder || strcmp(vote->holder, holder) != 0)
+        if (vote->outcome != QUORLOCK_VOTE_REFUSED || !vote->holder ||
+            !quorlock_same_owner(vote->holder, holder))
             continue;
         for (size_t j = 0; j < result->n_votes; j++) {
             const struct quorlock_vote *other = &result->votes[j];
             if (other->outcome != QUORLOCK_VOTE_REFUSED || !other->holder) continue;
-            if (strcmp(other->holder, holder) != 0) continue;
+            if (!quorlock_same_owner(other->holder, holder)) continue;
             if (other->ttl_ms == vote->ttl_ms) {
                 same++;
             } else if (vote->ttl_ms != -1 && (other->ttl_ms == -1 || other->ttl_ms > vote->ttl_ms)) {
@@ -189,6 +190,11 @@ void render_summary(struct text *text, const char *key, const struct quorlock_re
         text_format(text, "\" is held by ");
         text_add_safe(text, report->holder, strlen(report->holder));
         text_format(text, " on %zu of %zu nodes, %u ms left\n", here, report->n_nodes, report->valid_ms);
+    } else if (report->held) {
+        text_format(text,
+                    "\" is held on %zu of %zu nodes by an owner with a name for each, as RedissonRedLock has, "
+                    "%u ms left\n",
+                    elsewhere, report->n_nodes, report->valid_ms);
     } else if (report->answered < report->quorum) {
         text_format(text, "\": only %u of %zu nodes answered, %u are needed to tell\n", report->answered,
                     report->n_nodes, report->quorum);

@@ -29,6 +29,8 @@ class Redisson(Beside):
         """They have a client for each server, and each of these writes an owner of its own."""
         self.assertEqual([(node["state"], node["holder"], node["count"]) for node in report["nodes"]],
                          [("held", owner, 1) for owner in owners])
+        self.assertTrue(report["held"])
+        self.assertGreater(report["valid_ms"], 0)
 
 
 class RedLock(Redisson):

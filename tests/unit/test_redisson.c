@@ -331,6 +331,20 @@ static void test_option(void **state)
     assert_non_null(strstr(error.text, "dialect is 2"));
 }
 
+static void test_same_owner(void **state)
+{
+    static const char first[] = "11111111-2222-4333-8444-555555555555:17";
+    static const char second[] = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee:17";
+    static const char third[] = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee:18";
+
+    (void)state;
+    assert_int_equal(quorlock_same_owner("host:1:abc", "host:1:abc"), 1);
+    assert_int_equal(quorlock_same_owner("host:1:abc", "host:1:abd"), 0);
+    assert_int_equal(quorlock_same_owner(first, second), 1);
+    assert_int_equal(quorlock_same_owner(second, third), 0);
+    assert_int_equal(quorlock_same_owner(first, "host:17"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_number),
         cmocka_unit_test(test_shown),
         cmocka_unit_test(test_option),
+        cmocka_unit_test(test_same_owner),
     };
     alloc_init(&memory, NULL);
     return cmocka_run_group_tests_name("redisson", tests, NULL, NULL);
