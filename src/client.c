@@ -378,7 +378,7 @@ static int by_address(const void *a, const void *b)
  */
 static void name_set(struct quorlock_client *client, char text[OPTIONS_SET_SIZE])
 {
-    struct address sorted[QUORLOCK_NODES_MAX];
+    struct address sorted[QUORLOCK_NODES_MAX] = {0};
     uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
 
     for (uint32_t i = 0; i < client->n_nodes; i++) {
