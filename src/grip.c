@@ -366,6 +366,7 @@ static void take_note(struct grip *grip, const struct core_tag *tag, const struc
     uint32_t latency_us = note->latency_us;
 
     if (tag->op == CORE_OP_RELEASE) {
+        line_listened(grip->line, tag->node, reply->count);
         if (note->released != QUORLOCK_VOTE_PENDING || tag->attempt != core_attempt(grip->core)) return;
         note->released = QUORLOCK_VOTE_FAILED;
         if (reply->outcome == NODE_YES) note->released = QUORLOCK_VOTE_GRANTED;
@@ -540,14 +541,14 @@ struct grip *grip_new(struct quorlock *handle)
     return grip;
 }
 
-int grip_acquire(struct quorlock *lock)
+int grip_acquire(struct quorlock *lock, bool behind)
 {
     unsigned char random[CORE_RANDOM_SIZE];
     struct core_event event = {.type = CORE_EV_ACQUIRE,
                                .random = random,
                                .wall_us = grip_fence_floor(lock->client, &lock->config),
                                .begun_us = lock->acquired.begun_us,
-                               .behind = lock->line->held > 0};
+                               .behind = behind};
     struct grip *grip;
     int status;
 

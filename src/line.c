@@ -4,8 +4,9 @@
  *
  * Those who wait stand in the order of coming, and only the first of them asks the nodes: however many wait in
  * this process, the nodes see one. When a lock of this process gives the keys back, the first in line asks in
- * the same flush, behind the release: the keys go on in one round trip. So that other processes get their turn,
- * this is done only some times in a row.
+ * the same flush, behind the release: the keys go on in one round trip. And who releases and acquires again at
+ * once is always sooner there than whoever has to hear of it first. So that other processes get their turn,
+ * either is done only some times in a row; then this process holds back for as long as the others need to come.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -15,7 +16,9 @@
 #include "lock.h"
 
 #define LINE_BUCKETS_MIN 64u
-#define LINE_HANDED_MAX  8u /* hand-overs in a row without a word to other processes */
+#define LINE_HANDED_MAX  8u      /* times in a row in which no other process had a chance */
+#define LINE_AT_ONCE_US  5000u   /* within that after giving back, acquiring is at once */
+#define LINE_OTHERS_US   500000u /* whoever listened a moment ago waits still */
 
 /* ---- the table ---- */
 
@@ -194,19 +197,53 @@ static bool asks(const struct quorlock *lock)
     return lock->grip != NULL && lock->grip->acquirer == lock;
 }
 
+void line_listened(struct line *line, uint32_t node, uint32_t listeners)
+{
+    uint32_t ours = (notices_confirmed(line) & 1u << node) != 0;
+
+    if (listeners > ours) line->others_until_us = client_now_us(line->client) + LINE_OTHERS_US;
+}
+
+/* True: it is the others' turn. */
+static bool holds_back(struct line *line)
+{
+    if (client_now_us(line->client) >= line->others_until_us) return false;
+    if (line->handed < LINE_HANDED_MAX) {
+        line->handed++;
+        return false;
+    }
+    line->handed = 0;
+    return true;
+}
+
+/* The first in line begins to ask. */
+static int begin(struct quorlock *lock)
+{
+    struct line *line = lock->line;
+    struct core_event event = {.type = CORE_EV_WAKE, .behind = true};
+    uint64_t since_us = client_now_us(line->client) - line->gave_back_us;
+    bool at_once = line->gave_back_us != 0 && since_us < LINE_AT_ONCE_US;
+    bool back = at_once && line->held == 0 && holds_back(line);
+    int status = grip_acquire(lock, line->held > 0 || back);
+
+    if (!at_once) line->handed = 0;
+    if (status == 0 && back) (void)grip_step(lock->grip, &event);
+    return status;
+}
+
 int line_acquire(struct quorlock *lock)
 {
     struct line *line = lock->line;
     int status;
 
     /* Who tries once does not wait, not even for those before him. */
-    if (lock->config.wait_us == 0) return grip_acquire(lock);
+    if (lock->config.wait_us == 0) return grip_acquire(lock, false);
     list_add(&line->waiting, &lock->turn);
     if (first_of(line) != lock) {
         client_wake_at(lock->client, &lock->waker, validity_add(lock->acquired.begun_us, lock->config.wait_us));
         return 0;
     }
-    status = grip_acquire(lock);
+    status = begin(lock);
     if (status != 0) list_remove(&line->waiting, &lock->turn);
     return status;
 }
@@ -226,7 +263,7 @@ void line_next(struct line *line)
         int status;
 
         client_wake_at(line->client, &lock->waker, UINT64_MAX);
-        status = grip_acquire(lock);
+        status = begin(lock);
         if (status == 0) return;
         list_remove(&line->waiting, &lock->turn);
         lock_tell_acquired(lock, status);
@@ -239,10 +276,10 @@ void line_gave_back(struct line *line)
     struct quorlock *lock = first_of(line);
     struct core_event event = {.type = CORE_EV_WAKE, .random = random};
 
+    line->gave_back_us = client_now_us(line->client);
     if (lock == NULL || !asks(lock) || line->held > 0 || grip_draw(random) != 0) return;
     event.wall_us = grip_fence_floor(line->client, &lock->config);
-    event.behind = line->handed >= LINE_HANDED_MAX;
-    line->handed = event.behind ? 0 : line->handed + 1;
+    event.behind = holds_back(line);
     (void)grip_step(lock->grip, &event);
 }
 

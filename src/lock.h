@@ -24,13 +24,15 @@ struct line {
     struct quorlock_client *client;
     struct line *next; /* in the client's table */
     uint64_t hash;
-    uint32_t users;      /* handles and grips */
-    struct list waiting; /* handles in the order of coming; the first asks the nodes */
-    uint32_t held;       /* grips that hold the keys */
-    uint32_t handed;     /* how often they were handed on inside this process, in a row */
-    struct ear *ears;    /* one a key while it listens to notices, else NULL */
-    uint32_t listeners;  /* grips that want notices */
-    struct link quiet;   /* none does any more, and it stops listening soon */
+    uint32_t users;           /* handles and grips */
+    struct list waiting;      /* handles in the order of coming; the first asks the nodes */
+    uint32_t held;            /* grips that hold the keys */
+    uint32_t handed;          /* how often they were handed on inside this process, in a row */
+    uint64_t gave_back_us;    /* when a grip of this process gave them back */
+    uint64_t others_until_us; /* others wait for them, as far as is known until then */
+    struct ear *ears;         /* one a key while it listens to notices, else NULL */
+    uint32_t listeners;       /* grips that want notices */
+    struct link quiet;        /* none does any more, and it stops listening soon */
     uint64_t quiet_until_us;
     char *name; /* for people: without prefix, printable */
     size_t n_keys;
@@ -121,6 +123,8 @@ void line_step_out(struct quorlock *);
 void line_next(struct line *);
 /* line_gave_back - a grip of this process does not hold the keys any more; its releases were just queued. */
 void line_gave_back(struct line *);
+/* line_listened - so many heard from that node of a release of ours. */
+void line_listened(struct line *, uint32_t node, uint32_t listeners);
 /* line_listening - more nodes confirmed that their notices come. line_deaf: one's come no more. line_noticed:
  * one came. */
 void line_listening(struct line *);
@@ -145,8 +149,8 @@ void nest_admit(struct grip *);
 /* grip.c: between the core and the nodes */
 /* grip_new - a grip for that handle; NULL: out of memory. */
 struct grip *grip_new(struct quorlock *);
-/* grip_acquire - begins to ask for that handle, or to wait where a grip of this process holds the keys. */
-int grip_acquire(struct quorlock *);
+/* grip_acquire - begins to ask for that handle, or behind others to wait for a sign. 0 or a status. */
+int grip_acquire(struct quorlock *, bool behind);
 /* grip_abandon - ends an acquire that nobody wants any more; nobody is told. */
 void grip_abandon(struct grip *);
 /* grip_step - one event for the core, and all that follows from it. */

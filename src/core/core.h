@@ -158,8 +158,9 @@ struct core_event {
     uint32_t srtt_us;
     uint64_t before_us; /* STEP: votes asked for before count no more */
     uint64_t begun_us;  /* ACQUIRE: since when it waits already, the wait bound counts from there; 0: now */
-    bool behind;        /* ACQUIRE: a lock of this process holds the keys: do not ask before there is a sign;
-                           WAKE: let others come first this time; LISTENING: since before the acquire */
+    bool behind; /* ACQUIRE: a lock of this process holds the keys, or others come first: do not ask before
+                    there is a sign;
+                    WAKE: let others come first this time; LISTENING: since before the acquire */
     uint64_t holder_id; /* NOTICE: whose release; 0 where unknown */
     struct core_reply reply;
 };

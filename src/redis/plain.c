@@ -268,16 +268,22 @@ static bool plain_judge_peek(const struct reply *reply, struct node_reply *ret)
     return true;
 }
 
+/* 0: missing; 1 and more: deleted, and so many less one were told of it */
+static bool plain_judge_release(const struct reply_item *item, struct node_reply *ret)
+{
+    ret->outcome = item->integer ? NODE_YES : NODE_MISSING;
+    if (item->integer > 1) ret->count = item->integer > UINT32_MAX ? UINT32_MAX : (uint32_t)(item->integer - 1);
+    return item->integer >= 0;
+}
+
 /* {1, counter, clock} of acquire, repair and raise; {1, clock} of extend; {1 or 0, 'GUARD'} of release */
 static bool plain_judge_done(enum node_op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *first = &reply->elements[0], *second = &reply->elements[1],
                             *third = &reply->elements[2];
     if (op == NODE_RELEASE) {
-        ret->outcome = first->integer ? NODE_YES : NODE_MISSING;
         ret->fault = NODE_FAULT_GUARD;
-        return reply->n_elements == 2 && (first->integer == 0 || first->integer == 1) &&
-               second->type == REPLY_STRING;
+        return reply->n_elements == 2 && plain_judge_release(first, ret) && second->type == REPLY_STRING;
     }
     bool counts = op == NODE_ACQUIRE || op == NODE_REPAIR || op == NODE_RAISE;
     if (!counts && op != NODE_EXTEND) return false;
@@ -315,8 +321,8 @@ static bool plain_judge_value(enum node_op op, const struct reply *reply, struct
     }
     if (self->type != REPLY_INTEGER) return false;
     switch (op) {
+    case NODE_RELEASE: return plain_judge_release(self, ret);
     case NODE_EXTEND:
-    case NODE_RELEASE:
         ret->outcome = self->integer ? NODE_YES : NODE_MISSING;
         return self->integer == 0 || self->integer == 1;
     case NODE_PEEK:

@@ -57,7 +57,7 @@ static void redisson_judge(enum node_op op, bool by_hash, const struct reply *re
         reply = &cut;
     }
     dialect_plain.judge(op, by_hash || acquires, reply, ret, text, text_size);
-    if (ret->outcome == NODE_YES) ret->count = count;
+    if (op == NODE_PEEK && ret->outcome == NODE_YES) ret->count = count;
     if (ret->fault == NODE_FAULT_FOREIGN)
         snprintf(text, text_size, "the key holds a value that is no hash: another type, or another dialect");
 }

@@ -628,7 +628,7 @@ static const struct judgement judgements[] = {
     {NODE_EXTEND, NODE_ERROR, NODE_FAULT_GUARD, false, GONE, 0, 0, -1, -2},
     {NODE_ACQUIRE, NODE_ERROR, NODE_FAULT_REFUSED, false, "-FENCE the counter\r\n", 0, 0, -1, -2},
     {NODE_RELEASE, NODE_YES, NODE_FAULT_GUARD, false, "*2\r\n:1\r\n$5\r\nGUARD\r\n", 0, 0, -1, -2},
-    {NODE_RELEASE, NODE_ERROR, PROTO, false, "*2\r\n:2\r\n$5\r\nGUARD\r\n", 0, 0, -1, -2},
+    {NODE_RELEASE, NODE_ERROR, PROTO, false, "*2\r\n:-2\r\n$5\r\nGUARD\r\n", 0, 0, -1, -2},
     {NODE_BREAK, NODE_ERROR, PROTO, false, "*2\r\n:1\r\n:1\r\n", 0, 0, -1, -2},
     {NODE_PEEK, NODE_YES, FINE, true, "*5\r\n$3\r\nbob\r\n:9\r\n:17\r\n:1\r\n:250\r\n", 17, 0, 250, 9},
     {NODE_PEEK, NODE_MISSING, FINE, false, "*5\r\n$-1\r\n:-2\r\n:17\r\n:0\r\n:-1\r\n", 17, 0, -1, -2},

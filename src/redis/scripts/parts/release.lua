@@ -12,10 +12,11 @@ for i = 1, n do
     wrong, ours[i] = wrong or why, nil
   end
 end
+local told = 0
 for i = 1, ARGV[6] == 'silent' and 0 or n do
-  if ours[i] then notice_released(KEYS[i], owner) end
+  if ours[i] then told = math.max(told, notice_released(KEYS[i], owner)) end
 end
 if wrong then return wrong end
 if other then return {other[1], other[2], broken} end
-local all = count == n and 1 or 0
+local all = count == n and 1 + told or 0
 return broken and {all, broken} or all
