@@ -51,6 +51,7 @@ struct core_node {
     bool gone;                 /* its latest definite answer: our key is not there */
     uint64_t valid_until_us;   /* its yes counts until then; 0: no yes */
     uint64_t vote_sent_us;     /* when that yes was asked for */
+    uint64_t asked_us;         /* when it was asked for its vote the last time */
     uint64_t stepped_us;       /* when its clock was last found to have stepped; 0: never */
     uint64_t met_holder_id;    /* who refused us when it was asked the time before */
     uint64_t fence;            /* its counter, as last told while the key was ours */
@@ -144,8 +145,8 @@ struct core_command *core_send(struct core_lock *, struct step *, uint32_t node,
 /* wait.c */
 /* wait_arbiter - whom to ask first; n_nodes where there is nobody. */
 uint32_t wait_arbiter(const struct core_lock *);
-/* wait_rest_at - until when the others wait for the arbiter's answer. */
-uint64_t wait_rest_at(const struct core_lock *, uint32_t arbiter, uint64_t now_us);
+/* wait_patience - until when an answer is waited for that was asked for then, where somebody is in the way. */
+uint64_t wait_patience(const struct core_lock *, uint32_t node, uint64_t asked_us);
 /* wait_begin - an attempt failed: when to try again. held: a quorum voted. */
 void wait_begin(struct core_lock *, uint64_t now_us, bool held);
 /* wait_behind - a lock of this process holds the keys. */

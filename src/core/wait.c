@@ -22,10 +22,10 @@
 
 #define TTL_ENDLESS     (-1)
 #define AFTER_EXPIRY_US 1000u /* the node's expiry runs in milliseconds */
-/* Two round trips to the arbiter, and what a busy machine may add to them. */
-#define ARBITER_GRACE_US 1000u
-#define OWN_NOTICES_MAX  200u
-#define YIELD_SRTTS      4u
+/* Two round trips, and what a busy machine may add to them. */
+#define GRACE_US        1000u
+#define OWN_NOTICES_MAX 200u
+#define YIELD_SRTTS     4u
 
 uint32_t wait_arbiter(const struct core_lock *lock)
 {
@@ -38,9 +38,9 @@ uint32_t wait_arbiter(const struct core_lock *lock)
     return lock->config.n_nodes;
 }
 
-uint64_t wait_rest_at(const struct core_lock *lock, uint32_t arbiter, uint64_t now_us)
+uint64_t wait_patience(const struct core_lock *lock, uint32_t index, uint64_t asked_us)
 {
-    return validity_add(now_us, 2 * (uint64_t)lock->nodes[arbiter].srtt_us + ARBITER_GRACE_US);
+    return validity_add(asked_us, 2 * (uint64_t)lock->nodes[index].srtt_us + GRACE_US);
 }
 
 /* One foreign owner on a quorum, or on a node when it was asked twice running, is a holder; else votes were

@@ -151,6 +151,18 @@ void scene_level(struct scene *scene, uint32_t node, enum core_level level)
     scene_level_fault(scene, node, level, level == CORE_NODE_READY ? CORE_FAULT_NONE : CORE_FAULT_PASSING);
 }
 
+void scene_round_trip(struct scene *scene, uint32_t us)
+{
+    for (uint32_t i = 0; i < scene->config.n_nodes; i++) {
+        if (!scene->ready[i]) continue;
+        step(scene, &(struct core_event){.type = CORE_EV_NODE,
+                                         .node = i,
+                                         .level = CORE_NODE_READY,
+                                         .generation = scene->generations[i],
+                                         .srtt_us = us});
+    }
+}
+
 void scene_pass(struct scene *scene, uint64_t us)
 {
     uint64_t until_us = scene->now_us + us;

@@ -64,6 +64,9 @@ void scene_step(struct scene *, uint32_t node, uint64_t before_us);
 /* scene_level - a node's connection changes; READY begins a new generation. */
 void scene_level(struct scene *, uint32_t node, enum core_level);
 void scene_level_fault(struct scene *, uint32_t node, enum core_level, enum core_fault);
+/* scene_round_trip - to each node that can talk it takes so long: told anew, for answers here take no time, and
+ * the core measures them. */
+void scene_round_trip(struct scene *, uint32_t us);
 /* scene_pass - so much time goes by; the timer fires whenever the core wants it. */
 void scene_pass(struct scene *, uint64_t us);
 /* scene_pass_to_attempt - time goes by until the next attempt begins; returns how much. */

@@ -31,6 +31,7 @@ static struct scene *open_listening(uint32_t n, uint32_t quorum)
     scene_pass(scene, SRTT_US);
     assert_int_equal(core_attempt(scene->lock), 2);
     scene_refuse(scene, 0, HOLDER, -1);
+    scene_round_trip(scene, SRTT_US);
     /* It was confirmed before that attempt, so nothing else is to come of it. */
     scene_pass(scene, 30 * MS);
     assert_int_equal(core_attempt(scene->lock), 2);
@@ -221,6 +222,7 @@ static void confirmations_are_followed_by_one_more_try(void **state)
     scene = scene_open(&config);
     scene_acquire(scene);
     for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, -1);
+    scene_round_trip(scene, SRTT_US);
     scene_listening(scene, 1);
     scene_pass(scene, 40 * MS);
     assert_int_equal(core_attempt(scene->lock), 1);
