@@ -147,6 +147,8 @@ struct core_command *core_send(struct core_lock *, struct step *, uint32_t node,
 uint32_t wait_arbiter(const struct core_lock *);
 /* wait_patience - until when an answer is waited for that was asked for then, where somebody is in the way. */
 uint64_t wait_patience(const struct core_lock *, uint32_t node, uint64_t asked_us);
+/* wait_meets_holder - who refused us holds the lock; else he tries like us. */
+bool wait_meets_holder(const struct core_lock *);
 /* wait_begin - an attempt failed: when to try again. held: a quorum voted. */
 void wait_begin(struct core_lock *, uint64_t now_us, bool held);
 /* wait_behind - a lock of this process holds the keys. */

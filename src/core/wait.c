@@ -43,18 +43,23 @@ uint64_t wait_patience(const struct core_lock *lock, uint32_t index, uint64_t as
     return validity_add(asked_us, 2 * (uint64_t)lock->nodes[index].srtt_us + GRACE_US);
 }
 
-/* One foreign owner on a quorum, or on a node when it was asked twice running, is a holder; else votes were
- * split. Whom the arbiter names alone has it first: a contender who fails tells us. */
-static bool is_holder(const struct core_lock *lock)
+/* Whom it named in this attempt, 0 where nobody. */
+static uint64_t refused_by(const struct core_node *node)
 {
-    if (lock->arbiter_only) return true;
+    return node->vote == CORE_VOTE_OTHER ? node->holder_id : 0;
+}
+
+/* One foreign owner on a quorum, or on a node when it was asked twice running, is a holder; else votes were
+ * split. */
+bool wait_meets_holder(const struct core_lock *lock)
+{
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        uint64_t holder_id = lock->nodes[i].holder_id;
+        uint64_t holder_id = refused_by(&lock->nodes[i]);
         uint32_t same = 0;
 
         if (holder_id == 0) continue;
         if (holder_id == lock->nodes[i].met_holder_id) return true;
-        for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += lock->nodes[k].holder_id == holder_id;
+        for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += refused_by(&lock->nodes[k]) == holder_id;
         if (same >= lock->config.quorum) return true;
     }
     return false;
@@ -88,13 +93,14 @@ static uint64_t quorum_srtt_us(const struct core_lock *lock)
     return validity_of_quorum(srtt_us, n, n - lock->config.quorum + 1);
 }
 
+/* Whom the arbiter names alone is waited for like a holder: a contender who fails tells us. */
 static uint64_t pause_us(struct core_lock *lock, bool held)
 {
     uint64_t poll_us;
     uint64_t free_us;
 
     if (BROKEN(CONTROL_NO_BACKOFF)) return 0;
-    if (held && !is_holder(lock)) {
+    if (held && !lock->arbiter_only && !wait_meets_holder(lock)) {
         return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->splits++);
     }
     lock->splits = 0;
@@ -115,7 +121,7 @@ static void watch_holder(struct core_lock *lock)
     uint64_t holder_id = 0;
 
     for (uint32_t i = 0; i < lock->config.n_nodes && holder_id == 0; i++) {
-        if (lock->nodes[i].vote == CORE_VOTE_OTHER) holder_id = lock->nodes[i].holder_id;
+        holder_id = refused_by(&lock->nodes[i]);
     }
     if (holder_id != lock->polled_id) lock->polls = 0;
     lock->polled_id = holder_id;
@@ -148,13 +154,6 @@ void wait_on_level(struct core_lock *lock, uint32_t index, uint64_t now_us)
     sooner(lock, validity_add(now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
 }
 
-/* Does this sign concern the attempt under way? The arbiter's does always; the others' only if they were asked.
- */
-static bool concerns_attempt(const struct core_lock *lock, uint32_t index)
-{
-    return lock->phase == CORE_ASKING && (!lock->arbiter_only || index == lock->arbiter);
-}
-
 void wait_on_notice(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
     struct core_node *node = &lock->nodes[event->node];
@@ -170,7 +169,7 @@ void wait_on_notice(struct core_lock *lock, struct step *step, const struct core
     /* A straggler of the release that woke us already. */
     if (!arbiter && event->holder_id != 0 && event->holder_id == lock->woken_id) return;
     lock->released_id = event->holder_id;
-    if (concerns_attempt(lock, event->node)) lock->noticed = true;
+    if (lock->phase == CORE_ASKING) lock->noticed = true;
     if (lock->phase != CORE_WAITING) return;
     node->noticed = true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) noticed += lock->nodes[i].noticed;
@@ -193,7 +192,7 @@ void wait_on_listening(struct core_lock *lock, struct step *step, const struct c
     node->own_notices = 0;
     /* Nothing was missed since the first question, or by who stands behind a lock of this process. */
     if (event->behind || lock->attempts == 0) return;
-    if (concerns_attempt(lock, event->node)) lock->noticed = true;
+    if (lock->phase == CORE_ASKING) lock->noticed = true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) listening += lock->nodes[i].listening;
     if (lock->phase == CORE_WAITING && listening >= lock->config.quorum) {
         sooner(lock, validity_add(step->now_us, node->srtt_us));
@@ -207,7 +206,7 @@ void wait_on_wake(struct core_lock *lock, struct step *step, bool yield)
     if (lock->phase == CORE_ASKING) lock->noticed = true;
     if (lock->phase != CORE_WAITING) return;
     if (yield) {
-        sooner(lock, validity_add(step->now_us, YIELD_SRTTS * srtt_us + ARBITER_GRACE_US));
+        sooner(lock, validity_add(step->now_us, YIELD_SRTTS * srtt_us + GRACE_US));
     } else {
         attempt_again(lock, step, true);
     }
