@@ -18,7 +18,9 @@
 enum { HANDOVER_BUCKETS = 4096, HANDOVER_PER_TRIP = 20 };
 
 struct handovers {
-    uint64_t n, requests;
+    uint64_t n;
+    uint64_t requests;             /* from release to grant */
+    uint64_t all;                  /* from grant to grant */
     uint32_t of[HANDOVER_BUCKETS]; /* by length, in parts of a round trip */
 };
 
@@ -33,6 +35,6 @@ void handover_end(struct world *);
 
 /* handover_table - hand-overs among 2, 3, 10 and 30 contenders; prints, and returns whether what must hold of
  * them does: with notices and without faults the median is 3 round trips at most. */
-bool handover_table(struct world *, uint64_t first_seed, FILE *);
+bool handover_table(struct world *, FILE *);
 
 #endif

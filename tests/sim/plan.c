@@ -441,7 +441,7 @@ static void draw_waiting(struct plan *plan, struct rng *rng, enum plan_bias bias
 
     draw_arbiters(plan, rng);
     if (plan->calm) {
-        uint32_t delay_us = (uint32_t)rng_between(rng, 150, 700);
+        uint32_t delay_us = (uint32_t)rng_between(rng, 300, 700);
 
         for (uint32_t i = 0; i < plan->n_nodes; i++) plan->delay_us[i] = delay_us;
         plan->round_trip_us = 2 * delay_us + plan->service_us;

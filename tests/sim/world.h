@@ -269,7 +269,8 @@ struct ghost {
 struct handover {
     bool open;
     uint64_t since_us;
-    uint32_t requests;
+    uint32_t requests; /* since then */
+    uint32_t all;      /* since the grant before */
 };
 
 struct handovers;
