@@ -193,6 +193,7 @@ static bool is_current(const struct core_lock *lock, const struct core_reply *re
  */
 static void measure(struct core_node *node, uint64_t took_us)
 {
+    if (BROKEN(CONTROL_STALE_TRIPS)) return;
     if (took_us > SRTT_MAX_US) took_us = SRTT_MAX_US;
     node->srtt_us =
         node->srtt_us == 0 ? (uint32_t)took_us : (uint32_t)((7 * (uint64_t)node->srtt_us + took_us) / 8);

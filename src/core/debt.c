@@ -45,7 +45,8 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
  */
 static bool wakes_nobody(const struct core_lock *lock, uint32_t index)
 {
-    return lock->phase == CORE_ASKING && (index != wait_arbiter(lock) || wait_meets_holder(lock));
+    return lock->phase == CORE_ASKING &&
+           (index != wait_arbiter(lock) || (wait_meets_holder(lock) && !BROKEN(CONTROL_WAKES_IN_VAIN)));
 }
 
 static void owe(struct core_lock *lock, struct step *step, uint32_t index)

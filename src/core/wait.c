@@ -33,13 +33,15 @@ uint32_t wait_arbiter(const struct core_lock *lock)
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         uint32_t index = lock->config.arbiters[i];
 
-        if (lock->nodes[index].level == CORE_NODE_READY && !lock->nodes[index].overdue) return index;
+        if (lock->nodes[index].level != CORE_NODE_READY) continue;
+        if (!lock->nodes[index].overdue || BROKEN(CONTROL_NEVER_OVERDUE)) return index;
     }
     return lock->config.n_nodes;
 }
 
 uint64_t wait_patience(const struct core_lock *lock, uint32_t index, uint64_t asked_us)
 {
+    if (BROKEN(CONTROL_NEVER_OVERDUE)) return CORE_NEVER;
     return validity_add(asked_us, 2 * (uint64_t)lock->nodes[index].srtt_us + GRACE_US);
 }
 
@@ -169,7 +171,7 @@ void wait_on_notice(struct core_lock *lock, struct step *step, const struct core
     /* A straggler of the release that woke us already. */
     if (!arbiter && event->holder_id != 0 && event->holder_id == lock->woken_id) return;
     lock->released_id = event->holder_id;
-    if (lock->phase == CORE_ASKING) lock->noticed = true;
+    if (lock->phase == CORE_ASKING && !BROKEN(CONTROL_LOST_WAKE)) lock->noticed = true;
     if (lock->phase != CORE_WAITING) return;
     node->noticed = true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) noticed += lock->nodes[i].noticed;
@@ -187,7 +189,7 @@ void wait_on_listening(struct core_lock *lock, struct step *step, const struct c
     uint32_t listening = 0;
 
     assert(event->node < lock->config.n_nodes);
-    if (!lock->acquiring) return;
+    if (!lock->acquiring || BROKEN(CONTROL_LOST_WAKE)) return;
     node->listening = true;
     node->own_notices = 0;
     /* Nothing was missed since the first question, or by who stands behind a lock of this process. */

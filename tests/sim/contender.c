@@ -9,8 +9,6 @@
 #include "story.h"
 #include "tokens.h"
 
-#define CALM_HOLD_TRIPS 20u /* the longest hold, and rest, in round trips */
-
 static struct rng *rng_of(struct world *world, uint32_t index)
 {
     return &world->clients[world->locks[index].client].rng;
@@ -217,6 +215,12 @@ void contender_act(struct world *world, const struct happening *happening)
     }
 }
 
+/* Holds and rests of some round trips, now and then of many. */
+static uint64_t calm_us(const struct world *world, struct rng *rng)
+{
+    return rng_below(rng, (rng_one_in(rng, 8) ? 160u : 20u) * world->plan->round_trip_us);
+}
+
 static void told_granted(struct world *world, uint32_t index)
 {
     struct lock *lock = &world->locks[index];
@@ -234,7 +238,7 @@ static void told_granted(struct world *world, uint32_t index)
     }
     if (world->plan->long_extends && rng_one_in(rng, 2)) hold_us = 6 * lease_us;
     if (world->phase >= PHASE_HEALED) hold_us = rng_below(rng, lease_us / 8);
-    if (world->plan->calm) hold_us = rng_below(rng, CALM_HOLD_TRIPS * world->plan->round_trip_us);
+    if (world->plan->calm) hold_us = calm_us(world, rng);
     lock->plot = PLOT_HOLDING;
     lock->hold_until_us = world->now_us + hold_us;
     write_something(world, index);
@@ -292,7 +296,7 @@ void contender_told(struct world *world, uint32_t index, const struct core_tell 
     case CORE_TELL_RELEASED:
         if (lock->plot != PLOT_RELEASING) break;
         lock->plot = PLOT_REST;
-        if (world->plan->calm) soon_us = rng_below(rng, CALM_HOLD_TRIPS * world->plan->round_trip_us);
+        if (world->plan->calm) soon_us = calm_us(world, rng);
         act_in(world, index, soon_us);
         break;
     case CORE_TELL_NOTHING: break;

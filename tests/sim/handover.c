@@ -43,7 +43,15 @@ static void note(struct handovers *handovers, uint64_t parts, const struct hando
     handovers->n++;
     handovers->requests += handover->requests;
     handovers->all += handover->all;
+    if (handover->all > handovers->most) handovers->most = handover->all;
     handovers->of[parts < HANDOVER_BUCKETS ? parts : HANDOVER_BUCKETS - 1]++;
+}
+
+static void judge_requests(struct world *world, const struct handover *handover)
+{
+    if (world->plan->requests_most == 0 || handover->all <= world->plan->requests_most) return;
+    judge_violated(world, REQUEST_STORM, "%u requests from one grant to the next, by %u contenders",
+                   handover->all, world->plan->n_locks);
 }
 
 static void judge(struct world *world, uint64_t took_us)
@@ -61,6 +69,7 @@ void handover_granted(struct world *world, uint32_t index)
     uint64_t took_us = world->now_us - handover->since_us;
     uint64_t trip_us = world->plan->round_trip_us;
 
+    judge_requests(world, handover);
     if (handover->open) judge(world, took_us);
     if (handover->open && world->handovers != NULL) {
         /* Rounded up: what is told must not be less than what it was. */
@@ -129,18 +138,19 @@ bool handover_table(struct world *world, FILE *out)
     static struct handovers handovers;
     bool good = true;
 
-    (void)fprintf(out, "%-36s %10s %6s %8s %8s %8s %9s %9s\n", "hand-over, in round trips", "contenders", "n",
-                  "median", "99 %", "longest", "requests", "a grant");
+    (void)fprintf(out, "%-36s %10s %6s %8s %8s %8s %9s %9s %6s\n", "hand-over, in round trips", "contenders",
+                  "n", "median", "99 %", "longest", "requests", "a grant", "most");
     for (int kind = 0; kind < KINDS; kind++) {
         for (size_t i = 0; i < sizeof(contenders) / sizeof(contenders[0]); i++) {
             bool held = measure(world, (enum kind)kind, contenders[i], &handovers);
             double median = trips(&handovers, 500);
             bool slow = kind == KIND_CALM && median * HANDOVER_PER_TRIP > MEDIAN_MAX;
 
-            (void)fprintf(out, "%-36s %10u %6" PRIu64 " %8.2f %8.2f %8.2f %9.1f %9.1f%s\n", names[kind],
-                          contenders[i], handovers.n, median, trips(&handovers, 990), trips(&handovers, 1000),
+            (void)fprintf(out, "%-36s %10u %6" PRIu64 " %8.2f %8.2f %8.2f %9.1f %9.1f %6" PRIu64 "%s\n",
+                          names[kind], contenders[i], handovers.n, median, trips(&handovers, 990),
+                          trips(&handovers, 1000),
                           handovers.n == 0 ? 0 : (double)handovers.requests / (double)handovers.n,
-                          handovers.n == 0 ? 0 : (double)handovers.all / (double)handovers.n,
+                          handovers.n == 0 ? 0 : (double)handovers.all / (double)handovers.n, handovers.most,
                           slow ? "   TOO SLOW" : "");
             good &= held && !slow && handovers.n != 0;
         }

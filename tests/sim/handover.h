@@ -21,6 +21,7 @@ struct handovers {
     uint64_t n;
     uint64_t requests;             /* from release to grant */
     uint64_t all;                  /* from grant to grant */
+    uint64_t most;                 /* the same, of the grant that cost most */
     uint32_t of[HANDOVER_BUCKETS]; /* by length, in parts of a round trip */
 };
 

@@ -12,6 +12,9 @@
 /* The longest hand-over in a calm world: far below a poll. */
 #define CALM_TRIPS   16u
 #define CALM_LATE_US 12000u
+/* And its requests: some times what all of them send in one attempt, for as long as the lock is held. */
+#define CALM_REQUESTS      100u
+#define CALM_REQUESTS_EACH 25u
 
 static const char *const fault_texts[] = {
 #define TEXT(name, text) text,
@@ -445,6 +448,7 @@ static void draw_waiting(struct plan *plan, struct rng *rng, enum plan_bias bias
 
         for (uint32_t i = 0; i < plan->n_nodes; i++) plan->delay_us[i] = delay_us;
         plan->round_trip_us = 2 * delay_us + plan->service_us;
+        plan->requests_most = CALM_REQUESTS + CALM_REQUESTS_EACH * plan->n_locks;
         plan->handover_most_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
         if (bias == BIAS_FROZEN) {
             freeze_for_good(plan, plan->locks[0].config.arbiters[0], plan->active_us / 8);

@@ -142,6 +142,7 @@ struct plan {
     bool calm;                 /* delays hardly vary; nobody cancels */
     uint32_t lost_permille;    /* of notices */
     uint64_t round_trip_us;    /* calm: on average */
+    uint32_t requests_most;    /* calm: from grant to grant; 0: not judged */
     uint64_t handover_most_us; /* calm: longer means that somebody was not woken; 0: not judged */
     struct plan_client clients[PLAN_CLIENTS_MAX];
     struct plan_lock locks[PLAN_LOCKS_MAX];

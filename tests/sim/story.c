@@ -59,6 +59,7 @@ const char *story_invariant(enum invariant invariant)
         "I9 (a live majority, and nobody is granted)",
         "I10 (an operation is forgotten)",
         "W (a stale write is accepted)",
+        "S (whoever waits asks again and again)",
     };
 
     return PICK(names, invariant);

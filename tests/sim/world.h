@@ -46,6 +46,7 @@ enum invariant {
     I9_LIVENESS,
     I10_FORGOTTEN,
     STALE_WRITE,
+    REQUEST_STORM,
     INVARIANTS
 };
 
