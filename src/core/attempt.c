@@ -54,6 +54,13 @@ static struct tally count_votes(const struct core_lock *lock)
     return tally;
 }
 
+bool attempt_lacks_quorum(const struct core_lock *lock)
+{
+    struct tally tally = count_votes(lock);
+
+    return lock->doomed && tally.yes + tally.other + tally.pending < lock->config.quorum;
+}
+
 static void vote_failed(struct core_node *node, enum core_fault fault)
 {
     node->vote = CORE_VOTE_FAILED;

@@ -169,6 +169,8 @@ void attempt_on_level(struct core_lock *, struct step *, uint32_t node);
 void attempt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
 /* attempt_doom - Q yeses are out of reach. */
 void attempt_doom(struct core_lock *, struct step *);
+/* attempt_lacks_quorum - it failed because too few nodes could vote. */
+bool attempt_lacks_quorum(const struct core_lock *);
 /* attempt_too_late - Q yeses came, but nothing is left of the validity. */
 void attempt_too_late(struct core_lock *, struct step *);
 uint64_t attempt_deadline(const struct core_lock *);

@@ -363,6 +363,21 @@ static void cancelled_attempts_wake_others_likewise(void **state)
     scene_close(scene);
 }
 
+/* Nor does an outage end by trying in turns. */
+static void failed_attempts_wake_nobody_where_too_few_can_vote(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_level(scene, 1, CORE_NODE_DOWN);
+    scene_level(scene, 2, CORE_NODE_QUARANTINED);
+    scene_notice(scene, 0, HOLDER);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
+    assert_true(scene_latest(scene, 0, CORE_OP_RELEASE)->command.silent);
+    scene_close(scene);
+}
+
 /* Who was in our way an attempt ago is not now: others are refused for the sake of this very attempt. */
 static void who_cancels_while_the_arbiter_is_asked_wakes_others(void **state)
 {
@@ -465,6 +480,7 @@ int main(void)
         cmocka_unit_test(failed_attempts_wake_others_only_where_they_were_in_the_way),
         cmocka_unit_test(failed_attempts_wake_nobody_where_a_holder_is),
         cmocka_unit_test(cancelled_attempts_wake_others_likewise),
+        cmocka_unit_test(failed_attempts_wake_nobody_where_too_few_can_vote),
         cmocka_unit_test(who_cancels_while_the_arbiter_is_asked_wakes_others),
         cmocka_unit_test(releases_of_a_hold_wake_everywhere),
         cmocka_unit_test(grants_that_come_too_late_wake_everywhere),
