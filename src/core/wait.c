@@ -6,15 +6,19 @@
  *    and leaves no question unanswered. Of many contenders one gets its yes, and asks the others; the rest were
  *    refused at the cost of one request each, and hold nothing that could split the votes.
  * 2. Somebody who holds the lock is waited for: until his lease ends on a quorum of nodes, and with a poll of
- * the arbiter in between, for peers publish nothing when they release. Votes that were split are tried again
+ *    the arbiter in between, for peers publish nothing when they release. Votes that were split are tried again
  *    after a pause that grows.
  * 3. A notice of a release wakes: at once from the arbiter or from Q nodes, else one round trip later. One that
  *    comes while an attempt is under way may have come too late for it, so another attempt follows.
  * 4. Notices come only from when the subscription was confirmed: what was released before is found by one more
  *    try after that (the lost wake).
- * 5. A lock of this process that gives the keys back hands them over: its releases and the next one's acquire
+ * 5. A failed attempt tells of its release where it was in anybody's way: on the arbiter, unless a holder is
+ *    there or too few nodes can vote, for then the next one would try in vain, and wake the next (debt.c).
+ * 6. A lock of this process that gives the keys back hands them over: its releases and the next one's acquire
  *    go to all nodes in one flush, and in this order. Now and then it yields to other processes instead: then
  *    the notice decides, or a little more time than that takes.
+ *
+ * Patience and pauses are counted in round trips as the answers show them (core.c).
  */
 #include <assert.h>
 
