@@ -269,6 +269,8 @@ static void draw_locks(struct plan *plan, struct rng *rng, enum plan_bias bias)
             lock->config.min_valid_us = 0;
         }
         if (plan->calm) lock->config.max_hold_us = CORE_NEVER;
+        /* Who waits asks an arbiter first, and grants are orderly: here they are not to be. */
+        if ((bias == BIAS_TOKENS || bias == BIAS_LATE_CLIENT) && !rng_one_in(rng, 3)) lock->config.wait_us = 0;
     }
 }
 
