@@ -404,7 +404,8 @@ static void serve_timers(struct world *world)
 static void hear_of_release(struct world *world, uint8_t what)
 {
     uint8_t byte = next_byte(world);
-    struct core_event event = {.node = byte % world->config.n_nodes, .holder_id = what >> 4 & 3};
+    struct core_event event = {
+        .node = byte % world->config.n_nodes, .holder_id = what >> 4 & 3, .behind = (what & 64) != 0};
 
     switch (byte >> 6) {
     case 0: event.type = CORE_EV_LISTENING; break;

@@ -308,6 +308,7 @@ int process_extend(struct world *world, uint32_t index, uint64_t lease_us)
 int process_release(struct world *world, uint32_t index)
 {
     struct core_event wake = {.type = CORE_EV_WAKE};
+    struct rng *rng = &world->clients[world->locks[index].client].rng;
     bool held = world->locks[index].verdicts.told_held;
     int status;
 
@@ -315,6 +316,7 @@ int process_release(struct world *world, uint32_t index)
     status = call(world, index, &(struct core_event){.type = CORE_EV_RELEASE});
     if (held && status == CORE_OK && sibling(world, index, false) != WORLD_NOBODY) {
         world->totals->of[TOTAL_WAKES]++;
+        wake.behind = rng_one_in(rng, 8);
         (void)call(world, sibling(world, index, false), &wake);
     }
     return status;

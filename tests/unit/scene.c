@@ -112,6 +112,16 @@ void scene_wake(struct scene *scene)
     step(scene, &(struct core_event){.type = CORE_EV_WAKE});
 }
 
+void scene_yield(struct scene *scene)
+{
+    step(scene, &(struct core_event){.type = CORE_EV_WAKE, .behind = true});
+}
+
+void scene_listening_before(struct scene *scene, uint32_t node)
+{
+    step(scene, &(struct core_event){.type = CORE_EV_LISTENING, .node = node, .behind = true});
+}
+
 int scene_extend(struct scene *scene, uint64_t lease_us)
 {
     return step(scene, &(struct core_event){.type = CORE_EV_EXTEND, .lease_us = lease_us});

@@ -56,6 +56,10 @@ void scene_notice(struct scene *, uint32_t node, uint64_t holder_id);
 void scene_listening(struct scene *, uint32_t node);
 /* scene_wake - a lock of this process gave the keys back. */
 void scene_wake(struct scene *);
+/* scene_yield - the same, and others shall come first. */
+void scene_yield(struct scene *);
+/* scene_listening_before - it was confirmed before this acquire. */
+void scene_listening_before(struct scene *, uint32_t node);
 int scene_extend(struct scene *, uint64_t lease_us);
 int scene_release(struct scene *);
 int scene_cancel(struct scene *);

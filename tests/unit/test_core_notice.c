@@ -249,6 +249,35 @@ static void confirmations_are_followed_by_one_more_try(void **state)
     scene_close(scene);
 }
 
+/* Subscribed since before the first question: nothing was missed. */
+static void what_was_confirmed_before_needs_no_try(void **state)
+{
+    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+
+    (void)state;
+    scene_acquire(scene);
+    for (uint32_t i = 0; i < 3; i++) scene_listening_before(scene, i);
+    for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, -1);
+    for (uint32_t i = 0; i < 3; i++) scene_listening_before(scene, i);
+    scene_pass(scene, 40 * MS);
+    assert_int_equal(core_attempt(scene->lock), 1);
+    scene_notice(scene, 0, HOLDER);
+    assert_int_equal(core_attempt(scene->lock), 2);
+    scene_close(scene);
+}
+
+static void who_stands_behind_another_tries_at_no_confirmation(void **state)
+{
+    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+
+    (void)state;
+    scene_acquire_behind(scene);
+    for (uint32_t i = 0; i < 3; i++) scene_listening(scene, i);
+    scene_pass(scene, 40 * MS);
+    assert_int_equal(core_attempt(scene->lock), 0);
+    scene_close(scene);
+}
+
 /* After a reconnect notices may have been missed; an attempt under way may have asked before. */
 static void a_confirmation_during_an_attempt_is_followed_by_another(void **state)
 {
@@ -435,6 +464,24 @@ static void a_wake_during_an_attempt_is_followed_by_another(void **state)
     scene_close(scene);
 }
 
+/* Others come first this time: the notice decides, or a little more time than it takes. */
+static void who_yields_lets_the_notice_decide(void **state)
+{
+    (void)state;
+    for (int noticed = 0; noticed < 2; noticed++) {
+        struct scene *scene = open_listening(3, 2);
+
+        scene_yield(scene);
+        scene_pass(scene, 3 * SRTT_US);
+        assert_int_equal(core_attempt(scene->lock), 2);
+        if (noticed) scene_notice(scene, 0, HOLDER);
+        if (!noticed) scene_pass(scene, SRTT_US + 1000);
+        assert_int_equal(core_attempt(scene->lock), 3);
+        scene_expect_asked_alone(scene, 0);
+        scene_close(scene);
+    }
+}
+
 static void who_does_not_acquire_does_not_listen(void **state)
 {
     struct core_config config = scene_config(3, 2);
@@ -473,6 +520,8 @@ int main(void)
         cmocka_unit_test(a_notice_of_one_that_was_not_asked_counts_too),
         cmocka_unit_test(a_notice_of_one_that_was_asked_counts_too),
         cmocka_unit_test(confirmations_are_followed_by_one_more_try),
+        cmocka_unit_test(what_was_confirmed_before_needs_no_try),
+        cmocka_unit_test(who_stands_behind_another_tries_at_no_confirmation),
         cmocka_unit_test(a_confirmation_during_an_attempt_is_followed_by_another),
         cmocka_unit_test(a_straggler_of_the_same_release_wakes_nobody),
         cmocka_unit_test(releases_without_a_name_are_news),
@@ -485,6 +534,7 @@ int main(void)
         cmocka_unit_test(releases_of_a_hold_wake_everywhere),
         cmocka_unit_test(grants_that_come_too_late_wake_everywhere),
         cmocka_unit_test(a_wake_during_an_attempt_is_followed_by_another),
+        cmocka_unit_test(who_yields_lets_the_notice_decide),
         cmocka_unit_test(who_does_not_acquire_does_not_listen),
     };
 
