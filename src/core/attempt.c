@@ -6,7 +6,9 @@
  *    READY, within one node timeout of the attempt's begin. When it is not the acquire's first attempt the
  *    arbiter is asked alone: its no ends the attempt, with its yes, or without an answer, the others are asked.
  * 2. The Qth yes grants (hold.c). When Q yeses are out of reach the attempt is doomed: it is released
- *    everywhere at once, so that others need not wait while we find out why it failed.
+ *    everywhere at once, so that others need not wait while we find out why it failed. So it is when Q nodes
+ *    have voted, somebody is in the way, and only nodes that do not answer could still make up for it: whoever
+ *    held on to the votes he has until the node timeout, one frozen node would make stop everybody.
  * 3. A doomed attempt asks the nodes that refused who holds the lock, and ends when the verdict is certain:
  *    Q nodes voted (somebody holds it, or votes were split), or no further node can vote (no quorum).
  * 4. Then the acquire fails, or waits (wait.c) and tries again with the next token.
@@ -52,6 +54,13 @@ static struct tally count_votes(const struct core_lock *lock)
     return tally;
 }
 
+bool attempt_lacks_quorum(const struct core_lock *lock)
+{
+    struct tally tally = count_votes(lock);
+
+    return lock->doomed && tally.yes + tally.other + tally.pending < lock->config.quorum;
+}
+
 static void vote_failed(struct core_node *node, enum core_fault fault)
 {
     node->vote = CORE_VOTE_FAILED;
@@ -64,6 +73,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     struct core_command *command;
 
     node->vote = CORE_VOTE_PENDING;
+    node->asked_us = step->now_us;
     node->touched = true;
     node->touched_until_us = validity_debt_until(step->now_us, lock->lease_us);
     command = core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, whole_script);
@@ -148,7 +158,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     if (arbiter < lock->config.n_nodes) {
         lock->arbiter_only = true;
         lock->arbiter = arbiter;
-        lock->rest_at_us = wait_rest_at(lock, arbiter, step->now_us);
+        lock->rest_at_us = wait_patience(lock, arbiter, step->now_us);
         ask(lock, step, arbiter);
     } else {
         ask_rest(lock, step);
@@ -220,6 +230,32 @@ static void conclude(struct core_lock *lock, struct step *step, const struct tal
     }
 }
 
+/* Until when a vote that is to come is waited for, where somebody is in the way. */
+static uint64_t late_at(const struct core_lock *lock, uint32_t index)
+{
+    const struct core_node *node = &lock->nodes[index];
+
+    if (may_still_connect(node)) return wait_patience(lock, index, lock->attempt_begun_us);
+    return node->overdue ? 0 : wait_patience(lock, index, node->asked_us);
+}
+
+/* From when on a quorum is out of reach without votes that are late; never where nobody is in the way. */
+static uint64_t hopeless_at(const struct core_lock *lock, const struct tally *tally)
+{
+    uint32_t quorum = lock->config.quorum;
+    uint64_t late_us[CORE_NODES_MAX];
+    uint32_t pending = 0;
+
+    if (BROKEN(CONTROL_WAITS_FOR_LATE)) return CORE_NEVER;
+    if (tally->other == 0 || tally->yes >= quorum || tally->yes + tally->other < quorum) return CORE_NEVER;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        const struct core_node *node = &lock->nodes[i];
+
+        if (node->vote == CORE_VOTE_PENDING || may_still_connect(node)) late_us[pending++] = late_at(lock, i);
+    }
+    return validity_of_quorum(late_us, pending, quorum - tally->yes);
+}
+
 static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
 {
     if (lock->config.fencing) {
@@ -277,7 +313,7 @@ static void judge(struct core_lock *lock, struct step *step)
     if (!lock->doomed) {
         if (tally.yes >= quorum) {
             agree(lock, step, tally.pending);
-        } else if (tally.yes + tally.pending < quorum) {
+        } else if (tally.yes + tally.pending < quorum || step->now_us >= hopeless_at(lock, &tally)) {
             attempt_doom(lock, step);
         }
         if (!lock->doomed) return;
@@ -498,18 +534,26 @@ void attempt_too_late(struct core_lock *lock, struct step *step)
     wait_or_fail(lock, step, CORE_TIMEDOUT, true);
 }
 
+static uint64_t patience_ends_us(const struct core_lock *lock)
+{
+    struct tally tally = count_votes(lock);
+    uint64_t ends_us = lock->doomed ? CORE_NEVER : hopeless_at(lock, &tally);
+
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        if (may_still_connect(&lock->nodes[i]) && connect_until_us(lock) < ends_us) {
+            ends_us = connect_until_us(lock);
+        }
+    }
+    return ends_us;
+}
+
 uint64_t attempt_deadline(const struct core_lock *lock)
 {
     uint64_t deadline_us = CORE_NEVER;
 
     if (lock->phase == CORE_WAITING) deadline_us = lock->retry_at_us;
     if (lock->phase == CORE_ASKING) {
-        for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-            if (may_still_connect(&lock->nodes[i])) {
-                deadline_us = connect_until_us(lock);
-            }
-        }
-        if (lock->arbiter_only) deadline_us = lock->rest_at_us;
+        deadline_us = lock->arbiter_only ? lock->rest_at_us : patience_ends_us(lock);
     }
     if (lock->config.wait_us != 0 && lock->wait_until_us < deadline_us) deadline_us = lock->wait_until_us;
     return deadline_us;

@@ -17,6 +17,11 @@ enum core_control {
     CONTROL_HALF_QUORUM,     /* Q = N/2 */
     CONTROL_NO_WRITE_BACK,   /* the largest counter is the token, and no node is told */
     CONTROL_NO_BACKOFF,      /* the next attempt follows at once */
+    CONTROL_LOST_WAKE,       /* what comes while an attempt is under way, and a confirmation, is no sign */
+    CONTROL_NEVER_OVERDUE,   /* an arbiter that does not answer is waited for, and asked first again */
+    CONTROL_WAITS_FOR_LATE,  /* an attempt holds on to its votes while a node does not answer */
+    CONTROL_STALE_TRIPS,     /* round trips are those of the begin of the connection */
+    CONTROL_WAKES_IN_VAIN,   /* a failed attempt wakes others although somebody else holds the lock */
 };
 
 #ifdef QUORLOCK_CONTROLS

@@ -9,6 +9,9 @@
 
 #include "state.h"
 
+#define SRTT_MAX_US  1000000u
+#define SRTT_STEP_US 1000u
+
 #ifdef QUORLOCK_CONTROLS
 enum core_control core_control = CONTROL_NONE;
 #endif
@@ -185,11 +188,33 @@ static bool is_current(const struct core_lock *lock, const struct core_reply *re
            (core_can_talk(node) && reply->generation == node->generation);
 }
 
+/*
+ * Patience with an arbiter, and the pauses after split votes, are counted in round trips as they are now: many
+ * who wait at once make them longer, and would fight for ever with the measure of a quiet time. One answer at
+ * most doubles the measure, or whoever once stood still for a second would be patient for seconds.
+ */
+static void measure(struct core_node *node, uint64_t took_us)
+{
+    uint64_t srtt_us = node->srtt_us;
+
+    if (BROKEN(CONTROL_STALE_TRIPS)) return;
+    if (srtt_us != 0 && took_us > 8 * srtt_us + SRTT_STEP_US) took_us = 8 * srtt_us + SRTT_STEP_US;
+    if (took_us > SRTT_MAX_US) took_us = SRTT_MAX_US;
+    node->srtt_us = (uint32_t)(srtt_us == 0 ? took_us : (7 * srtt_us + took_us) / 8);
+}
+
 static void on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
+    struct core_node *node = &lock->nodes[reply->tag.node];
+
     assert(reply->tag.node < lock->config.n_nodes);
-    if (reply->outcome == CORE_UNKNOWN) lock->nodes[reply->tag.node].overdue = true;
-    if (reply->outcome < CORE_UNKNOWN) lock->nodes[reply->tag.node].overdue = false;
+    if (reply->outcome == CORE_UNKNOWN) node->overdue = true;
+    if (reply->outcome < CORE_UNKNOWN) {
+        node->overdue = false;
+        if (reply->generation == node->generation) {
+            measure(node, validity_sub(step->now_us, reply->tag.sent_us));
+        }
+    }
     if (reply->tag.op == CORE_OP_RELEASE) {
         debt_on_reply(lock, step, reply);
     } else if (!is_current(lock, reply)) {

@@ -40,11 +40,14 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
 
 /*
  * A failed attempt wakes nobody, unless it held the arbiter: whoever waits asks that one, and was refused for
- * our sake.
+ * our sake. But where somebody holds the lock without the arbiter, or too few nodes can vote, we all get the
+ * arbiter's yes in turn, and in vain: our release would only make the next one try.
  */
 static bool wakes_nobody(const struct core_lock *lock, uint32_t index)
 {
-    return lock->phase == CORE_ASKING && index != wait_arbiter(lock);
+    if (lock->phase != CORE_ASKING) return false;
+    if (index != wait_arbiter(lock)) return true;
+    return !BROKEN(CONTROL_WAKES_IN_VAIN) && (wait_meets_holder(lock) || attempt_lacks_quorum(lock));
 }
 
 static void owe(struct core_lock *lock, struct step *step, uint32_t index)

@@ -51,6 +51,7 @@ struct core_node {
     bool gone;                 /* its latest definite answer: our key is not there */
     uint64_t valid_until_us;   /* its yes counts until then; 0: no yes */
     uint64_t vote_sent_us;     /* when that yes was asked for */
+    uint64_t asked_us;         /* when it was asked for its vote the last time */
     uint64_t stepped_us;       /* when its clock was last found to have stepped; 0: never */
     uint64_t met_holder_id;    /* who refused us when it was asked the time before */
     uint64_t fence;            /* its counter, as last told while the key was ours */
@@ -144,8 +145,10 @@ struct core_command *core_send(struct core_lock *, struct step *, uint32_t node,
 /* wait.c */
 /* wait_arbiter - whom to ask first; n_nodes where there is nobody. */
 uint32_t wait_arbiter(const struct core_lock *);
-/* wait_rest_at - until when the others wait for the arbiter's answer. */
-uint64_t wait_rest_at(const struct core_lock *, uint32_t arbiter, uint64_t now_us);
+/* wait_patience - until when an answer is waited for that was asked for then, where somebody is in the way. */
+uint64_t wait_patience(const struct core_lock *, uint32_t node, uint64_t asked_us);
+/* wait_meets_holder - who refused us holds the lock; else he tries like us. */
+bool wait_meets_holder(const struct core_lock *);
 /* wait_begin - an attempt failed: when to try again. held: a quorum voted. */
 void wait_begin(struct core_lock *, uint64_t now_us, bool held);
 /* wait_behind - a lock of this process holds the keys. */
@@ -166,6 +169,8 @@ void attempt_on_level(struct core_lock *, struct step *, uint32_t node);
 void attempt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
 /* attempt_doom - Q yeses are out of reach. */
 void attempt_doom(struct core_lock *, struct step *);
+/* attempt_lacks_quorum - it failed because too few nodes could vote. */
+bool attempt_lacks_quorum(const struct core_lock *);
 /* attempt_too_late - Q yeses came, but nothing is left of the validity. */
 void attempt_too_late(struct core_lock *, struct step *);
 uint64_t attempt_deadline(const struct core_lock *);

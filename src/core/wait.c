@@ -6,15 +6,19 @@
  *    and leaves no question unanswered. Of many contenders one gets its yes, and asks the others; the rest were
  *    refused at the cost of one request each, and hold nothing that could split the votes.
  * 2. Somebody who holds the lock is waited for: until his lease ends on a quorum of nodes, and with a poll of
- * the arbiter in between, for peers publish nothing when they release. Votes that were split are tried again
+ *    the arbiter in between, for peers publish nothing when they release. Votes that were split are tried again
  *    after a pause that grows.
  * 3. A notice of a release wakes: at once from the arbiter or from Q nodes, else one round trip later. One that
  *    comes while an attempt is under way may have come too late for it, so another attempt follows.
  * 4. Notices come only from when the subscription was confirmed: what was released before is found by one more
  *    try after that (the lost wake).
- * 5. A lock of this process that gives the keys back hands them over: its releases and the next one's acquire
+ * 5. A failed attempt tells of its release where it was in anybody's way: on the arbiter, unless a holder is
+ *    there or too few nodes can vote, for then the next one would try in vain, and wake the next (debt.c).
+ * 6. A lock of this process that gives the keys back hands them over: its releases and the next one's acquire
  *    go to all nodes in one flush, and in this order. Now and then it yields to other processes instead: then
  *    the notice decides, or a little more time than that takes.
+ *
+ * Patience and pauses are counted in round trips as the answers show them (core.c).
  */
 #include <assert.h>
 
@@ -22,10 +26,10 @@
 
 #define TTL_ENDLESS     (-1)
 #define AFTER_EXPIRY_US 1000u /* the node's expiry runs in milliseconds */
-/* Two round trips to the arbiter, and what a busy machine may add to them. */
-#define ARBITER_GRACE_US 1000u
-#define OWN_NOTICES_MAX  200u
-#define YIELD_SRTTS      4u
+/* Two round trips, and what a busy machine may add to them. */
+#define GRACE_US        1000u
+#define OWN_NOTICES_MAX 200u
+#define YIELD_SRTTS     4u
 
 uint32_t wait_arbiter(const struct core_lock *lock)
 {
@@ -33,28 +37,35 @@ uint32_t wait_arbiter(const struct core_lock *lock)
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         uint32_t index = lock->config.arbiters[i];
 
-        if (lock->nodes[index].level == CORE_NODE_READY && !lock->nodes[index].overdue) return index;
+        if (lock->nodes[index].level != CORE_NODE_READY) continue;
+        if (!lock->nodes[index].overdue || BROKEN(CONTROL_NEVER_OVERDUE)) return index;
     }
     return lock->config.n_nodes;
 }
 
-uint64_t wait_rest_at(const struct core_lock *lock, uint32_t arbiter, uint64_t now_us)
+uint64_t wait_patience(const struct core_lock *lock, uint32_t index, uint64_t asked_us)
 {
-    return validity_add(now_us, 2 * (uint64_t)lock->nodes[arbiter].srtt_us + ARBITER_GRACE_US);
+    if (BROKEN(CONTROL_NEVER_OVERDUE)) return CORE_NEVER;
+    return validity_add(asked_us, 2 * (uint64_t)lock->nodes[index].srtt_us + GRACE_US);
+}
+
+/* Whom it named in this attempt, 0 where nobody. */
+static uint64_t refused_by(const struct core_node *node)
+{
+    return node->vote == CORE_VOTE_OTHER ? node->holder_id : 0;
 }
 
 /* One foreign owner on a quorum, or on a node when it was asked twice running, is a holder; else votes were
- * split. Whom the arbiter names alone has it first: a contender who fails tells us. */
-static bool is_holder(const struct core_lock *lock)
+ * split. */
+bool wait_meets_holder(const struct core_lock *lock)
 {
-    if (lock->arbiter_only) return true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        uint64_t holder_id = lock->nodes[i].holder_id;
+        uint64_t holder_id = refused_by(&lock->nodes[i]);
         uint32_t same = 0;
 
         if (holder_id == 0) continue;
         if (holder_id == lock->nodes[i].met_holder_id) return true;
-        for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += lock->nodes[k].holder_id == holder_id;
+        for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += refused_by(&lock->nodes[k]) == holder_id;
         if (same >= lock->config.quorum) return true;
     }
     return false;
@@ -88,13 +99,14 @@ static uint64_t quorum_srtt_us(const struct core_lock *lock)
     return validity_of_quorum(srtt_us, n, n - lock->config.quorum + 1);
 }
 
+/* Whom the arbiter names alone is waited for like a holder: a contender who fails tells us. */
 static uint64_t pause_us(struct core_lock *lock, bool held)
 {
     uint64_t poll_us;
     uint64_t free_us;
 
     if (BROKEN(CONTROL_NO_BACKOFF)) return 0;
-    if (held && !is_holder(lock)) {
+    if (held && !lock->arbiter_only && !wait_meets_holder(lock)) {
         return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->splits++);
     }
     lock->splits = 0;
@@ -115,7 +127,7 @@ static void watch_holder(struct core_lock *lock)
     uint64_t holder_id = 0;
 
     for (uint32_t i = 0; i < lock->config.n_nodes && holder_id == 0; i++) {
-        if (lock->nodes[i].vote == CORE_VOTE_OTHER) holder_id = lock->nodes[i].holder_id;
+        holder_id = refused_by(&lock->nodes[i]);
     }
     if (holder_id != lock->polled_id) lock->polls = 0;
     lock->polled_id = holder_id;
@@ -148,13 +160,6 @@ void wait_on_level(struct core_lock *lock, uint32_t index, uint64_t now_us)
     sooner(lock, validity_add(now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
 }
 
-/* Does this sign concern the attempt under way? The arbiter's does always; the others' only if they were asked.
- */
-static bool concerns_attempt(const struct core_lock *lock, uint32_t index)
-{
-    return lock->phase == CORE_ASKING && (!lock->arbiter_only || index == lock->arbiter);
-}
-
 void wait_on_notice(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
     struct core_node *node = &lock->nodes[event->node];
@@ -170,7 +175,7 @@ void wait_on_notice(struct core_lock *lock, struct step *step, const struct core
     /* A straggler of the release that woke us already. */
     if (!arbiter && event->holder_id != 0 && event->holder_id == lock->woken_id) return;
     lock->released_id = event->holder_id;
-    if (concerns_attempt(lock, event->node)) lock->noticed = true;
+    if (lock->phase == CORE_ASKING && !BROKEN(CONTROL_LOST_WAKE)) lock->noticed = true;
     if (lock->phase != CORE_WAITING) return;
     node->noticed = true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) noticed += lock->nodes[i].noticed;
@@ -188,12 +193,12 @@ void wait_on_listening(struct core_lock *lock, struct step *step, const struct c
     uint32_t listening = 0;
 
     assert(event->node < lock->config.n_nodes);
-    if (!lock->acquiring) return;
+    if (!lock->acquiring || BROKEN(CONTROL_LOST_WAKE)) return;
     node->listening = true;
     node->own_notices = 0;
     /* Nothing was missed since the first question, or by who stands behind a lock of this process. */
     if (event->behind || lock->attempts == 0) return;
-    if (concerns_attempt(lock, event->node)) lock->noticed = true;
+    if (lock->phase == CORE_ASKING) lock->noticed = true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) listening += lock->nodes[i].listening;
     if (lock->phase == CORE_WAITING && listening >= lock->config.quorum) {
         sooner(lock, validity_add(step->now_us, node->srtt_us));
@@ -207,7 +212,7 @@ void wait_on_wake(struct core_lock *lock, struct step *step, bool yield)
     if (lock->phase == CORE_ASKING) lock->noticed = true;
     if (lock->phase != CORE_WAITING) return;
     if (yield) {
-        sooner(lock, validity_add(step->now_us, YIELD_SRTTS * srtt_us + ARBITER_GRACE_US));
+        sooner(lock, validity_add(step->now_us, YIELD_SRTTS * srtt_us + GRACE_US));
     } else {
         attempt_again(lock, step, true);
     }

@@ -48,6 +48,7 @@ struct world {
     uint64_t fence; /* of the latest grant */
     /* What is owed to the owner. */
     bool acquiring, extending, releasing, held;
+    uint64_t wait_until_us; /* of the acquire in flight */
 };
 
 #define CHECK(condition)                                                                                       \
@@ -112,6 +113,10 @@ static void choose_config(struct world *world)
     room_us = config->lease_us - allowance_us(config, config->lease_us);
     config->min_valid_us = bits & 64 ? 0 : room_us / 2;
     config->renew_us = bits & 128 ? config->lease_us / 3 : CORE_NEVER;
+    /* Rotated, as by the key's hash; nodes that are passed over come at the end. */
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        config->arbiters[i] = (uint8_t)((i + bits % config->n_nodes) % config->n_nodes);
+    }
 }
 
 static uint64_t quorum_end_us(const struct world *world)
@@ -148,6 +153,13 @@ static void check_state(const struct world *world)
     CHECK(core_counted(world->lock) <= world->config.n_nodes);
     for (uint32_t i = 0; i < world->config.n_nodes; i++) CHECK(core_debts(world->lock, i) <= CORE_DEBTS_MAX);
     if (world->acquiring || world->extending || world->releasing) CHECK(!core_quiet(world->lock));
+    /* Who holds, or wants nothing, has no use for notices. */
+    if (core_listens(world->lock))
+        CHECK(world->acquiring && (phase == CORE_ASKING || phase == CORE_WAITING || phase == CORE_GRANTED));
+    CHECK(core_wait_verdict(world->lock) != CORE_OK);
+    if ((phase == CORE_ASKING || phase == CORE_WAITING) && world->config.wait_us != 0) {
+        CHECK(core_deadline(world->lock) <= world->wait_until_us);
+    }
 }
 
 static void check_tell(struct world *world, const struct core_tell *tell)
@@ -200,6 +212,8 @@ static void launch(struct world *world, const struct core_command *command)
         CHECK(command->tag.lease_us >= world->config.lease_us);
         CHECK(memcmp(command->token.bytes, core_token_now(world->lock)->bytes, CORE_TOKEN_SIZE) == 0);
     }
+    if (command->silent) CHECK(command->tag.op == CORE_OP_RELEASE);
+    if (command->explain) CHECK(command->tag.op == CORE_OP_ACQUIRE);
     /* Nothing is ever written for a lock that the owner does not want or have. */
     if (command->tag.op == CORE_OP_ACQUIRE)
         CHECK((world->acquiring || world->held) && node->level == CORE_NODE_READY);
@@ -244,7 +258,13 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
     CHECK(!lost || !core_told_held(world->lock));
 
     /* Set before the commands are looked at: what begins may send. */
-    if (status == 0 && event.type == CORE_EV_ACQUIRE) world->acquiring = true;
+    if (status == 0 && event.type == CORE_EV_ACQUIRE) {
+        uint64_t begun_us = event.begun_us != 0 ? event.begun_us : world->now_us;
+
+        world->acquiring = true;
+        world->wait_until_us =
+            world->config.wait_us == CORE_NEVER ? CORE_NEVER : begun_us + world->config.wait_us;
+    }
     if (status == 0 && event.type == CORE_EV_EXTEND) world->extending = true;
     if (status == 0 && event.type == CORE_EV_RELEASE) {
         world->releasing = true;
@@ -380,6 +400,30 @@ static void serve_timers(struct world *world)
     }
 }
 
+/* Signs of releases: from any node, of anybody, at any time, in whatever phase. */
+static void hear_of_release(struct world *world, uint8_t what)
+{
+    uint8_t byte = next_byte(world);
+    struct core_event event = {
+        .node = byte % world->config.n_nodes, .holder_id = what >> 4 & 3, .behind = (what & 64) != 0};
+
+    switch (byte >> 6) {
+    case 0: event.type = CORE_EV_LISTENING; break;
+    case 1: event.type = CORE_EV_WAKE; break;
+    default: event.type = CORE_EV_NOTICE; break;
+    }
+    happen(world, event, NULL);
+}
+
+/* As the first try of all, or behind a lock of the same process; it may wait for some time already. */
+static void acquire(struct world *world, uint8_t what)
+{
+    struct core_event event = {.type = CORE_EV_ACQUIRE, .behind = (what & 32) != 0};
+
+    if (what & 64) event.begun_us = world->now_us - next_span_us(world) % START_US;
+    happen(world, event, NULL);
+}
+
 static void something_happens(struct world *world)
 {
     static const enum core_level levels[8] = {CORE_NODE_READY,      CORE_NODE_READY,      CORE_NODE_READY,
@@ -398,7 +442,7 @@ static void something_happens(struct world *world)
         serve_timers(world);
         break;
     case 2: happen(world, (struct core_event){.type = CORE_EV_TIMER}, NULL); break;
-    case 3: happen(world, (struct core_event){.type = CORE_EV_ACQUIRE}, NULL); break;
+    case 3: acquire(world, what); break;
     case 4: happen(world, (struct core_event){.type = CORE_EV_RELEASE}, NULL); break;
     case 5: {
         uint64_t lease_us = what & 16 ? 0 : world->config.lease_us - 5000 + (uint64_t)(what >> 5) * 5000;
@@ -426,6 +470,7 @@ static void something_happens(struct world *world)
             answer(world, world->n_flying - 1, CORE_UNSENT, what);
         }
         break;
+    case 12: hear_of_release(world, what); break;
     default:
         if (world->n_flying > 0) {
             uint32_t index = what & 16 ? next_byte(world) % world->n_flying : 0;

@@ -30,8 +30,9 @@ static void act_in(struct world *world, uint32_t index, uint64_t pause_us)
 void contender_begin(struct world *world, uint32_t index)
 {
     world->locks[index].plot = PLOT_REST;
-    if (world->phase < PHASE_STOPPED)
-        act_in(world, index, rng_below(rng_of(world, index), lease_of(world, index)));
+    if (world->phase >= PHASE_STOPPED) return;
+    /* A crowd comes all at once. */
+    act_in(world, index, rng_below(rng_of(world, index), world->plan->turns ? 200 : lease_of(world, index)));
 }
 
 void contender_hurry(struct world *world, uint32_t index)
@@ -47,13 +48,20 @@ static void expect(struct world *world, uint32_t index, const char *call, int st
                    story_status(status), story_status(expected));
 }
 
+/* After the faults, where everybody is to have a turn, one each is enough. */
+static bool wants(const struct world *world, uint32_t index)
+{
+    if (world->phase >= PHASE_STOPPED) return false;
+    return !(world->plan->turns && world->phase == PHASE_HEALED && world->locks[index].had_turn);
+}
+
 static void begin_acquire(struct world *world, uint32_t index)
 {
     struct lock *lock = &world->locks[index];
 
     expect(world, index, "acquire", process_acquire(world, index), CORE_OK);
     lock->plot = PLOT_ASKING;
-    if (world->phase == PHASE_FAULTS && rng_one_in(rng_of(world, index), 6)) {
+    if (world->phase == PHASE_FAULTS && !world->plan->calm && rng_one_in(rng_of(world, index), 6)) {
         act_in(world, index, rng_below(rng_of(world, index), 2 * lease_of(world, index)));
     }
 }
@@ -70,7 +78,7 @@ static void begin_release(struct world *world, uint32_t index)
     }
     expect(world, index, "release", status, CORE_OK);
     lock->plot = PLOT_RELEASING;
-    if (world->phase < PHASE_STOPPED && rng_one_in(rng_of(world, index), 4)) begin_acquire(world, index);
+    if (wants(world, index) && rng_one_in(rng_of(world, index), 4)) begin_acquire(world, index);
 }
 
 static void begin_extend(struct world *world, uint32_t index)
@@ -132,7 +140,7 @@ static void act_holding(struct world *world, uint32_t index)
 
     write_something(world, index);
     if (world->now_us >= lock->hold_until_us || world->phase >= PHASE_HEALED) {
-        if (world->phase == PHASE_FAULTS && rng_one_in(rng, 10)) {
+        if (world->phase == PHASE_FAULTS && !world->plan->calm && rng_one_in(rng, 10)) {
             begin_free(world, index);
         } else {
             begin_release(world, index);
@@ -152,7 +160,7 @@ static void act_lost(struct world *world, uint32_t index)
     struct lock *lock = &world->locks[index];
 
     if (lock->verdicts.extending) return; /* its verdict comes next */
-    if (world->phase < PHASE_STOPPED && rng_one_in(rng_of(world, index), 3)) {
+    if (wants(world, index) && rng_one_in(rng_of(world, index), 3)) {
         begin_acquire(world, index);
     } else {
         begin_release(world, index);
@@ -187,10 +195,10 @@ void contender_act(struct world *world, const struct happening *happening)
     judge_in_time(world, index);
     switch (lock->plot) {
     case PLOT_REST:
-        if (world->phase < PHASE_STOPPED) begin_acquire(world, index);
+        if (wants(world, index)) begin_acquire(world, index);
         break;
     case PLOT_ASKING:
-        if (lock->verdicts.acquiring) {
+        if (lock->verdicts.acquiring && !(world->plan->calm && world->phase < PHASE_STOPPED)) {
             expect(world, index, "cancel", process_cancel(world, index, CORE_CANCELED), CORE_OK);
         }
         break;
@@ -205,6 +213,12 @@ void contender_act(struct world *world, const struct happening *happening)
     case PLOT_RELEASING:
     case PLOT_DEAD: break;
     }
+}
+
+/* Holds and rests of some round trips, now and then of many. */
+static uint64_t calm_us(const struct world *world, struct rng *rng)
+{
+    return rng_below(rng, (rng_one_in(rng, 8) ? 160u : 20u) * world->plan->round_trip_us);
 }
 
 static void told_granted(struct world *world, uint32_t index)
@@ -224,13 +238,14 @@ static void told_granted(struct world *world, uint32_t index)
     }
     if (world->plan->long_extends && rng_one_in(rng, 2)) hold_us = 6 * lease_us;
     if (world->phase >= PHASE_HEALED) hold_us = rng_below(rng, lease_us / 8);
+    if (world->plan->calm) hold_us = calm_us(world, rng);
     lock->plot = PLOT_HOLDING;
     lock->hold_until_us = world->now_us + hold_us;
     write_something(world, index);
     if (hold_us == 0) {
         begin_release(world, index);
     } else {
-        act_in(world, index, rng_one_in(rng, 2) ? hold_us : rng_below(rng, hold_us));
+        act_in(world, index, world->plan->calm || rng_one_in(rng, 2) ? hold_us : rng_below(rng, hold_us));
     }
 }
 
@@ -281,6 +296,7 @@ void contender_told(struct world *world, uint32_t index, const struct core_tell 
     case CORE_TELL_RELEASED:
         if (lock->plot != PLOT_RELEASING) break;
         lock->plot = PLOT_REST;
+        if (world->plan->calm) soon_us = calm_us(world, rng);
         act_in(world, index, soon_us);
         break;
     case CORE_TELL_NOTHING: break;

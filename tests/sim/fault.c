@@ -3,8 +3,9 @@
  * fault.c - what each kind of fault does to the world
  *
  * No fault lasts beyond the time of faults by more than a quarter of a lease, so that what comes after can be
- * judged for liveness.
+ * judged for liveness; but for one node that stays frozen where the plan says so.
  */
+#include "ears.h"
 #include "guard.h"
 #include "link.h"
 #include "process.h"
@@ -124,6 +125,13 @@ static void end_connection(struct world *world, const struct plan_fault *fault, 
     }
 }
 
+static void deafen(struct world *world, const struct plan_fault *fault)
+{
+    for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
+        if (fault->all || node == fault->node) ears_end(world, fault->client, node);
+    }
+}
+
 static void slow(struct world *world, const struct plan_fault *fault, uint64_t until_us)
 {
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
@@ -183,6 +191,8 @@ static void begin(struct world *world, const struct plan_fault *fault, uint32_t 
     case FAULT_REFUSE_ALL: node->refuse_all_until_us = later(node->refuse_all_until_us, until_us); break;
     case FAULT_FORGET_SCRIPTS: node->scripts = 0; break;
     case FAULT_UNSENT: client->unsent_until_us = world->now_us + (until_us - world->now_us) / 8; break;
+    case FAULT_DEAF: deafen(world, fault); break;
+    case FAULT_UNHEARD: node->unheard_until_us = later(node->unheard_until_us, until_us); break;
     case FAULT_BREAK: break_lock(world, fault->nth % world->plan->n_keys); break;
     case FAULT_PAUSE_TELL:
     case FAULT_PAUSE_SEND:
@@ -196,7 +206,7 @@ void fault_happens(struct world *world, uint32_t index, uint32_t part)
     const struct plan_fault *fault = &plan->faults[index];
     uint64_t until_us = world->now_us + fault->for_us;
 
-    if (until_us > plan->active_us + plan->base_lease_us / 4)
+    if (until_us > plan->active_us + plan->base_lease_us / 4 && !fault->for_ever)
         until_us = plan->active_us + plan->base_lease_us / 4;
     if (until_us <= world->now_us) until_us = world->now_us + 1;
     if (part == 0 && !is_ambush(fault->kind)) world->totals->faults[fault->kind]++;

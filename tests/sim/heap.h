@@ -27,12 +27,16 @@ enum happening_type {
     HAPPEN_WRITE,    /* a write reaches the register: index is the grant */
     HAPPEN_RESTART,  /* node, serial is its life */
     HAPPEN_BIRTH,    /* client */
+    HAPPEN_SUBSCRIBE, /* a subscription reaches its server: index is the lock, node, serial */
+    HAPPEN_LISTENING, /* its confirmation reaches the client: the same */
+    HAPPEN_NOTICE,    /* a notice reaches the client: the same, and holder_id */
     HAPPEN_PHASE,
 };
 
 struct happening {
     uint64_t at_us;
     uint64_t order;
+    uint64_t holder_id;
     uint32_t index;
     uint32_t serial;
     uint8_t type;

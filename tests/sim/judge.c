@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "handover.h"
 #include "server.h"
 #include "story.h"
 #include "tokens.h"
@@ -300,7 +301,7 @@ static void begun(struct world *world, uint32_t index, const struct core_event *
         verdicts->acquiring = true;
         verdicts->acquiring_since_us = world->now_us;
         verdicts->acquiring_pauses_us = pauses_us;
-        verdicts->other_seen = false;
+        verdicts->other_seen = event->behind;
         verdicts->open = verdicts->lost = verdicts->past_lost_at = false;
         break;
     case CORE_EV_EXTEND:
@@ -370,7 +371,12 @@ static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
         judge_violated(world, I6_TOLD_ONCE, "lock %u is granted too late", index);
     }
     world->totals->of[TOTAL_GRANTS]++;
-    if (world->phase == PHASE_HEALED) world->grants_healed[lock->key]++;
+    if (world->phase == PHASE_HEALED) {
+        world->grants_healed[lock->key]++;
+        world->totals->of[TOTAL_TURNS] += !lock->had_turn;
+        lock->had_turn = true;
+    }
+    handover_granted(world, index);
     tokens_granted(world, index);
     check_exclusion(world, index, true);
     check_quorum(world, index);

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ears.h"
 #include "guard.h"
+#include "handover.h"
 #include "process.h"
 #include "server.h"
 #include "story.h"
@@ -70,20 +72,27 @@ static struct request *request_of(struct world *world, const struct happening *h
     return request->serial == happening->serial ? request : NULL;
 }
 
-static uint64_t draw_delay(struct world *world, uint32_t client, uint32_t node)
+uint64_t link_delay(const struct world *world, struct rng *rng, uint32_t client, uint32_t node)
 {
     const struct plan *plan = world->plan;
-    const struct link *link = link_of(world, client, node);
+    const struct link *link = &world->clients[client].links[node];
     uint64_t delay_us;
 
-    if (plan->near_us == 0) {
-        delay_us = 20 + rng_long_tail(&world->chance, plan->delay_us[node]);
+    if (plan->calm) {
+        delay_us = plan->delay_us[node] / 2 + rng_below(rng, plan->delay_us[node]);
+    } else if (plan->near_us == 0) {
+        delay_us = 20 + rng_long_tail(rng, plan->delay_us[node]);
     } else {
         delay_us = client % plan->n_nodes == node ? plan->near_us : plan->delay_us[node];
-        delay_us += rng_below(&world->chance, plan->near_us);
+        delay_us += rng_below(rng, plan->near_us);
     }
-    if (world->now_us < link->slow_until_us) delay_us += rng_below(&world->chance, link->slow_us);
+    if (world->now_us < link->slow_until_us) delay_us += rng_below(rng, link->slow_us);
     return delay_us;
+}
+
+static uint64_t draw_delay(struct world *world, uint32_t client, uint32_t node)
+{
+    return link_delay(world, &world->chance, client, node);
 }
 
 static void watch_stall(struct world *world, uint32_t client, uint32_t node, struct link *link,
@@ -106,6 +115,7 @@ bool link_send(struct world *world, uint32_t lock_index, const struct core_comma
     if (!world_talks(link->level) || world->now_us < world->clients[lock->client].unsent_until_us) {
         return false;
     }
+    handover_asked(world, lock->key);
     index = take_request(world);
     request = &world->requests[index];
     *request = (struct request){.command = *command,
@@ -445,6 +455,7 @@ void link_die(struct world *world, uint32_t client)
 
 void link_node_died(struct world *world, uint32_t server)
 {
+    ears_node_died(world, server);
     for (uint32_t client = 0; client < world->plan->n_clients; client++) {
         for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
             struct link *link = link_of(world, client, node);

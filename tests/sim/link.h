@@ -21,6 +21,9 @@ void link_die(struct world *, uint32_t client);
 /* link_node_died - every connection's far end is gone; clients see it a little later. */
 void link_node_died(struct world *, uint32_t node);
 
+/* link_delay - how long something takes on its way now, by chance. */
+uint64_t link_delay(const struct world *, struct rng *, uint32_t client, uint32_t node);
+
 /* What happens on the wire. */
 void link_arrive(struct world *, const struct happening *);
 void link_answer(struct world *, const struct happening *);

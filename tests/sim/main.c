@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "controls.h"
+#include "handover.h"
 #include "plan.h"
 #include "shrink.h"
 #include "story.h"
@@ -39,7 +40,7 @@ static void print_usage(FILE *out)
         "  --bias B          scenes that the runs are bent towards: 0 mixed, 1 late execution, 2 late "
         "clients,\n"
         "                    3 memory lost, 4 tokens, 5 tokens and counters lost, 6 servers listed twice,\n"
-        "                    7 crowds, 8 outside of what is promised\n"
+        "                    7 crowds, 8 outside of what is promised, 9 queues, 10 calm, 11 one node frozen\n"
         "  --runs-default N  as --runs, where neither that nor QUORLOCK_SIM_RUNS is given\n"
         "  QUORLOCK_SIM_RUNS and QUORLOCK_SIM_SEED stand for --runs and --seed.\n"
         "\n"
@@ -201,6 +202,7 @@ static bool run_many(struct world *world, const struct options *options)
     totals_print_outside(&totals, stdout);
     (void)printf("%.3f ms a run\n", (double)(clock() - begun) * 1000 / CLOCKS_PER_SEC /
                                         (double)(totals.runs == 0 ? 1 : totals.runs));
+    good &= handover_table(world, stdout);
     if (options->runs >= RUNS_COMPLETE && violations == 0) good &= totals_complete(&totals, stdout);
     (void)printf("sim: %" PRIu64 " runs from seed %" PRIu64 ": %u violations\n", totals.runs, options->seed,
                  violations);

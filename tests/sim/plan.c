@@ -6,7 +6,15 @@
 #include "../../src/core/validity.h"
 #include "rng.h"
 
-#define MS UINT64_C(1000)
+#define MS           UINT64_C(1000)
+#define QUEUE_ONE_IN 300u
+#define CALM_ONE_IN  300u
+/* The longest hand-over in a calm world: far below a poll. */
+#define CALM_TRIPS   16u
+#define CALM_LATE_US 12000u
+/* And its requests: some times what all of them send in one attempt, for as long as the lock is held. */
+#define CALM_REQUESTS      100u
+#define CALM_REQUESTS_EACH 25u
 
 static const char *const fault_texts[] = {
 #define TEXT(name, text) text,
@@ -71,6 +79,24 @@ static void draw_rules(struct plan *plan, struct rng *rng)
     plan->counters_void = plan->outside && rng_one_in(rng, 2);
 }
 
+static void bend_calm(struct plan *plan, struct rng *rng)
+{
+    static const uint8_t contenders[] = {2, 3, 10, 30};
+
+    plan->n_nodes = rng_one_in(rng, 2) ? 3 : 5;
+    plan->quorum = plan->n_nodes / 2 + 1;
+    plan->n_keys = 1;
+    plan->n_clients = plan->n_locks = contenders[plan->seed % 4];
+    plan->base_lease_us = 500 * MS;
+    plan->max_lease_us = 2 * plan->base_lease_us;
+    plan->active_us = 3 * plan->base_lease_us;
+    plan->stall_us = 2 * plan->active_us;
+    plan->near_us = 0;
+    plan->service_us = 2;
+    plan->cold = plan->long_extends = false;
+    plan->turns = plan->calm = true;
+}
+
 static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     if (bias == BIAS_NONE) return;
@@ -106,6 +132,18 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->service_us = 1000;
         plan->cold = false;
         break;
+    case BIAS_QUEUE:
+        plan->n_keys = 1;
+        plan->n_clients = plan->n_locks = (uint32_t)rng_between(rng, 10, PLAN_CLIENTS_MAX);
+        plan->base_lease_us = rng_between(rng, 100, 200) * MS;
+        plan->max_lease_us = 2 * plan->base_lease_us;
+        plan->active_us = 4 * plan->base_lease_us;
+        plan->near_us = 0;
+        plan->cold = false;
+        plan->turns = true;
+        break;
+    case BIAS_CALM:
+    case BIAS_FROZEN: bend_calm(plan, rng); break;
     case BIAS_OUTSIDE:
         plan->outside = true;
         plan->counters_void = rng_one_in(rng, 2);
@@ -226,10 +264,13 @@ static void draw_locks(struct plan *plan, struct rng *rng, enum plan_bias bias)
         draw_lock(plan, lock, rng);
         /* Nothing but extends by hand: a lease that one of them lost is not mended by the next renewal. */
         if (bias == BIAS_LATE_EXECUTION && !rng_one_in(rng, 3)) lock->config.renew_us = CORE_NEVER;
-        if (bias == BIAS_CROWD) {
+        if (bias == BIAS_CROWD || plan->turns) {
             lock->config.wait_us = CORE_NEVER;
             lock->config.min_valid_us = 0;
         }
+        if (plan->calm) lock->config.max_hold_us = CORE_NEVER;
+        /* Who waits asks an arbiter first, and grants are orderly: here they are not to be. */
+        if ((bias == BIAS_TOKENS || bias == BIAS_LATE_CLIENT) && !rng_one_in(rng, 3)) lock->config.wait_us = 0;
     }
 }
 
@@ -342,11 +383,13 @@ static void draw_faults(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     uint64_t n = 0;
 
+    if (plan->calm) return;
     if (!rng_one_in(rng, 10)) n = rng_between(rng, 1, 6);
     if (rng_one_in(rng, 3)) n = rng_between(rng, 7, 20);
     if (rng_one_in(rng, 12)) n = rng_between(rng, 21, PLAN_FAULTS_MAX);
     if (bias != BIAS_NONE) n = rng_between(rng, 8, PLAN_FAULTS_MAX);
     if (bias == BIAS_CROWD) n = 0;
+    if (bias == BIAS_QUEUE) n = rng_below(rng, 9);
     plan->n_faults = (uint32_t)n;
     for (uint32_t i = 0; i < plan->n_faults; i++) {
         struct plan_fault *fault = &plan->faults[i];
@@ -370,15 +413,72 @@ static void draw_faults(struct plan *plan, struct rng *rng, enum plan_bias bias)
             plan->back_us += fault->for_us;
         }
     }
-    for (uint32_t i = 0; i < plan->n_nodes - plan->quorum && bias != BIAS_CROWD; i++) {
+    for (uint32_t i = 0; i < plan->n_nodes - plan->quorum && bias != BIAS_CROWD && bias != BIAS_QUEUE; i++) {
         if (rng_one_in(rng, 8)) plan->node_gone[rng_below(rng, plan->n_nodes)] = true;
     }
+}
+
+/* In what order arbiters are asked, the same for all who know a key. */
+static void draw_arbiters(struct plan *plan, struct rng *rng)
+{
+    uint8_t order[PLAN_KEYS_MAX][PLAN_NODES_MAX];
+
+    for (uint32_t key = 0; key < PLAN_KEYS_MAX; key++) {
+        uint32_t first = (uint32_t)rng_below(rng, plan->n_nodes);
+
+        for (uint32_t i = 0; i < plan->n_nodes; i++) order[key][i] = (uint8_t)((first + i) % plan->n_nodes);
+    }
+    for (uint32_t i = 0; i < plan->n_locks; i++) {
+        memcpy(plan->locks[i].config.arbiters, order[plan->locks[i].key], plan->n_nodes);
+    }
+}
+
+/* One node of those that a quorum can do without. */
+static void freeze_for_good(struct plan *plan, uint8_t node, uint64_t at_us)
+{
+    plan->faults[plan->n_faults++] = (struct plan_fault){
+        .kind = FAULT_FREEZE, .at_us = at_us, .for_us = 1u << 31, .node = node, .for_ever = true};
+}
+
+static void draw_waiting(struct plan *plan, struct rng *rng, enum plan_bias bias)
+{
+    static const uint32_t lost_permille[] = {0, 0, 0, 0, 50, 300, 1000};
+
+    draw_arbiters(plan, rng);
+    if (plan->calm) {
+        uint32_t delay_us = (uint32_t)rng_between(rng, 300, 700);
+
+        for (uint32_t i = 0; i < plan->n_nodes; i++) plan->delay_us[i] = delay_us;
+        plan->round_trip_us = 2 * delay_us + plan->service_us;
+        plan->requests_most = CALM_REQUESTS + CALM_REQUESTS_EACH * plan->n_locks;
+        plan->handover_most_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
+        if (bias == BIAS_FROZEN) {
+            freeze_for_good(plan, plan->locks[0].config.arbiters[0], plan->active_us / 8);
+        }
+        return;
+    }
+    plan->lost_permille = lost_permille[rng_below(rng, 7)];
+    if (rng_one_in(rng, bias == BIAS_QUEUE ? 2 : 8)) {
+        for (uint32_t i = 0; i < plan->n_locks; i++) plan->locks[i].peer = rng_one_in(rng, 2);
+    }
+    if (bias == BIAS_QUEUE && plan->quorum < plan->n_nodes && rng_one_in(rng, 2)) {
+        freeze_for_good(plan, (uint8_t)rng_below(rng, plan->n_nodes), rng_below(rng, plan->active_us));
+    }
+}
+
+/* Now and then a scene of waiting. */
+static enum plan_bias draw_scene(struct rng *rng)
+{
+    if (rng_one_in(rng, QUEUE_ONE_IN)) return BIAS_QUEUE;
+    return rng_one_in(rng, CALM_ONE_IN) ? BIAS_CALM : BIAS_NONE;
 }
 
 void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias)
 {
     struct rng rng;
 
+    rng_seed(&rng, seed, 5);
+    if (bias == BIAS_NONE) bias = draw_scene(&rng);
     memset(plan, 0, sizeof(*plan));
     plan->seed = seed;
     rng_seed(&rng, seed, 1);
@@ -389,4 +489,6 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias)
     draw_twins(plan, &rng, bias);
     rng_seed(&rng, seed, 2);
     draw_faults(plan, &rng, bias);
+    rng_seed(&rng, seed, 4);
+    draw_waiting(plan, &rng, bias);
 }

@@ -53,6 +53,8 @@ enum {
     X(REFUSE_ALL, "node refuses everything")                                                                   \
     X(FORGET_SCRIPTS, "node forgets its scripts")                                                              \
     X(UNSENT, "client cannot queue a request")                                                                 \
+    X(DEAF, "subscriber connections end")                                                                      \
+    X(UNHEARD, "notices of a node get lost")                                                                   \
     X(BREAK, "an operator breaks the lock")
 
 enum plan_fault_kind {
@@ -70,6 +72,7 @@ struct plan_fault {
     uint8_t client;
     uint8_t node;
     bool all;      /* CUT: every client's link to that node; RESET: all of that client's connections */
+    bool for_ever; /* FREEZE: beyond the time of faults */
     bool left_out; /* by shrinking */
 };
 
@@ -84,6 +87,9 @@ enum plan_bias {
     BIAS_TWINS,          /* clients list one server twice and leave out another */
     BIAS_CROWD,          /* many contenders, slow servers, no faults */
     BIAS_OUTSIDE,        /* faults that nothing is promised under */
+    BIAS_QUEUE,  /* many contenders; notices that get lost, peers without any, one node frozen for good */
+    BIAS_CALM,   /* 2, 3, 10 or 30 contenders, steady links, no faults: how long does a hand-over take? */
+    BIAS_FROZEN, /* the same, and the first arbiter freezes for good */
     BIASES
 };
 
@@ -101,6 +107,7 @@ struct plan_lock {
     struct core_config config;
     uint8_t client;
     uint8_t key;
+    bool peer; /* a client of another kind: tells nobody of its releases, and hears of none */
 };
 
 struct plan {
@@ -131,6 +138,12 @@ struct plan {
     bool keeps_counters; /* no fault makes a node forget */
     bool strays;         /* answers on a dead connection reach the core all the same */
     bool long_extends;
+    bool turns;                /* after the faults everybody who waits for ever must be granted once */
+    bool calm;                 /* delays hardly vary; nobody cancels */
+    uint32_t lost_permille;    /* of notices */
+    uint64_t round_trip_us;    /* calm: on average */
+    uint32_t requests_most;    /* calm: from grant to grant; 0: not judged */
+    uint64_t handover_most_us; /* calm: longer means that somebody was not woken; 0: not judged */
     struct plan_client clients[PLAN_CLIENTS_MAX];
     struct plan_lock locks[PLAN_LOCKS_MAX];
     struct plan_fault faults[PLAN_FAULTS_MAX];

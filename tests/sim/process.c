@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "contender.h"
+#include "ears.h"
+#include "handover.h"
 #include "judge.h"
 #include "link.h"
 #include "story.h"
@@ -37,6 +39,7 @@ void process_new_lock(struct world *world, uint32_t index)
     lock->timer_us = 0;
     lock->dispatch_planned = false;
     lock->active = false;
+    ears_close(world, index);
     memset(&lock->verdicts, 0, sizeof(lock->verdicts));
     memset(lock->taken_attempt, 0, sizeof(lock->taken_attempt));
     core_init(lock->core, &lock->config);
@@ -74,10 +77,12 @@ bool process_postponed(struct world *world, const struct happening *happening)
                          ? happening->node
                          : 100u + happening->type + 32u * happening->index;
     uint64_t on_us = until_us + world_apart(world, until_us, happening->client, apart);
+    struct happening again;
 
     if (!client->alive || until_us == 0 || world->now_us >= on_us) return false;
-    world_plan(world, on_us, (enum happening_type)happening->type, happening->client, happening->node,
-               happening->index, happening->serial);
+    again = *happening;
+    again.at_us = on_us;
+    heap_push(&world->heap, again);
     return true;
 }
 
@@ -202,6 +207,13 @@ static void note(struct world *world, uint32_t notes)
     of[TOTAL_REPAIRED] += (notes & CORE_NOTE_REPAIRED) != 0;
 }
 
+/* An attempt may follow from it. */
+static bool may_begin(enum core_event_type type)
+{
+    return type == CORE_EV_ACQUIRE || type == CORE_EV_TIMER || type == CORE_EV_NOTICE ||
+           type == CORE_EV_LISTENING || type == CORE_EV_WAKE;
+}
+
 static void step(struct world *world, uint32_t index, struct core_event *event, struct core_update *update,
                  int *ret_status)
 {
@@ -210,7 +222,7 @@ static void step(struct world *world, uint32_t index, struct core_event *event, 
     struct core_tag unsent[UNSENT_MAX];
     uint32_t n_unsent;
 
-    if (event->type == CORE_EV_ACQUIRE || event->type == CORE_EV_TIMER) {
+    if (may_begin(event->type)) {
         rng_bytes(&world->clients[lock->client].rng, random, sizeof(random));
         event->random = random;
         event->wall_us = lock->config.fencing ? world_wall_us(world, lock->client) : 0;
@@ -226,6 +238,7 @@ static void step(struct world *world, uint32_t index, struct core_event *event, 
     if (world->trace) story_tell_of(world, index, &update->tell);
     judge_after(world, index, event, update, *ret_status);
     lock->active = !core_quiet(lock->core);
+    ears_follow(world, index);
     n_unsent = queue_commands(world, index, update, unsent);
     if (update->dispatch) plan_dispatch(world, index);
     plan_timer(world, index);
@@ -254,10 +267,33 @@ static void show_level(struct world *world, uint32_t index, uint32_t node)
     (void)call(world, index, &event);
 }
 
+/* Another lock of this client on the same key that holds it, or that waits for it. */
+static uint32_t sibling(const struct world *world, uint32_t index, bool holds)
+{
+    const struct lock *lock = &world->locks[index];
+
+    if (world->plan->n_locks == world->plan->n_clients) return WORLD_NOBODY;
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        const struct lock *other = &world->locks[i];
+
+        if (i == index || other->client != lock->client || other->key != lock->key) continue;
+        if (holds ? other->verdicts.told_held : other->verdicts.acquiring) return i;
+    }
+    return WORLD_NOBODY;
+}
+
 int process_acquire(struct world *world, uint32_t index)
 {
     struct core_event event = {.type = CORE_EV_ACQUIRE};
+    const struct lock *lock = &world->locks[index];
+    struct rng *rng = &world->clients[lock->client].rng;
+    uint64_t wait_us = lock->config.wait_us;
 
+    event.behind = sibling(world, index, true) != WORLD_NOBODY && rng_one_in(rng, 2);
+    if (world->phase == PHASE_FAULTS && wait_us != 0 && wait_us != CORE_NEVER && rng_one_in(rng, 8)) {
+        event.begun_us = process_clock(world, lock->client) - rng_below(rng, wait_us / 4 + 1);
+    }
+    world->totals->of[TOTAL_BEHIND] += event.behind;
     if (!world->locks[index].active) {
         for (uint32_t node = 0; node < world->plan->n_nodes; node++) show_level(world, index, node);
     }
@@ -271,7 +307,19 @@ int process_extend(struct world *world, uint32_t index, uint64_t lease_us)
 
 int process_release(struct world *world, uint32_t index)
 {
-    return call(world, index, &(struct core_event){.type = CORE_EV_RELEASE});
+    struct core_event wake = {.type = CORE_EV_WAKE};
+    struct rng *rng = &world->clients[world->locks[index].client].rng;
+    bool held = world->locks[index].verdicts.told_held;
+    int status;
+
+    if (held) handover_freed(world, index);
+    status = call(world, index, &(struct core_event){.type = CORE_EV_RELEASE});
+    if (held && status == CORE_OK && sibling(world, index, false) != WORLD_NOBODY) {
+        world->totals->of[TOTAL_WAKES]++;
+        wake.behind = rng_one_in(rng, 8);
+        (void)call(world, sibling(world, index, false), &wake);
+    }
+    return status;
 }
 
 int process_cancel(struct world *world, uint32_t index, int reason)
@@ -293,6 +341,17 @@ void process_reply(struct world *world, uint32_t index, uint32_t life, const str
 
     if (lock->life != life || !world->clients[lock->client].alive) return;
     (void)call(world, index, &event);
+}
+
+void process_listening(struct world *world, uint32_t index, uint32_t node)
+{
+    (void)call(world, index, &(struct core_event){.type = CORE_EV_LISTENING, .node = node});
+}
+
+void process_notice(struct world *world, uint32_t index, uint32_t node, uint64_t holder_id)
+{
+    (void)call(world, index,
+               &(struct core_event){.type = CORE_EV_NOTICE, .node = node, .holder_id = holder_id});
 }
 
 void process_node_clock(struct world *world, uint32_t client, uint32_t node, uint64_t sent_us,
@@ -364,6 +423,7 @@ void process_die(struct world *world, uint32_t client)
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         if (world->locks[i].client != client) continue;
         judge_death(world, i);
+        ears_close(world, i);
         world->locks[i].active = false;
         world->locks[i].plot = PLOT_DEAD;
         world->locks[i].act_serial++;

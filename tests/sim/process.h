@@ -34,6 +34,10 @@ void process_reply(struct world *, uint32_t lock, uint32_t life, const struct co
 void process_node_clock(struct world *, uint32_t client, uint32_t node, uint64_t sent_us, uint64_t received_us,
                         uint64_t node_us);
 
+/* What comes on a subscriber connection. */
+void process_listening(struct world *, uint32_t lock, uint32_t node);
+void process_notice(struct world *, uint32_t lock, uint32_t node, uint64_t holder_id);
+
 void process_timer(struct world *, const struct happening *);
 void process_dispatch(struct world *, const struct happening *);
 

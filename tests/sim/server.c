@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "ears.h"
 #include "guard.h"
 #include "judge.h"
 #include "story.h"
@@ -18,7 +19,7 @@ static bool same(const struct core_token *a, const struct core_token *b)
     return memcmp(a->bytes, b->bytes, CORE_TOKEN_SIZE) == 0;
 }
 
-static uint64_t name_of(const struct core_token *token)
+uint64_t server_name_of(const struct core_token *token)
 {
     uint64_t name = 0;
 
@@ -166,7 +167,7 @@ static void write_slot(struct world *world, const struct request *request, struc
 
 static void show_holder(const struct world *world, struct request *request, const struct slot *slot)
 {
-    request->reply.holder_id = name_of(&slot->token);
+    request->reply.holder_id = server_name_of(&slot->token);
     request->reply.ttl_us =
         (int64_t)(slot->expires_ms - world_node_ms(world, server_of(world, request))) * 1000;
 }
@@ -179,6 +180,19 @@ static uint64_t next_token(const struct world *world, const struct request *requ
 
     if (world->server_rule == SERVER_NO_FLOOR || world->server_rule == SERVER_RAISES_ANY) return counter + 1;
     return counter + 1 > floor ? counter + 1 : floor;
+}
+
+/* A plain acquire is a plain command, where it is enough to know that it was refused, and so is a repair
+ * without a guard; all else is a script. */
+static bool is_script(const struct world *world, const struct request *request)
+{
+    enum core_op op = (enum core_op)request->command.tag.op;
+
+    if (op != CORE_OP_ACQUIRE && op != CORE_OP_REPAIR) return true;
+    if (request->command.explain) return true;
+    if (world->locks[request->lock].config.fencing) return true;
+    if (op == CORE_OP_REPAIR) return world->plan->guard != PLAN_GUARD_OFF;
+    return world->plan->guard == PLAN_GUARD_STRICT;
 }
 
 static void carry(uint64_t *counter, uint64_t token)
@@ -196,7 +210,10 @@ static enum core_outcome do_acquire(struct world *world, struct request *request
 
     if (slot->set) {
         show_holder(world, request, slot);
-        if (!lock->config.fencing && !repairs) request->reply.holder_id = 0; /* a plain SET tells nothing */
+        if (!is_script(world, request)) { /* a plain SET tells nothing */
+            request->reply.holder_id = 0;
+            request->reply.ttl_us = -2;
+        }
         return CORE_OTHER;
     }
     if (lock->config.fencing) {
@@ -242,6 +259,9 @@ static enum core_outcome do_release(struct world *world, struct request *request
     }
     carry(&world->nodes[server].counters[key], request->command.fence);
     vanish(world, server, key);
+    if (!request->command.silent && !world->plan->locks[request->lock].peer) {
+        ears_publish(world, server, key, &request->command.token);
+    }
     return CORE_YES;
 }
 
@@ -283,17 +303,6 @@ static enum core_outcome do_op(struct world *world, struct request *request)
         return CORE_YES;
     }
     return CORE_ERROR;
-}
-
-/* A plain acquire is a plain command, and so is a repair without a guard; all else is a script. */
-static bool is_script(const struct world *world, const struct request *request)
-{
-    enum core_op op = (enum core_op)request->command.tag.op;
-
-    if (op != CORE_OP_ACQUIRE && op != CORE_OP_REPAIR) return true;
-    if (world->locks[request->lock].config.fencing) return true;
-    if (op == CORE_OP_REPAIR) return world->plan->guard != PLAN_GUARD_OFF;
-    return world->plan->guard == PLAN_GUARD_STRICT;
 }
 
 static bool sets_keys(enum core_op op)

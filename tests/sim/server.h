@@ -22,6 +22,8 @@ void server_recall(struct world *, uint32_t server);
 void server_step_clock(struct world *, uint32_t server, int64_t by_us);
 /* server_holds - does the node hold this token now, by its own clock? */
 bool server_holds(const struct world *, uint32_t server, uint32_t key, const struct core_token *);
+/* server_name_of - whom a refusal or a notice names. */
+uint64_t server_name_of(const struct core_token *);
 /* server_expires_at - true time at which the key ends unless it is extended. */
 uint64_t server_expires_at(const struct world *, uint32_t server, uint32_t key);
 

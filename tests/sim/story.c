@@ -59,6 +59,7 @@ const char *story_invariant(enum invariant invariant)
         "I9 (a live majority, and nobody is granted)",
         "I10 (an operation is forgotten)",
         "W (a stale write is accepted)",
+        "S (whoever waits asks again and again)",
     };
 
     return PICK(names, invariant);
@@ -121,7 +122,8 @@ void story_step(const struct world *world, uint32_t index, const struct core_eve
         story_tell(world, "client %u lock %u : the clock of node %u has stepped", client, index, event->node);
         break;
     case CORE_EV_NOTICE:
-        story_tell(world, "client %u lock %u : node %u tells of a release", client, index, event->node);
+        story_tell(world, "client %u lock %u : node %u tells of a release, %s", client, index, event->node,
+                   phase);
         break;
     case CORE_EV_LISTENING:
         story_tell(world, "client %u lock %u : listens to node %u", client, index, event->node);

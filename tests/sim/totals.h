@@ -20,6 +20,12 @@
     X(NOQUORUM, "refused, no quorum")                                                                          \
     X(TIMEDOUT, "timed out")                                                                                   \
     X(CANCELED, "canceled")                                                                                    \
+    X(NOTICES, "notices")                                                                                      \
+    X(NOTICES_LOST, "notices lost")                                                                            \
+    X(LISTENING, "subscriptions confirmed")                                                                    \
+    X(BEHIND, "begun behind an own lock")                                                                      \
+    X(WAKES, "woken by an own lock")                                                                           \
+    X(TURNS, "had their turn")                                                                                 \
     X(TOO_LATE, "grant too late to be told")                                                                   \
     X(ATTEMPTS_FAILED, "attempts failed")                                                                      \
     X(RENEWED, "renewals")                                                                                     \

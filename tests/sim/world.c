@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "contender.h"
+#include "ears.h"
 #include "guard.h"
+#include "handover.h"
 #include "judge.h"
 #include "link.h"
 #include "process.h"
@@ -23,6 +25,7 @@
 
 #define LOOK_US        10000u   /* how often the phase is looked at */
 #define LIVENESS_US    4000000u /* beyond the longest lease: polls of up to 1 s, reconnecting, splits */
+#define TURN_US        1500000u /* where everybody is to have a turn: a poll, and a hold */
 #define HAPPENINGS_MAX 2000000u /* a world that never comes to its end */
 
 uint64_t clock_read(uint64_t offset_us, int32_t rate_ppm, uint64_t true_us)
@@ -119,6 +122,8 @@ static void build(struct world *world, const struct plan *plan)
     world->over = false;
     world->hash = plan->seed;
     rng_seed(&world->chance, plan->seed, 3);
+    rng_seed(&world->ears, plan->seed, 6);
+    memset(world->handover, 0, sizeof(world->handover));
     for (uint32_t i = 0; i < plan->n_nodes; i++) {
         world->nodes[i].up = true;
         world->nodes[i].offset_us = plan->node_offset_us[i];
@@ -158,8 +163,26 @@ static bool all_granted(const struct world *world)
         if (lock->config.wait_us != 0 && lock->config.wait_us < PLAN_WAIT_MIN_US) continue;
         if (world->plan->clients[lock->client].twins) continue;
         if (world->grants_healed[lock->key] == 0) return false;
+        if (world->plan->turns && lock->config.wait_us == CORE_NEVER && !lock->had_turn) return false;
     }
     return true;
+}
+
+/* Nobody is granted, or somebody never. */
+static void judge_starved(struct world *world)
+{
+    unsigned long long since_us = world->now_us - world->plan->active_us;
+
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        const struct lock *lock = &world->locks[i];
+
+        if (world->grants_healed[lock->key] == 0) continue;
+        if (world->plan->turns && lock->plot != PLOT_DEAD && !lock->had_turn) {
+            judge_violated(world, I10_FORGOTTEN, "lock %u had no turn for %llu us after the last fault", i,
+                           since_us);
+        }
+    }
+    judge_violated(world, I9_LIVENESS, "nobody was granted for %llu us after the last fault", since_us);
 }
 
 static bool all_quiet(const struct world *world)
@@ -187,14 +210,15 @@ static void look(struct world *world)
         fault_heal(world);
         /* Keys and quarantines that were begun late, by clocks that were set back. */
         enter(world, PHASE_HEALED,
-              2 * lease_us + 2 * plan->back_us + plan->late_us + plan->base_lease_us + LIVENESS_US);
+              2 * lease_us + 2 * plan->back_us + plan->late_us + plan->base_lease_us + LIVENESS_US +
+                  (plan->turns ? plan->n_locks * TURN_US : 0));
     } else if (world->phase == PHASE_HEALED) {
         look_at_locks(world);
         if (all_granted(world)) {
+            handover_end(world);
             enter(world, PHASE_STOPPED, 2 * lease_us + plan->stall_us + plan->late_us);
         } else if (world->now_us >= world->phase_until_us) {
-            judge_violated(world, I9_LIVENESS, "nobody was granted for %llu us after the last fault",
-                           (unsigned long long)(world->now_us - plan->active_us));
+            judge_starved(world);
             world->over = true;
         }
     } else if (world->phase == PHASE_STOPPED) {
@@ -239,6 +263,9 @@ static void happen(struct world *world, const struct happening *happening)
         world->totals->of[TOTAL_BIRTHS]++;
         process_born(world, happening->client);
         break;
+    case HAPPEN_SUBSCRIBE: ears_subscribe(world, happening); break;
+    case HAPPEN_LISTENING: ears_listening(world, happening); break;
+    case HAPPEN_NOTICE: ears_notice(world, happening); break;
     case HAPPEN_PHASE: look(world); break;
     }
 }

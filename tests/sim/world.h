@@ -10,9 +10,11 @@
  *   server.c     a Redis server: keys, expiry by its clock, the rules of our scripts
  *   guard.c      the restart guard: what is in the node, and what a client learns of it
  *   link.c       a client's connection to a node: order, delay, loss, deadlines, reconnecting
+ *   ears.c       subscriber connections: who hears of releases
  *   process.c    a client's loop around the core: clock, timers, callbacks; standing still and dying
  *   contender.c  what the user of a lock does
  *   judge.c      what must hold of locks
+ *   handover.c   from a release to the next grant, measured
  *   tokens.c     what must hold of fencing tokens, and a register that they protect
  *   story.c      the trace
  */
@@ -44,6 +46,7 @@ enum invariant {
     I9_LIVENESS,
     I10_FORGOTTEN,
     STALE_WRITE,
+    REQUEST_STORM,
     INVARIANTS
 };
 
@@ -98,7 +101,8 @@ struct node {
     bool stepped_back;
     uint64_t frozen_until_us, busy_until_us;
     uint64_t refuse_writes_until_us, refuse_all_until_us;
-    uint32_t scripts; /* a bit for each enum core_op it knows the script of */
+    uint64_t unheard_until_us; /* its notices get lost until then */
+    uint32_t scripts;          /* a bit for each enum core_op it knows the script of */
     struct slot slots[PLAN_KEYS_MAX];
     uint64_t counters[PLAN_KEYS_MAX]; /* of fencing tokens */
     struct guard guard;
@@ -196,6 +200,13 @@ struct verdicts {
     uint32_t grant; /* of world->grants: the present one, with a token */
 };
 
+/* One lock's subscription at one node. */
+struct ear {
+    uint32_t serial;  /* what belongs to another one is dropped */
+    bool subscribed;  /* at the server */
+    uint64_t last_us; /* order on the wire */
+};
+
 /* A key that a node lost by a fault: until then the node would have held it. */
 struct shadow {
     struct core_token token;
@@ -235,7 +246,10 @@ struct lock {
     uint32_t life;     /* counts core_init */
     uint64_t timer_us; /* true time a TIMER is planned for, 0: none */
     bool dispatch_planned;
-    bool active; /* gets levels and replies: not quiet */
+    bool listens; /* to notices: */
+    struct ear ears[PLAN_NODES_MAX];
+    bool had_turn; /* was granted after the faults had ended */
+    bool active;   /* gets levels and replies: not quiet */
     uint64_t taken_attempt[PLAN_NODES_MAX];
     uint32_t taken_order[PLAN_NODES_MAX]; /* of servers, by that attempt */
 
@@ -251,6 +265,16 @@ struct ghost {
     uint64_t until_us; /* owner's clock */
     uint8_t client, key;
 };
+
+/* Since the owner of a hold has called release, where somebody waits. */
+struct handover {
+    bool open;
+    uint64_t since_us;
+    uint32_t requests; /* since then */
+    uint32_t all;      /* since the grant before */
+};
+
+struct handovers;
 
 enum world_phase { PHASE_FAULTS, PHASE_HEALED, PHASE_STOPPED, PHASE_SILENT };
 
@@ -268,6 +292,7 @@ struct world {
     uint64_t phase_until_us;
     struct heap heap;
     struct rng chance; /* of links and servers */
+    struct rng ears;   /* of notices */
     struct node nodes[PLAN_NODES_MAX];
     struct client clients[PLAN_CLIENTS_MAX];
     struct lock locks[PLAN_LOCKS_MAX];
@@ -279,6 +304,8 @@ struct world {
     uint32_t n_grants, grants_capacity;
     uint32_t runs; /* of servers, so far: run_ids and replids are made of it */
     uint32_t grants_healed[PLAN_KEYS_MAX];
+    struct handover handover[PLAN_KEYS_MAX];
+    struct handovers *handovers; /* measured here; NULL: not */
     struct request *requests;
     uint32_t n_requests, requests_capacity, free_request;
     unsigned char *memory; /* of all core_locks */

@@ -112,6 +112,16 @@ void scene_wake(struct scene *scene)
     step(scene, &(struct core_event){.type = CORE_EV_WAKE});
 }
 
+void scene_yield(struct scene *scene)
+{
+    step(scene, &(struct core_event){.type = CORE_EV_WAKE, .behind = true});
+}
+
+void scene_listening_before(struct scene *scene, uint32_t node)
+{
+    step(scene, &(struct core_event){.type = CORE_EV_LISTENING, .node = node, .behind = true});
+}
+
 int scene_extend(struct scene *scene, uint64_t lease_us)
 {
     return step(scene, &(struct core_event){.type = CORE_EV_EXTEND, .lease_us = lease_us});
@@ -149,6 +159,18 @@ void scene_level_fault(struct scene *scene, uint32_t node, enum core_level level
 void scene_level(struct scene *scene, uint32_t node, enum core_level level)
 {
     scene_level_fault(scene, node, level, level == CORE_NODE_READY ? CORE_FAULT_NONE : CORE_FAULT_PASSING);
+}
+
+void scene_round_trip(struct scene *scene, uint32_t us)
+{
+    for (uint32_t i = 0; i < scene->config.n_nodes; i++) {
+        if (!scene->ready[i]) continue;
+        step(scene, &(struct core_event){.type = CORE_EV_NODE,
+                                         .node = i,
+                                         .level = CORE_NODE_READY,
+                                         .generation = scene->generations[i],
+                                         .srtt_us = us});
+    }
 }
 
 void scene_pass(struct scene *scene, uint64_t us)

@@ -56,6 +56,10 @@ void scene_notice(struct scene *, uint32_t node, uint64_t holder_id);
 void scene_listening(struct scene *, uint32_t node);
 /* scene_wake - a lock of this process gave the keys back. */
 void scene_wake(struct scene *);
+/* scene_yield - the same, and others shall come first. */
+void scene_yield(struct scene *);
+/* scene_listening_before - it was confirmed before this acquire. */
+void scene_listening_before(struct scene *, uint32_t node);
 int scene_extend(struct scene *, uint64_t lease_us);
 int scene_release(struct scene *);
 int scene_cancel(struct scene *);
@@ -64,6 +68,9 @@ void scene_step(struct scene *, uint32_t node, uint64_t before_us);
 /* scene_level - a node's connection changes; READY begins a new generation. */
 void scene_level(struct scene *, uint32_t node, enum core_level);
 void scene_level_fault(struct scene *, uint32_t node, enum core_level, enum core_fault);
+/* scene_round_trip - to each node that can talk it takes so long: told anew, for answers here take no time, and
+ * the core measures them. */
+void scene_round_trip(struct scene *, uint32_t us);
 /* scene_pass - so much time goes by; the timer fires whenever the core wants it. */
 void scene_pass(struct scene *, uint64_t us);
 /* scene_pass_to_attempt - time goes by until the next attempt begins; returns how much. */

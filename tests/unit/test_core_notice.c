@@ -31,6 +31,7 @@ static struct scene *open_listening(uint32_t n, uint32_t quorum)
     scene_pass(scene, SRTT_US);
     assert_int_equal(core_attempt(scene->lock), 2);
     scene_refuse(scene, 0, HOLDER, -1);
+    scene_round_trip(scene, SRTT_US);
     /* It was confirmed before that attempt, so nothing else is to come of it. */
     scene_pass(scene, 30 * MS);
     assert_int_equal(core_attempt(scene->lock), 2);
@@ -194,6 +195,21 @@ static void a_notice_during_an_attempt_is_followed_by_another(void **state)
     scene_close(scene);
 }
 
+/* Whoever holds it without the arbiter tells of his release elsewhere. */
+static void a_notice_of_one_that_was_not_asked_counts_too(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_expect_asked_alone(scene, 0);
+    scene_notice(scene, 1, 88);
+    scene_refuse(scene, 0, 89, -1);
+    scene_pass(scene, 2 * SRTT_US);
+    assert_int_equal(core_attempt(scene->lock), 4);
+    scene_close(scene);
+}
+
 static void a_notice_of_one_that_was_asked_counts_too(void **state)
 {
     struct scene *scene = open_listening(3, 2);
@@ -221,6 +237,7 @@ static void confirmations_are_followed_by_one_more_try(void **state)
     scene = scene_open(&config);
     scene_acquire(scene);
     for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, -1);
+    scene_round_trip(scene, SRTT_US);
     scene_listening(scene, 1);
     scene_pass(scene, 40 * MS);
     assert_int_equal(core_attempt(scene->lock), 1);
@@ -229,6 +246,35 @@ static void confirmations_are_followed_by_one_more_try(void **state)
     assert_int_equal(core_attempt(scene->lock), 1);
     scene_pass(scene, 1);
     assert_int_equal(core_attempt(scene->lock), 2);
+    scene_close(scene);
+}
+
+/* Subscribed since before the first question: nothing was missed. */
+static void what_was_confirmed_before_needs_no_try(void **state)
+{
+    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+
+    (void)state;
+    scene_acquire(scene);
+    for (uint32_t i = 0; i < 3; i++) scene_listening_before(scene, i);
+    for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, -1);
+    for (uint32_t i = 0; i < 3; i++) scene_listening_before(scene, i);
+    scene_pass(scene, 40 * MS);
+    assert_int_equal(core_attempt(scene->lock), 1);
+    scene_notice(scene, 0, HOLDER);
+    assert_int_equal(core_attempt(scene->lock), 2);
+    scene_close(scene);
+}
+
+static void who_stands_behind_another_tries_at_no_confirmation(void **state)
+{
+    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+
+    (void)state;
+    scene_acquire_behind(scene);
+    for (uint32_t i = 0; i < 3; i++) scene_listening(scene, i);
+    scene_pass(scene, 40 * MS);
+    assert_int_equal(core_attempt(scene->lock), 0);
     scene_close(scene);
 }
 
@@ -311,6 +357,27 @@ static void failed_attempts_wake_others_only_where_they_were_in_the_way(void **s
     scene_close(scene);
 }
 
+/* Somebody holds the others, and not the arbiter: whoever waits gets its yes, and in vain. If the release of
+ * each woke the next they would try in turns for as long as he holds it. */
+static void failed_attempts_wake_nobody_where_a_holder_is(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    scene_refuse(scene, 1, 88, -1);
+    scene_refuse(scene, 2, 88, -1);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(scene_latest(scene, i, CORE_OP_RELEASE)->command.silent);
+    }
+    /* Nothing of ours is told, so whatever is told of the arbiter is news. */
+    scene_answer_releases(scene);
+    scene_notice(scene, 0, 0);
+    assert_int_equal(core_attempt(scene->lock), 4);
+    scene_close(scene);
+}
+
 static void cancelled_attempts_wake_others_likewise(void **state)
 {
     struct scene *scene = open_listening(3, 2);
@@ -322,6 +389,33 @@ static void cancelled_attempts_wake_others_likewise(void **state)
     scene_cancel(scene);
     assert_false(scene_latest(scene, 0, CORE_OP_RELEASE)->command.silent);
     assert_true(scene_latest(scene, 1, CORE_OP_RELEASE)->command.silent);
+    scene_close(scene);
+}
+
+/* Nor does an outage end by trying in turns. */
+static void failed_attempts_wake_nobody_where_too_few_can_vote(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_level(scene, 1, CORE_NODE_DOWN);
+    scene_level(scene, 2, CORE_NODE_QUARANTINED);
+    scene_notice(scene, 0, HOLDER);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
+    assert_true(scene_latest(scene, 0, CORE_OP_RELEASE)->command.silent);
+    scene_close(scene);
+}
+
+/* Who was in our way an attempt ago is not now: others are refused for the sake of this very attempt. */
+static void who_cancels_while_the_arbiter_is_asked_wakes_others(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_cancel(scene);
+    assert_false(scene_latest(scene, 0, CORE_OP_RELEASE)->command.silent);
     scene_close(scene);
 }
 
@@ -370,6 +464,24 @@ static void a_wake_during_an_attempt_is_followed_by_another(void **state)
     scene_close(scene);
 }
 
+/* Others come first this time: the notice decides, or a little more time than it takes. */
+static void who_yields_lets_the_notice_decide(void **state)
+{
+    (void)state;
+    for (int noticed = 0; noticed < 2; noticed++) {
+        struct scene *scene = open_listening(3, 2);
+
+        scene_yield(scene);
+        scene_pass(scene, 3 * SRTT_US);
+        assert_int_equal(core_attempt(scene->lock), 2);
+        if (noticed) scene_notice(scene, 0, HOLDER);
+        if (!noticed) scene_pass(scene, SRTT_US + 1000);
+        assert_int_equal(core_attempt(scene->lock), 3);
+        scene_expect_asked_alone(scene, 0);
+        scene_close(scene);
+    }
+}
+
 static void who_does_not_acquire_does_not_listen(void **state)
 {
     struct core_config config = scene_config(3, 2);
@@ -405,17 +517,24 @@ int main(void)
         cmocka_unit_test(another_acquire_begins_without_notices),
         cmocka_unit_test(the_arbiter_wakes_only_while_it_is_one),
         cmocka_unit_test(a_notice_during_an_attempt_is_followed_by_another),
+        cmocka_unit_test(a_notice_of_one_that_was_not_asked_counts_too),
         cmocka_unit_test(a_notice_of_one_that_was_asked_counts_too),
         cmocka_unit_test(confirmations_are_followed_by_one_more_try),
+        cmocka_unit_test(what_was_confirmed_before_needs_no_try),
+        cmocka_unit_test(who_stands_behind_another_tries_at_no_confirmation),
         cmocka_unit_test(a_confirmation_during_an_attempt_is_followed_by_another),
         cmocka_unit_test(a_straggler_of_the_same_release_wakes_nobody),
         cmocka_unit_test(releases_without_a_name_are_news),
         cmocka_unit_test(notices_of_our_own_releases_are_no_news),
         cmocka_unit_test(failed_attempts_wake_others_only_where_they_were_in_the_way),
+        cmocka_unit_test(failed_attempts_wake_nobody_where_a_holder_is),
         cmocka_unit_test(cancelled_attempts_wake_others_likewise),
+        cmocka_unit_test(failed_attempts_wake_nobody_where_too_few_can_vote),
+        cmocka_unit_test(who_cancels_while_the_arbiter_is_asked_wakes_others),
         cmocka_unit_test(releases_of_a_hold_wake_everywhere),
         cmocka_unit_test(grants_that_come_too_late_wake_everywhere),
         cmocka_unit_test(a_wake_during_an_attempt_is_followed_by_another),
+        cmocka_unit_test(who_yields_lets_the_notice_decide),
         cmocka_unit_test(who_does_not_acquire_does_not_listen),
     };
 

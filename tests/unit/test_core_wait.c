@@ -32,6 +32,7 @@ static struct scene *open_behind_holder(uint32_t n, uint32_t quorum, int64_t ttl
     }
     assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
     scene_answer_releases(scene);
+    scene_round_trip(scene, SRTT_US);
     return scene;
 }
 
@@ -263,6 +264,106 @@ static void an_arbiter_that_fails_is_no_obstacle(void **state)
     }
 }
 
+/* One of three does not answer, another has somebody else's key: with that, Q nodes have voted, and whoever
+ * holds on to his vote until the node timeout is in everybody's way. */
+static void who_does_not_answer_is_not_waited_for_where_somebody_is(void **state)
+{
+    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+
+    (void)state;
+    scene_pass_to_attempt(scene);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    scene_round_trip(scene, SRTT_US);
+    scene_refuse(scene, 1, 88, 900 * MS);
+    scene_pass(scene, GRACE_US - 1);
+    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0); /* a round trip or two are granted */
+    scene_pass(scene, 1);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
+    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
+    scene_close(scene);
+}
+
+static void who_did_not_answer_before_is_not_waited_for_at_all(void **state)
+{
+    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+
+    (void)state;
+    scene_acquire(scene);
+    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    for (uint32_t i = 0; i < 2; i++) scene_refuse(scene, i, HOLDER, 20 * MS);
+    scene_drop(scene);
+    scene_pass_to_attempt(scene);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(scene_asked(scene, 2, CORE_OP_ACQUIRE), 1);
+    scene_refuse(scene, 1, 88, 900 * MS);
+    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
+    scene_close(scene);
+}
+
+/* Too few have voted, or nobody is in the way: then a slow node is what it depends on. */
+static void who_does_not_answer_is_waited_for_where_nobody_is(void **state)
+{
+    (void)state;
+    for (int met = 0; met < 2; met++) {
+        uint32_t n = met ? 5 : 3;
+        struct scene *scene = scene_open_waiting(n, n / 2 + 1, CORE_NEVER);
+
+        scene_acquire(scene);
+        scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+        if (met) scene_refuse(scene, 1, HOLDER, -1);
+        scene_pass(scene, 90 * MS);
+        assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
+        if (!met) {
+            scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
+            scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+        }
+        scene_close(scene);
+    }
+}
+
+/* Nor for one that is still connecting. */
+static void who_connects_is_not_waited_for_where_somebody_is(void **state)
+{
+    struct scene *scene = scene_open_waiting(3, 2, 0);
+
+    (void)state;
+    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_acquire(scene);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    scene_refuse(scene, 1, HOLDER, 900 * MS);
+    scene_expect_nothing(scene);
+    scene_pass(scene, GRACE_US);
+    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
+    scene_close(scene);
+}
+
+/* Load makes round trips longer: whoever counted in those of a quiet time would pass over an arbiter that
+ * answers, and come back too soon after split votes. */
+static void patience_grows_with_round_trips(void **state)
+{
+    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        scene_pass_to_attempt(scene);
+        while (scene_asked(scene, 1, CORE_OP_ACQUIRE) == 0 &&
+               scene->now_us < scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.tag.sent_us + 10 * MS) {
+            scene_pass(scene, 100);
+        }
+        if (scene_asked(scene, 1, CORE_OP_ACQUIRE) == 0) break;
+        scene_pass(scene,
+                   scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.tag.sent_us + 10 * MS - scene->now_us);
+        for (uint32_t node = 0; node < 3; node++) scene_refuse(scene, node, HOLDER, 20 * MS);
+        scene_answer_releases(scene);
+    }
+    /* An arbiter that takes 10 ms is waited for. */
+    scene_expect_asked_alone(scene, 0);
+    scene_refuse(scene, 0, HOLDER, 20 * MS);
+    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
+    scene_close(scene);
+}
+
 /* Nor is anybody asked who comes meanwhile: that is what the arbiter's answer decides. */
 static void who_becomes_ready_waits_for_the_arbiter_too(void **state)
 {
@@ -451,6 +552,11 @@ int main(void)
         cmocka_unit_test(a_request_without_an_answer_makes_it_overdue),
         cmocka_unit_test(when_all_are_overdue_all_are_asked),
         cmocka_unit_test(an_arbiter_that_fails_is_no_obstacle),
+        cmocka_unit_test(who_does_not_answer_is_not_waited_for_where_somebody_is),
+        cmocka_unit_test(who_did_not_answer_before_is_not_waited_for_at_all),
+        cmocka_unit_test(who_does_not_answer_is_waited_for_where_nobody_is),
+        cmocka_unit_test(who_connects_is_not_waited_for_where_somebody_is),
+        cmocka_unit_test(patience_grows_with_round_trips),
         cmocka_unit_test(who_becomes_ready_waits_for_the_arbiter_too),
         cmocka_unit_test(a_forgotten_script_is_sent_to_the_arbiter_whole),
         cmocka_unit_test(the_end_of_a_lease_is_waited_for),

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ears.h"
+
+#include "link.h"
+#include "process.h"
+#include "server.h"
+#include "story.h"
+
+/* What is on its way has the serial of its subscription, and is dropped where that has ended. */
+static struct ear *ear_of(struct world *world, const struct happening *happening)
+{
+    struct ear *ear = &world->locks[happening->index].ears[happening->node];
+
+    return ear->serial == happening->serial ? ear : NULL;
+}
+
+static void plan(struct world *world, uint64_t at_us, enum happening_type type, uint32_t index, uint32_t node,
+                 uint64_t holder_id)
+{
+    const struct lock *lock = &world->locks[index];
+
+    heap_push(&world->heap, (struct happening){.at_us = at_us,
+                                               .type = (uint8_t)type,
+                                               .client = lock->client,
+                                               .node = (uint8_t)node,
+                                               .index = index,
+                                               .serial = lock->ears[node].serial,
+                                               .holder_id = holder_id});
+}
+
+/* Blocked: it comes when that has passed. */
+static bool blocked(struct world *world, const struct happening *happening, uint64_t until_us)
+{
+    if (world->now_us >= until_us) return false;
+    plan(world, until_us, (enum happening_type)happening->type, happening->index, happening->node,
+         happening->holder_id);
+    return true;
+}
+
+static uint64_t delay_us(struct world *world, uint32_t index, uint32_t node)
+{
+    return link_delay(world, &world->ears, world->locks[index].client, node);
+}
+
+/* Connecting takes a round trip, and then the request is on its way. */
+static void begin(struct world *world, uint32_t index, uint32_t node, uint64_t pause_us)
+{
+    struct ear *ear = &world->locks[index].ears[node];
+
+    ear->serial++;
+    ear->subscribed = false;
+    ear->last_us = world->now_us;
+    plan(world, world->now_us + pause_us + 3 * delay_us(world, index, node), HAPPEN_SUBSCRIBE, index, node, 0);
+}
+
+static uint64_t pause_us(struct world *world)
+{
+    return rng_between(&world->ears, world->plan->reconnect_min_us, world->plan->reconnect_max_us);
+}
+
+void ears_follow(struct world *world, uint32_t index)
+{
+    struct lock *lock = &world->locks[index];
+    bool listens = core_listens(lock->core) && !world->plan->locks[index].peer;
+
+    if (listens == lock->listens) return;
+    if (!listens) {
+        ears_close(world, index);
+        return;
+    }
+    lock->listens = true;
+    for (uint32_t node = 0; node < world->plan->n_nodes; node++) begin(world, index, node, 0);
+}
+
+void ears_close(struct world *world, uint32_t index)
+{
+    struct lock *lock = &world->locks[index];
+
+    lock->listens = false;
+    for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
+        lock->ears[node].serial++;
+        lock->ears[node].subscribed = false;
+    }
+}
+
+void ears_publish(struct world *world, uint32_t server, uint32_t key, const struct core_token *token)
+{
+    bool unheard = world->now_us < world->nodes[server].unheard_until_us;
+
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        struct lock *lock = &world->locks[i];
+
+        if (lock->key != key || !lock->listens) continue;
+        for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
+            struct ear *ear = &lock->ears[node];
+            uint64_t at_us;
+
+            if (plan_server(world->plan, lock->client, node) != server || !ear->subscribed) continue;
+            if (unheard || rng_below(&world->ears, 1000) < world->plan->lost_permille) {
+                world->totals->of[TOTAL_NOTICES_LOST]++;
+                continue;
+            }
+            at_us = world->now_us + delay_us(world, i, node);
+            if (at_us < ear->last_us) at_us = ear->last_us;
+            ear->last_us = at_us;
+            plan(world, at_us, HAPPEN_NOTICE, i, node, server_name_of(token));
+        }
+    }
+}
+
+void ears_end(struct world *world, uint32_t client, uint32_t node)
+{
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        if (world->locks[i].client != client || !world->locks[i].listens) continue;
+        begin(world, i, node, pause_us(world));
+    }
+}
+
+void ears_node_died(struct world *world, uint32_t server)
+{
+    for (uint32_t client = 0; client < world->plan->n_clients; client++) {
+        for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
+            if (plan_server(world->plan, client, node) == server) ears_end(world, client, node);
+        }
+    }
+}
+
+void ears_subscribe(struct world *world, const struct happening *happening)
+{
+    struct ear *ear = ear_of(world, happening);
+    const struct node *server = &world->nodes[plan_server(world->plan, happening->client, happening->node)];
+    uint64_t at_us;
+
+    if (ear == NULL) return;
+    if (blocked(world, happening, world->clients[happening->client].links[happening->node].to_cut_until_us))
+        return;
+    if (blocked(world, happening, server->frozen_until_us)) return;
+    if (!server->up) {
+        begin(world, happening->index, happening->node, pause_us(world));
+        return;
+    }
+    ear->subscribed = true;
+    at_us = world->now_us + delay_us(world, happening->index, happening->node);
+    if (at_us < ear->last_us) at_us = ear->last_us;
+    ear->last_us = at_us;
+    plan(world, at_us, HAPPEN_LISTENING, happening->index, happening->node, 0);
+}
+
+void ears_listening(struct world *world, const struct happening *happening)
+{
+    if (ear_of(world, happening) == NULL) return;
+    if (blocked(world, happening, world->clients[happening->client].links[happening->node].from_cut_until_us))
+        return;
+    if (process_postponed(world, happening)) return;
+    world->totals->of[TOTAL_LISTENING]++;
+    process_listening(world, happening->index, happening->node);
+}
+
+void ears_notice(struct world *world, const struct happening *happening)
+{
+    if (ear_of(world, happening) == NULL) return;
+    if (blocked(world, happening, world->clients[happening->client].links[happening->node].from_cut_until_us))
+        return;
+    if (process_postponed(world, happening)) return;
+    world->totals->of[TOTAL_NOTICES]++;
+    process_notice(world, happening->index, happening->node, happening->holder_id);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ears.h - subscriber connections: who hears of releases
+ *
+ * Each lock that waits has one to each node, with a delay of its own: a notice may overtake the answer of the
+ * release that it tells of, or come long after it. What is published while a subscription is not there, or on
+ * its way when its connection ends, is heard by nobody.
+ */
+#ifndef QUORLOCK_SIM_EARS_H
+#define QUORLOCK_SIM_EARS_H
+
+#include "world.h"
+
+/* ears_follow - after each step: the lock begins to listen, or ends. */
+void ears_follow(struct world *, uint32_t lock);
+/* ears_close - the lock is gone, with all that was on its way to it. */
+void ears_close(struct world *, uint32_t lock);
+/* ears_publish - a script on this server has deleted the key of this token. */
+void ears_publish(struct world *, uint32_t server, uint32_t key, const struct core_token *);
+/* ears_end - the client's subscriber connection to that node ends; it connects again. */
+void ears_end(struct world *, uint32_t client, uint32_t node);
+/* ears_node_died - all of them to that server end. */
+void ears_node_died(struct world *, uint32_t server);
+
+/* What happens on the wire. */
+void ears_subscribe(struct world *, const struct happening *);
+void ears_listening(struct world *, const struct happening *);
+void ears_notice(struct world *, const struct happening *);
+
+#endif
