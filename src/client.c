@@ -152,18 +152,21 @@ static bool may_end(struct quorlock_client *client)
  */
 static void client_run(struct quorlock_client *client)
 {
-    size_t turn;
+    size_t ready, told;
 
     client->running++;
     wake_due(client);
-    turn = client->ready.count + client->told.count;
-    while (client->lost.count > 0 || turn > 0) {
+    ready = client->ready.count;
+    told = client->told.count;
+    while (client->lost.count > 0 || ready > 0 || told > 0) {
         if (client->lost.count > 0) {
             grip_tell(LIST_ITEM(client->lost.first, struct grip, lost));
-        } else if (turn-- > 0 && client->ready.count > 0) {
-            grip_tell(LIST_ITEM(client->ready.first, struct grip, ready));
-        } else if (client->told.count > 0) {
-            lock_tell(LIST_ITEM(client->told.first, struct quorlock, told));
+        } else if (ready > 0) {
+            ready--;
+            if (client->ready.count > 0) grip_tell(LIST_ITEM(client->ready.first, struct grip, ready));
+        } else {
+            told--;
+            if (client->told.count > 0) lock_tell(LIST_ITEM(client->told.first, struct quorlock, told));
         }
         wake_due(client);
     }

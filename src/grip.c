@@ -486,6 +486,8 @@ static void tell_released(struct grip *grip, const struct core_tell *tell)
 {
     struct quorlock *handle = grip->releaser;
 
+    /* That of an earlier hold, which nobody waits for. */
+    if (grip->put_off) return;
     grip->releaser = NULL;
     if (handle != NULL) lock_call_back(handle, &handle->released, grip, tell);
 }
@@ -541,14 +543,15 @@ struct grip *grip_new(struct quorlock *handle)
     return grip;
 }
 
-int grip_acquire(struct quorlock *lock, bool behind)
+int grip_acquire(struct quorlock *lock, bool behind, uint32_t seen)
 {
     unsigned char random[CORE_RANDOM_SIZE];
     struct core_event event = {.type = CORE_EV_ACQUIRE,
                                .random = random,
                                .wall_us = grip_fence_floor(lock->client, &lock->config),
                                .begun_us = lock->acquired.begun_us,
-                               .behind = behind};
+                               .behind = behind,
+                               .seen = seen};
     struct grip *grip;
     int status;
 
@@ -566,7 +569,48 @@ int grip_acquire(struct quorlock *lock, bool behind)
     status = step(grip, &event, NULL);
     if (status != 0) return status;
     grip->acquirer = lock;
+    if (lock->config.wait_us != 0) lock->line->asked = grip;
     grip_tell_listening(grip, true);
+    return 0;
+}
+
+/* The answers of a release are counted from its beginning. */
+static int begin_release(struct grip *grip)
+{
+    struct core_event event = {.type = CORE_EV_RELEASE};
+    uint32_t n_nodes = grip->client->n_nodes;
+    int before[QUORLOCK_NODES_MAX] = {0};
+    int status;
+
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        before[i] = grip->notes[i].released;
+        grip->notes[i].released = QUORLOCK_VOTE_NONE;
+    }
+    status = step(grip, &event, NULL);
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        struct lock_note *note = &grip->notes[i];
+
+        /* The release in flight, if there is one, still waits for its answers. */
+        if (status != 0) note->released = before[i];
+        if (status == 0 && note->released == QUORLOCK_VOTE_NONE && core_debts(grip->core, i) > 0) {
+            note->released = QUORLOCK_VOTE_FAILED;
+        }
+    }
+    if (status == 0) grip->put_off = false;
+    return status;
+}
+
+int grip_release(struct quorlock *lock, struct grip *grip)
+{
+    struct core_event nobody_wants = {.type = CORE_EV_CANCEL, .reason = CORE_CANCELED};
+    int status = begin_release(grip);
+
+    if (status != 0 && (status != QUORLOCK_BUSY || grip->releaser != NULL)) return status;
+    grip->releaser = lock;
+    if (status == 0) return 0;
+    /* A renewal for somebody who does not hold it any more ends first, and is told: then grip_let_go. */
+    grip->put_off = true;
+    (void)step(grip, &nobody_wants, NULL);
     return 0;
 }
 
@@ -580,13 +624,12 @@ void grip_abandon(struct grip *grip)
 
 void grip_let_go(struct grip *grip)
 {
-    struct core_event event = {.type = CORE_EV_RELEASE};
     enum core_phase phase = core_phase_now(grip->core);
 
     if (grip->holds > 0 || grip->entrants.count > 0) return;
     if (phase != CORE_HELD && phase != CORE_LOST) return;
     /* Refused while something else waits to be told: then it is tried again after that. */
-    (void)step(grip, &event, NULL);
+    (void)begin_release(grip);
 }
 
 void grip_destroy(struct grip *grip)
@@ -600,6 +643,7 @@ void grip_destroy(struct grip *grip)
     }
     if (grip->handle != NULL) grip->handle->grip = NULL;
     listen(grip, false);
+    if (grip->line->asked == grip) grip->line->asked = NULL;
     list_remove(&client->grips, &grip->all);
     list_remove(&client->active, &grip->active);
     list_remove(&client->lost, &grip->lost);

@@ -217,14 +217,14 @@ static bool holds_back(struct line *line)
 }
 
 /* The first in line begins to ask. */
-static int begin(struct quorlock *lock)
+static int begin(struct quorlock *lock, uint32_t seen)
 {
     struct line *line = lock->line;
     struct core_event event = {.type = CORE_EV_WAKE, .behind = true};
     uint64_t since_us = client_now_us(line->client) - line->gave_back_us;
     bool at_once = line->gave_back_us != 0 && since_us < LINE_AT_ONCE_US;
     bool back = at_once && line->held == 0 && holds_back(line);
-    int status = grip_acquire(lock, line->held > 0 || back);
+    int status = grip_acquire(lock, line->held > 0 || back, seen);
 
     if (!at_once) line->handed = 0;
     if (status == 0 && back) (void)grip_step(lock->grip, &event);
@@ -237,13 +237,13 @@ int line_acquire(struct quorlock *lock)
     int status;
 
     /* Who tries once does not wait, not even for those before him. */
-    if (lock->config.wait_us == 0) return grip_acquire(lock, false);
+    if (lock->config.wait_us == 0) return grip_acquire(lock, false, 0);
     list_add(&line->waiting, &lock->turn);
     if (first_of(line) != lock) {
         client_wake_at(lock->client, &lock->waker, validity_add(lock->acquired.begun_us, lock->config.wait_us));
         return 0;
     }
-    status = begin(lock);
+    status = begin(lock, 0);
     if (status != 0) list_remove(&line->waiting, &lock->turn);
     return status;
 }
@@ -255,18 +255,35 @@ void line_step_out(struct quorlock *lock)
     line_next(lock->line);
 }
 
+/* Since it came its owner may have taken one of the keys in another list. */
+static int ask_in_turn(struct quorlock *lock, const char **ret_why)
+{
+    const struct grip *asked = lock->line->asked;
+    struct grip *grip;
+    int status = lock->owner_name != NULL ? nest_check(lock, &grip) : 0;
+
+    if (status != 0) {
+        *ret_why = "its owner holds one of the keys in another list";
+        return status;
+    }
+    /* What stood in the way of those before it did so for it, too. */
+    return begin(lock, asked != NULL && core_phase_now(asked->core) == CORE_IDLE ? core_seen(asked->core) : 0);
+}
+
 void line_next(struct line *line)
 {
     struct quorlock *lock;
 
-    while (!line->client->closing && (lock = first_of(line)) != NULL && !asks(lock)) {
+    /* One that was freed while it asked is out when that was told. */
+    while (!line->client->closing && (lock = first_of(line)) != NULL && !asks(lock) && !lock->freed) {
+        const char *why = NULL;
         int status;
 
         client_wake_at(line->client, &lock->waker, UINT64_MAX);
-        status = begin(lock);
+        status = ask_in_turn(lock, &why);
         if (status == 0) return;
         list_remove(&line->waiting, &lock->turn);
-        lock_tell_acquired(lock, status);
+        lock_tell_acquired(lock, status, why);
     }
 }
 
@@ -286,13 +303,21 @@ void line_gave_back(struct line *line)
 void line_wait_over(struct waker *waker)
 {
     struct quorlock *lock = (struct quorlock *)(void *)((char *)waker - offsetof(struct quorlock, waker));
-    const struct quorlock *first = first_of(lock->line);
-    int status = QUORLOCK_HELD;
+    const struct grip *asked = lock->line->asked;
+    int status = QUORLOCK_TIMEDOUT;
+    const char *why = NULL;
 
-    /* What keeps the first from the keys keeps those behind it, too. */
-    if (lock->line->held == 0 && asks(first)) status = core_wait_verdict(first->grip->core);
+    if (lock->entering != NULL) {
+        why = "its owner holds it, and renewing it first took too long";
+    } else if (lock->line->held > 0) {
+        status = QUORLOCK_HELD;
+    } else if (asked != NULL) {
+        /* What keeps the first from the keys keeps those behind it, too. */
+        status = core_wait_verdict(asked->core);
+    }
+    nest_step_out(lock);
     list_remove(&lock->line->waiting, &lock->turn);
-    lock_tell_acquired(lock, status);
+    lock_tell_acquired(lock, status, why);
 }
 
 /* ---- notices ---- */

@@ -73,19 +73,19 @@ void lock_call_back(struct quorlock *lock, struct lock_callback *callback, struc
     run_callback(lock, callback, &result);
 }
 
-void lock_tell_acquired(struct quorlock *lock, int status)
+void lock_tell_acquired(struct quorlock *lock, int status, const char *why)
 {
     lock->tell_acquired = true;
     lock->acquired_status = status;
+    lock->why = why;
     list_add(&lock->client->told, &lock->told);
     client_run_soon(lock->client);
 }
 
-/* One more hold, or the end of a wait behind others: the first of them knows the votes that tell why. */
+/* One more hold, or the end of a wait behind others: who asked the nodes knows the votes that tell why. */
 static void tell_acquired(struct quorlock *lock)
 {
-    const struct quorlock *first = LIST_ITEM(lock->line->waiting.first, struct quorlock, turn);
-    const struct grip *grip = lock->held != NULL || first == NULL ? lock->held : first->grip;
+    const struct grip *grip = lock->held != NULL ? lock->held : lock->line->asked;
     struct quorlock_vote votes[QUORLOCK_NODES_MAX];
     char text[LOCK_TEXT_SIZE];
     struct quorlock_result result = {.status = lock->acquired_status,
@@ -99,8 +99,9 @@ static void tell_acquired(struct quorlock *lock)
     if (result.status == QUORLOCK_OK && lock->held != NULL) {
         snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->line->name,
                  lock->held->holds);
-    } else if (result.status == QUORLOCK_HELD && lock->line->held > 0) {
-        snprintf(text, sizeof(text), "\"%s\" is held by another lock of this process", lock->line->name);
+    } else if (lock->why != NULL) {
+        snprintf(text, sizeof(text), "%s: \"%s\": %s", quorlock_status_text(result.status), lock->line->name,
+                 lock->why);
     } else if (grip != NULL) {
         words_verdict(grip, result.status, &result, text, sizeof(text));
     } else {
@@ -168,7 +169,7 @@ static void end_operation(struct quorlock *lock, int status)
         client_wake_at(lock->client, &lock->waker, UINT64_MAX);
         nest_step_out(lock);
         list_remove(&lock->line->waiting, &lock->turn);
-        lock_tell_acquired(lock, status);
+        lock_tell_acquired(lock, status, NULL);
     } else if (lock->extended.owed) {
         (void)grip_step(grip, &event);
     }
@@ -292,21 +293,35 @@ static int check_free(struct quorlock *lock)
     return 0;
 }
 
-static int begin_acquire(struct quorlock *lock)
+/* What was lost, and not released, is given up with a new acquire: others may come before it. */
+static int give_up_lost(struct quorlock *lock)
 {
     struct grip *grip = lock->held;
-    int status;
+
+    if (core_phase_now(grip->core) != CORE_LOST || core_lost_untold(grip->core)) {
+        return lock_fail(lock, QUORLOCK_STATE, ": it is held already, or its loss was not told yet");
+    }
+    lock_unshare(lock, lock->holds);
+    grip_let_go(grip);
+    return 0;
+}
+
+static int begin_acquire(struct quorlock *lock)
+{
+    const char *why = NULL;
+    struct grip *grip = NULL;
+    int status = 0;
 
     if (lock->owner_name != NULL) {
         status = nest_check(lock, &grip);
-        if (status != 0) return status;
-        if (grip != NULL) return nest_enter(lock, grip);
-    } else if (grip != NULL) {
-        bool lost = core_phase_now(grip->core) == CORE_LOST && !core_lost_untold(grip->core);
-
-        if (!lost) return lock_fail(lock, QUORLOCK_STATE, ": it is held already, or its loss was not told yet");
-        /* What was lost, and not released, is given up with this. */
-        lock_unshare(lock, lock->holds);
+    } else if (lock->held != NULL) {
+        status = give_up_lost(lock);
+    }
+    if (status != 0) return status;
+    if (grip != NULL) {
+        status = nest_enter(lock, grip, &why);
+        if (status == 0 || why == NULL) return status == 0 ? 0 : lock_fail(lock, status, "");
+        return client_fail(lock->client, status, "\"%s\": %s", lock->line->name, why);
     }
     status = line_acquire(lock);
     if (status == QUORLOCK_STATE) {
@@ -369,30 +384,6 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
     return 0;
 }
 
-/* The answers of a release are counted from its beginning. */
-static int step_release(struct grip *grip, struct core_event *event)
-{
-    uint32_t n_nodes = grip->client->n_nodes;
-    int before[QUORLOCK_NODES_MAX] = {0};
-    int status;
-
-    for (uint32_t i = 0; i < n_nodes; i++) {
-        before[i] = grip->notes[i].released;
-        grip->notes[i].released = QUORLOCK_VOTE_NONE;
-    }
-    status = grip_step(grip, event);
-    for (uint32_t i = 0; i < n_nodes; i++) {
-        struct lock_note *note = &grip->notes[i];
-
-        /* The release in flight, if there is one, still waits for its answers. */
-        if (status != 0) note->released = before[i];
-        if (status == 0 && note->released == QUORLOCK_VOTE_NONE && core_debts(grip->core, i) > 0) {
-            note->released = QUORLOCK_VOTE_FAILED;
-        }
-    }
-    return status;
-}
-
 /* The owner has other holds, or is about to have one: nothing happens on the nodes. */
 static void release_one(struct quorlock *lock)
 {
@@ -405,7 +396,6 @@ static void release_one(struct quorlock *lock)
 
 int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
 {
-    struct core_event event = {.type = CORE_EV_RELEASE};
     struct grip *grip = lock->held;
     uint64_t now_us = client_now_us(lock->client);
     int status = check_free(lock);
@@ -416,10 +406,9 @@ int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
     if (grip->holds > 1 || grip->entrants.count > 0) {
         release_one(lock);
     } else {
-        status = step_release(grip, &event);
+        status = grip_release(lock, grip);
         if (status != 0) return lock_fail(lock, status, "");
         lock_unshare(lock, 1);
-        grip->releaser = lock;
     }
     lock->released = (struct lock_callback){cb, arg, now_us, true};
     return 0;

@@ -27,6 +27,7 @@ struct line {
     uint32_t users;           /* handles and grips */
     struct list waiting;      /* handles in the order of coming; the first asks the nodes */
     uint32_t held;            /* grips that hold the keys */
+    struct grip *asked;       /* of whoever asked the nodes last: its votes are why the others wait */
     uint32_t handed;          /* how often they were handed on inside this process, in a row */
     uint64_t gave_back_us;    /* when a grip of this process gave them back */
     uint64_t others_until_us; /* others wait for them, as far as is known until then */
@@ -62,6 +63,7 @@ struct grip {
     bool counted;            /* in line->held */
     bool listens;            /* in line->listeners */
     uint32_t told_listening; /* nodes of which the core knows that their notices come, a bit each */
+    bool put_off;            /* its release has not begun yet: a renewal is to be told first */
     /* Whose operation is in flight, and whom its end is told. */
     struct quorlock *acquirer, *extender, *releaser;
 
@@ -91,10 +93,11 @@ struct quorlock {
     struct line *line;
     struct link all, share, told;
     struct link turn;   /* in its line, or among a grip's entrants */
-    struct waker waker; /* the wait bound, while it stands in line behind others */
+    struct waker waker; /* the wait bound, while somebody else asks the nodes for it */
     char *owner_name;
-    struct grip *grip; /* its own; NULL until it is needed */
-    struct grip *held; /* that it has a share of */
+    struct grip *grip;     /* its own; NULL until it is needed */
+    struct grip *held;     /* that it has a share of */
+    struct grip *entering; /* whose entrant it is */
     uint32_t holds;
     struct lock_callback acquired, extended, released;
     quorlock_lost_cb lost;
@@ -102,6 +105,7 @@ struct quorlock {
     /* What is to be told without a core's saying so. */
     bool tell_acquired, tell_released, tell_lost;
     int acquired_status;
+    const char *why; /* behind a status that is not about nodes; else NULL */
     bool release_expired;
     bool freed;    /* the handle is dead; its memory goes when nothing is owed to it */
     uint32_t pins; /* callbacks of it on the stack */
@@ -130,15 +134,15 @@ void line_listened(struct line *, uint32_t node, uint32_t listeners);
 void line_listening(struct line *);
 void line_deaf(struct line *, uint32_t node);
 void line_noticed(struct line *, uint32_t node, uint64_t holder_id);
-/* line_wait_over - the wait bound of a handle that stands behind others. */
+/* line_wait_over - the wait bound of a handle for which somebody else asks. */
 void line_wait_over(struct waker *);
 
 /* nest.c: several holds of one owner */
 /* nest_check - may this owner acquire now? 0, or a status with its text. ret_grip: what it holds already, to be
  * entered; NULL: nothing. */
 int nest_check(struct quorlock *, struct grip **ret_grip);
-/* nest_enter - one more hold, at once or after a renewal. 0 or a status. */
-int nest_enter(struct quorlock *, struct grip *);
+/* nest_enter - one more hold, at once or after a renewal. 0 or a status, with *ret_why in words. */
+int nest_enter(struct quorlock *, struct grip *, const char **ret_why);
 /* nest_renewed - the renewal that entrants wait for has ended. */
 void nest_renewed(struct grip *, int status);
 /* nest_step_out - the handle is no entrant any more. */
@@ -149,8 +153,11 @@ void nest_admit(struct grip *);
 /* grip.c: between the core and the nodes */
 /* grip_new - a grip for that handle; NULL: out of memory. */
 struct grip *grip_new(struct quorlock *);
-/* grip_acquire - begins to ask for that handle, or behind others to wait for a sign. 0 or a status. */
-int grip_acquire(struct quorlock *, bool behind);
+/* grip_acquire - begins to ask for that handle, or behind others to wait for a sign. seen: what stood in its
+ * way before, bits of enum core_seen. 0 or a status. */
+int grip_acquire(struct quorlock *, bool behind, uint32_t seen);
+/* grip_release - begins to release for that handle, the last that held it. 0 or a status. */
+int grip_release(struct quorlock *, struct grip *);
 /* grip_abandon - ends an acquire that nobody wants any more; nobody is told. */
 void grip_abandon(struct grip *);
 /* grip_step - one event for the core, and all that follows from it. */
@@ -186,8 +193,9 @@ void grip_destroy(struct grip *);
 /* lock_share - the handle holds the grip, once more. lock_unshare: so many times less. */
 void lock_share(struct quorlock *, struct grip *);
 void lock_unshare(struct quorlock *, uint32_t holds);
-/* lock_tell_acquired - the end of an acquire that no core has to tell; lock_tell runs its callback. */
-void lock_tell_acquired(struct quorlock *, int status);
+/* lock_tell_acquired - the end of an acquire that no core has to tell; lock_tell runs its callback. why: in
+ * words, lives for ever; NULL: the votes say it. */
+void lock_tell_acquired(struct quorlock *, int status, const char *why);
 /* lock_tell - one such callback. The handle may be gone afterwards. */
 void lock_tell(struct quorlock *);
 /* lock_fail - notes the text for a call that fails, and returns the status. */

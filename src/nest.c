@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/validity.h"
 #include "lock.h"
 
 /* Renewed first where less than this part of the lease is left. */
@@ -58,53 +59,141 @@ int nest_check(struct quorlock *lock, struct grip **ret_grip)
     return 0;
 }
 
-int nest_enter(struct quorlock *lock, struct grip *grip)
+/* ---- entering ---- */
+
+/* Does what is held suit this handle, but for the time that is left? */
+static int check_terms(const struct quorlock *lock, const struct grip *grip, const char **ret_why)
 {
-    uint64_t lease_us = core_lease_us(grip->core);
+    if (core_phase_now(grip->core) == CORE_LOST || core_lost_untold(grip->core)) {
+        *ret_why = "its owner has not released all that was lost";
+        return QUORLOCK_LOST;
+    }
+    if (lock->config.fencing && !grip->config.fencing) {
+        *ret_why = "its owner holds it without a fencing token: ask for one in the outermost acquire";
+        return QUORLOCK_INVAL;
+    }
+    for (uint32_t i = 0; i < lock->client->n_nodes; i++) {
+        if (!grip_lease_refused(grip, i, lock->config.lease_us)) continue;
+        *ret_why = "its owner holds it, and the guard of a node allows no lease as long as this one's";
+        return QUORLOCK_INVAL;
+    }
+    return 0;
+}
+
+static bool lasts(const struct quorlock *lock, const struct grip *grip, uint64_t least_us)
+{
     uint64_t left_us = core_valid_us(grip->core, client_now_us(lock->client));
-    struct core_event event = {.type = CORE_EV_EXTEND, .lease_us = lease_us};
+
+    return left_us > 0 && left_us >= least_us && left_us >= lock->config.min_valid_us &&
+           lock->config.lease_us <= core_lease_us(grip->core);
+}
+
+/* For all entrants; one that is under way already serves as well, or is followed by another. */
+static int renew(struct grip *grip)
+{
+    struct core_event event = {.type = CORE_EV_EXTEND, .lease_us = core_lease_us(grip->core)};
     int status;
 
-    if (core_phase_now(grip->core) == CORE_LOST || core_lost_untold(grip->core)) {
-        return lock_fail(lock, QUORLOCK_LOST, ": its owner has not released all that was lost");
+    for (struct link *at = grip->entrants.first; at != NULL; at = at->next) {
+        const struct quorlock *lock = LIST_ITEM(at, struct quorlock, turn);
+
+        if (lock->config.lease_us > event.lease_us) event.lease_us = lock->config.lease_us;
     }
-    if (left_us >= lease_us / NEST_PART_LEFT && left_us >= lock->config.min_valid_us &&
-        lock->config.lease_us <= lease_us) {
+    status = grip_step(grip, &event);
+    if (status == QUORLOCK_STATE && core_phase_now(grip->core) == CORE_LOST) return QUORLOCK_LOST;
+    return status == QUORLOCK_BUSY ? 0 : status;
+}
+
+static void leave_entrants(struct quorlock *lock)
+{
+    client_wake_at(lock->client, &lock->waker, UINT64_MAX);
+    list_remove(&lock->entering->entrants, &lock->turn);
+    lock->entering = NULL;
+}
+
+int nest_enter(struct quorlock *lock, struct grip *grip, const char **ret_why)
+{
+    int status = check_terms(lock, grip, ret_why);
+
+    if (status != 0) return status;
+    if (lasts(lock, grip, core_lease_us(grip->core) / NEST_PART_LEFT)) {
         lock_share(lock, grip);
-        lock_tell_acquired(lock, QUORLOCK_OK);
+        lock_tell_acquired(lock, QUORLOCK_OK, NULL);
         return 0;
     }
-    if (lock->config.lease_us > lease_us) event.lease_us = lock->config.lease_us;
-    status = grip_step(grip, &event);
-    /* A renewal that is under way already serves as well. */
-    if (status != 0 && status != QUORLOCK_BUSY) return lock_fail(lock, status, "");
     list_add(&grip->entrants, &lock->turn);
-    return 0;
+    lock->entering = grip;
+    status = renew(grip);
+    if (status != 0) {
+        leave_entrants(lock);
+    } else if (lock->config.wait_us != 0) {
+        client_wake_at(lock->client, &lock->waker, validity_add(lock->acquired.begun_us, lock->config.wait_us));
+    }
+    return status;
+}
+
+static void end_entering(struct quorlock *lock, struct grip *grip, int status)
+{
+    const char *why = NULL;
+
+    leave_entrants(lock);
+    if (status == QUORLOCK_OK) lock_share(lock, grip);
+    if (status == QUORLOCK_NOQUORUM) why = "its owner holds it, and renewing it first reached no quorum";
+    if (status == QUORLOCK_TIMEDOUT) why = "its owner holds it, and less validity is left than is asked for";
+    if (status == QUORLOCK_LOST) why = "its owner held it, and lost it meanwhile";
+    lock_tell_acquired(lock, status, why);
 }
 
 void nest_renewed(struct grip *grip, int status)
 {
-    struct quorlock *lock;
+    struct link *next;
 
-    while ((lock = LIST_ITEM(grip->entrants.first, struct quorlock, turn)) != NULL) {
-        list_remove(&grip->entrants, &lock->turn);
-        if (status == QUORLOCK_OK) lock_share(lock, grip);
-        lock_tell_acquired(lock, status);
+    for (struct link *at = grip->entrants.first; at != NULL; at = next) {
+        struct quorlock *lock = LIST_ITEM(at, struct quorlock, turn);
+        bool as_asked = lock->config.lease_us <= core_lease_us(grip->core);
+
+        next = at->next;
+        if (status == QUORLOCK_OK && lasts(lock, grip, 0)) {
+            end_entering(lock, grip, QUORLOCK_OK);
+        } else if (status == QUORLOCK_OK && as_asked) {
+            /* Renewed just now, and yet less is left than it wants. */
+            end_entering(lock, grip, QUORLOCK_TIMEDOUT);
+        } else if (status != QUORLOCK_OK && status != QUORLOCK_CANCELED) {
+            end_entering(lock, grip, status);
+        }
+    }
+    if (grip->entrants.count == 0) return;
+    /* It was another handle's renewal: for a shorter lease, or canceled by it. */
+    status = renew(grip);
+    while (status != 0 && grip->entrants.count > 0) {
+        end_entering(LIST_ITEM(grip->entrants.first, struct quorlock, turn), grip, status);
     }
 }
 
 void nest_step_out(struct quorlock *lock)
 {
-    struct grip *grip;
+    struct grip *grip = lock->entering;
 
-    /* Whose grip it waits for is found by its owner, as it was then. */
-    if (lock->owner_name == NULL || nest_check(lock, &grip) != 0 || grip == NULL) return;
-    for (struct link *at = grip->entrants.first; at != NULL; at = at->next) {
-        if (at != &lock->turn) continue;
-        list_remove(&grip->entrants, at);
-        grip_let_go(grip);
-        return;
+    if (grip == NULL) return;
+    leave_entrants(lock);
+    grip_let_go(grip);
+}
+
+static void admit(struct quorlock *lock, struct grip *grip)
+{
+    const char *why = NULL;
+    int status;
+
+    if (lock->freed || lock->held == grip || !same_owner(lock, grip->owner_name)) return;
+    if (lock->grip != NULL && lock->grip->acquirer == lock) {
+        /* Its end is certain, and waits to be told. */
+        if (core_phase_now(lock->grip->core) == CORE_IDLE) return;
+        grip_abandon(lock->grip);
     }
+    client_wake_at(lock->client, &lock->waker, UINT64_MAX);
+    list_remove(&grip->line->waiting, &lock->turn);
+    status = nest_enter(lock, grip, &why);
+    if (status != 0) lock_tell_acquired(lock, status, why);
 }
 
 void nest_admit(struct grip *grip)
@@ -113,14 +202,14 @@ void nest_admit(struct grip *grip)
 
     if (grip->owner_name == NULL) return;
     for (struct link *at = grip->line->waiting.first; at != NULL; at = next) {
-        struct quorlock *lock = LIST_ITEM(at, struct quorlock, turn);
+        next = at->next;
+        admit(LIST_ITEM(at, struct quorlock, turn), grip);
+    }
+    /* Those who try once do not stand in line. */
+    for (struct link *at = grip->client->active.first; at != NULL; at = next) {
+        struct quorlock *lock = LIST_ITEM(at, struct grip, active)->acquirer;
 
         next = at->next;
-        if (!same_owner(lock, grip->owner_name) || lock->held == grip) continue;
-        if (lock->grip != NULL && lock->grip->acquirer == lock) grip_abandon(lock->grip);
-        client_wake_at(lock->client, &lock->waker, UINT64_MAX);
-        list_remove(&grip->line->waiting, &lock->turn);
-        lock_share(lock, grip);
-        lock_tell_acquired(lock, QUORLOCK_OK);
+        if (lock != NULL && lock->line == grip->line) admit(lock, grip);
     }
 }

@@ -186,9 +186,13 @@ static void add_held(struct text *text, const struct grip *grip, const struct qu
     size_t on;
     const char *holder = main_holder(result, &on, &ttl_ms);
 
+    if (grip->line->held > 0) {
+        add(text, "\"%s\" is held by another lock of this process", grip->line->name);
+        return;
+    }
     if (holder == NULL) {
-        add(text, "\"%s\" is held by somebody else on %u of %zu nodes", grip->line->name, result->refused,
-            result->n_votes);
+        add(text, "\"%s\" is held by somebody else", grip->line->name);
+        if (result->refused > 0) add(text, " on %u of %zu nodes", result->refused, result->n_votes);
         return;
     }
     add(text, "\"%s\" is held by %s on %zu of %zu nodes", grip->line->name,

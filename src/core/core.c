@@ -302,6 +302,11 @@ int core_wait_verdict(const struct core_lock *lock)
     return attempt_wait_status(lock);
 }
 
+uint32_t core_seen(const struct core_lock *lock)
+{
+    return (lock->seen_held ? CORE_SEEN_HELD : 0u) | (lock->seen_noquorum ? CORE_SEEN_NOQUORUM : 0u);
+}
+
 bool core_told_held(const struct core_lock *lock)
 {
     return lock->told_held;

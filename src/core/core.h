@@ -130,7 +130,7 @@ struct core_reply {
 };
 
 enum core_event_type {
-    CORE_EV_ACQUIRE, /* uses random, begun_us, behind */
+    CORE_EV_ACQUIRE, /* uses random, begun_us, behind, seen */
     CORE_EV_EXTEND,  /* uses lease_us */
     CORE_EV_RELEASE,
     CORE_EV_CANCEL,    /* uses reason */
@@ -158,14 +158,21 @@ struct core_event {
     uint32_t srtt_us;
     uint64_t before_us; /* STEP: votes asked for before count no more */
     uint64_t begun_us;  /* ACQUIRE: since when it waits already, the wait bound counts from there; 0: now */
-    bool behind; /* ACQUIRE: a lock of this process holds the keys, or others come first: do not ask before
-                    there is a sign;
-                    WAKE: let others come first this time; LISTENING: since before the acquire */
+    /* ACQUIRE: a lock of this process holds the keys, or others come first: do not ask before there is a sign;
+     * WAKE: let others come first this time; LISTENING: since before the acquire. */
+    bool behind;
+    uint32_t seen;      /* ACQUIRE: what stood in the way while it waited before, bits of enum core_seen */
     uint64_t holder_id; /* NOTICE: whose release; 0 where unknown */
     struct core_reply reply;
 };
 
-/* Equal in value to enum quorlock_status; asserted in lock.c. */
+/* What stood in the way of attempts so far; a bit each. */
+enum core_seen {
+    CORE_SEEN_HELD = 1,     /* somebody else's lock */
+    CORE_SEEN_NOQUORUM = 2, /* too few nodes that can vote */
+};
+
+/* Equal in value to enum quorlock_status; asserted in grip.c. */
 enum core_status {
     CORE_OK = 0,
     CORE_INVAL = -1, /* also the verdict where nodes refuse our configuration */
@@ -254,6 +261,8 @@ enum core_phase core_phase_now(const struct core_lock *);
 bool core_listens(const struct core_lock *);
 /* core_wait_verdict - what the wait bound would say now, enum core_status. */
 int core_wait_verdict(const struct core_lock *);
+/* core_seen - what stood in the way of the latest acquire, bits of enum core_seen. */
+uint32_t core_seen(const struct core_lock *);
 /* core_told_held - the owner was told that it holds the lock, and nothing else since. */
 bool core_told_held(const struct core_lock *);
 /* core_valid_us - validity left; 0 from lost_at on, and whenever the owner was not told that it holds. */

@@ -343,6 +343,29 @@ int64_t server_pttl(const struct server *server, const char *key)
     return server_ask_number(server, "PTTL %s", key);
 }
 
+/* The number behind a word of what INFO tells; 0 where the word is not there. */
+static long long info_number(const struct server *server, const char *section, const char *word)
+{
+    redisReply *reply = ask(server, "INFO %s", section);
+    const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, word) : NULL;
+    long long number = at != NULL ? strtoll(at + strlen(word), NULL, 10) : 0;
+
+    freeReplyObject(reply);
+    return number;
+}
+
+long long server_lock_calls(const struct server *server)
+{
+    return info_number(server, "commandstats", "cmdstat_set:calls=") +
+           info_number(server, "commandstats", "cmdstat_eval:calls=") +
+           info_number(server, "commandstats", "cmdstat_evalsha:calls=");
+}
+
+long long server_clients(const struct server *server)
+{
+    return info_number(server, "clients", "connected_clients:") - 1;
+}
+
 uint32_t cluster_holders(const struct cluster *cluster, const char *key, const char *value)
 {
     uint32_t holders = 0;

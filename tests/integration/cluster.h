@@ -56,6 +56,11 @@ void server_do(const struct server *, const char *format, ...) __attribute__((fo
 long long server_ask_number(const struct server *, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* server_lock_calls - commands that take, renew, release or look at locks, as the server counted them: SET and
+ * scripts. server_clients - connections to it, but that which asks. */
+long long server_lock_calls(const struct server *);
+long long server_clients(const struct server *);
+
 /* cluster_holders - on how many running servers the key holds that value; NULL: any value. */
 uint32_t cluster_holders(const struct cluster *, const char *key, const char *value);
 /* cluster_await_free - waits until no running server has the key. */

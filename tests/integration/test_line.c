@@ -1,0 +1,789 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_line.c - handles of one client that want the same key stand in line, and only the first asks the nodes
+ *
+ * Also run under valgrind.
+ */
+#include "kit.h"
+
+#include <stdlib.h>
+
+#define LINE_MAX 50
+
+/* Handles on one key, and what each was told. */
+static struct {
+    quorlock *locks[LINE_MAX];
+    struct seen seen[LINE_MAX];
+} line;
+
+static void stand_in_line(int from, int to, uint32_t wait_ms)
+{
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+
+    options.wait_ms = wait_ms;
+    for (int i = from; i < to; i++) {
+        line.locks[i] = kit_lock(kit.client, "key", &options);
+        kit_start_acquire(line.locks[i], &line.seen[i]);
+    }
+}
+
+static void free_line(int from, int to)
+{
+    for (int i = from; i < to; i++) quorlock_free(line.locks[i]);
+}
+
+static int told(int from, int to)
+{
+    int calls = 0;
+
+    for (int i = from; i < to; i++) {
+        assert_true(line.seen[i].calls <= 1);
+        calls += line.seen[i].calls;
+    }
+    return calls;
+}
+
+struct told_wish {
+    int from, to;
+};
+
+static bool all_told(void *arg)
+{
+    const struct told_wish *wish = arg;
+
+    return told(wish->from, wish->to) == wish->to - wish->from;
+}
+
+static void await_told(int from, int to, const char *what)
+{
+    struct told_wish wish = {from, to};
+
+    await(all_told, &wish, GENEROUS_MS, what);
+}
+
+static quorlock *hold_key(struct seen *seen)
+{
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    quorlock *holder = kit_lock(kit.client, "key", &options);
+
+    assert_status(kit_acquire(holder, seen), QUORLOCK_OK);
+    return holder;
+}
+
+static void by_hand_on(const char *key, int n_servers)
+{
+    for (int i = 0; i < n_servers; i++) server_do(&kit.cluster.servers[i], "SET %s by-hand PX 60000", key);
+}
+
+static quorlock_client *other_client(void)
+{
+    struct quorlock_client_options client_options = kit_options();
+    quorlock_client *other = kit_new_client(&client_options);
+
+    kit_await_ready(other, kit.cluster.n);
+    return other;
+}
+
+/* ---- the order, and what it costs ---- */
+
+static void granted_in_the_order_of_coming(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct seen held, released;
+    quorlock *holder;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    holder = hold_key(&held);
+    stand_in_line(0, 10, QUORLOCK_WAIT_FOREVER);
+    run_ms(100);
+    assert_int_equal(told(0, 10), 0);
+    kit_start_release(holder, &released);
+    for (int i = 0; i < 10; i++) {
+        await_told(0, i + 1, "the next in line");
+        assert_int_equal(told(i + 1, 10), 0);
+        assert_status(line.seen[i].result.status, QUORLOCK_OK);
+        assert_true(quorlock_valid_ms(line.locks[i]) > 0);
+        assert_true(strcmp(line.seen[i].owner, i > 0 ? line.seen[i - 1].owner : held.owner) != 0);
+        await_holders("key", line.seen[i].owner, 3);
+        assert_int_equal(quorlock_release(line.locks[i], NULL, NULL), 0);
+    }
+    await_free("key");
+    free_line(0, 10);
+    quorlock_free(holder);
+}
+
+/* Commands on locks that the servers see while so many wait for a while. */
+static long long cost_of_waiting(int n, uint32_t span_ms)
+{
+    long long before = 0;
+    long long after = 0;
+
+    for (int i = 0; i < 3; i++) before += server_lock_calls(&kit.cluster.servers[i]);
+    stand_in_line(0, n, QUORLOCK_WAIT_FOREVER);
+    run_ms(span_ms);
+    assert_int_equal(told(0, n), 0);
+    for (int i = 0; i < 3; i++) after += server_lock_calls(&kit.cluster.servers[i]);
+    free_line(0, n);
+    await_told(0, n, "freed in line");
+    return after - before;
+}
+
+static void many_who_wait_cost_what_one_costs(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    long long one, many;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    by_hand_on("key", 3);
+    one = cost_of_waiting(1, 1500);
+    many = cost_of_waiting(LINE_MAX, 1500);
+    print_message("one costs %lld commands, %d cost %lld\n", one, LINE_MAX, many);
+    assert_true(one > 0);
+    /* They poll after pauses that are drawn by lot. */
+    assert_true(many <= 3 * one + 10);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", "by-hand"), 3);
+}
+
+static void a_try_does_not_stand_in_line(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen seen;
+    quorlock *once;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    by_hand_on("key", 3);
+    stand_in_line(0, 3, QUORLOCK_WAIT_FOREVER);
+    once = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(once, &seen), QUORLOCK_HELD);
+    assert_string_equal(seen.votes[0].holder, "by-hand");
+    assert_int_equal(seen.result.rounds, 1);
+    assert_int_equal(told(0, 3), 0);
+    free_line(0, 3);
+    quorlock_free(once);
+}
+
+/* ---- from hand to hand ---- */
+
+/*
+ * Turn by turn: the release and the next acquire leave together, so no server is ever seen without the key; and
+ * whoever else waits is never quicker.
+ */
+static void handed_over_in_one_flush(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen held, waited;
+    quorlock_client *other;
+    quorlock *holder, *stranger;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    other = other_client();
+    holder = hold_key(&held);
+    await_holders("key", held.owner, 3);
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    stranger = kit_lock(other, "key", &options);
+    kit_start_acquire(stranger, &waited);
+    run_ms(200);
+    stand_in_line(0, 5, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    for (int i = 0; i < 5; i++) {
+        uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
+
+        while (line.seen[i].calls == 0) {
+            event_base_loop(kit.base, EVLOOP_NONBLOCK);
+            assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 3);
+            assert_true(clock_us() < until_us);
+        }
+        assert_status(line.seen[i].result.status, QUORLOCK_OK);
+        assert_int_equal(waited.calls, 0);
+        await_holders("key", line.seen[i].owner, 3);
+        if (i < 4) assert_int_equal(quorlock_release(line.locks[i], NULL, NULL), 0);
+    }
+    assert_int_equal(quorlock_release(line.locks[4], NULL, NULL), 0);
+    await_count(&waited.calls, 1, GENEROUS_MS, "the stranger's turn");
+    assert_status(waited.result.status, QUORLOCK_OK);
+    kit_close(other);
+    await_free("key");
+    free_line(0, 5);
+    quorlock_free(holder);
+}
+
+/* Releases as soon as it is granted, and asks again, until it is told to stop. */
+struct turner {
+    quorlock *lock;
+    bool stop;
+    int grants, ends;
+};
+
+static void turner_told(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct turner *turner = arg;
+
+    if (result->status != QUORLOCK_OK) {
+        turner->ends++;
+        return;
+    }
+    turner->grants++;
+    assert_int_equal(quorlock_release(lock, NULL, NULL), 0);
+    if (turner->stop) {
+        turner->ends++;
+    } else {
+        assert_int_equal(quorlock_acquire(lock, turner_told, turner), 0);
+    }
+}
+
+static void others_get_their_turn(void **state)
+{
+    enum { TURNERS = 40, TURNS = 5 };
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    static struct turner turners[TURNERS];
+    struct seen waited;
+    quorlock_client *other;
+    quorlock *stranger;
+    int local = 0;
+
+    (void)state;
+    memset(turners, 0, sizeof(turners));
+    kit_client(&client_options, 3);
+    other = other_client();
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    stranger = kit_lock(other, "key", &options);
+    for (int i = 0; i < TURNERS; i++) {
+        turners[i].lock = kit_lock(kit.client, "key", &options);
+        assert_int_equal(quorlock_acquire(turners[i].lock, turner_told, &turners[i]), 0);
+    }
+    await_count(&turners[TURNERS - 1].grants, 1, GENEROUS_MS, "one round");
+    for (int turn = 0; turn < TURNS; turn++) {
+        assert_status(kit_acquire(stranger, &waited), QUORLOCK_OK);
+        assert_status(kit_release(stranger, &waited), QUORLOCK_OK);
+    }
+    for (int i = 0; i < TURNERS; i++) turners[i].stop = true;
+    for (int i = 0; i < TURNERS; i++) {
+        await_count(&turners[i].ends, 1, GENEROUS_MS, "the last round");
+        local += turners[i].grants;
+        quorlock_free(turners[i].lock);
+    }
+    print_message("%d turns of one, %d of %d others\n", TURNS, local, TURNERS);
+    kit_close(other);
+    await_free("key");
+}
+
+/* ---- the wait bound of those behind ---- */
+
+static void check_bound(const struct seen *seen, int status, uint32_t wait_ms)
+{
+    assert_status(seen->result.status, status);
+    assert_true(seen->result.elapsed_ms >= wait_ms);
+    assert_true(seen->result.elapsed_ms < wait_ms + 5000);
+    assert_int_equal(seen->result.valid_ms, 0);
+    assert_string_equal(seen->owner, "");
+}
+
+static void behind_a_lock_of_this_process_is_held(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct seen held;
+    quorlock *holder;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    holder = hold_key(&held);
+    stand_in_line(0, 1, 60);
+    stand_in_line(1, 3, 300);
+    stand_in_line(3, 4, 200);
+    stand_in_line(4, 5, QUORLOCK_WAIT_FOREVER);
+    await_told(0, 4, "wait bounds");
+    check_bound(&line.seen[0], QUORLOCK_HELD, 60);
+    check_bound(&line.seen[1], QUORLOCK_HELD, 300);
+    check_bound(&line.seen[2], QUORLOCK_HELD, 300);
+    check_bound(&line.seen[3], QUORLOCK_HELD, 200);
+    assert_true(line.seen[3].order < line.seen[1].order);
+    for (int i = 0; i < 4; i++) assert_contains(line.seen[i].text, "\"key\" is held by another lock of this");
+    assert_int_equal(line.seen[4].calls, 0);
+    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    await_told(4, 5, "who waits without bound");
+    assert_status(line.seen[4].result.status, QUORLOCK_OK);
+    free_line(0, 5);
+    quorlock_free(holder);
+    await_free("key");
+}
+
+/* Also whoever becomes the first a moment before his time is over is told what stood in the way. */
+static void behind_a_stranger_is_held(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+
+    (void)state;
+    kit_client(&client_options, 3);
+    by_hand_on("key", 3);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 20; i++) {
+            const uint64_t until_us = clock_us() + 300;
+
+            stand_in_line(i, i + 1, 250);
+            while (clock_us() < until_us) continue;
+        }
+        await_told(0, 20, "wait bounds");
+        for (int i = 0; i < 20; i++) {
+            check_bound(&line.seen[i], QUORLOCK_HELD, 250);
+            assert_contains(line.seen[i].text, "\"key\" is held by ");
+        }
+        free_line(0, 20);
+    }
+    assert_int_equal(cluster_holders(&kit.cluster, "key", "by-hand"), 3);
+}
+
+static void nodes_that_are_away_are_no_quorum(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+
+    (void)state;
+    kit_client(&client_options, 3);
+    /* They take requests and never answer: the first attempt is under way all the time. */
+    for (int i = 0; i < 2; i++) server_freeze(&kit.cluster.servers[i]);
+    stand_in_line(0, 3, 300);
+    await_told(0, 3, "wait bounds");
+    for (int i = 0; i < 3; i++) check_bound(&line.seen[i], QUORLOCK_NOQUORUM, 300);
+    free_line(0, 3);
+    for (int i = 0; i < 2; i++) server_kill(&kit.cluster.servers[i]);
+    stand_in_line(0, 3, 300);
+    await_told(0, 3, "wait bounds");
+    for (int i = 0; i < 3; i++) {
+        check_bound(&line.seen[i], QUORLOCK_NOQUORUM, 300);
+        assert_contains(line.seen[i].text, "too few nodes can vote on \"key\"");
+    }
+    free_line(0, 3);
+    for (int i = 0; i < 2; i++) server_start(&kit.cluster.servers[i]);
+}
+
+static void mixed_is_timed_out(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+
+    (void)state;
+    client_options.node_timeout_ms = 100;
+    kit_client(&client_options, 3);
+    by_hand_on("key", 3);
+    stand_in_line(0, 4, 3000);
+    run_ms(300);
+    for (int i = 0; i < 2; i++) server_kill(&kit.cluster.servers[i]);
+    await_told(0, 4, "wait bounds");
+    for (int i = 0; i < 4; i++) check_bound(&line.seen[i], QUORLOCK_TIMEDOUT, 3000);
+    free_line(0, 4);
+    for (int i = 0; i < 2; i++) server_start(&kit.cluster.servers[i]);
+}
+
+/* ---- leaving the line ---- */
+
+static void canceled_wherever_it_stands(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct seen held;
+    quorlock *holder;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    holder = hold_key(&held);
+    stand_in_line(0, 6, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    /* One behind. */
+    assert_status(quorlock_cancel(line.locks[2]), QUORLOCK_OK);
+    assert_int_equal(line.seen[2].calls, 0);
+    await_told(2, 3, "canceled behind others");
+    assert_status(line.seen[2].result.status, QUORLOCK_CANCELED);
+    assert_status(quorlock_cancel(line.locks[2]), QUORLOCK_STATE);
+    /* The first: the next takes its place. */
+    assert_status(quorlock_cancel(line.locks[0]), QUORLOCK_OK);
+    await_told(0, 1, "canceled as the first");
+    assert_status(line.seen[0].result.status, QUORLOCK_CANCELED);
+    assert_int_equal(told(1, 2) + told(3, 6), 0);
+    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    await_told(1, 2, "the new first");
+    assert_status(line.seen[1].result.status, QUORLOCK_OK);
+    /* All who are left, and then the keys are free. */
+    for (int i = 3; i < 6; i++) assert_status(quorlock_cancel(line.locks[i]), QUORLOCK_OK);
+    await_told(3, 6, "all canceled");
+    for (int i = 3; i < 6; i++) assert_status(line.seen[i].result.status, QUORLOCK_CANCELED);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", line.seen[1].owner), 3);
+    assert_int_equal(quorlock_release(line.locks[1], NULL, NULL), 0);
+    await_free("key");
+    /* They are as good as new. */
+    assert_status(kit_acquire(line.locks[4], &line.seen[4]), QUORLOCK_OK);
+    free_line(0, 6);
+    quorlock_free(holder);
+    await_free("key");
+}
+
+/* All at once, at any moment of the first one's attempt. */
+static void all_canceled_leave_nothing(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    long long clients[3];
+
+    (void)state;
+    kit_client(&client_options, 3);
+    for (int i = 0; i < 3; i++) clients[i] = server_clients(&kit.cluster.servers[i]);
+    for (int turns = 0; turns < 12; turns++) {
+        bool taken = turns % 2 == 1;
+        int granted;
+
+        if (taken) by_hand_on("key", 2);
+        stand_in_line(0, 10, QUORLOCK_WAIT_FOREVER);
+        for (int i = 0; i < turns / 2; i++) event_base_loop(kit.base, EVLOOP_NONBLOCK);
+        granted = told(0, 1);
+        for (int i = granted; i < 10; i++) assert_status(quorlock_cancel(line.locks[i]), QUORLOCK_OK);
+        await_told(0, 10, "all canceled");
+        for (int i = granted; i < 10; i++) assert_status(line.seen[i].result.status, QUORLOCK_CANCELED);
+        free_line(0, 10);
+        await_holders("key", NULL, taken ? 2 : 0);
+        for (int i = 0; taken && i < 2; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    }
+    for (int i = 0; i < 3; i++) {
+        uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
+
+        while (server_clients(&kit.cluster.servers[i]) > clients[i] && clock_us() < until_us) run_ms(10);
+        assert_int_equal(server_clients(&kit.cluster.servers[i]), clients[i]);
+    }
+}
+
+static void freed_in_line(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct seen held;
+    quorlock *holder;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    holder = hold_key(&held);
+    stand_in_line(0, 5, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    quorlock_free(line.locks[0]);
+    quorlock_free(line.locks[3]);
+    assert_int_equal(told(0, 5), 0);
+    await_told(0, 1, "freed as the first");
+    await_told(3, 4, "freed behind others");
+    assert_status(line.seen[0].result.status, QUORLOCK_CANCELED);
+    assert_status(line.seen[3].result.status, QUORLOCK_CANCELED);
+    /* So does the holder's. */
+    quorlock_free(holder);
+    await_told(1, 2, "the next");
+    assert_status(line.seen[1].result.status, QUORLOCK_OK);
+    assert_int_equal(told(2, 3) + told(4, 5), 0);
+    quorlock_free(line.locks[1]);
+    await_told(2, 3, "the one after");
+    quorlock_free(line.locks[4]);
+    quorlock_free(line.locks[2]);
+    await_told(4, 5, "the last");
+    assert_status(line.seen[4].result.status, QUORLOCK_CANCELED);
+    await_free("key");
+    run_ms(50);
+    assert_int_equal(told(0, 5), 5);
+}
+
+static void closed_with_a_line(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct seen held;
+
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        int first_told = 0;
+
+        kit_client(&client_options, 3);
+        if (round == 1) (void)hold_key(&held);
+        if (round == 2) by_hand_on("key", 3);
+        stand_in_line(0, 10, QUORLOCK_WAIT_FOREVER);
+        if (round != 0) run_ms(50);
+        /* One leaves it in the same breath. */
+        quorlock_free(line.locks[round]);
+        assert_int_equal(told(0, 10), 0);
+        kit_close(kit.client);
+        kit.client = NULL;
+        for (int i = 0; i < 10; i++) {
+            assert_int_equal(line.seen[i].calls, 1);
+            first_told += line.seen[i].result.status == QUORLOCK_CANCELED;
+            if (i != round) assert_status(line.seen[i].result.status, QUORLOCK_CLOSED);
+        }
+        assert_int_equal(first_told, 1);
+        assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), round == 2 ? 3 : 0);
+    }
+}
+
+/* ---- what goes wrong in front ---- */
+
+static void the_firsts_grant_is_lost(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(600);
+    struct seen seen;
+    struct seen_loss loss = {.calls = 0};
+    quorlock *holder;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.renew_ms = QUORLOCK_RENEW_NEVER;
+    holder = kit_lock(kit.client, "key", &options);
+    quorlock_on_lost(holder, on_loss, &loss);
+    assert_status(kit_acquire(holder, &seen), QUORLOCK_OK);
+    stand_in_line(0, 2, QUORLOCK_WAIT_FOREVER);
+    /* Nobody releases. */
+    await_told(0, 1, "after the loss");
+    assert_status(line.seen[0].result.status, QUORLOCK_OK);
+    assert_int_equal(loss.calls, 1);
+    assert_true(loss.order < line.seen[0].order);
+    assert_int_equal(quorlock_valid_ms(holder), 0);
+    /* Whoever lost it and did not release it may ask anew, and stands behind. */
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    kit_start_acquire(holder, &seen);
+    assert_int_equal(quorlock_release(line.locks[0], NULL, NULL), 0);
+    await_told(1, 2, "the second");
+    assert_int_equal(seen.calls, 0);
+    assert_int_equal(quorlock_cancel(holder), 0);
+    await_count(&seen.calls, 1, GENEROUS_MS, "canceled");
+    free_line(0, 2);
+    quorlock_free(holder);
+    await_free("key");
+}
+
+/* What was lost and not released is given back when its owner asks anew, although he stands behind others. */
+static void asks_anew_for_what_it_lost(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen seen;
+    struct seen_loss loss = {.calls = 0};
+    quorlock *holder;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.lost_margin_ms = LONG_LEASE_MS - 4000;
+    options.renew_ms = QUORLOCK_RENEW_NEVER;
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    holder = kit_lock(kit.client, "key", &options);
+    quorlock_on_lost(holder, on_loss, &loss);
+    assert_status(kit_acquire(holder, &seen), QUORLOCK_OK);
+    await_holders("key", seen.owner, 3);
+    stand_in_line(0, 1, QUORLOCK_WAIT_FOREVER);
+    await_count(&loss.calls, 1, GENEROUS_MS, "loss");
+    /* Its key stands there for two minutes yet. */
+    assert_int_equal(cluster_holders(&kit.cluster, "key", seen.owner), 3);
+    kit_start_acquire(holder, &seen);
+    await_told(0, 1, "who stood in line before");
+    assert_status(line.seen[0].result.status, QUORLOCK_OK);
+    assert_int_equal(quorlock_release(line.locks[0], NULL, NULL), 0);
+    await_count(&seen.calls, 1, GENEROUS_MS, "its own turn");
+    assert_status(seen.result.status, QUORLOCK_OK);
+    free_line(0, 1);
+    quorlock_free(holder);
+    await_free("key");
+}
+
+/* ---- memory ---- */
+
+struct memory {
+    bool gone;
+    int refused;
+};
+
+static void *allocate(void *arg, size_t size)
+{
+    struct memory *memory = arg;
+
+    memory->refused += memory->gone;
+    return memory->gone ? NULL : malloc(size);
+}
+
+static void *reallocate(void *arg, void *block, size_t size)
+{
+    struct memory *memory = arg;
+
+    memory->refused += memory->gone;
+    return memory->gone ? NULL : realloc(block, size);
+}
+
+static void release(void *arg, void *block)
+{
+    (void)arg;
+    free(block);
+}
+
+/* Memory ends while the first is told, and is there again a little later. */
+struct short_of_memory {
+    struct memory memory;
+    struct seen seen;
+};
+
+static void told_without_memory(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct short_of_memory *shortage = arg;
+
+    on_result(lock, result, &shortage->seen);
+    shortage->memory.gone = false;
+}
+
+static void who_cannot_ask_lets_the_next_go(void **state)
+{
+    struct short_of_memory shortage = {.memory = {.gone = false}};
+    const struct quorlock_allocator allocator = {allocate, reallocate, release, &shortage.memory};
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    quorlock *second;
+
+    (void)state;
+    client_options.allocator = &allocator;
+    kit_client(&client_options, 3);
+    by_hand_on("key", 3);
+    stand_in_line(0, 1, QUORLOCK_WAIT_FOREVER);
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    second = kit_lock(kit.client, "key", &options);
+    assert_int_equal(quorlock_acquire(second, told_without_memory, &shortage), 0);
+    stand_in_line(1, 3, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    assert_status(quorlock_cancel(line.locks[0]), QUORLOCK_OK);
+    shortage.memory.gone = true;
+    await_count(&shortage.seen.calls, 1, GENEROUS_MS, "no memory to ask");
+    assert_true(shortage.memory.refused > 0);
+    assert_status(shortage.seen.result.status, QUORLOCK_NOMEM);
+    assert_contains(shortage.seen.text, "out of memory");
+    shortage.memory.gone = false;
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    for (int i = 1; i < 3; i++) {
+        await_count(&line.seen[i].calls, 1, GENEROUS_MS, "who came later");
+        /* While memory was away they were told the same; at the latest a new one gets it. */
+        if (line.seen[i].result.status == QUORLOCK_OK) {
+            assert_int_equal(quorlock_release(line.locks[i], NULL, NULL), 0);
+        } else {
+            assert_status(line.seen[i].result.status, QUORLOCK_NOMEM);
+        }
+    }
+    assert_status(kit_acquire(second, &shortage.seen), QUORLOCK_OK);
+    quorlock_free(second);
+    free_line(0, 3);
+    await_free("key");
+    kit_close(kit.client);
+    kit.client = NULL;
+}
+
+/* ---- callbacks that meddle ---- */
+
+struct meddler {
+    struct seen seen;
+    quorlock *victim;
+};
+
+static void frees_another(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct meddler *meddler = arg;
+
+    on_result(lock, result, &meddler->seen);
+    quorlock_free(meddler->victim);
+}
+
+/* Who tries once is told between the first one's end and its callback. */
+static void the_first_is_freed_by_a_callback(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct meddler meddler = {.seen = {.calls = 0}};
+    struct seen tried[4];
+    quorlock *meddling, *once[4];
+
+    (void)state;
+    kit_client(&client_options, 3);
+    by_hand_on("key", 3);
+    stand_in_line(0, 2, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    meddling = kit_lock(kit.client, "key", &options);
+    meddler.victim = line.locks[0];
+    assert_int_equal(quorlock_acquire(meddling, frees_another, &meddler), 0);
+    for (int i = 0; i < 4; i++) {
+        once[i] = kit_lock(kit.client, "key", &options);
+        kit_start_acquire(once[i], &tried[i]);
+    }
+    await_count(&meddler.seen.calls, 1, GENEROUS_MS, "the meddler");
+    for (int i = 0; i < 4; i++) await_count(&tried[i].calls, 1, GENEROUS_MS, "who tries once");
+    await_told(0, 1, "who was freed");
+    assert_status(line.seen[0].result.status, QUORLOCK_CANCELED);
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    await_told(1, 2, "the next");
+    assert_status(line.seen[1].result.status, QUORLOCK_OK);
+    for (int i = 0; i < 4; i++) quorlock_free(once[i]);
+    quorlock_free(meddling);
+    quorlock_free(line.locks[1]);
+    await_free("key");
+}
+
+struct stubborn {
+    int calls;
+    bool stop;
+};
+
+static void tries_again(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct stubborn *stubborn = arg;
+
+    (void)result;
+    stubborn->calls++;
+    if (!stubborn->stop) assert_int_equal(quorlock_acquire(lock, tries_again, stubborn), 0);
+}
+
+/* Somebody who answers each failure with a new try does not keep others from hearing of theirs. */
+static void a_stubborn_one_drowns_nobody(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct stubborn stubborn = {.calls = 0};
+    quorlock *lock;
+    int calls;
+
+    (void)state;
+    client_options.reconnect_min_ms = client_options.reconnect_max_ms = 20;
+    kit_client(&client_options, 3);
+    for (int i = 0; i < 3; i++) server_kill(&kit.cluster.servers[i]);
+    lock = kit_lock(kit.client, "another", &options);
+    assert_int_equal(quorlock_acquire(lock, tries_again, &stubborn), 0);
+    /* From when nobody is connected on, each try fails at once. */
+    await_count(&stubborn.calls, 100, GENEROUS_MS, "tries");
+    stand_in_line(0, 3, QUORLOCK_WAIT_FOREVER);
+    for (int i = 2; i >= 0; i--) assert_status(quorlock_cancel(line.locks[i]), QUORLOCK_OK);
+    await_told(0, 3, "canceled");
+    stubborn.stop = true;
+    calls = stubborn.calls;
+    await_count(&stubborn.calls, calls + 1, GENEROUS_MS, "the last try");
+    free_line(0, 3);
+    quorlock_free(lock);
+    for (int i = 0; i < 3; i++) server_start(&kit.cluster.servers[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(granted_in_the_order_of_coming, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(many_who_wait_cost_what_one_costs, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_try_does_not_stand_in_line, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(handed_over_in_one_flush, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(others_get_their_turn, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(behind_a_lock_of_this_process_is_held, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(behind_a_stranger_is_held, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(nodes_that_are_away_are_no_quorum, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(mixed_is_timed_out, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(canceled_wherever_it_stands, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(all_canceled_leave_nothing, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(freed_in_line, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(closed_with_a_line, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(the_firsts_grant_is_lost, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(asks_anew_for_what_it_lost, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(who_cannot_ask_lets_the_next_go, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(the_first_is_freed_by_a_callback, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_stubborn_one_drowns_nobody, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests_name("line", tests, NULL, NULL);
+}
