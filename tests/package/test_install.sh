@@ -92,10 +92,13 @@ check_headers() {
     passed "headers alone: C11, C++, no hiredis, no libevent"
 }
 
-extract_example() {
+# The README's first and second block of C.
+extract_examples() {
     [ -s "$source_dir/README.md" ] || fail "no README.md"
-    awk '/^```c$/ { inside = 1; next } /^```/ { if (inside) exit } inside' "$source_dir/README.md" >"$work/example.c"
+    awk -v work="$work" '/^```c$/ { inside = 1; n++; next } /^```/ { inside = 0 }
+        inside { print > (work "/" (n == 1 ? "example.c" : "nested.c")) }' "$source_dir/README.md"
     grep -q 'quorlock_acquire' "$work/example.c" || fail "no C example in README.md"
+    grep -q 'quorlock_blocking_acquire' "$work/nested.c" || fail "no C example of nested calls in README.md"
 }
 
 by_pkg_config() {
@@ -104,6 +107,7 @@ by_pkg_config() {
     read -ra flags <<<"$(pkg-config --cflags --libs quorlock libevent_core)"
     "$CC" -std=c11 -Wall -Wextra -Werror "$work/example.c" "${flags[@]}" -o "$work/by_pkg_config" ||
         fail "the example with pkg-config: ${flags[*]}"
+    "$CC" -std=c11 -Wall -Wextra -Werror "$work/nested.c" "${flags[@]}" -o "$work/nested" || fail "the nested example"
     read -ra flags <<<"$(pkg-config --cflags quorlock) $libdir/libquorlock.a $(pkg-config --libs hiredis libevent_core libevent_extra) -lpthread"
     "$CC" -std=c11 "$work/example.c" "${flags[@]}" -o "$work/by_hand_static" || fail "the example, static"
     unset PKG_CONFIG_PATH
@@ -168,10 +172,25 @@ run_example() {
     passed "${program##*/} ran: $(printf '%s' "$output" | tr '\n' ';')"
 }
 
+# Both keys, the inner hold at once, given back by the outer release only.
+run_nested() {
+    local output key
+    output=$(LD_LIBRARY_PATH=$libdir timeout 60 "$work/nested" "${nodes[@]}") || fail "nested ended with $?: $output"
+    grep -q 'granted "account:3, account:7" by' <<<"$output" || fail "nested did not get the lock: $output"
+    grep -q 'held by its owner already: 2 holds' <<<"$output" || fail "nested did not nest: $output"
+    grep -q '^released "account:3, account:7" on' <<<"$output" || fail "nested did not release: $output"
+    for node in "${nodes[@]}"; do
+        for key in account:3 account:7; do
+            [ "$(redis-cli -p "${node##*:}" exists "$key")" = 0 ] || fail "nested left $key on $node"
+        done
+    done
+    passed "nested ran: $(printf '%s' "$output" | tr '\n' ';')"
+}
+
 install_it
 check_symbols
 check_headers
-extract_example
+extract_examples
 by_pkg_config
 by_cmake
 nodes=()
@@ -183,4 +202,5 @@ run_example "$work/by_pkg_config" "$libdir"
 run_example "$work/by_hand_static"
 run_example "$work/project/build/by_quorlock"
 run_example "$work/project/build/by_quorlock_static"
+run_nested
 printf '%d checks passed\n' "$checks"
