@@ -184,8 +184,19 @@ static void fail(struct core_lock *lock, int status)
 
 int attempt_wait_status(const struct core_lock *lock)
 {
-    if (lock->seen_held && !lock->seen_noquorum) return CORE_HELD_BY_OTHER;
-    if (lock->seen_noquorum && !lock->seen_held) return CORE_NOQUORUM;
+    bool held = lock->seen_held;
+    bool noquorum = lock->seen_noquorum;
+
+    /* Later attempts have told by now, or were granted too late: then it is neither. */
+    if (lock->phase == CORE_ASKING && lock->attempts == 1 && !held && !noquorum) {
+        struct tally tally = count_votes(lock);
+
+        /* Where Q nodes granted, and only their token is not agreed yet, it is neither. */
+        noquorum = tally.yes + tally.other < lock->config.quorum;
+        held = !noquorum && tally.other > 0;
+    }
+    if (held && !noquorum) return CORE_HELD_BY_OTHER;
+    if (noquorum && !held) return CORE_NOQUORUM;
     return CORE_TIMEDOUT;
 }
 
@@ -290,16 +301,10 @@ static void judge(struct core_lock *lock, struct step *step)
 
 static void wait_bound(struct core_lock *lock, struct step *step)
 {
-    /* Later attempts have told by now, or were granted too late: then it is neither. */
-    if (lock->phase == CORE_ASKING && lock->attempts == 1 && !lock->seen_held && !lock->seen_noquorum) {
-        struct tally tally = count_votes(lock);
+    int status = attempt_wait_status(lock);
 
-        /* Where Q nodes granted, and only their token is not agreed yet, it is neither. */
-        lock->seen_noquorum = tally.yes + tally.other < lock->config.quorum;
-        lock->seen_held = !lock->seen_noquorum && tally.other > 0;
-    }
     debt_end_attempt(lock, step);
-    fail(lock, attempt_wait_status(lock));
+    fail(lock, status);
 }
 
 void attempt_again(struct core_lock *lock, struct step *step, bool all)
