@@ -146,13 +146,23 @@ static bool may_end(struct quorlock_client *client)
     return client->in_flight == 0 || client_now_us(client) >= client->close_until_us;
 }
 
+/* It goes first, for its validity runs. Else who stood behind others does: what it is told is what the first of
+ * them knows, as long as that one is there. */
+static bool grant_waits(const struct quorlock_client *client)
+{
+    const struct grip *first = LIST_ITEM(client->ready.first, struct grip, ready);
+
+    return first != NULL && core_phase_now(first->core) == CORE_GRANTED;
+}
+
 /*
  * What waits to be told now is told now; what the callbacks bring about waits for the next turn, so that a
  * caller who answers each failure with a new try does not keep the loop from its sockets.
  */
 static void client_run(struct quorlock_client *client)
 {
-    size_t ready, told;
+    size_t ready;
+    size_t told;
 
     client->running++;
     wake_due(client);
@@ -161,12 +171,12 @@ static void client_run(struct quorlock_client *client)
     while (client->lost.count > 0 || ready > 0 || told > 0) {
         if (client->lost.count > 0) {
             grip_tell(LIST_ITEM(client->lost.first, struct grip, lost));
-        } else if (ready > 0) {
-            ready--;
-            if (client->ready.count > 0) grip_tell(LIST_ITEM(client->ready.first, struct grip, ready));
-        } else {
+        } else if (told > 0 && (ready == 0 || !grant_waits(client))) {
             told--;
             if (client->told.count > 0) lock_tell(LIST_ITEM(client->told.first, struct quorlock, told));
+        } else {
+            ready--;
+            if (client->ready.count > 0) grip_tell(LIST_ITEM(client->ready.first, struct grip, ready));
         }
         wake_due(client);
     }

@@ -171,7 +171,7 @@ static int step(struct grip *grip, struct core_event *event, struct core_tell *r
     uint32_t n_unsent = 0;
     int status;
 
-    event->now_us = client_now_us(grip->client);
+    if (event->now_us == 0) event->now_us = client_now_us(grip->client);
     status = core_step(grip->core, event, &update);
     begin_notes(grip, &update);
     for (uint32_t i = 0; i < update.n_commands; i++) {
@@ -237,6 +237,9 @@ static void on_wake(struct waker *waker)
         client_wake_at(grip->client, &grip->waker, client_now_us(grip->client) + NO_RANDOM_PAUSE_US);
         return;
     }
+    /* At that time, for a moment later the next one's bound may have passed, too, and the core would end all.
+     */
+    event.now_us = line_pass_bounds(grip);
     step(grip, &event, NULL);
     grip_reap(grip);
 }

@@ -7,6 +7,9 @@
  * the same flush, behind the release: the keys go on in one round trip. And who releases and acquires again at
  * once is always sooner there than whoever has to hear of it first. So that other processes get their turn,
  * either is done only some times in a row; then this process holds back for as long as the others need to come.
+ *
+ * Who leaves the head of the line without the lock leaves his place at the nodes to the next: what they said to
+ * him holds for both, and however many give up at once, nobody asks anew.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -268,6 +271,54 @@ static int ask_in_turn(struct quorlock *lock, const char **ret_why)
     }
     /* What stood in the way of those before it did so for it, too. */
     return begin(lock, asked != NULL && core_phase_now(asked->core) == CORE_IDLE ? core_seen(asked->core) : 0);
+}
+
+/* Who asks the nodes for one of them asks for the other, too; only the wait bounds may differ. */
+static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
+{
+    const struct core_config *one = &a->config;
+    const struct core_config *two = &b->config;
+
+    if (a->owner_name != NULL || b->owner_name != NULL || a->fence_ttl_ms != b->fence_ttl_ms) return false;
+    return one->lease_us == two->lease_us && one->renew_us == two->renew_us &&
+           one->min_valid_us == two->min_valid_us && one->lost_margin_us == two->lost_margin_us &&
+           one->max_hold_us == two->max_hold_us && one->node_timeout_us == two->node_timeout_us &&
+           one->fencing == two->fencing;
+}
+
+bool line_bequeath(struct quorlock *lock, int status)
+{
+    struct quorlock *heir = LIST_ITEM(lock->turn.next, struct quorlock, turn);
+    struct core_event event = {.type = CORE_EV_HEIR};
+    struct grip *grip = lock->grip;
+
+    if (heir == NULL || heir->grip != NULL || first_of(lock->line) != lock || !same_wishes(lock, heir)) {
+        return false;
+    }
+    event.begun_us = heir->acquired.begun_us;
+    event.wait_us = heir->config.wait_us;
+    if (grip_step(grip, &event) != 0) return false;
+    client_wake_at(heir->client, &heir->waker, UINT64_MAX);
+    list_remove(&lock->line->waiting, &lock->turn);
+    lock->grip = NULL;
+    heir->grip = grip;
+    grip->handle = grip->acquirer = heir;
+    lock_tell_acquired(lock, status, NULL);
+    return true;
+}
+
+uint64_t line_pass_bounds(struct grip *grip)
+{
+    struct quorlock *lock;
+
+    while ((lock = grip->acquirer) != NULL && core_phase_now(grip->core) != CORE_GRANTED) {
+        uint64_t until_us = validity_add(lock->acquired.begun_us, lock->config.wait_us);
+        uint64_t now_us = client_now_us(grip->client);
+
+        if (now_us < until_us) return now_us;
+        if (!line_bequeath(lock, core_wait_verdict(grip->core))) break;
+    }
+    return client_now_us(grip->client);
 }
 
 void line_next(struct line *line)

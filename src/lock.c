@@ -162,6 +162,7 @@ static void end_operation(struct quorlock *lock, int status)
         lock->acquired_status = status;
         grip_let_go(grip);
     } else if (lock->acquired.owed && lock->grip != NULL && lock->grip->acquirer == lock) {
+        if (line_bequeath(lock, status)) return;
         (void)grip_step(lock->grip, &event);
         /* The next asks when this end is told. */
         list_remove(&lock->line->waiting, &lock->turn);
@@ -177,13 +178,14 @@ static void end_operation(struct quorlock *lock, int status)
 
 void lock_give_up(struct quorlock *lock, int status)
 {
-    struct grip *grip = lock->grip;
+    struct grip *grip;
     struct grip *held;
 
     if (lock->freed) return;
     lock->freed = true;
     lock->lost = NULL;
     end_operation(lock, status);
+    grip = lock->grip;
     held = lock->held;
     lock_unshare(lock, lock->holds);
     lock->grip = NULL;

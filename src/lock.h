@@ -123,6 +123,11 @@ void line_arbiters(const struct line *, struct core_config *);
 int line_acquire(struct quorlock *);
 /* line_step_out - the handle waits no more, whatever it waited for. */
 void line_step_out(struct quorlock *);
+/* line_bequeath - the handle that asks the nodes is told this, and its acquire goes on for the next in line;
+ * false where nobody can take its place. line_pass_bounds: the same for all whose wait bounds have
+ * passed, until the time that it returns. */
+bool line_bequeath(struct quorlock *, int status);
+uint64_t line_pass_bounds(struct grip *);
 /* line_next - whoever is first now asks the nodes. */
 void line_next(struct line *);
 /* line_gave_back - a grip of this process does not hold the keys any more; its releases were just queued. */

@@ -74,6 +74,16 @@ static int start_acquire(struct core_lock *lock, struct step *step, const struct
     return 0;
 }
 
+/* Votes, notices and the order of tries are the same for whoever stood behind. */
+static int take_heir(struct core_lock *lock, const struct core_event *event)
+{
+    assert(event->wait_us != 0);
+    if (!lock->acquiring) return CORE_STATE;
+    lock->config.wait_us = event->wait_us;
+    lock->wait_until_us = validity_add(event->begun_us, event->wait_us);
+    return 0;
+}
+
 static int start_extend(struct core_lock *lock, struct step *step, uint64_t lease_us)
 {
     if (lock->acquiring || lock->tell_acquired || lock->extending || lock->tell_extended) return CORE_BUSY;
@@ -238,6 +248,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
 {
     switch (event->type) {
     case CORE_EV_ACQUIRE: return start_acquire(lock, step, event);
+    case CORE_EV_HEIR: return take_heir(lock, event);
     case CORE_EV_EXTEND: return start_extend(lock, step, event->lease_us);
     case CORE_EV_RELEASE: return start_release(lock, step);
     case CORE_EV_CANCEL: return cancel(lock, step, event->reason);

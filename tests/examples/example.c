@@ -58,26 +58,31 @@ struct event_base *example_base(void)
     return base;
 }
 
-quorlock_client *example_client(struct event_base *base, const char *const *nodes, size_t n_nodes, int guard,
-                                uint32_t max_lease_ms)
+quorlock_client *example_client_with(struct event_base *base, const char *const *nodes, size_t n_nodes,
+                                     const struct quorlock_client_options *more)
 {
     char error[256] = "";
     quorlock_client *client = NULL;
-    struct quorlock_client_options options = {
-        .size = sizeof(options),
-        .nodes = nodes,
-        .n_nodes = n_nodes,
-        .guard = guard,
-        .max_lease_ms = max_lease_ms,
-        /* One name for the set, as clients may reach its nodes under different addresses. */
-        .set_name = "examples",
-        .log = on_log,
-        .error = error,
-        .error_size = sizeof(error),
-    };
+    struct quorlock_client_options options = *more;
 
+    options.size = sizeof(options);
+    options.nodes = nodes;
+    options.n_nodes = n_nodes;
+    /* One name for the set, as clients may reach its nodes under different addresses. */
+    options.set_name = "examples";
+    options.log = on_log;
+    options.error = error;
+    options.error_size = sizeof(error);
     if (quorlock_client_new(&client, base, &options) != 0) die("%s", error);
     return client;
+}
+
+quorlock_client *example_client(struct event_base *base, const char *const *nodes, size_t n_nodes, int guard,
+                                uint32_t max_lease_ms)
+{
+    const struct quorlock_client_options more = {.guard = guard, .max_lease_ms = max_lease_ms};
+
+    return example_client_with(base, nodes, n_nodes, &more);
 }
 
 sqlite3 *account_open(const char *path)

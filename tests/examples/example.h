@@ -5,6 +5,7 @@
  *
  * The protected thing is an account in a SQLite file, table account(id, balance, fence) with one row. Every
  * worker reads the balance, takes its time, and writes back the sum: two at once, and one of the sums is lost.
+ * Some protect other tables in such a file.
  */
 #ifndef EXAMPLES_EXAMPLE_H
 #define EXAMPLES_EXAMPLE_H
@@ -27,6 +28,11 @@ struct event_base *example_base(void);
 quorlock_client *example_client(struct event_base *base, const char *const *nodes, size_t n_nodes, int guard,
                                 uint32_t max_lease_ms);
 
+/* example_client_with - the same with more options: policy, dialect, guard, allocator ... */
+quorlock_client *example_client_with(struct event_base *base, const char *const *nodes, size_t n_nodes,
+                                     const struct quorlock_client_options *more);
+
+/* account_open - the file as a database should be opened for work by many: WAL, and patient with others */
 sqlite3 *account_open(const char *path);
 int64_t account_read(sqlite3 *db);
 

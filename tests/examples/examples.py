@@ -87,16 +87,23 @@ class Server:
         raise AssertionError(f"redis-server does not start on {self}; see {self.folder}/log")
 
     def ask(self, *words):
-        """One command; the answer as text, None for nil."""
+        """One command; the answer as text, None for nil, a list of those for an array."""
         words = [str(word).encode() for word in words]
         with socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_S) as s, s.makefile("rb") as answer:
             s.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
-            line = answer.readline().decode().rstrip()
-            if line[:1] in ("", "-"):
-                raise RuntimeError(line or "closed")
-            if line[:1] != "$":
-                return line[1:]
-            return None if line == "$-1" else answer.read(int(line[1:])).decode()
+            return self.read(answer)
+
+    def read(self, answer):
+        line = answer.readline().decode().rstrip()
+        if line[:1] in ("", "-"):
+            raise RuntimeError(line or "closed")
+        if line[:1] == "*":
+            return [self.read(answer) for _ in range(int(line[1:]))]
+        if line[:1] != "$":
+            return line[1:]
+        if line == "$-1":
+            return None
+        return answer.read(int(line[1:]) + 2)[:-2].decode()
 
     def running(self):
         return self.process.poll() is None
@@ -227,6 +234,10 @@ class Worker:
         now_us = clock_us()
         self.process.send_signal(signal.SIGCONT)
         return now_us
+
+    def says_nothing(self):
+        """So far; whatever it says later will be read then."""
+        return not self.unread and not select.select([self.process.stdout], [], [], 0)[0]
 
     def end(self):
         self.process.stdin.close()

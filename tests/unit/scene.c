@@ -97,6 +97,11 @@ int scene_acquire_since(struct scene *scene, uint64_t begun_us)
     return step(scene, &(struct core_event){.type = CORE_EV_ACQUIRE, .begun_us = begun_us});
 }
 
+int scene_heir(struct scene *scene, uint64_t begun_us, uint64_t wait_us)
+{
+    return step(scene, &(struct core_event){.type = CORE_EV_HEIR, .begun_us = begun_us, .wait_us = wait_us});
+}
+
 void scene_notice(struct scene *scene, uint32_t node, uint64_t holder_id)
 {
     step(scene, &(struct core_event){.type = CORE_EV_NOTICE, .node = node, .holder_id = holder_id});

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ten items, 100,000 buyers: all of them wait in one process for one key, and another shop sells from the same
+stock. Ten win, and the rest leave as soon as the stock is gone; once nobody leaves, and the wait bound ends all.
+
+What the nodes have to do is counted at the nodes, and what a buyer costs is counted where it is allocated.
+"""
+import re
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from examples import LIMIT_S, World, Worker, check, main
+
+MAX_LEASE_MS = 2000
+ITEMS = 10
+BUYERS, FEW, UNLOCKED = 100_000, 100, 1_000
+RIVALS = 3  # in the other shop: some items are left for this one
+WAIT_MS, BOUND_MS = 30_000, 2_000
+MOMENT_MS, LONG_MOMENT_MS = 5, 200  # in which a buyer pays; long: a server is killed and comes back meanwhile
+TRIES = 5
+BYTES_MOST = 1024  # a waiter
+# What a server may be asked for one who gets the lock, and in a second of waiting, by one shop. Measured: less
+# than 20 and 20; what matters is that the number of buyers is not in it.
+COMMANDS_A_SALE, COMMANDS_A_SECOND = 60, 60
+
+
+def stock(world, items):
+    world.sql("DROP TABLE IF EXISTS stock")
+    world.sql("DROP TABLE IF EXISTS orders")
+    world.sql("CREATE TABLE stock (left INTEGER NOT NULL)")
+    world.sql("CREATE TABLE orders (id INTEGER PRIMARY KEY, shop INTEGER NOT NULL)")
+    world.sql(f"INSERT INTO stock VALUES ({items})")
+
+
+def sold(world):
+    return world.sql("SELECT count(*) FROM orders")[0][0], world.sql("SELECT left FROM stock")[0][0]
+
+
+def commands(world):
+    """How many each server has executed, also inside scripts; None for one that is down."""
+    return [sum(int(n) for n in re.findall(r"calls=(\d+)", server.ask("INFO", "commandstats")))
+            if server.running() else None for server in world.servers]
+
+
+def shut_doors(world, lease_ms):
+    """Another program has the key, one that tells nobody when it gives it back."""
+    for server in world.servers:
+        check(server.ask("SET", "stock", "doorkeeper", "NX", "PX", lease_ms) == "OK", "the key is not free")
+
+
+def open_doors(world):
+    for server in world.servers:
+        server.ask("DEL", "stock")
+
+
+def shop(world, name, buyers, wait_ms=WAIT_MS, moment_ms=MOMENT_MS):
+    worker = Worker(name, "ten_items", buyers, wait_ms, moment_ms, world.database, *world.servers)
+    return worker, worker.expect("waiting")
+
+
+def close(worker):
+    """Reads what it says until it closes: how often it sold, and its figures as numbers."""
+    n = 0
+    while True:
+        event = worker.expect("sold", "too-late", "expired", "closed")
+        if event["what"] == "closed":
+            break
+        n += event["what"] == "sold"
+    worker.end()
+    check(int(event["bytes_left"]) == 0, f"{worker.name} closed its client, and {event['bytes_left']} bytes are left")
+    return n, {name: int(value) for name, value in event.items() if name != "what"}
+
+
+def await_keys_gone(world):
+    end = time.monotonic() + LIMIT_S
+    while any(world.holders("stock")):
+        check(time.monotonic() < end, f"keys are left: {world.holders('stock')}")
+        time.sleep(0.01)
+
+
+def await_left(world, most):
+    end = time.monotonic() + LIMIT_S
+    while sold(world)[1] > most:
+        check(time.monotonic() < end, f"{sold(world)} sold and left: nobody buys any more")
+        time.sleep(0.005)
+
+
+def check_bounded(name, asked, began, n_shops):
+    """No storm: by sales and by seconds, not by buyers."""
+    most = n_shops * (COMMANDS_A_SALE * (ITEMS + 2) + COMMANDS_A_SECOND * (1 + int(time.monotonic() - began)))
+    check(max(asked) <= most, f"{name}: the servers executed {asked} commands, and {most} is plenty")
+
+
+def sale(world, buyers, hurt=False):
+    """All wait, then the doors open. The figures of the big shop, and the commands at each server.
+
+    None where a busy machine was too slow to bring the server back before all was sold.
+    """
+    moment_ms = LONG_MOMENT_MS if hurt else MOMENT_MS
+    stock(world, ITEMS)
+    shut_doors(world, 60_000)
+    began, before = time.monotonic(), commands(world)
+    big, waiting = shop(world, "shop", buyers, moment_ms=moment_ms)
+    rival, _ = shop(world, "rival", RIVALS, moment_ms=moment_ms)
+    open_doors(world)
+    victim = None
+    if hurt:
+        await_left(world, ITEMS - 2)
+        # The one that those who wait ask first.
+        victim = max(zip(commands(world), before, world.servers), key=lambda one: one[0] - one[1])[2]
+        victim.kill()
+        await_left(world, ITEMS - 4)
+        victim.come_back()
+    in_time = not hurt or sold(world)[1] > 0
+    n_big, figures = close(big)
+    n_rival, rivals = close(rival)
+    after = commands(world)
+    asked = [b - a for a, b, server in zip(before, after, world.servers) if server is not victim]
+    check(sold(world) == (ITEMS, 0), f"{sold(world)} sold and left of {ITEMS}")
+    check(n_big == figures["sold"] and n_rival == rivals["sold"] and n_big + n_rival == ITEMS,
+          f"the shops sold {n_big} and {n_rival}, and not {ITEMS}")
+    for n, one in ((buyers, figures), (RIVALS, rivals)):
+        check(one["told"] == n, f"{one['told']} of {n} buyers were told")
+        check(one["refused"] == 0, f"{one['refused']} buyers waited out their limit")
+        check(one["latest_ms"] <= WAIT_MS, f"one was told after {one['latest_ms']} ms")
+    check_bounded("sale", asked, began, 2)
+    figures.update(bytes_each=int(waiting["bytes_each"]), resident_each=int(waiting["resident_each"]),
+                   elsewhere=n_rival)
+    await_keys_gone(world)
+    return (figures, asked) if in_time else None
+
+
+def form_without():
+    with World(MAX_LEASE_MS) as world:
+        stock(world, ITEMS)
+        worker = Worker("shop", "ten_items", UNLOCKED, 0, MOMENT_MS, world.database)
+        worker.expect("waiting")
+        close(worker)
+        orders, left = sold(world)
+        check(orders > ITEMS, f"only {orders} sold without a lock, so this proves nothing")
+        print(f"ten items, without the lock: {orders} sold of {ITEMS}, {left} left", flush=True)
+
+
+def tell(name, figures, asked):
+    check(max(figures["bytes_each"], figures["bytes_each_most"]) < BYTES_MOST,
+          f"a waiter costs {figures['bytes_each']} bytes, {figures['bytes_each_most']} at the most")
+    print(f"ten items, {name}: {figures['sold']} sold here and {figures['elsewhere']} elsewhere, "
+          f"{figures['canceled']} left, the last told after {figures['latest_ms']} ms; "
+          f"a waiter costs {figures['bytes_each']} bytes ({figures['resident_each']} of the process); commands at the "
+          f"servers {asked}", flush=True)
+
+
+def form_with():
+    with World(MAX_LEASE_MS) as world:
+        _, few = sale(world, FEW)
+    with World(MAX_LEASE_MS) as world:
+        figures, many = sale(world, BUYERS)
+    tell("with the lock", figures, f"{many}, and {few} with {FEW} buyers")
+
+
+def form_hurt():
+    for _ in range(TRIES):
+        with World(MAX_LEASE_MS) as world:
+            found = sale(world, BUYERS, hurt=True)
+        if found is not None:
+            tell("with the lock, a server killed and back", *found)
+            return
+    raise AssertionError(f"in {TRIES} tries no server was back before all was sold")
+
+
+def form_bound():
+    """Nobody gives the key back: the wait bound sends everybody home, and the servers hardly hear of it."""
+    with World(MAX_LEASE_MS) as world:
+        stock(world, ITEMS)
+        shut_doors(world, 60_000)
+        began, before = time.monotonic(), commands(world)
+        worker, _ = shop(world, "shop", BUYERS, wait_ms=BOUND_MS)
+        n, figures = close(worker)
+        asked = [b - a for a, b in zip(before, commands(world))]
+        check(n == 0 and figures["refused"] == BUYERS, f"{figures['refused']} of {BUYERS} waited out their limit")
+        check(figures["latest_ms"] <= 2 * BOUND_MS, f"told after {figures['latest_ms']} ms of {BOUND_MS}")
+        check(figures["bytes_each_most"] < BYTES_MOST, f"a waiter cost {figures['bytes_each_most']} bytes")
+        check_bounded("bound", asked, began, 1)
+        check(world.holders("stock") == ["doorkeeper"] * 3, f"the keys are {world.holders('stock')}")
+        print(f"ten items, nobody leaves: {BUYERS} waited {BOUND_MS} ms, the last told after {figures['latest_ms']} ms; "
+              f"commands at the servers {asked}", flush=True)
+
+
+def scenario():
+    form_without()
+    form_with()
+    form_hurt()
+    form_bound()
+
+
+if __name__ == "__main__":
+    main(scenario)
