@@ -208,6 +208,12 @@ static void on_listening(void *arg, uint32_t index, const char *channel, size_t 
     }
 }
 
+/* What hash_notice.lua says of a failed attempt's release. */
+static bool is_for_peers(const char *payload, size_t length)
+{
+    return length == 2 && memcmp(payload, "00", 2) == 0;
+}
+
 static void on_message(void *arg, uint32_t index, const char *channel, size_t length, const char *payload,
                        size_t payload_length)
 {
@@ -217,7 +223,7 @@ static void on_message(void *arg, uint32_t index, const char *channel, size_t le
     bool named = client->options.dialect == QUORLOCK_DIALECT_PLAIN && payload_length > 0;
     uint64_t holder_id = named ? grip_holder_id(payload, payload_length) : 0;
 
-    if (topic == NULL) return;
+    if (topic == NULL || (!named && is_for_peers(payload, payload_length))) return;
     for (struct link *at = topic->ears.first; at != NULL; at = at->next) {
         line_noticed(LIST_ITEM(at, struct ear, link)->line, index, holder_id);
     }

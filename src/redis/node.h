@@ -112,7 +112,7 @@ struct node_request {
     bool whole_script; /* EVAL instead of EVALSHA */
     bool explain;      /* ACQUIRE: by script even where a native SET would do, so that a refusal tells the
                           holder and the remaining lease */
-    bool silent;       /* RELEASE: publishes nothing */
+    bool silent;       /* RELEASE: publishes nothing that our own waiters mind */
     /* 1 to NODE_KEYS_MAX, sorted, each once; BREAK takes one. Used within node_send() only. */
     const struct node_key *keys;
     size_t n_keys;

@@ -4,9 +4,13 @@
  *
  * The counter is a file with one number of COUNTER_DIGITS digits. Whoever is inside reads it, takes HOLD_MS and
  * writes the next number: two at once, and one of the increments is lost.
+ *
+ * Who that was is told by FILE.trace, which everybody appends to: "enter" before the counter is read and
+ * "leave" after it is written, before the lock is given back. So the order of its lines is an order of events.
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -36,11 +40,26 @@ static void wait_ms(struct fight *fight, uint32_t ms)
     if (event_add(fight->timer, &span) != 0) die("no timer");
 }
 
+/* One write a line: O_APPEND keeps lines whole. */
+static void trace(struct slot *slot, const char *what)
+{
+    const char *owner = slot->fight.bare ? NULL : quorlock_owner(slot->lock);
+    struct timespec now;
+    char line[256];
+    int length;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    length = snprintf(line, sizeof(line), "%lld.%06ld %s %s ours %s\n", (long long)now.tv_sec,
+                      now.tv_nsec / 1000, slot->name, what, owner != NULL ? owner : "-");
+    if (write(slot->fight.trace, line, (size_t)length) != length) die("the trace cannot be written");
+}
+
 static void fight_end(struct slot *slot)
 {
     struct fight *fight = &slot->fight;
 
     close(fight->file);
+    close(fight->trace);
     event_free(fight->timer);
     fight->timer = NULL;
     say(slot, "fought %" PRIu32 " %" PRIu32, fight->turns, fight->late);
@@ -51,6 +70,7 @@ static void fight_enter(struct slot *slot)
     struct fight *fight = &slot->fight;
     char text[COUNTER_DIGITS + 1] = "";
 
+    trace(slot, "enter");
     if (pread(fight->file, text, COUNTER_DIGITS, 0) != COUNTER_DIGITS) die("the counter cannot be read");
     fight->counter = strtoull(text, NULL, 10);
     fight->inside = true;
@@ -70,6 +90,7 @@ static void fight_write(struct slot *slot)
         if (pwrite(fight->file, text, COUNTER_DIGITS, 0) != COUNTER_DIGITS) die("the counter cannot be set");
         fight->turns++;
     }
+    trace(slot, "leave");
     fight_leave(slot);
 }
 
@@ -150,9 +171,13 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 void fight_start(struct slot *slot, const char *key, uint32_t lease_ms, const char *path, uint32_t length_ms)
 {
     struct fight *fight = &slot->fight;
+    char trace_path[PATH_MAX];
 
     *fight = (struct fight){.bare = key == NULL, .file = open(path, O_RDWR | O_CLOEXEC)};
     if (fight->file < 0) die("%s cannot be opened", path);
+    (void)snprintf(trace_path, sizeof(trace_path), "%s.trace", path);
+    fight->trace = open(trace_path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (fight->trace < 0) die("%s cannot be opened", trace_path);
     fight->timer = evtimer_new(slot->base, on_timer, slot);
     if (fight->timer == NULL) die("no timer");
     fight->end_ms = clock_ms() + length_ms;

@@ -20,6 +20,7 @@
 struct fight {
     bool bare; /* fights without a lock */
     int file;  /* the counter */
+    int trace; /* who was inside when */
     struct event *timer;
     uint64_t end_ms;
     bool acquiring;

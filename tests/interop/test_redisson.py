@@ -88,6 +88,37 @@ class Besides(Stage):
             contender.expect("acquired")
             contender.give_back()
 
+    def connected(self):
+        """A program of ours that every server has answered."""
+        ours = Contender(Program([peer_case.OURS, peer_case.PEER.dialect, self.policy, *peer_case.nodes()]))
+        ours.take(self.key)
+        wait_for(lambda: [server.ask("EXISTS", self.key) for server in SERVERS] == [1] * len(SERVERS))
+        ours.give_back()
+        self.assert_free()
+        return ours
+
+    def test_our_failed_attempt_wakes_theirs(self):
+        """A vote of ours that came to nothing is taken back: whom it refused must not wait for the end of its lease.
+
+        The others give ours no answer in time. Which it asks first is its own business, so each votes in turn."""
+        for free in range(len(SERVERS)):
+            frozen = [server for server in SERVERS if server is not SERVERS[free]]
+            ours, theirs = self.connected(), self.on(free)
+            for server in frozen:
+                server.freeze()
+            try:
+                ours.order("acquire", self.key, LONG_MS, 0)
+                wait_for(lambda: SERVERS[free].ask("EXISTS", self.key))
+                theirs.order("acquire", self.key, LONG_MS, peer_case.WAIT_MS, *theirs.more)
+                ours.expect("refused")
+                theirs.expect("acquired")
+            finally:
+                for server in frozen:
+                    server.thaw()
+            theirs.give_back()
+            self.assert_free()
+            ours.program.end()
+
     def test_they_see_ours(self):
         self.assertEqual(self.theirs.ask("see", self.key), ["seen", "0"])
         self.ours.take(self.key)

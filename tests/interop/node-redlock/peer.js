@@ -64,6 +64,9 @@ async function increment(file, lock) {
 // block one another until their tries end. So each try here is an acquire of its own, with pauses as it makes.
 async function fight(name, key, lease, path, length) {
   const file = fs.openSync(path, "r+");
+  const trace = fs.openSync(`${path}.trace`, "a");
+  const tell = (what, lock) => fs.writeSync(trace,
+    `${(Date.now() / 1000).toFixed(6)} ${name} ${what} theirs ${lock ? lock.value : "-"}\n`);
   const end = Date.now() + length;
   let turns = 0;
   let late = 0;
@@ -76,12 +79,15 @@ async function fight(name, key, lease, path, length) {
         continue;
       }
     }
+    tell("enter", lock);
     if (await increment(file, lock)) turns += 1;
     else late += 1;
+    tell("leave", lock);
     if (lock) await lock.release().catch(() => {});
     await sleep(Math.random() * THINK_MS_MAX);
   }
   fs.closeSync(file);
+  fs.closeSync(trace);
   say(name, "fought", turns, late);
 }
 

@@ -118,6 +118,15 @@ func increment(counter *os.File, until time.Time) bool {
 	return true
 }
 
+// As fight.c has it: one write a line, for others append to the file too.
+func (s *slot) trace(file *os.File, what, owner string) {
+	now := time.Now()
+	line := fmt.Sprintf("%d.%06d %s %s theirs %s\n", now.Unix(), now.Nanosecond()/1000, s.name, what, owner)
+	if _, err := file.WriteString(line); err != nil {
+		die("%v", err)
+	}
+}
+
 // With redsync's own pauses between its tries. Without a key: without the lock.
 func (s *slot) fight(key string, lease time.Duration, path string, length time.Duration) {
 	turns, late := 0, 0
@@ -129,21 +138,28 @@ func (s *slot) fight(key string, lease time.Duration, path string, length time.D
 		die("%v", err)
 	}
 	defer counter.Close()
+	trace, err := os.OpenFile(path+".trace", os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		die("%v", err)
+	}
+	defer trace.Close()
 	for time.Now().Before(end) {
-		until := end.Add(time.Hour)
+		until, owner := end.Add(time.Hour), "-"
 		var mutex *redsync.Mutex
 		if key != "" {
 			mutex = mutexFor(key, lease, forever)
 			if mutex.LockContext(limited) != nil {
 				continue
 			}
-			until = mutex.Until()
+			until, owner = mutex.Until(), mutex.Value()
 		}
+		s.trace(trace, "enter", owner)
 		if increment(counter, until) {
 			turns++
 		} else {
 			late++
 		}
+		s.trace(trace, "leave", owner)
 		if mutex != nil {
 			_, _ = mutex.Unlock()
 		}

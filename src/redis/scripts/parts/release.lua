@@ -13,8 +13,8 @@ for i = 1, n do
   end
 end
 local told = 0
-for i = 1, ARGV[6] == 'silent' and 0 or n do
-  if ours[i] then told = math.max(told, notice_released(KEYS[i], owner)) end
+for i = 1, n do
+  if ours[i] then told = math.max(told, notice_released(KEYS[i], owner, ARGV[6] == 'silent')) end
 end
 if wrong then return wrong end
 if other then return {other[1], other[2], broken} end

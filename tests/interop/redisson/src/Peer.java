@@ -2,13 +2,19 @@
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
 import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ThreadLocalRandom;
@@ -40,6 +46,9 @@ public final class Peer {
     private static final int COUNTER_DIGITS = 12;
     private static final int HOLD_MS = 2;
     private static final int THINK_MS_MAX = 40; // between two turns of a fight, at random
+    private static final long FIGHT_WAIT_MS_MIN = 1000; // also right before its end
+    // Redisson sends again, and takes back, what was not answered in time; the first may be executed last.
+    private static final int ANSWER_MS_MAX = 20_000;
 
     private static final List<RedissonClient> CLIENTS = new ArrayList<>();
 
@@ -102,7 +111,7 @@ public final class Peer {
         private void acquire(String key, long leaseMs, long waitMs, String kind) throws Exception {
             List<RLock> wanted = locksFor(key, kind);
             try {
-                if (take(wanted, waitMs, leaseMs > 0 ? leaseMs : -1)) {
+                if (take(wanted, waitMs, leaseMs > 0 ? leaseMs : -1).isPresent()) {
                     locks = wanted;
                     String number = ":" + Thread.currentThread().getId();
                     say(name, "acquired", CLIENTS.stream().map(c -> c.getId() + number)
@@ -133,24 +142,47 @@ public final class Peer {
             return count;
         }
 
-        /** No key: without the lock. */
+        /** As fight.c has it: one write a line, for others append to the file too. */
+        private void trace(OutputStream trace, String what, String kind) throws Exception {
+            Instant now = Instant.now();
+            trace.write(String.format("%d.%06d %s %s %s %d%n", now.getEpochSecond(), now.getNano() / 1000, name, what,
+                    kind, Thread.currentThread().getId()).getBytes(StandardCharsets.US_ASCII));
+        }
+
+        /**
+         * No key: without the lock. Redisson tells no validity, so this is as careful as its user can be: of several
+         * RLocks the first lasts shortest, for the others may have been waited for; and a RedLock or MultiLock takes
+         * its locks for twice the wait, and lengthens them when it has them without a look at whether they are there.
+         */
         private void fight(String key, long leaseMs, String path, long lengthMs, String kind) throws Exception {
             long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(lengthMs);
             int turns = 0;
             int late = 0;
             List<RLock> wanted = key == null ? List.of() : locksFor(key, kind);
-            try (RandomAccessFile counter = new RandomAccessFile(path, "rw")) {
-                while (System.nanoTime() < end) {
-                    long leftMs = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
-                    if (!take(wanted, leftMs, leaseMs)) continue;
-                    // Redisson tells no validity; so long after the answer its lease surely lasts.
-                    if (increment(counter, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(leaseMs) / 2)) turns++;
+            try (RandomAccessFile counter = new RandomAccessFile(path, "rw");
+                 OutputStream trace = Files.newOutputStream(Path.of(path + ".trace"), StandardOpenOption.APPEND)) {
+                for (long begun = System.nanoTime(); begun < end; begun = System.nanoTime()) {
+                    long waitMs = Math.max(FIGHT_WAIT_MS_MIN, TimeUnit.NANOSECONDS.toMillis(end - begun));
+                    OptionalLong since = take(wanted, waitMs, leaseMs);
+                    if (since.isEmpty()) continue;
+                    long until = Math.min(since.getAsLong() + TimeUnit.MILLISECONDS.toNanos(leaseMs) / 2,
+                            begun + TimeUnit.MILLISECONDS.toNanos(2 * waitMs));
+                    if (turn(counter, trace, kind, until)) turns++;
                     else late++;
                     unlock(wanted);
                     Thread.sleep(ThreadLocalRandom.current().nextInt(THINK_MS_MAX + 1));
                 }
             }
             say(name, "fought", turns, late);
+        }
+
+        /** False where the locks may be over: then the counter is left alone. */
+        private boolean turn(RandomAccessFile counter, OutputStream trace, String kind, long until) throws Exception {
+            if (System.nanoTime() >= until) return false;
+            trace(trace, "enter", kind == null ? "bare" : kind);
+            boolean made = increment(counter, until);
+            trace(trace, "leave", kind == null ? "bare" : kind);
+            return made;
         }
     }
 
@@ -168,17 +200,19 @@ public final class Peer {
         }
     }
 
-    /** All of them or none, each within what is left of the wait. */
-    private static boolean take(List<RLock> locks, long waitMs, long leaseMs) throws InterruptedException {
-        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(waitMs);
+    /** All of them or none, each within what is left of the wait: since when they are held, or empty. */
+    private static OptionalLong take(List<RLock> locks, long waitMs, long leaseMs) throws InterruptedException {
+        long begun = System.nanoTime();
+        long since = begun;
         for (int i = 0; i < locks.size(); i++) {
-            long leftMs = Math.max(0, TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime()));
+            long leftMs = Math.max(0, waitMs - TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begun));
             if (!locks.get(i).tryLock(leftMs, leaseMs, TimeUnit.MILLISECONDS)) {
                 unlock(locks.subList(0, i));
-                return false;
+                return OptionalLong.empty();
             }
+            if (i == 0) since = System.nanoTime();
         }
-        return true;
+        return OptionalLong.of(since);
     }
 
     private static void unlock(List<RLock> locks) {
@@ -198,7 +232,7 @@ public final class Peer {
         counter.readFully(text);
         long value = Long.parseLong(new String(text, StandardCharsets.US_ASCII));
         Thread.sleep(HOLD_MS);
-        if (System.nanoTime() - until >= 0) return false;
+        if (System.nanoTime() >= until) return false;
         counter.seek(0);
         counter.write(String.format("%0" + COUNTER_DIGITS + "d", value + 1).getBytes(StandardCharsets.US_ASCII));
         return true;
@@ -207,7 +241,7 @@ public final class Peer {
     private static RedissonClient connect(String node, long watchdogMs) {
         Config config = new Config();
         config.setLockWatchdogTimeout(watchdogMs).setThreads(4).setNettyThreads(4).setCodec(StringCodec.INSTANCE);
-        config.useSingleServer().setAddress("redis://" + node).setConnectionMinimumIdleSize(2)
+        config.useSingleServer().setAddress("redis://" + node).setTimeout(ANSWER_MS_MAX).setConnectionMinimumIdleSize(2)
                 .setConnectionPoolSize(32).setSubscriptionConnectionMinimumIdleSize(1)
                 .setSubscriptionConnectionPoolSize(4);
         return Redisson.create(config);
