@@ -62,7 +62,9 @@ QUORLOCK_API int quorlock_blocking_open(quorlock_blocking **ret, const struct qu
  */
 QUORLOCK_API int quorlock_blocking_close(quorlock_blocking *blocking);
 
-/* quorlock_blocking_new - as quorlock_new; the text of an error goes to error, which may be NULL. */
+/* quorlock_blocking_new - as quorlock_new; the text of an error goes to error, which may be NULL. Holds nest by
+ * the owner in the options and not by the thread: threads that must exclude each other need different owners,
+ * or none. */
 QUORLOCK_API int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *blocking,
                                        const char *const *keys, size_t n_keys,
                                        const struct quorlock_options *options, char *error, size_t error_size);

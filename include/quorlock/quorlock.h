@@ -153,7 +153,8 @@ struct quorlock_options {
     uint32_t lease_ms;       /* QUORLOCK_LEASE_MS_MIN .. max_lease_ms; default 30000, or the client's
                                 max_lease_ms where that is set and less. Nodes whose guard allows less
                                 refuse it */
-    uint32_t wait_ms;        /* how long acquire may wait; 0: try once; QUORLOCK_WAIT_FOREVER */
+    uint32_t wait_ms;        /* how long acquire may wait, also behind others of this client; 0: try once;
+                                QUORLOCK_WAIT_FOREVER */
     uint32_t renew_ms;       /* default lease/3; QUORLOCK_RENEW_NEVER: hold for one lease */
     uint32_t min_valid_ms;   /* grant only if so much validity is left; default 0 */
     uint32_t lost_margin_ms; /* loss is told so long before validity ends;
@@ -162,7 +163,8 @@ struct quorlock_options {
     int fencing;             /* every grant carries a token that rises over the quorum */
     uint32_t fence_ttl_ms;   /* how long nodes keep a key's counter after its last use;
                                 default QUORLOCK_FENCE_TTL_MS */
-    const char *owner;       /* must be NULL in this version */
+    const char *owner;       /* in whose name it is held, 1 to QUORLOCK_OWNER_LENGTH_MAX bytes: holds of one
+                                owner nest, see quorlock_acquire. NULL: it does not nest */
 };
 
 enum quorlock_vote_outcome {
@@ -287,10 +289,17 @@ QUORLOCK_API int quorlock_client_close(quorlock_client *client, void (*cb)(void 
 QUORLOCK_API const char *quorlock_client_error(const quorlock_client *client);
 
 /*
- * quorlock_new - a lock on n_keys keys, not yet acquired
+ * quorlock_new - a lock on n_keys keys, 1 to QUORLOCK_KEYS_MAX, not yet acquired
  *
- * Errors: INVAL (no key, an empty or too long key, one that begins with "quorlock:", lease out of range, a
- * renewal that cannot come in time), UNSUPPORTED (more than one key, owner), NOMEM, CLOSED.
+ * Of several keys every node takes, renews and releases all or none; there is one validity and one fencing
+ * token for them. The order in which they are named makes no difference: lists that share a key exclude each
+ * other and cannot block each other. The lock is lost when one of its keys is.
+ *
+ * Any number of handles may be made for the same keys, also on one client: they exclude each other unless they
+ * have the same owner.
+ *
+ * Errors: INVAL (no key or too many, one twice, an empty or too long key, one that begins with "quorlock:", an
+ * empty or too long owner, lease out of range, a renewal that cannot come in time), NOMEM, CLOSED.
  */
 QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
                               const struct quorlock_options *options);
@@ -302,6 +311,23 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
  * it took. Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, INVAL (the nodes are set up for other
  * clients than this, may evict keys, or two are one: see the votes), CANCELED, CLOSED. Errors: BUSY, STATE
  * (already held), NOMEM.
+ *
+ * Waiting. Handles of one client that wait for the same keys stand in line in the order of coming, and only the
+ * first asks the nodes: many cost what one costs. When a lock of this client is released the next in line asks
+ * in the same write, and mostly gets it; now and then this client stands back for others. Among clients no
+ * order is promised. Who tries once (wait_ms 0) does not stand in line.
+ *
+ * Nesting. Where the same owner holds the same keys on this client already, by this handle or another, the
+ * acquire succeeds without asking anybody: one more hold. It is renewed first where less than a third of its
+ * lease is left, less than this handle's min_valid_ms, or where this handle wants a longer lease; that may also
+ * end with NOQUORUM, TIMEDOUT or LOST, and the other holds stay as they are. All holds have one owner token,
+ * one fencing token and one validity; how it is renewed is what the outermost handle says. One that waits in
+ * line is let in as soon as its owner holds the keys. An owner is a name among the handles of one client; on
+ * the nodes it does not show, and in another client or process it is another owner. It should name what runs
+ * one step after the other (a task, a request, a thread): what must exclude each other needs different owners.
+ * Errors besides, or results of who waited in line: LOST (the owner has lost these keys, and not released all
+ * holds of them yet), INVAL (the owner holds, or waits for, another list that shares a key with this one;
+ * fencing is wanted and the outermost hold has no token; the lease is longer than the guard of a node allows).
  */
 QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
 
@@ -309,18 +335,22 @@ QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
  * quorlock_extend - renews now, with a lease at least as long as the present one; later renewals use it too
  *
  * lease_ms 0: the present one. Result: OK, LOST, NOQUORUM (the lock is still held for its old validity),
- * CANCELED, CLOSED. Errors: INVAL (shorter, or above max_lease_ms), BUSY, STATE (not held).
+ * CANCELED, CLOSED. Errors: INVAL (shorter, or above max_lease_ms), BUSY (also while another handle of the
+ * same owner extends it, or waits for a renewal), STATE (not held).
  */
 QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg);
 
 /*
- * quorlock_release - gives the lock back on every node
+ * quorlock_release - gives one hold back; with its owner's last the lock, on every node
  *
- * From the call on the lock is not held, and no loss is told any more. cb may be NULL. Releasing a lock that
- * expired or was lost succeeds and sets result->expired. The result comes when a quorum of nodes answered, or
- * one node timeout at the latest with NOQUORUM: what could not be reached is released when it comes back, and
- * ends with its lease at the latest. Errors: STATE (never acquired), BUSY (acquire, extend or release in
- * flight: cancel it first).
+ * Without an owner there is one hold. With one the result of all but the last is OK, tells so in its text, and
+ * has no votes. Which handle releases last does not matter.
+ *
+ * From the call on the hold is gone, and with the handle's last no loss is told to it any more. cb may be NULL.
+ * Releasing a lock that expired or was lost succeeds and sets result->expired. The result comes when a quorum
+ * of nodes answered, or one node timeout at the latest with NOQUORUM: what could not be reached is released
+ * when it comes back, and ends with its lease at the latest. Errors: STATE (never acquired), BUSY (acquire,
+ * extend or release in flight: cancel it first).
  */
 QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
 
@@ -328,16 +358,18 @@ QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
  * released. A canceled extend leaves the lock held. Errors: STATE (nothing in flight). */
 QUORLOCK_API int quorlock_cancel(quorlock *lock);
 
-/* quorlock_free - cancels, releases in the background and frees; the handle is dead at once, though callbacks
- * still owed come with CANCELED and the pointer only as a name. NULL is fine. */
+/* quorlock_free - cancels, releases all its holds in the background and frees; the handle is dead at once,
+ * though callbacks still owed come with CANCELED and the pointer only as a name. NULL is fine. */
 QUORLOCK_API void quorlock_free(quorlock *lock);
 
 /*
  * quorlock_on_lost - sets the callback that tells of loss; NULL takes it away
  *
+ * It is told to every handle that holds the lock, each once.
+ *
  * At most once a grant, lost_margin_ms before validity ends while the loop runs on time; if the loop or the
  * process stood still, before any other callback of this client. Never after quorlock_release was called.
- * After it the lock is not held; release it or acquire it anew.
+ * After it the lock is not held; release it, or without an owner acquire it anew.
  */
 QUORLOCK_API void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg);
 

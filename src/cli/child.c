@@ -32,6 +32,7 @@ static void child_become(const struct child *child, int error_fd, pid_t parent, 
     /* The parent may have died before the line above: then nobody would ever send that signal. */
     if (getppid() != parent) _exit(EXIT_LOST);
     if (setenv("QUORLOCK_KEY", environment->key, 1) != 0 ||
+        setenv("QUORLOCK_KEYS", environment->keys, 1) != 0 ||
         setenv("QUORLOCK_OWNER", environment->owner, 1) != 0)
         child_fail(error_fd);
     snprintf(number, sizeof(number), "%" PRIu64, environment->fence);

@@ -33,7 +33,9 @@ struct child {
 };
 
 struct child_environment {
-    const char *key, *owner;
+    const char *key;  /* the first as given */
+    const char *keys; /* all, one a line */
+    const char *owner;
     uint64_t fence; /* 0: none */
 };
 

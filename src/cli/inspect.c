@@ -13,33 +13,48 @@
 struct inspect {
     struct session session;
     const struct settings *settings;
+    size_t at;  /* the key that is asked for now */
     int status; /* exit status */
 };
+
+static void inspect_done(int status, const struct quorlock_report *report, void *arg);
+
+/* inspect_ask - asks for the key whose turn it is; 0 or an exit status. */
+static int inspect_ask(struct inspect *inspect)
+{
+    const char *key = inspect->settings->words[inspect->at];
+    int status = quorlock_inspect(inspect->session.client, key, inspect_done, inspect);
+    if (status) say("%s", quorlock_client_error(inspect->session.client));
+    return session_exit(status);
+}
 
 static void inspect_done(int status, const struct quorlock_report *report, void *arg)
 {
     struct inspect *inspect = arg;
-    const char *key = inspect->settings->words[0];
+    const char *key = inspect->settings->words[inspect->at];
     struct text text = {0};
     if (inspect->settings->json) {
         json_report(&text, key, report, false);
     } else {
+        if (inspect->at > 0) text_add(&text, "\n", 1);
         render_summary(&text, key, report);
         render_table(&text, report, RENDER_INSPECT);
     }
-    inspect->status = put(&text);
-    if (!inspect->status) inspect->status = session_exit(status);
+    int written = put(&text);
     text_clear(&text);
-    session_leave(&inspect->session);
+    if (!inspect->status) inspect->status = session_exit(status);
+    if (!written && ++inspect->at < inspect->settings->n_words) written = inspect_ask(inspect);
+    if (written) inspect->status = written;
+    if (written || inspect->at == inspect->settings->n_words) session_leave(&inspect->session);
 }
 
 int verb_inspect(const struct settings *settings)
 {
     /* Static: where a frozen node outlives our patience it is still referred to when the process ends. */
     static struct inspect inspect;
-    inspect = (struct inspect){.settings = settings, .status = EXIT_NO_QUORUM};
-    if (settings->n_words != 1 || settings->command) {
-        say("inspect takes one key and nothing else: quorlock inspect KEY");
+    inspect = (struct inspect){.settings = settings};
+    if (settings->n_words == 0 || settings->command) {
+        say("inspect takes keys and nothing else: quorlock inspect KEY...");
         return EXIT_USAGE;
     }
     /* Looking at a lock must not write a guard. */
@@ -47,10 +62,9 @@ int verb_inspect(const struct settings *settings)
     own.guard = QUORLOCK_GUARD_OFF;
     int status = session_open(&inspect.session, &own);
     if (status) return status;
-    status = quorlock_inspect(inspect.session.client, settings->words[0], inspect_done, &inspect);
+    status = inspect_ask(&inspect);
     if (status) {
-        say("%s", quorlock_client_error(inspect.session.client));
-        inspect.status = session_exit(status);
+        inspect.status = status;
     } else if (!session_loop(&inspect.session)) {
         inspect.status = EXIT_SYSTEM;
     }

@@ -24,11 +24,14 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
-    {"run", ARGS_RUN, verb_run, "run [OPTIONS] KEY -- CMD ARGS...", "run a command while holding a lock",
-     "Takes the lock KEY, runs CMD, renews the lock while CMD runs, releases it. CMD gets QUORLOCK_KEY,\n"
-     "QUORLOCK_OWNER and, with --fence, QUORLOCK_FENCE: a number that rises with every grant, by which what\n"
-     "CMD writes to can refuse who was late. When the lock is lost, CMD and its process group are ended\n"
-     "before it can be anybody else's. Signals are handed on to CMD; while waiting they end the wait.\n"
+    {"run", ARGS_RUN, verb_run, "run [OPTIONS] KEY... -- CMD ARGS...", "run a command while holding a lock",
+     "Takes the lock KEY, runs CMD, renews the lock while CMD runs, releases it. Of several keys, 64 at most, "
+     "it\n"
+     "takes all or none, in whatever order they are named. CMD gets QUORLOCK_KEY (the first), QUORLOCK_KEYS "
+     "(all,\n"
+     "one a line), QUORLOCK_OWNER and, with --fence, QUORLOCK_FENCE: a number that rises with every grant, by\n"
+     "which what CMD writes to can refuse who was late. When the lock is lost, CMD and its process group are\n"
+     "ended before it can be anybody else's. Signals are handed on to CMD; while waiting they end the wait.\n"
      "\n"
      "Exit status: that of CMD, 128+N if signal N ended it; 1 (or -E) somebody else holds the lock; 64 usage;\n"
      "69 too few nodes can vote; 71 no memory or no process; 75 the lock was lost while CMD ran; 126 CMD is\n"
@@ -42,15 +45,17 @@ static const struct verb verbs[] = {
      "servers that leave the set are to be stopped before.\n"
      "\n"
      "Exit status: 0 done; 1 a node has a guard already; 64 usage; 69 not every node could be reached.\n"},
-    {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY", "show who holds a lock, node by node",
+    {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY...", "show who holds a lock, node by node",
      "Asks every node who holds KEY and for how long, and tells whether one owner holds a quorum. Changes\n"
-     "nothing.\n"
+     "nothing. Several keys one after the other, each on its own.\n"
      "\n"
      "Exit status: 0 a quorum of nodes answered, whether the lock is held or free; 64 usage; 69 too few\n"
      "answered; 74 the report could not be written.\n"},
-    {"break", ARGS_BREAK, verb_break, "break [OPTIONS] KEY", "release a lock by force, whoever holds it",
+    {"break", ARGS_BREAK, verb_break, "break [OPTIONS] KEY...", "release a lock by force, whoever holds it",
      "Prints who holds KEY, then deletes it on every node. The holder learns of it at its next renewal; what\n"
-     "it did until then is not undone.\n"
+     "it did until then is not undone. Several keys are all printed first. A lock of several keys ends with "
+     "one\n"
+     "of them: when its holder notices, it gives the others back.\n"
      "\n"
      "Exit status: 0 a quorum of nodes answered; 64 usage; 69 too few answered; 74 the report could not be\n"
      "written (if that was seen before, nothing is broken).\n"},
@@ -71,7 +76,7 @@ static int main_help(void)
     for (size_t i = 0; i < N_VERBS; i++) {
         size_t start = text.length;
         text_format(&text, "  %s", verbs[i].synopsis);
-        text_pad(&text, start, 38);
+        text_pad(&text, start, 40);
         text_format(&text, "%s\n", verbs[i].summary);
     }
     text_format(&text, "\nOptions:\n");

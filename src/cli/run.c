@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -30,7 +31,8 @@ enum { GRACE_MS_MAX = 5000, GRACE_MS_MIN = 10, KILL_RESERVE_MS_MIN = 10, GROUP_P
 struct run {
     struct session session;
     const struct settings *settings;
-    const char *key;
+    char *name; /* the keys in messages */
+    char *keys; /* one a line */
     quorlock *lock;
     struct signals signals;
     struct child child;
@@ -83,11 +85,11 @@ static void run_released(quorlock *lock, const struct quorlock_result *result, v
     struct run *run = arg;
     (void)lock;
     if (result->status != QUORLOCK_OK) {
-        say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", run->key,
+        say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", run->name,
             render_gone(result), result->n_votes);
         render_votes(result->votes, result->n_votes);
     } else if (run->settings->verbose) {
-        say("released \"%s\" on %zu of %zu nodes%s", run->key, render_gone(result), result->n_votes,
+        say("released \"%s\" on %zu of %zu nodes%s", run->name, render_gone(result), result->n_votes,
             result->expired ? "; it had ended before" : "");
     }
     /* Nobody told us before, yet the lock was gone when the command ended: somebody broke it, or our clock
@@ -97,7 +99,7 @@ static void run_released(quorlock *lock, const struct quorlock_result *result, v
         child_signal(&run->child, SIGKILL); /* what it left behind must not go on without the lock */
         say("lost \"%s\" while the command ran: it was gone when the command ended; its own exit status would "
             "have been %d",
-            run->key, run->child.status);
+            run->name, run->child.status);
         run->status = EXIT_LOST;
     }
     session_leave(&run->session);
@@ -132,11 +134,11 @@ static void run_lose(struct run *run, uint32_t remaining_ms)
         /* A stopped process would not see it. */
         child_signal(&run->child, SIGCONT);
         run_timer(run, run->kill_at_ms);
-        say("ending the command before \"%s\" can be somebody else's: SIGTERM now, SIGKILL in %u ms", run->key,
+        say("ending the command before \"%s\" can be somebody else's: SIGTERM now, SIGKILL in %u ms", run->name,
             budget_ms);
     } else {
         run_kill(run);
-        say("ending the command, for \"%s\" may be somebody else's now: SIGKILL", run->key);
+        say("ending the command, for \"%s\" may be somebody else's now: SIGKILL", run->name);
     }
 }
 
@@ -195,7 +197,7 @@ static void run_ended(struct run *run)
            not ours to spare now. */
         run_kill(run);
         say("lost \"%s\" while the command ran: its validity is over; its own exit status would have been %d",
-            run->key, status);
+            run->name, status);
         status = EXIT_LOST;
     }
     run_finish(run, status);
@@ -211,7 +213,7 @@ static void run_child_changed(struct run *run)
         child_take_terminal(child);
         say("the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on, Ctrl-C ends it, Ctrl-Z stops "
             "the renewal too",
-            run->key, (long)getpid());
+            run->name, (long)getpid());
     }
 }
 
@@ -276,7 +278,7 @@ static void run_tell_granted(const struct run *run, const struct quorlock_result
     char owner[RENDER_OWNER_SIZE];
     char fence[32] = "";
     if (result->fence) snprintf(fence, sizeof(fence), ", fence %" PRIu64, result->fence);
-    say("granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner %s%s", run->key, result->granted,
+    say("granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner %s%s", run->name, result->granted,
         result->n_votes, (double)(run_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock),
         render_owner(owner, result->owner ? result->owner : ""), fence);
 }
@@ -284,8 +286,10 @@ static void run_tell_granted(const struct run *run, const struct quorlock_result
 /* run_granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */
 static void run_granted(struct run *run, const struct quorlock_result *result)
 {
-    struct child_environment environment = {
-        .key = run->key, .owner = quorlock_owner(run->lock), .fence = quorlock_fence(run->lock)};
+    struct child_environment environment = {.key = run->settings->words[0],
+                                            .keys = run->keys,
+                                            .owner = quorlock_owner(run->lock),
+                                            .fence = quorlock_fence(run->lock)};
     /* A signal that lies there unread came while we were waiting: the command must not start. Cancel is out of
        place by now, so run_end_wait gives the lock back. */
     run_signals(run);
@@ -297,13 +301,13 @@ static void run_granted(struct run *run, const struct quorlock_result *result)
     say_patience(0);
     if (run->settings->verbose) run_tell_granted(run, result);
     if (!environment.owner || quorlock_valid_ms(run->lock) == 0) {
-        say("\"%s\" was granted too late: the command was not started", run->key);
+        say("\"%s\" was granted too late: the command was not started", run->name);
         run_finish(run, EXIT_LOST);
         return;
     }
     /* Who asked for a token relies on it: without one the command must not even begin. */
     if (run->settings->fence && !environment.fence) {
-        say("\"%s\" was granted without a fencing token: the command was not started", run->key);
+        say("\"%s\" was granted without a fencing token: the command was not started", run->name);
         run_finish(run, EXIT_NO_QUORUM);
         return;
     }
@@ -329,10 +333,10 @@ static void run_refused(struct run *run, const struct quorlock_result *result)
     if (run->signal) {
         status = EXIT_SIGNAL + run->signal;
     } else if (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes)) {
-        render_held(run->key, result, quorum);
+        render_held(run->name, result, quorum);
         status = run->settings->held_status;
     } else {
-        say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->key, why,
+        say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->name, why,
             result->granted + result->refused, result->n_votes, quorum);
         render_votes(result->votes, result->n_votes);
     }
@@ -403,11 +407,11 @@ static int run_ask(struct run *run)
 static int run_check(const struct settings *settings)
 {
     if (settings->n_words == 0) {
-        say("no key: give quorlock run KEY -- CMD ARGS...");
+        say("no key: give quorlock run KEY... -- CMD ARGS...");
         return EXIT_USAGE;
     }
     if (!settings->command) {
-        say("no command: write -- between the key and the command: quorlock run %s -- CMD ARGS...",
+        say("no command: write -- between the keys and the command: quorlock run %s -- CMD ARGS...",
             settings->words[0]);
         return EXIT_USAGE;
     }
@@ -431,6 +435,29 @@ static uint32_t run_lease_ms(const struct settings *settings)
     return settings->max_lease_ms && settings->max_lease_ms < 30000 ? settings->max_lease_ms : 30000;
 }
 
+/* run_under - takes the lock, runs the command, gives the lock back. */
+static int run_under(struct run *run)
+{
+    const struct settings *settings = run->settings;
+    run->lease_ms = run_lease_ms(settings);
+    run->grace_ms = run_grace_ms(run->lease_ms, settings->node_timeout_ms);
+    int status = session_open(&run->session, settings);
+    if (status) return status;
+    if (!run_listen(run)) {
+        say("cannot watch signals and time: %s", strerror(errno));
+        status = EXIT_SYSTEM;
+    } else {
+        status = run_ask(run);
+        if (!status) status = session_loop(&run->session) ? run->status : EXIT_SYSTEM;
+    }
+    /* Does nothing but after a failed loop: no command without a lock. */
+    if (run->state == RUN_RUNNING || run->state == RUN_LOSING) run_kill(run);
+    child_forget(&run->child);
+    run_unlisten(run);
+    session_close(&run->session);
+    return status;
+}
+
 int verb_run(const struct settings *settings)
 {
     /* Static: where a frozen node outlives our patience it is still referred to when the process ends. */
@@ -439,22 +466,15 @@ int verb_run(const struct settings *settings)
         .settings = settings, .signals.fd = -1, .timer_fd = -1, .child = {.error_fd = -1, .warden_fd = -1}};
     int status = run_check(settings);
     if (status) return status;
-    run.key = settings->words[0];
-    run.lease_ms = run_lease_ms(settings);
-    run.grace_ms = run_grace_ms(run.lease_ms, settings->node_timeout_ms);
-    status = session_open(&run.session, settings);
-    if (status) return status;
-    if (!run_listen(&run)) {
-        say("cannot watch signals and time: %s", strerror(errno));
-        status = EXIT_SYSTEM;
+    run.name = text_joined(settings->words, settings->n_words, ", ");
+    run.keys = text_joined(settings->words, settings->n_words, "\n");
+    if (run.name && run.keys) {
+        status = run_under(&run);
     } else {
-        status = run_ask(&run);
-        if (!status) status = session_loop(&run.session) ? run.status : EXIT_SYSTEM;
+        say("out of memory");
+        status = EXIT_SYSTEM;
     }
-    /* Does nothing but after a failed loop: no command without a lock. */
-    if (run.state == RUN_RUNNING || run.state == RUN_LOSING) run_kill(&run);
-    child_forget(&run.child);
-    run_unlisten(&run);
-    session_close(&run.session);
+    free(run.name);
+    free(run.keys);
     return status;
 }

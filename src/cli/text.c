@@ -145,3 +145,18 @@ void text_pad(struct text *text, size_t start, size_t width)
     size_t columns = text_columns(text, start);
     for (; columns < width; columns++) text_add(text, " ", 1);
 }
+
+char *text_joined(const char *const *strings, size_t n, const char *between)
+{
+    struct text text = {0};
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0) text_add(&text, between, strlen(between));
+        text_add(&text, strings[i], strlen(strings[i]));
+    }
+    text_add(&text, "", 1);
+    if (text.failed) {
+        text_clear(&text);
+        return NULL;
+    }
+    return text.bytes;
+}

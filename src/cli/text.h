@@ -27,6 +27,8 @@ void text_add_json(struct text *text, const char *string);
 
 /* text_pad - spaces until `width` columns after byte `start`; a character beyond ASCII counts as one column. */
 void text_pad(struct text *text, size_t start, size_t width);
+/* text_joined - the strings with that between them, for the caller to free; NULL: out of memory. */
+char *text_joined(const char *const *strings, size_t n, const char *between);
 /* text_columns - columns from byte `start` on. */
 size_t text_columns(const struct text *text, size_t start);
 

@@ -111,6 +111,39 @@ static void waits_in_vain(quorlock_client *client, const struct quorlock_options
     quorlock_free(lock);
 }
 
+static quorlock *try_new(quorlock_client *client, const char *const *keys, size_t n_keys,
+                         const struct quorlock_options *options)
+{
+    quorlock *lock = NULL;
+
+    return started(quorlock_new(&lock, client, keys, n_keys, options)) ? lock : NULL;
+}
+
+/* Three handles on two keys: two of one owner nest, one stands in line behind another. */
+static void nests_and_stands_in_line(quorlock_client *client, const char *key, struct quorlock_options options)
+{
+    const char *const keys[2] = {"zebra", key};
+    quorlock *locks[4] = {NULL};
+    struct seen seen[4];
+    bool waits[4] = {false};
+
+    memset(seen, 0, sizeof(seen));
+    options.wait_ms = 400;
+    for (int i = 0; i < 4; i++) {
+        options.owner = i < 2 ? "me" : NULL;
+        locks[i] = try_new(client, keys, 2, &options);
+        if (locks[i] != NULL) waits[i] = started(quorlock_acquire(locks[i], on_result, &seen[i]));
+        /* Two come while the first asks, one when it is told. */
+        if (i == 2 && waits[0]) ended(&seen[0], "acquire of the first");
+    }
+    for (int i = 0; i < 4; i++) {
+        if (!waits[i] || ended(&seen[i], "acquire") != QUORLOCK_OK) continue;
+        waits[i] = false;
+        assert_int_equal(quorlock_release(locks[i], NULL, NULL), 0);
+    }
+    for (int i = 0; i < 4; i++) quorlock_free(locks[i]);
+}
+
 /* One whole life; true where no allocation failed. */
 static bool live(struct memory *memory)
 {
@@ -139,6 +172,7 @@ static bool live(struct memory *memory)
         return false;
     }
     if (started(quorlock_new(&lock, client, keys, 1, &options))) hold_and_release(lock);
+    nests_and_stands_in_line(client, key, options);
     inspect_and_break(client, key);
     waits_in_vain(client, &options);
     if (memory->fail_at % 2 == 0) quorlock_free(lock); /* close frees it as well */

@@ -89,6 +89,43 @@ static void one_life(void **state)
     quorlock_blocking_free(NULL);
 }
 
+/* An inner function locks what its caller has locked; and several keys at once. */
+static void nested_and_many_keys(void **state)
+{
+    static const char *const keys[] = {"zebra", "ant"};
+    static const char *const overlapping[] = {"ant", "bee"};
+    struct quorlock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS, .owner = "main"};
+    quorlock_blocking_lock *outer, *inner, *overlaps, *other;
+    struct quorlock_blocking_result result;
+
+    (void)state;
+    assert_int_equal(quorlock_blocking_new(&outer, blocking, keys, 2, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_blocking_new(&inner, blocking, keys, 2, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_blocking_new(&overlaps, blocking, overlapping, 2, &options, NULL, 0), 0);
+    options.owner = "other";
+    assert_int_equal(quorlock_blocking_new(&other, blocking, keys, 2, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_blocking_acquire(outer, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_blocking_acquire(inner, &result), QUORLOCK_OK);
+    assert_non_null(strstr(result.text, "2 holds now"));
+    assert_int_equal(quorlock_blocking_acquire(inner, &result), QUORLOCK_OK);
+    assert_true(quorlock_blocking_valid_ms(inner) > LONG_LEASE_MS / 2);
+    assert_int_equal(quorlock_blocking_acquire(other, &result), QUORLOCK_HELD);
+    assert_int_equal(quorlock_blocking_acquire(overlaps, &result), QUORLOCK_INVAL);
+    assert_non_null(strstr(result.text, "\"ant\""));
+    assert_int_equal(quorlock_blocking_release(inner, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_blocking_release(inner, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_blocking_release(inner, &result), QUORLOCK_STATE);
+    assert_true(cluster_holders(&cluster, "zebra", NULL) >= 2 && cluster_holders(&cluster, "ant", NULL) >= 2);
+    assert_int_equal(quorlock_blocking_release(outer, &result), QUORLOCK_OK);
+    cluster_await_free(&cluster, "zebra");
+    cluster_await_free(&cluster, "ant");
+    assert_int_equal(quorlock_blocking_acquire(other, &result), QUORLOCK_OK);
+    quorlock_blocking_free(other);
+    quorlock_blocking_free(overlaps);
+    quorlock_blocking_free(inner);
+    quorlock_blocking_free(outer);
+}
+
 static void somebody_elses(void **state)
 {
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
@@ -285,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_life, setup, teardown),
+        cmocka_unit_test_setup_teardown(nested_and_many_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(somebody_elses, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_of_open_and_new, setup, teardown),
         cmocka_unit_test_setup_teardown(threads_take_turns, setup, teardown),

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_many_keys.c - several keys in one lock: all or none of them, one validity, in whatever order they are
+ * named
+ */
+#include "kit.h"
+
+static int plain = QUORLOCK_DIALECT_PLAIN;
+static int redisson = QUORLOCK_DIALECT_REDISSON;
+
+static const char *const ab[] = {"a", "b"};
+static const char *const ba[] = {"b", "a"};
+static const char *const bc[] = {"b", "c"};
+static const char *const abc[] = {"c", "a", "b"};
+
+static struct quorlock_client_options in_dialect(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+
+    client_options.dialect = *(int *)*state;
+    return client_options;
+}
+
+static void begin(void **state)
+{
+    struct quorlock_client_options client_options = in_dialect(state);
+
+    kit_client(&client_options, 3);
+}
+
+static quorlock_client *other_client(void **state)
+{
+    struct quorlock_client_options client_options = in_dialect(state);
+    quorlock_client *other = kit_new_client(&client_options);
+
+    kit_await_ready(other, 3);
+    return other;
+}
+
+static quorlock *lock_on(quorlock_client *client, const char *const *keys, size_t n_keys,
+                         const struct quorlock_options *options)
+{
+    quorlock *lock = NULL;
+    int status = quorlock_new(&lock, client, keys, n_keys, options);
+
+    if (status != 0) fail_msg("%s: %s", quorlock_status_name(status), quorlock_client_error(client));
+    return lock;
+}
+
+static void await_all_free(const char *const *keys, size_t n_keys)
+{
+    for (size_t i = 0; i < n_keys; i++) await_free(keys[i]);
+}
+
+/* Somebody else's, as this dialect would write it. */
+static void by_hand(const struct server *server, const char *key, int dialect)
+{
+    if (dialect == QUORLOCK_DIALECT_PLAIN) {
+        server_do(server, "SET %s by-hand PX 60000", key);
+    } else {
+        server_do(server, "HSET %s by-hand:1 1", key);
+        server_do(server, "PEXPIRE %s 60000", key);
+    }
+}
+
+static void one_whole_life(void **state)
+{
+    struct quorlock_options options = kit_lease(1500);
+    struct seen_loss loss = {.calls = 0};
+    struct seen seen;
+    quorlock *lock;
+
+    begin(state);
+    options.fencing = 1;
+    lock = lock_on(kit.client, abc, 3, &options);
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_contains(seen.text, "\"a, b, c\"");
+    assert_true(seen.result.fence > 0);
+    for (int i = 0; i < 3; i++) await_holders(abc[i], NULL, 3);
+    if (*(int *)*state == QUORLOCK_DIALECT_PLAIN) {
+        for (int i = 0; i < 3; i++) assert_int_equal(cluster_holders(&kit.cluster, abc[i], seen.owner), 3);
+    }
+    /* Longer than a lease, so it lives by renewal. */
+    run_ms(2000);
+    assert_int_equal(loss.calls, 0);
+    assert_true(quorlock_valid_ms(lock) > 0);
+    for (int i = 0; i < 3; i++) assert_int_equal(cluster_holders(&kit.cluster, abc[i], NULL), 3);
+    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    await_all_free(abc, 3);
+    assert_int_equal(loss.calls, 0);
+    quorlock_free(lock);
+}
+
+static void lists_that_share_a_key_exclude_each_other(void **state)
+{
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen seen;
+    quorlock_client *other;
+    quorlock *held, *overlaps, *elsewhere, *apart;
+
+    begin(state);
+    other = other_client(state);
+    held = lock_on(kit.client, ab, 2, &options);
+    overlaps = lock_on(kit.client, bc, 2, &options);
+    elsewhere = lock_on(other, abc + 2, 1, &options);
+    apart = lock_on(other, abc, 1, &options);
+    assert_status(kit_acquire(held, &seen), QUORLOCK_OK);
+    await_holders("a", NULL, 3);
+    await_holders("b", NULL, 3);
+    assert_status(kit_acquire(overlaps, &seen), QUORLOCK_HELD);
+    assert_status(kit_acquire(elsewhere, &seen), QUORLOCK_HELD);
+    /* What failed has taken nothing: the rest of its list is free for others. */
+    await_free("c");
+    assert_status(kit_acquire(apart, &seen), QUORLOCK_OK);
+    assert_status(kit_release(apart, &seen), QUORLOCK_OK);
+    assert_status(kit_release(held, &seen), QUORLOCK_OK);
+    await_all_free(abc, 3);
+    assert_status(kit_acquire(overlaps, &seen), QUORLOCK_OK);
+    assert_status(kit_acquire(elsewhere, &seen), QUORLOCK_HELD);
+    quorlock_free(held);
+    quorlock_free(overlaps);
+    kit_close(other);
+    await_all_free(abc, 3);
+}
+
+/* One of the keys is somebody else's on so many nodes that a quorum is out of reach. */
+static void all_or_none(void **state)
+{
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen seen;
+    quorlock *lock;
+
+    begin(state);
+    lock = lock_on(kit.client, abc, 3, &options);
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < 2; i++) by_hand(&kit.cluster.servers[i], abc[k], *(int *)*state);
+        assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+        assert_contains(seen.text, "by-hand");
+        for (int j = 0; j < 3; j++) await_holders(abc[j], NULL, j == k ? 2 : 0);
+        for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "DEL %s", abc[k]);
+    }
+    /* On a minority it stands in nobody's way, and that node has none of ours. */
+    by_hand(&kit.cluster.servers[1], "b", *(int *)*state);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    await_holders("a", NULL, 2);
+    assert_int_equal(server_has(&kit.cluster.servers[1], "a"), 0);
+    assert_int_equal(server_has(&kit.cluster.servers[1], "c"), 0);
+    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    await_holders("b", NULL, 1);
+    await_free("a");
+    await_free("c");
+    quorlock_free(lock);
+}
+
+/* A node that lost one of them has lost the lock. */
+static void one_key_gone_is_the_lock_gone(void **state)
+{
+    struct quorlock_options options = kit_lease(1500);
+    struct seen_loss loss = {.calls = 0};
+    struct seen seen;
+    quorlock *lock;
+
+    begin(state);
+    lock = lock_on(kit.client, abc, 3, &options);
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) await_holders(abc[i], NULL, 3);
+    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "DEL b");
+    await_count(&loss.calls, 1, GENEROUS_MS, "loss");
+    assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
+    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(seen.result.expired, 1);
+    await_all_free(abc, 3);
+    quorlock_free(lock);
+}
+
+/* ---- order ---- */
+
+struct fighter {
+    quorlock *lock;
+    int turns, wanted;
+    bool done;
+};
+
+static int inside;
+
+static void fighter_told(quorlock *lock, const struct quorlock_result *result, void *arg);
+
+static void fighter_leaves(evutil_socket_t fd, short what, void *arg)
+{
+    struct fighter *fighter = arg;
+
+    (void)fd;
+    (void)what;
+    inside--;
+    assert_int_equal(quorlock_release(fighter->lock, NULL, NULL), 0);
+    if (++fighter->turns == fighter->wanted) {
+        fighter->done = true;
+    } else {
+        assert_int_equal(quorlock_acquire(fighter->lock, fighter_told, fighter), 0);
+    }
+}
+
+static void fighter_told(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    const struct timeval moment = {.tv_usec = 500};
+
+    (void)lock;
+    assert_status(result->status, QUORLOCK_OK);
+    assert_int_equal(++inside, 1);
+    assert_int_equal(event_base_once(kit.base, -1, EV_TIMEOUT, fighter_leaves, arg, &moment), 0);
+}
+
+static bool all_done(void *arg)
+{
+    const struct fighter *fighters = arg;
+
+    for (int i = 0; i < 4; i++) {
+        if (!fighters[i].done) return false;
+    }
+    return true;
+}
+
+/* Lists in opposite order, in two processes' worth of clients: nobody holds what the other waits for. */
+static void opposite_orders_do_not_starve_each_other(void **state)
+{
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct fighter fighters[4] = {{.wanted = 15}, {.wanted = 15}, {.wanted = 15}, {.wanted = 15}};
+    quorlock_client *other;
+
+    begin(state);
+    other = other_client(state);
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    inside = 0;
+    fighters[0].lock = lock_on(kit.client, ab, 2, &options);
+    fighters[1].lock = lock_on(other, ba, 2, &options);
+    fighters[2].lock = lock_on(kit.client, bc, 2, &options);
+    fighters[3].lock = lock_on(other, abc, 3, &options);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(quorlock_acquire(fighters[i].lock, fighter_told, &fighters[i]), 0);
+    }
+    await(all_done, fighters, 2 * GENEROUS_MS, "everybody's turns");
+    kit_close(other);
+    for (int i = 0; i < 4; i++) {
+        if (i % 2 == 0) quorlock_free(fighters[i].lock);
+    }
+    await_all_free(abc, 3);
+}
+
+/* The same keys in another order are the same line, and the same owner's. */
+static void order_makes_no_difference(void **state)
+{
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen first, second, third;
+    quorlock *one, *two, *waits;
+
+    begin(state);
+    options.owner = "me";
+    one = lock_on(kit.client, ab, 2, &options);
+    two = lock_on(kit.client, ba, 2, &options);
+    options.owner = NULL;
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    waits = lock_on(kit.client, ba, 2, &options);
+    assert_status(kit_acquire(one, &first), QUORLOCK_OK);
+    assert_status(kit_acquire(two, &second), QUORLOCK_OK);
+    assert_string_equal(first.owner, second.owner);
+    assert_contains(second.text, "\"a, b\" is held by its owner already: 2 holds now");
+    kit_start_acquire(waits, &third);
+    assert_status(kit_release(one, &first), QUORLOCK_OK);
+    assert_int_equal(third.calls, 0);
+    assert_status(kit_release(two, &second), QUORLOCK_OK);
+    await_count(&third.calls, 1, GENEROUS_MS, "who stood in line");
+    assert_status(third.result.status, QUORLOCK_OK);
+    quorlock_free(one);
+    quorlock_free(two);
+    quorlock_free(waits);
+    await_all_free(ab, 2);
+}
+
+static void one_owner_nests_the_same_list_only(void **state)
+{
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen seen;
+    quorlock *outer, *overlaps, *apart, *yours;
+
+    begin(state);
+    options.owner = "me";
+    outer = lock_on(kit.client, ab, 2, &options);
+    overlaps = lock_on(kit.client, bc, 2, &options);
+    apart = lock_on(kit.client, abc, 1, &options);
+    options.owner = "you";
+    yours = lock_on(kit.client, bc, 2, &options);
+    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(quorlock_acquire(overlaps, on_result, &seen), QUORLOCK_INVAL);
+    assert_string_equal(
+        quorlock_client_error(kit.client),
+        "owner \"me\" has \"b\" in the list \"a, b\" already and asks for the list \"b, c\": one "
+        "owner nests the same list of keys only");
+    /* Keys apart are no matter, and another owner is told in the usual way. */
+    assert_status(kit_acquire(apart, &seen), QUORLOCK_OK);
+    assert_status(kit_acquire(yours, &seen), QUORLOCK_HELD);
+    assert_status(kit_release(apart, &seen), QUORLOCK_OK);
+    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
+    assert_status(kit_acquire(overlaps, &seen), QUORLOCK_OK);
+    assert_status(kit_release(overlaps, &seen), QUORLOCK_OK);
+    await_all_free(abc, 3);
+    quorlock_free(outer);
+    quorlock_free(overlaps);
+    quorlock_free(apart);
+    quorlock_free(yours);
+}
+
+/* One that stands in line is found out when its turn comes, if its owner took one of the keys meanwhile. */
+static void overlap_is_found_out_in_line_too(void **state)
+{
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen first, waited, seen;
+    quorlock *holder, *first_waiter, *waiter, *overlaps;
+
+    begin(state);
+    holder = lock_on(kit.client, ab, 2, &options);
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    first_waiter = lock_on(kit.client, ab, 2, &options);
+    options.owner = "me";
+    waiter = lock_on(kit.client, ab, 2, &options);
+    options.wait_ms = 0;
+    overlaps = lock_on(kit.client, bc, 2, &options);
+    assert_status(kit_acquire(holder, &seen), QUORLOCK_OK);
+    kit_start_acquire(first_waiter, &first);
+    kit_start_acquire(waiter, &waited);
+    run_ms(20);
+    /* Whoever breaks the lock by hand lets the other list in. */
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL a b");
+    assert_status(kit_acquire(overlaps, &seen), QUORLOCK_OK);
+    assert_status(quorlock_cancel(first_waiter), QUORLOCK_OK);
+    await_count(&first.calls, 1, GENEROUS_MS, "canceled");
+    await_count(&waited.calls, 1, GENEROUS_MS, "found out");
+    assert_status(waited.result.status, QUORLOCK_INVAL);
+    assert_contains(waited.text, "its owner holds one of the keys in another list");
+    quorlock_free(holder);
+    quorlock_free(first_waiter);
+    quorlock_free(waiter);
+    quorlock_free(overlaps);
+    await_all_free(abc, 3);
+}
+
+static void as_many_as_may_be(void **state)
+{
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    char names[QUORLOCK_KEYS_MAX][16];
+    const char *keys[QUORLOCK_KEYS_MAX];
+    struct seen seen;
+    quorlock *lock, *last;
+
+    begin(state);
+    for (int i = 0; i < QUORLOCK_KEYS_MAX; i++) {
+        snprintf(names[i], sizeof(names[i]), "key-%02d", QUORLOCK_KEYS_MAX - i);
+        keys[i] = names[i];
+    }
+    options.fencing = 1;
+    lock = lock_on(kit.client, keys, QUORLOCK_KEYS_MAX, &options);
+    last = lock_on(kit.client, keys + QUORLOCK_KEYS_MAX - 1, 1, &options);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(kit_extend(lock, 0, &seen), QUORLOCK_OK);
+    for (int i = 0; i < QUORLOCK_KEYS_MAX; i++) await_holders(keys[i], NULL, 3);
+    assert_status(kit_acquire(last, &seen), QUORLOCK_HELD);
+    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    await_all_free(keys, QUORLOCK_KEYS_MAX);
+    quorlock_free(lock);
+    quorlock_free(last);
+}
+
+#define IN_DIALECT(test, dialect)                                                                              \
+    {                                                                                                          \
+#test " (" #dialect ")", test, kit_setup, kit_teardown, &(dialect)                                     \
+    }
+#define IN_BOTH(test) IN_DIALECT(test, plain), IN_DIALECT(test, redisson)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_BOTH(one_whole_life),
+        IN_BOTH(lists_that_share_a_key_exclude_each_other),
+        IN_BOTH(all_or_none),
+        IN_BOTH(one_key_gone_is_the_lock_gone),
+        IN_BOTH(opposite_orders_do_not_starve_each_other),
+        IN_DIALECT(order_makes_no_difference, plain),
+        IN_DIALECT(one_owner_nests_the_same_list_only, plain),
+        IN_DIALECT(overlap_is_found_out_in_line_too, plain),
+        IN_BOTH(as_many_as_may_be),
+    };
+
+    return cmocka_run_group_tests_name("many keys", tests, NULL, NULL);
+}
