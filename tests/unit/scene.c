@@ -97,6 +97,11 @@ int scene_acquire_since(struct scene *scene, uint64_t begun_us)
     return step(scene, &(struct core_event){.type = CORE_EV_ACQUIRE, .begun_us = begun_us});
 }
 
+int scene_acquire_after(struct scene *scene, uint32_t seen)
+{
+    return step(scene, &(struct core_event){.type = CORE_EV_ACQUIRE, .seen = seen});
+}
+
 void scene_notice(struct scene *scene, uint32_t node, uint64_t holder_id)
 {
     step(scene, &(struct core_event){.type = CORE_EV_NOTICE, .node = node, .holder_id = holder_id});
