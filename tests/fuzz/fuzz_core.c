@@ -418,7 +418,7 @@ static void hear_of_release(struct world *world, uint8_t what)
 /* As the first try of all, or behind a lock of the same process; it may wait for some time already. */
 static void acquire(struct world *world, uint8_t what)
 {
-    struct core_event event = {.type = CORE_EV_ACQUIRE, .behind = (what & 32) != 0};
+    struct core_event event = {.type = CORE_EV_ACQUIRE, .behind = (what & 32) != 0, .seen = what >> 4 & 3};
 
     if (what & 64) event.begun_us = world->now_us - next_span_us(world) % START_US;
     happen(world, event, NULL);

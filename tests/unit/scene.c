@@ -102,6 +102,11 @@ int scene_heir(struct scene *scene, uint64_t begun_us, uint64_t wait_us)
     return step(scene, &(struct core_event){.type = CORE_EV_HEIR, .begun_us = begun_us, .wait_us = wait_us});
 }
 
+int scene_acquire_after(struct scene *scene, uint32_t seen)
+{
+    return step(scene, &(struct core_event){.type = CORE_EV_ACQUIRE, .seen = seen});
+}
+
 void scene_notice(struct scene *scene, uint32_t node, uint64_t holder_id)
 {
     step(scene, &(struct core_event){.type = CORE_EV_NOTICE, .node = node, .holder_id = holder_id});

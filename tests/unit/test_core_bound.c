@@ -117,6 +117,34 @@ static void an_heir_goes_on_where_the_first_gave_up(void **state)
     scene_close(scene);
 }
 
+/* Whoever waited before, in another's place, goes on with what stood in the way then. */
+static void what_was_in_the_way_before_is_told_too(void **state)
+{
+    static const struct {
+        uint32_t before;
+        bool held; /* now; else too few can vote */
+        int status;
+    } cases[] = {{CORE_SEEN_HELD, true, CORE_HELD_BY_OTHER},
+                 {CORE_SEEN_NOQUORUM, true, CORE_TIMEDOUT},
+                 {CORE_SEEN_HELD, false, CORE_TIMEDOUT},
+                 {CORE_SEEN_NOQUORUM, false, CORE_NOQUORUM},
+                 {0, false, CORE_NOQUORUM}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct scene *scene = scene_open_waiting(3, 2, 60 * MS);
+
+        for (uint32_t node = 0; node < 3 && !cases[i].held; node++) scene_level(scene, node, CORE_NODE_DOWN);
+        scene_acquire_after(scene, cases[i].before);
+        for (uint32_t node = 0; node < 3 && cases[i].held; node++) scene_refuse(scene, node, HOLDER, -1);
+        assert_int_equal(core_seen(scene->lock),
+                         cases[i].before | (cases[i].held ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM));
+        scene_pass(scene, 60 * MS);
+        scene_expect(scene, CORE_TELL_ACQUIRED, cases[i].status);
+        scene_close(scene);
+    }
+}
+
 /* Each brings a lock that waits for ever into another phase of its acquire. */
 static void to_asking_all(struct scene *scene)
 {
@@ -299,6 +327,7 @@ int main(void)
         cmocka_unit_test(too_late_and_then_the_bound_is_a_timeout),
         cmocka_unit_test(the_wait_counts_from_when_it_began),
         cmocka_unit_test(an_heir_goes_on_where_the_first_gave_up),
+        cmocka_unit_test(what_was_in_the_way_before_is_told_too),
         cmocka_unit_test(cancel_leaves_nothing_in_any_phase),
         cmocka_unit_test(who_waits_behind_another_asks_nobody),
         cmocka_unit_test(behind_another_the_bound_is_contention),
