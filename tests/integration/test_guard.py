@@ -63,7 +63,7 @@ class ColdStart(GuardCase):
         status, _, err = self.run_once("--max-lease", LONG)
         self.assertEqual(status, 69)
         for server in SERVERS:
-            self.assertRegex(err, rf"{server}  no vote: quarantined for [0-9.]+ s more: no guard yet")
+            self.assertRegex(err, rf"{server}  no vote: quarantined for [0-9.]+ s more: (no guard yet|it restarted, or is new)")
         for index in range(3):
             self.assert_quarantined(index, LONG_MS)
         status, out, _ = self.quorlock("inspect", self.key)
