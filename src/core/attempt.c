@@ -105,11 +105,12 @@ static void ask_rest(struct core_lock *lock, struct step *step)
 {
     lock->arbiter_only = false;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        struct core_node *node = &lock->nodes[i];
+        uint32_t index = lock->config.arbiters[i];
+        struct core_node *node = &lock->nodes[index];
 
         if (node->vote != CORE_VOTE_NONE) continue;
         if (node->level == CORE_NODE_READY) {
-            ask(lock, step, i);
+            ask(lock, step, index);
         } else if (node->level != CORE_NODE_CONNECTING) {
             vote_failed(node, node->down_fault);
         }

@@ -110,6 +110,24 @@ static void each_release_is_drawn_anew(void **state)
     if (asked < 20 || asked > 70) fail_msg("%u asked", asked);
 }
 
+/* Those who wait ask the arbiter as soon as it has told them: it hears first. */
+static void the_arbiter_is_told_first(void **state)
+{
+    struct core_config config = scene_config(3, 2);
+    struct scene *scene;
+
+    (void)state;
+    memcpy(config.arbiters, ((const uint8_t[]){2, 0, 1}), 3);
+    scene = scene_open(&config);
+    scene_acquire(scene);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene->sent[i].command.tag.node, config.arbiters[i]);
+    for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_YES);
+    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_release(scene);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene->sent[3 + i].command.tag.node, config.arbiters[i]);
+    scene_close(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +135,7 @@ int main(void)
         cmocka_unit_test(a_crowd_unknown_asks_the_arbiter),
         cmocka_unit_test(whoever_was_not_drawn_polls),
         cmocka_unit_test(each_release_is_drawn_anew),
+        cmocka_unit_test(the_arbiter_is_told_first),
     };
 
     return cmocka_run_group_tests_name("core: crowds", tests, NULL, NULL);
