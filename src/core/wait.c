@@ -250,7 +250,9 @@ void wait_on_listening(struct core_lock *lock, struct step *step, const struct c
     if (event->behind || lock->attempts == 0) return;
     if (lock->phase == CORE_ASKING) lock->noticed = true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) listening += lock->nodes[i].listening;
-    if (lock->phase == CORE_WAITING && listening >= lock->config.quorum) {
+    if (lock->phase != CORE_WAITING) return;
+    /* Whoever gets the lock next will tell one of these. */
+    if (event->node == wait_arbiter(lock) || listening == lock->config.n_nodes - lock->config.quorum + 1) {
         sooner(lock, validity_add(step->now_us, node->srtt_us));
     }
 }
