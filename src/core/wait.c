@@ -197,6 +197,18 @@ void wait_on_level(struct core_lock *lock, uint32_t index, uint64_t now_us)
     sooner(lock, validity_add(now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
 }
 
+/* Of two who ask an odd number of nodes at the same time one gets more of them. So nothing is won by the
+ * arbiter's word, and a round trip is lost. */
+static bool are_two(const struct core_lock *lock)
+{
+    if (lock->crowd == 0 || lock->crowd > 2 || 2 * lock->config.quorum != lock->config.n_nodes + 1)
+        return false;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        if (lock->nodes[i].level != CORE_NODE_READY || lock->nodes[i].overdue) return false;
+    }
+    return true;
+}
+
 static void wake(struct core_lock *lock, struct step *step)
 {
     uint64_t pause_us = turn_us(lock);
@@ -207,7 +219,7 @@ static void wake(struct core_lock *lock, struct step *step)
         take_turn(lock, validity_add(step->now_us, pause_us));
     } else {
         lock->polls = 0;
-        attempt_again(lock, step, false);
+        attempt_again(lock, step, are_two(lock));
     }
 }
 

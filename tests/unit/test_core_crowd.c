@@ -62,6 +62,38 @@ static void of_a_crowd_a_few_ask_at_once(void **state)
     assert_int_equal(ask_within(3, 100 * SRTT_US), 3);
 }
 
+static void two_ask_all_nodes_at_once(void **state)
+{
+    (void)state;
+    for (uint32_t crowd = 1; crowd <= 2; crowd++) {
+        struct scene *scene = open_in_crowd(3, 2, crowd, 1);
+
+        scene_notice(scene, LISTENER, HOLDER);
+        for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
+        scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
+        scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
+        scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+        scene_close(scene);
+    }
+}
+
+/* Where one does not vote they would split the rest, and of an even number, or where all are needed, too. */
+static void two_ask_the_arbiter_where_votes_could_be_split(void **state)
+{
+    static const uint32_t n_nodes[] = {3, 4, 3};
+    static const uint32_t quorums[] = {2, 3, 3};
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct scene *scene = open_in_crowd(n_nodes[i], quorums[i], 2, 1);
+
+        if (i == 0) scene_level(scene, 2, CORE_NODE_DOWN);
+        scene_notice(scene, LISTENER, HOLDER);
+        scene_expect_asked_alone(scene, LISTENER);
+        scene_close(scene);
+    }
+}
+
 /* Where the nodes tell nothing of a crowd, everybody asks the arbiter. */
 static void a_crowd_unknown_asks_the_arbiter(void **state)
 {
@@ -132,6 +164,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_a_crowd_a_few_ask_at_once),
+        cmocka_unit_test(two_ask_all_nodes_at_once),
+        cmocka_unit_test(two_ask_the_arbiter_where_votes_could_be_split),
         cmocka_unit_test(a_crowd_unknown_asks_the_arbiter),
         cmocka_unit_test(whoever_was_not_drawn_polls),
         cmocka_unit_test(each_release_is_drawn_anew),
