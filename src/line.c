@@ -178,14 +178,31 @@ void line_leave(struct line *line)
 
 /* Another one first for other keys, so that not all who wait ask the same. By the first key alone: longer lists
  * that begin with it should meet there. */
-void line_arbiters(const struct line *line, struct core_config *config)
+static uint8_t arbiter_at(const struct line *line, uint32_t place)
 {
     const struct quorlock_client *client = line->client;
     uint64_t first = grip_holder_id(line->keys[0].text, line->keys[0].length) >> 1;
 
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        config->arbiters[i] = client->order[(first + i) % client->n_nodes];
-    }
+    return client->order[(first + place) % client->n_nodes];
+}
+
+void line_arbiters(const struct line *line, struct core_config *config)
+{
+    for (uint32_t i = 0; i < line->client->n_nodes; i++) config->arbiters[i] = arbiter_at(line, i);
+}
+
+/*
+ * The first arbiters, and only so many that one of them lives as long as a quorum does: where many wait for a
+ * key it is waking them all that costs most, and each more that tells them wakes them once more.
+ */
+uint32_t line_listens_on(const struct line *line)
+{
+    uint32_t n_nodes = line->client->n_nodes;
+    uint32_t n = n_nodes - options_quorum(line->client->options.policy, n_nodes) + 1;
+    uint32_t nodes = 0;
+
+    for (uint32_t i = 0; i < n; i++) nodes |= 1u << arbiter_at(line, i);
+    return nodes;
 }
 
 /* ---- standing in line ---- */

@@ -119,6 +119,8 @@ struct line *line_join(struct quorlock_client *, const char *const *keys, size_t
 void line_leave(struct line *);
 /* line_arbiters - in which order those who wait for these keys ask the nodes. */
 void line_arbiters(const struct line *, struct core_config *);
+/* line_listens_on - on which nodes those who wait for these keys listen, a bit each. */
+uint32_t line_listens_on(const struct line *);
 /* line_acquire - the handle asks the nodes, or stands in line for that. 0 or a status. */
 int line_acquire(struct quorlock *);
 /* line_step_out - the handle waits no more, whatever it waited for. */

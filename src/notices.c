@@ -2,9 +2,9 @@
 /*
  * notices.c - release notices for those who wait
  *
- * Whoever waits gets them from each node once that confirmed the subscription; before, and where it is not
- * confirmed at all, polls have to do. A subscription outlives its last waiter by a moment: who fights for a key
- * mostly comes back soon.
+ * Whoever waits gets them from some of the nodes, once these confirmed the subscription; before, and where it
+ * is not confirmed at all, polls have to do. A subscription outlives its last waiter by a moment: who fights
+ * for a key mostly comes back soon.
  */
 #include <string.h>
 
@@ -21,7 +21,8 @@ _Static_assert(QUORLOCK_NODES_MAX < 32, "a bit for each node");
 struct topic {
     struct topic *next; /* in its bucket */
     uint64_t hash;
-    uint32_t confirmed; /* nodes whose notices come, a bit each */
+    uint32_t nodes;     /* that are asked for its notices, a bit each */
+    uint32_t confirmed; /* whose notices come */
     struct list ears;
     size_t length;
     char channel[];
@@ -54,9 +55,12 @@ static struct topic *find(struct quorlock_client *client, const char *channel, s
     return client->notices.n_topics == 0 ? NULL : *place_of(&client->notices, channel, length);
 }
 
-static void listen_everywhere(struct quorlock_client *client, const struct topic *topic)
+static void listen_on(struct quorlock_client *client, struct topic *topic, uint32_t nodes)
 {
+    nodes &= ~topic->nodes;
+    topic->nodes |= nodes;
     for (uint32_t i = 0; i < client->n_nodes; i++) {
+        if ((nodes & 1u << i) == 0) continue;
         subscriber_start(client->nodes[i].subscriber);
         /* Not open yet: asked when it is. No room: polls have to do. */
         (void)subscriber_listen(client->nodes[i].subscriber, topic->channel, topic->length);
@@ -77,7 +81,6 @@ static struct topic *topic_of(struct quorlock_client *client, const struct node_
     (*at)->length = length;
     (*at)->hash = hash_of(channel, length);
     notices->n_topics++;
-    listen_everywhere(client, *at);
     return *at;
 }
 
@@ -88,7 +91,9 @@ static void drop_topic(struct quorlock_client *client, struct topic *topic)
     *at = topic->next;
     client->notices.n_topics--;
     for (uint32_t i = 0; i < client->n_nodes; i++) {
-        subscriber_forget(client->nodes[i].subscriber, topic->channel, topic->length);
+        if ((topic->nodes & 1u << i) != 0) {
+            subscriber_forget(client->nodes[i].subscriber, topic->channel, topic->length);
+        }
         if (client->notices.n_topics == 0) subscriber_stop(client->nodes[i].subscriber);
     }
     alloc_free(&client->alloc, topic);
@@ -128,6 +133,7 @@ void notices_open(struct line *line)
         line->ears[i].line = line;
         line->ears[i].topic = topic;
         list_add(&topic->ears, &line->ears[i].link);
+        listen_on(client, topic, line_listens_on(line));
     }
 }
 
@@ -176,6 +182,7 @@ static void on_open(void *arg, uint32_t index)
 
     for (size_t i = 0; notices->n_topics > 0 && i < notices->n_buckets; i++) {
         for (struct topic *topic = notices->buckets[i]; topic != NULL; topic = topic->next) {
+            if ((topic->nodes & 1u << index) == 0) continue;
             (void)subscriber_listen(client->nodes[index].subscriber, topic->channel, topic->length);
         }
     }

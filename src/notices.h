@@ -2,7 +2,7 @@
 /*
  * notices.h - release notices for those who wait
  *
- * A line whose first handle waits listens on every node to the channels of its keys. The connections for that
+ * A line whose first handle waits listens on some nodes to the channels of its keys. The connections for that
  * exist only while somebody listens, and a little longer.
  */
 #ifndef QUORLOCK_NOTICES_H

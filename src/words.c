@@ -84,6 +84,7 @@ static const char *why_no_vote(const struct grip *grip, uint32_t index, int outc
     }
     if (*node_why(node) != '\0') return node_why(node);
     if (core_debts(grip->core, index) == CORE_DEBTS_MAX) return "too many releases are unanswered";
+    if (outcome == QUORLOCK_VOTE_NONE && node_level_now(node) == NODE_READY) return "not asked";
     return "was not ready in time";
 }
 
@@ -272,7 +273,9 @@ static void log_waiting(struct grip *grip)
     if (reason == grip->told_wait_reason && now_us < grip->told_wait_us + WAIT_TOLD_US) return;
     grip->told_wait_reason = reason;
     grip->told_wait_us = now_us;
+    /* An arbiter's no is the answer where the others need not be asked. */
     held =
+        core_wait_verdict(grip->core) == CORE_HELD_BY_OTHER ||
         result.granted + result.refused >= options_quorum(grip->client->options.policy, grip->client->n_nodes);
     words_verdict(grip, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
     client_log(grip->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", grip->line->name, text);

@@ -105,11 +105,12 @@ static void ask_rest(struct core_lock *lock, struct step *step)
 {
     lock->arbiter_only = false;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        struct core_node *node = &lock->nodes[i];
+        uint32_t index = lock->config.arbiters[i];
+        struct core_node *node = &lock->nodes[index];
 
         if (node->vote != CORE_VOTE_NONE) continue;
         if (node->level == CORE_NODE_READY) {
-            ask(lock, step, i);
+            ask(lock, step, index);
         } else if (node->level != CORE_NODE_CONNECTING) {
             vote_failed(node, node->down_fault);
         }
@@ -151,6 +152,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     lock->attempt_begun_us = step->now_us;
     lock->doomed = lock->noticed = false;
     lock->woken_id = lock->released_id;
+    lock->heard = false;
     lock->round = 0;
     /* Kleppmann's objection to counters is that they get lost: the wall clock is the floor under them. */
     lock->floor = lock->config.fencing ? larger(step->wall_us, lock->fence + 1) : 0;
@@ -362,6 +364,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     lock->lease_us = lock->config.lease_us;
     lock->wait_until_us = validity_add(begun_us, lock->config.wait_us);
     lock->released_id = lock->polled_id = 0;
+    lock->crowd = 0;
     backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];
@@ -451,6 +454,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         node->gone = true;
         node->holder_id = reply->holder_id;
         node->ttl_us = reply->ttl_us;
+        if (reply->listeners > 0) lock->crowd = reply->listeners;
         if (lock->phase == CORE_ASKING && lock->doomed) peek(lock, step, reply->tag.node);
         break;
     case CORE_UNSENT:

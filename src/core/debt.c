@@ -72,14 +72,16 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index)
     if (core_can_talk(node)) send_release(lock, step, index, debt, false);
 }
 
+/* The arbiter first: whoever waits asks it as soon as it has told him. */
 void debt_end_attempt(struct core_lock *lock, struct step *step)
 {
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        struct core_node *node = &lock->nodes[i];
+        uint32_t index = lock->config.arbiters[i];
+        struct core_node *node = &lock->nodes[index];
 
         if (!node->touched) continue;
         node->touched = false;
-        owe(lock, step, i);
+        owe(lock, step, index);
     }
 }
 

@@ -9,7 +9,9 @@
  *    the arbiter in between, for peers publish nothing when they release. Votes that were split are tried again
  *    after a pause that grows.
  * 3. A notice of a release wakes: at once from the arbiter or from Q nodes, else one round trip later. One that
- *    comes while an attempt is under way may have come too late for it, so another attempt follows.
+ *    comes while an attempt is under way may have come too late for it, so another attempt follows. Where many
+ *    hear it, only a few ask at once, by lot, and the others later and later: so a release costs the nodes as
+ * many questions of thirty who wait as of three. How many they are a node tells whom it refuses.
  * 4. Notices come only from when the subscription was confirmed: what was released before is found by one more
  *    try after that (the lost wake).
  * 5. A failed attempt tells of its release where it was in anybody's way: on the arbiter, unless a holder is
@@ -30,6 +32,10 @@
 #define GRACE_US        1000u
 #define OWN_NOTICES_MAX 200u
 #define YIELD_SRTTS     4u
+/* Of a crowd so many ask at once when they hear of a release; and of the rest so many in each span after it,
+ * one four times as long as the one before. */
+#define TURNS_AT_ONCE 2u
+#define SPAN_GROWTH   4u
 
 uint32_t wait_arbiter(const struct core_lock *lock)
 {
@@ -118,7 +124,34 @@ static uint64_t pause_us(struct core_lock *lock, bool held)
 
 static void sooner(struct core_lock *lock, uint64_t at_us)
 {
+    if (at_us < lock->poll_at_us) lock->poll_at_us = at_us;
     if (at_us < lock->retry_at_us) lock->retry_at_us = at_us;
+}
+
+static bool asks_at_once(struct core_lock *lock)
+{
+    return lock->crowd <= TURNS_AT_ONCE || backoff_uniform(&lock->jitter, lock->crowd - 1) < TURNS_AT_ONCE;
+}
+
+/* By lot: how long after a release we ask. */
+static uint64_t turn_us(struct core_lock *lock)
+{
+    uint64_t span_us = quorum_srtt_us(lock);
+    uint64_t begin_us = 0;
+    uint64_t end_us = 0;
+
+    while (!asks_at_once(lock) && end_us < backoff_poll_longest_us()) {
+        begin_us = end_us;
+        end_us += span_us;
+        span_us *= SPAN_GROWTH;
+    }
+    return begin_us + backoff_uniform(&lock->jitter, end_us - begin_us);
+}
+
+/* Each release is drawn for anew: an old lot would ask in the middle of somebody's hold. */
+static void take_turn(struct core_lock *lock, uint64_t at_us)
+{
+    lock->retry_at_us = at_us < lock->poll_at_us ? at_us : lock->poll_at_us;
 }
 
 /* Another holder than before: peers hand over without a word, so look again soon. */
@@ -137,9 +170,13 @@ void wait_begin(struct core_lock *lock, uint64_t now_us, bool held)
 {
     watch_holder(lock);
     lock->phase = CORE_WAITING;
-    lock->retry_at_us = validity_add(now_us, pause_us(lock, held));
+    lock->poll_at_us = lock->retry_at_us = validity_add(now_us, pause_us(lock, held));
     if (lock->noticed) {
-        sooner(lock, validity_add(now_us, backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 0)));
+        uint64_t short_us = backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 0);
+
+        take_turn(lock, validity_add(now_us, short_us + turn_us(lock)));
+        lock->heard = true;
+        lock->woken_id = lock->released_id;
     }
     lock->noticed = false;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) lock->nodes[i].noticed = false;
@@ -149,7 +186,7 @@ void wait_behind(struct core_lock *lock, uint64_t now_us)
 {
     lock->seen_held = true;
     lock->phase = CORE_WAITING;
-    lock->retry_at_us = validity_add(now_us, backoff_poll_us(&lock->jitter, lock->polls++));
+    lock->poll_at_us = lock->retry_at_us = validity_add(now_us, backoff_poll_us(&lock->jitter, lock->polls++));
 }
 
 void wait_on_level(struct core_lock *lock, uint32_t index, uint64_t now_us)
@@ -158,6 +195,32 @@ void wait_on_level(struct core_lock *lock, uint32_t index, uint64_t now_us)
 
     if (node->level != CORE_NODE_READY || !lock->seen_noquorum) return;
     sooner(lock, validity_add(now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
+}
+
+/* Of two who ask an odd number of nodes at the same time one gets more of them. So nothing is won by the
+ * arbiter's word, and a round trip is lost. */
+static bool are_two(const struct core_lock *lock)
+{
+    if (lock->crowd == 0 || lock->crowd > 2 || 2 * lock->config.quorum != lock->config.n_nodes + 1)
+        return false;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        if (lock->nodes[i].level != CORE_NODE_READY || lock->nodes[i].overdue) return false;
+    }
+    return true;
+}
+
+static void wake(struct core_lock *lock, struct step *step)
+{
+    uint64_t pause_us = turn_us(lock);
+
+    if (pause_us > 0) {
+        lock->heard = true;
+        lock->woken_id = lock->released_id;
+        take_turn(lock, validity_add(step->now_us, pause_us));
+    } else {
+        lock->polls = 0;
+        attempt_again(lock, step, are_two(lock));
+    }
 }
 
 void wait_on_notice(struct core_lock *lock, struct step *step, const struct core_event *event)
@@ -172,18 +235,17 @@ void wait_on_notice(struct core_lock *lock, struct step *step, const struct core
         node->own_notices--;
         return;
     }
-    /* A straggler of the release that woke us already. */
-    if (!arbiter && event->holder_id != 0 && event->holder_id == lock->woken_id) return;
+    /* A straggler of the release that woke us already, or for which our turn is drawn. */
+    if ((!arbiter || lock->heard) && event->holder_id != 0 && event->holder_id == lock->woken_id) return;
     lock->released_id = event->holder_id;
     if (lock->phase == CORE_ASKING && !BROKEN(CONTROL_LOST_WAKE)) lock->noticed = true;
     if (lock->phase != CORE_WAITING) return;
     node->noticed = true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) noticed += lock->nodes[i].noticed;
-    if (arbiter || noticed >= lock->config.quorum) {
-        lock->polls = 0;
-        attempt_again(lock, step, false);
-    } else {
-        sooner(lock, validity_add(step->now_us, node->srtt_us));
+    if (arbiter || (noticed >= lock->config.quorum && !lock->heard)) {
+        wake(lock, step);
+    } else if (!lock->heard) {
+        take_turn(lock, validity_add(step->now_us, node->srtt_us + turn_us(lock)));
     }
 }
 
@@ -200,7 +262,9 @@ void wait_on_listening(struct core_lock *lock, struct step *step, const struct c
     if (event->behind || lock->attempts == 0) return;
     if (lock->phase == CORE_ASKING) lock->noticed = true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) listening += lock->nodes[i].listening;
-    if (lock->phase == CORE_WAITING && listening >= lock->config.quorum) {
+    if (lock->phase != CORE_WAITING) return;
+    /* Whoever gets the lock next will tell one of these. */
+    if (event->node == wait_arbiter(lock) || listening == lock->config.n_nodes - lock->config.quorum + 1) {
         sooner(lock, validity_add(step->now_us, node->srtt_us));
     }
 }

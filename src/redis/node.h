@@ -140,8 +140,8 @@ struct node_reply {
     uint64_t node_time_us; /* the server's clock: EXTEND, RAISE, and ACQUIRE and REPAIR by script; else 0 */
     int64_t quarantine_ms; /* PEEK: what the guard there has left of it; -1: nothing */
     bool has_guard;        /* PEEK */
-    uint32_t count;        /* PEEK in the redisson dialect: how often the holder holds it; RELEASE: how many
-                              listen for it; else 0 */
+    uint32_t count; /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and ACQUIRE by
+                       script that was refused: how many listen for a release; else 0 */
 };
 
 struct node_events {

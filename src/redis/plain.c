@@ -224,15 +224,24 @@ static void plain_judge_error(enum node_op op, bool by_hash, const struct reply_
         error_describe(text, text_size, plain_op_name(op, by_hash), item->text, item->length);
 }
 
-/* {holder, ttl}, for break {holder or nil, ttl, type}, behind a broken guard {holder, ttl, 'GUARD'} */
+static uint32_t plain_count(int64_t count)
+{
+    return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+}
+
+/* {holder, ttl}, for break {holder or nil, ttl, type}, for acquire {holder, ttl, listeners}, behind a broken
+ * guard {holder, ttl, 'GUARD'} */
 static bool plain_judge_holder(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
                                size_t text_size)
 {
     const struct reply_item *holder = &reply->elements[0], *ttl = &reply->elements[1],
                             *kind = &reply->elements[2];
+    bool counts = (op == NODE_ACQUIRE || op == NODE_REPAIR) && reply->n_elements == 3;
     bool three = op == NODE_BREAK || (op == NODE_RELEASE && reply->n_elements == 3);
-    if (reply->n_elements != (three ? 3 : 2) || ttl->type != REPLY_INTEGER) return false;
+    if (reply->n_elements != (three || counts ? 3 : 2) || ttl->type != REPLY_INTEGER) return false;
     if (three && kind->type != REPLY_STRING) return false;
+    if (counts && (kind->type != REPLY_INTEGER || kind->integer < 0)) return false;
+    if (counts) ret->count = plain_count(kind->integer);
     bool no_holder = op == NODE_BREAK && holder->type == REPLY_NIL;
     if (holder->type != REPLY_STRING && !no_holder) return false;
     ret->outcome = (op == NODE_PEEK || op == NODE_BREAK) ? NODE_YES : NODE_OTHER;
@@ -272,7 +281,7 @@ static bool plain_judge_peek(const struct reply *reply, struct node_reply *ret)
 static bool plain_judge_release(const struct reply_item *item, struct node_reply *ret)
 {
     ret->outcome = item->integer ? NODE_YES : NODE_MISSING;
-    if (item->integer > 1) ret->count = item->integer > UINT32_MAX ? UINT32_MAX : (uint32_t)(item->integer - 1);
+    if (item->integer > 1) ret->count = plain_count(item->integer - 1);
     return item->integer >= 0;
 }
 

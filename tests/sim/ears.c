@@ -108,6 +108,21 @@ void ears_publish(struct world *world, uint32_t server, uint32_t key, const stru
     }
 }
 
+uint32_t ears_count(const struct world *world, uint32_t server, uint32_t key)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        const struct lock *lock = &world->locks[i];
+
+        if (lock->key != key || !lock->listens) continue;
+        for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
+            count += plan_server(world->plan, lock->client, node) == server && lock->ears[node].subscribed;
+        }
+    }
+    return count;
+}
+
 void ears_end(struct world *world, uint32_t client, uint32_t node)
 {
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {

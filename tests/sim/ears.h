@@ -17,6 +17,8 @@ void ears_follow(struct world *, uint32_t lock);
 void ears_close(struct world *, uint32_t lock);
 /* ears_publish - a script on this server has deleted the key of this token. */
 void ears_publish(struct world *, uint32_t server, uint32_t key, const struct core_token *);
+/* ears_count - how many listen there for a release of the key. */
+uint32_t ears_count(const struct world *, uint32_t server, uint32_t key);
 /* ears_end - the client's subscriber connection to that node ends; it connects again. */
 void ears_end(struct world *, uint32_t client, uint32_t node);
 /* ears_node_died - all of them to that server end. */

@@ -210,7 +210,9 @@ static enum core_outcome do_acquire(struct world *world, struct request *request
 
     if (slot->set) {
         show_holder(world, request, slot);
+        request->reply.listeners = ears_count(world, server, key);
         if (!is_script(world, request)) { /* a plain SET tells nothing */
+            request->reply.listeners = 0;
             request->reply.holder_id = 0;
             request->reply.ttl_us = -2;
         }

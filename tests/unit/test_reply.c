@@ -161,6 +161,40 @@ static void test_byte_by_byte(void **state)
     reply_clear(&parser);
 }
 
+static uint32_t count_of(enum node_op op, const char *wire, enum node_outcome outcome)
+{
+    struct reply_parser parser;
+    const struct reply *reply = NULL;
+    const char *why = NULL;
+    struct node_reply got;
+    char text[320];
+    parser_open(&parser);
+    reply_feed(&parser, wire, strlen(wire));
+    assert_int_equal(reply_next(&parser, &reply, &why), REPLY_READY);
+    memset(&got, 0x5a, sizeof got);
+    dialect_plain.judge(op, true, reply, &got, text, sizeof text);
+    reply_clear(&parser);
+    if (got.outcome != outcome) fail_msg("%s: outcome %d", wire, got.outcome);
+    return got.count;
+}
+
+/* How many listen for a release, as a refusal and a release tell it. */
+static void test_listeners(void **state)
+{
+    (void)state;
+    assert_int_equal(count_of(NODE_ACQUIRE, "*3\r\n$1\r\nu\r\n:9\r\n:30\r\n", NODE_OTHER), 30);
+    assert_int_equal(count_of(NODE_REPAIR, "*3\r\n$1\r\nu\r\n:9\r\n:0\r\n", NODE_OTHER), 0);
+    assert_int_equal(count_of(NODE_ACQUIRE, "*3\r\n$1\r\nu\r\n:9\r\n:-1\r\n", NODE_ERROR), 0);
+    assert_int_equal(count_of(NODE_ACQUIRE, "*3\r\n$1\r\nu\r\n:9\r\n$1\r\n3\r\n", NODE_ERROR), 0);
+    assert_int_equal(count_of(NODE_ACQUIRE, "*2\r\n$1\r\nu\r\n:9\r\n", NODE_OTHER), 0);
+    assert_int_equal(count_of(NODE_RELEASE, ":1\r\n", NODE_YES), 0);
+    assert_int_equal(count_of(NODE_RELEASE, ":31\r\n", NODE_YES), 30);
+    assert_int_equal(count_of(NODE_RELEASE, ":9999999999\r\n", NODE_YES), UINT32_MAX);
+    assert_int_equal(count_of(NODE_RELEASE, ":0\r\n", NODE_MISSING), 0);
+    assert_int_equal(count_of(NODE_RELEASE, ":-1\r\n", NODE_ERROR), 0);
+    assert_int_equal(count_of(NODE_RELEASE, "*2\r\n:4\r\n$5\r\nGUARD\r\n", NODE_YES), 3);
+}
+
 /* All in one buffer, more than the reader keeps without moving what is left. */
 static void test_pipelined(void **state)
 {
@@ -414,12 +448,13 @@ static void test_build_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),         cmocka_unit_test(test_byte_by_byte),
-        cmocka_unit_test(test_pipelined),     cmocka_unit_test(test_holder_is_bytes),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_endless),
-        cmocka_unit_test(test_large),         cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_echo_is_cut),   cmocka_unit_test(test_build),
-        cmocka_unit_test(test_build_bounded), cmocka_unit_test(test_long_integer),
+        cmocka_unit_test(test_whole),           cmocka_unit_test(test_byte_by_byte),
+        cmocka_unit_test(test_listeners),       cmocka_unit_test(test_pipelined),
+        cmocka_unit_test(test_holder_is_bytes), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_endless),         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_out_of_memory),   cmocka_unit_test(test_echo_is_cut),
+        cmocka_unit_test(test_build),           cmocka_unit_test(test_build_bounded),
+        cmocka_unit_test(test_long_integer),
     };
     alloc_init(&memory, NULL);
     return cmocka_run_group_tests_name("reply", tests, NULL, NULL);

@@ -6,6 +6,7 @@
 --@ hash_whose
 --@ hash_set
 --@ hash_clear
+--@ hash_notice
 --@ look
 --@ lift
 --@ acquire

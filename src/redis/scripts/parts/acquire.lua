@@ -7,7 +7,12 @@ if not why and ARGV[5] == 'strict' then
 end
 if why then return why end
 local _, ours, other, wrong = look_all(n, owner)
-if wrong or other then return wrong or other end
+if wrong then return wrong end
+if other then
+  -- Who may not ask how many listen hears of none.
+  local crowd = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(KEYS[1]))
+  return {other[1], other[2], crowd.err and 0 or crowd[2]}
+end
 local counter, now_us = 0, nil
 now_us, why = clock_us()
 -- Before the locks: where memory is short, no lock without its counter stays.

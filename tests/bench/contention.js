@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+"use strict";
+// The same work as bench_contention.c, and the same words on stdin and stdout, by node-redlock with its own
+// defaults: a try every 200 ms, or up to 100 ms later or sooner. Only that it never gives up is said to it.
+// usage: node contention.js HOLD_US THINK_US TASKS LEASE_MS NODE...; NODE_PATH names the folder of its packages
+const { default: Redis } = require("ioredis");
+const { default: Redlock } = require("redlock");
+
+const [holdUs, thinkUs, tasks, leaseMs] = process.argv.slice(2, 6).map(Number);
+const nodes = process.argv.slice(6);
+const now = () => process.hrtime.bigint(); // CLOCK_MONOTONIC in nanoseconds
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const turns = [];
+let failed = 0;
+
+function connect() {
+  const clients = nodes.map((node) => {
+    const [host, port] = node.split(":");
+    const client = new Redis({ host, port: Number(port) });
+    client.on("error", () => {});
+    return client;
+  });
+  return { clients, redlock: new Redlock(clients, { retryCount: -1 }) };
+}
+
+async function fight({ redlock }, key, end) {
+  while (now() < end) {
+    const lock = await redlock.acquire([key], leaseMs).catch(() => null);
+    if (!lock) {
+      failed += 1;
+      continue;
+    }
+    const granted = now();
+    await sleep(holdUs / 1000);
+    const release = now();
+    await lock.release().catch(() => {});
+    turns.push(`turn ${granted} ${release} ${now()} ${lock.attempts.length}`);
+    if (thinkUs) await sleep(thinkUs / 1000);
+  }
+}
+
+async function obey(line, connected) {
+  const [key, begin, end] = line.split(" ");
+  const span = BigInt(end) - BigInt(begin);
+  await sleep(Math.max(0, Number(BigInt(begin) - now()) / 1e6));
+  // Who waits at the end would do so for a whole lease and longer, so nobody is waited for.
+  setTimeout(() => {
+    process.stdout.write(turns.concat(`failed ${failed}`, "").join("\n"), () => process.exit(0));
+  }, Number(span) / 1e6 + 50);
+  for (const each of connected) fight(each, key, BigInt(end));
+}
+
+async function main() {
+  const connected = Array.from({ length: tasks }, connect);
+  await Promise.all(connected.flatMap((each) => each.clients.map((client) => client.ping())));
+  await connected[0].redlock.acquire([`warm:${process.pid}`], 1000).then((lock) => lock.release());
+  process.stdin.once("data", (data) => obey(String(data).trim(), connected));
+  process.stdout.write("ready\n");
+}
+
+main().catch((error) => {
+  process.stderr.write(`${error.stack}\n`);
+  process.exit(1);
+});
