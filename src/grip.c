@@ -147,7 +147,7 @@ static void settle(struct grip *grip, const struct core_update *update)
     if (holds != grip->counted) {
         grip->counted = holds;
         grip->line->held += holds ? 1u : UINT32_MAX;
-        if (!holds) line_gave_back(grip->line);
+        if (!holds) line_gave_back(grip->line, grip_holder_id(grip->owner, strlen(grip->owner)));
     }
     listen(grip, core_listens(grip->core));
 }

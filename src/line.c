@@ -224,10 +224,15 @@ void line_listened(struct line *line, uint32_t node, uint32_t listeners)
     if (listeners > ours) line->others_until_us = client_now_us(line->client) + LINE_OTHERS_US;
 }
 
+static bool others_listen(const struct line *line)
+{
+    return client_now_us(line->client) < line->others_until_us;
+}
+
 /* True: it is the others' turn. */
 static bool holds_back(struct line *line)
 {
-    if (client_now_us(line->client) >= line->others_until_us) return false;
+    if (!others_listen(line)) return false;
     if (line->handed < LINE_HANDED_MAX) {
         line->handed++;
         return false;
@@ -243,7 +248,7 @@ static int begin(struct quorlock *lock, uint32_t seen)
     struct core_event event = {.type = CORE_EV_WAKE, .behind = true};
     uint64_t since_us = client_now_us(line->client) - line->gave_back_us;
     bool at_once = line->gave_back_us != 0 && since_us < LINE_AT_ONCE_US;
-    bool back = at_once && line->held == 0 && holds_back(line);
+    bool back = at_once && line->held == 0 && others_listen(line);
     int status = grip_acquire(lock, line->held > 0 || back, seen);
 
     if (!at_once) line->handed = 0;
@@ -355,13 +360,14 @@ void line_next(struct line *line)
     }
 }
 
-void line_gave_back(struct line *line)
+void line_gave_back(struct line *line, uint64_t holder_id)
 {
     unsigned char random[CORE_RANDOM_SIZE];
     struct quorlock *lock = first_of(line);
     struct core_event event = {.type = CORE_EV_WAKE, .random = random};
 
     line->gave_back_us = client_now_us(line->client);
+    line->gave_back_id = holder_id;
     if (lock == NULL || !asks(lock) || line->held > 0 || grip_draw(random) != 0) return;
     event.wall_us = grip_fence_floor(line->client, &lock->config);
     event.behind = holds_back(line);
@@ -411,6 +417,8 @@ void line_noticed(struct line *line, uint32_t node, uint64_t holder_id)
     struct quorlock *lock = first_of(line);
     struct core_event event = {.type = CORE_EV_NOTICE, .node = node, .random = random, .holder_id = holder_id};
 
+    /* A release of our own woke whom it should when it went out. */
+    if (holder_id != 0 && holder_id == line->gave_back_id) return;
     if (lock == NULL || !asks(lock) || grip_draw(random) != 0) return;
     event.wall_us = grip_fence_floor(line->client, &lock->config);
     (void)grip_step(lock->grip, &event);

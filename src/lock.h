@@ -30,6 +30,7 @@ struct line {
     struct grip *asked;       /* of whoever asked the nodes last: its votes are why the others wait */
     uint32_t handed;          /* how often they were handed on inside this process, in a row */
     uint64_t gave_back_us;    /* when a grip of this process gave them back */
+    uint64_t gave_back_id;    /* whose it was */
     uint64_t others_until_us; /* others wait for them, as far as is known until then */
     struct ear *ears;         /* one a key while it listens to notices, else NULL */
     uint32_t listeners;       /* grips that want notices */
@@ -132,8 +133,9 @@ bool line_bequeath(struct quorlock *, int status);
 uint64_t line_pass_bounds(struct grip *);
 /* line_next - whoever is first now asks the nodes. */
 void line_next(struct line *);
-/* line_gave_back - a grip of this process does not hold the keys any more; its releases were just queued. */
-void line_gave_back(struct line *);
+/* line_gave_back - a grip of this process, that owner's, does not hold the keys any more; its releases were
+ * just queued. */
+void line_gave_back(struct line *, uint64_t holder_id);
 /* line_listened - so many heard from that node of a release of ours. */
 void line_listened(struct line *, uint32_t node, uint32_t listeners);
 /* line_listening - more nodes confirmed that their notices come. line_deaf: one's come no more. line_noticed:

@@ -364,7 +364,6 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     lock->lease_us = lock->config.lease_us;
     lock->wait_until_us = validity_add(begun_us, lock->config.wait_us);
     lock->released_id = lock->polled_id = 0;
-    lock->crowd = 0;
     backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];

@@ -91,9 +91,10 @@ struct core_lock {
     uint64_t released_id; /* whose release the latest notice told */
     uint64_t woken_id;    /* the same, as it was when the latest attempt began */
     bool heard;           /* a release was heard of, and our turn after it is drawn */
-    uint32_t crowd;       /* who listens, ourselves among them, as a node told last; 0: unknown */
-    uint64_t poll_at_us;  /* when we try again whatever we hear */
-    uint64_t polled_id;   /* who held it when we began to wait the last time */
+    uint32_t crowd; /* who listens, ourselves among them, as a node told last, also for an acquire before; 0:
+                       unknown */
+    uint64_t poll_at_us; /* when we try again whatever we hear */
+    uint64_t polled_id;  /* who held it when we began to wait the last time */
     uint32_t attempts, polls, splits;
 
     /* The hold. */

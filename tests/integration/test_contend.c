@@ -105,6 +105,62 @@ static void waits_and_is_handed_over(void **state)
     quorlock_free(holder);
 }
 
+struct again {
+    quorlock *lock;
+    struct seen *seen;
+};
+
+static void acquire_again(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    const struct again *again = arg;
+
+    (void)lock;
+    (void)result;
+    kit_start_acquire(again->lock, again->seen);
+}
+
+/* Who gives it back and wants it again at once would be sooner there every time than whoever waits and has to
+ * hear of it first. */
+static void who_had_it_lets_others_come_first(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen first, second;
+    quorlock_client *other;
+    quorlock *has, *wants;
+    int polite = 0;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    other = kit_new_client(&client_options);
+    kit_await_ready(other, 3);
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    has = kit_lock(kit.client, "key", &options);
+    wants = kit_lock(other, "key", &options);
+    assert_status(kit_acquire(has, &first), QUORLOCK_OK);
+    for (int turn = 0; turn < 20; turn++) {
+        struct again again = {.lock = has, .seen = &first};
+
+        kit_start_acquire(wants, &second);
+        run_ms(60);
+        assert_int_equal(second.calls, 0);
+        memset(&first, 0, sizeof(first));
+        assert_int_equal(quorlock_release(has, acquire_again, &again), 0);
+        while (first.calls + second.calls == 0) event_base_loop(kit.base, EVLOOP_ONCE);
+        polite += first.calls == 0;
+        if (second.calls == 0) assert_int_equal(quorlock_release(has, NULL, NULL), 0);
+        await_count(&second.calls, 1, GENEROUS_MS, "the other's turn");
+        assert_int_equal(quorlock_release(wants, NULL, NULL), 0);
+        if (first.calls == 0) await_count(&first.calls, 1, GENEROUS_MS, "its own turn again");
+        /* Where it was the quicker one after all it has given it back meanwhile. */
+        if (quorlock_valid_ms(has) == 0) assert_status(kit_acquire(has, &first), QUORLOCK_OK);
+    }
+    print_message("%d of 20 times the other came first\n", polite);
+    assert_true(polite >= 10);
+    kit_close(other);
+    quorlock_free(has);
+}
+
 /* The wait bound holds, and says who was in the way. */
 static void the_wait_bound_holds(void **state)
 {
@@ -331,6 +387,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_peers_key_makes_us_held, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(a_peer_on_a_minority_is_outvoted, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(waits_and_is_handed_over, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(who_had_it_lets_others_come_first, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(the_wait_bound_holds, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(cancel_at_any_moment_leaves_nothing, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(a_failing_contender_leaves_no_key, kit_setup, kit_teardown),
