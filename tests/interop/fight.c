@@ -6,7 +6,8 @@
  * writes the next number: two at once, and one of the increments is lost.
  *
  * Who that was is told by FILE.trace, which everybody appends to: "enter" before the counter is read and
- * "leave" after it is written, before the lock is given back. So the order of its lines is an order of events.
+ * "leave" after it is written, before the lock is given back; "late" where it was not, for the grant was over.
+ * So the order of its lines is an order of events.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -85,12 +86,13 @@ static void fight_write(struct slot *slot)
     fight->inside = false;
     if (!fight->bare && quorlock_valid_ms(slot->lock) == 0) {
         fight->late++;
+        trace(slot, "late");
     } else {
         (void)snprintf(text, sizeof(text), "%0*" PRIu64, COUNTER_DIGITS, fight->counter + 1);
         if (pwrite(fight->file, text, COUNTER_DIGITS, 0) != COUNTER_DIGITS) die("the counter cannot be set");
         fight->turns++;
+        trace(slot, "leave");
     }
-    trace(slot, "leave");
     fight_leave(slot);
 }
 

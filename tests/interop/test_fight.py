@@ -26,7 +26,8 @@ DIGITS = 12
 
 
 def overlaps(path):
-    """Who was inside at once, in pairs: lines of the trace, 'TIME SLOT enter|leave SIDE OWNER', in their order."""
+    """Who was inside at once, in pairs: lines of the trace, 'TIME SLOT enter|leave|late SIDE OWNER', in their order.
+    Whoever saw that his time was over, and left the counter alone, was in nobody's way."""
     inside, pairs = {}, []
     with open(path, encoding="ascii") as f:
         for line in f:
@@ -35,7 +36,9 @@ def overlaps(path):
                 pairs += [(other, line.strip()) for other in inside.values()]
                 inside[slot] = line.strip()
             else:
-                del inside[slot]
+                entered = inside.pop(slot)
+                if what == "late":
+                    pairs = [pair for pair in pairs if entered not in pair]
     return pairs
 
 

@@ -80,9 +80,10 @@ async function fight(name, key, lease, path, length) {
       }
     }
     tell("enter", lock);
-    if (await increment(file, lock)) turns += 1;
+    const made = await increment(file, lock);
+    if (made) turns += 1;
     else late += 1;
-    tell("leave", lock);
+    tell(made ? "leave" : "late", lock);
     if (lock) await lock.release().catch(() => {});
     await sleep(Math.random() * THINK_MS_MAX);
   }

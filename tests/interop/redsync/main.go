@@ -156,10 +156,11 @@ func (s *slot) fight(key string, lease time.Duration, path string, length time.D
 		s.trace(trace, "enter", owner)
 		if increment(counter, until) {
 			turns++
+			s.trace(trace, "leave", owner)
 		} else {
 			late++
+			s.trace(trace, "late", owner)
 		}
-		s.trace(trace, "leave", owner)
 		if mutex != nil {
 			_, _ = mutex.Unlock()
 		}

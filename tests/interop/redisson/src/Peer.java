@@ -181,7 +181,7 @@ public final class Peer {
             if (System.nanoTime() >= until) return false;
             trace(trace, "enter", kind == null ? "bare" : kind);
             boolean made = increment(counter, until);
-            trace(trace, "leave", kind == null ? "bare" : kind);
+            trace(trace, made ? "leave" : "late", kind == null ? "bare" : kind);
             return made;
         }
     }
