@@ -259,7 +259,8 @@ static uint64_t hopeless_at(const struct core_lock *lock, const struct tally *ta
     uint64_t late_us[CORE_NODES_MAX];
     uint32_t pending = 0;
 
-    if (BROKEN(CONTROL_WAITS_FOR_LATE)) return CORE_NEVER;
+    /* Who tries once cannot try again when the late vote was a yes. */
+    if (lock->config.wait_us == 0 || BROKEN(CONTROL_WAITS_FOR_LATE)) return CORE_NEVER;
     if (tally->other == 0 || tally->yes >= quorum || tally->yes + tally->other < quorum) return CORE_NEVER;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];

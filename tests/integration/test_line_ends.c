@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_line_ends.c - who leaves the line without the key: canceled, freed, closed, out of memory; and those
+ * behind
+ */
+#include "line_world.h"
+
+#include <stdlib.h>
+
+/* ---- leaving the line ---- */
+
+static void canceled_wherever_it_stands(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct seen held;
+    quorlock *holder;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    holder = hold_key(&held);
+    stand_in_line(0, 6, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    /* One behind. */
+    assert_status(quorlock_cancel(line.locks[2]), QUORLOCK_OK);
+    assert_int_equal(line.seen[2].calls, 0);
+    await_told(2, 3, "canceled behind others");
+    assert_status(line.seen[2].result.status, QUORLOCK_CANCELED);
+    assert_status(quorlock_cancel(line.locks[2]), QUORLOCK_STATE);
+    /* The first: the next takes its place. */
+    assert_status(quorlock_cancel(line.locks[0]), QUORLOCK_OK);
+    await_told(0, 1, "canceled as the first");
+    assert_status(line.seen[0].result.status, QUORLOCK_CANCELED);
+    assert_int_equal(told(1, 2) + told(3, 6), 0);
+    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    await_told(1, 2, "the new first");
+    assert_status(line.seen[1].result.status, QUORLOCK_OK);
+    /* All who are left, and then the keys are free. */
+    for (int i = 3; i < 6; i++) assert_status(quorlock_cancel(line.locks[i]), QUORLOCK_OK);
+    await_told(3, 6, "all canceled");
+    for (int i = 3; i < 6; i++) assert_status(line.seen[i].result.status, QUORLOCK_CANCELED);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", line.seen[1].owner), 3);
+    assert_int_equal(quorlock_release(line.locks[1], NULL, NULL), 0);
+    await_free("key");
+    /* They are as good as new. */
+    assert_status(kit_acquire(line.locks[4], &line.seen[4]), QUORLOCK_OK);
+    free_line(0, 6);
+    quorlock_free(holder);
+    await_free("key");
+}
+
+/* All at once, at any moment of the first one's attempt. */
+static void all_canceled_leave_nothing(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    long long clients[3];
+
+    (void)state;
+    kit_client(&client_options, 3);
+    for (int i = 0; i < 3; i++) clients[i] = server_clients(&kit.cluster.servers[i]);
+    for (int turns = 0; turns < 12; turns++) {
+        bool taken = turns % 2 == 1;
+        int granted;
+
+        if (taken) by_hand_on("key", 2);
+        stand_in_line(0, 10, QUORLOCK_WAIT_FOREVER);
+        for (int i = 0; i < turns / 2; i++) event_base_loop(kit.base, EVLOOP_NONBLOCK);
+        granted = told(0, 1);
+        for (int i = granted; i < 10; i++) assert_status(quorlock_cancel(line.locks[i]), QUORLOCK_OK);
+        await_told(0, 10, "all canceled");
+        for (int i = granted; i < 10; i++) assert_status(line.seen[i].result.status, QUORLOCK_CANCELED);
+        free_line(0, 10);
+        await_holders("key", NULL, taken ? 2 : 0);
+        for (int i = 0; taken && i < 2; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    }
+    for (int i = 0; i < 3; i++) {
+        uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
+
+        while (server_clients(&kit.cluster.servers[i]) > clients[i] && clock_us() < until_us) run_ms(10);
+        assert_int_equal(server_clients(&kit.cluster.servers[i]), clients[i]);
+    }
+}
+
+static void freed_in_line(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct seen held;
+    quorlock *holder;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    holder = hold_key(&held);
+    stand_in_line(0, 5, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    quorlock_free(line.locks[0]);
+    quorlock_free(line.locks[3]);
+    assert_int_equal(told(0, 5), 0);
+    await_told(0, 1, "freed as the first");
+    await_told(3, 4, "freed behind others");
+    assert_status(line.seen[0].result.status, QUORLOCK_CANCELED);
+    assert_status(line.seen[3].result.status, QUORLOCK_CANCELED);
+    /* So does the holder's. */
+    quorlock_free(holder);
+    await_told(1, 2, "the next");
+    assert_status(line.seen[1].result.status, QUORLOCK_OK);
+    assert_int_equal(told(2, 3) + told(4, 5), 0);
+    quorlock_free(line.locks[1]);
+    await_told(2, 3, "the one after");
+    quorlock_free(line.locks[4]);
+    quorlock_free(line.locks[2]);
+    await_told(4, 5, "the last");
+    assert_status(line.seen[4].result.status, QUORLOCK_CANCELED);
+    await_free("key");
+    run_ms(50);
+    assert_int_equal(told(0, 5), 5);
+}
+
+static void closed_with_a_line(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct seen held;
+
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        int first_told = 0;
+
+        kit_client(&client_options, 3);
+        if (round == 1) (void)hold_key(&held);
+        if (round == 2) by_hand_on("key", 3);
+        stand_in_line(0, 10, QUORLOCK_WAIT_FOREVER);
+        if (round != 0) run_ms(50);
+        /* One leaves it in the same breath. */
+        quorlock_free(line.locks[round]);
+        assert_int_equal(told(0, 10), 0);
+        kit_close(kit.client);
+        kit.client = NULL;
+        for (int i = 0; i < 10; i++) {
+            assert_int_equal(line.seen[i].calls, 1);
+            first_told += line.seen[i].result.status == QUORLOCK_CANCELED;
+            if (i != round) assert_status(line.seen[i].result.status, QUORLOCK_CLOSED);
+        }
+        assert_int_equal(first_told, 1);
+        assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), round == 2 ? 3 : 0);
+    }
+}
+
+/* ---- what goes wrong in front ---- */
+
+static void the_firsts_grant_is_lost(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(600);
+    struct seen seen;
+    struct seen_loss loss = {.calls = 0};
+    quorlock *holder;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.renew_ms = QUORLOCK_RENEW_NEVER;
+    holder = kit_lock(kit.client, "key", &options);
+    quorlock_on_lost(holder, on_loss, &loss);
+    assert_status(kit_acquire(holder, &seen), QUORLOCK_OK);
+    stand_in_line(0, 2, QUORLOCK_WAIT_FOREVER);
+    /* Nobody releases. */
+    await_told(0, 1, "after the loss");
+    assert_status(line.seen[0].result.status, QUORLOCK_OK);
+    assert_int_equal(loss.calls, 1);
+    assert_true(loss.order < line.seen[0].order);
+    assert_int_equal(quorlock_valid_ms(holder), 0);
+    /* Whoever lost it and did not release it may ask anew, and stands behind. */
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    kit_start_acquire(holder, &seen);
+    assert_int_equal(quorlock_release(line.locks[0], NULL, NULL), 0);
+    await_told(1, 2, "the second");
+    assert_int_equal(seen.calls, 0);
+    assert_int_equal(quorlock_cancel(holder), 0);
+    await_count(&seen.calls, 1, GENEROUS_MS, "canceled");
+    free_line(0, 2);
+    quorlock_free(holder);
+    await_free("key");
+}
+
+/* What was lost and not released is given back when its owner asks anew, although he stands behind others. */
+static void asks_anew_for_what_it_lost(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen seen;
+    struct seen_loss loss = {.calls = 0};
+    quorlock *holder;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.lost_margin_ms = LONG_LEASE_MS - 4000;
+    options.renew_ms = QUORLOCK_RENEW_NEVER;
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    holder = kit_lock(kit.client, "key", &options);
+    quorlock_on_lost(holder, on_loss, &loss);
+    assert_status(kit_acquire(holder, &seen), QUORLOCK_OK);
+    await_holders("key", seen.owner, 3);
+    stand_in_line(0, 1, QUORLOCK_WAIT_FOREVER);
+    await_count(&loss.calls, 1, GENEROUS_MS, "loss");
+    /* Its key stands there for two minutes yet. */
+    assert_int_equal(cluster_holders(&kit.cluster, "key", seen.owner), 3);
+    kit_start_acquire(holder, &seen);
+    await_told(0, 1, "who stood in line before");
+    assert_status(line.seen[0].result.status, QUORLOCK_OK);
+    assert_int_equal(quorlock_release(line.locks[0], NULL, NULL), 0);
+    await_count(&seen.calls, 1, GENEROUS_MS, "its own turn");
+    assert_status(seen.result.status, QUORLOCK_OK);
+    free_line(0, 1);
+    quorlock_free(holder);
+    await_free("key");
+}
+
+/* ---- memory ---- */
+
+struct memory {
+    bool gone;
+    int refused;
+};
+
+static void *allocate(void *arg, size_t size)
+{
+    struct memory *memory = arg;
+
+    memory->refused += memory->gone;
+    return memory->gone ? NULL : malloc(size);
+}
+
+static void *reallocate(void *arg, void *block, size_t size)
+{
+    struct memory *memory = arg;
+
+    memory->refused += memory->gone;
+    return memory->gone ? NULL : realloc(block, size);
+}
+
+static void release(void *arg, void *block)
+{
+    (void)arg;
+    free(block);
+}
+
+/* Memory ends while the first is told, and is there again a little later. */
+struct short_of_memory {
+    struct memory memory;
+    struct seen seen;
+};
+
+static void told_without_memory(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct short_of_memory *shortage = arg;
+
+    on_result(lock, result, &shortage->seen);
+    shortage->memory.gone = false;
+}
+
+static void who_cannot_ask_lets_the_next_go(void **state)
+{
+    struct short_of_memory shortage = {.memory = {.gone = false}};
+    const struct quorlock_allocator allocator = {allocate, reallocate, release, &shortage.memory};
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    quorlock *second;
+
+    (void)state;
+    client_options.allocator = &allocator;
+    kit_client(&client_options, 3);
+    by_hand_on("key", 3);
+    stand_in_line(0, 1, QUORLOCK_WAIT_FOREVER);
+    /* With a lease of its own, so that the first one's place is no good for it. */
+    options.lease_ms = LONG_LEASE_MS / 2;
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    /* With another lease it cannot go on with what the first began. */
+    options.lease_ms--;
+    second = kit_lock(kit.client, "key", &options);
+    assert_int_equal(quorlock_acquire(second, told_without_memory, &shortage), 0);
+    stand_in_line(1, 3, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    assert_status(quorlock_cancel(line.locks[0]), QUORLOCK_OK);
+    shortage.memory.gone = true;
+    await_count(&shortage.seen.calls, 1, GENEROUS_MS, "no memory to ask");
+    assert_true(shortage.memory.refused > 0);
+    assert_status(shortage.seen.result.status, QUORLOCK_NOMEM);
+    assert_contains(shortage.seen.text, "out of memory");
+    shortage.memory.gone = false;
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    for (int i = 1; i < 3; i++) {
+        await_count(&line.seen[i].calls, 1, GENEROUS_MS, "who came later");
+        /* While memory was away they were told the same; at the latest a new one gets it. */
+        if (line.seen[i].result.status == QUORLOCK_OK) {
+            assert_int_equal(quorlock_release(line.locks[i], NULL, NULL), 0);
+        } else {
+            assert_status(line.seen[i].result.status, QUORLOCK_NOMEM);
+        }
+    }
+    assert_status(kit_acquire(second, &shortage.seen), QUORLOCK_OK);
+    quorlock_free(second);
+    free_line(0, 3);
+    await_free("key");
+    kit_close(kit.client);
+    kit.client = NULL;
+}
+
+/* ---- callbacks that meddle ---- */
+
+struct meddler {
+    struct seen seen;
+    quorlock *victim;
+};
+
+static void frees_another(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct meddler *meddler = arg;
+
+    on_result(lock, result, &meddler->seen);
+    quorlock_free(meddler->victim);
+}
+
+/* Who tries once is told between the first one's end and its callback. */
+static void the_first_is_freed_by_a_callback(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct meddler meddler = {.seen = {.calls = 0}};
+    struct seen tried[4];
+    quorlock *meddling, *once[4];
+
+    (void)state;
+    kit_client(&client_options, 3);
+    by_hand_on("key", 3);
+    stand_in_line(0, 2, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    meddling = kit_lock(kit.client, "key", &options);
+    meddler.victim = line.locks[0];
+    assert_int_equal(quorlock_acquire(meddling, frees_another, &meddler), 0);
+    for (int i = 0; i < 4; i++) {
+        once[i] = kit_lock(kit.client, "key", &options);
+        kit_start_acquire(once[i], &tried[i]);
+    }
+    await_count(&meddler.seen.calls, 1, GENEROUS_MS, "the meddler");
+    for (int i = 0; i < 4; i++) await_count(&tried[i].calls, 1, GENEROUS_MS, "who tries once");
+    await_told(0, 1, "who was freed");
+    assert_status(line.seen[0].result.status, QUORLOCK_CANCELED);
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    await_told(1, 2, "the next");
+    assert_status(line.seen[1].result.status, QUORLOCK_OK);
+    for (int i = 0; i < 4; i++) quorlock_free(once[i]);
+    quorlock_free(meddling);
+    quorlock_free(line.locks[1]);
+    await_free("key");
+}
+
+struct stubborn {
+    int calls;
+    bool stop;
+};
+
+static void tries_again(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct stubborn *stubborn = arg;
+
+    (void)result;
+    stubborn->calls++;
+    if (!stubborn->stop) assert_int_equal(quorlock_acquire(lock, tries_again, stubborn), 0);
+}
+
+/* Somebody who answers each failure with a new try does not keep others from hearing of theirs. */
+static void a_stubborn_one_drowns_nobody(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct stubborn stubborn = {.calls = 0};
+    quorlock *lock;
+    int calls;
+
+    (void)state;
+    client_options.reconnect_min_ms = client_options.reconnect_max_ms = 20;
+    kit_client(&client_options, 3);
+    for (int i = 0; i < 3; i++) server_kill(&kit.cluster.servers[i]);
+    lock = kit_lock(kit.client, "another", &options);
+    assert_int_equal(quorlock_acquire(lock, tries_again, &stubborn), 0);
+    /* From when nobody is connected on, each try fails at once. */
+    await_count(&stubborn.calls, 100, GENEROUS_MS, "tries");
+    stand_in_line(0, 3, QUORLOCK_WAIT_FOREVER);
+    for (int i = 2; i >= 0; i--) assert_status(quorlock_cancel(line.locks[i]), QUORLOCK_OK);
+    await_told(0, 3, "canceled");
+    stubborn.stop = true;
+    calls = stubborn.calls;
+    await_count(&stubborn.calls, calls + 1, GENEROUS_MS, "the last try");
+    free_line(0, 3);
+    quorlock_free(lock);
+    for (int i = 0; i < 3; i++) server_start(&kit.cluster.servers[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(canceled_wherever_it_stands, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(all_canceled_leave_nothing, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(freed_in_line, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(closed_with_a_line, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(the_firsts_grant_is_lost, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(asks_anew_for_what_it_lost, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(who_cannot_ask_lets_the_next_go, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(the_first_is_freed_by_a_callback, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_stubborn_one_drowns_nobody, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests_name("the ends of a line", tests, NULL, NULL);
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_nest_ways.c - the ways into an owner's hold and out of it: from the line, on terms, freed, canceled,
+ * closed
+ */
+#include "nest_world.h"
+
+/* ---- in line ---- */
+
+static void admitted_out_of_the_line(void **state)
+{
+    struct seen first, stranger, second, third, seen;
+    quorlock *mine[3], *yours;
+
+    begin(state);
+    for (int i = 0; i < 3; i++) {
+        mine[i] = waiter_of("me");
+        server_do(&kit.cluster.servers[i], "SET key by-hand PX 60000");
+    }
+    if (((struct flavour *)*state)->dialect == QUORLOCK_DIALECT_REDISSON) {
+        for (int i = 0; i < 3; i++) {
+            server_do(&kit.cluster.servers[i], "DEL key");
+            server_do(&kit.cluster.servers[i], "HSET key somebody:1 1");
+        }
+    }
+    yours = waiter_of("you");
+    kit_start_acquire(mine[0], &first);
+    kit_start_acquire(yours, &stranger);
+    kit_start_acquire(mine[1], &second);
+    kit_start_acquire(mine[2], &third);
+    run_ms(100);
+    assert_status(quorlock_cancel(mine[2]), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    await_count(&first.calls, 1, GENEROUS_MS, "the first");
+    await_count(&second.calls, 1, GENEROUS_MS, "of the same owner");
+    assert_status(first.result.status, QUORLOCK_OK);
+    assert_status(second.result.status, QUORLOCK_OK);
+    assert_status(third.result.status, QUORLOCK_CANCELED);
+    assert_string_equal(first.owner, second.owner);
+    assert_int_equal(stranger.calls, 0);
+    assert_status(kit_release(mine[0], &seen), QUORLOCK_OK);
+    run_ms(50);
+    assert_int_equal(stranger.calls, 0);
+    assert_status(kit_release(mine[1], &seen), QUORLOCK_OK);
+    await_count(&stranger.calls, 1, GENEROUS_MS, "the other owner");
+    assert_status(stranger.result.status, QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) quorlock_free(mine[i]);
+    quorlock_free(yours);
+    await_free("key");
+}
+
+/* Two of one owner at once, of which one does not stand in line: whoever is granted first admits the other. */
+static void tries_at_the_same_time(void **state)
+{
+    struct seen seen[2];
+
+    begin(state);
+    for (int round = 0; round < 4; round++) {
+        quorlock *locks[2] = {round % 2 == 0 ? waiter_of("me") : lock_of("me", LONG_LEASE_MS),
+                              round < 2 ? lock_of("me", LONG_LEASE_MS) : waiter_of("me")};
+
+        for (int i = 0; i < 2; i++) kit_start_acquire(locks[i], &seen[i]);
+        for (int i = 0; i < 2; i++) {
+            await_count(&seen[i].calls, 1, GENEROUS_MS, "acquire");
+            assert_status(seen[i].result.status, QUORLOCK_OK);
+        }
+        assert_string_equal(seen[0].owner, seen[1].owner);
+        quorlock_free(locks[0]);
+        assert_true(quorlock_valid_ms(locks[1]) > 0);
+        quorlock_free(locks[1]);
+        await_free("key");
+    }
+}
+
+/* Who is let in this way is asked for the same terms as everybody. */
+static void admitted_on_its_own_terms(void **state)
+{
+    struct quorlock_options options = owned("me", 60000);
+    struct seen first, second, third;
+    quorlock *outer, *longer, *fenced;
+
+    begin(state);
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    longer = kit_lock(kit.client, "key", &options);
+    options.fencing = 1;
+    fenced = kit_lock(kit.client, "key", &options);
+    options.lease_ms = 5000;
+    options.fencing = 0;
+    outer = kit_lock(kit.client, "key", &options);
+    kit_start_acquire(outer, &first);
+    kit_start_acquire(longer, &second);
+    kit_start_acquire(fenced, &third);
+    await_count(&first.calls, 1, GENEROUS_MS, "outer");
+    await_count(&second.calls, 1, GENEROUS_MS, "inner");
+    await_count(&third.calls, 1, GENEROUS_MS, "fenced");
+    assert_status(first.result.status, QUORLOCK_OK);
+    assert_status(second.result.status, QUORLOCK_OK);
+    assert_true(second.result.valid_ms > 30000);
+    assert_status(third.result.status, QUORLOCK_INVAL);
+    assert_contains(third.text, "without a fencing token");
+    quorlock_free(outer);
+    quorlock_free(longer);
+    quorlock_free(fenced);
+    await_free("key");
+}
+
+/* ---- terms ---- */
+
+static void one_fencing_token(void **state)
+{
+    struct quorlock_options options = owned("me", LONG_LEASE_MS);
+    struct seen seen;
+    uint64_t fence;
+    quorlock *outer, *inner, *unfenced;
+
+    begin(state);
+    unfenced = kit_lock(kit.client, "key", &options);
+    options.fencing = 1;
+    outer = kit_lock(kit.client, "key", &options);
+    inner = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    fence = seen.result.fence;
+    assert_true(fence > 0);
+    assert_status(kit_acquire(inner, &seen), QUORLOCK_OK);
+    assert_true(seen.result.fence == fence && quorlock_fence(inner) == fence);
+    assert_status(kit_acquire(unfenced, &seen), QUORLOCK_OK);
+    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
+    assert_status(kit_release(inner, &seen), QUORLOCK_OK);
+    assert_status(kit_release(unfenced, &seen), QUORLOCK_OK);
+    await_free("key");
+    /* What was taken without has none to give. */
+    assert_status(kit_acquire(unfenced, &seen), QUORLOCK_OK);
+    assert_status(quorlock_acquire(inner, on_result, &seen), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(kit.client), "without a fencing token");
+    assert_status(kit_release(unfenced, &seen), QUORLOCK_OK);
+    await_free("key");
+    quorlock_free(outer);
+    quorlock_free(inner);
+    quorlock_free(unfenced);
+}
+
+static void bootstrap(uint32_t max_lease_ms)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct seen_report report = {.calls = 0};
+    quorlock_client *client;
+
+    client_options.max_lease_ms = max_lease_ms;
+    client = kit_new_client(&client_options);
+    assert_status(quorlock_bootstrap(client, NULL, on_report, &report), QUORLOCK_OK);
+    await_count(&report.calls, 1, GENEROUS_MS, "bootstrap");
+    assert_status(report.status, QUORLOCK_OK);
+    kit_close(client);
+}
+
+/* A restarted node stays away for the max lease of its guard: no hold may be made longer than that. */
+static void no_lease_longer_than_the_guards(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct seen seen;
+    quorlock *outer, *longer;
+
+    (void)state;
+    bootstrap(6000);
+    client_options.guard = QUORLOCK_GUARD_CONNECTION;
+    client_options.max_lease_ms = 0;
+    kit_client(&client_options, 3);
+    outer = lock_of("me", 5000);
+    longer = lock_of("me", 7000);
+    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(quorlock_acquire(longer, on_result, &seen), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(kit.client), "the guard of a node allows no lease as long");
+    assert_true(least_pttl() <= 5000);
+    quorlock_free(longer);
+    quorlock_free(outer);
+    await_free("key");
+}
+
+/* ---- free, cancel, close ---- */
+
+static void the_outer_handle_is_freed(void **state)
+{
+    struct seen_loss loss = {.calls = 0};
+    struct seen seen, after;
+    quorlock *outer, *inner, *waiting;
+
+    begin(state);
+    outer = lock_of("me", 1500);
+    inner = lock_of("me", 1500);
+    waiting = waiter_of("you");
+    quorlock_on_lost(inner, on_loss, &loss);
+    for (int round = 0; round < 2; round++) {
+        assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+        assert_status(kit_acquire(inner, &seen), QUORLOCK_OK);
+        await_holders("key", NULL, 3);
+        quorlock_free(outer);
+        outer = lock_of("me", 1500);
+        /* Longer than the lease: it is renewed as before. */
+        run_ms(2000);
+        assert_true(quorlock_valid_ms(inner) > 0);
+        assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 3);
+        assert_int_equal(loss.calls, 0);
+        if (round == 1) break;
+        kit_start_acquire(waiting, &after);
+        run_ms(20);
+        assert_status(kit_release(inner, &seen), QUORLOCK_OK);
+        await_count(&after.calls, 1, GENEROUS_MS, "the next owner");
+        assert_status(after.result.status, QUORLOCK_OK);
+        assert_status(kit_release(waiting, &seen), QUORLOCK_OK);
+        await_free("key");
+    }
+    delete_by_hand();
+    await_count(&loss.calls, 1, GENEROUS_MS, "loss");
+    assert_status(quorlock_acquire(outer, on_result, &seen), QUORLOCK_LOST);
+    /* Freed is released. */
+    quorlock_free(inner);
+    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    quorlock_free(outer);
+    quorlock_free(waiting);
+    await_free("key");
+}
+
+static void freed_one_after_the_other(void **state)
+{
+    struct seen seen, pending, released;
+    quorlock *outer, *inner;
+
+    begin(state);
+    outer = lock_of("me", LONG_LEASE_MS);
+    inner = lock_of("me", LONG_LEASE_MS);
+    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(kit_acquire(inner, &seen), QUORLOCK_OK);
+    await_holders("key", NULL, 3);
+    quorlock_free(inner);
+    assert_true(quorlock_valid_ms(outer) > 0);
+    run_ms(20);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 3);
+    /* One that was admitted and not told yet, and one whose release was not told yet. */
+    inner = lock_of("me", LONG_LEASE_MS);
+    kit_start_acquire(inner, &pending);
+    quorlock_free(inner);
+    kit_start_acquire(outer, &seen);
+    await_count(&pending.calls, 1, GENEROUS_MS, "freed before it was told");
+    assert_status(pending.result.status, QUORLOCK_CANCELED);
+    await_count(&seen.calls, 1, GENEROUS_MS, "outer");
+    kit_start_release(outer, &released);
+    quorlock_free(outer);
+    await_count(&released.calls, 1, GENEROUS_MS, "freed before its release was told");
+    assert_status(released.result.status, QUORLOCK_OK);
+    await_free("key");
+}
+
+static void canceled_in_each_state(void **state)
+{
+    struct seen seen, pending, released;
+    quorlock *outer, *inner, *longer;
+
+    begin(state);
+    outer = unrenewed_of("me", 10000);
+    inner = lock_of("me", 60000);
+    longer = lock_of("me", LONG_LEASE_MS);
+    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    await_holders("key", NULL, 3);
+    /* Waiting for a renewal. */
+    kit_start_acquire(inner, &pending);
+    assert_status(quorlock_cancel(inner), QUORLOCK_OK);
+    await_count(&pending.calls, 1, GENEROUS_MS, "canceled entrant");
+    assert_status(pending.result.status, QUORLOCK_CANCELED);
+    assert_status(quorlock_release(inner, on_result, &seen), QUORLOCK_STATE);
+    assert_true(quorlock_valid_ms(outer) > 0);
+    /* And the release right behind is not refused for a renewal that nobody wants any more. */
+    run_ms(50);
+    kit_start_acquire(longer, &pending);
+    assert_status(quorlock_cancel(longer), QUORLOCK_OK);
+    kit_start_release(outer, &released);
+    await_count(&released.calls, 1, GENEROUS_MS, "release");
+    assert_status(released.result.status, QUORLOCK_OK);
+    await_count(&pending.calls, 1, GENEROUS_MS, "canceled entrant");
+    assert_int_equal(quorlock_valid_ms(outer), 0);
+    await_free("key");
+    /* Granted, and not told yet. */
+    assert_status(kit_acquire(inner, &seen), QUORLOCK_OK);
+    kit_start_acquire(outer, &pending);
+    assert_status(quorlock_cancel(outer), QUORLOCK_OK);
+    await_count(&pending.calls, 1, GENEROUS_MS, "canceled before it was told");
+    assert_status(pending.result.status, QUORLOCK_CANCELED);
+    assert_status(quorlock_release(outer, on_result, &seen), QUORLOCK_STATE);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 3);
+    assert_status(kit_release(inner, &seen), QUORLOCK_OK);
+    await_free("key");
+    quorlock_free(outer);
+    quorlock_free(inner);
+    quorlock_free(longer);
+}
+
+/* The last hold goes while another handle waits to enter. */
+static void released_while_another_enters(void **state)
+{
+    struct seen seen, pending;
+    quorlock *outer, *inner;
+
+    begin(state);
+    outer = unrenewed_of("me", 10000);
+    inner = lock_of("me", 60000);
+    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    await_holders("key", NULL, 3);
+    kit_start_acquire(inner, &pending);
+    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
+    await_count(&pending.calls, 1, GENEROUS_MS, "inner");
+    assert_status(pending.result.status, QUORLOCK_OK);
+    assert_true(quorlock_valid_ms(inner) > 30000);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 3);
+    assert_status(kit_release(inner, &seen), QUORLOCK_OK);
+    await_free("key");
+    /* And where that one does not come in after all, nothing stays. */
+    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    kit_start_acquire(inner, &pending);
+    assert_int_equal(quorlock_release(outer, NULL, NULL), 0);
+    assert_status(quorlock_cancel(inner), QUORLOCK_OK);
+    await_free("key");
+    await_count(&pending.calls, 1, GENEROUS_MS, "canceled entrant");
+    quorlock_free(outer);
+    quorlock_free(inner);
+}
+
+/* A renewal that a handle asked for is another's way in, also when it is for less, or canceled. */
+static void anothers_renewal(void **state)
+{
+    struct seen seen, extended, pending;
+    quorlock *outer, *inner;
+
+    begin(state);
+    outer = unrenewed_of("me", 10000);
+    inner = lock_of("me", 60000);
+    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    kit_start_extend(outer, 0, &extended);
+    kit_start_acquire(inner, &pending);
+    await_count(&extended.calls, 1, GENEROUS_MS, "extend");
+    await_count(&pending.calls, 1, GENEROUS_MS, "inner");
+    assert_status(extended.result.status, QUORLOCK_OK);
+    assert_status(pending.result.status, QUORLOCK_OK);
+    assert_true(pending.result.valid_ms > 30000);
+    quorlock_free(inner);
+    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
+    await_free("key");
+
+    inner = lock_of("me", 60000);
+    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    kit_start_extend(outer, 20000, &extended);
+    kit_start_acquire(inner, &pending);
+    assert_status(quorlock_cancel(outer), QUORLOCK_OK);
+    await_count(&extended.calls, 1, GENEROUS_MS, "canceled extend");
+    await_count(&pending.calls, 1, GENEROUS_MS, "inner");
+    assert_status(extended.result.status, QUORLOCK_CANCELED);
+    assert_status(pending.result.status, QUORLOCK_OK);
+    assert_true(pending.result.valid_ms > 30000);
+    quorlock_free(inner);
+    quorlock_free(outer);
+    await_free("key");
+}
+
+static void closed_in_each_state(void **state)
+{
+    struct seen seen, told, entering, extended, released;
+    quorlock *locks[4];
+
+    for (int round = 0; round < 3; round++) {
+        begin(state);
+        for (int i = 0; i < 4; i++) locks[i] = i == 1 ? lock_of("me", 60000) : unrenewed_of("me", 10000);
+        assert_status(kit_acquire(locks[0], &seen), QUORLOCK_OK);
+        assert_status(kit_acquire(locks[0], &seen), QUORLOCK_OK);
+        assert_status(kit_acquire(locks[3], &seen), QUORLOCK_OK);
+        await_holders("key", NULL, 3);
+        kit_start_release(locks[3], &released);
+        kit_start_acquire(locks[2], &told);
+        if (round != 0) kit_start_extend(locks[0], 0, &extended);
+        kit_start_acquire(locks[1], &entering);
+        if (round == 2) quorlock_free(locks[0]);
+        kit_close(kit.client);
+        kit.client = NULL;
+        assert_int_equal(released.calls, 1);
+        assert_int_equal(told.calls, 1);
+        assert_int_equal(entering.calls, 1);
+        assert_status(released.result.status, QUORLOCK_OK);
+        assert_status(told.result.status, QUORLOCK_CLOSED);
+        assert_status(entering.result.status, QUORLOCK_CLOSED);
+        if (round == 1) assert_status(extended.result.status, QUORLOCK_CLOSED);
+        if (round == 2) assert_status(extended.result.status, QUORLOCK_CANCELED);
+        assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        EVERY_FLAVOUR(admitted_out_of_the_line),
+        EVERY_FLAVOUR(one_fencing_token),
+        FLAVOURED(tries_at_the_same_time, majority),
+        FLAVOURED(admitted_on_its_own_terms, majority),
+        FLAVOURED(no_lease_longer_than_the_guards, majority),
+        FLAVOURED(the_outer_handle_is_freed, majority),
+        FLAVOURED(freed_one_after_the_other, majority),
+        FLAVOURED(canceled_in_each_state, majority),
+        FLAVOURED(released_while_another_enters, majority),
+        FLAVOURED(anothers_renewal, majority),
+        FLAVOURED(closed_in_each_state, majority),
+    };
+
+    return cmocka_run_group_tests_name("ways into a nest", tests, NULL, NULL);
+}
