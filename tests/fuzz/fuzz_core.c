@@ -265,6 +265,11 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
         world->wait_until_us =
             world->config.wait_us == CORE_NEVER ? CORE_NEVER : begun_us + world->config.wait_us;
     }
+    if (status == 0 && event.type == CORE_EV_HEIR) {
+        CHECK(world->acquiring);
+        world->config.wait_us = event.wait_us;
+        world->wait_until_us = event.wait_us == CORE_NEVER ? CORE_NEVER : event.begun_us + event.wait_us;
+    }
     if (status == 0 && event.type == CORE_EV_EXTEND) world->extending = true;
     if (status == 0 && event.type == CORE_EV_RELEASE) {
         world->releasing = true;
@@ -415,6 +420,17 @@ static void hear_of_release(struct world *world, uint8_t what)
     happen(world, event, NULL);
 }
 
+/* The acquire goes on for another, who has a bound of his own. */
+static void inherit(struct world *world)
+{
+    struct core_event event = {.type = CORE_EV_HEIR,
+                               .begun_us = world->now_us - next_span_us(world) % START_US};
+    uint8_t byte = next_byte(world);
+
+    event.wait_us = byte == 0 ? CORE_NEVER : byte * 5000u;
+    happen(world, event, NULL);
+}
+
 /* As the first try of all, or behind a lock of the same process; it may wait for some time already. */
 static void acquire(struct world *world, uint8_t what)
 {
@@ -471,6 +487,9 @@ static void something_happens(struct world *world)
         }
         break;
     case 12: hear_of_release(world, what); break;
+    case 13:
+        if (what & 128) inherit(world);
+        break;
     default:
         if (world->n_flying > 0) {
             uint32_t index = what & 16 ? next_byte(world) % world->n_flying : 0;
