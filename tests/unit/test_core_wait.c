@@ -324,6 +324,23 @@ static void who_does_not_answer_is_waited_for_where_nobody_is(void **state)
 /* Nor for one that is still connecting. */
 static void who_connects_is_not_waited_for_where_somebody_is(void **state)
 {
+    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+
+    (void)state;
+    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_acquire(scene);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    scene_refuse(scene, 1, HOLDER, 900 * MS);
+    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
+    scene_pass(scene, GRACE_US);
+    scene_expect_nothing(scene);
+    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
+    scene_close(scene);
+}
+
+/* Who tries once cannot come again: a vote that is late is waited for as long as any. */
+static void one_try_waits_for_the_late(void **state)
+{
     struct scene *scene = scene_open_waiting(3, 2, 0);
 
     (void)state;
@@ -331,10 +348,11 @@ static void who_connects_is_not_waited_for_where_somebody_is(void **state)
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_refuse(scene, 1, HOLDER, 900 * MS);
-    scene_expect_nothing(scene);
     scene_pass(scene, GRACE_US);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
+    scene_expect_nothing(scene);
+    scene_level(scene, 2, CORE_NODE_READY);
+    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
+    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 
@@ -556,6 +574,7 @@ int main(void)
         cmocka_unit_test(who_did_not_answer_before_is_not_waited_for_at_all),
         cmocka_unit_test(who_does_not_answer_is_waited_for_where_nobody_is),
         cmocka_unit_test(who_connects_is_not_waited_for_where_somebody_is),
+        cmocka_unit_test(one_try_waits_for_the_late),
         cmocka_unit_test(patience_grows_with_round_trips),
         cmocka_unit_test(who_becomes_ready_waits_for_the_arbiter_too),
         cmocka_unit_test(a_forgotten_script_is_sent_to_the_arbiter_whole),
