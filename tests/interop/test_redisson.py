@@ -55,8 +55,13 @@ class Besides(Stage):
         """A contender of theirs for the RLock on one server."""
         return Contender(self.the_peer, f"rlock{number}")
 
+    def assert_everywhere(self, key):
+        """Also where the vote was not waited for."""
+        wait_for(lambda: [server.ask("EXISTS", key) for server in SERVERS] == [1] * len(SERVERS))
+
     def line_up(self, key):
         """Theirs waits on every server for a lock that ours will keep for longer than they wait."""
+        self.assert_everywhere(key)
         waiting = [self.on(number) for number in range(len(SERVERS))]
         for contender in waiting:
             contender.order("acquire", key, LONG_MS, peer_case.WAIT_MS, *contender.more)
@@ -92,7 +97,7 @@ class Besides(Stage):
         """A program of ours that every server has answered."""
         ours = Contender(Program([peer_case.OURS, peer_case.PEER.dialect, self.policy, *peer_case.nodes()]))
         ours.take(self.key)
-        wait_for(lambda: [server.ask("EXISTS", self.key) for server in SERVERS] == [1] * len(SERVERS))
+        self.assert_everywhere(self.key)
         ours.give_back()
         self.assert_free()
         return ours
