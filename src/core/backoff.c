@@ -47,11 +47,6 @@ uint64_t backoff_poll_us(struct backoff_jitter *jitter, uint32_t polls)
     return pause_us / 2 + backoff_uniform(jitter, pause_us / 2);
 }
 
-uint64_t backoff_poll_longest_us(void)
-{
-    return POLL_MAX_US;
-}
-
 uint64_t backoff_renew_us(struct backoff_jitter *jitter, uint64_t node_timeout_us, uint32_t failures)
 {
     uint64_t pause_us = node_timeout_us / 4;

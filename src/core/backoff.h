@@ -27,8 +27,6 @@ uint64_t backoff_split_us(struct backoff_jitter *, uint64_t srtt_us, uint32_t tr
 /* backoff_poll_us - the pause while a holder is there: grows from 100 ms to 1 s, jittered by half of it. Peers
  * publish nothing when they release, so somebody has to look now and then. */
 uint64_t backoff_poll_us(struct backoff_jitter *, uint32_t polls);
-/* backoff_poll_longest_us - no such pause is longer. */
-uint64_t backoff_poll_longest_us(void);
 
 /* backoff_renew_us - the pause before a failed renewal round is tried again: none at first, then growing from
  * a quarter of the node timeout to the whole of it, jittered. */

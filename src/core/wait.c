@@ -36,6 +36,7 @@
  * one four times as long as the one before. */
 #define TURNS_AT_ONCE 2u
 #define SPAN_GROWTH   4u
+#define SPANS_US      10000u /* the last span begins before that: a lot must not take as long as a poll */
 
 uint32_t wait_arbiter(const struct core_lock *lock)
 {
@@ -140,7 +141,7 @@ static uint64_t turn_us(struct core_lock *lock)
     uint64_t begin_us = 0;
     uint64_t end_us = 0;
 
-    while (!asks_at_once(lock) && end_us < backoff_poll_longest_us()) {
+    while (!asks_at_once(lock) && end_us < SPANS_US) {
         begin_us = end_us;
         end_us += span_us;
         span_us *= SPAN_GROWTH;
