@@ -174,13 +174,13 @@ class Case(unittest.TestCase):
         """Runs it to its end: (status, stdout, stderr)."""
         return self.end(self.start(*args, **more))
 
-    def connected(self, *args, **more):
+    def connected(self, *args, busy=r"(down|no vote):? +connecting$", **more):
         """The same for a command that does nothing where it reaches too few nodes, and these can all be reached: a
         machine too busy to connect within the command's own limit runs it again."""
         end = time.monotonic() + LIMIT_S
         while True:
             result = self.quorlock(*args, **more)
-            if not re.search(r"(down|no vote):? +connecting$", result[1] + result[2], re.M) or time.monotonic() > end:
+            if not re.search(busy, result[1] + result[2], re.M) or time.monotonic() > end:
                 return result
 
     def shell(self, *options, script, **more):

@@ -14,6 +14,9 @@ sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
 from command_case import LIMIT_S, SERVERS, Bootstrapped, die_with_us, nodes, wait_for
 
+TRIES = 5
+STOOD_STILL_S = 0.1  # the command's SIGKILL is sent so much before its lock is over
+
 
 class Run(Bootstrapped):
     def test_status_is_that_of_the_command(self):
@@ -144,27 +147,43 @@ class Loss(Bootstrapped):
         self.assertEqual(self.end(process)[0], 75)
         self.assertEqual(self.values(), [b"someone-else-entirely"] * 3)
 
+    def lose_nodes(self, lease_s, trap, own):
+        """Two nodes freeze under a command. For how long it went on when its lock was over (negative: it was dead in
+        time), and the longest time for which this machine did not let us look."""
+        process = self.shell("--lease", f"{lease_s}s",
+                             script=f"echo $$ >outer; {trap}; >up; while :; do >beat; sleep .01; done")
+        outer = self.read("outer")
+        for server in SERVERS[1:]:
+            server.freeze()
+        frozen_s = time.time()
+        looked, stood_s = time.monotonic(), 0
+        while process.poll() is None:
+            time.sleep(0.005)
+            now = time.monotonic()
+            looked, stood_s = now, max(stood_s, now - looked)
+            self.assertLess(time.time() - frozen_s, LIMIT_S, "the command lives on")
+        status, _, err = self.end(process)
+        self.assertEqual(status, 75, err)
+        self.assert_gone(outer)
+        self.assertIn(f"its own exit status would have been {own}", err)
+        self.assertTrue(self.read("term"))
+        # No renewal was sent to two nodes after they froze, so validity cannot end later than this.
+        late_s = os.stat(self.path("beat")).st_mtime - frozen_s - lease_s
+        for server in SERVERS:
+            server.thaw()
+        self.assert_free()
+        for name in ["up", "beat", "term"]:
+            os.unlink(self.path(name))
+        return late_s, stood_s
+
     def test_nodes_gone_term_first_and_dead_in_time(self):
-        lease_s = 3
         for trap, own in [("trap 'date +%s.%N >term; exit 3' TERM", 3), ("trap 'date +%s.%N >term' TERM", 137)]:
-            process = self.shell("--lease", f"{lease_s}s",
-                                 script=f"echo $$ >outer; {trap}; >up; while :; do sleep .01; done")
-            outer = self.read("outer")
-            for server in SERVERS[1:]:
-                server.freeze()
-            frozen = time.monotonic()
-            self.assert_gone(outer)
-            # No renewal was sent to two nodes after they froze, so validity cannot end later than this.
-            self.assertLess(time.monotonic() - frozen, lease_s, "the command outlived its lock")
-            status, _, err = self.end(process)
-            self.assertEqual(status, 75, err)
-            self.assertIn(f"its own exit status would have been {own}", err)
-            self.assertTrue(self.read("term"))
-            for server in SERVERS:
-                server.thaw()
-            self.assert_free()
-            for name in ["up", "term"]:
-                os.unlink(self.path(name))
+            # Where the machine itself stands still nobody can be in time, and nothing is proven.
+            for _ in range(TRIES):
+                late_s, stood_s = self.lose_nodes(4, trap, own)
+                if late_s < 0 or stood_s < STOOD_STILL_S:
+                    break
+            self.assertLess(late_s, 0, "the command outlived its lock")
 
     def test_the_rest_of_the_group_dies_too(self):
         process = self.shell("--lease", "2s", script="sh -c 'trap \"\" TERM; >up; while :; do sleep .01; done' & "

@@ -301,7 +301,11 @@ static void contender_inside(quorlock *lock, const struct quorlock_result *resul
 
 static void contender_next(struct contender *contender)
 {
-    if (clock_us() >= contender->end_us) {
+    uint64_t now_us = clock_us();
+
+    /* Turns are nobody's right, but nobody may be shut out: whoever had none stays for one, with a limit. */
+    if (now_us >= contender->end_us &&
+        (contender->turns > 0 || now_us >= contender->end_us + GENEROUS_MS * 1000ull)) {
         contender->done = true;
     } else if (quorlock_acquire(contender->lock, contender_inside, contender) != 0) {
         _exit(26);
