@@ -36,7 +36,7 @@ static void granted_in_the_order_of_coming(void **state)
         assert_status(line.seen[i].result.status, QUORLOCK_OK);
         assert_true(quorlock_valid_ms(line.locks[i]) > 0);
         assert_true(strcmp(line.seen[i].owner, i > 0 ? line.seen[i - 1].owner : held.owner) != 0);
-        await_holders("key", line.seen[i].owner, 3);
+        assert_true(cluster_holders(&kit.cluster, "key", line.seen[i].owner) >= 2);
         assert_int_equal(quorlock_release(line.locks[i], NULL, NULL), 0);
     }
     await_free("key");
@@ -100,9 +100,9 @@ static void a_try_does_not_stand_in_line(void **state)
 /* ---- from hand to hand ---- */
 
 /*
- * Looked at after every turn of the loop: where the release and the next acquire leave together, no server is
- * ever seen without the key. Not so where this process lets others come first, or asked for something else just
- * then.
+ * Looked at after every turn of the loop: where the release and the next acquire leave together, the key is
+ * never gone from a quorum. Not so where this process lets others come first, or was just asking when it was
+ * released.
  */
 static void handed_over_in_one_flush(void **state)
 {
@@ -125,12 +125,11 @@ static void handed_over_in_one_flush(void **state)
 
         while (line.seen[i].calls == 0) {
             event_base_loop(kit.base, EVLOOP_NONBLOCK);
-            seen_free |= cluster_holders(&kit.cluster, "key", NULL) < 3;
+            seen_free |= cluster_holders(&kit.cluster, "key", NULL) < 2;
             assert_true(clock_us() < until_us);
         }
         assert_status(line.seen[i].result.status, QUORLOCK_OK);
         at_once += !seen_free;
-        await_holders("key", line.seen[i].owner, 3);
         assert_int_equal(quorlock_release(line.locks[i], NULL, NULL), 0);
     }
     print_message("%d of %d at once\n", at_once, TURNS);
