@@ -80,11 +80,24 @@ static void fail(const char *what)
     exit(70);
 }
 
+/* "KEY BEGIN END"; without it, our script has gone. */
 static void read_order(struct bench *bench)
 {
+    char line[KEY_SIZE + 64];
+    const char *key;
+    char *left = NULL;
+    const char *begin_ns, *end_ns;
+
     printf("ready\n");
     fflush(stdout);
-    if (scanf("%127s %" SCNu64 " %" SCNu64, bench->key, &bench->begin_ns, &bench->end_ns) != 3) exit(0);
+    if (fgets(line, sizeof(line), stdin) == NULL) exit(0);
+    key = strtok_r(line, " \n", &left);
+    begin_ns = strtok_r(NULL, " \n", &left);
+    end_ns = strtok_r(NULL, " \n", &left);
+    if (end_ns == NULL || strlen(key) >= sizeof(bench->key)) fail("the order is not KEY BEGIN END");
+    memcpy(bench->key, key, strlen(key) + 1);
+    bench->begin_ns = strtoull(begin_ns, NULL, 10);
+    bench->end_ns = strtoull(end_ns, NULL, 10);
 }
 
 /* ---- the baseline ---- */

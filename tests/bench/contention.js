@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 "use strict";
 // The same work as bench_contention.c, and the same words on stdin and stdout, by node-redlock with its own
-// defaults: a try every 200 ms, or up to 100 ms later or sooner. Only that it never gives up is said to it.
-// usage: node contention.js HOLD_US THINK_US TASKS LEASE_MS NODE...; NODE_PATH names the folder of its packages
+// defaults: a try every 200 ms, or up to 100 ms later or sooner.
+// usage: node contention.js HOW HOLD_US THINK_US TASKS LEASE_MS NODE...; NODE_PATH names the folder of its packages
+//
+// HOW is `patient`: only that it never gives up is said to it. Between its tries it keeps the votes that it got,
+// and refuses itself with them, so that many block one another until their leases end. Or `anew`: each try is an
+// acquire of its own, which ends with a release, and the pauses between them are made here.
 const { default: Redis } = require("ioredis");
 const { default: Redlock } = require("redlock");
 
-const [holdUs, thinkUs, tasks, leaseMs] = process.argv.slice(2, 6).map(Number);
-const nodes = process.argv.slice(6);
+const patient = process.argv[2] === "patient";
+const [holdUs, thinkUs, tasks, leaseMs] = process.argv.slice(3, 7).map(Number);
+const nodes = process.argv.slice(7);
+const RETRY_MS = 200;
+const JITTER_MS = 100;
 const now = () => process.hrtime.bigint(); // CLOCK_MONOTONIC in nanoseconds
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const turns = [];
@@ -20,7 +27,7 @@ function connect() {
     client.on("error", () => {});
     return client;
   });
-  return { clients, redlock: new Redlock(clients, { retryCount: -1 }) };
+  return { clients, redlock: new Redlock(clients, { retryCount: patient ? -1 : 0, retryDelay: RETRY_MS, retryJitter: JITTER_MS }) };
 }
 
 async function fight({ redlock }, key, end) {
@@ -28,6 +35,7 @@ async function fight({ redlock }, key, end) {
     const lock = await redlock.acquire([key], leaseMs).catch(() => null);
     if (!lock) {
       failed += 1;
+      await sleep(RETRY_MS + (2 * Math.random() - 1) * JITTER_MS);
       continue;
     }
     const granted = now();
