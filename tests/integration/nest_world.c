@@ -6,14 +6,24 @@ struct flavour majority_redisson = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_REDISSON
 struct flavour all = {QUORLOCK_ALL, QUORLOCK_DIALECT_PLAIN};
 struct flavour all_redisson = {QUORLOCK_ALL, QUORLOCK_DIALECT_REDISSON};
 
-void begin(void **state)
+static void begin_with(const struct flavour *flavour, uint32_t node_timeout_ms)
 {
-    const struct flavour *flavour = *state;
     struct quorlock_client_options client_options = kit_options();
 
     client_options.policy = flavour->policy;
     client_options.dialect = flavour->dialect;
+    client_options.node_timeout_ms = node_timeout_ms;
     kit_client(&client_options, 3);
+}
+
+void begin(void **state)
+{
+    begin_with(*state, 0);
+}
+
+void begin_patient(void **state)
+{
+    begin_with(*state, 3000);
 }
 
 struct quorlock_options owned(const char *owner, uint32_t lease_ms)

@@ -23,6 +23,9 @@ extern struct flavour majority, majority_redisson, all, all_redisson;
 
 /* begin - kit.client in the flavour that *state points to. */
 void begin(void **state);
+/* begin_patient - with a node timeout that a busy machine keeps too, for leases that are short and not renewed.
+ */
+void begin_patient(void **state);
 struct quorlock_options owned(const char *owner, uint32_t lease_ms);
 /* lock_of - a handle on "key" that tries once; waiter_of waits for ever; unrenewed_of holds for one lease that
  * nobody renews but who is asked to. */

@@ -265,13 +265,13 @@ static void behind_a_lock_of_this_process_is_held(void **state)
     kit_client(&client_options, 3);
     holder = hold_key(&held);
     stand_in_line(0, 1, 60);
-    stand_in_line(1, 3, 300);
+    stand_in_line(1, 3, 1500);
     stand_in_line(3, 4, 200);
     stand_in_line(4, 5, QUORLOCK_WAIT_FOREVER);
     await_told(0, 4, "wait bounds");
     check_bound(&line.seen[0], QUORLOCK_HELD, 60);
-    check_bound(&line.seen[1], QUORLOCK_HELD, 300);
-    check_bound(&line.seen[2], QUORLOCK_HELD, 300);
+    check_bound(&line.seen[1], QUORLOCK_HELD, 1500);
+    check_bound(&line.seen[2], QUORLOCK_HELD, 1500);
     check_bound(&line.seen[3], QUORLOCK_HELD, 200);
     assert_true(line.seen[3].order < line.seen[1].order);
     for (int i = 0; i < 4; i++) assert_contains(line.seen[i].text, "\"key\" is held by another lock of this");

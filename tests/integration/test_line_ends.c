@@ -148,12 +148,13 @@ static void closed_with_a_line(void **state)
 static void the_firsts_grant_is_lost(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(600);
+    struct quorlock_options options = kit_lease(1500);
     struct seen seen;
     struct seen_loss loss = {.calls = 0};
     quorlock *holder;
 
     (void)state;
+    client_options.node_timeout_ms = 3000;
     kit_client(&client_options, 3);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     holder = kit_lock(kit.client, "key", &options);

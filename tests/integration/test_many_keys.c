@@ -65,7 +65,7 @@ static void by_hand(const struct server *server, const char *key, int dialect)
 
 static void one_whole_life(void **state)
 {
-    struct quorlock_options options = kit_lease(1500);
+    struct quorlock_options options = kit_lease(4000);
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
     quorlock *lock;
@@ -82,7 +82,7 @@ static void one_whole_life(void **state)
         for (int i = 0; i < 3; i++) assert_int_equal(cluster_holders(&kit.cluster, abc[i], seen.owner), 3);
     }
     /* Longer than a lease, so it lives by renewal. */
-    run_ms(2000);
+    run_ms(4500);
     assert_int_equal(loss.calls, 0);
     assert_true(quorlock_valid_ms(lock) > 0);
     for (int i = 0; i < 3; i++) assert_int_equal(cluster_holders(&kit.cluster, abc[i], NULL), 3);
@@ -156,7 +156,7 @@ static void all_or_none(void **state)
 /* A node that lost one of them has lost the lock. */
 static void one_key_gone_is_the_lock_gone(void **state)
 {
-    struct quorlock_options options = kit_lease(1500);
+    struct quorlock_options options = kit_lease(6000);
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
     quorlock *lock;
