@@ -427,7 +427,7 @@ static void inherit(struct world *world)
                                .begun_us = world->now_us - next_span_us(world) % START_US};
     uint8_t byte = next_byte(world);
 
-    event.wait_us = byte == 0 ? CORE_NEVER : byte * 5000u;
+    event.wait_us = byte == 0 ? CORE_NEVER : byte * UINT64_C(5000);
     happen(world, event, NULL);
 }
 
