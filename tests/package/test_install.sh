@@ -59,18 +59,49 @@ install_it() {
     passed "installed, version $header"
 }
 
+# What may stand in for what: before 1.0 the minor version counts too.
+check_version() {
+    local major=${header%%.*} minor=${header#*.} soname
+    minor=${minor%%.*}
+    interface=$major
+    foreign=("$((major + 1)).0")
+    if [ "$major" = 0 ]; then
+        interface=0.$minor
+        foreign+=("0.$((minor + 1))")
+        if [ "$minor" -gt 0 ]; then foreign+=("0.$((minor - 1))"); fi
+    fi
+    soname=$(objdump -p "$libdir/libquorlock.so" | awk '$1 == "SONAME" { print $2 }')
+    [ "$soname" = "libquorlock.so.$interface" ] || fail "soname $soname does not go with version $header"
+    [ -e "$libdir/$soname" ] || fail "$soname is not installed"
+    find_package "$header" || fail "find_package(quorlock $header) does not find it: $(tail -n 20 "$work/find.log")"
+    find_package "$interface" || fail "find_package(quorlock $interface) does not find $header"
+    for version in "${foreign[@]}"; do
+        if find_package "$version"; then fail "find_package(quorlock $version) finds $header"; fi
+        grep -q "version: $header" "$work/find.log" || fail "find_package: $(tail -n 20 "$work/find.log")"
+    done
+    passed "soname $soname; find_package takes $interface and $header, not ${foreign[*]}"
+}
+
+find_package() {
+    rm -rf -- "$work/find"
+    mkdir "$work/find"
+    printf '%s\n' 'cmake_minimum_required(VERSION 3.23)' 'project(find LANGUAGES C)' \
+        "find_package(quorlock $1 REQUIRED)" >"$work/find/CMakeLists.txt"
+    cmake -G Ninja -S "$work/find" -B "$work/find/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/find.log" 2>&1
+}
+
 check_symbols() {
-    local exported declared name
-    exported=$(nm -D --defined-only "$libdir/libquorlock.so" | awk '{ print $NF }' | sed 's/@.*//' | sort -u)
-    if printf '%s\n' "$exported" | grep -v '^quorlock_'; then fail "symbols beside quorlock_* are exported"; fi
+    local exported declared versions
+    # name@@QUORLOCK_0.1; the version itself is an absolute symbol.
+    exported=$(nm -D --defined-only "$libdir/libquorlock.so" | awk '$2 != "A" { print $NF }')
+    versions=$(sed 's/[^@]*//' <<<"$exported" | sort -u)
+    [ "$versions" = "@@QUORLOCK_$interface" ] || fail "symbols of version $versions, not QUORLOCK_$interface"
     declared=$(grep -hv "^#" "$prefix"/include/quorlock/*.h | tr '\n' ' ' | grep -o 'QUORLOCK_API [^(]*(' |
         sed 's/ *($//; s/.*[ *]//' | sort -u)
-    [ "$(printf '%s\n' "$declared" | wc -l)" -ge 15 ] || fail "found few declarations: $declared"
-    for name in $declared; do
-        # No pipe: a reader that stops early would make the writer fail.
-        grep -qx "$name" <<<"$exported" || fail "$name is declared and not exported"
-    done
-    passed "symbols: $(printf '%s\n' "$exported" | wc -l), all quorlock_*, all that the headers declare"
+    [ "$(wc -l <<<"$declared")" -ge 15 ] || fail "found few declarations: $declared"
+    diff <(echo "$declared") <(sed 's/@.*//' <<<"$exported" | sort -u) ||
+        fail "declared in the headers (<) and exported (>) differ"
+    passed "symbols: $(wc -l <<<"$declared") in version QUORLOCK_$interface, exactly those of the headers"
 }
 
 check_headers() {
@@ -188,6 +219,7 @@ run_nested() {
 }
 
 install_it
+check_version
 check_symbols
 check_headers
 extract_examples
