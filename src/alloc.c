@@ -27,10 +27,13 @@ static void alloc_libc_release(void *arg, void *block)
 void alloc_init(struct alloc *alloc, const struct quorlock_allocator *hooks)
 {
     if (hooks) {
-        alloc->hooks = *hooks;
+        /* A caller may know a shorter struct than we do. */
+        memset(&alloc->hooks, 0, sizeof(alloc->hooks));
+        memcpy(&alloc->hooks, hooks, hooks->size < sizeof(*hooks) ? hooks->size : sizeof(*hooks));
         return;
     }
     alloc->hooks = (struct quorlock_allocator){
+        .size = sizeof(alloc->hooks),
         .allocate = alloc_libc_allocate,
         .reallocate = alloc_libc_reallocate,
         .release = alloc_libc_release,

@@ -14,7 +14,7 @@ struct alloc {
     struct quorlock_allocator hooks;
 };
 
-/* alloc_init - takes the hooks, or malloc and friends where hooks is NULL. */
+/* alloc_init - takes the hooks, which were checked, or malloc and friends where hooks is NULL. */
 void alloc_init(struct alloc *, const struct quorlock_allocator *hooks);
 /* alloc_zero - a zeroed block, or NULL. */
 void *alloc_zero(const struct alloc *, size_t size);

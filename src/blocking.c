@@ -20,6 +20,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "options.h"
+
 struct job {
     struct job *next;
     void (*run)(struct job *);
@@ -170,7 +172,7 @@ static void on_result(quorlock *lock, const struct quorlock_result *result, void
         .fence = result->fence,
     };
     snprintf(job->result.text, sizeof(job->result.text), "%s", result->text ? result->text : "");
-    snprintf(job->result.owner, sizeof(job->result.owner), "%s", result->owner ? result->owner : "");
+    snprintf(job->result.token, sizeof(job->result.token), "%s", result->token ? result->token : "");
     job_done(job);
 }
 
@@ -409,13 +411,19 @@ int quorlock_blocking_close(quorlock_blocking *blocking)
 
 /* ---- calls ---- */
 
-static int refuse_in_loop(struct quorlock_blocking_result *result)
+/* The caller may know a shorter or a longer struct than we do. */
+static void give(struct quorlock_blocking_result *ret, const struct quorlock_blocking_result *result)
 {
-    if (result) {
-        *result = (struct quorlock_blocking_result){.status = QUORLOCK_STATE};
-        snprintf(result->text, sizeof(result->text),
-                 "called from the loop's own thread: it would wait for itself");
-    }
+    size_t size = ret->size;
+
+    memcpy(ret, result, size < sizeof(*ret) ? size : sizeof(*ret));
+    ret->size = size;
+}
+
+static int refuse_in_loop(struct quorlock_blocking_result *ret)
+{
+    *ret = (struct quorlock_blocking_result){.status = QUORLOCK_STATE};
+    snprintf(ret->text, sizeof(ret->text), "called from the loop's own thread: it would wait for itself");
     return QUORLOCK_STATE;
 }
 
@@ -424,9 +432,13 @@ static int call(quorlock_blocking_lock *lock, void (*run)(struct job *), uint32_
 {
     struct job job = {.run = run, .blocking = lock->blocking, .lock = lock, .lease_ms = lease_ms};
 
-    if (in_loop(lock->blocking)) return refuse_in_loop(result);
-    job_do(&job);
-    if (result) *result = job.result;
+    if (options_blocking_result(result) != 0) return QUORLOCK_INVAL;
+    if (in_loop(lock->blocking)) {
+        refuse_in_loop(&job.result);
+    } else {
+        job_do(&job);
+    }
+    if (result) give(result, &job.result);
     return job.result.status;
 }
 

@@ -36,12 +36,12 @@ static struct diagnose_words *add(struct diagnosis *diagnosis, int severity, con
     if (diagnosis->n_findings == diagnosis->room) diagnosis->n_findings--;
     words = &diagnosis->words[diagnosis->n_findings];
     words->text[0] = words->remedy[0] = '\0';
-    diagnosis->findings[diagnosis->n_findings++] =
-        (struct quorlock_finding){.severity = severity,
-                                  .code = code,
-                                  .node = node != NULL ? node->name : NULL,
-                                  .text = words->text,
-                                  .remedy = words->remedy};
+    words->finding = (struct quorlock_finding){.severity = severity,
+                                               .code = code,
+                                               .node = node != NULL ? node->name : NULL,
+                                               .text = words->text,
+                                               .remedy = words->remedy};
+    diagnosis->findings[diagnosis->n_findings++] = &words->finding;
     return words;
 }
 
@@ -558,10 +558,10 @@ static void judge_quorum(const struct diagnose_set *set, struct diagnosis *diagn
 static void sort(struct diagnosis *diagnosis)
 {
     for (size_t i = 1; i < diagnosis->n_findings; i++) {
-        struct quorlock_finding finding = diagnosis->findings[i];
+        const struct quorlock_finding *finding = diagnosis->findings[i];
         size_t at = i;
 
-        for (; at > 0 && diagnosis->findings[at - 1].severity < finding.severity; at--) {
+        for (; at > 0 && diagnosis->findings[at - 1]->severity < finding->severity; at--) {
             diagnosis->findings[at] = diagnosis->findings[at - 1];
         }
         diagnosis->findings[at] = finding;
@@ -580,5 +580,5 @@ void diagnose(const struct diagnose_set *set, struct diagnosis *ret)
 
 int diagnose_severity(const struct diagnosis *diagnosis)
 {
-    return diagnosis->n_findings > 0 ? diagnosis->findings[0].severity : QUORLOCK_NOTE;
+    return diagnosis->n_findings > 0 ? diagnosis->findings[0]->severity : QUORLOCK_NOTE;
 }

@@ -34,13 +34,15 @@ struct diagnose_set {
     bool allow_eviction;
 };
 
+/* A finding and its texts. */
 struct diagnose_words {
+    struct quorlock_finding finding;
     char text[DIAGNOSE_TEXT_SIZE], remedy[DIAGNOSE_REMEDY_SIZE];
 };
 
-/* Both arrays belong to the caller and have that many places; findings point into words. */
+/* Both arrays belong to the caller and have that many places; findings, in their order, point into words. */
 struct diagnosis {
-    struct quorlock_finding *findings;
+    const struct quorlock_finding **findings;
     struct diagnose_words *words;
     size_t n_findings, room;
 };

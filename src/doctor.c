@@ -144,7 +144,8 @@ static void judge(struct examination *examination)
 static void tell(struct examination *examination)
 {
     const struct quorlock_client *client = examination->client;
-    struct quorlock_node_facts nodes[QUORLOCK_NODES_MAX];
+    struct quorlock_node_facts each[QUORLOCK_NODES_MAX];
+    const struct quorlock_node_facts *nodes[QUORLOCK_NODES_MAX];
     struct quorlock_examination report = {.quorum = options_quorum(client->options.policy, client->n_nodes),
                                           .nodes = nodes,
                                           .n_nodes = client->n_nodes};
@@ -152,7 +153,8 @@ static void tell(struct examination *examination)
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         struct patient *patient = &examination->patients[i];
 
-        fill_facts(patient, client->nodes[i].uri.name, &nodes[i]);
+        fill_facts(patient, client->nodes[i].uri.name, &each[i]);
+        nodes[i] = &each[i];
         report.reachable += patient->facts.reachable;
         if (examination->status == 0 && patient->facts.nomem) examination->status = QUORLOCK_NOMEM;
     }
@@ -271,7 +273,8 @@ int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *
     examination->call = cb;
     examination->arg = arg;
     examination->diagnosis.room = room;
-    examination->diagnosis.findings = alloc_zero(&client->alloc, room * sizeof(struct quorlock_finding));
+    examination->diagnosis.findings =
+        alloc_zero(&client->alloc, room * sizeof(const struct quorlock_finding *));
     examination->diagnosis.words = alloc_zero(&client->alloc, room * sizeof(struct diagnose_words));
     if (examination->diagnosis.findings == NULL || examination->diagnosis.words == NULL) goto nomem;
     if (begin(examination) != 0 || client_reserve_waker(client, &examination->waker, on_wake) != 0) goto nomem;

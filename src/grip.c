@@ -447,12 +447,13 @@ static void tell_loss(struct grip *grip, const struct core_tell *tell)
         [CORE_LOSS_NOT_RENEWED] = "the lease ends and renewal is off",
         [CORE_LOSS_CLOCK] = "the clocks of a quorum advanced faster than ours: this machine stood still",
     };
-    struct quorlock_vote votes[QUORLOCK_NODES_MAX];
+    struct words_votes votes;
     struct quorlock_result result = {0};
-    struct quorlock_loss loss = {.reason = (int)tell->loss, .text = texts[tell->loss], .votes = votes};
+    struct quorlock_loss loss = {.reason = (int)tell->loss, .text = texts[tell->loss]};
     uint64_t left_us = core_remaining_us(grip->core, client_now_us(grip->client));
 
-    words_votes(grip, votes, &result);
+    words_votes(grip, &votes, &result);
+    loss.votes = result.votes;
     loss.n_votes = result.n_votes;
     loss.remaining_ms = tell->loss == CORE_LOSS_GONE ? 0 : (uint32_t)(left_us / MS);
     client_log(grip->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left", grip->line->name,

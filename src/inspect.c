@@ -225,12 +225,13 @@ static uint32_t quorum_ttl_ms(const struct quorlock_report *report, const char *
     uint32_t best_ms = 0;
 
     for (size_t i = 0; i < report->n_nodes; i++) {
-        int64_t ttl_ms = report->nodes[i].ttl_ms;
+        int64_t ttl_ms = report->nodes[i]->ttl_ms;
         uint32_t as_long = 0;
 
-        if (report->nodes[i].holder == NULL || !quorlock_same_owner(report->nodes[i].holder, holder)) continue;
+        if (report->nodes[i]->holder == NULL || !quorlock_same_owner(report->nodes[i]->holder, holder))
+            continue;
         for (size_t k = 0; k < report->n_nodes; k++) {
-            const struct quorlock_node_report *other = &report->nodes[k];
+            const struct quorlock_node_report *other = report->nodes[k];
 
             if (other->holder == NULL || !quorlock_same_owner(other->holder, holder)) continue;
             as_long += other->ttl_ms == -1 || (ttl_ms != -1 && other->ttl_ms >= ttl_ms);
@@ -245,13 +246,13 @@ static uint32_t quorum_ttl_ms(const struct quorlock_report *report, const char *
 static void find_holder(struct quorlock_report *report)
 {
     for (size_t i = 0; i < report->n_nodes; i++) {
-        const char *holder = report->nodes[i].holder;
+        const char *holder = report->nodes[i]->holder;
         uint32_t same = 0;
         uint32_t equal = 0;
 
         if (holder == NULL) continue;
         for (size_t k = 0; k < report->n_nodes; k++) {
-            const char *other = report->nodes[k].holder;
+            const char *other = report->nodes[k]->holder;
 
             if (other == NULL || !quorlock_same_owner(other, holder)) continue;
             same++;
@@ -269,8 +270,8 @@ static int bootstrapped(const struct quorlock_report *report)
 {
     for (size_t i = 0; i < report->n_nodes; i++) {
         /* Somebody was faster, or the node failed in between: what was written stays, and is harmless. */
-        if (strcmp(report->nodes[i].state, "guarded") == 0) return QUORLOCK_STATE;
-        if (strcmp(report->nodes[i].state, "bootstrapped") != 0) return QUORLOCK_NOQUORUM;
+        if (strcmp(report->nodes[i]->state, "guarded") == 0) return QUORLOCK_STATE;
+        if (strcmp(report->nodes[i]->state, "bootstrapped") != 0) return QUORLOCK_NOQUORUM;
     }
     return 0;
 }
@@ -278,7 +279,8 @@ static int bootstrapped(const struct quorlock_report *report)
 static void tell(struct inspect *inspect)
 {
     struct quorlock_client *client = inspect->client;
-    struct quorlock_node_report nodes[QUORLOCK_NODES_MAX];
+    struct quorlock_node_report each[QUORLOCK_NODES_MAX];
+    const struct quorlock_node_report *nodes[QUORLOCK_NODES_MAX];
     struct quorlock_report report = {.key = inspect->name,
                                      .quorum = options_quorum(client->options.policy, client->n_nodes),
                                      .nodes = nodes,
@@ -286,7 +288,8 @@ static void tell(struct inspect *inspect)
     int status = inspect->status;
 
     for (uint32_t i = 0; i < client->n_nodes; i++) {
-        report_node(inspect, i, &nodes[i]);
+        report_node(inspect, i, &each[i]);
+        nodes[i] = &each[i];
         report.answered +=
             inspect->nodes[i].answer == ANSWER_IN && inspect->nodes[i].outcome != NODE_UNKNOWN &&
             (inspect->nodes[i].outcome != NODE_ERROR || inspect->nodes[i].fault == NODE_FAULT_FOREIGN);

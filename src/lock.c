@@ -51,7 +51,7 @@ static void run_callback(struct quorlock *lock, struct lock_callback *callback, 
 void lock_call_back(struct quorlock *lock, struct lock_callback *callback, struct grip *grip,
                     const struct core_tell *tell)
 {
-    struct quorlock_vote votes[QUORLOCK_NODES_MAX];
+    struct words_votes votes;
     char text[LOCK_TEXT_SIZE];
     struct quorlock_result result = {.status = tell->status,
                                      .rounds = core_rounds(grip->core),
@@ -59,15 +59,15 @@ void lock_call_back(struct quorlock *lock, struct lock_callback *callback, struc
                                      .expired = tell->expired,
                                      .text = text,
                                      .fence = core_fence(grip->core),
-                                     .owner = grip->owner[0] != '\0' ? grip->owner : NULL};
+                                     .token = grip->owner[0] != '\0' ? grip->owner : NULL};
 
     if (tell->kind == CORE_TELL_RELEASED) {
-        words_release_votes(grip, votes, &result);
+        words_release_votes(grip, &votes, &result);
         snprintf(text, sizeof(text), "released \"%s\" on %u of %zu nodes%s", lock->line->name,
                  result.granted + result.refused, result.n_votes,
                  tell->expired ? "; it had expired or was lost before" : "");
     } else {
-        words_votes(grip, votes, &result);
+        words_votes(grip, &votes, &result);
         words_verdict(grip, tell->status, &result, text, sizeof(text));
     }
     run_callback(lock, callback, &result);
@@ -86,16 +86,16 @@ void lock_tell_acquired(struct quorlock *lock, int status, const char *why)
 static void tell_acquired(struct quorlock *lock)
 {
     const struct grip *grip = lock->held != NULL ? lock->held : lock->line->asked;
-    struct quorlock_vote votes[QUORLOCK_NODES_MAX];
+    struct words_votes votes;
     char text[LOCK_TEXT_SIZE];
     struct quorlock_result result = {.status = lock->acquired_status,
                                      .valid_ms = quorlock_valid_ms(lock),
                                      .text = text,
                                      .fence = quorlock_fence(lock),
-                                     .owner = quorlock_owner(lock)};
+                                     .token = quorlock_token(lock)};
 
     lock->tell_acquired = false;
-    if (grip != NULL) words_votes(grip, votes, &result);
+    if (grip != NULL) words_votes(grip, &votes, &result);
     if (result.status == QUORLOCK_OK && lock->held != NULL) {
         snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->line->name,
                  lock->held->holds);
@@ -445,7 +445,7 @@ uint32_t quorlock_valid_ms(const quorlock *lock)
     return (uint32_t)(core_valid_us(lock->held->core, client_now_us(lock->client)) / MS);
 }
 
-const char *quorlock_owner(const quorlock *lock)
+const char *quorlock_token(const quorlock *lock)
 {
     return lock->held != NULL && core_told_held(lock->held->core) ? lock->held->owner : NULL;
 }

@@ -224,9 +224,14 @@ void lock_destroy(struct quorlock *);
 /* words_owner - an owner for people: label and first 8 characters of the token, printable; of a Redisson owner
  * the first 8 of its uuid, and its number. */
 const char *words_owner(char *ret, size_t size, const char *owner);
-/* words_votes - the latest round as votes, counted into result. */
-void words_votes(const struct grip *, struct quorlock_vote *votes, struct quorlock_result *result);
-void words_release_votes(const struct grip *, struct quorlock_vote *votes, struct quorlock_result *result);
+/* The votes of a result, and the pointers to them that it hands out. */
+struct words_votes {
+    struct quorlock_vote each[QUORLOCK_NODES_MAX];
+    const struct quorlock_vote *at[QUORLOCK_NODES_MAX];
+};
+/* words_votes - the latest round as votes, counted into result, which points to them. */
+void words_votes(const struct grip *, struct words_votes *, struct quorlock_result *result);
+void words_release_votes(const struct grip *, struct words_votes *, struct quorlock_result *result);
 /* words_verdict - why the latest attempt failed, or that it did not. */
 void words_verdict(const struct grip *, int status, const struct quorlock_result *, char *text, size_t size);
 /* words_log - log lines for what a step brought about: bits of enum core_note. */

@@ -36,17 +36,13 @@ int options_fail(struct options_error *error, int status, const char *format, ..
     return status;
 }
 
-/* Copies what both sides know; a caller that knows more must have left it zero. */
-static int copy_sized(void *ret, size_t known, const void *given, size_t size, const char *what,
-                      struct options_error *error)
+/* A caller that knows more than this library must have left it zero. */
+static int check_sized(size_t least, size_t known, const void *given, size_t size, const char *what,
+                       struct options_error *error)
 {
     const unsigned char *bytes = given;
 
-    if (size < sizeof(size_t)) {
-        return options_fail(error, QUORLOCK_INVAL, "%s.size is %zu: set it to sizeof(struct %s)", what, size,
-                            what);
-    }
-    if (size > STRUCT_SIZE_MAX) {
+    if (size < least || size > STRUCT_SIZE_MAX) {
         return options_fail(error, QUORLOCK_INVAL, "%s.size is %zu: set it to sizeof(struct %s)", what, size,
                             what);
     }
@@ -57,6 +53,16 @@ static int copy_sized(void *ret, size_t known, const void *given, size_t size, c
                             "the struct with zeros first, or use a newer library",
                             what, i, QUORLOCK_VERSION);
     }
+    return 0;
+}
+
+/* Copies what both sides know. */
+static int copy_sized(void *ret, size_t known, const void *given, size_t size, const char *what,
+                      struct options_error *error)
+{
+    int status = check_sized(sizeof(size_t), known, given, size, what, error);
+
+    if (status != 0) return status;
     memset(ret, 0, known);
     memcpy(ret, given, size < known ? size : known);
     return 0;
@@ -96,7 +102,6 @@ static int check_kinds(const struct quorlock_client_options *options, struct opt
 static int check_texts(const struct quorlock_client_options *options, struct options_error *error)
 {
     const char *label = options->owner_label;
-    const struct quorlock_allocator *hooks = options->allocator;
 
     if (label != NULL && strlen(label) > OPTIONS_LABEL_MAX) {
         return options_fail(error, QUORLOCK_INVAL, "owner_label has %zu characters: at most %d", strlen(label),
@@ -117,10 +122,20 @@ static int check_texts(const struct quorlock_client_options *options, struct opt
         return options_fail(error, QUORLOCK_INVAL, "key_prefix has %zu bytes: at most %d",
                             strlen(options->key_prefix), QUORLOCK_KEY_LENGTH_MAX);
     }
-    if (hooks != NULL && (hooks->allocate == NULL || hooks->reallocate == NULL || hooks->release == NULL)) {
+    return 0;
+}
+
+static int check_allocator(const struct quorlock_allocator *given, struct options_error *error)
+{
+    struct quorlock_allocator hooks;
+    int status;
+
+    if (given == NULL) return 0;
+    status = copy_sized(&hooks, sizeof(hooks), given, given->size, "quorlock_allocator", error);
+    if (status == 0 && (hooks.allocate == NULL || hooks.reallocate == NULL || hooks.release == NULL)) {
         return options_fail(error, QUORLOCK_INVAL, "allocator needs all of allocate, reallocate and release");
     }
-    return 0;
+    return status;
 }
 
 int options_client(struct quorlock_client_options *ret, const struct quorlock_client_options *given,
@@ -149,6 +164,7 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
     }
     if ((status = check_kinds(&options, error)) != 0) return status;
     if ((status = check_texts(&options, error)) != 0) return status;
+    if ((status = check_allocator(options.allocator, error)) != 0) return status;
     if (options.max_lease_ms != 0 &&
         (status = check_range("max_lease_ms", options.max_lease_ms, QUORLOCK_LEASE_MS_MIN,
                               QUORLOCK_LEASE_MS_MAX, error)) != 0)
@@ -176,6 +192,16 @@ int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorl
     *ret = (struct quorlock_bootstrap_options){.size = sizeof(*ret)};
     if (given == NULL) return 0;
     return copy_sized(ret, sizeof(*ret), given, given->size, "quorlock_bootstrap_options", error);
+}
+
+int options_blocking_result(const struct quorlock_blocking_result *given)
+{
+    /* As the struct was first given out: this stays, whatever is added behind. */
+    size_t least = offsetof(struct quorlock_blocking_result, token) + sizeof(given->token);
+    struct options_error error;
+
+    if (given == NULL) return 0;
+    return check_sized(least, sizeof(*given), given, given->size, "quorlock_blocking_result", &error);
 }
 
 uint32_t options_fence_ttl_ms(const struct quorlock_options *given)

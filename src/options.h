@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <quorlock/blocking.h>
 #include <quorlock/quorlock.h>
 
 #include "core/core.h"
@@ -39,6 +40,9 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
 /* options_bootstrap - a checked copy; given may be NULL. */
 int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorlock_bootstrap_options *given,
                       struct options_error *);
+
+/* options_blocking_result - whether a result that the caller made can be written; it may be NULL. */
+int options_blocking_result(const struct quorlock_blocking_result *given);
 
 /* options_fence_ttl_ms - of options that were checked; they may be NULL. */
 uint32_t options_fence_ttl_ms(const struct quorlock_options *given);

@@ -88,20 +88,21 @@ static const char *why_no_vote(const struct grip *grip, uint32_t index, int outc
     return "was not ready in time";
 }
 
-void words_votes(const struct grip *grip, struct quorlock_vote *votes, struct quorlock_result *result)
+void words_votes(const struct grip *grip, struct words_votes *votes, struct quorlock_result *result)
 {
-    result->votes = votes;
+    result->votes = votes->at;
     result->n_votes = grip->client->n_nodes;
     for (uint32_t i = 0; i < grip->client->n_nodes; i++) {
         const struct lock_note *note = &grip->notes[i];
         int outcome = outcome_of(grip, i);
 
-        votes[i] = (struct quorlock_vote){.node = node_name(grip->client->nodes[i].node),
-                                          .outcome = outcome,
-                                          .latency_us = note->latency_us,
-                                          .error = why_no_vote(grip, i, outcome),
-                                          .holder = note->holder,
-                                          .ttl_ms = note->ttl_ms};
+        votes->each[i] = (struct quorlock_vote){.node = node_name(grip->client->nodes[i].node),
+                                                .outcome = outcome,
+                                                .latency_us = note->latency_us,
+                                                .error = why_no_vote(grip, i, outcome),
+                                                .holder = note->holder,
+                                                .ttl_ms = note->ttl_ms};
+        votes->at[i] = &votes->each[i];
         result->granted += outcome == QUORLOCK_VOTE_GRANTED;
         result->refused += outcome == QUORLOCK_VOTE_REFUSED;
         result->failed += outcome == QUORLOCK_VOTE_FAILED || outcome == QUORLOCK_VOTE_QUARANTINED ||
@@ -109,19 +110,21 @@ void words_votes(const struct grip *grip, struct quorlock_vote *votes, struct qu
     }
 }
 
-void words_release_votes(const struct grip *grip, struct quorlock_vote *votes, struct quorlock_result *result)
+void words_release_votes(const struct grip *grip, struct words_votes *votes, struct quorlock_result *result)
 {
-    result->votes = votes;
+    result->votes = votes->at;
     result->n_votes = grip->client->n_nodes;
     for (uint32_t i = 0; i < grip->client->n_nodes; i++) {
         const struct node *node = grip->client->nodes[i].node;
         int outcome = grip->notes[i].released;
 
-        votes[i] = (struct quorlock_vote){.node = node_name(node), .outcome = outcome, .ttl_ms = -2};
-        if (outcome == QUORLOCK_VOTE_PENDING) votes[i].error = "no answer yet";
-        if (outcome == QUORLOCK_VOTE_FAILED) {
-            votes[i].error = *node_why(node) != '\0' ? node_why(node) : "not reached";
-        }
+        const char *error = NULL;
+
+        if (outcome == QUORLOCK_VOTE_PENDING) error = "no answer yet";
+        if (outcome == QUORLOCK_VOTE_FAILED) error = *node_why(node) != '\0' ? node_why(node) : "not reached";
+        votes->each[i] =
+            (struct quorlock_vote){.node = node_name(node), .outcome = outcome, .error = error, .ttl_ms = -2};
+        votes->at[i] = &votes->each[i];
         result->granted += outcome == QUORLOCK_VOTE_GRANTED;
         result->refused += outcome == QUORLOCK_VOTE_REFUSED;
         result->failed += outcome == QUORLOCK_VOTE_FAILED;
@@ -137,18 +140,18 @@ static bool fails_like(const struct quorlock_vote *vote, const struct quorlock_v
 /* What several nodes say in the same words is told once, behind all their names. */
 static void add_failures(struct text *text, const struct quorlock_result *result)
 {
-    const struct quorlock_vote *votes = result->votes;
+    const struct quorlock_vote *const *votes = result->votes;
 
     for (size_t i = 0; i < result->n_votes; i++) {
         size_t first = 0;
 
-        while (first < i && !fails_like(&votes[first], &votes[i])) first++;
-        if (first < i || !fails_like(&votes[i], &votes[i])) continue;
-        add(text, "; %s", votes[i].node);
+        while (first < i && !fails_like(votes[first], votes[i])) first++;
+        if (first < i || !fails_like(votes[i], votes[i])) continue;
+        add(text, "; %s", votes[i]->node);
         for (size_t k = i + 1; k < result->n_votes; k++) {
-            if (fails_like(&votes[i], &votes[k])) add(text, ", %s", votes[k].node);
+            if (fails_like(votes[i], votes[k])) add(text, ", %s", votes[k]->node);
         }
-        add(text, ": %s", votes[i].error);
+        add(text, ": %s", votes[i]->error);
     }
 }
 
@@ -163,17 +166,17 @@ static const char *main_holder(const struct quorlock_result *result, size_t *on,
         size_t same = 0;
         int64_t longest_ms = -2;
 
-        if (result->votes[i].outcome != QUORLOCK_VOTE_REFUSED || result->votes[i].holder == NULL) continue;
+        if (result->votes[i]->outcome != QUORLOCK_VOTE_REFUSED || result->votes[i]->holder == NULL) continue;
         for (size_t k = 0; k < result->n_votes; k++) {
-            const struct quorlock_vote *other = &result->votes[k];
+            const struct quorlock_vote *other = result->votes[k];
 
             if (other->outcome != QUORLOCK_VOTE_REFUSED || other->holder == NULL) continue;
-            if (!quorlock_same_owner(other->holder, result->votes[i].holder)) continue;
+            if (!quorlock_same_owner(other->holder, result->votes[i]->holder)) continue;
             same++;
             if (other->ttl_ms > longest_ms) longest_ms = other->ttl_ms;
         }
         if (same <= *on) continue;
-        holder = result->votes[i].holder;
+        holder = result->votes[i]->holder;
         *on = same;
         *ttl_ms = longest_ms;
     }
@@ -251,24 +254,24 @@ uint64_t words_reason(const struct quorlock_result *result)
     uint64_t hash = 0xcbf29ce484222325u;
 
     for (size_t i = 0; i < result->n_votes; i++) {
-        hash = mix(hash, result->votes[i].holder);
+        hash = mix(hash, result->votes[i]->holder);
         /* The text of a quarantine counts down: not a new reason at every look. */
-        if (result->votes[i].outcome == QUORLOCK_VOTE_QUARANTINED) hash = mix(hash, "quarantined");
-        hash = mix(hash, result->votes[i].outcome == QUORLOCK_VOTE_FAILED ? result->votes[i].error : "");
+        if (result->votes[i]->outcome == QUORLOCK_VOTE_QUARANTINED) hash = mix(hash, "quarantined");
+        hash = mix(hash, result->votes[i]->outcome == QUORLOCK_VOTE_FAILED ? result->votes[i]->error : "");
     }
     return hash;
 }
 
 static void log_waiting(struct grip *grip)
 {
-    struct quorlock_vote votes[QUORLOCK_NODES_MAX];
+    struct words_votes votes;
     struct quorlock_result result = {0};
     char text[LOCK_TEXT_SIZE];
     uint64_t now_us = client_now_us(grip->client);
     uint64_t reason;
     bool held;
 
-    words_votes(grip, votes, &result);
+    words_votes(grip, &votes, &result);
     reason = words_reason(&result);
     if (reason == grip->told_wait_reason && now_us < grip->told_wait_us + WAIT_TOLD_US) return;
     grip->told_wait_reason = reason;
@@ -284,7 +287,7 @@ static void log_waiting(struct grip *grip)
 void words_log(struct grip *grip, uint32_t notes)
 {
     struct quorlock_client *client = grip->client;
-    struct quorlock_vote votes[QUORLOCK_NODES_MAX];
+    struct words_votes votes;
     struct quorlock_result result = {0};
     uint64_t valid_us = core_valid_us(grip->core, client_now_us(client));
 
@@ -292,7 +295,7 @@ void words_log(struct grip *grip, uint32_t notes)
     if (notes & CORE_NOTE_ATTEMPT_FAILED && core_phase_now(grip->core) == CORE_WAITING) {
         log_waiting(grip);
     }
-    words_votes(grip, votes, &result);
+    words_votes(grip, &votes, &result);
     if (notes & CORE_NOTE_RENEWED) {
         client_log(client, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms",
                    grip->line->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));

@@ -29,10 +29,15 @@ typedef struct quorlock_blocking quorlock_blocking;           /* a client and it
 typedef struct quorlock_blocking_lock quorlock_blocking_lock; /* one lock; reusable */
 
 #define QUORLOCK_BLOCKING_TEXT_SIZE  512
-#define QUORLOCK_BLOCKING_OWNER_SIZE 128
+#define QUORLOCK_BLOCKING_TOKEN_SIZE 128
 
-/* As struct quorlock_result, without the votes; all of it is the caller's. */
+/*
+ * As struct quorlock_result, without the votes; all of it is the caller's, who fills it with zeros and sets
+ * size = sizeof once. A size that is too small, or a non-zero byte behind what this library knows, is INVAL
+ * before anything is done, and nothing is written. The library writes no more than size bytes.
+ */
 struct quorlock_blocking_result {
+    size_t size;
     int status; /* enum quorlock_status */
     uint32_t granted, refused, failed;
     uint32_t rounds;
@@ -41,7 +46,7 @@ struct quorlock_blocking_result {
     int expired;
     uint64_t fence;
     char text[QUORLOCK_BLOCKING_TEXT_SIZE];   /* the verdict or the error in words, cut where it is long */
-    char owner[QUORLOCK_BLOCKING_OWNER_SIZE]; /* our owner token, whole; "" where there is none */
+    char token[QUORLOCK_BLOCKING_TOKEN_SIZE]; /* our owner token, whole; "" where there is none */
 };
 
 typedef void (*quorlock_blocking_lost_cb)(quorlock_blocking_lock *, const struct quorlock_loss *, void *arg);

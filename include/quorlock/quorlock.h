@@ -16,6 +16,9 @@
  *   callback never comes. A callback may call anything here, also free its lock or close the client.
  * - Ownership. What is handed in is copied before the call returns. What a callback is handed belongs to the
  *   library and is valid during that callback only.
+ * - Structs. They may grow at their end. What the library hands out is its own: arrays are arrays of pointers,
+ *   result->votes[i]->node, so that a caller need not know how large a struct is. What the caller makes begins
+ *   with its size, see above struct quorlock_allocator.
  * - Errors. 0 or a negative quorlock_status. After a non-zero return quorlock_client_error() has the text.
  * - The library prints nothing, keeps no globals and never ends the process. It does not raise SIGPIPE.
  * - The base should have EVENT_BASE_FLAG_PRECISE_TIMER: without it libevent rounds timers to some 4 ms. The
@@ -102,10 +105,16 @@ enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LO
 #define QUORLOCK_FENCE_TTL_MS     604800000u /* seven days */
 
 /*
+ * What the caller makes starts with its size, so that it can grow: fill with zeros, set size = sizeof. A zero
+ * means the default. A non-zero byte behind what this library knows is QUORLOCK_INVAL.
+ */
+
+/*
  * Memory hooks, all three or none. They are handed `arg`, obey the rules of malloc, realloc and free, and are
  * called from the client's thread only. hiredis and libevent keep their own.
  */
 struct quorlock_allocator {
+    size_t size;
     void *(*allocate)(void *arg, size_t size);
     void *(*reallocate)(void *arg, void *block, size_t size);
     void (*release)(void *arg, void *block);
@@ -115,10 +124,6 @@ struct quorlock_allocator {
 /* One line of text without newline. Never holds a password; owner tokens are cut to label and 8 characters. */
 typedef void (*quorlock_log_cb)(void *arg, int level, const char *text);
 
-/*
- * Options start with their size, so that they can grow: fill with zeros, set size = sizeof. A zero means the
- * default. A non-zero byte behind what this library knows is QUORLOCK_INVAL.
- */
 struct quorlock_client_options {
     size_t size;
     const char *const *nodes;  /* redis://[user[:password]@]host[:port][/db], unix:///path, host:port */
@@ -194,9 +199,9 @@ struct quorlock_result {
     uint32_t valid_ms;   /* validity left now; 0 when not held */
     int expired;         /* a release found the lock expired or lost already: harmless, and told */
     const char *text;    /* the verdict in words */
-    const char *owner;   /* our owner token, whole; NULL where there was none */
+    const char *token;   /* our owner token, whole; NULL where there was none */
     uint64_t fence;      /* fencing token of the grant; 0 without fencing */
-    const struct quorlock_vote *votes;
+    const struct quorlock_vote *const *votes;
     size_t n_votes;
 };
 
@@ -214,7 +219,7 @@ struct quorlock_loss {
     int reason; /* enum quorlock_lost_reason */
     const char *text;
     uint32_t remaining_ms; /* until the lock may be somebody else's; 0: it may be already */
-    const struct quorlock_vote *votes;
+    const struct quorlock_vote *const *votes;
     size_t n_votes;
 };
 
@@ -242,7 +247,7 @@ struct quorlock_report {
     const char *holder; /* that owner; NULL where there is none, or where its name differs from node to node */
     uint32_t valid_ms;  /* until the quorum of that holder ends by the nodes' own clocks; 0 when not held */
     uint32_t answered;  /* nodes that answered */
-    const struct quorlock_node_report *nodes;
+    const struct quorlock_node_report *const *nodes;
     size_t n_nodes;
 };
 
@@ -375,8 +380,8 @@ QUORLOCK_API void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *ar
 
 /* quorlock_valid_ms - validity left, by the clock read now; 0: not held, do not act */
 QUORLOCK_API uint32_t quorlock_valid_ms(const quorlock *lock);
-/* quorlock_owner - the owner token of the present grant, whole, or NULL; valid until the next call */
-QUORLOCK_API const char *quorlock_owner(const quorlock *lock);
+/* quorlock_token - the owner token of the present grant, whole, or NULL; valid until the next call */
+QUORLOCK_API const char *quorlock_token(const quorlock *lock);
 /* quorlock_fence - fencing token of the present grant; 0 without fencing */
 QUORLOCK_API uint64_t quorlock_fence(const quorlock *lock);
 
@@ -458,9 +463,9 @@ struct quorlock_node_facts {
 struct quorlock_examination {
     int severity; /* the worst of the findings; QUORLOCK_NOTE where there is none */
     uint32_t quorum, reachable;
-    const struct quorlock_node_facts *nodes;
+    const struct quorlock_node_facts *const *nodes;
     size_t n_nodes;
-    const struct quorlock_finding *findings; /* the worst first */
+    const struct quorlock_finding *const *findings; /* the worst first */
     size_t n_findings;
 };
 

@@ -21,7 +21,7 @@ struct bootstrap {
 static size_t bootstrap_count(const struct quorlock_report *report, const char *state)
 {
     size_t n = 0;
-    for (size_t i = 0; i < report->n_nodes; i++) n += strcmp(report->nodes[i].state, state) == 0;
+    for (size_t i = 0; i < report->n_nodes; i++) n += strcmp(report->nodes[i]->state, state) == 0;
     return n;
 }
 

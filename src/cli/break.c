@@ -56,7 +56,7 @@ static void break_done(int status, const struct quorlock_report *report, void *a
         json_report(&text, key, report, true);
     } else {
         size_t broken = 0;
-        for (size_t i = 0; i < report->n_nodes; i++) broken += report->nodes[i].broken != 0;
+        for (size_t i = 0; i < report->n_nodes; i++) broken += report->nodes[i]->broken != 0;
         if (several) text_add(&text, "\n", 1);
         render_table(&text, report, RENDER_BREAK);
         if (several) {

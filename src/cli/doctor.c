@@ -36,7 +36,7 @@ static size_t doctor_count(const struct doctor *doctor, const struct quorlock_ex
 static struct quorlock_finding doctor_finding(const struct doctor *doctor,
                                               const struct quorlock_examination *report, size_t index)
 {
-    if (index >= doctor->n_twins) return report->findings[index - doctor->n_twins];
+    if (index >= doctor->n_twins) return *report->findings[index - doctor->n_twins];
     return (struct quorlock_finding){.severity = QUORLOCK_UNSAFE,
                                      .code = "same-server",
                                      .node = doctor->twins[index].node,
@@ -159,7 +159,7 @@ static void doctor_table(struct text *text, const struct quorlock_examination *r
         widths[column] = strlen(heads[column]);
         for (size_t i = 0; i < report->n_nodes; i++) {
             struct text cell = {0};
-            cell_add(&cell, &report->nodes[i], column);
+            cell_add(&cell, report->nodes[i], column);
             size_t width = text_columns(&cell, 0);
             if (width > widths[column]) widths[column] = width;
             text_clear(&cell);
@@ -172,7 +172,7 @@ static void doctor_table(struct text *text, const struct quorlock_examination *r
             if (i == 0) {
                 text_format(text, "%s", heads[column]);
             } else {
-                cell_add(text, &report->nodes[i - 1], column);
+                cell_add(text, report->nodes[i - 1], column);
             }
             text_pad(text, start, widths[column] + 2);
         }
@@ -275,7 +275,7 @@ static void doctor_json(const struct doctor *doctor, struct text *text,
                 verdicts[doctor_severity(doctor, report)], report->quorum, report->reachable);
     for (size_t i = 0; i < report->n_nodes; i++) {
         if (i) text_format(text, ", ");
-        json_node(text, &report->nodes[i]);
+        json_node(text, report->nodes[i]);
     }
     text_format(text, "], \"findings\": [");
     for (size_t i = 0; i < doctor_count(doctor, report); i++) {

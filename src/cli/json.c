@@ -52,7 +52,7 @@ void json_report(struct text *text, const char *key, const struct quorlock_repor
     text_format(text, ", \"valid_ms\": %" PRIu32 ", \"nodes\": [", report->valid_ms);
     for (size_t i = 0; i < report->n_nodes; i++) {
         if (i) text_format(text, ", ");
-        json_node(text, &report->nodes[i], broken);
+        json_node(text, report->nodes[i], broken);
     }
     text_format(text, "]}\n");
 }

@@ -64,10 +64,10 @@ static void text_add_left(struct text *text, int64_t ttl_ms)
     if (ttl_ms >= 0) text_format(text, "%" PRId64 " ms left", ttl_ms);
 }
 
-void render_votes(const struct quorlock_vote *votes, size_t n_votes)
+void render_votes(const struct quorlock_vote *const *votes, size_t n_votes)
 {
     for (size_t i = 0; i < n_votes; i++) {
-        const struct quorlock_vote *vote = &votes[i];
+        const struct quorlock_vote *vote = votes[i];
         char owner[RENDER_OWNER_SIZE];
         struct text line = {0};
         bool answered = vote->outcome != QUORLOCK_VOTE_PENDING && vote->outcome != QUORLOCK_VOTE_NONE;
@@ -88,7 +88,7 @@ static size_t holder_nodes(const struct quorlock_result *result, const char *hol
 {
     size_t nodes = 0;
     for (size_t i = 0; i < result->n_votes; i++) {
-        const struct quorlock_vote *vote = &result->votes[i];
+        const struct quorlock_vote *vote = result->votes[i];
         if (vote->outcome == QUORLOCK_VOTE_REFUSED && vote->holder && quorlock_same_owner(vote->holder, holder))
             nodes++;
     }
@@ -101,7 +101,7 @@ static const char *holder_find(const struct quorlock_result *result)
     const char *found = NULL;
     size_t most = 0;
     for (size_t i = 0; i < result->n_votes; i++) {
-        const struct quorlock_vote *vote = &result->votes[i];
+        const struct quorlock_vote *vote = result->votes[i];
         size_t nodes =
             vote->outcome == QUORLOCK_VOTE_REFUSED && vote->holder ? holder_nodes(result, vote->holder) : 0;
         if (nodes <= most) continue;
@@ -121,13 +121,13 @@ static int64_t holder_left_ms(const struct quorlock_result *result, const char *
     size_t nodes = holder_nodes(result, holder);
     size_t rank = nodes >= quorum ? quorum : 1; /* the quorum'th largest, or the largest */
     for (size_t i = 0; i < result->n_votes; i++) {
-        const struct quorlock_vote *vote = &result->votes[i];
+        const struct quorlock_vote *vote = result->votes[i];
         size_t longer = 0, same = 0;
         if (vote->outcome != QUORLOCK_VOTE_REFUSED || !vote->holder ||
             !quorlock_same_owner(vote->holder, holder))
             continue;
         for (size_t j = 0; j < result->n_votes; j++) {
-            const struct quorlock_vote *other = &result->votes[j];
+            const struct quorlock_vote *other = result->votes[j];
             if (other->outcome != QUORLOCK_VOTE_REFUSED || !other->holder) continue;
             if (!quorlock_same_owner(other->holder, holder)) continue;
             if (other->ttl_ms == vote->ttl_ms) {
@@ -165,7 +165,7 @@ size_t render_gone(const struct quorlock_result *result)
 {
     size_t gone = 0;
     for (size_t i = 0; i < result->n_votes; i++) {
-        int outcome = result->votes[i].outcome;
+        int outcome = result->votes[i]->outcome;
         gone += outcome != QUORLOCK_VOTE_PENDING && outcome != QUORLOCK_VOTE_FAILED &&
                 outcome != QUORLOCK_VOTE_QUARANTINED;
     }
@@ -176,11 +176,11 @@ void render_summary(struct text *text, const char *key, const struct quorlock_re
 {
     size_t here = 0, elsewhere = 0;
     for (size_t i = 0; i < report->n_nodes; i++) {
-        const char *holder = report->nodes[i].holder;
+        const char *holder = report->nodes[i]->holder;
         if (holder && report->holder && strcmp(holder, report->holder) == 0) {
             here++;
-        } else if (strcmp(report->nodes[i].state, "held") == 0 ||
-                   strcmp(report->nodes[i].state, "foreign") == 0) {
+        } else if (strcmp(report->nodes[i]->state, "held") == 0 ||
+                   strcmp(report->nodes[i]->state, "foreign") == 0) {
             elsewhere++;
         }
     }
@@ -295,10 +295,10 @@ static bool column_is_shown(enum column column, const struct quorlock_report *re
     if (column == COLUMN_HOLDER || column == COLUMN_LEFT) return about != RENDER_BOOTSTRAP;
     if (column == COLUMN_FENCE) {
         wanted = false;
-        for (size_t i = 0; i < report->n_nodes; i++) wanted |= report->nodes[i].fence != 0;
+        for (size_t i = 0; i < report->n_nodes; i++) wanted |= report->nodes[i]->fence != 0;
     } else if (column == COLUMN_GUARD && about == RENDER_BOOTSTRAP) {
         wanted = false;
-        for (size_t i = 0; i < report->n_nodes; i++) wanted |= report->nodes[i].holder != NULL;
+        for (size_t i = 0; i < report->n_nodes; i++) wanted |= report->nodes[i]->holder != NULL;
     } else if (column == COLUMN_GUARD) {
         wanted = about == RENDER_INSPECT;
     }
@@ -315,7 +315,7 @@ void render_table(struct text *text, const struct quorlock_report *report, enum 
         widths[column] = strlen(heads[column]);
         for (size_t i = 0; i < report->n_nodes; i++) {
             struct text cell = {0};
-            cell_add(&cell, &report->nodes[i], (enum column)column, about);
+            cell_add(&cell, report->nodes[i], (enum column)column, about);
             size_t width = text_columns(&cell, 0);
             if (width > widths[column]) widths[column] = width;
             text_clear(&cell);
@@ -329,7 +329,7 @@ void render_table(struct text *text, const struct quorlock_report *report, enum 
             if (i == 0) {
                 text_format(text, "%s", heads[column]);
             } else {
-                cell_add(text, &report->nodes[i - 1], (enum column)column, about);
+                cell_add(text, report->nodes[i - 1], (enum column)column, about);
             }
             if (column + 1 < COLUMNS) text_pad(text, start, widths[column] + 2);
         }

@@ -20,7 +20,7 @@ const char *render_owner(char *buffer, const char *owner);
 size_t render_quorum(int policy, size_t n);
 
 /* render_votes - says, a line a node, how each voted and why. */
-void render_votes(const struct quorlock_vote *votes, size_t n_votes);
+void render_votes(const struct quorlock_vote *const *votes, size_t n_votes);
 
 /* render_held - says who stands in the way, on how many nodes, for how long. */
 void render_held(const char *key, const struct quorlock_result *result, size_t quorum);

@@ -280,7 +280,7 @@ static void run_tell_granted(const struct run *run, const struct quorlock_result
     if (result->fence) snprintf(fence, sizeof(fence), ", fence %" PRIu64, result->fence);
     say("granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner %s%s", run->name, result->granted,
         result->n_votes, (double)(run_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock),
-        render_owner(owner, result->owner ? result->owner : ""), fence);
+        render_owner(owner, result->token ? result->token : ""), fence);
 }
 
 /* run_granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */
@@ -288,7 +288,7 @@ static void run_granted(struct run *run, const struct quorlock_result *result)
 {
     struct child_environment environment = {.key = run->settings->words[0],
                                             .keys = run->keys,
-                                            .owner = quorlock_owner(run->lock),
+                                            .owner = quorlock_token(run->lock),
                                             .fence = quorlock_fence(run->lock)};
     /* A signal that lies there unread came while we were waiting: the command must not start. Cancel is out of
        place by now, so run_end_wait gives the lock back. */

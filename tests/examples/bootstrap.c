@@ -22,7 +22,7 @@ static void on_bootstrapped(int status, const struct quorlock_report *report, vo
     struct bootstrap *bootstrap = arg;
 
     for (size_t i = 0; i < report->n_nodes; i++) {
-        const struct quorlock_node_report *node = &report->nodes[i];
+        const struct quorlock_node_report *node = report->nodes[i];
 
         say("%s node=%s %s", node->state, node->node, node->error != NULL ? node->error : "");
     }

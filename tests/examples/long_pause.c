@@ -118,7 +118,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     (void)lock;
     if (result->status != QUORLOCK_OK) die("no lock: %s", result->text);
     worker->fence = result->fence;
-    worker_enter(worker, result->owner);
+    worker_enter(worker, result->token);
 }
 
 static void worker_begin(struct worker *worker)

@@ -96,7 +96,7 @@ static unsigned quarantined(const struct quorlock_result *result)
 {
     unsigned n = 0;
 
-    for (size_t i = 0; i < result->n_votes; i++) n += result->votes[i].outcome == QUORLOCK_VOTE_QUARANTINED;
+    for (size_t i = 0; i < result->n_votes; i++) n += result->votes[i]->outcome == QUORLOCK_VOTE_QUARANTINED;
     return n;
 }
 

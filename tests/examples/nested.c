@@ -127,7 +127,7 @@ static void on_deposit_acquired(quorlock *lock, const struct quorlock_result *re
         deposit_end(worker);
         return;
     }
-    say("inner-granted owner=%s waited_ms=%u", result->owner, result->elapsed_ms);
+    say("inner-granted owner=%s waited_ms=%u", result->token, result->elapsed_ms);
     await_line(worker, deposit_make);
 }
 
@@ -174,7 +174,7 @@ static void on_day_acquired(quorlock *lock, const struct quorlock_result *result
 {
     (void)lock;
     if (result->status != QUORLOCK_OK) die("no lock: %s", result->text);
-    say("outer-granted owner=%s", result->owner);
+    say("outer-granted owner=%s", result->token);
     await_line(arg, day_deposit);
 }
 

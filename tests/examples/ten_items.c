@@ -230,7 +230,7 @@ static void buyer_queue(struct buyer *buyer, uint32_t wait_ms)
 
 static void shop_open(struct shop *shop, const char *const *nodes, size_t n_nodes, uint32_t wait_ms)
 {
-    const struct quorlock_allocator allocator = {on_allocate, on_reallocate, on_free, shop};
+    const struct quorlock_allocator allocator = {sizeof(allocator), on_allocate, on_reallocate, on_free, shop};
     const struct quorlock_client_options more = {.allocator = &allocator};
     const size_t n = shop->n_buyers;
     long resident = resident_bytes();

@@ -251,17 +251,17 @@ void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
     seen->at_us = clock_us();
     seen->result = *result;
     copy_text(seen->text, result->text);
-    copy_text(seen->owner, result->owner);
+    copy_text(seen->owner, result->token);
     assert_true(result->n_votes <= QUORLOCK_NODES_MAX);
     for (size_t i = 0; i < result->n_votes; i++) {
         struct seen_vote *vote = &seen->votes[i];
 
-        copy_text(vote->node, result->votes[i].node);
-        copy_text(vote->error, result->votes[i].error);
-        copy_text(vote->holder, result->votes[i].holder);
-        vote->outcome = result->votes[i].outcome;
-        vote->latency_us = result->votes[i].latency_us;
-        vote->ttl_ms = result->votes[i].ttl_ms;
+        copy_text(vote->node, result->votes[i]->node);
+        copy_text(vote->error, result->votes[i]->error);
+        copy_text(vote->holder, result->votes[i]->holder);
+        vote->outcome = result->votes[i]->outcome;
+        vote->latency_us = result->votes[i]->latency_us;
+        vote->ttl_ms = result->votes[i]->ttl_ms;
     }
 }
 
@@ -289,12 +289,12 @@ void on_report(int status, const struct quorlock_report *report, void *arg)
     seen->report = *report;
     copy_text(seen->holder, report->holder);
     for (size_t i = 0; i < report->n_nodes; i++) {
-        copy_text(seen->nodes[i].node, report->nodes[i].node);
-        snprintf(seen->nodes[i].state, sizeof(seen->nodes[i].state), "%s", report->nodes[i].state);
-        copy_text(seen->nodes[i].holder, report->nodes[i].holder);
-        copy_text(seen->nodes[i].error, report->nodes[i].error);
-        seen->nodes[i].ttl_ms = report->nodes[i].ttl_ms;
-        seen->nodes[i].broken = report->nodes[i].broken;
+        copy_text(seen->nodes[i].node, report->nodes[i]->node);
+        snprintf(seen->nodes[i].state, sizeof(seen->nodes[i].state), "%s", report->nodes[i]->state);
+        copy_text(seen->nodes[i].holder, report->nodes[i]->holder);
+        copy_text(seen->nodes[i].error, report->nodes[i]->error);
+        seen->nodes[i].ttl_ms = report->nodes[i]->ttl_ms;
+        seen->nodes[i].broken = report->nodes[i]->broken;
     }
 }
 

@@ -147,7 +147,8 @@ static void nests_and_stands_in_line(quorlock_client *client, const char *key, s
 /* One whole life; true where no allocation failed. */
 static bool live(struct memory *memory)
 {
-    const struct quorlock_allocator allocator = {sweep_allocate, sweep_reallocate, sweep_release, memory};
+    const struct quorlock_allocator allocator = {sizeof(allocator), sweep_allocate, sweep_reallocate,
+                                                 sweep_release, memory};
     struct quorlock_client_options client_options = kit_options();
     struct quorlock_options options = kit_lease(400);
     char key[64];

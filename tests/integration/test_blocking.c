@@ -66,7 +66,7 @@ static quorlock_blocking_lock *new_lock(const char *key, uint32_t lease_ms, uint
 static void one_life(void **state)
 {
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
-    struct quorlock_blocking_result result;
+    struct quorlock_blocking_result result = {.size = sizeof(result)};
 
     (void)state;
     assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
@@ -75,7 +75,7 @@ static void one_life(void **state)
     assert_int_equal(quorlock_blocking_acquire(lock, &result), QUORLOCK_OK);
     assert_int_equal(result.status, QUORLOCK_OK);
     assert_true(result.granted >= 2);
-    assert_true(cluster_holders(&cluster, "key", result.owner) >= 2);
+    assert_true(cluster_holders(&cluster, "key", result.token) >= 2);
     assert_true(quorlock_blocking_valid_ms(lock) > LONG_LEASE_MS / 2);
     assert_int_equal(quorlock_blocking_acquire(lock, NULL), QUORLOCK_STATE);
     assert_int_equal(quorlock_blocking_cancel(lock), QUORLOCK_STATE);
@@ -89,6 +89,39 @@ static void one_life(void **state)
     quorlock_blocking_free(NULL);
 }
 
+/* A result of another size than the library's, and what is behind it. */
+static void results_say_their_size(void **state)
+{
+    struct {
+        struct quorlock_blocking_result known;
+        unsigned char newer[32];
+    } result = {.known = {.size = sizeof(result)}}, untouched;
+    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+
+    (void)state;
+    assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_OK);
+    assert_int_equal(result.known.size, sizeof(result));
+    assert_true(strlen(result.known.token) > 0);
+    assert_int_equal(quorlock_blocking_release(lock, &result.known), QUORLOCK_OK);
+    /* What it does not know, it refuses and leaves alone, and does nothing. */
+    result.newer[31] = 1;
+    memcpy(&untouched, &result, sizeof(result));
+    assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_INVAL);
+    assert_memory_equal(&untouched, &result, sizeof(result));
+    untouched.known.size = result.known.size =
+        offsetof(struct quorlock_blocking_result, token) + sizeof(result.known.token) - 1;
+    assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_INVAL);
+    assert_memory_equal(&untouched, &result, sizeof(result));
+    assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
+    /* What is behind the size does not matter, and stays. */
+    memset(result.newer, 0xa5, sizeof(result.newer));
+    result.known.size = sizeof(result.known);
+    assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_OK);
+    assert_int_equal(result.known.size, sizeof(result.known));
+    for (size_t i = 0; i < sizeof(result.newer); i++) assert_int_equal(result.newer[i], 0xa5);
+    quorlock_blocking_free(lock);
+}
+
 /* An inner function locks what its caller has locked; and several keys at once. */
 static void nested_and_many_keys(void **state)
 {
@@ -96,7 +129,7 @@ static void nested_and_many_keys(void **state)
     static const char *const overlapping[] = {"ant", "bee"};
     struct quorlock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS, .owner = "main"};
     quorlock_blocking_lock *outer, *inner, *overlaps, *other;
-    struct quorlock_blocking_result result;
+    struct quorlock_blocking_result result = {.size = sizeof(result)};
 
     (void)state;
     assert_int_equal(quorlock_blocking_new(&outer, blocking, keys, 2, &options, NULL, 0), 0);
@@ -129,13 +162,13 @@ static void nested_and_many_keys(void **state)
 static void somebody_elses(void **state)
 {
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
-    struct quorlock_blocking_result result;
+    struct quorlock_blocking_result result = {.size = sizeof(result)};
 
     (void)state;
     for (int i = 0; i < 2; i++) server_do(&cluster.servers[i], "SET key by-hand PX 60000");
     assert_int_equal(quorlock_blocking_acquire(lock, &result), QUORLOCK_HELD);
     assert_non_null(strstr(result.text, "by-hand"));
-    assert_string_equal(result.owner, "");
+    assert_string_equal(result.token, "");
     quorlock_blocking_free(lock);
 }
 
@@ -294,7 +327,7 @@ static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *lo
 static void loss_is_told_from_the_loop(void **state)
 {
     quorlock_blocking_lock *lock = new_lock("key", 900, 0);
-    struct quorlock_blocking_result result;
+    struct quorlock_blocking_result result = {.size = sizeof(result)};
     struct losses losses = {0};
     uint64_t until_us;
 
@@ -322,6 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_life, setup, teardown),
+        cmocka_unit_test_setup_teardown(results_say_their_size, setup, teardown),
         cmocka_unit_test_setup_teardown(nested_and_many_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(somebody_elses, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_of_open_and_new, setup, teardown),

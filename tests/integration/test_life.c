@@ -55,7 +55,7 @@ static void one_whole_life(void **state)
     lock = kit_lock(kit.client, "job", &options);
     quorlock_on_lost(lock, on_loss, &loss);
     assert_int_equal(quorlock_valid_ms(lock), 0);
-    assert_null(quorlock_owner(lock));
+    assert_null(quorlock_token(lock));
 
     assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
     granted_us = seen.at_us;
@@ -65,7 +65,7 @@ static void one_whole_life(void **state)
     assert_int_equal(seen.result.expired, 0);
     assert_true(seen.result.valid_ms > 0 && seen.result.valid_ms <= 5000 - 52);
     assert_non_null(seen.result.text);
-    assert_string_equal(seen.owner, quorlock_owner(lock));
+    assert_string_equal(seen.owner, quorlock_token(lock));
     assert_ptr_equal(strstr(seen.owner, "tester:7"), seen.owner);
     assert_int_equal(quorlock_fence(lock), 0);
     for (int i = 0; i < 3; i++) assert_string_equal(seen.votes[i].node, kit.cluster.addresses[i]);
@@ -77,12 +77,12 @@ static void one_whole_life(void **state)
         check_validity(lock, "app:job", 5000);
     }
     assert_int_equal(loss.calls, 0);
-    assert_int_equal(cluster_holders(&kit.cluster, "app:job", quorlock_owner(lock)), 3);
+    assert_int_equal(cluster_holders(&kit.cluster, "app:job", quorlock_token(lock)), 3);
 
     assert_status(kit_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
     assert_int_equal(quorlock_valid_ms(lock), 0);
-    assert_null(quorlock_owner(lock));
+    assert_null(quorlock_token(lock));
     await_free("app:job");
     assert_int_equal(loss.calls, 0);
     quorlock_free(lock);
@@ -119,7 +119,7 @@ static void extends_longer_but_never_shorter(void **state)
     await_count(&seen.calls, 1, GENEROUS_MS, "canceled extend");
     assert_status(seen.result.status, QUORLOCK_CANCELED);
     assert_true(quorlock_valid_ms(lock) > 0);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", quorlock_owner(lock)), 3);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", quorlock_token(lock)), 3);
 
     assert_status(kit_release(lock, &seen), QUORLOCK_OK);
     await_free("key");
@@ -182,7 +182,7 @@ static void acquires_anew_while_its_release_is_in_flight(void **state)
     for (int i = 0; i < 3; i++) {
         if (seen.votes[i].outcome == QUORLOCK_VOTE_REFUSED) fail_msg("refused by %s", seen.votes[i].holder);
     }
-    assert_true(cluster_holders(&kit.cluster, "key", quorlock_owner(lock)) >= 2);
+    assert_true(cluster_holders(&kit.cluster, "key", quorlock_token(lock)) >= 2);
     assert_int_equal(quorlock_release(lock, NULL, NULL), 0);
     await_free("key");
     quorlock_free(lock);
@@ -208,8 +208,8 @@ static void several_locks_of_one_client(void **state)
     assert_status(kit_acquire(locks[3], &seen[3]), QUORLOCK_HELD);
     assert_true(seen[3].result.refused >= 2);
     assert_string_equal(seen[3].votes[0].holder[0] ? seen[3].votes[0].holder : seen[3].votes[1].holder,
-                        quorlock_owner(locks[0]));
-    assert_int_equal(cluster_holders(&kit.cluster, "a", quorlock_owner(locks[0])), 3);
+                        quorlock_token(locks[0]));
+    assert_int_equal(cluster_holders(&kit.cluster, "a", quorlock_token(locks[0])), 3);
     quorlock_free(locks[0]);
     await_free("a");
     assert_status(kit_acquire(locks[3], &seen[3]), QUORLOCK_OK);
@@ -275,7 +275,7 @@ static void free_inside(quorlock *lock, const struct quorlock_result *result, vo
     on_result(lock, result, &words->seen);
     quorlock_free(lock);
     /* What was handed in is still there for the rest of the callback. */
-    assert_string_equal(words->seen.owner, result->owner);
+    assert_string_equal(words->seen.owner, result->token);
     assert_int_equal(result->n_votes, 3);
 }
 

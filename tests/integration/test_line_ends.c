@@ -259,7 +259,8 @@ static void told_without_memory(quorlock *lock, const struct quorlock_result *re
 static void who_cannot_ask_lets_the_next_go(void **state)
 {
     struct short_of_memory shortage = {.memory = {.gone = false}};
-    const struct quorlock_allocator allocator = {allocate, reallocate, release, &shortage.memory};
+    const struct quorlock_allocator allocator = {sizeof(allocator), allocate, reallocate, release,
+                                                 &shortage.memory};
     struct quorlock_client_options client_options = kit_options();
     struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     quorlock *second;

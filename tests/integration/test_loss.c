@@ -147,7 +147,7 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     if (strcmp(story, "AS0LHR") != 0 && strcmp(story, "AS0LRH") != 0 && strcmp(story, "AS0LR") != 0) {
         fail_msg("the story was %s", story);
     }
-    assert_int_equal(cluster_holders(&kit.cluster, "key", quorlock_owner(lock)), 3);
+    assert_int_equal(cluster_holders(&kit.cluster, "key", quorlock_token(lock)), 3);
     assert_true(quorlock_valid_ms(lock) > 0);
     quorlock_free(lock);
     await_free("key");

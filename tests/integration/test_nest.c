@@ -43,7 +43,7 @@ static void one_handle_twice(void **state)
         assert_int_equal(seen.result.expired, 0);
         assert_contains(seen.text, "one hold of \"key\" given back");
         assert_true(quorlock_valid_ms(lock) > 0);
-        assert_string_equal(quorlock_owner(lock), owner);
+        assert_string_equal(quorlock_token(lock), owner);
     }
     /* No server heard of any of that. */
     assert_int_equal(calls(), before);
@@ -78,7 +78,7 @@ static void two_handles_of_one_owner(void **state)
         assert_true(quorlock_valid_ms(locks[1]) > 0);
         assert_status(kit_release(locks[first], &seen), QUORLOCK_OK);
         assert_int_equal(quorlock_valid_ms(locks[first]), 0);
-        assert_null(quorlock_owner(locks[first]));
+        assert_null(quorlock_token(locks[first]));
         assert_status(quorlock_release(locks[first], on_result, &seen), QUORLOCK_STATE);
         assert_true(quorlock_valid_ms(locks[1 - first]) > 0);
         assert_int_equal(calls(), before);

@@ -76,7 +76,7 @@ static void layout(void **state)
     kit_client(&options, 3);
     lock = redisson_held(20000, first);
     assert_true(owner_is_redisson(first));
-    assert_string_equal(quorlock_owner(lock), first);
+    assert_string_equal(quorlock_token(lock), first);
     await(whole, first, GENEROUS_MS, "the field on all servers");
     for (uint32_t i = 0; i < 3; i++) {
         assert_true(peer_type_is(server_at(i), KEY, "hash"));
@@ -412,7 +412,7 @@ static void on_counts(int status, const struct quorlock_report *report, void *ar
     struct counts *counts = arg;
 
     assert_status(status, 0);
-    for (size_t i = 0; i < report->n_nodes; i++) counts->count[i] = report->nodes[i].count;
+    for (size_t i = 0; i < report->n_nodes; i++) counts->count[i] = report->nodes[i]->count;
     counts->calls++;
 }
 

@@ -44,7 +44,7 @@ static void wait_ms(struct fight *fight, uint32_t ms)
 /* One write a line: O_APPEND keeps lines whole. */
 static void trace(struct slot *slot, const char *what)
 {
-    const char *owner = slot->fight.bare ? NULL : quorlock_owner(slot->lock);
+    const char *owner = slot->fight.bare ? NULL : quorlock_token(slot->lock);
     struct timespec now;
     char line[256];
     int length;

@@ -89,7 +89,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 {
     (void)lock;
     if (result->status == QUORLOCK_OK) {
-        say(arg, "acquired %s", result->owner);
+        say(arg, "acquired %s", result->token);
     } else {
         say(arg, "refused %s %s", quorlock_status_name(result->status), result->text);
     }

@@ -148,8 +148,8 @@ void world_open(struct world *world)
     event_config_free(config);
     world->server = fake_new(world->base);
     world->counted.until_failure = -1;
-    const struct quorlock_allocator hooks = {counted_allocate, counted_reallocate, counted_release,
-                                             &world->counted};
+    const struct quorlock_allocator hooks = {sizeof(hooks), counted_allocate, counted_reallocate,
+                                             counted_release, &world->counted};
     alloc_init(&world->alloc, &hooks);
     world->config = (struct node_config){.index = 3,
                                          .client_name = "me",

@@ -82,7 +82,7 @@ static const char *judged(void)
     diagnose(&set, &diagnosis);
     text[0] = '\0';
     for (size_t i = 0; i < diagnosis.n_findings; i++) {
-        const struct quorlock_finding *finding = &diagnosis.findings[i];
+        const struct quorlock_finding *finding = diagnosis.findings[i];
         static const char *const words[] = {"note", "warning", "unsafe"};
 
         assert_true(finding->severity >= QUORLOCK_NOTE && finding->severity <= QUORLOCK_UNSAFE);
@@ -125,10 +125,10 @@ static void a_quorum_of_voters_is_needed(void **state)
     assert_string_equal(judged(), "warning unreachable a:1");
     facts[1].too_old = true;
     assert_string_equal(judged(), "unsafe no-quorum; warning unreachable a:1; warning version b:2");
-    assert_non_null(strstr(diagnosis.findings[0].text, "only 1 of 3 nodes can vote, 2 are needed"));
+    assert_non_null(strstr(diagnosis.findings[0]->text, "only 1 of 3 nodes can vote, 2 are needed"));
     facts[1].reachable = false;
     assert_string_equal(judged(), "unsafe no-quorum; warning unreachable a:1; warning unreachable b:2");
-    assert_non_null(strstr(diagnosis.findings[0].text, "can be reached"));
+    assert_non_null(strstr(diagnosis.findings[0]->text, "can be reached"));
     set.quorum = 1;
     assert_string_equal(judged(), "warning unreachable a:1; warning unreachable b:2");
     /* An unreachable node may still have told some facts: they are not judged. */
@@ -168,7 +168,7 @@ static void sets_of_guards(void **state)
     (void)state;
     for (unsigned i = 0; i < NODES; i++) memcpy(facts[i].guard.set, "blue", sizeof("blue"));
     assert_string_equal(judged(), "note guard-set a:1; note guard-set b:2; note guard-set c:3");
-    assert_non_null(strstr(diagnosis.findings[0].remedy, "--set-name blue"));
+    assert_non_null(strstr(diagnosis.findings[0]->remedy, "--set-name blue"));
     set.set = "blue";
     set.named = true;
     assert_string_equal(judged(), "");
@@ -248,10 +248,10 @@ static void rights_and_names(void **state)
     assert_string_equal(judged(),
                         "warning rights a:1; warning names a:1; warning names a:1; warning names a:1; "
                         "note rights a:1; note rights a:1; note rights a:1; note names a:1");
-    assert_non_null(strstr(diagnosis.findings[0].text,
+    assert_non_null(strstr(diagnosis.findings[0]->text,
                            "user \"app\" may not run INFO, TIME, GET, SET, PTTL, "
                            "PEXPIRE, DEL, EVAL, EVALSHA, SCRIPT LOAD: the node has"));
-    assert_string_equal(diagnosis.findings[0].remedy,
+    assert_string_equal(diagnosis.findings[0]->remedy,
                         "ACL SETUSER app +info +time +get +set +pttl +pexpire +del "
                         "+eval +evalsha +script|load");
     /* Patterns that include the guard were given with care. */
@@ -522,9 +522,9 @@ static void on_examined(int status, const struct quorlock_examination *report, v
     told_status = status;
     if (status == 0) {
         assert_true(report->n_findings >= 3);
-        assert_string_equal(report->findings[0].code, "no-quorum");
-        assert_false(report->nodes[0].reachable);
-        assert_non_null(report->nodes[0].error);
+        assert_string_equal(report->findings[0]->code, "no-quorum");
+        assert_false(report->nodes[0]->reachable);
+        assert_non_null(report->nodes[0]->error);
     } else {
         assert_int_equal(report->n_findings, 0);
     }
@@ -534,7 +534,7 @@ static void on_examined(int status, const struct quorlock_examination *report, v
 
 static int setup_life(void **state)
 {
-    static const struct quorlock_allocator hooks = {allocate, reallocate, release, NULL};
+    static const struct quorlock_allocator hooks = {sizeof(hooks), allocate, reallocate, release, NULL};
     const char *uris[2] = {addresses[0], addresses[1]};
     struct quorlock_client_options options = {.size = sizeof(options),
                                               .nodes = uris,

@@ -147,7 +147,7 @@ static void release(void *arg, void *block)
 
 static void no_room_keeps_what_is_there(void **state)
 {
-    const struct quorlock_allocator hooks = {refuse, refuse_resize, release, NULL};
+    const struct quorlock_allocator hooks = {sizeof(hooks), refuse, refuse_resize, release, NULL};
     struct alloc none;
 
     (void)state;

@@ -285,14 +285,47 @@ static void *allocate(void *arg, size_t size)
     return NULL;
 }
 
+static void *reallocate(void *arg, void *block, size_t size)
+{
+    (void)arg;
+    (void)block;
+    (void)size;
+    return NULL;
+}
+
+static void release(void *arg, void *block)
+{
+    (void)arg;
+    (void)block;
+}
+
 static void half_an_allocator(void **state)
 {
     struct quorlock_client_options options = plain_client();
-    const struct quorlock_allocator half = {.allocate = allocate};
+    const struct quorlock_allocator half = {.size = sizeof(half), .allocate = allocate};
 
     (void)state;
     options.allocator = &half;
     refuses_client(&options, QUORLOCK_INVAL, "reallocate");
+}
+
+static void an_allocator_says_its_size(void **state)
+{
+    struct {
+        struct quorlock_allocator known;
+        size_t newer;
+    } hooks = {.known = {.allocate = allocate, .reallocate = reallocate, .release = release}};
+    struct quorlock_client_options options = plain_client();
+
+    (void)state;
+    options.allocator = &hooks.known;
+    refuses_client(&options, QUORLOCK_INVAL, "quorlock_allocator.size is 0");
+    hooks.known.size = sizeof(hooks);
+    takes_client(&options);
+    hooks.newer = 1;
+    refuses_client(&options, QUORLOCK_INVAL, "quorlock_allocator has a non-zero byte");
+    hooks.known.size = sizeof(hooks.known);
+    takes_client(&options);
 }
 
 /* ---- the lock ---- */
@@ -576,6 +609,7 @@ int main(void)
         cmocka_unit_test(client_times),
         cmocka_unit_test(labels),
         cmocka_unit_test(half_an_allocator),
+        cmocka_unit_test(an_allocator_says_its_size),
         cmocka_unit_test(lock_defaults),
         cmocka_unit_test(never_and_forever),
         cmocka_unit_test(leases),

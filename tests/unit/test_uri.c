@@ -242,7 +242,8 @@ static void test_out_of_memory(void **state)
 {
     (void)state;
     struct counted counted = {0, 0};
-    const struct quorlock_allocator hooks = {counted_allocate, counted_reallocate, counted_release, &counted};
+    const struct quorlock_allocator hooks = {sizeof(hooks), counted_allocate, counted_reallocate,
+                                             counted_release, &counted};
     struct alloc alloc;
     alloc_init(&alloc, &hooks);
     int status = QUORLOCK_NOMEM;
