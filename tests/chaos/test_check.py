@@ -109,6 +109,10 @@ class Good(unittest.TestCase):
         report = self.assert_sound(lines, "--live-within", "1")
         self.assertEqual(report["counts"]["first grant after healing us"], 500_000)
 
+    def test_alive_at_the_last_moment(self):
+        lines = flat(line(1000, "healed"), hold("a", 2000, 2100, invoke=1100), line(4000, "end"))
+        self.assert_sound(lines, "--live-within", "1")
+
     def test_too_short_for_liveness_is_said(self):
         lines = flat(line(1000, "healed"), line(1100, "invoke", "a"), line(1200, "refused", "a"), line(1300, "end"))
         self.assertIn("too soon", self.assert_sound(lines)["notes"][0])
@@ -149,6 +153,10 @@ class Bad(unittest.TestCase):
     def test_token_falls(self):
         self.assert_violated("token-order", flat(hold("a", 10, 50, 7), hold("b", 60, 90, 6)), text="had 7")
 
+    def test_token_is_newer_than_the_first_and_older_than_the_latest(self):
+        lines = flat(hold("a", 10, 50, 5), hold("b", 60, 90, 9), hold("c", 100, 150, 7))
+        self.assert_violated("token-order", lines, text="after b had 9")
+
     def test_token_falls_among_waiting_contenders(self):
         lines = flat(hold("a", 10, 50, 7), hold("b", 60, 90, 6, invoke=5))
         self.assert_violated("token-order", lines, text="was granted after")
@@ -158,6 +166,11 @@ class Bad(unittest.TestCase):
                      line(310, "write", "b", fence=2), line(500, "write", "a", fence=1))
         self.assert_violated("stale-write", lines, text="though 2 was seen")
 
+    def test_stale_write_between_the_first_and_the_latest_token(self):
+        lines = flat(hold("c", 5, 8, 1, (1,)), hold("a", 10, 600, 2, deadline=210, terminal="lost"),
+                     hold("b", 300, 400, 3, (2,)), line(500, "write", "a", fence=2))
+        self.assert_violated("stale-write", lines, text="with token 2 though 3 was seen")
+
     def test_stale_write_after_a_newer_read(self):
         lines = flat(hold("a", 10, 600, 1, deadline=210, terminal="lost"), hold("b", 300, 400, 2),
                      line(310, "read", "b", fence=2), line(500, "write", "a", fence=1))
@@ -166,6 +179,10 @@ class Bad(unittest.TestCase):
     def test_lost_update(self):
         lines = flat(hold("a", 10, 50, 1, (1, 2)), hold("b", 60, 90, 2, (2,)))
         self.assert_violated("lost-update", lines, text="writes 2 to job where a had written 2")
+
+    def test_a_gap_between_two_values(self):
+        lines = flat(hold("a", 10, 50, 1, (1,)), hold("b", 60, 90, 2, (3,)))
+        self.assert_violated("lost-update", lines, text="writes 3 to job where a had written 1")
 
     def test_write_without_the_lock(self):
         lines = flat(hold("a", 10, 50), line(60, "write", "a", fence=0))
@@ -187,8 +204,15 @@ class Bad(unittest.TestCase):
     def test_granted_with_nothing_left(self):
         self.assert_violated("validity", flat(hold("a", 10, 50, deadline=9)))
 
+    def test_granted_in_the_moment_in_which_validity_ends(self):
+        self.assert_violated("validity", flat(hold("a", 10, 50, deadline=10)))
+
     def test_dead_after_healing(self):
         lines = flat(line(1000, "healed"), line(1100, "invoke", "a"), line(1900, "refused", "a"), line(4000, "end"))
+        self.assert_violated("liveness", lines, "--live-within", "1", text="1 asked")
+
+    def test_granted_too_late_after_healing(self):
+        lines = flat(line(1000, "healed"), hold("a", 2001, 2100, invoke=1100), line(4000, "end"))
         self.assert_violated("liveness", lines, "--live-within", "1", text="1 asked")
 
     def test_a_wait_across_the_healing_that_never_ends(self):

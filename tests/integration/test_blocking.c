@@ -19,21 +19,29 @@
 
 #define THREADS       6
 #define TURNS         15
+#define WAITERS       8
 #define GENEROUS_US   30000000u
 #define LONG_LEASE_MS 120000u /* a key that goes before was released, it did not expire */
 
 static struct cluster cluster;
 static quorlock_blocking *blocking;
 
+static struct quorlock_client_options open_options(void)
+{
+    return (struct quorlock_client_options){.size = sizeof(struct quorlock_client_options),
+                                            .nodes = cluster.addresses,
+                                            .n_nodes = 3,
+                                            .guard = QUORLOCK_GUARD_OFF,
+                                            .max_lease_ms = LONG_LEASE_MS};
+}
+
 static int setup(void **state)
 {
-    struct quorlock_client_options options = {
-        .size = sizeof(options), .n_nodes = 3, .guard = QUORLOCK_GUARD_OFF, .max_lease_ms = LONG_LEASE_MS};
+    struct quorlock_client_options options = open_options();
     char error[TEXT_SIZE] = "";
 
     (void)state;
     cluster_start(&cluster, 3);
-    options.nodes = cluster.addresses;
     options.error = error;
     options.error_size = sizeof(error);
     if (quorlock_blocking_open(&blocking, &options) != 0) fail_msg("open: %s", error);
@@ -235,6 +243,7 @@ struct waiter {
     quorlock_blocking_lock *lock;
     pthread_t thread;
     int status;
+    atomic_bool ended;
 };
 
 static void *wait_for_lock(void *arg)
@@ -283,14 +292,62 @@ static void cancel_and_free_end_a_wait(void **state)
     cluster_await_free(&cluster, "key");
 }
 
+/* ---- the end ---- */
+
+static void *extend_lock(void *arg)
+{
+    struct waiter *waiter = arg;
+
+    waiter->status = quorlock_blocking_extend(waiter->lock, LONG_LEASE_MS, NULL);
+    atomic_store(&waiter->ended, true);
+    return NULL;
+}
+
+/* Returns when its extend is in flight, or has ended already: no server answers it. */
+static void start_extender(struct waiter *extender)
+{
+    uint64_t until_us = clock_us() + GENEROUS_US;
+
+    assert_int_equal(pthread_create(&extender->thread, NULL, extend_lock, extender), 0);
+    while (quorlock_blocking_acquire(extender->lock, NULL) != QUORLOCK_BUSY && !atomic_load(&extender->ended)) {
+        if (clock_us() > until_us) fail_msg("the extend of the other thread did not begin");
+    }
+}
+
+/*
+ * Nobody answers, many wait, and one extends: all are told CLOSED, and close waits for no server longer than
+ * its node timeout. The bound is far above that and far below the lease.
+ */
+static void close_under_callers_while_servers_hang(void **state)
+{
+    struct quorlock_client_options options = open_options();
+    struct waiter waiters[WAITERS] = {{0}};
+    struct waiter extender = {0};
+    uint64_t begun_us;
+
+    (void)state;
+    options.node_timeout_ms = 600;
+    assert_int_equal(quorlock_blocking_close(blocking), 0);
+    assert_int_equal(quorlock_blocking_open(&blocking, &options), 0);
+    extender.lock = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    assert_int_equal(quorlock_blocking_acquire(extender.lock, NULL), 0);
+    for (int i = 0; i < WAITERS; i++) start_waiter(&waiters[i]);
+    for (int i = 0; i < 3; i++) server_freeze(&cluster.servers[i]);
+    start_extender(&extender);
+    begun_us = clock_us();
+    assert_int_equal(quorlock_blocking_close(blocking), 0);
+    blocking = NULL;
+    assert_true(clock_us() - begun_us < GENEROUS_US / 2);
+    for (int i = 0; i < WAITERS; i++) end_waiter(&waiters[i], QUORLOCK_CLOSED);
+    assert_int_equal(pthread_join(extender.thread, NULL), 0);
+    assert_true(extender.status == QUORLOCK_CLOSED || extender.status == QUORLOCK_NOQUORUM);
+    for (int i = 0; i < 3; i++) server_thaw(&cluster.servers[i]);
+}
+
 /* Held, waited for and idle locks that nobody freed: close ends the wait, and no key stays. */
 static void close_ends_everything(void **state)
 {
-    struct quorlock_client_options options = {.size = sizeof(options),
-                                              .nodes = cluster.addresses,
-                                              .n_nodes = 3,
-                                              .guard = QUORLOCK_GUARD_OFF,
-                                              .max_lease_ms = LONG_LEASE_MS};
+    struct quorlock_client_options options = open_options();
     struct waiter waiter = {0};
     quorlock_blocking_lock *holder;
 
@@ -362,6 +419,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(threads_take_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(cancel_and_free_end_a_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(close_ends_everything, setup, teardown),
+        cmocka_unit_test_setup_teardown(close_under_callers_while_servers_hang, setup, teardown),
         cmocka_unit_test_setup_teardown(loss_is_told_from_the_loop, setup, teardown),
     };
 

@@ -137,6 +137,148 @@ static void unlike_wishes_are_not_inherited(void **state)
     quorlock_free(locks[1]);
 }
 
+/* ---- what the heir wished differently, one wish in each ---- */
+
+enum unlike {
+    UNLIKE_FENCING,
+    UNLIKE_FENCE_TTL,
+    UNLIKE_RENEWAL,
+    UNLIKE_MIN_VALID,
+    UNLIKE_MAX_HOLD,
+    UNLIKE_MARGIN,
+    UNLIKE_NO_OWNER,
+    UNLIKE_OWNER,
+    UNLIKES
+};
+
+#define SOON_MS         200
+#define DAY_MS          86400000ll
+#define SHORT_LEASE_MS  2000u
+#define LARGE_MARGIN_MS 1900u
+
+struct wishes {
+    quorlock *first, *heir;
+    struct seen first_seen, seen;
+    struct seen_loss loss;
+    char key[16];
+};
+
+/* That of the first is such that the heir's is not fulfilled if it inherits. */
+static void wish(enum unlike unlike, struct quorlock_options *first, struct quorlock_options *heir)
+{
+    *first = *heir = waiting(QUORLOCK_WAIT_FOREVER);
+    first->renew_ms = heir->renew_ms = SOON_MS;
+    switch (unlike) {
+    case UNLIKE_FENCING: heir->fencing = 1; break;
+    case UNLIKE_FENCE_TTL:
+        first->fencing = heir->fencing = 1;
+        first->fence_ttl_ms = 2 * LONG_LEASE_MS;
+        break;
+    case UNLIKE_RENEWAL: first->renew_ms = QUORLOCK_RENEW_NEVER; break;
+    case UNLIKE_MIN_VALID:
+        /* All but 10 us of what drift leaves: no server answers so soon. */
+        first->lease_ms = heir->lease_ms = 10099;
+        first->min_valid_ms = 9996;
+        break;
+    case UNLIKE_MAX_HOLD: first->max_hold_ms = 1; break;
+    case UNLIKE_MARGIN:
+        first->lease_ms = heir->lease_ms = SHORT_LEASE_MS;
+        first->renew_ms = heir->renew_ms = QUORLOCK_RENEW_NEVER;
+        first->lost_margin_ms = LARGE_MARGIN_MS;
+        break;
+    case UNLIKE_NO_OWNER: first->owner = "me"; break;
+    case UNLIKE_OWNER: heir->owner = "me"; break;
+    case UNLIKES: break;
+    }
+}
+
+static bool was_renewed(void *arg)
+{
+    const struct wishes *wishes = arg;
+    char line[64];
+
+    snprintf(line, sizeof(line), "renewed \"%s\"", wishes->key);
+    return strstr(kit.log, line) != NULL;
+}
+
+/* Another handle of the owner "me" tries: it nests where the heir is of that owner. */
+static void expect_nesting(const struct wishes *wishes, int status)
+{
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen seen;
+    quorlock *third;
+
+    options.owner = "me";
+    third = kit_lock(kit.client, wishes->key, &options);
+    assert_status(kit_acquire(third, &seen), status);
+    quorlock_free(third);
+}
+
+static void expect_fence_ttl(const struct wishes *wishes)
+{
+    char fence[64];
+    int long_ones = 0;
+
+    snprintf(fence, sizeof(fence), "quorlock:fence:%s", wishes->key);
+    for (int i = 0; i < 3; i++) long_ones += server_pttl(&kit.cluster.servers[i], fence) > DAY_MS;
+    assert_true(long_ones >= 2);
+}
+
+static void expect_own_wish(enum unlike unlike, struct wishes *wishes)
+{
+    switch (unlike) {
+    case UNLIKE_FENCING: assert_true(wishes->seen.result.fence > 0); break;
+    case UNLIKE_FENCE_TTL: expect_fence_ttl(wishes); break;
+    case UNLIKE_RENEWAL:
+    case UNLIKE_MAX_HOLD: await(was_renewed, wishes, GENEROUS_MS, "a renewal"); break;
+    case UNLIKE_MARGIN:
+        await_count(&wishes->loss.calls, 1, GENEROUS_MS, "loss");
+        assert_true(wishes->loss.loss.remaining_ms < SHORT_LEASE_MS / 2);
+        break;
+    case UNLIKE_NO_OWNER: expect_nesting(wishes, QUORLOCK_HELD); break;
+    case UNLIKE_OWNER: expect_nesting(wishes, QUORLOCK_OK); break;
+    case UNLIKE_MIN_VALID: /* that it was granted */
+    case UNLIKES: break;
+    }
+}
+
+static void each_unlike_wish_is_the_heirs_own(void **state)
+{
+    static struct wishes all[UNLIKES];
+    struct quorlock_client_options client_options = kit_options();
+
+    (void)state;
+    memset(all, 0, sizeof(all));
+    kit_client(&client_options, 3);
+    for (int i = 0; i < UNLIKES; i++) {
+        struct wishes *wishes = &all[i];
+        struct quorlock_options first, heir;
+
+        wish((enum unlike)i, &first, &heir);
+        snprintf(wishes->key, sizeof(wishes->key), "key%d", i);
+        for (int k = 0; k < 3; k++) server_do(&kit.cluster.servers[k], "SET %s peer PX 60000", wishes->key);
+        wishes->first = kit_lock(kit.client, wishes->key, &first);
+        wishes->heir = kit_lock(kit.client, wishes->key, &heir);
+        quorlock_on_lost(wishes->heir, on_loss, &wishes->loss);
+        kit_start_acquire(wishes->first, &wishes->first_seen);
+        kit_start_acquire(wishes->heir, &wishes->seen);
+    }
+    run_ms(300);
+    for (int i = 0; i < UNLIKES; i++) assert_int_equal(quorlock_cancel(all[i].first), 0);
+    for (int i = 0; i < UNLIKES; i++) {
+        struct wishes *wishes = &all[i];
+
+        for (int k = 0; k < 3; k++) server_do(&kit.cluster.servers[k], "DEL %s", wishes->key);
+        await_count(&wishes->seen.calls, 1, GENEROUS_MS, wishes->key);
+        assert_status(wishes->first_seen.result.status, QUORLOCK_CANCELED);
+        assert_status(wishes->seen.result.status, QUORLOCK_OK);
+        expect_own_wish((enum unlike)i, wishes);
+        quorlock_free(wishes->first);
+        quorlock_free(wishes->heir);
+        await_free(wishes->key);
+    }
+}
+
 /* The place may be a grant already that was not told yet: it is the heir's then. */
 static void a_grant_that_was_not_told_is_inherited(void **state)
 {
@@ -191,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(bounds_of_a_line_cost_nothing, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(who_is_canceled_leaves_its_place, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(unlike_wishes_are_not_inherited, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(each_unlike_wish_is_the_heirs_own, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(a_grant_that_was_not_told_is_inherited, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(a_client_that_closes_tells_all_of_them, kit_setup, kit_teardown),
     };

@@ -132,6 +132,7 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     /* The stopped one cannot renew: its lease ends and the lock is ours. */
     kit_client(&client_options, 3);
     options.wait_ms = GENEROUS_MS;
+    options.renew_ms = 300; /* it is granted by two at first; a renewal takes the third */
     lock = kit_lock(kit.client, "key", &options);
     assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
@@ -423,6 +424,51 @@ static void a_loop_that_stood_still_tells_loss_first(void **state)
     await_free("key");
 }
 
+struct slow {
+    struct seen seen;
+    const struct hold *hold;
+};
+
+/* Whatever was due is due by the end of it. */
+static void on_slow_result(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct slow *slow = arg;
+
+    on_result(lock, result, &slow->seen);
+    while (quorlock_valid_ms(slow->hold->lock) > 0) continue;
+}
+
+/* Both callbacks wait for the same turn of the loop, for they need no server. */
+static void a_loss_that_is_due_comes_before_the_next_callback(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct slow slow = {.seen = {.calls = 0}};
+    struct seen seen;
+    struct hold hold;
+    quorlock *mine[3];
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.owner = "me";
+    for (int i = 0; i < 3; i++) mine[i] = kit_lock(kit.client, "other", &options);
+    assert_status(kit_acquire(mine[0], &seen), QUORLOCK_OK);
+    options = kit_lease(1000);
+    options.renew_ms = QUORLOCK_RENEW_NEVER;
+    grant_key(&hold, &options);
+    slow.hold = &hold;
+    memset(&seen, 0, sizeof(seen));
+    assert_status(quorlock_acquire(mine[1], on_slow_result, &slow), QUORLOCK_OK);
+    kit_start_acquire(mine[2], &seen);
+    await_count(&seen.calls, 1, GENEROUS_MS, "the second of one turn");
+    assert_int_equal(slow.seen.calls, 1);
+    check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
+    assert_true(hold.loss.order < seen.order);
+    check_lost_release(&hold);
+    for (int i = 0; i < 3; i++) quorlock_free(mine[i]);
+    await_free("other");
+}
+
 static void block(evutil_socket_t fd, short what, void *arg)
 {
     uint64_t *until_us = arg;
@@ -500,6 +546,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_lost_lock_can_be_acquired_anew, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(no_loss_is_told_after_release, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(a_loop_that_stood_still_tells_loss_first, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_loss_that_is_due_comes_before_the_next_callback, kit_setup,
+                                        kit_teardown),
         cmocka_unit_test_setup_teardown(a_long_callback_of_another_does_not_delay_the_loss, kit_setup,
                                         kit_teardown),
         cmocka_unit_test_setup_teardown(ten_leases_of_work, kit_setup, kit_teardown),
