@@ -23,6 +23,7 @@
 #define STALL_FACTOR    3u
 #define STALL_MS_MIN    3000u
 #define LOG_LINE_SIZE   1400
+#define LOG_LINES_MAX   1000
 
 uint64_t client_now_us(struct quorlock_client *client)
 {
@@ -39,16 +40,57 @@ int client_fail(struct quorlock_client *client, int status, const char *format, 
     return status;
 }
 
+/* ---- the log ---- */
+
+struct log_line {
+    struct link link;
+    int level;
+    char text[];
+};
+
+/* The hook may do what any callback may, so it must not run in the middle of what a step brings about. */
 void client_log(struct quorlock_client *client, int level, const char *format, ...)
 {
-    char line[LOG_LINE_SIZE];
+    char text[LOG_LINE_SIZE];
+    struct log_line *line = NULL;
     va_list args;
 
     if (client->options.log == NULL) return;
     va_start(args, format);
-    vsnprintf(line, sizeof(line), format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    client->options.log(client->options.log_arg, level, line);
+    if (client->lines_said.count < LOG_LINES_MAX) {
+        line = alloc_zero(&client->alloc, sizeof(*line) + strlen(text) + 1);
+    }
+    if (line == NULL) {
+        client->lines_dropped++;
+        return;
+    }
+    line->level = level;
+    memcpy(line->text, text, strlen(text) + 1);
+    list_add(&client->lines_said, &line->link);
+    client_run_soon(client);
+}
+
+static struct log_line *take_line(struct quorlock_client *client)
+{
+    struct log_line *line = LIST_ITEM(client->lines_said.first, struct log_line, link);
+
+    if (line != NULL) list_remove(&client->lines_said, &line->link);
+    return line;
+}
+
+static void tell_line(struct quorlock_client *client)
+{
+    struct log_line *line = take_line(client);
+    size_t dropped = client->lines_dropped;
+
+    client->options.log(client->options.log_arg, line->level, line->text);
+    alloc_free(&client->alloc, line);
+    if (dropped == 0 || client->lines_said.count > 0) return;
+    client->lines_dropped = 0;
+    client_log(client, QUORLOCK_LOG_WARN, "%zu lines of the log were dropped: too many at once, or no memory",
+               dropped);
 }
 
 uint32_t client_timeout_ms(const struct quorlock_client *client)
@@ -61,7 +103,7 @@ uint32_t client_timeout_ms(const struct quorlock_client *client)
 static bool callbacks_wait(const struct quorlock_client *client)
 {
     return client->ready.count > 0 || client->told.count > 0 || client->lost.count > 0 ||
-           inspect_waiting(client);
+           client->lines_said.count > 0 || inspect_waiting(client) > 0;
 }
 
 /* For the earliest deadline, or for the next turn where callbacks were put off to it. */
@@ -134,7 +176,7 @@ static void wake_due(struct quorlock_client *client)
 
 void client_run_soon(struct quorlock_client *client)
 {
-    if (client->running == 0) event_active(client->at_top, EV_TIMEOUT, 0);
+    if (client->running == 0 && client->at_top != NULL) event_active(client->at_top, EV_TIMEOUT, 0);
 }
 
 static void destroy(struct quorlock_client *client);
@@ -142,7 +184,7 @@ static void destroy(struct quorlock_client *client);
 static bool may_end(struct quorlock_client *client)
 {
     if (!client->closing || client->running > 0) return false;
-    if (callbacks_wait(client) || client->n_examinations > 0) return false;
+    if (callbacks_wait(client) || client->n_examinations > 0 || room_owes(client)) return false;
     return client->in_flight == 0 || client_now_us(client) >= client->close_until_us;
 }
 
@@ -155,32 +197,49 @@ static bool grant_waits(const struct quorlock_client *client)
     return first != NULL && core_phase_now(first->core) == CORE_GRANTED;
 }
 
+/* How many callbacks of each kind may run before the loop gets its turn. Losses are told whatever it is. */
+struct budget {
+    size_t lines, ready, told, reports;
+};
+
+/* One callback; false: none is left in this turn. The log says first why something is told. */
+static bool tell_next(struct quorlock_client *client, struct budget *budget)
+{
+    if (budget->lines > 0 && client->lines_said.count > 0) {
+        budget->lines--;
+        tell_line(client);
+    } else if (client->lost.count > 0) {
+        grip_tell(LIST_ITEM(client->lost.first, struct grip, lost));
+    } else if (budget->told > 0 && (budget->ready == 0 || !grant_waits(client))) {
+        budget->told--;
+        if (client->told.count > 0) lock_tell(LIST_ITEM(client->told.first, struct quorlock, told));
+    } else if (budget->ready > 0) {
+        budget->ready--;
+        if (client->ready.count > 0) grip_tell(LIST_ITEM(client->ready.first, struct grip, ready));
+    } else if (budget->reports > 0) {
+        budget->reports--;
+        inspect_tell(client);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 /*
  * What waits to be told now is told now; what the callbacks bring about waits for the next turn, so that a
  * caller who answers each failure with a new try does not keep the loop from its sockets.
  */
 static void client_run(struct quorlock_client *client)
 {
-    size_t ready;
-    size_t told;
+    struct budget budget;
 
     client->running++;
     wake_due(client);
-    ready = client->ready.count;
-    told = client->told.count;
-    while (client->lost.count > 0 || ready > 0 || told > 0) {
-        if (client->lost.count > 0) {
-            grip_tell(LIST_ITEM(client->lost.first, struct grip, lost));
-        } else if (told > 0 && (ready == 0 || !grant_waits(client))) {
-            told--;
-            if (client->told.count > 0) lock_tell(LIST_ITEM(client->told.first, struct quorlock, told));
-        } else {
-            ready--;
-            if (client->ready.count > 0) grip_tell(LIST_ITEM(client->ready.first, struct grip, ready));
-        }
-        wake_due(client);
-    }
-    inspect_tell(client);
+    room_serve(client);
+    budget = (struct budget){LOG_LINES_MAX, client->ready.count, client->told.count, inspect_waiting(client)};
+    while (tell_next(client, &budget)) wake_due(client);
+    inspect_sweep(client);
+    room_serve(client);
     client->running--;
     if (client->running > 0) return;
     if (may_end(client)) {
@@ -295,7 +354,8 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
                      enum node_fault fault, const char *why)
 {
     struct quorlock_client *client = arg;
-    struct link *next;
+    struct list_walk walk;
+    struct link *at;
 
     (void)generation;
     (void)fault;
@@ -306,10 +366,8 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
         expel_twins(client, index);
     }
     settle_max_lease(client);
-    for (struct link *at = client->active.first; at != NULL; at = next) {
-        next = at->next;
-        grip_on_level(LIST_ITEM(at, struct grip, active), index);
-    }
+    list_walk_begin(&walk, &client->active);
+    while ((at = list_walk_next(&walk)) != NULL) grip_on_level(LIST_ITEM(at, struct grip, active), index);
     inspect_on_level(client, index);
 }
 
@@ -327,13 +385,14 @@ static bool look_at_clock(struct quorlock_client *client, uint32_t index, const 
  * by the clock after it. */
 static void on_clock_step(struct quorlock_client *client, uint32_t index, uint64_t before_us)
 {
-    struct link *next;
+    struct list_walk walk;
+    struct link *at;
 
     client_log(client, QUORLOCK_LOG_ERROR,
                "%s: its clock stepped forward; leases there end early, and earlier votes of it count no more",
                node_name(client->nodes[index].node));
-    for (struct link *at = client->active.first; at != NULL; at = next) {
-        next = at->next;
+    list_walk_begin(&walk, &client->active);
+    while ((at = list_walk_next(&walk)) != NULL) {
         grip_on_step(LIST_ITEM(at, struct grip, active), index, before_us);
     }
 }
@@ -355,6 +414,20 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
         inspect_on_reply(request.owner, index, reply);
     }
     if (client->closing && client->in_flight == 0) client_run_soon(client);
+}
+
+static void on_room(void *arg, uint32_t index)
+{
+    struct quorlock_client *client = arg;
+
+    (void)index;
+    if (room_is_wanted(client)) client_run_soon(client);
+}
+
+/* client_run serves what waits whenever it runs; this only makes it run. */
+static void on_room_look(struct waker *waker)
+{
+    (void)waker;
 }
 
 static void on_log(void *arg, int level, const char *text)
@@ -442,7 +515,8 @@ static int parse_nodes(struct quorlock_client *client, const char *const *nodes,
 
 static int start_nodes(struct quorlock_client *client)
 {
-    struct node_events events = {.level = on_level, .reply = on_reply, .log = on_log, .arg = client};
+    struct node_events events = {
+        .level = on_level, .reply = on_reply, .room = on_room, .log = on_log, .arg = client};
     uint32_t stall_ms = STALL_FACTOR * client_timeout_ms(client);
 
     for (uint32_t i = 0; i < client->n_nodes; i++) {
@@ -481,11 +555,13 @@ static int copy_text(struct quorlock_client *client, char **ret, const char *tex
 static void dismantle(struct quorlock_client *client)
 {
     struct alloc alloc = client->alloc;
+    struct log_line *line;
 
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         node_free(client->nodes[i].node);
         uri_clear(&client->nodes[i].uri, &alloc);
     }
+    while ((line = take_line(client)) != NULL) alloc_free(&alloc, line);
     while (client->grips.first != NULL) grip_destroy(LIST_ITEM(client->grips.first, struct grip, all));
     while (client->locks.first != NULL) lock_destroy(LIST_ITEM(client->locks.first, struct quorlock, all));
     alloc_free(&alloc, client->buckets);
@@ -533,6 +609,8 @@ static int build(struct quorlock_client *client, struct event_base *base, const 
     if (start_timer(client) != 0) {
         return options_fail(error, QUORLOCK_NOMEM, "no timer: out of memory or of file descriptors");
     }
+    room_init(client);
+    if (client_reserve_waker(client, &client->room_look, on_room_look) != 0) return QUORLOCK_NOMEM;
     status = start_nodes(client);
     if (status == 0 && notices_init(client) != 0) status = QUORLOCK_NOMEM;
     return status;
@@ -577,7 +655,8 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
 
 int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg)
 {
-    struct link *next;
+    struct list_walk walk;
+    struct link *at;
 
     if (client->closing) {
         return client_fail(client, QUORLOCK_CLOSED, "%s", quorlock_status_text(QUORLOCK_CLOSED));
@@ -587,8 +666,8 @@ int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *
     client->closed_arg = arg;
     client->close_until_us = client_now_us(client) + client_timeout_ms(client) * 1000ull;
     /* Locks stay in memory, and handles good, until the end: a caller may still free them. */
-    for (struct link *at = client->locks.first; at != NULL; at = next) {
-        next = at->next;
+    list_walk_begin(&walk, &client->locks);
+    while ((at = list_walk_next(&walk)) != NULL) {
         lock_give_up(LIST_ITEM(at, struct quorlock, all), QUORLOCK_CLOSED);
     }
     inspect_close_all(client);

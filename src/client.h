@@ -22,6 +22,7 @@
 #include "owner.h"
 #include "redis/node.h"
 #include "redis/uri.h"
+#include "room.h"
 
 struct event;
 struct inspect;
@@ -39,6 +40,7 @@ struct client_node {
     struct node *node;
     struct subscriber *subscriber; /* runs while somebody waits */
     struct nodeclock clock;
+    struct list unpaid; /* releases that it had no room for */
     char
         run_id[CLIENT_RUN_ID_SIZE]; /* of the process that answered there last; kept when the connection ends */
 };
@@ -63,7 +65,7 @@ struct quorlock_client {
 
     struct list locks;     /* all handles */
     struct list grips;     /* all */
-    struct list active;    /* grips that hear of every level */
+    struct list active;    /* grips that hear of every change of a node */
     struct list lost;      /* a loss waits to be told */
     struct list ready;     /* something else waits to be told */
     struct list told;      /* handles to which something is told that no core has to say */
@@ -71,6 +73,10 @@ struct quorlock_client {
     size_t n_buckets, n_lines;
     struct notices notices;
     struct waker linger; /* when lines stop listening for which nobody waits */
+    struct room room;
+    struct waker room_look; /* looks for room while something waits for it */
+    struct list lines_said; /* of the log, to be told */
+    size_t lines_dropped;   /* for want of memory, or because too many waited */
     struct inspect *inspections;
     size_t n_examinations; /* they end soon after the client begins to close, and it waits for them */
 
@@ -100,6 +106,7 @@ uint64_t client_now_us(struct quorlock_client *);
 /* client_fail - notes the text for quorlock_client_error and returns the status. */
 int client_fail(struct quorlock_client *, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* client_log - a line of the log, told from the top of the loop like every callback, in the order of saying. */
 void client_log(struct quorlock_client *, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* client_reserve_waker - room in the heap for one more; client_return_waker gives it back. */

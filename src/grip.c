@@ -13,8 +13,7 @@
 #include "core/validity.h"
 #include "owner.h"
 
-#define MS                 1000u
-#define NO_RANDOM_PAUSE_US 100000u
+#define MS 1000u
 
 #define SAME_STATUS(name, status)                                                                              \
     _Static_assert((int)(name) == (int)(status), "the core's statuses are the library's")
@@ -85,8 +84,13 @@ static bool send_command(struct grip *grip, const struct core_command *command)
                                         .explain = command->explain,
                                         .silent = command->silent,
                                         .timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS)};
+    int result;
 
-    if (client_send(grip->client, command->tag.node, &node_request, &request) != NODE_SENT) return false;
+    result = client_send(grip->client, command->tag.node, &node_request, &request);
+    if (result != NODE_SENT) {
+        if (command->tag.op == CORE_OP_RELEASE && result != NODE_NOT_READY) room_unpaid(grip, command->tag.node);
+        return false;
+    }
     if (command->tag.op == CORE_OP_RELEASE && command->tag.attempt == core_attempt(grip->core)) {
         grip->notes[command->tag.node].released = QUORLOCK_VOTE_PENDING;
     }
@@ -134,6 +138,7 @@ static void settle(struct grip *grip, const struct core_update *update)
         list_remove(&client->active, &grip->active);
     }
     if (core_lost_untold(grip->core)) {
+        if (!grip->lost.in) words_log_loss(grip);
         list_add(&client->lost, &grip->lost);
     } else {
         list_remove(&client->lost, &grip->lost);
@@ -144,6 +149,7 @@ static void settle(struct grip *grip, const struct core_update *update)
     } else {
         list_remove(&client->ready, &grip->ready);
     }
+    room_follow(grip);
     if (holds != grip->counted) {
         grip->counted = holds;
         grip->line->held += holds ? 1u : UINT32_MAX;
@@ -172,6 +178,7 @@ static int step(struct grip *grip, struct core_event *event, struct core_tell *r
     int status;
 
     if (event->now_us == 0) event->now_us = client_now_us(grip->client);
+    room_tell(grip->client, event);
     status = core_step(grip->core, event, &update);
     begin_notes(grip, &update);
     for (uint32_t i = 0; i < update.n_commands; i++) {
@@ -231,12 +238,8 @@ static void on_wake(struct waker *waker)
     struct core_event event = {
         .type = CORE_EV_TIMER, .random = random, .wall_us = grip_fence_floor(grip->client, &grip->config)};
 
-    if (grip_draw(random) != 0) {
-        client_log(grip->client, QUORLOCK_LOG_ERROR, "getrandom failed: \"%s\" cannot try again",
-                   grip->line->name);
-        client_wake_at(grip->client, &grip->waker, client_now_us(grip->client) + NO_RANDOM_PAUSE_US);
-        return;
-    }
+    /* Renewals, losses and wait bounds need none; an attempt waits for some. */
+    if (grip_draw(random) != 0) event.random = NULL;
     /* At that time, for a moment later the next one's bound may have passed, too, and the core would end all.
      */
     event.now_us = line_pass_bounds(grip);
@@ -413,6 +416,7 @@ void grip_on_reply(struct grip *grip, const struct core_tag *tag, uint32_t gener
                   .ttl_us = reply->ttl_ms < 0 ? reply->ttl_ms : reply->ttl_ms * (int64_t)MS}};
 
     grip->in_flight--;
+    room_measure(grip, tag, reply);
     take_note(grip, tag, reply);
     step(grip, &event, NULL);
     grip_reap(grip);
@@ -423,41 +427,29 @@ void grip_on_reply(struct grip *grip, const struct core_tag *tag, uint32_t gener
 /* Everybody who holds it, each once. A callback may free any of them. */
 static void tell_sharers(struct grip *grip, const struct quorlock_loss *loss)
 {
+    struct list_walk walk;
     struct link *at;
 
-    for (at = grip->sharers.first; at != NULL; at = at->next)
-        LIST_ITEM(at, struct quorlock, share)->tell_lost = true;
-    for (at = grip->sharers.first; at != NULL; at = at != NULL ? at->next : grip->sharers.first) {
-        struct quorlock *lock = LIST_ITEM(at, struct quorlock, share);
+    list_walk_begin(&walk, &grip->sharers);
+    while ((at = list_walk_next(&walk)) != NULL) lock_lost(LIST_ITEM(at, struct quorlock, share), loss);
+}
 
-        if (!lock->tell_lost) continue;
-        lock->tell_lost = false;
-        lock_lost(lock, loss);
-        at = NULL;
-    }
+uint32_t grip_remaining_ms(const struct grip *grip)
+{
+    if (core_loss(grip->core) == CORE_LOSS_GONE) return 0;
+    return (uint32_t)(core_remaining_us(grip->core, client_now_us(grip->client)) / MS);
 }
 
 static void tell_loss(struct grip *grip, const struct core_tell *tell)
 {
-    static const char *const texts[] = {
-        [CORE_LOSS_NONE] = "",
-        [CORE_LOSS_EXPIRED] = "renewal did not reach a quorum in time",
-        [CORE_LOSS_GONE] = "the key is gone from so many nodes that a quorum is out of reach",
-        [CORE_LOSS_MAX_HOLD] = "max_hold_ms is over",
-        [CORE_LOSS_NOT_RENEWED] = "the lease ends and renewal is off",
-        [CORE_LOSS_CLOCK] = "the clocks of a quorum advanced faster than ours: this machine stood still",
-    };
     struct words_votes votes;
     struct quorlock_result result = {0};
-    struct quorlock_loss loss = {.reason = (int)tell->loss, .text = texts[tell->loss]};
-    uint64_t left_us = core_remaining_us(grip->core, client_now_us(grip->client));
+    struct quorlock_loss loss = {.reason = (int)tell->loss, .text = words_loss(tell->loss)};
 
     words_votes(grip, &votes, &result);
     loss.votes = result.votes;
     loss.n_votes = result.n_votes;
-    loss.remaining_ms = tell->loss == CORE_LOSS_GONE ? 0 : (uint32_t)(left_us / MS);
-    client_log(grip->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left", grip->line->name,
-               loss.text, loss.remaining_ms);
+    loss.remaining_ms = grip_remaining_ms(grip);
     tell_sharers(grip, &loss);
 }
 
@@ -494,7 +486,9 @@ static void tell_released(struct grip *grip, const struct core_tell *tell)
     /* That of an earlier hold, which nobody waits for. */
     if (grip->put_off) return;
     grip->releaser = NULL;
-    if (handle != NULL) lock_call_back(handle, &handle->released, grip, tell);
+    if (handle == NULL) return;
+    handle->releases--;
+    lock_call_back(handle, &grip->released, grip, tell);
 }
 
 void grip_tell(struct grip *grip)
@@ -548,6 +542,18 @@ struct grip *grip_new(struct quorlock *handle)
     return grip;
 }
 
+/* A grip that has still to end an earlier hold, for whomever, goes on alone: the handle shall not wait for it. */
+static void part_from_busy(struct quorlock *lock)
+{
+    struct grip *grip = lock->grip;
+
+    if (grip == NULL || core_may_acquire(grip->core)) return;
+    lock->grip = NULL;
+    grip->handle = NULL;
+    grip_let_go(grip);
+    grip_reap(grip);
+}
+
 int grip_acquire(struct quorlock *lock, bool behind, uint32_t seen)
 {
     unsigned char random[CORE_RANDOM_SIZE];
@@ -561,6 +567,7 @@ int grip_acquire(struct quorlock *lock, bool behind, uint32_t seen)
     int status;
 
     if (grip_draw(random) != 0) return QUORLOCK_STATE;
+    part_from_busy(lock);
     if (lock->grip == NULL) lock->grip = grip_new(lock);
     if (lock->grip == NULL) return QUORLOCK_NOMEM;
     grip = lock->grip;
@@ -605,13 +612,15 @@ static int begin_release(struct grip *grip)
     return status;
 }
 
-int grip_release(struct quorlock *lock, struct grip *grip)
+int grip_release(struct quorlock *lock, struct grip *grip, const struct lock_callback *callback)
 {
     struct core_event nobody_wants = {.type = CORE_EV_CANCEL, .reason = CORE_CANCELED};
     int status = begin_release(grip);
 
     if (status != 0 && (status != QUORLOCK_BUSY || grip->releaser != NULL)) return status;
     grip->releaser = lock;
+    grip->released = *callback;
+    lock->releases++;
     if (status == 0) return 0;
     /* A renewal for somebody who does not hold it any more ends first, and is told: then grip_let_go. */
     grip->put_off = true;
@@ -649,6 +658,7 @@ void grip_destroy(struct grip *grip)
     if (grip->handle != NULL) grip->handle->grip = NULL;
     listen(grip, false);
     if (grip->line->asked == grip) grip->line->asked = NULL;
+    room_leave(grip);
     list_remove(&client->grips, &grip->all);
     list_remove(&client->active, &grip->active);
     list_remove(&client->lost, &grip->lost);

@@ -301,21 +301,29 @@ static void tell(struct inspect *inspect)
     inspect->call(status, &report, inspect->arg);
 }
 
-bool inspect_waiting(const struct quorlock_client *client)
+size_t inspect_waiting(const struct quorlock_client *client)
 {
+    size_t waiting = 0;
+
     for (const struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
-        if (inspect->complete && !inspect->told) return true;
+        waiting += inspect->complete && !inspect->told;
     }
-    return false;
+    return waiting;
 }
 
 void inspect_tell(struct quorlock_client *client)
 {
+    for (struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
+        if (!inspect->complete || inspect->told) continue;
+        tell(inspect);
+        return;
+    }
+}
+
+void inspect_sweep(struct quorlock_client *client)
+{
     struct inspect **at = &client->inspections;
 
-    for (struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
-        if (inspect->complete && !inspect->told) tell(inspect);
-    }
     /* A callback may have begun new ones, in front; and one in which this runs again may hold a place. */
     if (client->running > 1) return;
     while (*at != NULL) {

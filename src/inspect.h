@@ -9,10 +9,11 @@
 
 void inspect_on_level(struct quorlock_client *, uint32_t node);
 void inspect_on_reply(struct inspect *, uint32_t node, const struct node_reply *);
-/* inspect_tell - runs the callbacks of what is complete. */
+/* inspect_waiting - so many callbacks wait for inspect_tell, which runs one of them. */
+size_t inspect_waiting(const struct quorlock_client *);
 void inspect_tell(struct quorlock_client *);
-/* inspect_waiting - a callback waits for inspect_tell. */
-bool inspect_waiting(const struct quorlock_client *);
+/* inspect_sweep - frees what was told. */
+void inspect_sweep(struct quorlock_client *);
 /* inspect_close_all - completes everything with CLOSED. */
 void inspect_close_all(struct quorlock_client *);
 /* inspect_drop_all - frees everything, whatever is owed. */

@@ -368,7 +368,8 @@ void line_gave_back(struct line *line, uint64_t holder_id)
 
     line->gave_back_us = client_now_us(line->client);
     line->gave_back_id = holder_id;
-    if (lock == NULL || !asks(lock) || line->held > 0 || grip_draw(random) != 0) return;
+    if (lock == NULL || !asks(lock) || line->held > 0) return;
+    if (grip_draw(random) != 0) event.random = NULL;
     event.wall_us = grip_fence_floor(line->client, &lock->config);
     event.behind = holds_back(line);
     (void)grip_step(lock->grip, &event);
@@ -419,7 +420,8 @@ void line_noticed(struct line *line, uint32_t node, uint64_t holder_id)
 
     /* A release of our own woke whom it should when it went out. */
     if (holder_id != 0 && holder_id == line->gave_back_id) return;
-    if (lock == NULL || !asks(lock) || grip_draw(random) != 0) return;
+    if (lock == NULL || !asks(lock)) return;
+    if (grip_draw(random) != 0) event.random = NULL;
     event.wall_us = grip_fence_floor(line->client, &lock->config);
     (void)grip_step(lock->grip, &event);
 }

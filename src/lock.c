@@ -110,24 +110,28 @@ static void tell_acquired(struct quorlock *lock)
     run_callback(lock, &lock->acquired, &result);
 }
 
-static void tell_released(struct quorlock *lock)
+static void tell_given_back(struct quorlock *lock)
 {
+    struct given_back *given_back = LIST_ITEM(lock->given_back.first, struct given_back, link);
+    struct lock_callback callback = given_back->callback;
     char text[LOCK_TEXT_SIZE];
-    struct quorlock_result result = {.expired = lock->release_expired, .text = text};
+    struct quorlock_result result = {.expired = given_back->expired, .text = text};
 
-    lock->tell_released = false;
+    list_remove(&lock->given_back, &given_back->link);
+    alloc_free(&lock->client->alloc, given_back);
+    lock->releases--;
     snprintf(text, sizeof(text), "one hold of \"%s\" given back; its owner has others", lock->line->name);
-    run_callback(lock, &lock->released, &result);
+    run_callback(lock, &callback, &result);
 }
 
 void lock_tell(struct quorlock *lock)
 {
-    bool more = lock->tell_released && lock->tell_acquired;
+    size_t left = lock->given_back.count + lock->tell_acquired;
 
     list_remove(&lock->client->told, &lock->told);
-    if (more) list_add(&lock->client->told, &lock->told);
-    if (lock->tell_released) {
-        tell_released(lock);
+    if (left > 1) list_add(&lock->client->told, &lock->told);
+    if (lock->given_back.count > 0) {
+        tell_given_back(lock);
     } else if (lock->tell_acquired) {
         tell_acquired(lock);
     }
@@ -202,9 +206,14 @@ void lock_give_up(struct quorlock *lock, int status)
 void lock_destroy(struct quorlock *lock)
 {
     struct quorlock_client *client = lock->client;
+    struct given_back *given_back;
 
     list_remove(&client->locks, &lock->all);
     list_remove(&client->told, &lock->told);
+    while ((given_back = LIST_ITEM(lock->given_back.first, struct given_back, link)) != NULL) {
+        list_remove(&lock->given_back, &given_back->link);
+        alloc_free(&client->alloc, given_back);
+    }
     client_return_waker(client, &lock->waker);
     line_leave(lock->line);
     alloc_free(&client->alloc, lock->owner_name);
@@ -213,7 +222,7 @@ void lock_destroy(struct quorlock *lock)
 
 void lock_reap(struct quorlock *lock)
 {
-    bool owed = lock->acquired.owed || lock->extended.owed || lock->released.owed;
+    bool owed = lock->acquired.owed || lock->extended.owed || lock->releases > 0;
 
     /* While the client closes, handles stay good until its end. */
     if (lock->freed && !owed && lock->pins == 0 && !lock->client->closing) lock_destroy(lock);
@@ -387,37 +396,44 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
 }
 
 /* The owner has other holds, or is about to have one: nothing happens on the nodes. */
-static void release_one(struct quorlock *lock)
+static int release_one(struct quorlock *lock, const struct lock_callback *callback)
 {
-    lock->release_expired = core_phase_now(lock->held->core) == CORE_LOST;
+    struct given_back *given_back = alloc_zero(&lock->client->alloc, sizeof(*given_back));
+
+    if (given_back == NULL) return QUORLOCK_NOMEM;
+    given_back->callback = *callback;
+    given_back->expired = core_phase_now(lock->held->core) == CORE_LOST;
+    list_add(&lock->given_back, &given_back->link);
+    lock->releases++;
     lock_unshare(lock, 1);
-    lock->tell_released = true;
     list_add(&lock->client->told, &lock->told);
     client_run_soon(lock->client);
+    return 0;
 }
 
 int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
 {
     struct grip *grip = lock->held;
-    uint64_t now_us = client_now_us(lock->client);
+    struct lock_callback callback = {cb, arg, client_now_us(lock->client), true};
     int status = check_free(lock);
 
     if (status != 0) return status;
-    if (lock->released.owed) return lock_fail(lock, QUORLOCK_BUSY, "");
     if (grip == NULL) return lock_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
     if (grip->holds > 1 || grip->entrants.count > 0) {
-        release_one(lock);
+        status = release_one(lock, &callback);
     } else {
-        status = grip_release(lock, grip);
-        if (status != 0) return lock_fail(lock, status, "");
-        lock_unshare(lock, 1);
+        status = grip_release(lock, grip, &callback);
+        if (status == 0) lock_unshare(lock, 1);
     }
-    lock->released = (struct lock_callback){cb, arg, now_us, true};
-    return 0;
+    return status == 0 ? 0 : lock_fail(lock, status, "");
 }
 
 int quorlock_cancel(quorlock *lock)
 {
+    /* Closing and freeing have ended everything with a status of their own. */
+    if (lock->client->closing || lock->freed) {
+        return client_fail(lock->client, QUORLOCK_CLOSED, "%s", quorlock_status_text(QUORLOCK_CLOSED));
+    }
     if (lock->acquired.owed || lock->extended.owed) {
         end_operation(lock, QUORLOCK_CANCELED);
         return 0;

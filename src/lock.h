@@ -44,11 +44,19 @@ struct line {
 /* What one node said, for people; the verdict is the core's. */
 struct lock_note {
     char *error, *holder;
+    struct unpaid unpaid; /* its place among the releases that the node had no room for */
     char *refusal; /* where the node's guard allows no lease as long as ours: both in words */
     int64_t ttl_ms;
     uint64_t holder_attempt; /* in which it named the holder */
     uint32_t latency_us;
     int released; /* enum quorlock_vote_outcome of the latest release */
+};
+
+struct lock_callback {
+    quorlock_cb call;
+    void *arg;
+    uint64_t begun_us;
+    bool owed; /* an operation is in flight: it will be told */
 };
 
 struct grip {
@@ -64,9 +72,13 @@ struct grip {
     bool counted;            /* in line->held */
     bool listens;            /* in line->listeners */
     uint32_t told_listening; /* nodes of which the core knows that their notices come, a bit each */
+    struct list *waits_in;   /* of client->room; NULL: it waits for no room */
+    struct link waits;
+    bool asking;             /* counted in client->room.asking */
     bool put_off;            /* its release has not begun yet: a renewal is to be told first */
     /* Whose operation is in flight, and whom its end is told. */
     struct quorlock *acquirer, *extender, *releaser;
+    struct lock_callback released; /* the releaser's */
 
     uint32_t pins;          /* callbacks of it on the stack */
     uint32_t in_flight;     /* requests that name it */
@@ -82,11 +94,11 @@ struct grip {
     struct lock_note notes[];
 };
 
-struct lock_callback {
-    quorlock_cb call;
-    void *arg;
-    uint64_t begun_us;
-    bool owed; /* an operation is in flight: it will be told */
+/* A hold that was given back while its owner has others. */
+struct given_back {
+    struct link link;
+    struct lock_callback callback;
+    bool expired;
 };
 
 struct quorlock {
@@ -100,14 +112,15 @@ struct quorlock {
     struct grip *held;     /* that it has a share of */
     struct grip *entering; /* whose entrant it is */
     uint32_t holds;
-    struct lock_callback acquired, extended, released;
+    struct lock_callback acquired, extended;
+    uint32_t releases;      /* that are to be told yet */
+    struct list given_back; /* of these, those of which no core knows */
     quorlock_lost_cb lost;
     void *lost_arg;
     /* What is to be told without a core's saying so. */
-    bool tell_acquired, tell_released, tell_lost;
+    bool tell_acquired;
     int acquired_status;
     const char *why; /* behind a status that is not about nodes; else NULL */
-    bool release_expired;
     bool freed;    /* the handle is dead; its memory goes when nothing is owed to it */
     uint32_t pins; /* callbacks of it on the stack */
     uint64_t fence_ttl_ms;
@@ -165,8 +178,11 @@ struct grip *grip_new(struct quorlock *);
 /* grip_acquire - begins to ask for that handle, or behind others to wait for a sign. seen: what stood in its
  * way before, bits of enum core_seen. 0 or a status. */
 int grip_acquire(struct quorlock *, bool behind, uint32_t seen);
-/* grip_release - begins to release for that handle, the last that held it. 0 or a status. */
-int grip_release(struct quorlock *, struct grip *);
+/* grip_release - begins to release for that handle, the last that held it; the callback is told its end. 0 or a
+ * status. */
+int grip_release(struct quorlock *, struct grip *, const struct lock_callback *);
+/* grip_remaining_ms - until what was lost may be somebody else's. */
+uint32_t grip_remaining_ms(const struct grip *);
 /* grip_abandon - ends an acquire that nobody wants any more; nobody is told. */
 void grip_abandon(struct grip *);
 /* grip_step - one event for the core, and all that follows from it. */
@@ -234,6 +250,10 @@ void words_votes(const struct grip *, struct words_votes *, struct quorlock_resu
 void words_release_votes(const struct grip *, struct words_votes *, struct quorlock_result *result);
 /* words_verdict - why the latest attempt failed, or that it did not. */
 void words_verdict(const struct grip *, int status, const struct quorlock_result *, char *text, size_t size);
+/* words_loss - why the lock was lost. */
+const char *words_loss(enum core_loss);
+/* words_log_loss - the log line of a loss that waits to be told. */
+void words_log_loss(struct grip *);
 /* words_log - log lines for what a step brought about: bits of enum core_note. */
 void words_log(struct grip *, uint32_t notes);
 /* words_reason - the same for two attempts that failed alike. */

@@ -146,13 +146,14 @@ static void end_entering(struct quorlock *lock, struct grip *grip, int status)
 
 void nest_renewed(struct grip *grip, int status)
 {
-    struct link *next;
+    struct list_walk walk;
+    struct link *at;
 
-    for (struct link *at = grip->entrants.first; at != NULL; at = next) {
+    list_walk_begin(&walk, &grip->entrants);
+    while ((at = list_walk_next(&walk)) != NULL) {
         struct quorlock *lock = LIST_ITEM(at, struct quorlock, turn);
         bool as_asked = lock->config.lease_us <= core_lease_us(grip->core);
 
-        next = at->next;
         if (status == QUORLOCK_OK && lasts(lock, grip, 0)) {
             end_entering(lock, grip, QUORLOCK_OK);
         } else if (status == QUORLOCK_OK && as_asked) {
@@ -198,18 +199,17 @@ static void admit(struct quorlock *lock, struct grip *grip)
 
 void nest_admit(struct grip *grip)
 {
-    struct link *next;
+    struct list_walk walk;
+    struct link *at;
 
     if (grip->owner_name == NULL) return;
-    for (struct link *at = grip->line->waiting.first; at != NULL; at = next) {
-        next = at->next;
-        admit(LIST_ITEM(at, struct quorlock, turn), grip);
-    }
+    list_walk_begin(&walk, &grip->line->waiting);
+    while ((at = list_walk_next(&walk)) != NULL) admit(LIST_ITEM(at, struct quorlock, turn), grip);
     /* Those who try once do not stand in line. */
-    for (struct link *at = grip->client->active.first; at != NULL; at = next) {
+    list_walk_begin(&walk, &grip->client->active);
+    while ((at = list_walk_next(&walk)) != NULL) {
         struct quorlock *lock = LIST_ITEM(at, struct grip, active)->acquirer;
 
-        next = at->next;
         if (lock != NULL && lock->line == grip->line) admit(lock, grip);
     }
 }

@@ -207,12 +207,13 @@ static void on_closed(void *arg, uint32_t index, const char *why)
 static void on_listening(void *arg, uint32_t index, const char *channel, size_t length)
 {
     struct topic *topic = find(arg, channel, length);
+    struct list_walk walk;
+    struct link *at;
 
     if (topic == NULL) return;
     topic->confirmed |= 1u << index;
-    for (struct link *at = topic->ears.first; at != NULL; at = at->next) {
-        line_listening(LIST_ITEM(at, struct ear, link)->line);
-    }
+    list_walk_begin(&walk, &topic->ears);
+    while ((at = list_walk_next(&walk)) != NULL) line_listening(LIST_ITEM(at, struct ear, link)->line);
 }
 
 /* What hash_notice.lua says of a failed attempt's release. */
@@ -229,9 +230,12 @@ static void on_message(void *arg, uint32_t index, const char *channel, size_t le
     /* Redisson's notices do not say whose release it was. */
     bool named = client->options.dialect == QUORLOCK_DIALECT_PLAIN && payload_length > 0;
     uint64_t holder_id = named ? grip_holder_id(payload, payload_length) : 0;
+    struct list_walk walk;
+    struct link *at;
 
     if (topic == NULL || (!named && is_for_peers(payload, payload_length))) return;
-    for (struct link *at = topic->ears.first; at != NULL; at = at->next) {
+    list_walk_begin(&walk, &topic->ears);
+    while ((at = list_walk_next(&walk)) != NULL) {
         line_noticed(LIST_ITEM(at, struct ear, link)->line, index, holder_id);
     }
 }

@@ -316,3 +316,23 @@ void words_log(struct grip *grip, uint32_t notes)
                    result.n_votes);
     }
 }
+
+const char *words_loss(enum core_loss loss)
+{
+    static const char *const texts[] = {
+        [CORE_LOSS_NONE] = "",
+        [CORE_LOSS_EXPIRED] = "renewal did not reach a quorum in time",
+        [CORE_LOSS_GONE] = "the key is gone from so many nodes that a quorum is out of reach",
+        [CORE_LOSS_MAX_HOLD] = "max_hold_ms is over",
+        [CORE_LOSS_NOT_RENEWED] = "the lease ends and renewal is off",
+        [CORE_LOSS_CLOCK] = "the clocks of a quorum advanced faster than ours: this machine stood still",
+    };
+
+    return texts[loss];
+}
+
+void words_log_loss(struct grip *grip)
+{
+    client_log(grip->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left", grip->line->name,
+               words_loss(core_loss(grip->core)), grip_remaining_ms(grip));
+}

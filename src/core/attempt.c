@@ -86,7 +86,7 @@ static void ask(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    if (!debt_room(node, step->now_us)) {
+    if (!debt_room(node, step->now_us) || debt_waits(node)) {
         vote_failed(node, CORE_FAULT_PASSING);
         return;
     }
@@ -147,6 +147,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     }
     backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     lock->phase = CORE_ASKING;
+    lock->queued = false;
     lock->attempt++;
     lock->attempts++;
     lock->attempt_begun_us = step->now_us;
@@ -189,7 +190,7 @@ void attempt_doom(struct core_lock *lock, struct step *step)
 static void fail(struct core_lock *lock, int status)
 {
     lock->phase = CORE_IDLE;
-    lock->acquiring = false;
+    lock->acquiring = lock->queued = false;
     lock->tell_acquired = true;
     lock->acquired_status = status;
 }
@@ -348,10 +349,30 @@ static void wait_bound(struct core_lock *lock, struct step *step)
     fail(lock, status);
 }
 
+/* Its turn comes in the order in which the attempts of all locks were wanted. */
+static void wait_for_room(struct core_lock *lock, bool all)
+{
+    lock->queued_all = all || (lock->queued && lock->queued_all);
+    lock->queued = true;
+    lock->phase = CORE_WAITING;
+    lock->retry_at_us = CORE_NEVER;
+}
+
 void attempt_again(struct core_lock *lock, struct step *step, bool all)
 {
+    if (step->no_attempt || step->random == NULL || lock->queued) {
+        wait_for_room(lock, all);
+        return;
+    }
     begin(lock, step, all);
     judge(lock, step);
+}
+
+void attempt_on_room(struct core_lock *lock, struct step *step)
+{
+    if (!lock->queued || step->random == NULL) return;
+    lock->queued = false;
+    attempt_again(lock, step, lock->queued_all);
 }
 
 void attempt_begin_acquire(struct core_lock *lock, struct step *step, const struct core_event *event)
@@ -359,13 +380,14 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     uint64_t begun_us = event->begun_us != 0 ? event->begun_us : step->now_us;
 
     lock->acquiring = true;
+    lock->queued = false;
     lock->attempts = lock->polls = lock->splits = 0;
     lock->seen_held = (event->seen & CORE_SEEN_HELD) != 0;
     lock->seen_noquorum = (event->seen & CORE_SEEN_NOQUORUM) != 0;
     lock->lease_us = lock->config.lease_us;
     lock->wait_until_us = validity_add(begun_us, lock->config.wait_us);
     lock->released_id = lock->polled_id = 0;
-    backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
+    if (step->random != NULL) backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];
 
@@ -396,7 +418,7 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
         wait_bound(lock, step);
         return;
     }
-    if (lock->phase == CORE_WAITING && step->now_us >= lock->retry_at_us) begin(lock, step, false);
+    if (lock->phase == CORE_WAITING && step->now_us >= lock->retry_at_us) attempt_again(lock, step, false);
     if (!lock->arbiter_only) give_up_connecting(lock, step->now_us);
     judge(lock, step);
 }
@@ -421,7 +443,9 @@ void attempt_on_level(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    if (node->level == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && still_asks(lock)) {
+    /* A lock that is held can do without the vote: many of them at once would fill the node's queue. */
+    if (node->level == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && still_asks(lock) &&
+        (lock->phase == CORE_ASKING || !step->no_attempt)) {
         ask(lock, step, index);
     }
     if (lock->phase == CORE_ASKING) {

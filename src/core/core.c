@@ -63,11 +63,18 @@ struct core_command *core_send(struct core_lock *lock, struct step *step, uint32
     return command;
 }
 
-static int start_acquire(struct core_lock *lock, struct step *step, const struct core_event *event)
+static int refuse_acquire(const struct core_lock *lock)
 {
     if (lock->acquiring || lock->tell_acquired || lock->extending || lock->tell_extended) return CORE_BUSY;
     /* A loss that was not told yet is told first. */
-    if (lock->phase == CORE_HELD || lock->tell_lost) return CORE_STATE;
+    return lock->phase == CORE_HELD || lock->tell_lost ? CORE_STATE : 0;
+}
+
+static int start_acquire(struct core_lock *lock, struct step *step, const struct core_event *event)
+{
+    int status = refuse_acquire(lock);
+
+    if (status != 0) return status;
     assert(lock->phase == CORE_IDLE || lock->phase == CORE_LOST);
     debt_end_attempt(lock, step);
     attempt_begin_acquire(lock, step, event);
@@ -105,7 +112,7 @@ static int start_release(struct core_lock *lock, struct step *step)
     if (lock->phase != CORE_HELD && lock->phase != CORE_LOST) return CORE_STATE;
     lock->release_expired = lock->phase == CORE_LOST;
     lock->phase = CORE_IDLE;
-    lock->told_held = false;
+    lock->told_held = lock->round_waits = false;
     lock->tell_lost = false;
     lock->releasing = true;
     lock->release_attempt = lock->attempt;
@@ -120,7 +127,7 @@ static int cancel(struct core_lock *lock, struct step *step, int reason)
     if (lock->acquiring) {
         debt_end_attempt(lock, step);
         lock->phase = CORE_IDLE;
-        lock->acquiring = false;
+        lock->acquiring = lock->queued = false;
         lock->tell_acquired = true;
         lock->acquired_status = reason;
     } else if (lock->extending) {
@@ -153,7 +160,13 @@ static void dispatch(struct core_lock *lock, struct step *step)
         return;
     }
     if (lock->phase == CORE_GRANTED && !still_good(lock, step->now_us)) attempt_too_late(lock, step);
-    if (lock->phase == CORE_GRANTED) {
+    /* The release of an earlier hold ends before a grant is told, so that the grant can be released in turn. */
+    if (lock->phase == CORE_GRANTED) debt_end_release(lock);
+    if (lock->tell_released) {
+        lock->tell_released = false;
+        *tell = (struct core_tell){
+            .kind = CORE_TELL_RELEASED, .status = lock->released_status, .expired = lock->release_expired};
+    } else if (lock->phase == CORE_GRANTED) {
         lock->phase = CORE_HELD;
         lock->acquiring = false;
         lock->told_held = true;
@@ -164,10 +177,6 @@ static void dispatch(struct core_lock *lock, struct step *step)
     } else if (lock->tell_extended) {
         lock->tell_extended = false;
         *tell = (struct core_tell){.kind = CORE_TELL_EXTENDED, .status = lock->extended_status};
-    } else if (lock->tell_released) {
-        lock->tell_released = false;
-        *tell = (struct core_tell){
-            .kind = CORE_TELL_RELEASED, .status = lock->released_status, .expired = lock->release_expired};
     }
 }
 
@@ -244,6 +253,19 @@ static void on_timer(struct core_lock *lock, struct step *step)
     debt_judge_release(lock, step->now_us);
 }
 
+static void on_begin(struct core_lock *lock, struct step *step)
+{
+    attempt_on_room(lock, step);
+    hold_on_room(lock, step);
+}
+
+static void on_room(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    assert(index < lock->config.n_nodes);
+    debt_pay(lock, step, index);
+    debt_judge_release(lock, step->now_us);
+}
+
 static int take_event(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
     switch (event->type) {
@@ -259,6 +281,8 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_LISTENING: wait_on_listening(lock, step, event); break;
     case CORE_EV_WAKE: wait_on_wake(lock, step, event->behind); break;
     case CORE_EV_STEP: hold_on_step(lock, step, event->node, event->before_us); break;
+    case CORE_EV_BEGIN: on_begin(lock, step); break;
+    case CORE_EV_ROOM: on_room(lock, step, event->node); break;
     case CORE_EV_DISPATCH: dispatch(lock, step); break;
     }
     return 0;
@@ -266,8 +290,12 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
 
 int core_step(struct core_lock *lock, const struct core_event *event, struct core_update *update)
 {
-    struct step step = {
-        .now_us = event->now_us, .random = event->random, .wall_us = event->wall_us, .update = update};
+    struct step step = {.now_us = event->now_us,
+                        .random = event->random,
+                        .wall_us = event->wall_us,
+                        .no_attempt = event->no_attempt,
+                        .no_round = event->no_round,
+                        .update = update};
     int status;
 
     update->n_commands = 0;
@@ -294,7 +322,7 @@ uint64_t core_deadline(const struct core_lock *lock)
     if (lock->phase == CORE_ASKING || lock->phase == CORE_WAITING) deadline_us = attempt_deadline(lock);
     deadline_us = sooner(deadline_us, hold_deadline(lock));
     deadline_us = sooner(deadline_us, debt_deadline(lock));
-    if (lock->releasing) deadline_us = sooner(deadline_us, lock->release_until_us);
+    deadline_us = sooner(deadline_us, debt_release_deadline(lock));
     return deadline_us;
 }
 
@@ -303,9 +331,27 @@ enum core_phase core_phase_now(const struct core_lock *lock)
     return lock->phase;
 }
 
+bool core_may_acquire(const struct core_lock *lock)
+{
+    return refuse_acquire(lock) == 0;
+}
+
+enum core_wants core_wants(const struct core_lock *lock)
+{
+    if (lock->queued) return CORE_WANTS_ATTEMPT;
+    return lock->round_waits ? CORE_WANTS_ROUND : CORE_WANTS_NOTHING;
+}
+
 bool core_listens(const struct core_lock *lock)
 {
+    /* An acquire whose first attempt waits for room has met nobody whose release it could wait for. */
+    if (lock->queued && lock->attempts == 0 && !lock->seen_held) return false;
     return lock->acquiring && (lock->phase == CORE_WAITING || lock->attempts > 1);
+}
+
+enum core_loss core_loss(const struct core_lock *lock)
+{
+    return lock->loss;
 }
 
 int core_wait_verdict(const struct core_lock *lock)

@@ -143,6 +143,8 @@ enum core_event_type {
     CORE_EV_LISTENING, /* uses node, behind: its notices come; earlier ones may have been missed */
     CORE_EV_WAKE,      /* uses random: a lock of this process gave the keys back, right before */
     CORE_EV_STEP,      /* uses node, before_us: its clock was proven to have stepped forward (nodeclock.h) */
+    CORE_EV_BEGIN,     /* uses random: there is room for what core_wants() named, and its turn has come */
+    CORE_EV_ROOM,      /* uses node: it takes requests again that could not be queued before */
     CORE_EV_DISPATCH,  /* callbacks may run now: check again, and say what to tell */
 };
 
@@ -150,6 +152,9 @@ struct core_event {
     enum core_event_type type;
     uint64_t now_us;             /* never smaller than in an earlier event; read just before the step */
     const unsigned char *random; /* CORE_RANDOM_SIZE fresh bytes of the system's random source */
+    /* The nodes have no room for the commands of a new attempt, of a new round: it is not begun, but wanted
+     * (core_wants) until CORE_EV_BEGIN. Without random bytes no attempt can begin either. */
+    bool no_attempt, no_round;
     uint64_t wall_us; /* with random, and fencing: the wall clock, from which the floor of tokens is made */
     uint64_t lease_us;
     int reason; /* CANCEL: enum core_status to tell, CORE_CANCELED or CORE_CLOSED */
@@ -234,6 +239,9 @@ struct core_update {
     uint32_t notes;
 };
 
+/* What waits for room at the nodes, and begins with CORE_EV_BEGIN. */
+enum core_wants { CORE_WANTS_NOTHING, CORE_WANTS_ATTEMPT, CORE_WANTS_ROUND };
+
 enum core_vote {
     CORE_VOTE_NONE,
     CORE_VOTE_PENDING,
@@ -260,12 +268,18 @@ int core_step(struct core_lock *, const struct core_event *, struct core_update 
 /* core_deadline - when CORE_EV_TIMER is wanted, CORE_NEVER when not. Changes with every step. */
 uint64_t core_deadline(const struct core_lock *);
 enum core_phase core_phase_now(const struct core_lock *);
+/* core_may_acquire - CORE_EV_ACQUIRE would not be refused. */
+bool core_may_acquire(const struct core_lock *);
+/* core_wants - what waits for room at the nodes. Changes with every step. */
+enum core_wants core_wants(const struct core_lock *);
 /* core_listens - notices would help. */
 bool core_listens(const struct core_lock *);
 /* core_wait_verdict - what the wait bound would say now, enum core_status. */
 int core_wait_verdict(const struct core_lock *);
 /* core_seen - what stood in the way of the latest acquire, bits of enum core_seen. */
 uint32_t core_seen(const struct core_lock *);
+/* core_loss - why the present or last loss came about. */
+enum core_loss core_loss(const struct core_lock *);
 /* core_told_held - the owner was told that it holds the lock, and nothing else since. */
 bool core_told_held(const struct core_lock *);
 /* core_valid_us - validity left; 0 from lost_at on, and whenever the owner was not told that it holds. */

@@ -30,6 +30,10 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
     struct core_command *command = core_send(lock, step, node, CORE_OP_RELEASE, 0, whole_script);
 
     debt->sent_generation = lock->nodes[node].generation;
+    if (debt->unsent && lock->releasing && debt->attempt == lock->release_attempt) {
+        lock->release_until_us = validity_add(step->now_us, lock->config.node_timeout_us);
+    }
+    debt->unsent = false;
     command->fence = debt->fence;
     command->silent = debt->silent;
     command->tag.attempt = debt->attempt;
@@ -67,6 +71,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index)
     debt->fence = lock->phase == CORE_ASKING ? 0 : lock->fence;
     debt->until_us = node->touched_until_us;
     debt->sent_generation = 0;
+    debt->unsent = false;
     debt->silent = wakes_nobody(lock, index);
     if (lock->phase == CORE_ASKING && !debt->silent && node->vote == CORE_VOTE_YES) wait_own_notice(node);
     if (core_can_talk(node)) send_release(lock, step, index, debt, false);
@@ -113,8 +118,8 @@ void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_
         case CORE_OTHER:
         case CORE_MISSING: debt->owed = false; break;
         case CORE_NOSCRIPT: send_release(lock, step, reply->tag.node, debt, true); break;
-        case CORE_UNKNOWN:
-        case CORE_UNSENT: debt->sent_generation = 0; break;
+        case CORE_UNSENT: debt->unsent = true; /* fall through */
+        case CORE_UNKNOWN: debt->sent_generation = 0; break;
         case CORE_ERROR: break; /* the same connection would answer the same; the next one is asked again */
         }
     }
@@ -151,43 +156,77 @@ uint64_t debt_deadline(const struct core_lock *lock)
     return first_us;
 }
 
-/* Still owed for that attempt; on its way is whether an answer can still come on this connection. */
-static bool owes(const struct core_node *node, uint64_t attempt, bool *on_its_way)
+bool debt_waits(const struct core_node *node)
 {
     for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-        const struct debt *debt = &node->debts[k];
-
-        if (!debt->owed || debt->attempt != attempt) continue;
-        *on_its_way = core_can_talk(node) && debt->sent_generation == node->generation;
-        return true;
+        if (node->debts[k].owed && node->debts[k].unsent) return true;
     }
-    *on_its_way = false;
     return false;
+}
+
+/* The debt of that attempt that the node still owes; NULL where it owes none. */
+static const struct debt *owes(const struct core_node *node, uint64_t attempt)
+{
+    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
+        if (node->debts[k].owed && node->debts[k].attempt == attempt) return &node->debts[k];
+    }
+    return NULL;
+}
+
+struct release_tally {
+    uint32_t clear;  /* nodes on which nothing of it is left */
+    uint32_t coming; /* nodes whose answer can still come on their present connection */
+    uint32_t queued; /* of these, nodes to which it could not be sent yet, and that answer others meanwhile */
+};
+
+static struct release_tally count_release(const struct core_lock *lock)
+{
+    struct release_tally tally = {0};
+
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        const struct core_node *node = &lock->nodes[i];
+        const struct debt *debt = owes(node, lock->release_attempt);
+
+        if (debt == NULL) {
+            tally.clear++;
+        } else if (core_can_talk(node)) {
+            tally.coming += debt->unsent || debt->sent_generation == node->generation;
+            tally.queued += debt->unsent && !node->overdue;
+        }
+    }
+    return tally;
+}
+
+static void end_release(struct core_lock *lock, bool clear)
+{
+    /* What had expired or was lost is nobody's concern any more, wherever a rest of it may be. */
+    lock->released_status = clear || lock->release_expired ? CORE_OK : CORE_NOQUORUM;
+    lock->releasing = false;
+    lock->tell_released = true;
+}
+
+void debt_end_release(struct core_lock *lock)
+{
+    if (lock->releasing) end_release(lock, count_release(lock).clear >= lock->config.quorum);
 }
 
 void debt_judge_release(struct core_lock *lock, uint64_t now_us)
 {
-    uint32_t clear = 0;
-    uint32_t coming = 0;
+    uint32_t quorum = lock->config.quorum;
+    struct release_tally tally;
 
     if (!lock->releasing) return;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        bool on_its_way;
+    tally = count_release(lock);
+    if (tally.clear >= quorum) {
+        end_release(lock, true);
+    } else if (tally.clear + tally.coming < quorum || (tally.queued == 0 && now_us >= lock->release_until_us)) {
+        end_release(lock, false);
+    }
+}
 
-        if (!owes(&lock->nodes[i], lock->release_attempt, &on_its_way)) {
-            clear++;
-        } else if (on_its_way) {
-            coming++;
-        }
-    }
-    if (clear >= lock->config.quorum) {
-        lock->released_status = CORE_OK;
-    } else if (clear + coming < lock->config.quorum || now_us >= lock->release_until_us) {
-        /* What had expired or was lost is nobody's concern any more, wherever a rest of it may be. */
-        lock->released_status = lock->release_expired ? CORE_OK : CORE_NOQUORUM;
-    } else {
-        return;
-    }
-    lock->releasing = false;
-    lock->tell_released = true;
+uint64_t debt_release_deadline(const struct core_lock *lock)
+{
+    /* The time to answer runs from when it was sent, not while it waits for room. */
+    if (!lock->releasing || count_release(lock).queued > 0) return CORE_NEVER;
+    return lock->release_until_us;
 }

@@ -59,7 +59,7 @@ void hold_grant(struct core_lock *lock, struct step *step)
     lock->validity_us = present_validity_us(lock);
     lock->margin_us = margin_us(lock);
     lock->renew_at_us = renewal_after(lock, lock->attempt_begun_us);
-    lock->round_open = false;
+    lock->round_open = lock->round_waits = false;
     lock->round_settled = false;
     lock->whole = true;
     lock->renew_failures = 0;
@@ -70,7 +70,7 @@ static void lose(struct core_lock *lock, enum core_loss loss)
 {
     assert(lock->phase == CORE_HELD && lock->told_held);
     lock->phase = CORE_LOST;
-    lock->told_held = false;
+    lock->told_held = lock->round_waits = false;
     lock->loss = loss;
     lock->tell_lost = true;
     if (lock->extending) {
@@ -210,11 +210,13 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
 {
     uint64_t lease_us = lock->extending ? lock->extend_lease_us : lock->lease_us;
 
+    lock->renew_at_us = CORE_NEVER;
+    lock->round_waits = step->no_round;
+    if (lock->round_waits) return;
     lock->round++;
     lock->round_open = true;
     lock->round_settled = false;
     lock->round_begun_us = step->now_us;
-    lock->renew_at_us = CORE_NEVER;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];
 
@@ -232,6 +234,11 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
 void hold_on_timer(struct core_lock *lock, struct step *step)
 {
     if (lock->phase == CORE_HELD && step->now_us >= lock->renew_at_us) hold_begin_round(lock, step);
+}
+
+void hold_on_room(struct core_lock *lock, struct step *step)
+{
+    if (lock->phase == CORE_HELD && lock->round_waits) hold_begin_round(lock, step);
 }
 
 void hold_on_level(struct core_lock *lock, struct step *step, uint32_t index)

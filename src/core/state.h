@@ -26,6 +26,7 @@ struct debt {
     bool silent;
     uint64_t until_us;        /* the key has certainly expired by then */
     uint32_t sent_generation; /* connection it is under way on; 0: none */
+    bool unsent;              /* the node had no room for it: it goes out with CORE_EV_ROOM */
 };
 
 struct core_node {
@@ -81,6 +82,8 @@ struct core_lock {
     uint64_t wait_until_us;
     uint64_t retry_at_us;
     uint64_t attempt_begun_us;
+    bool queued;        /* an attempt waits for room at the nodes */
+    bool queued_all;    /* that one shall ask all nodes at once */
     bool doomed;        /* this attempt cannot win; it was released and is only being classified */
     bool seen_held;     /* an attempt failed because of another holder */
     bool seen_noquorum; /* an attempt failed because too few could vote */
@@ -108,6 +111,7 @@ struct core_lock {
     uint32_t round;
     bool round_open;    /* neither renewed nor failed yet */
     bool round_settled; /* every node has answered or cannot */
+    bool round_waits;   /* a round waits for room at the nodes */
     bool whole;         /* all nodes said yes in the latest settled round */
     uint32_t renew_failures;
     bool extending;
@@ -133,6 +137,7 @@ struct step {
     uint64_t now_us;
     const unsigned char *random; /* may be NULL where no attempt can begin */
     uint64_t wall_us;
+    bool no_attempt, no_round; /* as in struct core_event */
     struct core_update *update;
 };
 
@@ -165,8 +170,10 @@ void wait_on_wake(struct core_lock *, struct step *, bool yield);
 void wait_own_notice(struct core_node *);
 
 /* attempt.c */
-/* attempt_again - the next attempt of the acquire in flight: all nodes at once, or the arbiter first. */
+/* attempt_again - the next attempt of the acquire in flight: all nodes at once, or the arbiter first. Where the
+ * nodes have no room for it, it waits for attempt_on_room. */
 void attempt_again(struct core_lock *, struct step *, bool all);
+void attempt_on_room(struct core_lock *, struct step *);
 void attempt_begin_acquire(struct core_lock *, struct step *, const struct core_event *);
 void attempt_on_timer(struct core_lock *, struct step *);
 void attempt_on_level(struct core_lock *, struct step *, uint32_t node);
@@ -195,7 +202,9 @@ void hold_on_reply(struct core_lock *, struct step *, const struct core_reply *)
 void hold_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);
 /* hold_late_vote - a yes of the acquire that came after the verdict. */
 void hold_late_vote(struct core_lock *, struct step *);
+/* hold_begin_round - or, where the nodes have no room for it, waits for hold_on_room. */
 void hold_begin_round(struct core_lock *, struct step *);
+void hold_on_room(struct core_lock *, struct step *);
 uint64_t hold_deadline(const struct core_lock *);
 
 /* fence.c */
@@ -209,12 +218,19 @@ void fence_raise(struct core_lock *, struct step *, uint32_t node, bool whole_sc
 bool debt_room(struct core_node *, uint64_t now_us);
 /* debt_end_attempt - releases the present attempt on every node that may hold its key. */
 void debt_end_attempt(struct core_lock *, struct step *);
+/* debt_pay - sends what the node owes us and is not under way on its present connection. */
 void debt_pay(struct core_lock *, struct step *, uint32_t node);
+/* debt_waits - the node had no room for a release of ours: nothing new is asked of it before. */
+bool debt_waits(const struct core_node *);
 void debt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
 void debt_forget_expired(struct core_lock *, uint64_t now_us);
 bool debt_any(const struct core_lock *);
 uint64_t debt_deadline(const struct core_lock *);
 /* debt_judge_release - ends the release in flight when its result is certain. */
 void debt_judge_release(struct core_lock *, uint64_t now_us);
+/* debt_end_release - ends it with what is known now. */
+void debt_end_release(struct core_lock *);
+/* debt_release_deadline - when the release in flight ends without a quorum of answers. */
+uint64_t debt_release_deadline(const struct core_lock *);
 
 #endif

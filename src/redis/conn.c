@@ -187,6 +187,12 @@ ssize_t conn_read(struct conn *conn, void *buffer, size_t size)
     }
 }
 
+bool conn_has_input(const struct conn *conn)
+{
+    char byte;
+    return conn->fd >= 0 && !conn->connecting && recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
 void conn_wake(struct conn *conn)
 {
     if (conn->woken) return;

@@ -61,6 +61,8 @@ void conn_close(struct conn *);
 int conn_finish(struct conn *);
 /* conn_read - bytes read, 0 when there is nothing now, -1 when the connection ended: see error. */
 ssize_t conn_read(struct conn *, void *buffer, size_t size);
+/* conn_has_input - whether conn_read would find something. */
+bool conn_has_input(const struct conn *);
 /* conn_wake - the out buffer has something to send. */
 void conn_wake(struct conn *);
 /* conn_secret - the out buffer holds a password: wipe it when it has been sent. */

@@ -16,6 +16,19 @@
 #define NODE_READS_MAX  64 /* of one event, so that a talkative server does not starve the others */
 #define NODE_SRTT_SHIFT 3  /* each reply weighs an eighth */
 
+/* Requests on their way at most, and bytes that wait to be sent, by enum node_room. */
+static const struct {
+    size_t requests, bytes;
+} node_rooms[] = {
+    [NODE_ROOM_NEW] = {RING_MAX / 2, CONN_OUT_MAX / 4},
+    [NODE_ROOM_KEEP] = {RING_MAX / 4 * 3, CONN_OUT_MAX / 4 * 3},
+    [NODE_ROOM_NEXT] = {RING_MAX, CONN_OUT_MAX},
+};
+
+/* A node is late when it says nothing for so many round trips, and so long more. */
+#define NODE_LATE_TRIPS 4u
+#define NODE_LATE_US    20000u
+
 uint64_t node_now(const struct node *node)
 {
     return node->config.now_us(node->config.now_arg);
@@ -277,6 +290,7 @@ static void node_on_handshake_reply(struct node *node, const struct reply *raw)
 static void node_feed(struct node *node, const char *data, size_t length)
 {
     uint32_t connection = node->connection;
+    node->heard_us = node_now(node);
     handshake_hear(&node->handshake, data, length);
     node->answerable = node->state == NODE_OPEN ? node->ring.count : node->guard.asked;
     reply_feed(&node->parser, data, length);
@@ -296,8 +310,7 @@ static void node_feed(struct node *node, const char *data, size_t length)
     } while (node_is_on(node, connection));
 }
 
-/* Reads and handles what the socket has. */
-static void node_drain(struct node *node)
+static void node_read_all(struct node *node)
 {
     char buffer[NODE_READ_SIZE];
     uint32_t connection = node->connection;
@@ -312,6 +325,15 @@ static void node_drain(struct node *node)
         /* A short read emptied the socket: the next would only say EAGAIN. */
         if (!node_is_on(node, connection) || (size_t)n < sizeof buffer) return;
     }
+}
+
+/* Reads and handles what the socket has. */
+static void node_drain(struct node *node)
+{
+    size_t before = node->ring.count;
+    node_read_all(node);
+    if (!node->dead && node->events.room && node->ring.count < before)
+        node->events.room(node->events.arg, node->config.index);
 }
 
 /* ---- deadlines ---- */
@@ -471,11 +493,33 @@ void node_free(struct node *node)
     event_del(node->timer);
 }
 
+bool node_has_room(const struct node *node, enum node_room room)
+{
+    return !node->dead && node->state == NODE_OPEN && node->ring.count < node_rooms[room].requests &&
+           node->conn.out.used < node_rooms[room].bytes;
+}
+
+static enum node_room node_room_of(enum node_op op)
+{
+    return op == NODE_EXTEND || op == NODE_RELEASE ? NODE_ROOM_KEEP : NODE_ROOM_NEXT;
+}
+
+bool node_is_late(const struct node *node)
+{
+    if (node->dead || node->state != NODE_OPEN || !node->ring.count) return false;
+    const struct ring_entry *first = &node->ring.entries[node->ring.head];
+    uint64_t since_us = first->sent_us > node->heard_us ? first->sent_us : node->heard_us;
+    uint64_t late_us = since_us + NODE_LATE_TRIPS * (uint64_t)node->srtt_us + NODE_LATE_US;
+    /* The process may have stood still itself: then the answers lie there unread. */
+    return node_now(node) >= late_us && !conn_has_input(&node->conn);
+}
+
 int node_send(struct node *node, const struct node_request *request)
 {
     assert(request->n_keys <= (request->op == NODE_BREAK ? 1 : NODE_KEYS_MAX));
     assert(request->n_keys || request->op == NODE_BOOTSTRAP);
     if (node->dead || node->state != NODE_OPEN) return NODE_NOT_READY;
+    if (!node_has_room(node, node_room_of(request->op))) return NODE_FULL;
     switch (ring_reserve(&node->ring)) {
     case RING_ROOM: break;
     case RING_FULL: return NODE_FULL;

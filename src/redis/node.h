@@ -152,6 +152,8 @@ struct node_events {
     /* One call for each node_send that returned 0. */
     void (*reply)(void *arg, uint32_t index, uint32_t generation, const union node_tag *,
                   const struct node_reply *);
+    /* Requests may have found room that did not before. */
+    void (*room)(void *arg, uint32_t index);
     void (*log)(void *arg, int level, const char *text);
     void *arg;
 };
@@ -181,10 +183,25 @@ struct node *node_new(struct event_base *, const struct alloc *, const struct no
  * comes after or from it. May be called from inside a callback of this node. */
 void node_free(struct node *);
 
+/* FULL, NOMEM: what the connection holds is bounded; events.room() tells when to try again. */
 enum node_send_result { NODE_SENT = 0, NODE_NOT_READY = -1, NODE_FULL = -2, NODE_NOMEM = -3 };
 /* node_send - queues one request; NODE_SENT promises one reply callback, anything else none. */
 int node_send(struct node *, const struct node_request *);
 
+/*
+ * How much of a connection's bounded room a request may use. What asks for new locks leaves some to what keeps
+ * and gives back those that are held; both leave some to what an attempt under way asks next.
+ */
+enum node_room {
+    NODE_ROOM_NEW,  /* begins an attempt */
+    NODE_ROOM_KEEP, /* NODE_EXTEND and NODE_RELEASE: node_send() refuses them as FULL where there is none */
+    NODE_ROOM_NEXT, /* all else */
+};
+/* node_has_room - whether a request of that kind could be queued now; false where it takes no requests. */
+bool node_has_room(const struct node *, enum node_room);
+/* node_is_late - it has left requests unanswered for far longer than its answers take, and nothing that could be
+ * read says otherwise: frozen, or out of reach. */
+bool node_is_late(const struct node *);
 enum node_level node_level_now(const struct node *);
 uint32_t node_generation(const struct node *); /* 0 unless READY or QUARANTINED */
 /* node_why - why it is not READY, for people; "" when READY. Of a QUARANTINED node it counts down: valid until

@@ -15,7 +15,7 @@
 #include "../alloc.h"
 #include "node.h"
 
-#define RING_MAX   1024
+#define RING_MAX   4096
 #define RING_NEVER UINT64_MAX
 
 struct ring_entry {

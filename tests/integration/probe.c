@@ -76,7 +76,7 @@ void probe_open(struct probe *probe, struct event_base *base, const char *addres
 
 void probe_connect(struct probe *probe)
 {
-    const struct node_events events = {on_level, on_reply, on_log, probe};
+    const struct node_events events = {.level = on_level, .reply = on_reply, .log = on_log, .arg = probe};
 
     probe->node = node_new(probe->base, &probe->alloc, &probe->config, &events);
     assert_non_null(probe->node);

@@ -118,6 +118,12 @@ void story_step(const struct world *world, uint32_t index, const struct core_eve
                    client, index, (unsigned)tag->node, story_op(tag->op), tag->attempt, (unsigned)tag->round,
                    story_outcome(event->reply.outcome), event->reply.generation, phase, event->reply.fence);
         break;
+    case CORE_EV_BEGIN:
+        story_tell(world, "client %u lock %u : there is room for what it wants, %s", client, index, phase);
+        break;
+    case CORE_EV_ROOM:
+        story_tell(world, "client %u lock %u : node %u has room again", client, index, event->node);
+        break;
     case CORE_EV_STEP:
         story_tell(world, "client %u lock %u : the clock of node %u has stepped", client, index, event->node);
         break;

@@ -170,7 +170,7 @@ void world_uri(struct world *world, const char *front, const char *back)
 
 struct node *world_node(struct world *world)
 {
-    const struct node_events events = {on_level, on_reply, world_log, world};
+    const struct node_events events = {.level = on_level, .reply = on_reply, .log = world_log, .arg = world};
     if (!world->uri.host) world_uri(world, "127.0.0.1", "");
     world->node = node_new(world->base, &world->alloc, &world->config, &events);
     return world->node;

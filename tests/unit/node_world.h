@@ -30,7 +30,7 @@ struct world {
     struct uri uri;
     struct node_config config;
     struct node *node;
-    char story[65536];
+    char story[1 << 18];
     size_t told;
     char why[512], error[512]; /* of the latest level and reply */
     char logged[8192];

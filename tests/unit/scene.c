@@ -35,12 +35,15 @@ static int step(struct scene *scene, struct core_event *event)
     case CORE_EV_NOTICE:
     case CORE_EV_LISTENING:
     case CORE_EV_WAKE:
+    case CORE_EV_BEGIN:
         memset(random, ++scene->randoms, sizeof(random));
         event->random = random;
         event->wall_us = scene->wall_us;
         break;
     default: break;
     }
+    event->no_attempt = scene->no_attempt;
+    event->no_round = scene->no_round;
     event->now_us = scene->now_us;
     status = core_step(scene->lock, event, &scene->update);
     scene->notes |= scene->update.notes;
@@ -130,6 +133,17 @@ void scene_yield(struct scene *scene)
 void scene_listening_before(struct scene *scene, uint32_t node)
 {
     step(scene, &(struct core_event){.type = CORE_EV_LISTENING, .node = node, .behind = true});
+}
+
+void scene_begin(struct scene *scene)
+{
+    scene->no_attempt = scene->no_round = false;
+    step(scene, &(struct core_event){.type = CORE_EV_BEGIN});
+}
+
+void scene_room(struct scene *scene, uint32_t node)
+{
+    step(scene, &(struct core_event){.type = CORE_EV_ROOM, .node = node});
 }
 
 int scene_extend(struct scene *scene, uint64_t lease_us)

@@ -34,6 +34,7 @@ struct scene {
     struct core_update update; /* of the latest step */
     uint32_t notes;            /* of all steps */
     uint8_t randoms;           /* fresh bytes: counts up */
+    bool no_attempt, no_round; /* the nodes have no room for either */
 };
 
 /* scene_config - lease 3 s, renewal every 1 s, node timeout 100 ms, wait 0, drift 1 % and 2 ms: a grant is
@@ -64,6 +65,9 @@ void scene_wake(struct scene *);
 void scene_yield(struct scene *);
 /* scene_listening_before - it was confirmed before this acquire. */
 void scene_listening_before(struct scene *, uint32_t node);
+/* scene_begin - there is room for what the lock wants. scene_room: the node has room for a release. */
+void scene_begin(struct scene *);
+void scene_room(struct scene *, uint32_t node);
 int scene_extend(struct scene *, uint64_t lease_us);
 int scene_release(struct scene *);
 int scene_cancel(struct scene *);

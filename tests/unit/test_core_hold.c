@@ -466,9 +466,27 @@ static void an_acquire_does_not_wait_for_the_release(void **state)
     assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), 1);
     answer_all(scene, CORE_OP_RELEASE, CORE_YES);
     answer_all(scene, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
     scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
     assert_true(core_told_held(scene->lock));
+    scene_close(scene);
+}
+
+static void a_grant_ends_the_release_before_it(void **state)
+{
+    struct scene *scene = open_held(3, 2);
+
+    (void)state;
+    scene_release(scene);
+    assert_int_equal(scene_acquire(scene), CORE_OK);
+    answer_all(scene, CORE_OP_ACQUIRE, CORE_YES);
+    scene_expect(scene, CORE_TELL_RELEASED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    /* What is held can be released. */
+    assert_int_equal(scene_release(scene), CORE_OK);
+    scene_answer_releases(scene);
+    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect_nothing(scene);
     scene_close(scene);
 }
 
@@ -633,6 +651,7 @@ int main(void)
         cmocka_unit_test(release_is_told_when_a_quorum_answered),
         cmocka_unit_test(release_ends_after_one_node_timeout),
         cmocka_unit_test(an_acquire_does_not_wait_for_the_release),
+        cmocka_unit_test(a_grant_ends_the_release_before_it),
         cmocka_unit_test(no_loss_is_told_after_release),
         cmocka_unit_test(a_lost_lock_is_acquired_anew),
         cmocka_unit_test(an_extend_asked_again_prolongs_the_debt),

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include <event2/event.h>
 
@@ -386,17 +387,57 @@ static void test_ring_full(void **state)
     (void)state;
     world_start(&world, plain_good);
     run_until(&world, "ready");
-    for (unsigned i = 1; i <= RING_MAX; i++) ask_sent(&world, i, NODE_RELEASE, 0);
-    assert_int_equal(ask(&world, 0, NODE_RELEASE, 0), NODE_FULL);
+    for (unsigned i = 1; i <= RING_MAX; i++) ask_sent(&world, i, NODE_ACQUIRE, 0);
+    assert_int_equal(ask(&world, 0, NODE_ACQUIRE, 0), NODE_FULL);
     run_on(&world, 20);
-    assert_int_equal(ask(&world, 0, NODE_RELEASE, 0), NODE_FULL);
-    fake_write(world.server, ":1\r\n");
+    assert_int_equal(ask(&world, 0, NODE_ACQUIRE, 0), NODE_FULL);
+    fake_write(world.server, "+OK\r\n");
     run_until(&world, "1 yes");
-    ask_sent(&world, RING_MAX + 1, NODE_RELEASE, 0);
+    ask_sent(&world, RING_MAX + 1, NODE_ACQUIRE, 0);
     fake_write(world.server, "?\r\n");
     run_until(&world, "connecting");
     assert_int_equal(world.n_replies, RING_MAX + 1);
-    assert_holds(world.story, "1024 unknown unreachable\n1025 unknown unreachable\nconnecting proto\n");
+    assert_holds(world.story, "4096 unknown unreachable\n4097 unknown unreachable\nconnecting proto\n");
+    world_close(&world);
+}
+
+/* New locks leave room to those that are held, and both to attempts that are under way. */
+static void test_kinds_of_room(void **state)
+{
+    struct world world;
+    unsigned n = 0;
+    (void)state;
+    world_start(&world, plain_good);
+    assert_false(node_has_room(world.node, NODE_ROOM_NEXT));
+    run_until(&world, "ready");
+    while (node_has_room(world.node, NODE_ROOM_NEW)) ask_sent(&world, ++n, NODE_ACQUIRE, 0);
+    assert_int_equal(n, RING_MAX / 2);
+    while (node_has_room(world.node, NODE_ROOM_KEEP)) ask_sent(&world, ++n, NODE_RELEASE, 0);
+    assert_int_equal(n, RING_MAX / 4 * 3);
+    assert_int_equal(ask(&world, 0, NODE_RELEASE, 0), NODE_FULL);
+    assert_int_equal(ask(&world, 0, NODE_EXTEND, 0), NODE_FULL);
+    ask_sent(&world, ++n, NODE_PEEK, 0);
+    world_close(&world);
+}
+
+/* Silence makes it late, an answer that waits to be read does not. */
+static void test_late(void **state)
+{
+    const struct timespec pause = {0, 300 * 1000000};
+    struct world world;
+    (void)state;
+    world_start(&world, plain_good);
+    run_until(&world, "ready");
+    nanosleep(&pause, NULL);
+    assert_false(node_is_late(world.node)); /* nothing is asked of it */
+    ask_sent(&world, 1, NODE_ACQUIRE, 0);
+    assert_false(node_is_late(world.node));
+    while (!node_is_late(world.node)) run_on(&world, 5);
+    fake_write(world.server, "+OK\r\n");
+    while (node_is_late(world.node)) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_int_equal(world.n_replies, 0);
+    run_until(&world, "1 yes");
+    assert_false(node_is_late(world.node));
     world_close(&world);
 }
 
@@ -449,6 +490,8 @@ int main(void)
         cmocka_unit_test(test_stall),
         cmocka_unit_test(test_read_before_judging),
         cmocka_unit_test(test_ring_full),
+        cmocka_unit_test(test_kinds_of_room),
+        cmocka_unit_test(test_late),
         cmocka_unit_test(test_large_output),
     };
     return cmocka_run_group_tests_name("requests to a node", tests, NULL, NULL);

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "room.h"
+
+#include "lock.h"
+
+#define WINDOW_MIN   16u
+#define WINDOW_FIRST 256u
+#define WINDOW_MAX   1024u
+/* An answer is slow when it took more than this part of the node timeout. */
+#define SLOW_PART 8u
+/* Room may appear without a word: a node becomes late, memory is there again. */
+#define LOOK_AGAIN_US 20000u
+
+void room_init(struct quorlock_client *client)
+{
+    client->room.window = WINDOW_FIRST;
+}
+
+static bool can_talk(const struct node *node)
+{
+    enum node_level level = node_level_now(node);
+
+    return level == NODE_READY || level == NODE_QUARANTINED;
+}
+
+/* ---- is there room? ---- */
+
+static bool room_for_round(const struct quorlock_client *client)
+{
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        const struct node *node = client->nodes[i].node;
+
+        if (can_talk(node) && !node_has_room(node, NODE_ROOM_KEEP) && !node_is_late(node)) return false;
+    }
+    return true;
+}
+
+static bool room_for_attempt(const struct quorlock_client *client)
+{
+    if (client->room.asking >= client->room.window || client->room.rounds.count > 0) return false;
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        const struct client_node *at = &client->nodes[i];
+        bool free = at->unpaid.count == 0 && node_has_room(at->node, NODE_ROOM_NEW);
+
+        if (node_level_now(at->node) == NODE_READY && !free && !node_is_late(at->node)) return false;
+    }
+    return true;
+}
+
+void room_tell(const struct quorlock_client *client, struct core_event *event)
+{
+    switch (event->type) {
+    case CORE_EV_ACQUIRE:
+    case CORE_EV_EXTEND:
+    case CORE_EV_TIMER:
+    case CORE_EV_NODE:
+    case CORE_EV_NOTICE:
+    case CORE_EV_WAKE:
+        event->no_attempt = client->room.attempts.count > 0 || !room_for_attempt(client);
+        event->no_round = client->room.rounds.count > 0 || !room_for_round(client);
+        break;
+    default: break;
+    }
+}
+
+/* ---- who waits ---- */
+
+static void look_again(struct quorlock_client *client)
+{
+    uint64_t at_us = client_now_us(client) + LOOK_AGAIN_US;
+
+    if (client->room_look.entry.index == HEAP_OUT) client_wake_at(client, &client->room_look, at_us);
+}
+
+static struct list *list_for(struct quorlock_client *client, enum core_wants wants)
+{
+    switch (wants) {
+    case CORE_WANTS_ATTEMPT: return &client->room.attempts;
+    case CORE_WANTS_ROUND: return &client->room.rounds;
+    case CORE_WANTS_NOTHING: break;
+    }
+    return NULL;
+}
+
+void room_follow(struct grip *grip)
+{
+    struct quorlock_client *client = grip->client;
+    struct list *list = list_for(client, core_wants(grip->core));
+    bool asking = core_phase_now(grip->core) == CORE_ASKING;
+
+    if (grip->waits_in != NULL && grip->waits_in != list) list_remove(grip->waits_in, &grip->waits);
+    grip->waits_in = list;
+    if (list != NULL) {
+        list_add(list, &grip->waits);
+        look_again(client);
+    }
+    if (asking == grip->asking) return;
+    grip->asking = asking;
+    client->room.asking += asking ? 1u : UINT32_MAX;
+    if (!asking && client->room.attempts.count > 0) client_run_soon(client);
+}
+
+void room_unpaid(struct grip *grip, uint32_t index)
+{
+    struct unpaid *unpaid = &grip->notes[index].unpaid;
+
+    unpaid->grip = grip;
+    list_add(&grip->client->nodes[index].unpaid, &unpaid->link);
+    look_again(grip->client);
+}
+
+void room_leave(struct grip *grip)
+{
+    struct quorlock_client *client = grip->client;
+
+    if (grip->waits_in != NULL) list_remove(grip->waits_in, &grip->waits);
+    if (grip->asking) client->room.asking--;
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        list_remove(&client->nodes[i].unpaid, &grip->notes[i].unpaid.link);
+    }
+}
+
+void room_measure(struct grip *grip, const struct core_tag *tag, const struct node_reply *reply)
+{
+    struct room *room = &grip->client->room;
+
+    if (tag->op != CORE_OP_ACQUIRE || reply->outcome == NODE_UNKNOWN) return;
+    if (reply->latency_us > grip->config.node_timeout_us / SLOW_PART) {
+        if (room->window > WINDOW_MIN) room->window--;
+    } else if (room->window < WINDOW_MAX) {
+        room->window++;
+    }
+}
+
+/* ---- serving ---- */
+
+/* False: it could not begin, for want of random bytes. */
+static bool begin(struct grip *grip)
+{
+    unsigned char random[CORE_RANDOM_SIZE];
+    struct core_event event = {.type = CORE_EV_BEGIN, .random = random};
+    bool drawn = grip_draw(random) == 0;
+
+    if (!drawn) event.random = NULL;
+    event.wall_us = grip_fence_floor(grip->client, &grip->config);
+    (void)grip_step(grip, &event);
+    return drawn;
+}
+
+static void serve_rounds(struct quorlock_client *client)
+{
+    struct list *rounds = &client->room.rounds;
+
+    for (size_t n = rounds->count; n > 0 && rounds->count > 0 && room_for_round(client); n--) {
+        (void)begin(LIST_ITEM(rounds->first, struct grip, waits));
+    }
+}
+
+static void serve_attempts(struct quorlock_client *client)
+{
+    struct list *attempts = &client->room.attempts;
+
+    while (attempts->count > 0 && room_for_attempt(client)) {
+        if (!begin(LIST_ITEM(attempts->first, struct grip, waits))) return;
+    }
+}
+
+/* A release that finds no room after all stands at the end again: each is tried once. */
+static void serve_releases(struct quorlock_client *client, uint32_t index)
+{
+    struct client_node *at = &client->nodes[index];
+    struct core_event event = {.type = CORE_EV_ROOM, .node = index};
+
+    for (size_t n = at->unpaid.count; n > 0 && at->unpaid.count > 0; n--) {
+        struct unpaid *unpaid = (struct unpaid *)(void *)at->unpaid.first;
+        struct grip *grip = unpaid->grip;
+
+        if (!node_has_room(at->node, NODE_ROOM_KEEP)) return;
+        list_remove(&at->unpaid, &unpaid->link);
+        event.now_us = 0;
+        (void)grip_step(grip, &event);
+        /* A client that closes waits for the answer of each release as for the first. */
+        client->close_until_us = client_now_us(client) + client_timeout_ms(client) * 1000ull;
+        grip_reap(grip);
+    }
+}
+
+void room_serve(struct quorlock_client *client)
+{
+    if (!room_is_wanted(client)) return;
+    serve_rounds(client);
+    for (uint32_t i = 0; i < client->n_nodes; i++) serve_releases(client, i);
+    serve_attempts(client);
+    if (room_is_wanted(client)) look_again(client);
+}
+
+bool room_is_wanted(const struct quorlock_client *client)
+{
+    size_t waiting = client->room.rounds.count + client->room.attempts.count;
+
+    for (uint32_t i = 0; i < client->n_nodes; i++) waiting += client->nodes[i].unpaid.count;
+    return waiting > 0;
+}
+
+bool room_owes(const struct quorlock_client *client)
+{
+    for (uint32_t i = 0; i < client->n_nodes; i++) {
+        const struct client_node *at = &client->nodes[i];
+
+        if (at->unpaid.count > 0 && can_talk(at->node) && !node_is_late(at->node)) return true;
+    }
+    return false;
+}

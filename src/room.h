@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * room.h - what waits for room at the nodes
+ *
+ * A caller may ask for more than the connections carry. What is in flight stays bounded, and what does not fit
+ * waits here in the order of coming; it is neither refused nor sent in part. Waiting costs no validity, for the
+ * time at which a command is sent is read when it is queued at the node.
+ *
+ * 1. Served first are the renewals of locks that are held, then releases, then new attempts. New attempts use
+ *    half of a connection's room at most, so they never keep a renewal or a release from the wire.
+ * 2. An attempt begins only when every node that can vote, and is not late, has room for its command and owes
+ *    no release that had none. A late node, frozen or out of reach, is passed over.
+ * 3. So many attempts ask at once that the nodes answer well within the node timeout: the window grows with
+ *    every quick answer and shrinks with every slow one.
+ */
+#ifndef QUORLOCK_ROOM_H
+#define QUORLOCK_ROOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/core.h"
+#include "heap.h"
+#include "list.h"
+
+struct grip;
+struct node_reply;
+struct quorlock_client;
+
+/* What of one client waits. */
+struct room {
+    struct list rounds, attempts; /* grips that wait for either */
+    uint32_t asking;              /* grips whose attempt is under way */
+    uint32_t window;              /* so many may be, at most */
+};
+
+/* A release that a node had no room for, and whose it is. */
+struct unpaid {
+    struct link link;
+    struct grip *grip;
+};
+
+void room_init(struct quorlock_client *);
+/* room_tell - says in the event what it may begin. */
+void room_tell(const struct quorlock_client *, struct core_event *);
+/* room_follow - after each step: the grip waits for what its core wants. */
+void room_follow(struct grip *);
+/* room_unpaid - the node had no room for the grip's release. */
+void room_unpaid(struct grip *, uint32_t node);
+/* room_measure - the answer to an attempt's command. */
+void room_measure(struct grip *, const struct core_tag *, const struct node_reply *);
+/* room_serve - begins and sends what there is room for now. */
+void room_serve(struct quorlock_client *);
+/* room_is_wanted - something waits. */
+bool room_is_wanted(const struct quorlock_client *);
+/* room_owes - a node that answers will take releases that wait. */
+bool room_owes(const struct quorlock_client *);
+/* room_leave - the grip goes. */
+void room_leave(struct grip *);
+
+#endif
