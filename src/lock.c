@@ -203,17 +203,24 @@ void lock_give_up(struct quorlock *lock, int status)
     grip_reap(grip);
 }
 
+static void free_given_back(struct quorlock_client *client, struct list *list)
+{
+    struct given_back *given_back;
+
+    while ((given_back = LIST_ITEM(list->first, struct given_back, link)) != NULL) {
+        list_remove(list, &given_back->link);
+        alloc_free(&client->alloc, given_back);
+    }
+}
+
 void lock_destroy(struct quorlock *lock)
 {
     struct quorlock_client *client = lock->client;
-    struct given_back *given_back;
 
     list_remove(&client->locks, &lock->all);
     list_remove(&client->told, &lock->told);
-    while ((given_back = LIST_ITEM(lock->given_back.first, struct given_back, link)) != NULL) {
-        list_remove(&lock->given_back, &given_back->link);
-        alloc_free(&client->alloc, given_back);
-    }
+    free_given_back(client, &lock->given_back);
+    free_given_back(client, &lock->spare);
     client_return_waker(client, &lock->waker);
     line_leave(lock->line);
     alloc_free(&client->alloc, lock->owner_name);
@@ -317,6 +324,18 @@ static int give_up_lost(struct quorlock *lock)
     return 0;
 }
 
+/* Where its owner has other holds, what a release needs must not fail for want of memory. */
+static int prepare_release(struct quorlock *lock)
+{
+    struct given_back *given_back;
+
+    if (lock->spare.count > lock->holds) return 0;
+    given_back = alloc_zero(&lock->client->alloc, sizeof(*given_back));
+    if (given_back == NULL) return QUORLOCK_NOMEM;
+    list_add(&lock->spare, &given_back->link);
+    return 0;
+}
+
 static int begin_acquire(struct quorlock *lock)
 {
     const char *why = NULL;
@@ -324,6 +343,7 @@ static int begin_acquire(struct quorlock *lock)
     int status = 0;
 
     if (lock->owner_name != NULL) {
+        if (prepare_release(lock) != 0) return lock_fail(lock, QUORLOCK_NOMEM, "");
         status = nest_check(lock, &grip);
     } else if (lock->held != NULL) {
         status = give_up_lost(lock);
@@ -396,11 +416,11 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
 }
 
 /* The owner has other holds, or is about to have one: nothing happens on the nodes. */
-static int release_one(struct quorlock *lock, const struct lock_callback *callback)
+static void release_one(struct quorlock *lock, const struct lock_callback *callback)
 {
-    struct given_back *given_back = alloc_zero(&lock->client->alloc, sizeof(*given_back));
+    struct given_back *given_back = LIST_ITEM(lock->spare.first, struct given_back, link);
 
-    if (given_back == NULL) return QUORLOCK_NOMEM;
+    list_remove(&lock->spare, &given_back->link);
     given_back->callback = *callback;
     given_back->expired = core_phase_now(lock->held->core) == CORE_LOST;
     list_add(&lock->given_back, &given_back->link);
@@ -408,7 +428,6 @@ static int release_one(struct quorlock *lock, const struct lock_callback *callba
     lock_unshare(lock, 1);
     list_add(&lock->client->told, &lock->told);
     client_run_soon(lock->client);
-    return 0;
 }
 
 int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
@@ -418,9 +437,10 @@ int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
     int status = check_free(lock);
 
     if (status != 0) return status;
+    if (grip == NULL && lock->releases > 0) return lock_fail(lock, QUORLOCK_BUSY, "");
     if (grip == NULL) return lock_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
     if (grip->holds > 1 || grip->entrants.count > 0) {
-        status = release_one(lock, &callback);
+        release_one(lock, &callback);
     } else {
         status = grip_release(lock, grip, &callback);
         if (status == 0) lock_unshare(lock, 1);

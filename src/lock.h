@@ -115,6 +115,7 @@ struct quorlock {
     struct lock_callback acquired, extended;
     uint32_t releases;      /* that are to be told yet */
     struct list given_back; /* of these, those of which no core knows */
+    struct list spare;      /* one for each hold of an owner, so that it can always be given back */
     quorlock_lost_cb lost;
     void *lost_arg;
     /* What is to be told without a core's saying so. */
