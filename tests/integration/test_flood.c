@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * More at once than the connections carry: whatever was accepted is carried out, and what is held stays held.
+ */
+#include <stdlib.h>
+
+#include "kit.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FLOOD 10000
+#else
+#define FLOOD 100000
+#endif
+#define FEW          3000
+#define KEPT         50
+#define KEPT_LEASE   12000u
+#define FLOOD_MS     120000u
+#define KEYS_OF_ALL  "return #redis.call('keys', 'flood-*')"
+#define PARTS_OF_TEN 10
+
+struct flood {
+    quorlock **locks;
+    int n, granted, refused, released, unreleased, losses;
+};
+
+static struct flood flood;
+
+static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    (void)lock;
+    (void)arg;
+    if (result->status == QUORLOCK_OK) {
+        flood.granted++;
+    } else if (flood.refused++ == 0) {
+        print_message("first refusal: %s\n", result->text);
+    }
+}
+
+static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    (void)lock;
+    (void)arg;
+    if (result->status == QUORLOCK_OK && !result->expired) {
+        flood.released++;
+    } else if (flood.unreleased++ == 0) {
+        print_message("first failed release: %s\n", result->text);
+    }
+}
+
+static void on_any_loss(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    (void)lock;
+    (void)arg;
+    if (flood.losses++ == 0) print_message("first loss: %s\n", loss->text);
+}
+
+static bool all_asked(void *arg)
+{
+    (void)arg;
+    return flood.granted + flood.refused >= flood.n;
+}
+
+static bool all_given_back(void *arg)
+{
+    (void)arg;
+    return flood.released + flood.unreleased >= flood.n;
+}
+
+static quorlock *new_lock(const char *name, int i, uint32_t lease_ms, uint32_t wait_ms)
+{
+    struct quorlock_options options = kit_lease(lease_ms);
+    char key[64];
+    quorlock *lock;
+
+    options.wait_ms = wait_ms;
+    snprintf(key, sizeof(key), "%s-%d", name, i);
+    lock = kit_lock(kit.client, key, &options);
+    quorlock_on_lost(lock, on_any_loss, NULL);
+    return lock;
+}
+
+static void open_flood(int n, uint32_t wait_ms)
+{
+    flood = (struct flood){.n = n, .locks = calloc((size_t)n, sizeof(quorlock *))};
+    assert_non_null(flood.locks);
+    for (int i = 0; i < n; i++) flood.locks[i] = new_lock("flood", i, LONG_LEASE_MS, wait_ms);
+}
+
+static void close_flood(void)
+{
+    for (int i = 0; i < flood.n; i++) quorlock_free(flood.locks[i]);
+    free(flood.locks);
+    flood.locks = NULL;
+}
+
+static void acquire_all(void)
+{
+    uint64_t begun_us = clock_us();
+
+    for (int i = 0; i < flood.n; i++) {
+        assert_status(quorlock_acquire(flood.locks[i], on_acquired, NULL), QUORLOCK_OK);
+    }
+    await(all_asked, NULL, FLOOD_MS, "every acquire");
+    print_message("%d acquires in one turn: %d granted, %d not; %llu ms\n", flood.n, flood.granted, flood.refused,
+                  (unsigned long long)(clock_us() - begun_us) / 1000);
+    assert_int_equal(flood.granted, flood.n);
+}
+
+static void release_all(void)
+{
+    uint64_t begun_us = clock_us();
+
+    for (int i = 0; i < flood.n; i++) {
+        assert_status(quorlock_release(flood.locks[i], on_released, NULL), QUORLOCK_OK);
+    }
+    await(all_given_back, NULL, FLOOD_MS, "every release");
+    print_message("%d releases in one turn: %d done, %d not; %llu ms\n", flood.n, flood.released,
+                  flood.unreleased, (unsigned long long)(clock_us() - begun_us) / 1000);
+    assert_int_equal(flood.released, flood.n);
+}
+
+static bool nothing_is_left(void *arg)
+{
+    uint32_t from = *(const uint32_t *)arg;
+
+    for (uint32_t i = from; i < kit.cluster.n; i++) {
+        if (server_ask_number(&kit.cluster.servers[i], "EVAL %s 0", KEYS_OF_ALL) != 0) return false;
+    }
+    return true;
+}
+
+static void expect_nothing_left(uint32_t from)
+{
+    await(nothing_is_left, &from, FLOOD_MS, "no key of the flood");
+}
+
+static void all_that_is_asked_in_a_turn_is_done(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    quorlock *kept[KEPT];
+    struct seen seen;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    open_flood(FLOOD, 0);
+    for (int i = 0; i < KEPT; i++) {
+        kept[i] = new_lock("kept", i, KEPT_LEASE, 0);
+        assert_status(kit_acquire(kept[i], &seen), QUORLOCK_OK);
+    }
+    acquire_all();
+    release_all();
+    expect_nothing_left(0);
+    /* What was held before stood it all. */
+    for (int i = 0; i < KEPT; i++) {
+        assert_true(quorlock_valid_ms(kept[i]) > 0);
+        assert_status(kit_release(kept[i], &seen), QUORLOCK_OK);
+        assert_false(seen.result.expired);
+    }
+    assert_int_equal(flood.losses, 0);
+    close_flood();
+}
+
+static void a_frozen_node_holds_up_nothing(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+
+    (void)state;
+    kit_client(&client_options, 3);
+    open_flood(FLOOD / PARTS_OF_TEN, 0);
+    server_freeze(&kit.cluster.servers[0]);
+    acquire_all();
+    release_all();
+    expect_nothing_left(1);
+    server_thaw(&kit.cluster.servers[0]);
+    expect_nothing_left(0);
+    assert_int_equal(flood.losses, 0);
+    close_flood();
+}
+
+static void waiting_for_room_needs_no_second_try(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+
+    (void)state;
+    kit_client(&client_options, 3);
+    open_flood(5000, 20000);
+    acquire_all();
+    /* Freed, all of them in one turn, they are released as well. */
+    close_flood();
+    expect_nothing_left(0);
+}
+
+static void closing_gives_everything_back(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+
+    (void)state;
+    kit_client(&client_options, 3);
+    open_flood(FEW, 0);
+    acquire_all();
+    kit_close(kit.client);
+    kit.client = NULL;
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(server_ask_number(&kit.cluster.servers[i], "EVAL %s 0", KEYS_OF_ALL), 0);
+    }
+    free(flood.locks);
+}
+
+static void closing_does_not_wait_for_a_frozen_node(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+
+    (void)state;
+    client_options.node_timeout_ms = 500;
+    kit_client(&client_options, 3);
+    open_flood(FEW, 0);
+    server_freeze(&kit.cluster.servers[2]);
+    acquire_all();
+    kit_close(kit.client);
+    kit.client = NULL;
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(server_ask_number(&kit.cluster.servers[i], "EVAL %s 0", KEYS_OF_ALL), 0);
+    }
+    server_thaw(&kit.cluster.servers[2]);
+    free(flood.locks);
+}
+
+static void a_flood_that_is_canceled_leaves_nothing(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+
+    (void)state;
+    kit_client(&client_options, 3);
+    open_flood(FEW, 20000);
+    for (int i = 0; i < flood.n; i++) {
+        assert_status(quorlock_acquire(flood.locks[i], on_acquired, NULL), QUORLOCK_OK);
+    }
+    for (int i = 0; i < flood.n; i++) assert_status(quorlock_cancel(flood.locks[i]), QUORLOCK_OK);
+    await(all_asked, NULL, FLOOD_MS, "every acquire");
+    assert_int_equal(flood.refused, flood.n);
+    expect_nothing_left(0);
+    close_flood();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(all_that_is_asked_in_a_turn_is_done, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_frozen_node_holds_up_nothing, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(waiting_for_room_needs_no_second_try, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(closing_gives_everything_back, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_frozen_node, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_flood_that_is_canceled_leaves_nothing, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests_name("flood", tests, NULL, NULL);
+}
