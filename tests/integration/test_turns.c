@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What happens within one turn of the loop, in which order, and what a callback or a step may do to the others.
+ */
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#include "kit.h"
+
+/* The library's random source, which can be made to fail. */
+static bool random_fails;
+
+ssize_t getrandom(void *buffer, size_t length, unsigned flags);
+ssize_t getrandom(void *buffer, size_t length, unsigned flags)
+{
+    if (random_fails) return -1;
+    return syscall(SYS_getrandom, buffer, length, flags);
+}
+
+static void sleep_ms(uint32_t ms)
+{
+    struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+
+    while (nanosleep(&left, &left) != 0) continue;
+}
+
+/* ---- what may be done in the log hook ---- */
+
+enum hook_deed { HOOK_NOTHING, HOOK_CANCELS, HOOK_FREES };
+
+static struct {
+    enum hook_deed deed;
+    quorlock *lock;
+    int heard, done;
+} hook;
+
+static void deed_log(void *arg, int level, const char *text)
+{
+    (void)arg;
+    (void)level;
+    if (strstr(text, "waiting for") == NULL) return;
+    hook.heard++;
+    if (hook.deed == HOOK_NOTHING || strstr(text, "second") == NULL) return;
+    if (hook.deed == HOOK_CANCELS) assert_status(quorlock_cancel(hook.lock), QUORLOCK_OK);
+    if (hook.deed == HOOK_FREES) quorlock_free(hook.lock);
+    hook.deed = HOOK_NOTHING;
+    hook.done++;
+}
+
+static void put_peer(const char *owner)
+{
+    for (uint32_t i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET key %s PX 60000", owner);
+}
+
+/*
+ * A lock waits for a key that a peer holds. Another peer takes it over, and the hook ends the wait when it hears
+ * of that. Then nothing of ours is at any node or on its way.
+ */
+static void end_in_hook(enum hook_deed deed)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen seen;
+    quorlock *next;
+
+    client_options.log = deed_log;
+    kit_client(&client_options, 3);
+    put_peer("first");
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    memset(&hook, 0, sizeof(hook));
+    hook.lock = kit_lock(kit.client, "key", &options);
+    hook.deed = deed;
+    kit_start_acquire(hook.lock, &seen);
+    await_count(&hook.heard, 1, GENEROUS_MS, "the first line");
+    put_peer("second");
+    await_count(&hook.done, 1, GENEROUS_MS, "the second line");
+    await_count(&seen.calls, 1, GENEROUS_MS, "the end of the acquire");
+    assert_status(seen.result.status, QUORLOCK_CANCELED);
+    for (uint32_t i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    /* Nothing of it lives on: the key is free, and is had at once. */
+    options.wait_ms = 0;
+    next = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(next, &seen), QUORLOCK_OK);
+    assert_status(kit_release(next, &seen), QUORLOCK_OK);
+    await_free("key");
+    if (deed == HOOK_CANCELS) quorlock_free(hook.lock);
+    quorlock_free(next);
+}
+
+static void the_log_hook_may_cancel(void **state)
+{
+    (void)state;
+    end_in_hook(HOOK_CANCELS);
+}
+
+static void the_log_hook_may_free(void **state)
+{
+    (void)state;
+    end_in_hook(HOOK_FREES);
+}
+
+static void the_log_tells_a_loss_before_the_callback(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(500);
+    struct seen_loss loss = {.calls = 0};
+    struct seen seen;
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.renew_ms = QUORLOCK_RENEW_NEVER;
+    lock = kit_lock(kit.client, "key", &options);
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    while (loss.calls == 0) {
+        assert_true(kit.log == NULL || strstr(kit.log, "lost \"key\"") == NULL);
+        event_base_loop(kit.base, EVLOOP_ONCE);
+    }
+    assert_contains(kit.log, "lost \"key\": the lease ends and renewal is off");
+    quorlock_free(lock);
+}
+
+/* ---- losses between reports ---- */
+
+struct slow_report {
+    quorlock *lock;
+    uint32_t order;
+};
+
+static void on_slow_report(int status, const struct quorlock_report *report, void *arg)
+{
+    struct slow_report *slow = arg;
+
+    (void)status;
+    (void)report;
+    slow->order = ++kit.order;
+    while (slow->lock != NULL && quorlock_valid_ms(slow->lock) > 0) sleep_ms(10);
+}
+
+static bool both_reported(void *arg)
+{
+    const struct slow_report *slow = arg;
+
+    return slow[0].order > 0 && slow[1].order > 0;
+}
+
+static void a_loss_is_told_between_two_reports(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(2000);
+    struct seen_loss loss = {.calls = 0};
+    struct slow_report slow[2];
+    struct seen seen;
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.renew_ms = QUORLOCK_RENEW_NEVER;
+    lock = kit_lock(kit.client, "key", &options);
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    /* Whichever comes first stands still until the lock has ended. */
+    slow[0] = slow[1] = (struct slow_report){.lock = lock};
+    for (int i = 0; i < 2; i++) {
+        assert_status(quorlock_inspect(kit.client, "key", on_slow_report, &slow[i]), QUORLOCK_OK);
+    }
+    await(both_reported, slow, GENEROUS_MS, "two reports");
+    assert_int_equal(loss.calls, 1);
+    assert_int_equal(loss.order, slow[0].order < slow[1].order ? slow[1].order - 1 : slow[0].order - 1);
+    quorlock_free(lock);
+}
+
+/* ---- without random bytes ---- */
+
+static void renewal_and_wait_bounds_need_no_random_bytes(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(3000);
+    struct seen_loss loss = {.calls = 0};
+    struct seen seen, waiting, bounded;
+    quorlock *lock, *waits, *bound;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    server_do(&kit.cluster.servers[0], "SET taken peer PX 1000");
+    server_do(&kit.cluster.servers[1], "SET taken peer PX 1000");
+    lock = kit_lock(kit.client, "key", &options);
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    waits = kit_lock(kit.client, "taken", &options);
+    kit_start_acquire(waits, &waiting);
+    options.wait_ms = 2000;
+    bound = kit_lock(kit.client, "key", &options);
+    kit_start_acquire(bound, &bounded);
+    run_ms(100);
+    random_fails = true;
+    /* Longer than the lease: it was renewed meanwhile. */
+    run_ms(3500);
+    assert_int_equal(loss.calls, 0);
+    assert_true(quorlock_valid_ms(lock) > 0);
+    assert_int_equal(bounded.calls, 1);
+    assert_status(bounded.result.status, QUORLOCK_HELD);
+    assert_int_equal(waiting.calls, 0);
+    random_fails = false;
+    await_count(&waiting.calls, 1, GENEROUS_MS, "the grant of what waited");
+    assert_status(waiting.result.status, QUORLOCK_OK);
+    quorlock_free(lock);
+    quorlock_free(waits);
+    quorlock_free(bound);
+}
+
+/* ---- release and acquire ---- */
+
+struct again {
+    struct seen first, second;
+    int granted;
+};
+
+static void on_granted_again(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct again *again = arg;
+
+    assert_status(result->status, QUORLOCK_OK);
+    again->granted++;
+    /* What is held can be released, whatever became of the release before. */
+    assert_status(quorlock_release(lock, on_result, &again->second), QUORLOCK_OK);
+}
+
+static void what_is_held_can_be_released(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct again again;
+    struct seen seen;
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    for (int i = 0; i < 20; i++) {
+        memset(&again, 0, sizeof(again));
+        assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+        assert_status(quorlock_release(lock, i % 2 == 0 ? on_result : NULL, &again.first), QUORLOCK_OK);
+        assert_status(quorlock_acquire(lock, on_granted_again, &again), QUORLOCK_OK);
+        await_count(&again.second.calls, 1, GENEROUS_MS, "the second release");
+        assert_int_equal(again.granted, 1);
+        assert_int_equal(again.first.calls, i % 2 == 0);
+        if (i % 2 == 0) assert_true(again.first.order < again.second.order);
+        await_free("key");
+    }
+    quorlock_free(lock);
+}
+
+static void holds_of_an_owner_are_released_in_a_row(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen seen, released[3];
+    quorlock *lock;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.owner = "me";
+    lock = kit_lock(kit.client, "key", &options);
+    for (int i = 0; i < 3; i++) assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) kit_start_release(lock, &released[i]);
+    assert_status(quorlock_release(lock, NULL, NULL), QUORLOCK_BUSY);
+    for (int i = 0; i < 3; i++) {
+        await_count(&released[i].calls, 1, GENEROUS_MS, "release");
+        assert_status(released[i].result.status, QUORLOCK_OK);
+    }
+    assert_true(released[0].order < released[1].order);
+    await_free("key");
+    for (int i = 0; i < 3; i++) assert_int_equal(released[i].calls, 1);
+    quorlock_free(lock);
+}
+
+/* A renewal that nobody waits for any more is under way when the lock is released and wanted again. */
+static void an_acquire_after_release_is_not_busy_with_itself(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(20000);
+    struct seen seen, inner, released, again;
+    quorlock *outer, *nested;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    options.owner = "me";
+    options.wait_ms = GENEROUS_MS;
+    outer = kit_lock(kit.client, "key", &options);
+    options.lease_ms = 40000;
+    nested = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    /* It wants a longer lease, so the lock is renewed first; and then it wants nothing any more. */
+    kit_start_acquire(nested, &inner);
+    assert_status(quorlock_cancel(nested), QUORLOCK_OK);
+    kit_start_release(outer, &released);
+    kit_start_acquire(outer, &again);
+    await_count(&again.calls, 1, GENEROUS_MS, "the acquire after the release");
+    assert_status(again.result.status, QUORLOCK_OK);
+    await_count(&released.calls, 1, GENEROUS_MS, "the release");
+    await_count(&inner.calls, 1, GENEROUS_MS, "the canceled acquire");
+    assert_status(inner.result.status, QUORLOCK_CANCELED);
+    await_holders("key", again.owner, 3);
+    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
+    await_free("key");
+    quorlock_free(outer);
+    quorlock_free(nested);
+}
+
+/* ---- closing ---- */
+
+static void on_closed(void *closed)
+{
+    (*(int *)closed)++;
+}
+
+static void cancel_while_closing_changes_nothing(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct seen extended, acquired;
+    quorlock *held, *wanted;
+    int closed = 0;
+
+    (void)state;
+    kit_client(&client_options, 3);
+    held = kit_lock(kit.client, "held", &options);
+    wanted = kit_lock(kit.client, "wanted", &options);
+    assert_status(kit_acquire(held, &extended), QUORLOCK_OK);
+    kit_start_extend(held, 0, &extended);
+    kit_start_acquire(wanted, &acquired);
+    assert_status(quorlock_client_close(kit.client, on_closed, &closed), QUORLOCK_OK);
+    assert_status(quorlock_cancel(held), QUORLOCK_CLOSED);
+    assert_status(quorlock_cancel(wanted), QUORLOCK_CLOSED);
+    kit.client = NULL;
+    await_count(&closed, 1, GENEROUS_MS, "close");
+    assert_status(extended.result.status, QUORLOCK_CLOSED);
+    assert_status(acquired.result.status, QUORLOCK_CLOSED);
+    await_free("held");
+    await_free("wanted");
+    assert_int_equal(extended.calls, 1);
+    assert_int_equal(acquired.calls, 1);
+}
+
+/* ---- everybody hears of every change ---- */
+
+static void shut_out(struct server *server)
+{
+    server_do(server, "CONFIG SET requirepass secret");
+    server->password = "secret";
+    server_do(server, "CLIENT KILL TYPE normal SKIPME yes");
+}
+
+static void let_in(struct server *server)
+{
+    server_do(server, "CONFIG SET requirepass %s", "");
+    server->password = NULL;
+}
+
+static uint32_t times_in_log(const char *text)
+{
+    uint32_t times = 0;
+
+    for (const char *at = kit.log; at != NULL && (at = strstr(at, text)) != NULL; at++) times++;
+    return times;
+}
+
+static bool two_are_refused(void *arg)
+{
+    (void)arg;
+    return times_in_log("down: ") == 2;
+}
+
+static bool two_are_ready(void *arg)
+{
+    (void)arg;
+    return times_in_log(": ready, ") == 5;
+}
+
+static bool three_are_refused(void *arg)
+{
+    (void)arg;
+    return times_in_log("down: ") == 3;
+}
+
+/* A connection of our own, that the server does not lose. */
+static redisReply *ask(redisContext *context, const char *words)
+{
+    redisReply *reply = redisCommand(context, words);
+
+    assert_non_null(reply);
+    assert_int_not_equal(reply->type, REDIS_REPLY_ERROR);
+    return reply;
+}
+
+/* Until the server has answered all that the client says on a new connection. */
+static void await_handshake(redisContext *context)
+{
+    uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
+    bool done = false;
+
+    while (!done) {
+        redisReply *reply = ask(context, "CLIENT LIST TYPE normal");
+
+        for (char *line = strtok(reply->str, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+            done |= strstr(line, "name=quorlock ") != NULL && strstr(line, "qbuf=0 ") != NULL &&
+                    strstr(line, "cmd=script|load") != NULL;
+        }
+        freeReplyObject(reply);
+        assert_true(clock_us() < until_us);
+    }
+}
+
+/* The node's connection is refused once, and then made anew; its last answer is sent, and not read yet. */
+static void make_nearly_ready(struct server *server)
+{
+    redisContext *context = redisConnect("127.0.0.1", server->port);
+
+    assert_non_null(context);
+    freeReplyObject(ask(context, "CONFIG SET maxclients 1"));
+    freeReplyObject(ask(context, "CLIENT KILL TYPE normal SKIPME yes"));
+    await(three_are_refused, NULL, GENEROUS_MS, "a third node that refuses us");
+    freeReplyObject(ask(context, "CONFIG SET maxclients 1000"));
+    server_freeze(server);
+    run_ms(30);
+    server_thaw(server);
+    await_handshake(context);
+    redisFree(context);
+}
+
+/*
+ * When a node becomes READY, the first lock that hears of it finds that its own time is over and hands its key
+ * on; the next one cannot take it and ends, and so leaves the list of those who hear. The last one must hear of
+ * the node all the same, for it needs its vote.
+ */
+static void each_lock_hears_of_a_node_that_is_ready(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options short_lease = kit_lease(3000);
+    struct quorlock_options long_lease = kit_lease(LONG_LEASE_MS);
+    struct server *servers = kit.cluster.servers;
+    quorlock *expiring, *behind, *last;
+    struct seen seen, waiting;
+
+    (void)state;
+    client_options.reconnect_min_ms = client_options.reconnect_max_ms = 1;
+    client_options.node_timeout_ms = 2000;
+    short_lease.renew_ms = QUORLOCK_RENEW_NEVER;
+    kit_client(&client_options, 3);
+    expiring = kit_lock(kit.client, "key", &short_lease);
+    assert_status(kit_acquire(expiring, &seen), QUORLOCK_OK);
+    short_lease.wait_ms = QUORLOCK_WAIT_FOREVER;
+    behind = kit_lock(kit.client, "key", &short_lease);
+    kit_start_acquire(behind, &waiting);
+    last = kit_lock(kit.client, "other", &long_lease);
+    assert_status(kit_acquire(last, &seen), QUORLOCK_OK);
+    shut_out(&servers[0]);
+    shut_out(&servers[1]);
+    await(two_are_refused, NULL, GENEROUS_MS, "two nodes that refuse us");
+    make_nearly_ready(&servers[2]);
+    while (quorlock_valid_ms(expiring) > 0) sleep_ms(10);
+    await_count(&waiting.calls, 1, GENEROUS_MS, "the end of what waited");
+    assert_status(waiting.result.status, QUORLOCK_AUTH);
+    let_in(&servers[0]);
+    await(two_are_ready, NULL, GENEROUS_MS, "two nodes that let us in");
+    assert_status(kit_extend(last, 0, &seen), QUORLOCK_OK);
+    quorlock_free(expiring);
+    quorlock_free(behind);
+    quorlock_free(last);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_log_hook_may_cancel, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(the_log_hook_may_free, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(the_log_tells_a_loss_before_the_callback, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_loss_is_told_between_two_reports, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(renewal_and_wait_bounds_need_no_random_bytes, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(what_is_held_can_be_released, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(holds_of_an_owner_are_released_in_a_row, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(an_acquire_after_release_is_not_busy_with_itself, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(cancel_while_closing_changes_nothing, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(each_lock_hears_of_a_node_that_is_ready, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
+}
