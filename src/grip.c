@@ -88,7 +88,8 @@ static bool send_command(struct grip *grip, const struct core_command *command)
 
     result = client_send(grip->client, command->tag.node, &node_request, &request);
     if (result != NODE_SENT) {
-        if (command->tag.op == CORE_OP_RELEASE && result != NODE_NOT_READY) room_unpaid(grip, command->tag.node);
+        if (command->tag.op == CORE_OP_RELEASE && result != NODE_NOT_READY)
+            room_unpaid(grip, command->tag.node);
         return false;
     }
     if (command->tag.op == CORE_OP_RELEASE && command->tag.attempt == core_attempt(grip->core)) {
@@ -542,7 +543,8 @@ struct grip *grip_new(struct quorlock *handle)
     return grip;
 }
 
-/* A grip that has still to end an earlier hold, for whomever, goes on alone: the handle shall not wait for it. */
+/* A grip that has still to end an earlier hold, for whomever, goes on alone: the handle shall not wait for it.
+ */
 static void part_from_busy(struct quorlock *lock)
 {
     struct grip *grip = lock->grip;

@@ -45,7 +45,7 @@ struct line {
 struct lock_note {
     char *error, *holder;
     struct unpaid unpaid; /* its place among the releases that the node had no room for */
-    char *refusal; /* where the node's guard allows no lease as long as ours: both in words */
+    char *refusal;        /* where the node's guard allows no lease as long as ours: both in words */
     int64_t ttl_ms;
     uint64_t holder_attempt; /* in which it named the holder */
     uint32_t latency_us;
@@ -74,8 +74,8 @@ struct grip {
     uint32_t told_listening; /* nodes of which the core knows that their notices come, a bit each */
     struct list *waits_in;   /* of client->room; NULL: it waits for no room */
     struct link waits;
-    bool asking;             /* counted in client->room.asking */
-    bool put_off;            /* its release has not begun yet: a renewal is to be told first */
+    bool asking;  /* counted in client->room.asking */
+    bool put_off; /* its release has not begun yet: a renewal is to be told first */
     /* Whose operation is in flight, and whom its end is told. */
     struct quorlock *acquirer, *extender, *releaser;
     struct lock_callback released; /* the releaser's */
@@ -122,8 +122,8 @@ struct quorlock {
     bool tell_acquired;
     int acquired_status;
     const char *why; /* behind a status that is not about nodes; else NULL */
-    bool freed;    /* the handle is dead; its memory goes when nothing is owed to it */
-    uint32_t pins; /* callbacks of it on the stack */
+    bool freed;      /* the handle is dead; its memory goes when nothing is owed to it */
+    uint32_t pins;   /* callbacks of it on the stack */
     uint64_t fence_ttl_ms;
     struct core_config config;
 };

@@ -121,7 +121,11 @@ struct quorlock_allocator {
     void *arg;
 };
 
-/* One line of text without newline. Never holds a password; owner tokens are cut to label and 8 characters. */
+/*
+ * One line of text without newline. Never holds a password; owner tokens are cut to label and 8 characters.
+ * Lines are told from the loop like every callback, in order and before the callback that they explain, and may
+ * do what a callback may. More than a thousand that wait are dropped, and counted in a line.
+ */
 typedef void (*quorlock_log_cb)(void *arg, int level, const char *text);
 
 struct quorlock_client_options {
@@ -284,8 +288,9 @@ QUORLOCK_API int quorlock_client_new(quorlock_client **ret, struct event_base *b
  * quorlock_client_close - releases and frees all locks, then the client
  *
  * Held locks are released on every node that can be reached; this waits for the answers at most one node
- * timeout. Operations in flight end with CLOSED. cb (may be NULL) runs last, from the loop; by then all memory
- * of the client is free and no handle of it may be used. Errors: CLOSED when called twice.
+ * timeout after the last of them was sent. Operations in flight end with CLOSED. cb (may be NULL) runs last,
+ * from the loop; by then all memory of the client is free and no handle of it may be used. Errors: CLOSED when
+ * called twice.
  */
 QUORLOCK_API int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg);
 
@@ -313,9 +318,11 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
  * quorlock_acquire - asks all nodes at once, again and again until wait_ms
  *
  * May be called while a release of this lock is still in flight. A failed acquire has released everywhere what
- * it took. Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, INVAL (the nodes are set up for other
- * clients than this, may evict keys, or two are one: see the votes), CANCELED, CLOSED. Errors: BUSY, STATE
- * (already held), NOMEM.
+ * it took. What the connections cannot carry yet waits in the client, in the order of the calls, and begins
+ * when the nodes have room; wait_ms counts that too, but where it is 0 the nodes are asked all the same.
+ * Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, INVAL (the nodes are set up for other clients
+ * than this, may evict keys, or two are one: see the votes), CANCELED, CLOSED. Errors: BUSY, STATE (already
+ * held), NOMEM.
  *
  * Waiting. Handles of one client that wait for the same keys stand in line in the order of coming, and only the
  * first asks the nodes: many cost what one costs. When a lock of this client is released the next in line asks
@@ -353,14 +360,15 @@ QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb 
  *
  * From the call on the hold is gone, and with the handle's last no loss is told to it any more. cb may be NULL.
  * Releasing a lock that expired or was lost succeeds and sets result->expired. The result comes when a quorum
- * of nodes answered, or one node timeout at the latest with NOQUORUM: what could not be reached is released
- * when it comes back, and ends with its lease at the latest. Errors: STATE (never acquired), BUSY (acquire,
- * extend or release in flight: cancel it first).
+ * of nodes answered, or with NOQUORUM one node timeout after the release was sent at the latest: what could not
+ * be reached is released when it comes back, and ends with its lease at the latest. What is held can always be
+ * released, also while the release of an earlier hold is in flight. Errors: STATE (never acquired), BUSY
+ * (acquire or extend in flight: cancel it first; or its last hold is being released already).
  */
 QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
 
 /* quorlock_cancel - ends an acquire or extend in flight: its callback comes with CANCELED, what it took is
- * released. A canceled extend leaves the lock held. Errors: STATE (nothing in flight). */
+ * released. A canceled extend leaves the lock held. Errors: STATE (nothing in flight), CLOSED. */
 QUORLOCK_API int quorlock_cancel(quorlock *lock);
 
 /* quorlock_free - cancels, releases all its holds in the background and frees; the handle is dead at once,

@@ -199,8 +199,8 @@ enum node_room {
 };
 /* node_has_room - whether a request of that kind could be queued now; false where it takes no requests. */
 bool node_has_room(const struct node *, enum node_room);
-/* node_is_late - it has left requests unanswered for far longer than its answers take, and nothing that could be
- * read says otherwise: frozen, or out of reach. */
+/* node_is_late - it has left requests unanswered for far longer than its answers take, and nothing that could
+ * be read says otherwise: frozen, or out of reach. */
 bool node_is_late(const struct node *);
 enum node_level node_level_now(const struct node *);
 uint32_t node_generation(const struct node *); /* 0 unless READY or QUARANTINED */

@@ -101,8 +101,8 @@ static void acquire_all(void)
         assert_status(quorlock_acquire(flood.locks[i], on_acquired, NULL), QUORLOCK_OK);
     }
     await(all_asked, NULL, FLOOD_MS, "every acquire");
-    print_message("%d acquires in one turn: %d granted, %d not; %llu ms\n", flood.n, flood.granted, flood.refused,
-                  (unsigned long long)(clock_us() - begun_us) / 1000);
+    print_message("%d acquires in one turn: %d granted, %d not; %llu ms\n", flood.n, flood.granted,
+                  flood.refused, (unsigned long long)(clock_us() - begun_us) / 1000);
     assert_int_equal(flood.granted, flood.n);
 }
 

@@ -57,8 +57,8 @@ static void put_peer(const char *owner)
 }
 
 /*
- * A lock waits for a key that a peer holds. Another peer takes it over, and the hook ends the wait when it hears
- * of that. Then nothing of ours is at any node or on its way.
+ * A lock waits for a key that a peer holds. Another peer takes it over, and the hook ends the wait when it
+ * hears of that. Then nothing of ours is at any node or on its way.
  */
 static void end_in_hook(enum hook_deed deed)
 {
@@ -486,7 +486,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(renewal_and_wait_bounds_need_no_random_bytes, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(what_is_held_can_be_released, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(holds_of_an_owner_are_released_in_a_row, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(an_acquire_after_release_is_not_busy_with_itself, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(an_acquire_after_release_is_not_busy_with_itself, kit_setup,
+                                        kit_teardown),
         cmocka_unit_test_setup_teardown(cancel_while_closing_changes_nothing, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(each_lock_hears_of_a_node_that_is_ready, kit_setup, kit_teardown),
     };

@@ -27,7 +27,8 @@ static int setup(void **state)
     return 0;
 }
 
-/* Walks to the end; what stands at `when` removes `first` to `last` when it is met, and adds them again or not. */
+/* Walks to the end; what stands at `when` removes `first` to `last` when it is met, and adds them again or not.
+ */
 static void walk_removing(size_t when, size_t first, size_t last, bool again)
 {
     struct list_walk walk;
