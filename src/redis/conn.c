@@ -67,9 +67,9 @@ static void conn_on_flush(evutil_socket_t fd, short what, void *arg)
     (void)what;
     conn->woken = false;
     if (conn->fd < 0 || conn->connecting) return;
-    /* The writer will take it along. */
-    if (event_pending(conn->writer, EV_WRITE, NULL)) return;
-    if (!conn_flush(conn)) conn->ready(conn->arg, CONN_BROKEN);
+    /* While the writer waits for the socket it will take this along. */
+    bool fine = event_pending(conn->writer, EV_WRITE, NULL) || conn_flush(conn);
+    conn->ready(conn->arg, fine ? CONN_SENT : CONN_BROKEN);
 }
 
 bool conn_init(struct conn *conn, struct event_base *base, const struct alloc *alloc,

@@ -28,6 +28,7 @@ struct event_base;
 enum conn_ready {
     CONN_CONNECTED, /* call conn_finish() */
     CONN_READABLE,  /* call conn_read() */
+    CONN_SENT,      /* what was in the out buffer has left, or leaves as soon as the socket takes it */
     CONN_BROKEN,    /* a write failed; there may be something left to read that says why */
 };
 

@@ -446,7 +446,7 @@ static void examine_on_ready(void *arg, enum conn_ready ready)
     struct examine *examine = arg;
     if (ready == CONN_CONNECTED)
         examine_on_connected(examine);
-    else
+    else if (ready != CONN_SENT)
         examine_on_readable(examine, ready == CONN_BROKEN);
 }
 

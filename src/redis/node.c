@@ -168,6 +168,7 @@ void node_drop(struct node *node, enum node_fault fault, const char *reason)
     conn_close(&node->conn);
     dial_cancel(&node->dial);
     node->connection++;
+    node->fresh = 0;
     node->state = NODE_PAUSE;
     node->step_us = node_next_try_us(node, was_ready);
     node_arm(node, node->step_us);
@@ -292,7 +293,7 @@ static void node_feed(struct node *node, const char *data, size_t length)
     uint32_t connection = node->connection;
     node->heard_us = node_now(node);
     handshake_hear(&node->handshake, data, length);
-    node->answerable = node->state == NODE_OPEN ? node->ring.count : node->guard.asked;
+    node->answerable = node->state == NODE_OPEN ? node->ring.count - node->fresh : node->guard.asked;
     reply_feed(&node->parser, data, length);
     do {
         const struct reply *raw = NULL;
@@ -338,11 +339,26 @@ static void node_drain(struct node *node)
 
 /* ---- deadlines ---- */
 
+/*
+ * The time to answer runs from when the request left. A caller may do much between its call and the end of the
+ * loop's turn; only a lease counts from before.
+ */
+static void node_on_sent(struct node *node)
+{
+    uint64_t now_us = node_now(node);
+    for (size_t i = node->ring.count - node->fresh; i < node->ring.count; i++) {
+        struct ring_entry *entry = ring_at(&node->ring, i);
+        entry->sent_us = now_us;
+        if (entry->deadline_us != RING_NEVER) entry->deadline_us = now_us + (uint64_t)entry->timeout_ms * 1000;
+    }
+    node->fresh = 0;
+}
+
 /* What is over its time becomes a tombstone. Callbacks may push behind the end, which moves no index. */
 static void node_expire(struct node *node, uint64_t now_us)
 {
     uint32_t connection = node->connection;
-    size_t count = node->ring.count;
+    size_t count = node->ring.count - node->fresh;
     for (size_t i = 0; i < count; i++) {
         struct ring_entry *entry = ring_at(&node->ring, i);
         if (entry->reported || entry->deadline_us > now_us) continue;
@@ -368,7 +384,7 @@ static void node_on_open_timer(struct node *node)
     uint64_t now_us = node_now(node);
     node_expire(node, now_us);
     if (!node_is_on(node, connection)) return;
-    if (stall_us && node->ring.count && now_us - ring_at(&node->ring, 0)->sent_us >= stall_us) {
+    if (stall_us && node->ring.count > node->fresh && now_us - ring_at(&node->ring, 0)->sent_us >= stall_us) {
         char why[NODE_TEXT_SIZE];
         snprintf(why, sizeof why, "no answer for %u ms, connection dropped", (unsigned)node->config.stall_ms);
         node_drop(node, NODE_FAULT_UNREACHABLE, why);
@@ -435,6 +451,7 @@ static void node_on_conn(void *arg, enum conn_ready ready)
     switch (ready) {
     case CONN_CONNECTED: node_on_connected(node); break;
     case CONN_READABLE: node_drain(node); break;
+    case CONN_SENT: node_on_sent(node); break;
     case CONN_BROKEN:
         node_drain(node);
         if (node_is_on(node, connection)) node_drop_errno(node, error);
@@ -506,7 +523,7 @@ static enum node_room node_room_of(enum node_op op)
 
 bool node_is_late(const struct node *node)
 {
-    if (node->dead || node->state != NODE_OPEN || !node->ring.count) return false;
+    if (node->dead || node->state != NODE_OPEN || node->ring.count == node->fresh) return false;
     const struct ring_entry *first = &node->ring.entries[node->ring.head];
     uint64_t since_us = first->sent_us > node->heard_us ? first->sent_us : node->heard_us;
     uint64_t late_us = since_us + NODE_LATE_TRIPS * (uint64_t)node->srtt_us + NODE_LATE_US;
@@ -545,6 +562,7 @@ int node_send(struct node *node, const struct node_request *request)
                                .by_hash = by_hash,
                                .follows = request->op == NODE_BOOTSTRAP && request->force};
     ring_push(&node->ring, &entry);
+    node->fresh++;
     conn_wake(&node->conn);
     /* The timer only ever moves nearer here; when it fires it looks at the whole ring. */
     uint64_t wake_us =

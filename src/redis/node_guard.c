@@ -80,6 +80,7 @@ static void node_ask_guard(struct node *node, uint64_t now_us)
         guard_ask(&node->guard, out);
         if (!out->fault) {
             ring_push(&node->ring, &entry);
+            node->fresh++;
             node->guard.asked = true;
             conn_wake(&node->conn);
             return;
@@ -115,6 +116,7 @@ bool node_follow_bootstrap(struct node *node, const struct ring_entry *first)
         return false;
     }
     ring_push(&node->ring, &entry);
+    node->fresh++;
     conn_wake(&node->conn);
     return true;
 }

@@ -69,6 +69,7 @@ struct node {
     uint64_t handshake_us;
     struct ring ring;
     size_t answerable; /* requests that were out when the bytes at hand were read */
+    size_t fresh;      /* requests that have not left yet: the latest ones of the ring */
     uint64_t heard_us; /* when bytes came last */
     uint32_t srtt_us;
 };

@@ -562,7 +562,7 @@ static void subscriber_on_conn(void *arg, enum conn_ready ready)
     int error = subscriber->conn.error;
     if (ready == CONN_CONNECTED)
         subscriber_on_connected(subscriber);
-    else
+    else if (ready != CONN_SENT)
         subscriber_drain(subscriber);
     if (ready == CONN_BROKEN && subscriber_is_on(subscriber, connection))
         subscriber_drop_errno(subscriber, error);

@@ -420,6 +420,23 @@ static void test_kinds_of_room(void **state)
     world_close(&world);
 }
 
+/* The caller does something else for long before the loop gets its turn: that is not the server's fault. */
+static void test_time_runs_from_the_write(void **state)
+{
+    static const struct timespec pause = {1, 200 * 1000000};
+    static const struct fake_step answers[] = {SHAKE, EXPECT("SET key"), SEND("+OK\r\n"), END};
+    struct world world;
+    (void)state;
+
+    world_start(&world, answers);
+    run_until(&world, "ready");
+    ask_sent(&world, 1, NODE_ACQUIRE, 1000);
+    nanosleep(&pause, NULL);
+    run_until(&world, "1 ");
+    assert_holds(world.story, "1 yes");
+    world_close(&world);
+}
+
 /* Silence makes it late, an answer that waits to be read does not. */
 static void test_late(void **state)
 {
@@ -491,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_read_before_judging),
         cmocka_unit_test(test_ring_full),
         cmocka_unit_test(test_kinds_of_room),
+        cmocka_unit_test(test_time_runs_from_the_write),
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_large_output),
     };
