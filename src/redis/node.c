@@ -213,10 +213,16 @@ static void node_smooth(struct node *node, uint32_t latency_us)
             (uint32_t)(node->srtt_us - (node->srtt_us >> NODE_SRTT_SHIFT) + (latency_us >> NODE_SRTT_SHIFT));
 }
 
-static uint32_t node_since_us(const struct node *node, uint64_t then_us)
+static uint32_t node_span_us(uint64_t passed_us)
 {
-    uint64_t passed_us = node_now(node) - then_us;
     return passed_us > UINT32_MAX ? UINT32_MAX : (uint32_t)passed_us;
+}
+
+/* Something was heard of it now: so long after that. */
+static uint32_t node_heard_after_us(struct node *node, uint64_t then_us)
+{
+    node->heard_us = node_now(node);
+    return node_span_us(node->heard_us - then_us);
 }
 
 static bool node_wants_reconnect(const struct reply *raw)
@@ -233,6 +239,7 @@ static void node_on_request_reply(struct node *node, const struct reply *raw)
     }
     node->answerable--;
     struct ring_entry entry = *ring_at(&node->ring, 0);
+    uint32_t latency_us = node_heard_after_us(node, entry.sent_us);
     ring_pop(&node->ring);
     if (entry.guard) {
         node_on_guard_reply(node, raw);
@@ -256,8 +263,8 @@ static void node_on_request_reply(struct node *node, const struct reply *raw)
                                     .quarantine_ms = -1};
     }
     if (!entry.reported) {
-        reply.latency_us = node_since_us(node, entry.sent_us);
-        node_smooth(node, reply.latency_us);
+        reply.latency_us = latency_us;
+        node_smooth(node, latency_us);
         uint32_t connection = node->connection;
         node_report(node, &entry.tag, &reply);
         if (!node_is_on(node, connection)) return;
@@ -274,7 +281,7 @@ static void node_on_handshake_reply(struct node *node, const struct reply *raw)
             node_drop(node, NODE_FAULT_PROTO, "a reply that nobody asked for");
         return;
     }
-    if (!node->handshake.at) node_smooth(node, node_since_us(node, node->handshake_us));
+    if (!node->handshake.at) node_smooth(node, node_heard_after_us(node, node->handshake_us));
     switch (handshake_reply(&node->handshake, raw)) {
     case HANDSHAKE_MORE: break;
     case HANDSHAKE_FAILED: {
@@ -291,7 +298,6 @@ static void node_on_handshake_reply(struct node *node, const struct reply *raw)
 static void node_feed(struct node *node, const char *data, size_t length)
 {
     uint32_t connection = node->connection;
-    node->heard_us = node_now(node);
     handshake_hear(&node->handshake, data, length);
     node->answerable = node->state == NODE_OPEN ? node->ring.count - node->fresh : node->guard.asked;
     reply_feed(&node->parser, data, length);
@@ -370,7 +376,7 @@ static void node_expire(struct node *node, uint64_t now_us)
                                    .error = text,
                                    .ttl_ms = -2,
                                    .quarantine_ms = -1,
-                                   .latency_us = node_since_us(node, entry->sent_us)};
+                                   .latency_us = node_span_us(now_us - entry->sent_us)};
         union node_tag tag = entry->tag;
         node_report(node, &tag, &reply);
         if (!node_is_on(node, connection)) return;
