@@ -455,7 +455,7 @@ static void tell_loss(struct grip *grip, const struct core_tell *tell)
     words_votes(grip, &votes, &result);
     loss.votes = result.votes;
     loss.n_votes = result.n_votes;
-    loss.remaining_ms = tell->loss == CORE_LOSS_GONE ? 0 : (uint32_t)(left_us / MS);
+    loss.remaining_ms = (uint32_t)(left_us / MS);
     client_log(grip->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left", grip->line->name,
                loss.text, loss.remaining_ms);
     tell_sharers(grip, &loss);

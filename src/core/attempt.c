@@ -133,7 +133,7 @@ static void clear_votes(struct core_lock *lock)
         node->yes_round = node->repair_round = 0;
         node->peeking = node->gone = node->raising = false;
         node->fence = 0;
-        node->valid_until_us = 0;
+        node->valid_until_us = node->stepped_us = 0;
     }
 }
 
@@ -538,6 +538,16 @@ void attempt_on_reply(struct core_lock *lock, struct step *step, const struct co
     } else {
         hold_late_vote(lock, step);
     }
+}
+
+void attempt_on_step(struct core_lock *lock, struct step *step, uint32_t index, uint64_t before_us)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    if (lock->phase != CORE_ASKING || node->vote != CORE_VOTE_YES || node->vote_sent_us >= before_us) return;
+    vote_failed(node, CORE_FAULT_PASSING);
+    node->raising = false;
+    judge(lock, step);
 }
 
 void attempt_too_late(struct core_lock *lock, struct step *step)

@@ -258,7 +258,10 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_NOTICE: wait_on_notice(lock, step, event); break;
     case CORE_EV_LISTENING: wait_on_listening(lock, step, event); break;
     case CORE_EV_WAKE: wait_on_wake(lock, step, event->behind); break;
-    case CORE_EV_STEP: hold_on_step(lock, step, event->node, event->before_us); break;
+    case CORE_EV_STEP:
+        hold_on_step(lock, step, event->node, event->before_us);
+        attempt_on_step(lock, step, event->node, event->before_us);
+        break;
     case CORE_EV_DISPATCH: dispatch(lock, step); break;
     }
     return 0;
@@ -336,6 +339,9 @@ bool core_lost_untold(const struct core_lock *lock)
 
 uint64_t core_remaining_us(const struct core_lock *lock, uint64_t now_us)
 {
+    bool over = lock->loss == CORE_LOSS_GONE || lock->loss == CORE_LOSS_CLOCK;
+
+    if (lock->phase == CORE_LOST && over) return 0;
     return validity_sub(lock->validity_us, now_us);
 }
 

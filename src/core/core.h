@@ -272,7 +272,8 @@ bool core_told_held(const struct core_lock *);
 uint64_t core_valid_us(const struct core_lock *, uint64_t now_us);
 /* core_lost_untold - a loss waits to be told. */
 bool core_lost_untold(const struct core_lock *);
-/* core_remaining_us - until the validity of the present or lost grant ends, whatever was told. */
+/* core_remaining_us - until the validity of the present or lost grant ends, whatever was told; 0 where it may
+ * have ended before the loss was noticed. */
 uint64_t core_remaining_us(const struct core_lock *, uint64_t now_us);
 /* core_valid_until - end of validity of a grant or hold, 0 where there is none. */
 uint64_t core_valid_until(const struct core_lock *);

@@ -171,6 +171,8 @@ void attempt_begin_acquire(struct core_lock *, struct step *, const struct core_
 void attempt_on_timer(struct core_lock *, struct step *);
 void attempt_on_level(struct core_lock *, struct step *, uint32_t node);
 void attempt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
+/* attempt_on_step - a node's clock stepped forward: its yes that was asked for before is none. */
+void attempt_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);
 /* attempt_doom - Q yeses are out of reach. */
 void attempt_doom(struct core_lock *, struct step *);
 /* attempt_lacks_quorum - it failed because too few nodes could vote. */
