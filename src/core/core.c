@@ -181,7 +181,7 @@ static void on_level(struct core_lock *lock, struct step *step, const struct cor
     assert(!core_can_talk(node) || node->generation != 0);
     node->down_fault = event->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : event->fault;
     if (event->srtt_us != 0) node->srtt_us = event->srtt_us;
-    node->overdue = false;
+    node->overdue = node->unfit = false;
     debt_pay(lock, step, event->node);
     attempt_on_level(lock, step, event->node);
     hold_on_level(lock, step, event->node);

@@ -5,6 +5,7 @@
  *   core.c     events in, tells out, questions
  *   attempt.c  one try on all nodes: votes, verdict
  *   wait.c     when to try again, and whom to ask first
+ *   doubt.c    how far the word of one node is believed
  *   hold.c     renewal, repair, loss
  *   debt.c     releases that nodes owe us
  *   fence.c    one fencing token over the quorum
@@ -59,6 +60,9 @@ struct core_node {
 
     /* Waiting. */
     bool overdue;        /* it left a question unanswered, and has not answered anything since: no arbiter */
+    bool unfit;          /* it answered the latest question for its vote with an error: no arbiter */
+    bool odd;            /* its key is no quorum's: no arbiter, while it is */
+    uint64_t odd_id;     /* that key's */
     bool listening;      /* its notices come */
     bool noticed;        /* one came since we began to wait */
     uint8_t own_notices; /* releases of ours that it tells us of, too */
@@ -87,10 +91,15 @@ struct core_lock {
     bool arbiter_only;  /* the others are asked with the yes of this one, or after rest_at_us */
     uint32_t arbiter;
     uint64_t rest_at_us;
-    bool noticed;         /* a notice came during this attempt: it may have asked too early */
-    uint64_t released_id; /* whose release the latest notice told */
-    uint64_t woken_id;    /* the same, as it was when the latest attempt began */
-    bool heard;           /* a release was heard of, and our turn after it is drawn */
+    bool noticed;           /* a notice came during this attempt: it may have asked too early */
+    uint64_t released_id;   /* whose release the latest notice told */
+    uint64_t woken_id;      /* the same, as it was when the latest attempt began */
+    bool heard;             /* a release was heard of, and our turn after it is drawn */
+    uint64_t given_back_id; /* whose release other nodes than the arbiter told since all were asked */
+    uint64_t confirmed_id;  /* who may hold it, as far as all nodes said when they were asked last */
+    bool doubting;          /* this attempt asks all whether the arbiter's word is true */
+    bool doubted;           /* and whoever has not answered by now is not waited for */
+    uint32_t belief;        /* so many times more the arbiter is believed that the same holder is there */
     uint32_t crowd; /* who listens, ourselves among them, as a node told last, also for an acquire before; 0:
                        unknown */
     uint64_t poll_at_us; /* when we try again whatever we hear */
@@ -163,6 +172,21 @@ void wait_on_listening(struct core_lock *, struct step *, const struct core_even
 void wait_on_wake(struct core_lock *, struct step *, bool yield);
 /* wait_own_notice - a release of ours goes out there that will be told to us, too: no news. */
 void wait_own_notice(struct core_node *);
+
+/* doubt.c */
+/* doubt_fits - it may be the arbiter, if it is READY; doubt_may_serve: where no other fits. */
+bool doubt_fits(const struct core_node *);
+bool doubt_may_serve(const struct core_node *);
+/* doubt_learn - all nodes were asked, and a quorum did not grant: who holds it, and whose key is odd? */
+void doubt_learn(struct core_lock *);
+/* doubt_arbiter - the arbiter refused: ask the others, too? */
+bool doubt_arbiter(struct core_lock *);
+/* doubt_until - until when answers are waited for that say whether the arbiter's word is true; 0: none are. */
+uint64_t doubt_until(const struct core_lock *);
+/* doubt_on_vote - a node has answered a question for its vote. */
+void doubt_on_vote(struct core_node *);
+/* doubt_is_blocked - odd keys alone keep everybody from a quorum. */
+bool doubt_is_blocked(const struct core_lock *);
 
 /* attempt.c */
 /* attempt_again - the next attempt of the acquire in flight: all nodes at once, or the arbiter first. */

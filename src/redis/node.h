@@ -127,8 +127,8 @@ struct node_request {
     union node_tag tag;
 };
 
-/* The longest span that a reply tells, in ms: in us it still fits into 63 bits. What a node says beyond is cut to
- * it. */
+/* The longest span that a reply tells, in ms: in us it still fits into 63 bits. What a node says beyond is cut
+ * to it. */
 #define NODE_MS_MAX (INT64_MAX / 1000 - 1000)
 
 struct node_reply {

@@ -14,7 +14,7 @@
 #define PLAIN_FENCE_PREFIX   "quorlock:fence:"
 #define PLAIN_FENCE_TTL_MS   604800000u /* seven days */
 /* Scripts reckon in doubles: from here on a counter loses digits. */
-#define PLAIN_COUNTER_END    (INT64_C(1) << 53)
+#define PLAIN_COUNTER_END (INT64_C(1) << 53)
 
 enum plain_script {
     PLAIN_EXTEND,

@@ -127,11 +127,14 @@ static void a_notice_begins_the_polls_anew(void **state)
     for (uint32_t i = 0; i < 6; i++) {
         attempt = core_attempt(scene->lock);
         while (core_attempt(scene->lock) == attempt) scene_pass(scene, MS);
-        scene_refuse(scene, 0, HOLDER, -1);
+        for (uint32_t k = 0; k < 3; k++) {
+            if (scene_asked(scene, k, CORE_OP_ACQUIRE) > 0) scene_refuse(scene, k, HOLDER, -1);
+        }
+        scene_answer_releases(scene);
     }
     scene_notice(scene, 0, HOLDER);
     attempt = core_attempt(scene->lock);
-    scene_refuse(scene, 0, HOLDER, -1);
+    scene_refuse(scene, 0, HOLDER + 1, -1);
     scene_pass(scene, 100 * MS);
     assert_int_equal(core_attempt(scene->lock), attempt + 1);
     scene_close(scene);

@@ -55,9 +55,15 @@ static void a_remaining_lease_fits_into_microseconds(void **state)
         const char *said;
         int64_t wanted_ms;
     } numbers[] = {
-        {LARGEST, NODE_MS_MAX},         {"10000000000000000", NODE_MS_MAX}, {"18446744073709600", NODE_MS_MAX},
-        {"9223372036854775", 0},        {"3600000", 3600000},               {"0", 0},
-        {"-1", -1},                     {"-2", -2},                         {SMALLEST, -2},
+        {LARGEST, NODE_MS_MAX},
+        {"10000000000000000", NODE_MS_MAX},
+        {"18446744073709600", NODE_MS_MAX},
+        {"9223372036854775", 0},
+        {"3600000", 3600000},
+        {"0", 0},
+        {"-1", -1},
+        {"-2", -2},
+        {SMALLEST, -2},
     };
     (void)state;
     for (size_t d = 0; d < 2; d++) {
