@@ -409,7 +409,7 @@ void grip_on_reply(struct grip *grip, const struct core_tag *tag, uint32_t gener
                   .outcome = outcome_of(reply->outcome),
                   .fault = fault_of(reply->fault),
                   .holder_id = reply->holder == NULL ? 0 : grip_holder_id(reply->holder, reply->holder_length),
-                  .listeners = reply->outcome == NODE_OTHER ? reply->count : 0,
+                  .listeners = tag->op == CORE_OP_PEEK ? 0 : reply->count,
                   .fence = reply->fence,
                   .ttl_us = reply->ttl_ms < 0 ? reply->ttl_ms : reply->ttl_ms * (int64_t)MS}};
 

@@ -108,6 +108,7 @@ static int start_release(struct core_lock *lock, struct step *step)
     lock->told_held = false;
     lock->tell_lost = false;
     lock->releasing = true;
+    lock->release_absent = 0;
     lock->release_attempt = lock->attempt;
     lock->release_until_us = validity_add(step->now_us, lock->config.node_timeout_us);
     debt_end_attempt(lock, step);
@@ -238,7 +239,7 @@ static void on_reply(struct core_lock *lock, struct step *step, const struct cor
 
 static void on_timer(struct core_lock *lock, struct step *step)
 {
-    debt_forget_expired(lock, step->now_us);
+    debt_on_timer(lock, step);
     attempt_on_timer(lock, step);
     hold_on_timer(lock, step);
     debt_judge_release(lock, step->now_us);

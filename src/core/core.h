@@ -126,7 +126,8 @@ struct core_reply {
     enum core_fault fault;
     uint64_t holder_id; /* a hash of the holder's token; 0 where unknown */
     int64_t ttl_us;     /* its remaining lease; -1: endless; -2: unknown */
-    uint32_t listeners; /* acquire that was refused: who listens for a release there; 0 where unknown */
+    uint32_t listeners; /* acquire that was refused: who listens for a release there; release: whom it was told
+                           to; 0 where unknown */
     uint64_t fence;     /* the node's counter after a yes to acquire or raise; 0 without fencing */
 };
 

@@ -26,7 +26,12 @@ struct debt {
     uint64_t fence; /* the token to leave in the node's counter; 0: none */
     bool silent;
     uint64_t until_us;        /* the key has certainly expired by then */
-    uint32_t sent_generation; /* connection it is under way on; 0: none */
+    uint32_t sent_generation; /* connection it is under way on, or was refused on for good; 0: none */
+    bool refused;             /* for good: that connection is not asked again */
+    bool unclear;             /* an earlier try may have been executed */
+    bool told;                /* a notice of it is to come to us, too: counted in own_notices */
+    uint32_t tries;           /* that failed */
+    uint64_t again_at_us;     /* when it is tried again on the same connection; CORE_NEVER: it is not */
 };
 
 struct core_node {
@@ -127,6 +132,7 @@ struct core_lock {
     uint64_t release_attempt;
     uint64_t release_until_us;
     bool release_expired;
+    uint32_t release_absent; /* nodes that answered it that our key was not there */
 
     /* What waits to be told. */
     bool tell_lost, tell_acquired, tell_extended, tell_released;
@@ -170,8 +176,8 @@ void wait_on_level(struct core_lock *, uint32_t node, uint64_t now_us);
 void wait_on_notice(struct core_lock *, struct step *, const struct core_event *);
 void wait_on_listening(struct core_lock *, struct step *, const struct core_event *);
 void wait_on_wake(struct core_lock *, struct step *, bool yield);
-/* wait_own_notice - a release of ours goes out there that will be told to us, too: no news. */
-void wait_own_notice(struct core_node *);
+/* wait_own_notice - a release of ours goes out there that will be told to us, too: no news. True: counted. */
+bool wait_own_notice(struct core_node *);
 
 /* doubt.c */
 /* doubt_fits - it may be the arbiter, if it is READY; doubt_may_serve: where no other fits. */
@@ -235,9 +241,10 @@ void fence_raise(struct core_lock *, struct step *, uint32_t node, bool whole_sc
 bool debt_room(struct core_node *, uint64_t now_us);
 /* debt_end_attempt - releases the present attempt on every node that may hold its key. */
 void debt_end_attempt(struct core_lock *, struct step *);
+/* debt_pay - the node has a connection, perhaps a new one. */
 void debt_pay(struct core_lock *, struct step *, uint32_t node);
 void debt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
-void debt_forget_expired(struct core_lock *, uint64_t now_us);
+void debt_on_timer(struct core_lock *, struct step *);
 bool debt_any(const struct core_lock *);
 uint64_t debt_deadline(const struct core_lock *);
 /* debt_judge_release - ends the release in flight when its result is certain. */

@@ -292,7 +292,9 @@ void wait_on_wake(struct core_lock *lock, struct step *step, bool yield)
     }
 }
 
-void wait_own_notice(struct core_node *node)
+bool wait_own_notice(struct core_node *node)
 {
-    if (node->listening && node->own_notices < OWN_NOTICES_MAX) node->own_notices++;
+    if (!node->listening || node->own_notices >= OWN_NOTICES_MAX) return false;
+    node->own_notices++;
+    return true;
 }

@@ -262,6 +262,7 @@ static enum core_outcome do_release(struct world *world, struct request *request
     carry(&world->nodes[server].counters[key], request->command.fence);
     vanish(world, server, key);
     if (!request->command.silent && !world->plan->locks[request->lock].peer) {
+        request->reply.listeners = ears_count(world, server, key);
         ears_publish(world, server, key, &request->command.token);
     }
     return CORE_YES;
