@@ -106,6 +106,13 @@ static void note_clear(struct grip *grip, struct lock_note *note)
     note->latency_us = 0;
 }
 
+static void release_note_clear(struct grip *grip, struct lock_note *note)
+{
+    alloc_free(&grip->client->alloc, note->release_error);
+    alloc_free(&grip->client->alloc, note->release_holder);
+    note->release_error = note->release_holder = NULL;
+}
+
 /* While the core waits its line listens. */
 static void listen(struct grip *grip, bool wanted)
 {
@@ -372,9 +379,15 @@ static void take_note(struct grip *grip, const struct core_tag *tag, const struc
     if (tag->op == CORE_OP_RELEASE) {
         line_listened(grip->line, tag->node, reply->count);
         if (note->released != QUORLOCK_VOTE_PENDING || tag->attempt != core_attempt(grip->core)) return;
+        release_note_clear(grip, note);
         note->released = QUORLOCK_VOTE_FAILED;
+        if (reply->error != NULL) note->release_error = alloc_text(alloc, reply->error, strlen(reply->error));
+        if (reply->holder != NULL) {
+            note->release_holder = alloc_text(alloc, reply->holder, reply->holder_length);
+        }
         if (reply->outcome == NODE_YES) note->released = QUORLOCK_VOTE_GRANTED;
-        if (reply->outcome == NODE_MISSING || reply->outcome == NODE_OTHER) {
+        if (reply->outcome == NODE_MISSING || reply->outcome == NODE_OTHER ||
+            reply->fault == NODE_FAULT_FOREIGN) {
             note->released = QUORLOCK_VOTE_REFUSED;
         }
         return;
@@ -598,6 +611,7 @@ static int begin_release(struct grip *grip)
 
         /* The release in flight, if there is one, still waits for its answers. */
         if (status != 0) note->released = before[i];
+        if (status == 0) release_note_clear(grip, note);
         if (status == 0 && note->released == QUORLOCK_VOTE_NONE && core_debts(grip->core, i) > 0) {
             note->released = QUORLOCK_VOTE_FAILED;
         }
@@ -645,6 +659,7 @@ void grip_destroy(struct grip *grip)
 
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         note_clear(grip, &grip->notes[i]);
+        release_note_clear(grip, &grip->notes[i]);
         alloc_free(alloc, grip->notes[i].refusal);
     }
     if (grip->handle != NULL) grip->handle->grip = NULL;
