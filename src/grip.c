@@ -34,6 +34,7 @@ _Static_assert((int)CORE_LOSS_GONE == (int)QUORLOCK_LOST_GONE, "reasons of loss"
 _Static_assert((int)CORE_LOSS_MAX_HOLD == (int)QUORLOCK_LOST_MAX_HOLD, "reasons of loss");
 _Static_assert((int)CORE_LOSS_NOT_RENEWED == (int)QUORLOCK_LOST_NOT_RENEWED, "reasons of loss");
 _Static_assert((int)CORE_LOSS_CLOCK == (int)QUORLOCK_LOST_CLOCK, "reasons of loss");
+_Static_assert(NODE_MS_MAX <= INT64_MAX / (int64_t)MS, "what a node says in ms fits in us");
 _Static_assert(CORE_NODES_MAX == QUORLOCK_NODES_MAX, "as many nodes inside as outside");
 
 /* ---- commands to the nodes ---- */
@@ -108,6 +109,13 @@ static void note_clear(struct grip *grip, struct lock_note *note)
     note->error = note->holder = NULL;
     note->ttl_ms = -2;
     note->latency_us = 0;
+}
+
+static void release_note_clear(struct grip *grip, struct lock_note *note)
+{
+    alloc_free(&grip->client->alloc, note->release_error);
+    alloc_free(&grip->client->alloc, note->release_holder);
+    note->release_error = note->release_holder = NULL;
 }
 
 /* While the core waits its line listens. */
@@ -375,9 +383,15 @@ static void take_note(struct grip *grip, const struct core_tag *tag, const struc
     if (tag->op == CORE_OP_RELEASE) {
         line_listened(grip->line, tag->node, reply->count);
         if (note->released != QUORLOCK_VOTE_PENDING || tag->attempt != core_attempt(grip->core)) return;
+        release_note_clear(grip, note);
         note->released = QUORLOCK_VOTE_FAILED;
+        if (reply->error != NULL) note->release_error = alloc_text(alloc, reply->error, strlen(reply->error));
+        if (reply->holder != NULL) {
+            note->release_holder = alloc_text(alloc, reply->holder, reply->holder_length);
+        }
         if (reply->outcome == NODE_YES) note->released = QUORLOCK_VOTE_GRANTED;
-        if (reply->outcome == NODE_MISSING || reply->outcome == NODE_OTHER) {
+        if (reply->outcome == NODE_MISSING || reply->outcome == NODE_OTHER ||
+            reply->fault == NODE_FAULT_FOREIGN) {
             note->released = QUORLOCK_VOTE_REFUSED;
         }
         return;
@@ -412,7 +426,7 @@ void grip_on_reply(struct grip *grip, const struct core_tag *tag, uint32_t gener
                   .outcome = outcome_of(reply->outcome),
                   .fault = fault_of(reply->fault),
                   .holder_id = reply->holder == NULL ? 0 : grip_holder_id(reply->holder, reply->holder_length),
-                  .listeners = reply->outcome == NODE_OTHER ? reply->count : 0,
+                  .listeners = tag->op == CORE_OP_PEEK ? 0 : reply->count,
                   .fence = reply->fence,
                   .ttl_us = reply->ttl_ms < 0 ? reply->ttl_ms : reply->ttl_ms * (int64_t)MS}};
 
@@ -437,7 +451,6 @@ static void tell_sharers(struct grip *grip, const struct quorlock_loss *loss)
 
 uint32_t grip_remaining_ms(const struct grip *grip)
 {
-    if (core_loss(grip->core) == CORE_LOSS_GONE) return 0;
     return (uint32_t)(core_remaining_us(grip->core, client_now_us(grip->client)) / MS);
 }
 
@@ -606,6 +619,7 @@ static int begin_release(struct grip *grip)
 
         /* The release in flight, if there is one, still waits for its answers. */
         if (status != 0) note->released = before[i];
+        if (status == 0) release_note_clear(grip, note);
         if (status == 0 && note->released == QUORLOCK_VOTE_NONE && core_debts(grip->core, i) > 0) {
             note->released = QUORLOCK_VOTE_FAILED;
         }
@@ -655,6 +669,7 @@ void grip_destroy(struct grip *grip)
 
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         note_clear(grip, &grip->notes[i]);
+        release_note_clear(grip, &grip->notes[i]);
         alloc_free(alloc, grip->notes[i].refusal);
     }
     if (grip->handle != NULL) grip->handle->grip = NULL;

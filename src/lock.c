@@ -63,9 +63,7 @@ void lock_call_back(struct quorlock *lock, struct lock_callback *callback, struc
 
     if (tell->kind == CORE_TELL_RELEASED) {
         words_release_votes(grip, &votes, &result);
-        snprintf(text, sizeof(text), "released \"%s\" on %u of %zu nodes%s", lock->line->name,
-                 result.granted + result.refused, result.n_votes,
-                 tell->expired ? "; it had expired or was lost before" : "");
+        words_released(grip, tell, &result, text, sizeof(text));
     } else {
         words_votes(grip, &votes, &result);
         words_verdict(grip, tell->status, &result, text, sizeof(text));

@@ -49,7 +49,8 @@ struct lock_note {
     int64_t ttl_ms;
     uint64_t holder_attempt; /* in which it named the holder */
     uint32_t latency_us;
-    int released; /* enum quorlock_vote_outcome of the latest release */
+    int released;                         /* enum quorlock_vote_outcome of the latest release, */
+    char *release_holder, *release_error; /* and what its answer said; NULL: nothing */
 };
 
 struct lock_callback {
@@ -249,6 +250,9 @@ struct words_votes {
 /* words_votes - the latest round as votes, counted into result, which points to them. */
 void words_votes(const struct grip *, struct words_votes *, struct quorlock_result *result);
 void words_release_votes(const struct grip *, struct words_votes *, struct quorlock_result *result);
+/* words_released - what became of a hold that was given back; the votes are those of the release. */
+void words_released(const struct grip *, const struct core_tell *, const struct quorlock_result *, char *text,
+                    size_t size);
 /* words_verdict - why the latest attempt failed, or that it did not. */
 void words_verdict(const struct grip *, int status, const struct quorlock_result *, char *text, size_t size);
 /* words_loss - why the lock was lost. */

@@ -116,14 +116,19 @@ void words_release_votes(const struct grip *grip, struct words_votes *votes, str
     result->n_votes = grip->client->n_nodes;
     for (uint32_t i = 0; i < grip->client->n_nodes; i++) {
         const struct node *node = grip->client->nodes[i].node;
-        int outcome = grip->notes[i].released;
-
-        const char *error = NULL;
+        const struct lock_note *note = &grip->notes[i];
+        int outcome = note->released;
+        const char *error = note->release_error;
 
         if (outcome == QUORLOCK_VOTE_PENDING) error = "no answer yet";
-        if (outcome == QUORLOCK_VOTE_FAILED) error = *node_why(node) != '\0' ? node_why(node) : "not reached";
-        votes->each[i] =
-            (struct quorlock_vote){.node = node_name(node), .outcome = outcome, .error = error, .ttl_ms = -2};
+        if (outcome == QUORLOCK_VOTE_FAILED && error == NULL) {
+            error = *node_why(node) != '\0' ? node_why(node) : "not reached";
+        }
+        votes->each[i] = (struct quorlock_vote){.node = node_name(node),
+                                                .outcome = outcome,
+                                                .error = error,
+                                                .holder = note->release_holder,
+                                                .ttl_ms = -2};
         votes->at[i] = &votes->each[i];
         result->granted += outcome == QUORLOCK_VOTE_GRANTED;
         result->refused += outcome == QUORLOCK_VOTE_REFUSED;
@@ -204,6 +209,23 @@ static void add_held(struct text *text, const struct grip *grip, const struct qu
     if (ttl_ms == -1) add(text, ", without expiry");
     if (ttl_ms >= 0) add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
     if (result->granted > 0) add(text, "; %u free", result->granted);
+}
+
+void words_released(const struct grip *grip, const struct core_tell *tell, const struct quorlock_result *result,
+                    char *ret, size_t size)
+{
+    struct text text = {.at = ret, .left = size};
+    char owner[OWNER_SIZE];
+    int64_t ttl_ms;
+    size_t on;
+    const char *holder = main_holder(result, &on, &ttl_ms);
+
+    ret[0] = '\0';
+    add(&text, "released \"%s\" on %u of %zu nodes", grip->line->name, result->granted, result->n_votes);
+    if (holder != NULL) add(&text, "; held by %s on %zu", words_owner(owner, sizeof(owner), holder), on);
+    if (result->refused > on) add(&text, "; not there any more on %zu", result->refused - on);
+    if (tell->expired) add(&text, "; it had expired or was lost before");
+    if (tell->status != CORE_OK) add_failures(&text, result);
 }
 
 static void add_too_few(struct text *text, const struct grip *grip, const struct quorlock_result *result)

@@ -201,7 +201,7 @@ struct quorlock_result {
     uint32_t rounds;     /* attempts that this acquire made */
     uint32_t elapsed_ms; /* from the call to the verdict */
     uint32_t valid_ms;   /* validity left now; 0 when not held */
-    int expired;         /* a release found the lock expired or lost already: harmless, and told */
+    int expired;         /* a release found that the lock had expired or was lost before */
     const char *text;    /* the verdict in words */
     const char *token;   /* our owner token, whole; NULL where there was none */
     uint64_t fence;      /* fencing token of the grant; 0 without fencing */
@@ -359,11 +359,13 @@ QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb 
  * has no votes. Which handle releases last does not matter.
  *
  * From the call on the hold is gone, and with the handle's last no loss is told to it any more. cb may be NULL.
- * Releasing a lock that expired or was lost succeeds and sets result->expired. The result comes when a quorum
- * of nodes answered, or with NOQUORUM one node timeout after the release was sent at the latest: what could not
- * be reached is released when it comes back, and ends with its lease at the latest. What is held can always be
- * released, also while the release of an earlier hold is in flight. Errors: STATE (never acquired), BUSY
- * (acquire or extend in flight: cancel it first; or its last hold is being released already).
+ * Releasing a lock that expired or was lost succeeds and sets result->expired; so does a release that finds its
+ * key missing, or somebody else's, on so many nodes that no quorum had it. The result comes when a quorum of
+ * nodes answered, and where the others' answers decide that with theirs; one node timeout after the release was
+ * sent at the latest, with NOQUORUM where a quorum did not: what could not be reached, or refused it in passing,
+ * is released when it can be, and ends with its lease at the latest. What is held can always be released, also
+ * while the release of an earlier hold is in flight. Errors: STATE (never acquired), BUSY (acquire or extend in
+ * flight: cancel it first; or its last hold is being released already).
  */
 QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
 

@@ -89,17 +89,16 @@ static void run_released(quorlock *lock, const struct quorlock_result *result, v
             render_gone(result), result->n_votes);
         render_votes(result->votes, result->n_votes);
     } else if (run->settings->verbose) {
-        say("released \"%s\" on %zu of %zu nodes%s", run->name, render_gone(result), result->n_votes,
-            result->expired ? "; it had ended before" : "");
+        say("%s", result->text);
     }
     /* Nobody told us before, yet the lock was gone when the command ended: somebody broke it, or our clock
        stood still. The command may have run beside another one. */
     if (result->expired && run->child.state == CHILD_ENDED && !run->child.exec_errno &&
         run->status != EXIT_LOST) {
         child_signal(&run->child, SIGKILL); /* what it left behind must not go on without the lock */
-        say("lost \"%s\" while the command ran: it was gone when the command ended; its own exit status would "
+        say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status would "
             "have been %d",
-            run->name, run->child.status);
+            run->name, result->text, run->child.status);
         run->status = EXIT_LOST;
     }
     session_leave(&run->session);

@@ -104,6 +104,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 static void ask_rest(struct core_lock *lock, struct step *step)
 {
     lock->arbiter_only = false;
+    lock->given_back_id = 0;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         uint32_t index = lock->config.arbiters[i];
         struct core_node *node = &lock->nodes[index];
@@ -133,7 +134,7 @@ static void clear_votes(struct core_lock *lock)
         node->yes_round = node->repair_round = 0;
         node->peeking = node->gone = node->raising = false;
         node->fence = 0;
-        node->valid_until_us = 0;
+        node->valid_until_us = node->stepped_us = 0;
     }
 }
 
@@ -151,7 +152,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     lock->attempt++;
     lock->attempts++;
     lock->attempt_begun_us = step->now_us;
-    lock->doomed = lock->noticed = false;
+    lock->doomed = lock->noticed = lock->doubting = lock->doubted = false;
     lock->woken_id = lock->released_id;
     lock->heard = false;
     lock->round = 0;
@@ -241,6 +242,7 @@ static void conclude(struct core_lock *lock, struct step *step, const struct tal
         lock->seen_held |= held;
         lock->seen_noquorum |= !held;
         wait_or_fail(lock, step, held ? CORE_HELD_BY_OTHER : CORE_NOQUORUM, held);
+        doubt_learn(lock);
     }
 }
 
@@ -280,16 +282,12 @@ static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
     }
 }
 
-/*
- * The arbiter's no is the answer for this attempt: nothing of ours is anywhere, for it was asked alone, and
- * said on this very connection that somebody else's key is there. Contention or outage is what the levels say.
- */
+/* The arbiter's no is the answer for this attempt. Contention or outage is what the levels say. */
 static void refused_by_arbiter(struct core_lock *lock, struct step *step)
 {
     uint32_t ready = 0;
 
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) ready += lock->nodes[i].level == CORE_NODE_READY;
-    lock->nodes[lock->arbiter].touched = false;
     if (ready >= lock->config.quorum) {
         lock->seen_held = true;
     } else {
@@ -298,14 +296,22 @@ static void refused_by_arbiter(struct core_lock *lock, struct step *step)
     wait_or_fail(lock, step, CORE_HELD_BY_OTHER, true);
 }
 
-/* True: the others are asked now too. */
+/*
+ * True: the others are asked now too
+ *
+ * After its no nothing of ours is anywhere, for it was asked alone, and said on this very connection that
+ * somebody else's key is there.
+ */
 static bool judge_arbiter(struct core_lock *lock, struct step *step)
 {
     struct core_node *node = &lock->nodes[lock->arbiter];
 
     if (node->vote == CORE_VOTE_OTHER) {
-        refused_by_arbiter(lock, step);
-        return false;
+        node->touched = false;
+        if (!doubt_arbiter(lock)) {
+            refused_by_arbiter(lock, step);
+            return false;
+        }
     }
     if (node->vote == CORE_VOTE_PENDING) {
         if (step->now_us < lock->rest_at_us) return false;
@@ -334,7 +340,8 @@ static void judge(struct core_lock *lock, struct step *step)
         if (!lock->doomed) return;
         tally = count_votes(lock);
     }
-    voted = tally.yes + tally.other >= quorum || tally.pending == 0;
+    lock->doubted |= step->now_us >= doubt_until(lock);
+    voted = (tally.yes + tally.other >= quorum && lock->doubted) || tally.pending == 0;
     explained = tally.peeking == 0 || tally.peeked >= quorum;
     if (voted && explained) conclude(lock, step, &tally);
 }
@@ -449,8 +456,9 @@ void attempt_on_level(struct core_lock *lock, struct step *step, uint32_t index)
         ask(lock, step, index);
     }
     if (lock->phase == CORE_ASKING) {
+        /* While the arbiter has the word nobody else is asked, or has failed to answer: it may come back. */
         if (node->level != CORE_NODE_READY && node->level != CORE_NODE_CONNECTING &&
-            node->vote == CORE_VOTE_NONE) {
+            node->vote == CORE_VOTE_NONE && !lock->arbiter_only) {
             vote_failed(node, node->down_fault);
         }
         if (!core_can_talk(node)) connection_ended(node);
@@ -495,6 +503,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         break;
     default: vote_failed(node, reply->fault); break;
     }
+    if (reply->outcome != CORE_UNSENT) doubt_on_vote(node);
 }
 
 /* A renewal asks this node already. Its answer comes behind this one on the same connection, and settles the
@@ -523,6 +532,7 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
         node->ttl_us = reply->ttl_us;
     } else if (reply->outcome == CORE_ERROR && reply->fault == CORE_FAULT_FOREIGN) {
         vote_failed(node, CORE_FAULT_FOREIGN);
+        doubt_on_vote(node);
     }
 }
 
@@ -564,6 +574,16 @@ void attempt_on_reply(struct core_lock *lock, struct step *step, const struct co
     }
 }
 
+void attempt_on_step(struct core_lock *lock, struct step *step, uint32_t index, uint64_t before_us)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    if (lock->phase != CORE_ASKING || node->vote != CORE_VOTE_YES || node->vote_sent_us >= before_us) return;
+    vote_failed(node, CORE_FAULT_PASSING);
+    node->raising = false;
+    judge(lock, step);
+}
+
 void attempt_too_late(struct core_lock *lock, struct step *step)
 {
     debt_end_attempt(lock, step);
@@ -575,6 +595,7 @@ static uint64_t patience_ends_us(const struct core_lock *lock)
     struct tally tally = count_votes(lock);
     uint64_t ends_us = lock->doomed ? CORE_NEVER : hopeless_at(lock, &tally);
 
+    if (lock->doomed && doubt_until(lock) != 0) ends_us = doubt_until(lock);
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         if (may_still_connect(&lock->nodes[i]) && connect_until_us(lock) < ends_us) {
             ends_us = connect_until_us(lock);

@@ -3,11 +3,16 @@
 
 #include <string.h>
 
+#include "control.h"
+
 #define SRTT_MIN_US     200u /* also where none was measured yet */
 #define SRTT_MAX_US     1000000u
 #define SPLIT_SHIFT_MAX 5u
 #define POLL_MIN_US     100000u
 #define POLL_MAX_US     1000000u
+#define NO_POLL_US      3600000000u
+#define DEBT_MIN_US     10000u
+#define DEBT_MAX_US     1000000u
 
 void backoff_seed(struct backoff_jitter *jitter, const unsigned char bytes[8])
 {
@@ -38,13 +43,25 @@ uint64_t backoff_split_us(struct backoff_jitter *jitter, uint64_t srtt_us, uint3
     return backoff_uniform(jitter, (2 * srtt_us) << shift);
 }
 
+/* Doubled with each time, jittered by half. */
+static uint64_t growing(struct backoff_jitter *jitter, uint64_t least_us, uint64_t most_us, uint32_t times)
+{
+    uint64_t pause_us = least_us;
+
+    while (times-- > 0 && pause_us < most_us) pause_us *= 2;
+    if (pause_us > most_us) pause_us = most_us;
+    return pause_us / 2 + backoff_uniform(jitter, pause_us / 2);
+}
+
 uint64_t backoff_poll_us(struct backoff_jitter *jitter, uint32_t polls)
 {
-    uint64_t pause_us = POLL_MIN_US;
+    if (BROKEN(CONTROL_NO_POLLS)) return NO_POLL_US;
+    return growing(jitter, POLL_MIN_US, POLL_MAX_US, polls);
+}
 
-    while (polls-- > 0 && pause_us < POLL_MAX_US) pause_us *= 2;
-    if (pause_us > POLL_MAX_US) pause_us = POLL_MAX_US;
-    return pause_us / 2 + backoff_uniform(jitter, pause_us / 2);
+uint64_t backoff_debt_us(struct backoff_jitter *jitter, uint32_t tries)
+{
+    return growing(jitter, DEBT_MIN_US, DEBT_MAX_US, tries);
 }
 
 uint64_t backoff_renew_us(struct backoff_jitter *jitter, uint64_t node_timeout_us, uint32_t failures)

@@ -32,4 +32,8 @@ uint64_t backoff_poll_us(struct backoff_jitter *, uint32_t polls);
  * a quarter of the node timeout to the whole of it, jittered. */
 uint64_t backoff_renew_us(struct backoff_jitter *, uint64_t node_timeout_us, uint32_t failures);
 
+/* backoff_debt_us - the pause before a release that a node refused, or that did not fit into the queue, is
+ * tried again: grows from 10 ms to 1 s, jittered by half of it. */
+uint64_t backoff_debt_us(struct backoff_jitter *, uint32_t tries);
+
 #endif

@@ -21,6 +21,8 @@ enum core_control {
     CONTROL_NEVER_OVERDUE,   /* an arbiter that does not answer is waited for, and asked first again */
     CONTROL_WAITS_FOR_LATE,  /* an attempt holds on to its votes while a node does not answer */
     CONTROL_STALE_TRIPS,     /* round trips are those of the begin of the connection */
+    CONTROL_NO_POLLS,        /* nobody looks now and then: whoever is not woken waits on */
+    CONTROL_BELIEVES_ONE,    /* whom the arbiter names is waited for, whatever the others have */
     CONTROL_WAKES_IN_VAIN,   /* a failed attempt wakes others although somebody else holds the lock */
 };
 

@@ -115,6 +115,8 @@ static int start_release(struct core_lock *lock, struct step *step)
     lock->told_held = lock->round_waits = false;
     lock->tell_lost = false;
     lock->releasing = true;
+    lock->release_absent = 0;
+    lock->release_looked_us = 0;
     lock->release_attempt = lock->attempt;
     lock->release_until_us = validity_add(step->now_us, lock->config.node_timeout_us);
     debt_end_attempt(lock, step);
@@ -190,7 +192,7 @@ static void on_level(struct core_lock *lock, struct step *step, const struct cor
     assert(!core_can_talk(node) || node->generation != 0);
     node->down_fault = event->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : event->fault;
     if (event->srtt_us != 0) node->srtt_us = event->srtt_us;
-    node->overdue = false;
+    node->overdue = node->unfit = false;
     debt_pay(lock, step, event->node);
     attempt_on_level(lock, step, event->node);
     hold_on_level(lock, step, event->node);
@@ -247,7 +249,7 @@ static void on_reply(struct core_lock *lock, struct step *step, const struct cor
 
 static void on_timer(struct core_lock *lock, struct step *step)
 {
-    debt_forget_expired(lock, step->now_us);
+    debt_on_timer(lock, step);
     attempt_on_timer(lock, step);
     hold_on_timer(lock, step);
     debt_judge_release(lock, step->now_us);
@@ -262,8 +264,7 @@ static void on_begin(struct core_lock *lock, struct step *step)
 static void on_room(struct core_lock *lock, struct step *step, uint32_t index)
 {
     assert(index < lock->config.n_nodes);
-    debt_pay(lock, step, index);
-    debt_judge_release(lock, step->now_us);
+    debt_on_room(lock, step, index);
 }
 
 static int take_event(struct core_lock *lock, struct step *step, const struct core_event *event)
@@ -280,9 +281,12 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_NOTICE: wait_on_notice(lock, step, event); break;
     case CORE_EV_LISTENING: wait_on_listening(lock, step, event); break;
     case CORE_EV_WAKE: wait_on_wake(lock, step, event->behind); break;
-    case CORE_EV_STEP: hold_on_step(lock, step, event->node, event->before_us); break;
     case CORE_EV_BEGIN: on_begin(lock, step); break;
     case CORE_EV_ROOM: on_room(lock, step, event->node); break;
+    case CORE_EV_STEP:
+        hold_on_step(lock, step, event->node, event->before_us);
+        attempt_on_step(lock, step, event->node, event->before_us);
+        break;
     case CORE_EV_DISPATCH: dispatch(lock, step); break;
     }
     return 0;
@@ -382,6 +386,9 @@ bool core_lost_untold(const struct core_lock *lock)
 
 uint64_t core_remaining_us(const struct core_lock *lock, uint64_t now_us)
 {
+    bool over = lock->loss == CORE_LOSS_GONE || lock->loss == CORE_LOSS_CLOCK;
+
+    if (lock->phase == CORE_LOST && over) return 0;
     return validity_sub(lock->validity_us, now_us);
 }
 

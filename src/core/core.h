@@ -126,7 +126,8 @@ struct core_reply {
     enum core_fault fault;
     uint64_t holder_id; /* a hash of the holder's token; 0 where unknown */
     int64_t ttl_us;     /* its remaining lease; -1: endless; -2: unknown */
-    uint32_t listeners; /* acquire that was refused: who listens for a release there; 0 where unknown */
+    uint32_t listeners; /* acquire that was refused: who listens for a release there; release: whom it was told
+                           to; 0 where unknown */
     uint64_t fence;     /* the node's counter after a yes to acquire or raise; 0 without fencing */
 };
 
@@ -286,7 +287,8 @@ bool core_told_held(const struct core_lock *);
 uint64_t core_valid_us(const struct core_lock *, uint64_t now_us);
 /* core_lost_untold - a loss waits to be told. */
 bool core_lost_untold(const struct core_lock *);
-/* core_remaining_us - until the validity of the present or lost grant ends, whatever was told. */
+/* core_remaining_us - until the validity of the present or lost grant ends, whatever was told; 0 where it may
+ * have ended before the loss was noticed. */
 uint64_t core_remaining_us(const struct core_lock *, uint64_t now_us);
 /* core_valid_until - end of validity of a grant or hold, 0 where there is none. */
 uint64_t core_valid_until(const struct core_lock *);

@@ -29,10 +29,25 @@ uint64_t hold_lost_at(const struct core_lock *lock)
     return validity_sub(lock->validity_us, lock->margin_us);
 }
 
-static uint64_t present_validity_us(const struct core_lock *lock)
+/* The clocks of a quorum stepped in this attempt, and within one lease: it is rather our own that stood still,
+ * and nothing we know can be trusted. */
+static bool stood_still(const struct core_lock *lock, uint64_t now_us)
+{
+    uint32_t stepped = 0;
+
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        uint64_t at_us = lock->nodes[i].stepped_us;
+
+        stepped += at_us != 0 && validity_add(at_us, lock->lease_us) > now_us;
+    }
+    return stepped >= lock->config.quorum;
+}
+
+static uint64_t present_validity_us(const struct core_lock *lock, uint64_t now_us)
 {
     uint64_t ends_us[CORE_NODES_MAX];
 
+    if (stood_still(lock, now_us)) return 0;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         ends_us[i] = lock->nodes[i].gone ? 0 : lock->nodes[i].valid_until_us;
     }
@@ -56,7 +71,7 @@ void hold_grant(struct core_lock *lock, struct step *step)
 {
     lock->phase = CORE_GRANTED;
     lock->granted_us = step->now_us;
-    lock->validity_us = present_validity_us(lock);
+    lock->validity_us = present_validity_us(lock, step->now_us);
     lock->margin_us = margin_us(lock);
     lock->renew_at_us = renewal_after(lock, lock->attempt_begun_us);
     lock->round_open = lock->round_waits = false;
@@ -173,7 +188,7 @@ static void judge(struct core_lock *lock, struct step *step)
     uint32_t yes = 0;
     uint32_t pending = 0;
     uint32_t gone = 0;
-    uint64_t validity_us = present_validity_us(lock);
+    uint64_t validity_us = present_validity_us(lock, step->now_us);
 
     for (uint32_t i = 0; i < n; i++) {
         yes += lock->round > 0 && lock->nodes[i].yes_round == lock->round;
@@ -330,29 +345,17 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
     judge(lock, step);
 }
 
-/*
- * One node whose clock steps ends our key there early; its next yes counts again, and is asked for at once.
- * When Q nodes step within one lease it is rather our own clock that stood still, and nothing we know can be
- * trusted.
- */
+/* One node whose clock steps ends our key there early; its next yes counts again, and is asked for at once. */
 void hold_on_step(struct core_lock *lock, struct step *step, uint32_t index, uint64_t before_us)
 {
-    uint32_t stepped = 0;
-
     lock->nodes[index].stepped_us = step->now_us;
     if (lock->nodes[index].vote_sent_us < before_us) lock->nodes[index].valid_until_us = 0;
-    if (lock->phase != CORE_GRANTED && lock->phase != CORE_HELD) return;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        uint64_t at_us = lock->nodes[i].stepped_us;
-
-        stepped += at_us != 0 && validity_add(at_us, lock->lease_us) > step->now_us;
-    }
     if (lock->phase == CORE_GRANTED) {
-        lock->validity_us = stepped >= lock->config.quorum ? 0 : present_validity_us(lock);
-    } else if (stepped >= lock->config.quorum) {
+        lock->validity_us = present_validity_us(lock, step->now_us);
+    } else if (lock->phase == CORE_HELD && stood_still(lock, step->now_us)) {
         lose(lock, CORE_LOSS_CLOCK);
-    } else {
-        lock->validity_us = present_validity_us(lock);
+    } else if (lock->phase == CORE_HELD) {
+        lock->validity_us = present_validity_us(lock, step->now_us);
         if (lock->renew_at_us != CORE_NEVER) lock->renew_at_us = step->now_us;
         hold_check_lost(lock, step->now_us);
     }

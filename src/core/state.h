@@ -5,6 +5,7 @@
  *   core.c     events in, tells out, questions
  *   attempt.c  one try on all nodes: votes, verdict
  *   wait.c     when to try again, and whom to ask first
+ *   doubt.c    how far the word of one node is believed
  *   hold.c     renewal, repair, loss
  *   debt.c     releases that nodes owe us
  *   fence.c    one fencing token over the quorum
@@ -25,7 +26,12 @@ struct debt {
     uint64_t fence; /* the token to leave in the node's counter; 0: none */
     bool silent;
     uint64_t until_us;        /* the key has certainly expired by then */
-    uint32_t sent_generation; /* connection it is under way on; 0: none */
+    uint32_t sent_generation; /* connection it is under way on, or was refused on for good; 0: none */
+    bool refused;             /* for good: that connection is not asked again */
+    bool unclear;             /* an earlier try may have been executed */
+    bool told;                /* a notice of it is to come to us, too: counted in own_notices */
+    uint32_t tries;           /* that failed */
+    uint64_t again_at_us;     /* when it is tried again on the same connection; CORE_NEVER: it is not */
     bool unsent;              /* the node had no room for it: it goes out with CORE_EV_ROOM */
 };
 
@@ -60,6 +66,9 @@ struct core_node {
 
     /* Waiting. */
     bool overdue;        /* it left a question unanswered, and has not answered anything since: no arbiter */
+    bool unfit;          /* it answered the latest question for its vote with an error: no arbiter */
+    bool odd;            /* its key is no quorum's: no arbiter, while it is */
+    uint64_t odd_id;     /* that key's */
     bool listening;      /* its notices come */
     bool noticed;        /* one came since we began to wait */
     uint8_t own_notices; /* releases of ours that it tells us of, too */
@@ -90,10 +99,15 @@ struct core_lock {
     bool arbiter_only;  /* the others are asked with the yes of this one, or after rest_at_us */
     uint32_t arbiter;
     uint64_t rest_at_us;
-    bool noticed;         /* a notice came during this attempt: it may have asked too early */
-    uint64_t released_id; /* whose release the latest notice told */
-    uint64_t woken_id;    /* the same, as it was when the latest attempt began */
-    bool heard;           /* a release was heard of, and our turn after it is drawn */
+    bool noticed;           /* a notice came during this attempt: it may have asked too early */
+    uint64_t released_id;   /* whose release the latest notice told */
+    uint64_t woken_id;      /* the same, as it was when the latest attempt began */
+    bool heard;             /* a release was heard of, and our turn after it is drawn */
+    uint64_t given_back_id; /* whose release other nodes than the arbiter told since all were asked */
+    uint64_t confirmed_id;  /* who may hold it, as far as all nodes said when they were asked last */
+    bool doubting;          /* this attempt asks all whether the arbiter's word is true */
+    bool doubted;           /* and whoever has not answered by now is not waited for */
+    uint32_t belief;        /* so many times more the arbiter is believed that the same holder is there */
     uint32_t crowd; /* who listens, ourselves among them, as a node told last, also for an acquire before; 0:
                        unknown */
     uint64_t poll_at_us; /* when we try again whatever we hear */
@@ -121,7 +135,9 @@ struct core_lock {
     bool releasing;
     uint64_t release_attempt;
     uint64_t release_until_us;
+    uint64_t release_looked_us; /* when it was found nearly late; 0: not yet */
     bool release_expired;
+    uint32_t release_absent; /* nodes that answered it that our key was not there */
 
     /* What waits to be told. */
     bool tell_lost, tell_acquired, tell_extended, tell_released;
@@ -166,8 +182,23 @@ void wait_on_level(struct core_lock *, uint32_t node, uint64_t now_us);
 void wait_on_notice(struct core_lock *, struct step *, const struct core_event *);
 void wait_on_listening(struct core_lock *, struct step *, const struct core_event *);
 void wait_on_wake(struct core_lock *, struct step *, bool yield);
-/* wait_own_notice - a release of ours goes out there that will be told to us, too: no news. */
-void wait_own_notice(struct core_node *);
+/* wait_own_notice - a release of ours goes out there that will be told to us, too: no news. True: counted. */
+bool wait_own_notice(struct core_node *);
+
+/* doubt.c */
+/* doubt_fits - it may be the arbiter, if it is READY; doubt_may_serve: where no other fits. */
+bool doubt_fits(const struct core_node *);
+bool doubt_may_serve(const struct core_node *);
+/* doubt_learn - all nodes were asked, and a quorum did not grant: who holds it, and whose key is odd? */
+void doubt_learn(struct core_lock *);
+/* doubt_arbiter - the arbiter refused: ask the others, too? */
+bool doubt_arbiter(struct core_lock *);
+/* doubt_until - until when answers are waited for that say whether the arbiter's word is true; 0: none are. */
+uint64_t doubt_until(const struct core_lock *);
+/* doubt_on_vote - a node has answered a question for its vote. */
+void doubt_on_vote(struct core_node *);
+/* doubt_is_blocked - odd keys alone keep everybody from a quorum. */
+bool doubt_is_blocked(const struct core_lock *);
 
 /* attempt.c */
 /* attempt_again - the next attempt of the acquire in flight: all nodes at once, or the arbiter first. Where the
@@ -178,6 +209,8 @@ void attempt_begin_acquire(struct core_lock *, struct step *, const struct core_
 void attempt_on_timer(struct core_lock *, struct step *);
 void attempt_on_level(struct core_lock *, struct step *, uint32_t node);
 void attempt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
+/* attempt_on_step - a node's clock stepped forward: its yes that was asked for before is none. */
+void attempt_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);
 /* attempt_doom - Q yeses are out of reach. */
 void attempt_doom(struct core_lock *, struct step *);
 /* attempt_lacks_quorum - it failed because too few nodes could vote. */
@@ -218,12 +251,14 @@ void fence_raise(struct core_lock *, struct step *, uint32_t node, bool whole_sc
 bool debt_room(struct core_node *, uint64_t now_us);
 /* debt_end_attempt - releases the present attempt on every node that may hold its key. */
 void debt_end_attempt(struct core_lock *, struct step *);
-/* debt_pay - sends what the node owes us and is not under way on its present connection. */
+/* debt_pay - the node has a connection, perhaps a new one. */
 void debt_pay(struct core_lock *, struct step *, uint32_t node);
+/* debt_on_room - sends what the node had no room for. */
+void debt_on_room(struct core_lock *, struct step *, uint32_t node);
 /* debt_waits - the node had no room for a release of ours: nothing new is asked of it before. */
 bool debt_waits(const struct core_node *);
 void debt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
-void debt_forget_expired(struct core_lock *, uint64_t now_us);
+void debt_on_timer(struct core_lock *, struct step *);
 bool debt_any(const struct core_lock *);
 uint64_t debt_deadline(const struct core_lock *);
 /* debt_judge_release - ends the release in flight when its result is certain. */

@@ -3,8 +3,8 @@
  * wait.c - when to try again, and whom to ask first
  *
  * 1. Whoever waits asks one node first, the arbiter: the first in the order shared by all clients that is READY
- *    and leaves no question unanswered. Of many contenders one gets its yes, and asks the others; the rest were
- *    refused at the cost of one request each, and hold nothing that could split the votes.
+ *    and whose word is worth something (doubt.c). Of many contenders one gets its yes, and asks the others; the
+ * rest were refused at the cost of one request each, and hold nothing that could split the votes.
  * 2. Somebody who holds the lock is waited for: until his lease ends on a quorum of nodes, and with a poll of
  *    the arbiter in between, for peers publish nothing when they release. Votes that were split are tried again
  *    after a pause that grows.
@@ -40,14 +40,17 @@
 
 uint32_t wait_arbiter(const struct core_lock *lock)
 {
+    uint32_t spare = lock->config.n_nodes;
+
     if (BROKEN(CONTROL_NO_BACKOFF)) return lock->config.n_nodes;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         uint32_t index = lock->config.arbiters[i];
 
         if (lock->nodes[index].level != CORE_NODE_READY) continue;
-        if (!lock->nodes[index].overdue || BROKEN(CONTROL_NEVER_OVERDUE)) return index;
+        if (doubt_fits(&lock->nodes[index]) || BROKEN(CONTROL_NEVER_OVERDUE)) return index;
+        if (spare == lock->config.n_nodes && doubt_may_serve(&lock->nodes[index])) spare = index;
     }
-    return lock->config.n_nodes;
+    return spare;
 }
 
 uint64_t wait_patience(const struct core_lock *lock, uint32_t index, uint64_t asked_us)
@@ -63,14 +66,15 @@ static uint64_t refused_by(const struct core_node *node)
 }
 
 /* One foreign owner on a quorum, or on a node when it was asked twice running, is a holder; else votes were
- * split. */
+ * split. An odd key is nobody's, but so many of them are as good as a holder. */
 bool wait_meets_holder(const struct core_lock *lock)
 {
+    if (doubt_is_blocked(lock)) return true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         uint64_t holder_id = refused_by(&lock->nodes[i]);
         uint32_t same = 0;
 
-        if (holder_id == 0) continue;
+        if (holder_id == 0 || lock->nodes[i].odd) continue;
         if (holder_id == lock->nodes[i].met_holder_id) return true;
         for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += refused_by(&lock->nodes[k]) == holder_id;
         if (same >= lock->config.quorum) return true;
@@ -161,7 +165,9 @@ static void watch_holder(struct core_lock *lock)
     uint64_t holder_id = 0;
 
     for (uint32_t i = 0; i < lock->config.n_nodes && holder_id == 0; i++) {
-        holder_id = refused_by(&lock->nodes[i]);
+        const struct core_node *node = &lock->nodes[lock->config.arbiters[i]];
+
+        if (!node->odd) holder_id = refused_by(node);
     }
     if (holder_id != lock->polled_id) lock->polls = 0;
     lock->polled_id = holder_id;
@@ -205,7 +211,7 @@ static bool are_two(const struct core_lock *lock)
     if (lock->crowd == 0 || lock->crowd > 2 || 2 * lock->config.quorum != lock->config.n_nodes + 1)
         return false;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        if (lock->nodes[i].level != CORE_NODE_READY || lock->nodes[i].overdue) return false;
+        if (lock->nodes[i].level != CORE_NODE_READY || !doubt_fits(&lock->nodes[i])) return false;
     }
     return true;
 }
@@ -227,8 +233,8 @@ static void wake(struct core_lock *lock, struct step *step)
 void wait_on_notice(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
     struct core_node *node = &lock->nodes[event->node];
-    bool arbiter = event->node == wait_arbiter(lock);
     uint32_t noticed = 0;
+    bool arbiter;
 
     assert(event->node < lock->config.n_nodes);
     if (!lock->acquiring) return;
@@ -236,6 +242,9 @@ void wait_on_notice(struct core_lock *lock, struct step *step, const struct core
         node->own_notices--;
         return;
     }
+    node->odd = false;
+    arbiter = event->node == wait_arbiter(lock);
+    lock->given_back_id = arbiter ? 0 : event->holder_id;
     /* A straggler of the release that woke us already, or for which our turn is drawn. */
     if ((!arbiter || lock->heard) && event->holder_id != 0 && event->holder_id == lock->woken_id) return;
     lock->released_id = event->holder_id;
@@ -283,7 +292,9 @@ void wait_on_wake(struct core_lock *lock, struct step *step, bool yield)
     }
 }
 
-void wait_own_notice(struct core_node *node)
+bool wait_own_notice(struct core_node *node)
 {
-    if (node->listening && node->own_notices < OWN_NOTICES_MAX) node->own_notices++;
+    if (!node->listening || node->own_notices >= OWN_NOTICES_MAX) return false;
+    node->own_notices++;
+    return true;
 }

@@ -127,18 +127,22 @@ struct node_request {
     union node_tag tag;
 };
 
+/* The longest span that a reply tells, in ms: in us it still fits into 63 bits. What a node says beyond is cut
+ * to it. */
+#define NODE_MS_MAX (INT64_MAX / 1000 - 1000)
+
 struct node_reply {
     enum node_outcome outcome;
     enum node_fault fault;
     const char *error; /* text for people, no password in it; NULL where there is none */
     const char *holder;
     size_t holder_length; /* holder may be any bytes; NULL where unknown */
-    int64_t ttl_ms;       /* -1: no expiry; -2: unknown */
+    int64_t ttl_ms;       /* -1: no expiry; -2: unknown; at most NODE_MS_MAX */
     uint32_t latency_us;
     uint64_t fence;        /* the counter, of several keys the highest: fenced ACQUIRE, RAISE, PEEK; 0: none, or
                               unknown */
     uint64_t node_time_us; /* the server's clock: EXTEND, RAISE, and ACQUIRE and REPAIR by script; else 0 */
-    int64_t quarantine_ms; /* PEEK: what the guard there has left of it; -1: nothing */
+    int64_t quarantine_ms; /* PEEK: what the guard there has left of it; -1: nothing; at most NODE_MS_MAX */
     bool has_guard;        /* PEEK */
     uint32_t count; /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and ACQUIRE by
                        script that was refused: how many listen for a release; else 0 */

@@ -13,6 +13,8 @@
 #define PLAIN_CHANNEL_PREFIX "quorlock:released:"
 #define PLAIN_FENCE_PREFIX   "quorlock:fence:"
 #define PLAIN_FENCE_TTL_MS   604800000u /* seven days */
+/* Scripts reckon in doubles: from here on a counter loses digits. */
+#define PLAIN_COUNTER_END (INT64_C(1) << 53)
 
 enum plain_script {
     PLAIN_EXTEND,
@@ -229,6 +231,16 @@ static uint32_t plain_count(int64_t count)
     return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 }
 
+static int64_t plain_ms(int64_t ms)
+{
+    return ms > NODE_MS_MAX ? NODE_MS_MAX : ms;
+}
+
+static int64_t plain_ttl(int64_t ttl_ms)
+{
+    return ttl_ms < -1 ? -2 : plain_ms(ttl_ms);
+}
+
 /* {holder, ttl}, for break {holder or nil, ttl, type}, for acquire {holder, ttl, listeners}, behind a broken
  * guard {holder, ttl, 'GUARD'} */
 static bool plain_judge_holder(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
@@ -245,7 +257,7 @@ static bool plain_judge_holder(enum node_op op, const struct reply *reply, struc
     bool no_holder = op == NODE_BREAK && holder->type == REPLY_NIL;
     if (holder->type != REPLY_STRING && !no_holder) return false;
     ret->outcome = (op == NODE_PEEK || op == NODE_BREAK) ? NODE_YES : NODE_OTHER;
-    ret->ttl_ms = ttl->integer < -1 ? -2 : ttl->integer;
+    ret->ttl_ms = plain_ttl(ttl->integer);
     if (three && op == NODE_RELEASE) ret->fault = NODE_FAULT_GUARD;
     if (no_holder) {
         char name[32];
@@ -269,11 +281,11 @@ static bool plain_judge_peek(const struct reply *reply, struct node_reply *ret)
     if (ret->outcome == NODE_YES) {
         ret->holder = holder->text;
         ret->holder_length = holder->length;
-        ret->ttl_ms = numbers[0].integer < -1 ? -2 : numbers[0].integer;
+        ret->ttl_ms = plain_ttl(numbers[0].integer);
     }
     ret->fence = numbers[1].integer > 0 ? (uint64_t)numbers[1].integer : 0;
     ret->has_guard = numbers[2].integer != 0;
-    ret->quarantine_ms = numbers[3].integer > 0 ? numbers[3].integer : -1;
+    ret->quarantine_ms = numbers[3].integer > 0 ? plain_ms(numbers[3].integer) : -1;
     return true;
 }
 
@@ -300,6 +312,7 @@ static bool plain_judge_done(enum node_op op, const struct reply *reply, struct 
     if (reply->n_elements != (counts ? 3 : 2) || first->integer != 1 || second->type != REPLY_INTEGER ||
         clock->type != REPLY_INTEGER || second->integer < 0 || clock->integer < 0)
         return false;
+    if (counts && second->integer >= PLAIN_COUNTER_END) return false;
     ret->outcome = NODE_YES;
     ret->fence = counts ? (uint64_t)second->integer : 0;
     ret->node_time_us = (uint64_t)clock->integer;

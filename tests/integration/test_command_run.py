@@ -147,6 +147,27 @@ class Loss(Bootstrapped):
         self.assertEqual(self.end(process)[0], 75)
         self.assertEqual(self.values(), [b"someone-else-entirely"] * 3)
 
+    def end_after(self, change):
+        """Before the first renewal the keys change, and the command ends well."""
+        process = self.shell("--lease", "30s", script=">up; until [ -e go ]; do sleep .01; done; exit 7")
+        for server in SERVERS:
+            change(server)
+        open(self.path("go"), "w").close()
+        status, _, err = self.end(process)
+        self.assertEqual(status, 75, err)
+        self.assertIn("its own exit status would have been 7", err)
+        return err
+
+    def test_deleted_before_the_command_ends(self):
+        err = self.end_after(lambda server: server.ask("DEL", self.key))
+        self.assertIn(f'released "{self.key}" on 0 of 3 nodes; not there any more on', err)
+        self.assert_free()
+
+    def test_taken_over_before_the_command_ends(self):
+        err = self.end_after(lambda server: server.ask("SET", self.key, "a-peer"))
+        self.assertRegex(err, "on 0 of 3 nodes; held by a-peer on [23]")
+        self.assertEqual(self.values(), [b"a-peer"] * 3)
+
     def lose_nodes(self, lease_s, trap, own):
         """Two nodes freeze under a command. For how long it went on when its lock was over (negative: it was dead in
         time), and the longest time for which this machine did not let us look."""

@@ -3,7 +3,7 @@
  * fault.c - what each kind of fault does to the world
  *
  * No fault lasts beyond the time of faults by more than a quarter of a lease, so that what comes after can be
- * judged for liveness; but for one node that stays frozen where the plan says so.
+ * judged for liveness; but for one node that stays frozen, or a key that stays on one, where the plan says so.
  */
 #include "ears.h"
 #include "guard.h"
@@ -11,6 +11,8 @@
 #include "process.h"
 #include "server.h"
 #include "story.h"
+
+#define ODD_AGAIN_US 300u
 
 /* These wait for their moment (process.c). */
 static bool is_ambush(enum plan_fault_kind kind)
@@ -157,6 +159,14 @@ static void break_lock(struct world *world, uint32_t key)
     }
 }
 
+/* As soon as the key is free there: nobody loses a vote by it. */
+static void leave_odd_key(struct world *world, const struct plan_fault *fault, uint32_t index)
+{
+    if (world->phase >= PHASE_STOPPED) return;
+    if (world->nodes[fault->node].up && server_leave_odd(world, fault->node, fault->nth)) return;
+    world_plan(world, world->now_us + ODD_AGAIN_US, HAPPEN_FAULT, 0, 0, index, 1);
+}
+
 static void begin(struct world *world, const struct plan_fault *fault, uint32_t index, uint32_t part,
                   uint64_t until_us)
 {
@@ -194,6 +204,7 @@ static void begin(struct world *world, const struct plan_fault *fault, uint32_t 
     case FAULT_DEAF: deafen(world, fault); break;
     case FAULT_UNHEARD: node->unheard_until_us = later(node->unheard_until_us, until_us); break;
     case FAULT_BREAK: break_lock(world, fault->nth % world->plan->n_keys); break;
+    case FAULT_ODD: leave_odd_key(world, fault, index); break;
     case FAULT_PAUSE_TELL:
     case FAULT_PAUSE_SEND:
     case FAULT_KINDS: break;

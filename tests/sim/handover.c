@@ -100,11 +100,17 @@ static double trips(const struct handovers *handovers, uint32_t permille)
     return (double)at / HANDOVER_PER_TRIP;
 }
 
-enum kind { KIND_CALM, KIND_FROZEN, KIND_LOSSY, KIND_POLLS, KINDS };
+enum kind { KIND_CALM, KIND_FROZEN, KIND_ODD, KIND_LOSSY, KIND_POLLS, KINDS };
+
+static enum plan_bias bias_of(enum kind kind)
+{
+    if (kind == KIND_ODD) return BIAS_ODD;
+    return kind == KIND_FROZEN ? BIAS_FROZEN : BIAS_CALM;
+}
 
 static void shape(struct plan *plan, enum kind kind, uint64_t seed)
 {
-    plan_make(plan, seed, kind == KIND_FROZEN ? BIAS_FROZEN : BIAS_CALM);
+    plan_make(plan, seed, bias_of(kind));
     if (kind < KIND_LOSSY) return;
     /* Polls have to help: that takes as long as it takes. */
     plan->handover_most_us = 0;
@@ -124,7 +130,7 @@ static bool measure(struct world *world, enum kind kind, uint32_t contenders, st
         if (plan.n_locks != contenders) continue;
         runs++;
         held = world_run(world, &plan, &ignored);
-        if (!held) shrink_report(world, &plan, kind == KIND_FROZEN ? BIAS_FROZEN : BIAS_CALM, stdout);
+        if (!held) shrink_report(world, &plan, bias_of(kind), stdout);
     }
     world->handovers = NULL;
     return held;
@@ -133,7 +139,8 @@ static bool measure(struct world *world, enum kind kind, uint32_t contenders, st
 bool handover_table(struct world *world, FILE *out)
 {
     static const char *const names[KINDS] = {"notices", "notices, the first arbiter frozen",
-                                             "one notice of ten lost", "polls alone"};
+                                             "notices, an odd key at the first", "one notice of ten lost",
+                                             "polls alone"};
     static const uint32_t contenders[] = {2, 3, 10, 30};
     static struct handovers handovers;
     bool good = true;

@@ -525,7 +525,7 @@ void judge_silent(struct world *world)
             const struct slot *slot = &world->nodes[node].slots[key];
 
             if (!slot->set || world_node_ms(world, node) >= slot->expires_ms) continue;
-            if (world->nodes[node].stepped_back) continue;
+            if (world->nodes[node].stepped_back || slot->life == SERVER_ODD_LIFE) continue;
             judge_violated(world, I8_LEFT_BEHIND, "the key of lock %u is still on node %u at rest", slot->lock,
                            node);
         }

@@ -12,6 +12,8 @@
 /* The longest hand-over in a calm world: far below a poll. */
 #define CALM_TRIPS   16u
 #define CALM_LATE_US 12000u
+/* And the longest where a key that is no lock's came to the arbiter. */
+#define ODD_FOUND_US 1500000u
 /* And its requests: some times what all of them send in one attempt, for as long as the lock is held. */
 #define CALM_REQUESTS      100u
 #define CALM_REQUESTS_EACH 25u
@@ -143,7 +145,8 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->turns = true;
         break;
     case BIAS_CALM:
-    case BIAS_FROZEN: bend_calm(plan, rng); break;
+    case BIAS_FROZEN:
+    case BIAS_ODD: bend_calm(plan, rng); break;
     case BIAS_OUTSIDE:
         plan->outside = true;
         plan->counters_void = rng_one_in(rng, 2);
@@ -358,7 +361,8 @@ static enum plan_fault_kind draw_kind(const struct plan *plan, struct rng *rng, 
     for (;;) {
         enum plan_fault_kind kind = draw_bent(rng, bias);
 
-        if (kind == FAULT_KINDS) kind = (enum plan_fault_kind)rng_below(rng, FAULT_KINDS);
+        /* That one is not among many: draw_odd. */
+        if (kind == FAULT_KINDS) kind = (enum plan_fault_kind)rng_below(rng, FAULT_ODD);
         if (!allows(plan, kind)) continue;
         if (kind == FAULT_DEATH && !rng_one_in(rng, 3)) continue;
         if ((kind == FAULT_DEATH_TELL || kind == FAULT_DEATH_SEND) && !rng_one_in(rng, 3)) continue;
@@ -466,6 +470,40 @@ static void draw_waiting(struct plan *plan, struct rng *rng, enum plan_bias bias
     }
 }
 
+static uint32_t nodes_out_for_good(const struct plan *plan)
+{
+    bool out[PLAN_NODES_MAX] = {false};
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < plan->n_faults; i++) {
+        if (plan->faults[i].for_ever) out[plan->faults[i].node] = true;
+    }
+    for (uint32_t i = 0; i < plan->n_nodes; i++) n += out[i] || plan->node_gone[i];
+    return n;
+}
+
+/* On a node that a quorum can do without, beside those that are out for good. */
+static void draw_odd(struct plan *plan, struct rng *rng, enum plan_bias bias)
+{
+    struct plan_fault *fault = &plan->faults[plan->n_faults];
+    bool wanted = bias == BIAS_ODD || ((bias == BIAS_NONE || bias == BIAS_QUEUE) && rng_one_in(rng, 8));
+
+    if (!wanted || plan->n_faults == PLAN_FAULTS_MAX) return;
+    if (nodes_out_for_good(plan) >= plan->n_nodes - plan->quorum) return;
+    *fault = (struct plan_fault){.kind = FAULT_ODD,
+                                 .at_us = rng_below(rng, plan->active_us),
+                                 .for_us = 1u << 31,
+                                 .node = (uint8_t)rng_below(rng, plan->n_nodes),
+                                 .nth = (uint32_t)rng_below(rng, plan->n_keys),
+                                 .for_ever = true};
+    plan->n_faults++;
+    if (bias != BIAS_ODD) return;
+    fault->node = plan->locks[0].config.arbiters[0];
+    fault->at_us = plan->active_us / 8;
+    /* Whoever waits already has to find out, by its polls. */
+    plan->handover_most_us = ODD_FOUND_US;
+}
+
 /* Now and then a scene of waiting. */
 static enum plan_bias draw_scene(struct rng *rng)
 {
@@ -491,4 +529,6 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias)
     draw_faults(plan, &rng, bias);
     rng_seed(&rng, seed, 4);
     draw_waiting(plan, &rng, bias);
+    rng_seed(&rng, seed, 7);
+    draw_odd(plan, &rng, bias);
 }

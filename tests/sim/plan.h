@@ -55,7 +55,8 @@ enum {
     X(UNSENT, "client cannot queue a request")                                                                 \
     X(DEAF, "subscriber connections end")                                                                      \
     X(UNHEARD, "notices of a node get lost")                                                                   \
-    X(BREAK, "an operator breaks the lock")
+    X(BREAK, "an operator breaks the lock")                                                                    \
+    X(ODD, "a key that is no lock's stays on a node for good")
 
 enum plan_fault_kind {
 #define PLAN_FAULT_ENUM(name, text) FAULT_##name,
@@ -72,7 +73,7 @@ struct plan_fault {
     uint8_t client;
     uint8_t node;
     bool all;      /* CUT: every client's link to that node; RESET: all of that client's connections */
-    bool for_ever; /* FREEZE: beyond the time of faults */
+    bool for_ever; /* FREEZE, ODD: beyond the time of faults */
     bool left_out; /* by shrinking */
 };
 
@@ -90,6 +91,7 @@ enum plan_bias {
     BIAS_QUEUE,  /* many contenders; notices that get lost, peers without any, one node frozen for good */
     BIAS_CALM,   /* 2, 3, 10 or 30 contenders, steady links, no faults: how long does a hand-over take? */
     BIAS_FROZEN, /* the same, and the first arbiter freezes for good */
+    BIAS_ODD,    /* the same, and the first arbiter gets a key that is no lock's */
     BIASES
 };
 

@@ -14,6 +14,8 @@
 #include "judge.h"
 #include "story.h"
 
+#define ODD_LEASE_MS 1000000000u
+
 static bool same(const struct core_token *a, const struct core_token *b)
 {
     return memcmp(a->bytes, b->bytes, CORE_TOKEN_SIZE) == 0;
@@ -76,6 +78,18 @@ void server_expire(struct world *world, uint32_t node, uint32_t key)
 void server_delete(struct world *world, uint32_t node, uint32_t key)
 {
     if (world->nodes[node].slots[key].set) vanish(world, node, key);
+}
+
+bool server_leave_odd(struct world *world, uint32_t node, uint32_t key)
+{
+    struct slot *slot = &world->nodes[node].slots[key];
+
+    server_expire(world, node, key);
+    if (slot->set) return false;
+    *slot = (struct slot){.set = true, .life = SERVER_ODD_LIFE, .watched_us = slot->watched_us};
+    slot->expires_ms = world_node_ms(world, node) + ODD_LEASE_MS;
+    STORY(world, "node %u   gets an odd key %u", node, key);
+    return true;
 }
 
 static void forget(struct world *world, uint32_t node, uint32_t key)
@@ -262,6 +276,7 @@ static enum core_outcome do_release(struct world *world, struct request *request
     carry(&world->nodes[server].counters[key], request->command.fence);
     vanish(world, server, key);
     if (!request->command.silent && !world->plan->locks[request->lock].peer) {
+        request->reply.listeners = ears_count(world, server, key);
         ears_publish(world, server, key, &request->command.token);
     }
     return CORE_YES;

@@ -7,12 +7,17 @@
 
 #include "world.h"
 
+/* Of the slot of such a key: no lock lives as often. */
+#define SERVER_ODD_LIFE UINT32_MAX
+
 /* server_execute - does it, and fills in request->reply. */
 void server_execute(struct world *, struct request *);
 /* server_expire - the key's expiry may have come. */
 void server_expire(struct world *, uint32_t server, uint32_t key);
 /* server_delete - somebody who is not our client deletes the key. */
 void server_delete(struct world *, uint32_t server, uint32_t key);
+/* server_leave_odd - a key that is no lock's, for good; false where somebody's is there. */
+bool server_leave_odd(struct world *, uint32_t server, uint32_t key);
 /* server_forget_all - locks, counters and guard are gone. */
 void server_forget_all(struct world *, uint32_t server);
 /* server_remember - what a replica has got so far; server_recall - it is the server's memory now. */

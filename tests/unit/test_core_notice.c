@@ -127,11 +127,14 @@ static void a_notice_begins_the_polls_anew(void **state)
     for (uint32_t i = 0; i < 6; i++) {
         attempt = core_attempt(scene->lock);
         while (core_attempt(scene->lock) == attempt) scene_pass(scene, MS);
-        scene_refuse(scene, 0, HOLDER, -1);
+        for (uint32_t k = 0; k < 3; k++) {
+            if (scene_asked(scene, k, CORE_OP_ACQUIRE) > 0) scene_refuse(scene, k, HOLDER, -1);
+        }
+        scene_answer_releases(scene);
     }
     scene_notice(scene, 0, HOLDER);
     attempt = core_attempt(scene->lock);
-    scene_refuse(scene, 0, HOLDER, -1);
+    scene_refuse(scene, 0, HOLDER + 1, -1);
     scene_pass(scene, 100 * MS);
     assert_int_equal(core_attempt(scene->lock), attempt + 1);
     scene_close(scene);
@@ -326,6 +329,7 @@ static void releases_without_a_name_are_news(void **state)
 static void notices_of_our_own_releases_are_no_news(void **state)
 {
     struct scene *scene = open_listening(3, 2);
+    struct core_reply told = {.outcome = CORE_YES, .listeners = 1, .ttl_us = -2};
 
     (void)state;
     scene_notice(scene, 0, HOLDER);
@@ -333,11 +337,57 @@ static void notices_of_our_own_releases_are_no_news(void **state)
     scene_refuse(scene, 1, 88, -1);
     scene_refuse(scene, 2, 89, -1);
     assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
+    scene_answer_with(scene, 0, CORE_OP_RELEASE, &told);
     scene_answer_releases(scene);
     scene_notice(scene, 0, 0); /* ours */
     assert_int_equal(core_attempt(scene->lock), 3);
     scene_notice(scene, 0, 0); /* somebody's */
     assert_int_equal(core_attempt(scene->lock), 4);
+    scene_close(scene);
+}
+
+/* Nothing was there to be deleted, or nobody was told of it, or it was refused: no notice of ours is to come,
+ * and the next one is somebody's. */
+static void a_release_that_told_nobody_swallows_no_notice(void **state)
+{
+    static const struct core_reply answers[] = {{.outcome = CORE_MISSING, .ttl_us = -2},
+                                                {.outcome = CORE_OTHER, .ttl_us = -2},
+                                                {.outcome = CORE_YES, .ttl_us = -2},
+                                                {.outcome = CORE_UNSENT, .ttl_us = -2},
+                                                {.outcome = CORE_ERROR, .fault = CORE_FAULT_PASSING}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        struct scene *scene = open_listening(3, 2);
+
+        scene_notice(scene, 0, HOLDER);
+        scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+        scene_refuse(scene, 1, 88, -1);
+        scene_refuse(scene, 2, 89, -1);
+        assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
+        scene_answer_with(scene, 0, CORE_OP_RELEASE, &answers[i]);
+        scene_room(scene, 0);
+        scene_notice(scene, 0, 88);
+        scene_expect_asked_alone(scene, 0);
+        scene_close(scene);
+    }
+}
+
+static void a_release_that_was_not_sent_swallows_no_notice(void **state)
+{
+    struct scene *scene = open_listening(3, 2);
+
+    (void)state;
+    scene_notice(scene, 0, HOLDER);
+    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    scene_level(scene, 0, CORE_NODE_CONNECTING);
+    scene_refuse(scene, 1, 88, -1);
+    scene_refuse(scene, 2, 89, -1);
+    scene_level(scene, 0, CORE_NODE_READY);
+    scene_answer(scene, 0, CORE_OP_RELEASE, CORE_MISSING);
+    scene_drop(scene);
+    scene_notice(scene, 0, 88);
+    scene_expect_asked_alone(scene, 0);
     scene_close(scene);
 }
 
@@ -526,6 +576,8 @@ int main(void)
         cmocka_unit_test(a_straggler_of_the_same_release_wakes_nobody),
         cmocka_unit_test(releases_without_a_name_are_news),
         cmocka_unit_test(notices_of_our_own_releases_are_no_news),
+        cmocka_unit_test(a_release_that_told_nobody_swallows_no_notice),
+        cmocka_unit_test(a_release_that_was_not_sent_swallows_no_notice),
         cmocka_unit_test(failed_attempts_wake_others_only_where_they_were_in_the_way),
         cmocka_unit_test(failed_attempts_wake_nobody_where_a_holder_is),
         cmocka_unit_test(cancelled_attempts_wake_others_likewise),

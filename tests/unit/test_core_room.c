@@ -175,6 +175,22 @@ static void a_release_that_was_sent_at_last_has_its_time_to_answer(void **state)
     scene_close(scene);
 }
 
+/* The answers lie there unread: they are not late. */
+static void a_process_that_stood_still_reads_the_answers_first(void **state)
+{
+    struct scene *scene = scene_open_waiting(3, 2, 0);
+
+    (void)state;
+    scene_grant(scene);
+    scene_release(scene);
+    scene_sleep(scene, 400 * MS);
+    scene_pass(scene, 1 * MS);
+    scene_expect_nothing(scene);
+    answer_all(scene, CORE_OP_RELEASE, CORE_YES);
+    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_close(scene);
+}
+
 /* Else the node would refuse us for the sake of our own old key. */
 static void a_node_that_owes_an_unsent_release_is_not_asked(void **state)
 {
@@ -224,6 +240,7 @@ int main(void)
         cmocka_unit_test(an_extend_waits_for_room),
         cmocka_unit_test(a_release_waits_for_room),
         cmocka_unit_test(a_release_that_was_sent_at_last_has_its_time_to_answer),
+        cmocka_unit_test(a_process_that_stood_still_reads_the_answers_first),
         cmocka_unit_test(a_node_that_owes_an_unsent_release_is_not_asked),
         cmocka_unit_test(a_late_vote_is_not_asked_for_without_room),
     };

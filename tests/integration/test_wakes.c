@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_wakes.c - whoever waits is woken: here nobody polls, so that a wake-up that is lost is not made up for
+ *
+ * The lease is two minutes. Whoever is granted within the limit of a wait was woken.
+ */
+#include "core/control.h"
+#include "kit.h"
+
+#include <stdlib.h>
+
+static struct seen held, waited;
+static quorlock *holder, *waiter;
+static quorlock_client *second;
+static int dialect;
+
+static struct server *server_at(uint32_t node)
+{
+    return &kit.cluster.servers[node];
+}
+
+static const char count_listeners[] = "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]";
+
+static bool listens(void *key)
+{
+    char channel[TEXT_SIZE];
+    long long n = 0;
+
+    if (dialect == QUORLOCK_DIALECT_PLAIN) {
+        snprintf(channel, sizeof(channel), "quorlock:released:%s", (const char *)key);
+    } else {
+        snprintf(channel, sizeof(channel), "redisson_lock__channel:{%s}", (const char *)key);
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        n += server_ask_number(server_at(i), "EVAL %s 0 %s", count_listeners, channel);
+    return n >= 2;
+}
+
+static bool logs_the_wait(void *arg)
+{
+    (void)arg;
+    return kit.log != NULL && strstr(kit.log, "waiting for") != NULL;
+}
+
+static quorlock *new_lock(quorlock_client *client, const char *key, const char *other)
+{
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    const char *const keys[] = {key, other};
+    quorlock *lock = NULL;
+
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    assert_int_equal(quorlock_new(&lock, client, keys, other != NULL ? 2 : 1, &options), 0);
+    return lock;
+}
+
+static void open_both(void)
+{
+    struct quorlock_client_options options = kit_options();
+
+    memset(&held, 0, sizeof(held));
+    memset(&waited, 0, sizeof(waited));
+    options.dialect = dialect;
+    kit_client(&options, 3);
+    second = kit_new_client(&options);
+    kit_await_ready(second, 3);
+}
+
+static void close_both(void)
+{
+    kit_close(second);
+    kit_close(kit.client);
+    kit.client = NULL;
+}
+
+static void hold_and_wait(const char *key)
+{
+    holder = new_lock(second, key, NULL);
+    waiter = new_lock(kit.client, key, NULL);
+    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
+    kit_start_acquire(waiter, &waited);
+}
+
+static void give_back(void)
+{
+    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+}
+
+static void expect_woken(void)
+{
+    await_count(&waited.calls, 1, GENEROUS_MS, "the waiter is woken");
+    assert_status(waited.result.status, QUORLOCK_OK);
+}
+
+static void in_either_dialect(void (*story)(void))
+{
+    for (dialect = QUORLOCK_DIALECT_PLAIN; dialect <= QUORLOCK_DIALECT_REDISSON; dialect++) {
+        open_both();
+        story();
+        close_both();
+        cluster_await_free(&kit.cluster, "key");
+    }
+    dialect = QUORLOCK_DIALECT_PLAIN;
+}
+
+/* What this program proves hangs on it. */
+static void nobody_polls_here(void **state)
+{
+    (void)state;
+    open_both();
+    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SET key peer");
+    waiter = new_lock(kit.client, "key", NULL);
+    kit_start_acquire(waiter, &waited);
+    await(listens, "key", GENEROUS_MS, "the waiter listens");
+    run_ms(500); /* until the tries that follow the confirmations are over */
+    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "DEL key");
+    run_ms(2500); /* two polls, if there were any */
+    assert_int_equal(waited.calls, 0);
+    close_both();
+}
+
+static void story_of_a_notice(void)
+{
+    hold_and_wait("key");
+    await(listens, "key", GENEROUS_MS, "the waiter listens");
+    give_back();
+    expect_woken();
+}
+
+static void a_notice_wakes(void **state)
+{
+    (void)state;
+    in_either_dialect(story_of_a_notice);
+}
+
+/* The wait has begun, and the subscription is still on its way. */
+static void story_of_the_first_gap(void)
+{
+    free(kit.log);
+    kit.log = NULL;
+    kit.log_length = 0;
+    hold_and_wait("key");
+    await(logs_the_wait, NULL, GENEROUS_MS, "the waiter waits");
+    give_back();
+    expect_woken();
+}
+
+static void a_release_before_the_confirmation_is_found(void **state)
+{
+    (void)state;
+    in_either_dialect(story_of_the_first_gap);
+}
+
+/* The connections are cut and come back: what was released meanwhile nobody tells of again. */
+static void story_of_a_resubscription(void)
+{
+    hold_and_wait("key");
+    await(listens, "key", GENEROUS_MS, "the waiter listens");
+    run_ms(300); /* the tries that follow the first confirmations are over */
+    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "CLIENT KILL TYPE pubsub");
+    give_back();
+    expect_woken();
+}
+
+static void a_release_in_the_gap_of_a_resubscription_is_found(void **state)
+{
+    (void)state;
+    in_either_dialect(story_of_a_resubscription);
+}
+
+static void story_after_a_resubscription(void)
+{
+    hold_and_wait("key");
+    await(listens, "key", GENEROUS_MS, "the waiter listens");
+    for (int turn = 0; turn < 3; turn++) {
+        for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "CLIENT KILL TYPE pubsub");
+        await(listens, "key", GENEROUS_MS, "the waiter listens again");
+    }
+    run_ms(300);
+    give_back();
+    expect_woken();
+}
+
+static void a_notice_after_resubscriptions_wakes(void **state)
+{
+    (void)state;
+    in_either_dialect(story_after_a_resubscription);
+}
+
+/* The first key was listened to before, for somebody else; the second one's release comes before its
+ * subscription. */
+static void the_second_keys_release_is_found(void **state)
+{
+    struct seen first = {0};
+    quorlock *blocker;
+    quorlock *other;
+
+    (void)state;
+    open_both();
+    blocker = new_lock(second, "third", NULL);
+    assert_status(kit_acquire(blocker, &held), QUORLOCK_OK);
+    other = new_lock(kit.client, "first", "third");
+    kit_start_acquire(other, &first);
+    await(listens, "first", GENEROUS_MS, "the first key is listened to");
+    holder = new_lock(second, "second", NULL);
+    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
+    free(kit.log);
+    kit.log = NULL;
+    kit.log_length = 0;
+    waiter = new_lock(kit.client, "first", "second");
+    kit_start_acquire(waiter, &waited);
+    await(logs_the_wait, NULL, GENEROUS_MS, "the waiter waits");
+    give_back();
+    expect_woken();
+    assert_int_equal(quorlock_cancel(other), 0);
+    await_count(&first.calls, 1, GENEROUS_MS, "the other is cancelled");
+    close_both();
+}
+
+/* One of two keys, whichever it is, keeps the waiter from both. */
+static void each_keys_notice_wakes(void **state)
+{
+    static const char *const keys[] = {"first", "second"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        open_both();
+        holder = new_lock(second, keys[i], NULL);
+        assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
+        waiter = new_lock(kit.client, "first", "second");
+        kit_start_acquire(waiter, &waited);
+        await(listens, "first", GENEROUS_MS, "the waiter listens to the first");
+        await(listens, "second", GENEROUS_MS, "the waiter listens to the second");
+        run_ms(300);
+        give_back();
+        expect_woken();
+        close_both();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nobody_polls_here, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_notice_wakes, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_release_before_the_confirmation_is_found, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_release_in_the_gap_of_a_resubscription_is_found, kit_setup,
+                                        kit_teardown),
+        cmocka_unit_test_setup_teardown(a_notice_after_resubscriptions_wakes, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(the_second_keys_release_is_found, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(each_keys_notice_wakes, kit_setup, kit_teardown),
+    };
+
+    core_control = CONTROL_NO_POLLS;
+    return cmocka_run_group_tests_name("wake-ups", tests, NULL, NULL);
+}
