@@ -411,6 +411,7 @@ int args_environment(struct settings *settings)
 {
     const char *nodes = getenv("QUORLOCK_NODES");
     const char *max_lease = getenv("QUORLOCK_MAX_LEASE");
+    settings->nodes_asked = settings->nodes != NULL;
     if (!settings->nodes) {
         settings->nodes = "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381";
         if (nodes && *nodes) {

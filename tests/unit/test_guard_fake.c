@@ -59,7 +59,6 @@ static void test_clear(void **state)
     begin(&world, QUORLOCK_GUARD_CONNECTION, script);
     run_until(&world, "ready 1");
     assert_string_equal(node_run_id(world.node), "aaaa");
-    assert_int_equal(node_max_lease_ms(world.node), 500);
     assert_int_equal(node_quarantined_until_us(world.node), 0);
     /* The plain acquire is what it always was; the scripts look at the guard. */
     ask_sent(&world, 1, NODE_ACQUIRE, 0);
@@ -83,7 +82,6 @@ static void test_off_asks_nothing(void **state)
     ask_sent(&world, 1, NODE_EXTEND, 0);
     run_until(&world, "1 yes");
     assert_string_equal(node_run_id(world.node), "aaaa");
-    assert_int_equal(node_max_lease_ms(world.node), 0);
     world_close(&world);
 }
 
@@ -99,7 +97,11 @@ static const struct refusal refusals[] = {
     {"-MISCONF x\r\n", "down refused\n", "MISCONF"},
     {"-ERR what ever\r\n", "down guard\n", "restart guard (key quorlock:guard): ERR what ever"},
     {"*4\r\n$8\r\nconflict\r\n$1\r\n5\r\n$1\r\nt\r\n$4\r\n2000\r\n", "down config\n",
-     "its guard says 5 nodes, set t, max_lease 2000 ms; this client says 3 nodes, set s, any max_lease"},
+     "its guard says 5 nodes, set t, max_lease 2000 ms; this client says 3 nodes, set s, max_lease 30000 ms: give "
+     "all clients the same (here --max-lease 2s, QUORLOCK_MAX_LEASE=2s or max_lease_ms = 2000; --set-name t; all 5 "
+     "nodes), or change the nodes by 'quorlock bootstrap --reconfigure --max-lease 30s'"},
+    {"*4\r\n$8\r\nconflict\r\n$1\r\n3\r\n$16\r\n0123456789abcdef\r\n$5\r\n30000\r\n", "down config\n",
+     "the same (here the same addresses), or change"},
     {"*2\r\n$8\r\nconflict\r\n$3\r\n2|x\r\n", "down config\n", "\"2|x\""},
     {"*1\r\n$8\r\nconflict\r\n", "down proto\n", "does not fit"},
     {"*4\r\n$8\r\nconflict\r\n:5\r\n$1\r\nt\r\n$4\r\n2000\r\n", "down proto\n", "does not fit"},
@@ -337,23 +339,21 @@ static int bootstrap(struct world *world, unsigned tag, bool force, uint32_t tim
     return node_send(world->node, &request);
 }
 
+#define TRANSACTION EXPECT("MULTI"), EXPECT("EVAL local time"), EXPECT("CLIENT KILL TYPE normal SKIPME yes"), EXPECT("EXEC")
+#define QUEUED      "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
+#define WRITTEN     "$11\r\nwritten:1|x\r\n"
+
 static void test_bootstrap(void **state)
 {
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("EVAL local time"),
-                                              SEND(":1\r\n"),
+                                              SEND(WRITTEN),
                                               EXPECT("EVAL local time"),
-                                              SEND("*1\r\n$3\r\n1|x\r\n"),
-                                              EXPECT("EVAL local time"),
-                                              SEND(":1\r\n"),
-                                              EXPECT("CLIENT KILL TYPE normal SKIPME yes"),
-                                              SEND(":12\r\n"),
-                                              EXPECT("EVAL local time"),
-                                              SEND("*1\r\n$3\r\n9|x\r\n"),
-                                              EXPECT("EVAL local time"),
-                                              SEND(":1\r\n"),
-                                              EXPECT("CLIENT KILL"),
-                                              SEND("-NOPERM this user has no permissions\r\n"),
+                                              SEND("$11\r\nguarded:2|y\r\n"),
+                                              TRANSACTION,
+                                              SEND(QUEUED "*2\r\n" WRITTEN ":12\r\n"),
+                                              TRANSACTION,
+                                              SEND(QUEUED "*2\r\n$11\r\nguarded:9|z\r\n:0\r\n"),
                                               END};
     struct world world;
     (void)state;
@@ -361,17 +361,121 @@ static void test_bootstrap(void **state)
     run_until(&world, "ready");
     assert_int_equal(bootstrap(&world, 1, false, 0), NODE_SENT);
     run_until(&world, "1 yes");
+    assert_string_equal(world.holder, "1|x");
     assert_int_equal(bootstrap(&world, 2, false, 0), NODE_SENT);
     run_until(&world, "2 other");
-    assert_string_equal(world.holder, "1|x");
+    assert_string_equal(world.holder, "2|y");
     assert_int_equal(bootstrap(&world, 3, true, 10000), NODE_SENT);
     run_until(&world, "3 yes");
     assert_int_equal(bootstrap(&world, 4, true, 0), NODE_SENT);
     run_until(&world, "4 other");
-    assert_int_equal(bootstrap(&world, 5, true, 0), NODE_SENT);
-    run_until(&world, "5 error");
-    assert_holds(world.error, "bootstrap: NOPERM");
-    assert_story(&world, "ready 1\n1 yes\n2 other\n3 yes\n4 other\n5 error auth\n");
+    assert_string_equal(world.holder, "9|z");
+    assert_story(&world, "ready 1\n1 yes\n2 other\n3 yes\n4 other\n");
+    world_close(&world);
+}
+
+struct transaction {
+    const char *replies, *story, *error;
+};
+
+/* Not executed is certain only where the server said so; all else may have been written. */
+static const struct transaction transactions[] = {
+    {"+OK\r\n+QUEUED\r\n-NOPERM this user has no permissions to run 'client|kill'\r\n-EXECABORT dropped\r\n",
+     "error auth", "bootstrap: NOPERM"},
+    {"+OK\r\n-OOM command\r\n+QUEUED\r\n-EXECABORT dropped\r\n", "error refused", "OOM"},
+    {"-NOPERM this user has no permissions to run 'multi'\r\n" WRITTEN ":3\r\n-ERR EXEC without MULTI\r\n",
+     "unknown auth", "NOPERM"},
+    {QUEUED "*2\r\n-READONLY You can't\r\n:3\r\n", "error replica", "READONLY"},
+    {QUEUED "*2\r\n" WRITTEN "-NOPERM no\r\n", "unknown auth", "CLIENT KILL: NOPERM no"},
+    {QUEUED "-ERR what ever\r\n", "unknown other", "what ever"},
+};
+
+static void test_transaction_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof transactions / sizeof transactions[0]; i++) {
+        struct fake_step script[] = {SHAKE,         TRANSACTION,   SEND(transactions[i].replies),
+                                     EXPECT("SET"), SEND("+OK\r\n"), END};
+        struct world world;
+        char story[128];
+        begin(&world, QUORLOCK_GUARD_OFF, script);
+        run_until(&world, "ready");
+        assert_int_equal(bootstrap(&world, 1, true, 0), NODE_SENT);
+        run_until(&world, "1 ");
+        assert_holds(world.error, transactions[i].error);
+        /* No reply is left over for somebody else. */
+        ask_sent(&world, 2, NODE_ACQUIRE, 0);
+        run_until(&world, "2 yes");
+        snprintf(story, sizeof story, "ready 1\n1 %s\n2 yes\n", transactions[i].story);
+        assert_story(&world, story);
+        world_close(&world);
+    }
+}
+
+/* What does not come any more is unknown, once, wherever it ends. */
+static void test_transaction_unanswered(void **state)
+{
+    static const char *const replies[] = {"", "+OK\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n"};
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        struct fake_step ends[] = {SHAKE, TRANSACTION, SEND(replies[i / 2]), CLOSE, END};
+        struct fake_step late[] = {SHAKE,
+                                   TRANSACTION,
+                                   SEND(replies[i / 2]),
+                                   SLEEP(60),
+                                   SEND(&(QUEUED "*2\r\n" WRITTEN ":12\r\n")[strlen(replies[i / 2])]),
+                                   EXPECT("SET"),
+                                   SEND("+OK\r\n"),
+                                   END};
+        struct world world;
+        begin(&world, QUORLOCK_GUARD_OFF, i % 2 ? late : ends);
+        fake_play(world.server, clear);
+        run_until(&world, "ready");
+        assert_int_equal(bootstrap(&world, 1, true, i % 2 ? 20 : 0), NODE_SENT);
+        run_until(&world, "1 unknown");
+        if (i % 2) {
+            ask_sent(&world, 2, NODE_ACQUIRE, 0);
+            run_until(&world, "2 yes");
+            assert_story(&world, "ready 1\n1 unknown timeout\n2 yes\n");
+        }
+        world_close(&world);
+    }
+}
+
+static void test_rehearsal(void **state)
+{
+    static const struct fake_step script[] = {
+        SHAKE,
+        EXPECT("MULTI"),
+        EXPECT("CLIENT KILL TYPE normal SKIPME yes ADDR 0.0.0.0:0"),
+        EXPECT("EXEC"),
+        SEND("+OK\r\n+QUEUED\r\n*1\r\n:0\r\n"),
+        EXPECT("MULTI"),
+        EXPECT("CLIENT KILL"),
+        EXPECT("EXEC"),
+        SEND("+OK\r\n-NOPERM this user has no permissions to run 'client|kill'\r\n-EXECABORT dropped\r\n"),
+        EXPECT("MULTI"),
+        EXPECT("CLIENT KILL"),
+        EXPECT("EXEC"),
+        SEND("-NOPERM no 'multi'\r\n:0\r\n-ERR EXEC without MULTI\r\n"),
+        EXPECT("MULTI"),
+        EXPECT("CLIENT KILL"),
+        EXPECT("EXEC"),
+        SEND("+OK\r\n+QUEUED\r\n*1\r\n-NOPERM only now\r\n"),
+        END};
+    struct node_request request = {.op = NODE_MAY_KILL};
+    struct world world;
+    (void)state;
+    begin(&world, QUORLOCK_GUARD_OFF, script);
+    run_until(&world, "ready");
+    for (unsigned i = 1; i <= 4; i++) {
+        char line[16];
+        snprintf(line, sizeof line, "%u ", i);
+        request.tag.align_number = i;
+        assert_int_equal(node_send(world.node, &request), NODE_SENT);
+        run_until(&world, line);
+    }
+    assert_story(&world, "ready 1\n1 yes\n2 error auth\n3 error auth\n4 error auth\n");
     world_close(&world);
 }
 
@@ -461,8 +565,8 @@ static void test_memory(void **state)
 
 /* ---- words and judgements ---- */
 
-static const struct guard strict = {.mode = QUORLOCK_GUARD_STRICT, .seen = "G", .lease_ms = 500};
-static const struct guard lax = {.mode = QUORLOCK_GUARD_CONNECTION, .seen = "G", .lease_ms = 500};
+static const struct guard strict = {.mode = QUORLOCK_GUARD_STRICT, .seen = "G", .max_lease_ms = 500};
+static const struct guard lax = {.mode = QUORLOCK_GUARD_CONNECTION, .seen = "G", .max_lease_ms = 500};
 static const struct guard off = {.mode = QUORLOCK_GUARD_OFF, .max_lease_ms = 700};
 
 struct words {
@@ -635,10 +739,18 @@ static const struct judgement judgements[] = {
     {NODE_PEEK, NODE_MISSING, FINE, true, "*5\r\n$-1\r\n:-2\r\n:-17\r\n:1\r\n:0\r\n", 0, 0, -1, -2},
     {NODE_PEEK, NODE_ERROR, PROTO, false, "*5\r\n$-1\r\n:-2\r\n$2\r\n17\r\n:1\r\n:0\r\n", 0, 0, -1, -2},
     {NODE_PEEK, NODE_ERROR, PROTO, false, "*5\r\n:1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_YES, FINE, false, ":7\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, ":-1\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_OTHER, FINE, false, "*1\r\n$1\r\nx\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "*1\r\n:1\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_YES, FINE, false, "$9\r\nwritten:x\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_OTHER, FINE, false, "$9\r\nguarded:x\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "$9\r\nnothing:x\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "$4\r\nwrit\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, ":1\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "*1\r\n$9\r\nwritten:x\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "*2\r\n:1\r\n:1\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "*2\r\n$9\r\nwritten:x\r\n+OK\r\n", 0, 0, -1, -2},
+    {NODE_MAY_KILL, NODE_YES, FINE, false, "*1\r\n:0\r\n", 0, 0, -1, -2},
+    {NODE_MAY_KILL, NODE_ERROR, PROTO, false, "*1\r\n+OK\r\n", 0, 0, -1, -2},
+    {NODE_MAY_KILL, NODE_ERROR, PROTO, false, "*0\r\n", 0, 0, -1, -2},
+    {NODE_MAY_KILL, NODE_ERROR, PROTO, false, ":0\r\n", 0, 0, -1, -2},
     {NODE_ACQUIRE, NODE_NOSCRIPT, FINE, false, "-NOSCRIPT no\r\n", 0, 0, -1, -2},
 };
 
@@ -688,6 +800,9 @@ int main(void)
         cmocka_unit_test(test_guard_gone),
         cmocka_unit_test(test_release_goes_through),
         cmocka_unit_test(test_bootstrap),
+        cmocka_unit_test(test_transaction_refused),
+        cmocka_unit_test(test_transaction_unanswered),
+        cmocka_unit_test(test_rehearsal),
         cmocka_unit_test(test_expelled_in_callback),
         cmocka_unit_test(test_expelled_with_requests),
         cmocka_unit_test(test_freed),
