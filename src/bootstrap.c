@@ -6,11 +6,12 @@
  * kill -9:
  *
  * 1. Nothing is written unless every node was seen, could be read, and lets us do all of it.
- * 2. On each node the guard is written and the old clients are disconnected in one transaction. From then on
- *    they are refused there, and none of their acquires, that look at no guard, can be under way.
- * 3. Nodes that have a guard are written before those that have none. While some of the former are not written,
- *    the new clients have fewer than half of the old nodes, and none besides; when all are, the old clients
- *    have none. (Nodes that leave the set are stopped before: we do not know them.)
+ * 2. On each node a guard is written and the old clients are disconnected in one transaction. From then on they are
+ *    refused there, and none of their acquires, that look at no guard, can be under way.
+ * 3. Guards that were there, or may be written by the next client, are first replaced by such that fit nobody, on
+ *    all nodes; only when all are, the new guards are written. So the new clients get no vote of an old node while
+ *    the old clients have one of any node, and nobody has a quorum of what this leaves half done. (Nodes that leave
+ *    the set are stopped before: we do not know them.)
  * 4. A quarantine lasts for the longest lease that any guard allows, the new one among them, from that moment
  *    on; so a second try, also after half of a first one, makes none shorter.
  * 5. Where that is longer than the new max_lease the success is told only when the quarantine is over. Until then
@@ -59,7 +60,10 @@ void bootstrap_on_reply(struct inspect *inspect, uint32_t index, const struct no
     struct inspect_node *node = &inspect->nodes[index];
 
     if (node->op == NODE_BOOTSTRAP) {
-        node->written = reply->outcome == NODE_YES;
+        if (reply->outcome == NODE_YES) {
+            node->closed = inspect->stage == BOOTSTRAP_CLOSES;
+            node->written = !node->closed;
+        }
         if (reply->holder != NULL) set_guard(inspect, node, reply);
     } else if (node->op == NODE_PEEK && inspect->stage == BOOTSTRAP_LOOKS) {
         look(inspect, node, reply);
@@ -110,22 +114,24 @@ static int judge_looks(struct inspect *inspect)
     return status;
 }
 
-static void write_all(struct inspect *inspect, bool guarded)
+static void write_all(struct inspect *inspect, enum bootstrap_stage stage)
 {
+    inspect->stage = stage;
     for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
-        if (inspect->nodes[i].guarded == guarded) inspect_ask(inspect, i, NODE_BOOTSTRAP);
+        inspect->nodes[i].tried = false;
+        inspect_ask(inspect, i, NODE_BOOTSTRAP);
     }
     inspect_set_deadline(inspect);
 }
 
-static int judge_written(const struct inspect *inspect, bool guarded)
+static int judge_written(const struct inspect *inspect)
 {
     int status = 0;
 
     for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
         const struct inspect_node *node = &inspect->nodes[i];
 
-        if (node->guarded != guarded || node->written) continue;
+        if (node->answer == ANSWER_IN && node->outcome == NODE_YES) continue;
         /* Somebody was faster. */
         if (node->answer == ANSWER_IN && node->outcome == NODE_OTHER && status == 0) status = QUORLOCK_STATE;
         if (node->answer != ANSWER_IN || node->outcome != NODE_OTHER) status = QUORLOCK_NOQUORUM;
@@ -169,7 +175,7 @@ static bool is_as_written(const struct inspect_node *node)
            strcmp(node->guard, node->holder) == 0;
 }
 
-static bool check(struct inspect *inspect, int *ret_status)
+static void check(struct inspect *inspect, int *ret_status)
 {
     int64_t left_ms = 0;
 
@@ -182,33 +188,27 @@ static bool check(struct inspect *inspect, int *ret_status)
         if (!node->written) *ret_status = QUORLOCK_NOQUORUM;
     }
     if (*ret_status == 0 && left_ms > 0) wait_out(inspect, (uint64_t)left_ms);
-    return false;
 }
 
 bool bootstrap_step(struct inspect *inspect, int *ret_status)
 {
-    bool guarded = inspect->stage == BOOTSTRAP_WRITES;
-
     *ret_status = 0;
     switch (inspect->stage) {
     case BOOTSTRAP_LOOKS:
         *ret_status = judge_looks(inspect);
         if (*ret_status != 0) return false;
-        inspect->stage = BOOTSTRAP_WRITES;
-        write_all(inspect, true);
+        write_all(inspect, inspect->reconfigure ? BOOTSTRAP_CLOSES : BOOTSTRAP_WRITES);
+        return true;
+    case BOOTSTRAP_CLOSES:
+        *ret_status = judge_written(inspect);
+        if (*ret_status != 0) return false;
+        write_all(inspect, BOOTSTRAP_WRITES);
         return true;
     case BOOTSTRAP_WRITES:
-    case BOOTSTRAP_WRITES_NEW:
-        *ret_status = judge_written(inspect, guarded);
-        if (*ret_status != 0) return false;
-        if (guarded) {
-            inspect->stage = BOOTSTRAP_WRITES_NEW;
-            write_all(inspect, false);
-            return true;
-        }
-        if (inspect->longest_ms > inspect->lease_ms) wait_out(inspect, inspect->longest_ms);
+        *ret_status = judge_written(inspect);
+        if (*ret_status == 0 && inspect->longest_ms > inspect->lease_ms) wait_out(inspect, inspect->longest_ms);
         return false;
-    case BOOTSTRAP_CHECKS: return check(inspect, ret_status);
+    case BOOTSTRAP_CHECKS: check(inspect, ret_status); break;
     case BOOTSTRAP_WAITS: break;
     }
     return false;
@@ -223,9 +223,12 @@ static const char *state_of(const struct inspect *inspect, const struct inspect_
     bool checks = inspect->stage == BOOTSTRAP_CHECKS;
 
     if (node->written) return "bootstrapped";
-    if (!answered) return node->tried && !checks ? "unknown" : "down";
+    if (checks && answered) return node->outcome == NODE_YES ? "guarded" : "free";
+    if (checks) return "down";
+    if (!answered && node->tried) return "unknown";
+    if (node->closed) return "closed";
+    if (!answered) return "down";
     if (node->outcome == NODE_ERROR && !node->unreadable) return "error";
-    if (checks) return node->outcome == NODE_YES ? "guarded" : "free";
     return node->guarded || node->outcome == NODE_OTHER ? "guarded" : "free";
 }
 

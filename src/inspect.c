@@ -61,6 +61,7 @@ static void ask(struct inspect *inspect, uint32_t index, bool whole_script)
                                         .whole_script = whole_script,
                                         NODE_KEY(inspect->key, inspect->key_length),
                                         .force = inspect->reconfigure,
+                                        .closes = inspect->stage == BOOTSTRAP_CLOSES,
                                         .lease_ms = inspect->lease_ms,
                                         .longest_ms = inspect->longest_ms,
                                         .timeout_ms = client_timeout_ms(inspect->client)};

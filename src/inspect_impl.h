@@ -26,11 +26,11 @@ struct inspect_node {
     char *guard;                      /* as found, then as written; NULL: none */
     uint32_t max_lease_ms, longest_ms; /* what the guard that was found says; longest_ms: of leases that may run */
     bool guarded, unreadable;         /* as found */
-    bool tried, written;
+    bool tried, closed, written;      /* its guard may be another now; is for nobody; is as it was asked for */
 };
 
 /* Of a bootstrap: what is done with all nodes before the next is. */
-enum bootstrap_stage { BOOTSTRAP_LOOKS, BOOTSTRAP_WRITES, BOOTSTRAP_WRITES_NEW, BOOTSTRAP_WAITS, BOOTSTRAP_CHECKS };
+enum bootstrap_stage { BOOTSTRAP_LOOKS, BOOTSTRAP_CLOSES, BOOTSTRAP_WRITES, BOOTSTRAP_WAITS, BOOTSTRAP_CHECKS };
 
 struct inspect {
     struct waker waker;

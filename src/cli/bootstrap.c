@@ -72,16 +72,20 @@ static void bootstrap_command(const struct bootstrap *bootstrap, unsigned long m
 }
 
 /* bootstrap_tell_half - what to do where some nodes were written, or may be, and some not. */
-static void bootstrap_tell_half(const struct bootstrap *bootstrap, const struct quorlock_report *report, size_t written,
-                                size_t unknown, struct text *text)
+static void bootstrap_tell_half(const struct bootstrap *bootstrap, const struct quorlock_report *report,
+                                struct text *text)
 {
-    text_format(text, "%zu of %zu nodes were bootstrapped", written, report->n_nodes);
-    if (unknown) text_format(text, ", of %zu it is not known", unknown);
+    size_t written = bootstrap_count(report, "bootstrapped"), closed = bootstrap_count(report, "closed");
+    size_t unknown = bootstrap_count(report, "unknown");
+    text_format(text, "half done: %zu of %zu nodes bootstrapped", written, report->n_nodes);
+    if (closed) text_format(text, ", %zu closed to all clients", closed);
+    if (unknown) text_format(text, ", %zu unknown (no answer came, it may be done)", unknown);
+    if (written + closed + unknown < report->n_nodes) text_format(text, ", the others as they were");
     if (bootstrap->settings->reconfigure) {
-        text_format(text, ": they are half set up, and no client can be sure of a quorum. Give no client the new "
-                          "settings yet; give this very command again, until it ends with 0\n");
+        text_format(text, ". Give this very command again, until it ends with 0, and no client the new settings "
+                          "before\n");
     } else {
-        text_format(text, ", the others were not: ");
+        text_format(text, ". ");
         bootstrap_command(bootstrap, bootstrap->max_lease_ms, text);
         text_format(text, " does all of them anew, and they vote after one max lease\n");
     }
@@ -106,7 +110,8 @@ static void bootstrap_tell_guarded(const struct bootstrap *bootstrap, const stru
 static void bootstrap_tell(const struct bootstrap *bootstrap, int status, const struct quorlock_report *report,
                            struct text *text)
 {
-    size_t written = bootstrap_count(report, "bootstrapped"), unknown = bootstrap_count(report, "unknown");
+    bool half = bootstrap_count(report, "bootstrapped") || bootstrap_count(report, "closed") ||
+                bootstrap_count(report, "unknown");
     switch (status) {
     case QUORLOCK_OK: bootstrap_tell_done(bootstrap, report, text); return;
     case QUORLOCK_STATE: bootstrap_tell_guarded(bootstrap, report, text); break;
@@ -121,8 +126,8 @@ static void bootstrap_tell(const struct bootstrap *bootstrap, int status, const 
         break;
     default: text_format(text, "%s\n", quorlock_status_text(status)); break;
     }
-    if (written || unknown) {
-        bootstrap_tell_half(bootstrap, report, written, unknown, text);
+    if (half) {
+        bootstrap_tell_half(bootstrap, report, text);
     } else {
         text_format(text, "nothing was written\n");
     }

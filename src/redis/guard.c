@@ -43,14 +43,14 @@ void guard_meet(struct guard *guard, const char *run_id, const char *replid)
 
 /* EVAL and not EVALSHA: once a connection, so it need not be loaded. */
 static void guard_script(const struct guard *guard, struct bytes *out, const char *text, size_t length,
-                         uint32_t lease_ms, size_t n_more)
+                         uint32_t n_nodes, uint32_t lease_ms, size_t n_more)
 {
     bytes_command(out, 9 + n_more);
     bytes_text(out, "EVAL");
     bytes_word(out, text, length);
     bytes_text(out, "1");
     bytes_text(out, GUARD_KEY);
-    bytes_number(out, guard->n_nodes);
+    bytes_number(out, n_nodes);
     bytes_text(out, guard->set);
     bytes_number(out, lease_ms);
     bytes_text(out, guard->run_id);
@@ -59,7 +59,7 @@ static void guard_script(const struct guard *guard, struct bytes *out, const cha
 
 void guard_ask(const struct guard *guard, struct bytes *out)
 {
-    guard_script(guard, out, script_guard, sizeof script_guard - 1, guard->max_lease_ms, 0);
+    guard_script(guard, out, script_guard, sizeof script_guard - 1, guard->n_nodes, guard->max_lease_ms, 0);
 }
 
 /* ---- bootstrap ---- */
@@ -73,7 +73,8 @@ static void guard_words(struct bytes *out, const char *const *words, size_t n_wo
 static void guard_write(const struct guard *guard, struct bytes *out, const struct node_request *request)
 {
     uint32_t lease_ms = request->lease_ms ? request->lease_ms : GUARD_LEASE_DEFAULT_MS;
-    guard_script(guard, out, script_bootstrap, sizeof script_bootstrap - 1, lease_ms, 2);
+    guard_script(guard, out, script_bootstrap, sizeof script_bootstrap - 1, request->closes ? 0 : guard->n_nodes,
+                 lease_ms, 2);
     bytes_text(out, request->force ? "1" : "0");
     bytes_number(out, request->longest_ms);
 }
@@ -243,6 +244,12 @@ static enum guard_verdict guard_conflict(struct guard *guard, const struct reply
         return GUARD_FAILED;
     }
     error_printable(their_n, sizeof their_n, n->text, n->length);
+    if (strcmp(their_n, "0") == 0) {
+        snprintf(guard->why, sizeof guard->why,
+                 "its guard is for no client, for a 'quorlock bootstrap --reconfigure' was not finished: give that "
+                 "very command again, until it ends with 0");
+        return GUARD_FAILED;
+    }
     error_printable(theirs, sizeof theirs, set->text, set->length);
     error_printable(their_lease, sizeof their_lease, lease->text, lease->length);
     snprintf(guard->why, sizeof guard->why,

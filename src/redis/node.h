@@ -126,6 +126,7 @@ struct node_request {
     uint64_t fence;        /* a floor or a token, see enum node_op; below 2^53 */
     uint64_t fence_ttl_ms; /* a counter's life after its last use; 0: seven days */
     bool force;            /* BOOTSTRAP */
+    bool closes;           /* BOOTSTRAP: the guard is one that fits no client, for 0 nodes */
     uint32_t longest_ms;   /* BOOTSTRAP: of leases that may run */
     union node_tag tag;
 };
