@@ -124,19 +124,26 @@ static void write_all(struct inspect *inspect, enum bootstrap_stage stage)
     inspect_set_deadline(inspect);
 }
 
+/* STATE: somebody else was faster, on all nodes. */
 static int judge_written(const struct inspect *inspect)
 {
     int status = 0;
+    bool half = false;
 
     for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
         const struct inspect_node *node = &inspect->nodes[i];
 
-        if (node->answer == ANSWER_IN && node->outcome == NODE_YES) continue;
-        /* Somebody was faster. */
-        if (node->answer == ANSWER_IN && node->outcome == NODE_OTHER && status == 0) status = QUORLOCK_STATE;
-        if (node->answer != ANSWER_IN || node->outcome != NODE_OTHER) status = QUORLOCK_NOQUORUM;
+        bool other = node->answer == ANSWER_IN && node->outcome == NODE_OTHER;
+
+        if (node->answer == ANSWER_IN && node->outcome == NODE_YES) {
+            half = true;
+        } else if (!other) {
+            status = QUORLOCK_NOQUORUM;
+        } else if (status == 0) {
+            status = QUORLOCK_STATE;
+        }
     }
-    return status;
+    return status == QUORLOCK_STATE && half ? QUORLOCK_NOQUORUM : status;
 }
 
 /* By our clock, which may go faster than theirs; what they have left then is waited for as well. */
