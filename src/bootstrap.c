@@ -6,19 +6,19 @@
  * kill -9:
  *
  * 1. Nothing is written unless every node was seen, could be read, and lets us do all of it.
- * 2. On each node a guard is written and the old clients are disconnected in one transaction. From then on they are
- *    refused there, and none of their acquires, that look at no guard, can be under way.
- * 3. Guards that were there, or may be written by the next client, are first replaced by such that fit nobody, on
- *    all nodes; only when all are, the new guards are written. So the new clients get no vote of an old node while
- *    the old clients have one of any node, and nobody has a quorum of what this leaves half done. (Nodes that leave
- *    the set are stopped before: we do not know them.)
+ * 2. On each node a guard is written and the old clients are disconnected in one transaction. From then on they
+ * are refused there, and none of their acquires, that look at no guard, can be under way.
+ * 3. Guards that were there, or may be written by the next client, are first replaced by such that fit nobody,
+ * on all nodes; only when all are, the new guards are written. So the new clients get no vote of an old node
+ * while the old clients have one of any node, and nobody has a quorum of what this leaves half done. (Nodes
+ * that leave the set are stopped before: we do not know them.)
  * 4. A quarantine lasts for the longest lease that any guard allows, the new one among them, from that moment
  *    on; so a second try, also after half of a first one, makes none shorter.
- * 5. Where that is longer than the new max_lease the success is told only when the quarantine is over. Until then
- *    a node that is emptied would be quarantined by new clients for the new max_lease alone, while an old, longer
- *    lease runs, and the guard that tells it may be gone from all nodes at once. Nothing on the nodes can prevent
- *    that; but whoever gives clients the shorter max_lease when this has ended, and not before, is safe: nobody
- *    knows of it while a longer lease may run. Clients of the old one stay refused meanwhile.
+ * 5. Where that is longer than the new max_lease the success is told only when the quarantine is over. Until
+ * then a node that is emptied would be quarantined by new clients for the new max_lease alone, while an old,
+ * longer lease runs, and the guard that tells it may be gone from all nodes at once. Nothing on the nodes can
+ * prevent that; but whoever gives clients the shorter max_lease when this has ended, and not before, is safe:
+ * nobody knows of it while a longer lease may run. Clients of the old one stay refused meanwhile.
  */
 #include <string.h>
 
@@ -156,12 +156,13 @@ static void wait_out(struct inspect *inspect, uint64_t left_ms)
     wait_us += wait_us * client->options.drift_ppm / 1000000u;
     inspect->stage = BOOTSTRAP_WAITS;
     client_wake_at(client, &inspect->waker, client_now_us(client) + wait_us);
-    client_log(client, QUORLOCK_LOG_WARN,
-               "all nodes are set up anew; waiting %s more, for leases of up to %s may still run: give clients the "
-               "max lease of %s when this has ended, and not before",
-               guard_length(left, sizeof(left), (wait_us / MS + 999) / 1000 * 1000),
-               guard_length(longest, sizeof(longest), inspect->longest_ms),
-               guard_length(lease, sizeof(lease), inspect->lease_ms));
+    client_log(
+        client, QUORLOCK_LOG_WARN,
+        "all nodes are set up anew; waiting %s more, for leases of up to %s may still run: give clients the "
+        "max lease of %s when this has ended, and not before",
+        guard_length(left, sizeof(left), (wait_us / MS + 999) / 1000 * 1000),
+        guard_length(longest, sizeof(longest), inspect->longest_ms),
+        guard_length(lease, sizeof(lease), inspect->lease_ms));
 }
 
 bool bootstrap_waits(const struct inspect *inspect)
@@ -178,8 +179,8 @@ void bootstrap_wait_over(struct inspect *inspect)
 /* Was everything as it is now all the time? */
 static bool is_as_written(const struct inspect_node *node)
 {
-    return node->answer == ANSWER_IN && node->outcome == NODE_YES && node->guard != NULL && node->holder != NULL &&
-           strcmp(node->guard, node->holder) == 0;
+    return node->answer == ANSWER_IN && node->outcome == NODE_YES && node->guard != NULL &&
+           node->holder != NULL && strcmp(node->guard, node->holder) == 0;
 }
 
 static void check(struct inspect *inspect, int *ret_status)
@@ -194,6 +195,8 @@ static void check(struct inspect *inspect, int *ret_status)
         node->written = is_as_written(node);
         if (!node->written) *ret_status = QUORLOCK_NOQUORUM;
     }
+    /* More than that is a clock that was set back: the next client sees it, too. */
+    if (left_ms > inspect->longest_ms) left_ms = inspect->longest_ms;
     if (*ret_status == 0 && left_ms > 0) wait_out(inspect, (uint64_t)left_ms);
 }
 

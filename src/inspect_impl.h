@@ -23,10 +23,11 @@ struct inspect_node {
     bool has_guard;
     bool again; /* asked with the whole script */
     /* Of a bootstrap. */
-    char *guard;                      /* as found, then as written; NULL: none */
-    uint32_t max_lease_ms, longest_ms; /* what the guard that was found says; longest_ms: of leases that may run */
-    bool guarded, unreadable;         /* as found */
-    bool tried, closed, written;      /* its guard may be another now; is for nobody; is as it was asked for */
+    char *guard; /* as found, then as written; NULL: none */
+    uint32_t max_lease_ms,
+        longest_ms;              /* what the guard that was found says; longest_ms: of leases that may run */
+    bool guarded, unreadable;    /* as found */
+    bool tried, closed, written; /* its guard may be another now; is for nobody; is as it was asked for */
 };
 
 /* Of a bootstrap: what is done with all nodes before the next is. */

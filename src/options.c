@@ -337,16 +337,17 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
 }
 
 /*
- * A counter is given new life with every renewal, as its lock is. Where it lives as long as any lease it outlives
- * the lock in any case; a shorter life would end it under a holder, and the next token might be lower.
+ * A counter is given new life with every renewal, as its lock is. Where it lives as long as any lease it
+ * outlives the lock in any case; a shorter life would end it under a holder, and the next token might be lower.
  */
 static int check_fence_ttl(const struct quorlock_options *options, uint32_t max_lease_ms,
                            struct options_error *error)
 {
     if (options->fence_ttl_ms == 0 || options->fence_ttl_ms >= max_lease_ms) return 0;
-    return options_fail(error, QUORLOCK_INVAL,
-                        "fence_ttl_ms is %u: at least max_lease_ms, %u, so that no counter ends while its lock is held",
-                        options->fence_ttl_ms, max_lease_ms);
+    return options_fail(
+        error, QUORLOCK_INVAL,
+        "fence_ttl_ms is %u: at least max_lease_ms, %u, so that no counter ends while its lock is held",
+        options->fence_ttl_ms, max_lease_ms);
 }
 
 int options_lock(struct core_config *ret, const struct quorlock_client_options *client, const char *const *keys,

@@ -49,7 +49,8 @@ static unsigned long bootstrap_longest(const struct quorlock_report *report)
 static void bootstrap_tell_done(const struct bootstrap *bootstrap, const struct quorlock_report *report,
                                 struct text *text)
 {
-    text_format(text, "bootstrapped %zu nodes for leases up to %lu ms; ", report->n_nodes, bootstrap_longest(report));
+    text_format(text, "bootstrapped %zu nodes for leases up to %lu ms; ", report->n_nodes,
+                bootstrap_longest(report));
     if (bootstrap->settings->reconfigure) {
         text_format(text, "none votes before the longer of the old and the new max lease is over\n");
     } else {
@@ -57,8 +58,8 @@ static void bootstrap_tell_done(const struct bootstrap *bootstrap, const struct 
     }
 }
 
-/* bootstrap_command - what sets up the nodes anew for that max lease, as it can be given: with their addresses where
- * these came from the command line and hold no password. */
+/* bootstrap_command - what sets up the nodes anew for that max lease, as it can be given: with their addresses
+ * where these came from the command line and hold no password. */
 static void bootstrap_command(const struct bootstrap *bootstrap, unsigned long max_lease_ms, struct text *text)
 {
     const struct settings *settings = bootstrap->settings;
@@ -82,8 +83,9 @@ static void bootstrap_tell_half(const struct bootstrap *bootstrap, const struct 
     if (unknown) text_format(text, ", %zu unknown (no answer came, it may be done)", unknown);
     if (written + closed + unknown < report->n_nodes) text_format(text, ", the others as they were");
     if (bootstrap->settings->reconfigure) {
-        text_format(text, ". Give this very command again, until it ends with 0, and no client the new settings "
-                          "before\n");
+        text_format(text,
+                    ". Give this very command again, until it ends with 0, and no client the new settings "
+                    "before\n");
     } else {
         text_format(text, ". ");
         bootstrap_command(bootstrap, bootstrap->max_lease_ms, text);
@@ -95,9 +97,10 @@ static void bootstrap_tell_guarded(const struct bootstrap *bootstrap, const stru
                                    struct text *text)
 {
     if (bootstrap->settings->reconfigure) {
-        text_format(text, "what stands at quorlock:guard on some node is no guard that this version can read: use the "
-                          "newest quorlock everywhere, or if it is nobody's, 'redis-cli -h HOST -p PORT DEL "
-                          "quorlock:guard' there\n");
+        text_format(
+            text, "what stands at quorlock:guard on some node is no guard that this version can read: use the "
+                  "newest quorlock everywhere, or if it is nobody's, 'redis-cli -h HOST -p PORT DEL "
+                  "quorlock:guard' there\n");
         return;
     }
     text_format(text,
@@ -119,8 +122,8 @@ static void bootstrap_tell(const struct bootstrap *bootstrap, int status, const 
         text_format(text, "not every node answered as it should: mend that, then bootstrap again\n");
         break;
     case QUORLOCK_INVAL:
-        text_format(text,
-                    "the guards of the nodes say different max leases: give the one that all clients are told, ");
+        text_format(
+            text, "the guards of the nodes say different max leases: give the one that all clients are told, ");
         bootstrap_command(bootstrap, bootstrap_longest(report), text);
         text_format(text, "\n");
         break;

@@ -16,11 +16,12 @@
 
 void guard_init(struct guard *guard, const struct node_config *config)
 {
-    *guard = (struct guard){.mode = config->guard,
-                            .n_nodes = config->n_nodes,
-                            .max_lease_ms = config->max_lease_ms ? config->max_lease_ms : GUARD_LEASE_DEFAULT_MS,
-                            .set = config->set ? config->set : "",
-                            .set_named = config->set_named};
+    *guard =
+        (struct guard){.mode = config->guard,
+                       .n_nodes = config->n_nodes,
+                       .max_lease_ms = config->max_lease_ms ? config->max_lease_ms : GUARD_LEASE_DEFAULT_MS,
+                       .set = config->set ? config->set : "",
+                       .set_named = config->set_named};
 }
 
 bool guard_is_on(const struct guard *guard)
@@ -73,21 +74,22 @@ static void guard_words(struct bytes *out, const char *const *words, size_t n_wo
 static void guard_write(const struct guard *guard, struct bytes *out, const struct node_request *request)
 {
     uint32_t lease_ms = request->lease_ms ? request->lease_ms : GUARD_LEASE_DEFAULT_MS;
-    guard_script(guard, out, script_bootstrap, sizeof script_bootstrap - 1, request->closes ? 0 : guard->n_nodes,
-                 lease_ms, 2);
+    guard_script(guard, out, script_bootstrap, sizeof script_bootstrap - 1,
+                 request->closes ? 0 : guard->n_nodes, lease_ms, 2);
     bytes_text(out, request->force ? "1" : "0");
     bytes_number(out, request->longest_ms);
 }
 
 /*
- * With force the guard and the end of the other connections are one transaction: a client that was connected before
- * acquires without a look at the guard, so a guard of its own without the other would give a vote to two sets of
- * clients. A right that is missing, and a connection that ends, leave both undone.
+ * With force the guard and the end of the other connections are one transaction: a client that was connected
+ * before acquires without a look at the guard, so a guard of its own without the other would give a vote to two
+ * sets of clients. A right that is missing, and a connection that ends, leave both undone.
  */
 void guard_bootstrap(const struct guard *guard, struct bytes *out, const struct node_request *request)
 {
     /* The address makes it a rehearsal: nobody is connected from there. */
-    static const char *const kill[] = {"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", "ADDR", "0.0.0.0:0"};
+    static const char *const kill[] = {"CLIENT", "KILL", "TYPE", "normal",
+                                       "SKIPME", "yes",  "ADDR", "0.0.0.0:0"};
     static const char *const multi[] = {"MULTI"}, *const exec[] = {"EXEC"};
     bool write = request->op == NODE_BOOTSTRAP;
     if (write && !request->force) {
@@ -140,7 +142,8 @@ bool guard_judge_bootstrap(enum node_op op, const struct reply *reply, struct no
     if (op == NODE_BOOTSTRAP && !guard_judge_written(first, ret)) return false;
     if (last->type == REPLY_ERROR) {
         /* Written, but old connections live on. */
-        guard_judge_refused(last, op == NODE_BOOTSTRAP ? NODE_UNKNOWN : NODE_ERROR, "CLIENT KILL", ret, text, size);
+        guard_judge_refused(last, op == NODE_BOOTSTRAP ? NODE_UNKNOWN : NODE_ERROR, "CLIENT KILL", ret, text,
+                            size);
         return true;
     }
     if (op == NODE_MAY_KILL) ret->outcome = NODE_YES;
@@ -245,17 +248,19 @@ static enum guard_verdict guard_conflict(struct guard *guard, const struct reply
     }
     error_printable(their_n, sizeof their_n, n->text, n->length);
     if (strcmp(their_n, "0") == 0) {
-        snprintf(guard->why, sizeof guard->why,
-                 "its guard is for no client, for a 'quorlock bootstrap --reconfigure' was not finished: give that "
-                 "very command again, until it ends with 0");
+        snprintf(
+            guard->why, sizeof guard->why,
+            "its guard is for no client, for a 'quorlock bootstrap --reconfigure' was not finished: give that "
+            "very command again, until it ends with 0");
         return GUARD_FAILED;
     }
     error_printable(theirs, sizeof theirs, set->text, set->length);
     error_printable(their_lease, sizeof their_lease, lease->text, lease->length);
-    snprintf(guard->why, sizeof guard->why,
-             "set up otherwise: its guard says %s nodes, set %.64s, max_lease %s ms; this client says %u nodes, "
-             "set %s, max_lease %u ms",
-             their_n, theirs, their_lease, (unsigned)guard->n_nodes, guard->set, (unsigned)guard->max_lease_ms);
+    snprintf(
+        guard->why, sizeof guard->why,
+        "set up otherwise: its guard says %s nodes, set %.64s, max_lease %s ms; this client says %u nodes, "
+        "set %s, max_lease %u ms",
+        their_n, theirs, their_lease, (unsigned)guard->n_nodes, guard->set, (unsigned)guard->max_lease_ms);
     guard_advise(guard, their_n, theirs, strtoull(their_lease, NULL, 10));
     return GUARD_FAILED;
 }

@@ -60,25 +60,25 @@ enum node_fault {
  * A key of another type makes the whole request an error (NODE_FAULT_FOREIGN).
  */
 enum node_op {
-    NODE_ACQUIRE, /* set the keys to the owner with the lease, only if they are free; by script also where some
-                     are the owner's, so the same request may come twice. fenced: one counter above those of
-                     all keys, `fence` at least, is stored for each of them and told */
-    NODE_EXTEND,  /* where the keys are the owner's: each expiry to at least the lease. fenced: the counters
-                     live on, and are `fence` at least */
-    NODE_RELEASE, /* delete those keys that are the owner's, whatever the others are (also with an error of a
-                     foreign type), and publish each. fence != 0: the counters are that at least */
-    NODE_PEEK,    /* who holds the keys, for how long */
-    NODE_BREAK,   /* delete the key whoever holds it, publish */
-    NODE_REPAIR,  /* acquire for a lock that is held: sets what is missing, and extends the rest. fence != 0:
-                     the counters are that at least, no increment */
-    NODE_RAISE,   /* where the keys are the owner's: the counters to `fence`, unless one is higher; tells the
-                     highest */
-    NODE_MAY_KILL,  /* NODE_BOOTSTRAP with force would be let do all of it: yes, or why not. Does nothing */
-    NODE_BOOTSTRAP, /* writes the guard: lease_ms is its max_lease. Without force only where there is none, without
-                       quarantine; else OTHER, and the holder is what stands there. With force over what is there,
-                       with a quarantine for longest_ms, and in the same moment every other client of the server is
-                       made to reconnect: both or neither. YES: the holder is the new guard. Neither this nor
-                       NODE_MAY_KILL uses key and owner */
+    NODE_ACQUIRE,  /* set the keys to the owner with the lease, only if they are free; by script also where some
+                      are the owner's, so the same request may come twice. fenced: one counter above those of
+                      all keys, `fence` at least, is stored for each of them and told */
+    NODE_EXTEND,   /* where the keys are the owner's: each expiry to at least the lease. fenced: the counters
+                      live on, and are `fence` at least */
+    NODE_RELEASE,  /* delete those keys that are the owner's, whatever the others are (also with an error of a
+                      foreign type), and publish each. fence != 0: the counters are that at least */
+    NODE_PEEK,     /* who holds the keys, for how long */
+    NODE_BREAK,    /* delete the key whoever holds it, publish */
+    NODE_REPAIR,   /* acquire for a lock that is held: sets what is missing, and extends the rest. fence != 0:
+                      the counters are that at least, no increment */
+    NODE_RAISE,    /* where the keys are the owner's: the counters to `fence`, unless one is higher; tells the
+                      highest */
+    NODE_MAY_KILL, /* NODE_BOOTSTRAP with force would be let do all of it: yes, or why not. Does nothing */
+    NODE_BOOTSTRAP, /* writes the guard: lease_ms is its max_lease. Without force only where there is none,
+                       without quarantine; else OTHER, and the holder is what stands there. With force over what
+                       is there, with a quarantine for longest_ms, and in the same moment every other client of
+                       the server is made to reconnect: both or neither. YES: the holder is the new guard.
+                       Neither this nor NODE_MAY_KILL uses key and owner */
 };
 
 enum node_outcome {

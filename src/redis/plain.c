@@ -313,7 +313,8 @@ static bool plain_judge_value(enum node_op op, const struct reply *reply, struct
 {
     const struct reply_item *self = &reply->self;
     bool by_set = self->type == REPLY_NIL || self->type == REPLY_STATUS;
-    if (op == NODE_BOOTSTRAP || op == NODE_MAY_KILL) return guard_judge_bootstrap(op, reply, ret, text, text_size);
+    if (op == NODE_BOOTSTRAP || op == NODE_MAY_KILL)
+        return guard_judge_bootstrap(op, reply, ret, text, text_size);
     if ((op == NODE_ACQUIRE || op == NODE_REPAIR) && by_set) {
         ret->outcome = self->type == REPLY_NIL ? NODE_OTHER : NODE_YES;
         return self->type == REPLY_NIL || (self->length == 2 && memcmp(self->text, "OK", 2) == 0);

@@ -3,6 +3,7 @@
 """quorlock: restart guard and fencing on real servers: test_guard.py PATH_TO_quorlock [TEST...]"""
 import os
 import re
+import signal
 import sys
 import time
 
@@ -78,7 +79,7 @@ class MaxLease(GuardCase):
     def test_an_emptied_majority_is_quarantined_for_what_all_were_told(self):
         self.bootstrap("--max-lease", LONG)
         holder = self.shell("--lease", "4m", script="echo $$ >up; sleep 1000")
-        os.kill(holder.pid, 19)  # it reaches no node any more, and its lease runs
+        os.kill(holder.pid, signal.SIGSTOP)  # it reaches no node any more, and its lease runs
         for server in SERVERS:
             server.kill()
         for server in SERVERS[:2]:
@@ -101,6 +102,20 @@ class MaxLease(GuardCase):
         self.assertEqual(self.run_once("--max-lease", SHORT)[0], 69)
         for index in range(3):
             self.assert_quarantined(index, LONG_MS, 30001)
+
+    def test_a_holder_keeps_its_lock_when_a_quarantine_is_lengthened(self):
+        self.bootstrap("--max-lease", "3s")
+        holder = self.shell("--lease", "3s", script="echo $$ >up; while [ ! -e go ]; do sleep .01; done")
+        before = guards()
+        self.assertEqual(self.run_once("--max-lease", LONG)[0], 69)
+        self.assertTrue(all(guard != old for guard, old in zip(guards(), before)))
+        end = time.monotonic() + 3.5  # longer than its lease
+        while time.monotonic() < end:
+            self.assertIsNone(holder.poll())
+            time.sleep(0.05)
+        open(self.path("go"), "w").close()
+        self.assertEqual(self.end(holder)[0], 0)
+        self.assert_free()
 
     def test_reading_takes_what_the_guards_say(self):
         self.bootstrap("--max-lease", LONG)

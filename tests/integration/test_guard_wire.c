@@ -467,8 +467,8 @@ static void test_bootstrap(void **state)
     assert_int_equal(answer.reply.outcome, NODE_OTHER);
     assert_true(server_holds(server, "quorlock:guard", answer.holder));
 
-    /* The rehearsal disconnects nobody. By force: leases of the old length may still run, so it waits that long,
-     * and everybody comes anew, and is refused. */
+    /* The rehearsal disconnects nobody. By force: leases of the old length may still run, so it waits that
+     * long, and everybody comes anew, and is refused. */
     request.op = NODE_MAY_KILL;
     assert_int_equal(probe_ask(&operator, & request).reply.outcome, NODE_YES);
     assert_int_equal(probe_do(&probe, NODE_ACQUIRE, "me").reply.outcome, NODE_YES);
@@ -544,20 +544,11 @@ int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        EACH(test_run_id_alone),
-        EACH(test_shorter_guard),
-        EACH(test_shorter_guard_of_a_lost_life),
-        EACH(test_first_contact),
-        EACH(test_restart),
-        EACH(test_role_flip),
-        EACH(test_flush),
-        EACH(test_other_life),
-        EACH(test_clamped),
-        EACH(test_conflicts),
-        EACH(test_eviction),
-        EACH(test_not_writable),
-        EACH(test_bootstrap),
-        EACH(test_expel),
+        EACH(test_run_id_alone),  EACH(test_shorter_guard), EACH(test_shorter_guard_of_a_lost_life),
+        EACH(test_first_contact), EACH(test_restart),       EACH(test_role_flip),
+        EACH(test_flush),         EACH(test_other_life),    EACH(test_clamped),
+        EACH(test_conflicts),     EACH(test_eviction),      EACH(test_not_writable),
+        EACH(test_bootstrap),     EACH(test_expel),
     };
 
     return cmocka_run_group_tests_name("guard on real servers", tests, NULL, NULL);

@@ -356,16 +356,11 @@ static void closed_in_each_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        EVERY_FLAVOUR(admitted_out_of_the_line),
-        EVERY_FLAVOUR(one_fencing_token),
-        FLAVOURED(tries_at_the_same_time, majority),
-        FLAVOURED(admitted_on_its_own_terms, majority),
-        FLAVOURED(the_outer_handle_is_freed, majority),
-        FLAVOURED(freed_one_after_the_other, majority),
-        FLAVOURED(canceled_in_each_state, majority),
-        FLAVOURED(released_while_another_enters, majority),
-        FLAVOURED(anothers_renewal, majority),
-        FLAVOURED(closed_in_each_state, majority),
+        EVERY_FLAVOUR(admitted_out_of_the_line),        EVERY_FLAVOUR(one_fencing_token),
+        FLAVOURED(tries_at_the_same_time, majority),    FLAVOURED(admitted_on_its_own_terms, majority),
+        FLAVOURED(the_outer_handle_is_freed, majority), FLAVOURED(freed_one_after_the_other, majority),
+        FLAVOURED(canceled_in_each_state, majority),    FLAVOURED(released_while_another_enters, majority),
+        FLAVOURED(anothers_renewal, majority),          FLAVOURED(closed_in_each_state, majority),
     };
 
     return cmocka_run_group_tests_name("ways into a nest", tests, NULL, NULL);

@@ -8,8 +8,8 @@
 
 #include <unistd.h>
 
-#define OLD 3
-#define NEW 5
+#define OLD          3
+#define NEW          5
 #define MAX_LEASE_MS 1500
 
 /* A client of the first n servers, all of them by the given addresses. */
@@ -158,8 +158,8 @@ static bool expelled_more(void *arg)
 }
 
 /*
- * The two come back one after the other. The one that is there alone is as little trusted as with the other: its vote
- * would meet that of the other's next connection.
+ * The two come back one after the other. The one that is there alone is as little trusted as with the other:
+ * its vote would meet that of the other's next connection.
  */
 static void twins_one_after_the_other(void **state)
 {
