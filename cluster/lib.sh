@@ -80,6 +80,7 @@ cluster_lock() {
 }
 
 # Reads cluster.conf into $nodes, $port_base, $server, $max_lease. Non-zero: there is none.
+# shellcheck disable=SC2034
 cluster_load() {
     local name value
     nodes='' port_base='' server='' max_lease=''
@@ -89,7 +90,6 @@ cluster_load() {
         nodes) nodes=$value ;;
         port_base) port_base=$value ;;
         server) server=$value ;;
-        # shellcheck disable=SC2034
         max_lease) max_lease=$value ;;
         esac
     done <"$dir/cluster.conf"
