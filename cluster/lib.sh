@@ -4,7 +4,7 @@
 # What cluster/up, down, status and hurt share. Sourced by bash, never run.
 #
 # A cluster is one folder. It holds a marker that proves the folder is ours,
-# `cluster.conf` (size, first port, server program) and one folder a node:
+# `cluster.conf` (size, first port, server program, max lease) and one folder a node:
 #
 #   node-1/redis.conf   what the server runs with
 #   node-1/pid          "PID STARTTIME", written by the process itself before
@@ -79,16 +79,18 @@ cluster_lock() {
         cluster_die "$dir was changed by another cluster command just now; try again"
 }
 
-# Reads cluster.conf into $nodes, $port_base, $server. Non-zero: there is none.
+# Reads cluster.conf into $nodes, $port_base, $server, $max_lease. Non-zero: there is none.
+# shellcheck disable=SC2034
 cluster_load() {
     local name value
-    nodes='' port_base='' server=''
+    nodes='' port_base='' server='' max_lease=''
     [ -f "$dir/cluster.conf" ] || return 1
     while IFS='=' read -r name value; do
         case $name in
         nodes) nodes=$value ;;
         port_base) port_base=$value ;;
         server) server=$value ;;
+        max_lease) max_lease=$value ;;
         esac
     done <"$dir/cluster.conf"
     [[ $nodes =~ ^[1-9][0-9]?$ && $port_base =~ ^[1-9][0-9]{0,4}$ && -n $server ]]

@@ -285,45 +285,6 @@ static int start_timer(struct quorlock_client *client)
 
 /* ---- nodes ---- */
 
-/* A node that comes back empty gets the max_lease that the others' guards say. */
-static void spread_max_lease(struct quorlock_client *client, uint32_t index)
-{
-    uint32_t max_lease_ms = node_max_lease_ms(client->nodes[index].node);
-
-    if (max_lease_ms == 0) return;
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        /* While the client is being built, later nodes are not there yet. */
-        if (i != index && client->nodes[i].node != NULL) {
-            node_expect_max_lease(client->nodes[i].node, max_lease_ms);
-        }
-    }
-}
-
-/*
- * Nodes without a guard, and nobody says a max_lease: the default, once it is certain that no guard says better
- *
- * That is when a majority of nodes was heard, and every other one has failed at least once. The first contact
- * with new nodes ends here, and so does a majority that was emptied at once while max_lease_ms was not given.
- */
-static void settle_max_lease(struct quorlock_client *client)
-{
-    uint32_t heard = 0;
-
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        const struct node *node = client->nodes[i].node;
-        enum node_level level = node != NULL ? node_level_now(node) : NODE_CONNECTING;
-
-        if (level == NODE_CONNECTING || node_max_lease_ms(node) != 0) return;
-        heard += level == NODE_READY || level == NODE_QUARANTINED;
-    }
-    if (heard < options_quorum(QUORLOCK_MAJORITY, client->n_nodes)) return;
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        struct node *node = client->nodes[i].node;
-
-        if (node_awaits_max_lease(node)) node_expect_max_lease(node, OPTIONS_MAX_LEASE_MS);
-    }
-}
-
 /*
  * One process behind two addresses would have two votes. Neither gets one, for who knows which was meant
  *
@@ -361,11 +322,7 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
     (void)fault;
     (void)why;
     client->levels++;
-    if (level == NODE_READY || level == NODE_QUARANTINED) {
-        spread_max_lease(client, index);
-        expel_twins(client, index);
-    }
-    settle_max_lease(client);
+    if (level == NODE_READY || level == NODE_QUARANTINED) expel_twins(client, index);
     list_walk_begin(&walk, &client->active);
     while ((at = list_walk_next(&walk)) != NULL) grip_on_level(LIST_ITEM(at, struct grip, active), index);
     inspect_on_level(client, index);
@@ -531,6 +488,7 @@ static int start_nodes(struct quorlock_client *client)
                                      .guard = (uint32_t)client->options.guard,
                                      .n_nodes = client->n_nodes,
                                      .set = client->set,
+                                     .set_named = client->options.set_name != NULL,
                                      .max_lease_ms = client->options.max_lease_ms,
                                      .allow_eviction = client->options.allow_eviction != 0,
                                      .now_us = node_clock,
@@ -637,6 +595,7 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
         client->alloc = alloc;
         client->timer_fd = -1;
         client->options = options;
+        client->max_lease_given = options_max_lease_given(given);
         client->n_nodes = (uint32_t)options.n_nodes;
         status = build(client, base, options.nodes, &error);
         client->options.nodes = NULL;

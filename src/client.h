@@ -49,6 +49,7 @@ struct quorlock_client {
     struct event_base *base;
     struct alloc alloc;
     struct quorlock_client_options options; /* checked; nodes and error are the caller's, not kept */
+    bool max_lease_given;                   /* and not the default: reports take what the guards say else */
     char *key_prefix, *owner_label, *set;   /* set: name of the nodes in their guards */
     char uuid[OWNER_UUID_SIZE];             /* front of our owners in the redisson dialect; else empty */
     struct clock clock;

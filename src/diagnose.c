@@ -238,7 +238,11 @@ static void judge_guard_agrees(const struct diagnose_set *set, struct diagnosis 
     uint32_t wanted_ms = set->max_lease_ms != 0 ? set->max_lease_ms : first->facts->guard.max_lease_ms;
     struct diagnose_words *words;
 
-    if (guard->n_nodes != set->n_nodes) {
+    if (guard->n_nodes == 0) {
+        words = add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node);
+        say(&words->text, "a reconfigure of it was not finished: it refuses all clients");
+        advise(&words->remedy, "give the same 'quorlock bootstrap --reconfigure' again, until it ends with 0");
+    } else if (guard->n_nodes != set->n_nodes) {
         words = add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node);
         say(&words->text, "its guard is for %u nodes, %u are listed here: their majorities need not meet",
             (unsigned)guard->n_nodes, (unsigned)set->n_nodes);

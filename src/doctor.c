@@ -13,9 +13,6 @@
 
 #define LOOK_MS_MAX 20u
 
-/* As a client without guard has it where none was given; then it says nothing about the nodes. */
-#define MAX_LEASE_UNSET_MS 30000u
-
 enum stage { ASKING, ENDED, TELLING };
 
 struct examination;
@@ -124,7 +121,8 @@ static void judge(struct examination *examination)
     const struct quorlock_client *client = examination->client;
     const struct quorlock_client_options *options = &client->options;
     struct diagnose_node nodes[QUORLOCK_NODES_MAX];
-    bool unset = options->guard == QUORLOCK_GUARD_OFF && options->max_lease_ms == MAX_LEASE_UNSET_MS;
+    /* A client that only looks takes what the guards say, where it was told nothing. */
+    bool unset = options->guard == QUORLOCK_GUARD_OFF && !client->max_lease_given;
     struct diagnose_set set = {.nodes = nodes,
                                .n_nodes = client->n_nodes,
                                .quorum = options_quorum(options->policy, client->n_nodes),

@@ -268,32 +268,6 @@ static enum core_fault fault_of(enum node_fault fault)
     }
 }
 
-bool grip_lease_refused(const struct grip *grip, uint32_t index, uint64_t lease_us)
-{
-    uint32_t max_lease_ms = node_max_lease_ms(grip->client->nodes[index].node);
-
-    return max_lease_ms != 0 && lease_us > (uint64_t)max_lease_ms * MS;
-}
-
-/* Kept in words for whoever is told of the vote. Out of memory costs the figures, not the refusal. */
-static bool refuse_lease(struct grip *grip, uint32_t index)
-{
-    const struct alloc *alloc = &grip->client->alloc;
-    struct lock_note *note = &grip->notes[index];
-    char text[160];
-
-    alloc_free(alloc, note->refusal);
-    note->refusal = NULL;
-    if (!grip_lease_refused(grip, index, core_lease_us(grip->core))) return false;
-    snprintf(text, sizeof(text),
-             "its guard allows leases up to %u ms and ours is %llu ms: shorten it, or "
-             "'quorlock bootstrap --reconfigure'",
-             node_max_lease_ms(grip->client->nodes[index].node),
-             (unsigned long long)(core_lease_us(grip->core) / MS));
-    note->refusal = alloc_text(alloc, text, strlen(text));
-    return true;
-}
-
 void grip_on_level(struct grip *grip, uint32_t index)
 {
     const struct node *node = grip->client->nodes[index].node;
@@ -307,12 +281,7 @@ void grip_on_level(struct grip *grip, uint32_t index)
     event.level = CORE_NODE_DOWN;
     if (level == NODE_READY) event.level = CORE_NODE_READY;
     if (level == NODE_QUARANTINED) event.level = CORE_NODE_QUARANTINED;
-    if (refuse_lease(grip, index)) {
-        event.level = CORE_NODE_DOWN;
-        event.fault = CORE_FAULT_CONFIG;
-    }
-    /* Whether it is quarantined, and for how long, is known in a moment. */
-    if (level == NODE_CONNECTING || node_awaits_max_lease(node)) event.level = CORE_NODE_CONNECTING;
+    if (level == NODE_CONNECTING) event.level = CORE_NODE_CONNECTING;
     grip->levels = grip->client->levels;
     step(grip, &event, NULL);
     grip_reap(grip);
@@ -670,7 +639,6 @@ void grip_destroy(struct grip *grip)
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         note_clear(grip, &grip->notes[i]);
         release_note_clear(grip, &grip->notes[i]);
-        alloc_free(alloc, grip->notes[i].refusal);
     }
     if (grip->handle != NULL) grip->handle->grip = NULL;
     listen(grip, false);

@@ -1,43 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * inspect.c - who holds a key, node by node; and breaking it
+ * inspect.c - who holds a key, node by node; and breaking it. Bootstrap looks at the guards in the same way
  */
-#include "inspect.h"
+#include "inspect_impl.h"
 
 #include <string.h>
-
-enum answer { ANSWER_WAITED_FOR, ANSWER_ASKED, ANSWER_IN, ANSWER_NONE };
-
-struct inspect_node {
-    enum answer answer;
-    enum node_outcome outcome;
-    enum node_fault fault;
-    char *error, *holder;
-    int64_t ttl_ms;
-    uint32_t latency_us;
-    uint64_t fence;
-    int64_t quarantine_ms;
-    uint32_t count;
-    bool has_guard;
-    bool again; /* asked with the whole script */
-};
-
-struct inspect {
-    struct waker waker;
-    struct quorlock_client *client;
-    struct inspect *next;
-    enum node_op op;
-    bool bootstrap, reconfigure; /* op is PEEK while the guards are looked at, then BOOTSTRAP */
-    char *key;
-    size_t key_length;
-    const char *name;
-    quorlock_report_cb call;
-    void *arg;
-    int status;
-    bool complete, told;
-    uint32_t in_flight;
-    struct inspect_node nodes[];
-};
 
 static void destroy(struct inspect *inspect)
 {
@@ -47,6 +14,7 @@ static void destroy(struct inspect *inspect)
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         alloc_free(&alloc, inspect->nodes[i].error);
         alloc_free(&alloc, inspect->nodes[i].holder);
+        alloc_free(&alloc, inspect->nodes[i].guard);
     }
     client_return_waker(client, &inspect->waker);
     alloc_free(&alloc, inspect->key);
@@ -62,38 +30,16 @@ static void complete(struct inspect *inspect, int status)
     client_run_soon(inspect->client);
 }
 
-static void ask(struct inspect *inspect, uint32_t index, bool whole_script);
-
-/* Nothing is written unless every node was seen, and none has a guard that would be overwritten unasked. */
-static void go_on_to_bootstrap(struct inspect *inspect)
+static void judge(struct inspect *inspect)
 {
     int status = 0;
 
-    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
-        const struct inspect_node *node = &inspect->nodes[i];
-        bool seen = node->answer == ANSWER_IN && (node->outcome == NODE_YES || node->outcome == NODE_MISSING);
-
-        if (!seen) status = QUORLOCK_NOQUORUM;
-        if (seen && node->outcome == NODE_YES && !inspect->reconfigure && status == 0) status = QUORLOCK_STATE;
-    }
-    if (status != 0) {
-        complete(inspect, status);
-        return;
-    }
-    inspect->op = NODE_BOOTSTRAP;
-    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) ask(inspect, i, false);
-}
-
-static void judge(struct inspect *inspect)
-{
-    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
-        if (inspect->nodes[i].answer < ANSWER_IN) return;
-    }
-    if (inspect->bootstrap && inspect->op == NODE_PEEK) {
-        go_on_to_bootstrap(inspect);
-    } else {
-        complete(inspect, 0);
-    }
+    do {
+        for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
+            if (inspect->nodes[i].answer < ANSWER_IN) return;
+        }
+    } while (inspect->bootstrap && bootstrap_step(inspect, &status));
+    if (!bootstrap_waits(inspect)) complete(inspect, status);
 }
 
 static void no_answer(struct inspect *inspect, uint32_t index, enum node_fault fault, const char *why)
@@ -109,19 +55,34 @@ static void no_answer(struct inspect *inspect, uint32_t index, enum node_fault f
 static void ask(struct inspect *inspect, uint32_t index, bool whole_script)
 {
     struct request request = {.owner = inspect, .kind = REQUEST_INSPECT};
-    struct node_request node_request = {.op = inspect->op,
+    struct inspect_node *node = &inspect->nodes[index];
+    const char *why = node_why(inspect->client->nodes[index].node);
+    struct node_request node_request = {.op = node->op,
                                         .whole_script = whole_script,
                                         NODE_KEY(inspect->key, inspect->key_length),
                                         .force = inspect->reconfigure,
-                                        .lease_ms = inspect->client->options.max_lease_ms,
+                                        .closes = inspect->stage == BOOTSTRAP_CLOSES,
+                                        .lease_ms = inspect->lease_ms,
+                                        .longest_ms = inspect->longest_ms,
                                         .timeout_ms = client_timeout_ms(inspect->client)};
+    int result = client_send(inspect->client, index, &node_request, &request);
 
-    if (client_send(inspect->client, index, &node_request, &request) == NODE_SENT) {
+    if (result == NODE_SENT) {
         inspect->in_flight++;
-        inspect->nodes[index].answer = ANSWER_ASKED;
+        node->answer = ANSWER_ASKED;
+        node->tried |= node->op == NODE_BOOTSTRAP;
+    } else if (result == NODE_NOT_READY && *why != '\0') {
+        no_answer(inspect, index, NODE_FAULT_UNREACHABLE, why);
     } else {
         no_answer(inspect, index, NODE_FAULT_LIMIT, "too many requests wait for this node");
     }
+}
+
+void inspect_ask(struct inspect *inspect, uint32_t index, enum node_op op)
+{
+    inspect->nodes[index].op = op;
+    inspect->nodes[index].again = false;
+    ask(inspect, index, false);
 }
 
 static void look_at(struct inspect *inspect, uint32_t index)
@@ -131,7 +92,7 @@ static void look_at(struct inspect *inspect, uint32_t index)
     if (inspect->nodes[index].answer != ANSWER_WAITED_FOR) return;
     switch (node_level_now(node)) {
     case NODE_READY:
-    case NODE_QUARANTINED: ask(inspect, index, false); break;
+    case NODE_QUARANTINED: inspect_ask(inspect, index, inspect->op); break;
     case NODE_DOWN: no_answer(inspect, index, node_fault_now(node), node_why(node)); break;
     case NODE_CONNECTING: break;
     }
@@ -173,6 +134,7 @@ void inspect_on_reply(struct inspect *inspect, uint32_t index, const struct node
     node->error = node->holder = NULL;
     if (reply->error != NULL) node->error = alloc_text(alloc, reply->error, strlen(reply->error));
     if (reply->holder != NULL) node->holder = alloc_text(alloc, reply->holder, reply->holder_length);
+    if (inspect->bootstrap) bootstrap_on_reply(inspect, index, reply);
     judge(inspect);
 }
 
@@ -180,6 +142,11 @@ static void on_deadline(struct waker *waker)
 {
     struct inspect *inspect = (struct inspect *)waker;
 
+    if (bootstrap_waits(inspect)) {
+        bootstrap_wait_over(inspect);
+        judge(inspect);
+        return;
+    }
     for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
         struct node *node = inspect->client->nodes[i].node;
         const char *why = node_why(node);
@@ -188,6 +155,22 @@ static void on_deadline(struct waker *waker)
         no_answer(inspect, i, NODE_FAULT_TIMEOUT, *why != '\0' ? why : "no answer in time");
     }
     judge(inspect);
+}
+
+void inspect_set_deadline(struct inspect *inspect)
+{
+    struct quorlock_client *client = inspect->client;
+
+    client_wake_at(client, &inspect->waker, client_now_us(client) + 2000ull * client_timeout_ms(client));
+}
+
+void inspect_ask_all(struct inspect *inspect)
+{
+    inspect_set_deadline(inspect);
+    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
+        inspect->nodes[i].answer = ANSWER_WAITED_FOR;
+        look_at(inspect, i);
+    }
 }
 
 static void report_node(const struct inspect *inspect, uint32_t index, struct quorlock_node_report *ret)
@@ -202,12 +185,14 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
                                          .holder = node->holder,
                                          .fence = node->fence,
                                          .quarantine_ms = -1};
+    if (inspect->bootstrap) {
+        bootstrap_report(inspect, index, ret);
+        return;
+    }
     if (node->answer != ANSWER_IN || node->outcome == NODE_UNKNOWN) return;
     ret->ttl_ms = node->ttl_ms;
     if (node->has_guard) ret->quarantine_ms = node->quarantine_ms > 0 ? node->quarantine_ms : 0;
-    if (inspect->bootstrap && node->outcome != NODE_ERROR && node->outcome != NODE_MISSING) {
-        ret->state = node->outcome == NODE_YES && inspect->op == NODE_BOOTSTRAP ? "bootstrapped" : "guarded";
-    } else if (node->outcome == NODE_MISSING) {
+    if (node->outcome == NODE_MISSING) {
         ret->state = "free";
     } else if (node->outcome == NODE_YES) {
         ret->count = node->count;
@@ -266,16 +251,6 @@ static void find_holder(struct quorlock_report *report)
     }
 }
 
-static int bootstrapped(const struct quorlock_report *report)
-{
-    for (size_t i = 0; i < report->n_nodes; i++) {
-        /* Somebody was faster, or the node failed in between: what was written stays, and is harmless. */
-        if (strcmp(report->nodes[i]->state, "guarded") == 0) return QUORLOCK_STATE;
-        if (strcmp(report->nodes[i]->state, "bootstrapped") != 0) return QUORLOCK_NOQUORUM;
-    }
-    return 0;
-}
-
 static void tell(struct inspect *inspect)
 {
     struct quorlock_client *client = inspect->client;
@@ -295,7 +270,6 @@ static void tell(struct inspect *inspect)
             (inspect->nodes[i].outcome != NODE_ERROR || inspect->nodes[i].fault == NODE_FAULT_FOREIGN);
     }
     if (!inspect->bootstrap) find_holder(&report);
-    if (status == 0 && inspect->bootstrap) status = bootstrapped(&report);
     if (status == 0 && report.answered < report.quorum) status = QUORLOCK_NOQUORUM;
     inspect->told = true;
     inspect->call(status, &report, inspect->arg);
@@ -390,11 +364,8 @@ static int start(struct quorlock_client *client, enum node_op op, const char *ke
     inspect->arg = arg;
     inspect->next = client->inspections;
     client->inspections = inspect;
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        inspect->nodes[i].ttl_ms = -2;
-        look_at(inspect, i);
-    }
-    client_wake_at(client, &inspect->waker, client_now_us(client) + 2000ull * client_timeout_ms(client));
+    for (uint32_t i = 0; i < client->n_nodes; i++) inspect->nodes[i].ttl_ms = -2;
+    inspect_ask_all(inspect);
     judge(inspect);
     return 0;
 nomem:

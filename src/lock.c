@@ -370,24 +370,11 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
     return status;
 }
 
-/* As far as options and guards say; a node that was not reached yet may say less, and is DOWN to us then. */
-static uint32_t lease_most_ms(const struct quorlock *lock)
-{
-    uint32_t most_ms = options_lease_most_ms(&lock->client->options);
-
-    for (uint32_t i = 0; i < lock->client->n_nodes; i++) {
-        uint32_t guard_ms = node_max_lease_ms(lock->client->nodes[i].node);
-
-        if (guard_ms != 0 && guard_ms < most_ms) most_ms = guard_ms;
-    }
-    return most_ms;
-}
-
 int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg)
 {
     struct core_event event = {.type = CORE_EV_EXTEND, .lease_us = (uint64_t)lease_ms * MS};
     struct grip *grip = lock->held;
-    uint32_t most_ms = lease_most_ms(lock);
+    uint32_t most_ms = lock->client->options.max_lease_ms;
     int status = check_free(lock);
 
     if (status != 0) return status;
@@ -396,12 +383,6 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
                            most_ms);
     }
     if (grip == NULL) return lock_fail(lock, QUORLOCK_STATE, ": it is not held");
-    for (uint32_t i = 0; i < lock->client->n_nodes; i++) {
-        if (!grip_lease_refused(grip, i, event.lease_us)) continue;
-        return client_fail(lock->client, QUORLOCK_INVAL, "lease_ms is %u: the guard of %s says at most %u",
-                           lease_ms, node_name(lock->client->nodes[i].node),
-                           node_max_lease_ms(lock->client->nodes[i].node));
-    }
     status = grip_step(grip, &event);
     if (status == QUORLOCK_INVAL) {
         return client_fail(lock->client, status, "lease_ms is %u: the lease is %llu, and is never shortened",

@@ -45,7 +45,6 @@ struct line {
 struct lock_note {
     char *error, *holder;
     struct unpaid unpaid; /* its place among the releases that the node had no room for */
-    char *refusal;        /* where the node's guard allows no lease as long as ours: both in words */
     int64_t ttl_ms;
     uint64_t holder_attempt; /* in which it named the holder */
     uint32_t latency_us;
@@ -199,9 +198,6 @@ uint64_t grip_holder_id(const char *owner, size_t length);
 void grip_tell_listening(struct grip *, bool old);
 /* grip_catch_up - tells the core the nodes' levels that it did not hear of while it was idle. */
 void grip_catch_up(struct grip *);
-/* grip_lease_refused - the node's guard says a max_lease_ms that is shorter than our lease, or than this one.
- */
-bool grip_lease_refused(const struct grip *, uint32_t node, uint64_t lease_us);
 /* grip_on_step - a node's clock stepped forward: votes asked for before count no more. */
 void grip_on_step(struct grip *, uint32_t node, uint64_t before_us);
 /* grip_on_level - forwards a node's level to the core. */

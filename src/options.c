@@ -152,8 +152,7 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
                             options.n_nodes, QUORLOCK_NODES_MAX);
     }
     if (options.guard == QUORLOCK_GUARD_DEFAULT) options.guard = DEFAULT_GUARD;
-    /* With a guard the nodes say it, unless the caller does. */
-    if (options.guard == QUORLOCK_GUARD_OFF) fill(&options.max_lease_ms, OPTIONS_MAX_LEASE_MS);
+    fill(&options.max_lease_ms, OPTIONS_MAX_LEASE_MS);
     fill(&options.drift_ppm, DEFAULT_DRIFT_PPM);
     fill(&options.drift_fixed_ms, DEFAULT_DRIFT_FIXED_MS);
     fill(&options.reconnect_min_ms, DEFAULT_RECONNECT_MIN_MS);
@@ -165,8 +164,7 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
     if ((status = check_kinds(&options, error)) != 0) return status;
     if ((status = check_texts(&options, error)) != 0) return status;
     if ((status = check_allocator(options.allocator, error)) != 0) return status;
-    if (options.max_lease_ms != 0 &&
-        (status = check_range("max_lease_ms", options.max_lease_ms, QUORLOCK_LEASE_MS_MIN,
+    if ((status = check_range("max_lease_ms", options.max_lease_ms, QUORLOCK_LEASE_MS_MIN,
                               QUORLOCK_LEASE_MS_MAX, error)) != 0)
         return status;
     if ((status = check_range("drift_ppm", options.drift_ppm, 1, DRIFT_PPM_MAX, error)) != 0) return status;
@@ -202,6 +200,13 @@ int options_blocking_result(const struct quorlock_blocking_result *given)
 
     if (given == NULL) return 0;
     return check_sized(least, sizeof(*given), given, given->size, "quorlock_blocking_result", &error);
+}
+
+bool options_max_lease_given(const struct quorlock_client_options *given)
+{
+    size_t end = offsetof(struct quorlock_client_options, max_lease_ms) + sizeof(given->max_lease_ms);
+
+    return given->size >= end && given->max_lease_ms != 0;
 }
 
 uint32_t options_fence_ttl_ms(const struct quorlock_options *given)
@@ -331,10 +336,18 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
                         (unsigned long long)(allowance_us / MS));
 }
 
-uint32_t options_lease_most_ms(const struct quorlock_client_options *client)
+/*
+ * A counter is given new life with every renewal, as its lock is. Where it lives as long as any lease it
+ * outlives the lock in any case; a shorter life would end it under a holder, and the next token might be lower.
+ */
+static int check_fence_ttl(const struct quorlock_options *options, uint32_t max_lease_ms,
+                           struct options_error *error)
 {
-    /* Not given: each node's guard says it, and refuses a longer lease. */
-    return client->max_lease_ms != 0 ? client->max_lease_ms : QUORLOCK_LEASE_MS_MAX;
+    if (options->fence_ttl_ms == 0 || options->fence_ttl_ms >= max_lease_ms) return 0;
+    return options_fail(
+        error, QUORLOCK_INVAL,
+        "fence_ttl_ms is %u: at least max_lease_ms, %u, so that no counter ends while its lock is held",
+        options->fence_ttl_ms, max_lease_ms);
 }
 
 int options_lock(struct core_config *ret, const struct quorlock_client_options *client, const char *const *keys,
@@ -354,8 +367,9 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
     }
     if (status == 0) status = check_keys(client, keys, n_keys, error);
     if (status == 0) status = check_owner(options.owner, error);
+    if (status == 0) status = check_fence_ttl(&options, client->max_lease_ms, error);
     if (status != 0) return status;
-    most_ms = options_lease_most_ms(client);
+    most_ms = client->max_lease_ms;
     fill(&options.lease_ms, most_ms < DEFAULT_LEASE_MS ? most_ms : DEFAULT_LEASE_MS);
     status = check_range("lease_ms", options.lease_ms, QUORLOCK_LEASE_MS_MIN, most_ms, error);
     if (status != 0) return status;

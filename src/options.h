@@ -5,6 +5,7 @@
 #ifndef QUORLOCK_OPTIONS_H
 #define QUORLOCK_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,7 +17,7 @@
 #define OPTIONS_ERROR_SIZE 512
 #define OPTIONS_LABEL_MAX  64
 #define OPTIONS_SET_SIZE   65
-/* Where neither the caller nor a guard says it. */
+/* Where the caller does not say it. */
 #define OPTIONS_MAX_LEASE_MS 30000u
 
 /* Where a text goes; always the last thing that failed. */
@@ -32,6 +33,9 @@ int options_fail(struct options_error *, int status, const char *format, ...)
  * stays 0 where it was not given: then it follows from each lock's lease. */
 int options_client(struct quorlock_client_options *ret, const struct quorlock_client_options *given,
                    struct options_error *);
+
+/* options_max_lease_given - of options that were checked: by the caller, and not by default. */
+bool options_max_lease_given(const struct quorlock_client_options *given);
 
 /* options_lock - a checked lock as the core's config. */
 int options_lock(struct core_config *ret, const struct quorlock_client_options *client, const char *const *keys,
@@ -52,9 +56,6 @@ const char *options_owner(const struct quorlock_options *given);
 
 /* options_key - one key for an operation, as given by the caller. */
 int options_key(const char *key, const struct quorlock_client_options *client, struct options_error *);
-
-/* options_lease_most_ms - the longest lease that this client may ask for, as far as it knows. */
-uint32_t options_lease_most_ms(const struct quorlock_client_options *client);
 
 uint32_t options_quorum(int policy, uint32_t n_nodes);
 

@@ -77,11 +77,6 @@ static const char *why_no_vote(const struct grip *grip, uint32_t index, int outc
         outcome != QUORLOCK_VOTE_NONE) {
         return NULL;
     }
-    if (grip_lease_refused(grip, index, core_lease_us(grip->core))) {
-        const char *refusal = grip->notes[index].refusal;
-
-        return refusal != NULL ? refusal : "its guard allows no lease as long as ours";
-    }
     if (*node_why(node) != '\0') return node_why(node);
     if (core_debts(grip->core, index) == CORE_DEBTS_MAX) return "too many releases are unanswered";
     if (outcome == QUORLOCK_VOTE_NONE && node_level_now(node) == NODE_READY) return "not asked";

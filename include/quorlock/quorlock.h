@@ -138,8 +138,8 @@ struct quorlock_client_options {
     uint32_t node_timeout_ms;  /* a node that has not answered by then has no vote in the round;
                                   default: lease/10, at least 50, at most 1000 */
     uint32_t max_lease_ms;     /* the largest lease that any client of these nodes uses; a restarted node
-                                  stays away so long. Default: what the nodes' guard says, 30000 where there
-                                  is none yet, or the guard is off */
+                                  stays away so long. All clients must be told the same: nodes whose guard
+                                  says another refuse us. Default: 30000, whatever the guards say */
     uint32_t drift_ppm;        /* clock rate error allowed for, client plus node; default 10000 (1 %) */
     uint32_t drift_fixed_ms;   /* added to it; default 2 */
     uint32_t reconnect_min_ms; /* first pause before connecting again; default 50 */
@@ -159,9 +159,8 @@ struct quorlock_client_options {
 
 struct quorlock_options {
     size_t size;
-    uint32_t lease_ms;       /* QUORLOCK_LEASE_MS_MIN .. max_lease_ms; default 30000, or the client's
-                                max_lease_ms where that is set and less. Nodes whose guard allows less
-                                refuse it */
+    uint32_t lease_ms;       /* QUORLOCK_LEASE_MS_MIN .. the client's max_lease_ms; default 30000, or
+                                max_lease_ms where that is less */
     uint32_t wait_ms;        /* how long acquire may wait, also behind others of this client; 0: try once;
                                 QUORLOCK_WAIT_FOREVER */
     uint32_t renew_ms;       /* default lease/3; QUORLOCK_RENEW_NEVER: hold for one lease */
@@ -170,8 +169,8 @@ struct quorlock_options {
                                 default 2 x drift allowance, at least 10 */
     uint32_t max_hold_ms;    /* no renewal after so long a hold; default none */
     int fencing;             /* every grant carries a token that rises over the quorum */
-    uint32_t fence_ttl_ms;   /* how long nodes keep a key's counter after its last use;
-                                default QUORLOCK_FENCE_TTL_MS */
+    uint32_t fence_ttl_ms;   /* how long nodes keep a key's counter after its last use, at least the client's
+                                max_lease_ms; default QUORLOCK_FENCE_TTL_MS */
     const char *owner;       /* in whose name it is held, 1 to QUORLOCK_OWNER_LENGTH_MAX bytes: holds of one
                                 owner nest, see quorlock_acquire. NULL: it does not nest */
 };
@@ -412,13 +411,23 @@ struct quorlock_bootstrap_options {
  * wait
  *
  * Without it the first contact with nodes that have no guard waits one max_lease_ms. Every node must be
- * reachable, and none may have a guard already (then status is STATE and nothing was written). With reconfigure
- * the guards are written anew, every node is quarantined for the longer of the old and the new max_lease_ms,
- * and all clients of the nodes are made to reconnect; servers that leave the set are to be stopped before. The
- * client must have been made with QUORLOCK_GUARD_OFF, and the max_lease_ms that shall hold (default 30000). The
- * report shows each node: state "bootstrapped", "guarded" (holder is its guard), "free" (left as it was),
- * "down" or "error". Errors: INVAL, NOMEM, CLOSED. Status: 0, STATE, NOQUORUM (not all could be reached),
- * CLOSED.
+ * reachable, and none may have a guard already: then status is STATE and nothing was written. The client must
+ * have been made with QUORLOCK_GUARD_OFF, and the max_lease_ms that shall hold.
+ *
+ * With reconfigure the guards are written anew: where max_lease_ms was not given the present one is kept
+ * (status INVAL where the nodes have several), every node is quarantined for the longest of the old and the
+ * new, and all clients of the nodes are made to reconnect. Servers that leave the set are to be stopped before,
+ * and clients to be started with what is new when this has ended with 0. Where max_lease_ms becomes shorter
+ * that is when the quarantine is over, for until then leases of the old length may run. It needs the rights to
+ * CLIENT KILL, MULTI and EXEC. A guard that this library cannot read is left alone: STATE, and nothing was
+ * written.
+ *
+ * The report shows each node, with its guard as holder: state "bootstrapped"; "guarded" (as it was), "free" (as
+ * it was, without a guard); "closed" (refuses all clients until a reconfigure of it is finished); "unknown" (it
+ * was told to write and did not answer: either may be so); "down", "error". Where some are "bootstrapped",
+ * "closed" or "unknown" and status is not 0 it is half done: the same call again, with reconfigure, finishes
+ * it. Errors: INVAL, NOMEM, CLOSED. Status: 0, STATE, INVAL, NOQUORUM (not all nodes could be reached, or do
+ * it), CLOSED.
  */
 QUORLOCK_API int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
                                     quorlock_report_cb cb, void *arg);

@@ -56,9 +56,9 @@ static const struct option options[] = {
      "how many nodes make a quorum: more than half (default), or all"},
     {OPTION_LEASE, ARGS_RUN, 0, "lease", "DURATION", "lease of the lock, renewed at every third (default 30s)"},
     {OPTION_MAX_LEASE, GUARDED, 0, "max-lease", "DURATION",
-     "longest lease that any client of these nodes uses; else\n"
-     "QUORLOCK_MAX_LEASE; else run takes what the nodes' guard says,\n"
-     "and bootstrap 30s"},
+     "longest lease that any client of these nodes uses, the same for\n"
+     "all of them; else QUORLOCK_MAX_LEASE; else 30s, or with\n"
+     "--reconfigure the present one"},
     {OPTION_WAIT, ARGS_RUN, 0, "wait", "DURATION|0|forever",
      "how long to wait for the lock; 0: try once (default forever)"},
     {OPTION_NOW, ARGS_RUN, 'n', NULL, NULL, "the same as --wait 0"},
@@ -83,7 +83,8 @@ static const struct option options[] = {
      "only warn of nodes that may evict keys"},
     {OPTION_RECONFIGURE, ARGS_BOOTSTRAP, 0, "reconfigure", NULL,
      "the nodes have a guard, and their number, names or max lease\n"
-     "changes; no node votes for the longer of both leases"},
+     "changes; no node votes for the longer of both leases. Given\n"
+     "again it finishes what was half done"},
     {OPTION_FENCE, ARGS_RUN, 0, "fence", NULL, "take a fencing token and hand it on in QUORLOCK_FENCE"},
     {OPTION_JSON, REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR, 0, "json", NULL, "print the report as JSON"},
     {OPTION_VERBOSE, VERBS, 'v', "verbose", NULL, "tell more on stderr; twice: everything"},
@@ -411,6 +412,7 @@ int args_environment(struct settings *settings)
 {
     const char *nodes = getenv("QUORLOCK_NODES");
     const char *max_lease = getenv("QUORLOCK_MAX_LEASE");
+    settings->nodes_asked = settings->nodes != NULL;
     if (!settings->nodes) {
         settings->nodes = "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381";
         if (nodes && *nodes) {

@@ -28,6 +28,7 @@ struct settings {
     bool help, version, json, fence, reconfigure, allow_eviction;
     int verbose;
     const char *nodes;    /* URI,URI,... */
+    bool nodes_asked;     /* by --nodes */
     const char *label;    /* NULL: host and process id */
     const char *set_name; /* NULL: from the addresses */
     int policy, dialect, guard;

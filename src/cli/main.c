@@ -42,9 +42,11 @@ static const struct verb verbs[] = {
      "that have none, everybody waits one max lease, for locks may be held. This declares that no lock is\n"
      "held on any of the nodes and skips that wait. Every node must be reachable, and none may have a guard\n"
      "yet: else nothing is written. With --reconfigure the guards are written anew, with a quarantine;\n"
-     "servers that leave the set are to be stopped before.\n"
+     "servers that leave the set are to be stopped before. To a shorter max lease it ends when the quarantine\n"
+     "is over: tell clients then, and not before.\n"
      "\n"
-     "Exit status: 0 done; 1 a node has a guard already; 64 usage; 69 not every node could be reached.\n"},
+     "Exit status: 0 done; 1 a node has a guard already, or one that cannot be read; 64 usage, or no one max\n"
+     "lease to keep; 69 not every node could be reached, or do it (what was written all the same is told).\n"},
     {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY...", "show who holds a lock, node by node",
      "Asks every node who holds KEY and for how long, and tells whether one owner holds a quorum. Changes\n"
      "nothing. Several keys one after the other, each on its own.\n"

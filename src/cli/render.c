@@ -248,6 +248,10 @@ static void cell_add_found_guard(struct text *cell, const char *guard)
         text_add_safe(cell, guard, strlen(guard));
         return;
     }
+    if (strncmp(fields[1], "0|", 2) == 0) {
+        text_format(cell, "of a reconfigure that was not finished");
+        return;
+    }
     text_add_safe(cell, fields[1], (size_t)(fields[2] - fields[1]) - 1);
     text_format(cell, " nodes, set ");
     text_add_safe(cell, fields[2], (size_t)(fields[3] - fields[2]) - 1);

@@ -380,8 +380,10 @@ static int run_refuse(const struct run *run, int status)
 {
     say("%s", quorlock_client_error(run->session.client));
     if (status == QUORLOCK_INVAL && !run->settings->max_lease_ms && run->lease_ms > 30000)
-        say("for a longer lease give --max-lease or QUORLOCK_MAX_LEASE, the same for all clients of these "
-            "nodes");
+        say("for a lease so long tell the nodes and all their clients: 'quorlock bootstrap --reconfigure "
+            "--max-lease "
+            "%ums', then --max-lease %ums or QUORLOCK_MAX_LEASE=%ums",
+            run->lease_ms, run->lease_ms, run->lease_ms);
     return session_exit(status);
 }
 

@@ -56,6 +56,7 @@ enum examine_guard_state {
 struct examine_guard {
     enum examine_guard_state state;
     uint32_t n_nodes, max_lease_ms;
+    uint32_t longest_ms; /* what its last quarantine was made for, where that is longer; else 0 */
     char set[EXAMINE_SET_SIZE];
     bool stale;            /* written in another life of the server: the next client quarantines it */
     int64_t quarantine_ms; /* still to come; 0: none */

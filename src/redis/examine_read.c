@@ -181,10 +181,13 @@ void examine_read_guard(struct examine_facts *facts, const char *text, size_t le
     if (!examine_number(part[1], &n_nodes) || !examine_number(part[3], &lease_ms) ||
         !examine_number(part[6], &till_ms) || (n == 8 && !examine_number(part[7], &longest_ms)))
         return;
-    if (n_nodes > UINT32_MAX || lease_ms > UINT32_MAX || strlen(part[2]) >= sizeof facts->guard.set) return;
+    if (n_nodes > UINT32_MAX || lease_ms > UINT32_MAX || longest_ms > UINT32_MAX ||
+        strlen(part[2]) >= sizeof facts->guard.set)
+        return;
     facts->guard.state = EXAMINE_GUARD_THERE;
     facts->guard.n_nodes = (uint32_t)n_nodes;
     facts->guard.max_lease_ms = (uint32_t)lease_ms;
+    facts->guard.longest_ms = (uint32_t)longest_ms;
     memcpy(facts->guard.set, part[2], strlen(part[2]) + 1);
     facts->guard.stale = (facts->run_id[0] && strcmp(facts->run_id, part[4]) != 0) ||
                          (facts->replid[0] && strcmp(facts->replid, part[5]) != 0);

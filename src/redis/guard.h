@@ -21,25 +21,23 @@
 #define GUARD_KEY              "quorlock:guard"
 #define GUARD_TEXT_SIZE        512
 #define GUARD_ID_SIZE          64
-#define GUARD_WHY_SIZE         480
+#define GUARD_WHY_SIZE         640
 #define GUARD_LEASE_DEFAULT_MS 30000u
 
-enum guard_reason { GUARD_KEPT, GUARD_NEW, GUARD_LOST, GUARD_UNSET };
+enum guard_reason { GUARD_KEPT, GUARD_NEW, GUARD_LOST };
 
 struct guard {
     /* From the configuration. */
     uint32_t mode; /* enum quorlock_guard */
     uint32_t n_nodes, max_lease_ms;
     const char *set;
+    bool set_named; /* by the caller, not a hash of the addresses */
     /* Of this connection. */
     char run_id[GUARD_ID_SIZE], replid[GUARD_ID_SIZE];
     char seen[GUARD_TEXT_SIZE]; /* the guard, whole; "" before it was read */
     enum guard_reason reason;
-    bool unset;        /* there is none, and nobody said what max_lease to write */
     uint64_t until_us; /* when to look again; 0: not quarantined */
     bool asked;        /* the guard script is on its way */
-    uint32_t lease_ms; /* what the guard says, or said on an earlier connection; 0: never read */
-    uint32_t told_ms;  /* what a guard said last, here or on another node: written where there is none; or 0 */
     /* Of a guard that will not do. */
     enum node_fault fault;
     char why[GUARD_WHY_SIZE];
@@ -47,7 +45,7 @@ struct guard {
 
 void guard_init(struct guard *, const struct node_config *);
 bool guard_is_on(const struct guard *);
-/* guard_forget - a new connection begins: all that was known of the old one goes, but for the max_lease. */
+/* guard_forget - a new connection begins: all that was known of the old one goes. */
 void guard_forget(struct guard *);
 /* guard_meet - whom INFO named on this connection. */
 void guard_meet(struct guard *, const char *run_id, const char *replid);
@@ -56,10 +54,16 @@ void guard_ask(const struct guard *, struct bytes *);
 enum guard_verdict { GUARD_CLEAR, GUARD_QUARANTINED, GUARD_FAILED };
 /* guard_judge - its reply, received at now_us. FAILED: fault and why are set. */
 enum guard_verdict guard_judge(struct guard *, const struct reply *, uint64_t now_us);
+/* guard_length - so many milliseconds as the command takes a duration: 5m, 90s, 1500ms. */
+const char *guard_length(char *ret, size_t size, uint64_t ms);
 /* guard_describe - why the node is quarantined, for people. */
 void guard_describe(const struct guard *, uint64_t now_us, char *ret, size_t size);
-/* guard_bootstrap - appends the script for NODE_BOOTSTRAP; guard_disconnect_others: what follows with force. */
+/* guard_bootstrap - appends NODE_BOOTSTRAP or NODE_MAY_KILL. guard_parts: how many replies come before its last
+ * one, GUARD_PARTS at most. */
+#define GUARD_PARTS 3
 void guard_bootstrap(const struct guard *, struct bytes *, const struct node_request *);
-void guard_disconnect_others(struct bytes *);
+uint8_t guard_parts(const struct node_request *);
+/* guard_judge_bootstrap - that last reply; false: none that fits. */
+bool guard_judge_bootstrap(enum node_op, const struct reply *, struct node_reply *ret, char *text, size_t size);
 
 #endif

@@ -82,10 +82,7 @@ static void node_log_level(struct node *node)
                  node->fault == NODE_FAULT_CONFIG || node->fault == NODE_FAULT_GUARD;
     switch (node->level) {
     case NODE_READY: node_log(node, QUORLOCK_LOG_INFO, "ready, %s", node->handshake.version); break;
-    case NODE_QUARANTINED:
-        /* Usually settled in a moment, by what the other nodes say. */
-        node_log(node, node->guard.unset ? QUORLOCK_LOG_INFO : QUORLOCK_LOG_WARN, "%s", node->why);
-        break;
+    case NODE_QUARANTINED: node_log(node, QUORLOCK_LOG_WARN, "%s", node->why); break;
     case NODE_CONNECTING: node_log(node, QUORLOCK_LOG_WARN, "connection ended: %s", node->why); break;
     case NODE_DOWN:
         node_log(node, setup ? QUORLOCK_LOG_ERROR : QUORLOCK_LOG_WARN, "down: %s", node->why);
@@ -139,7 +136,7 @@ static uint64_t node_next_try_us(struct node *node, bool was_ready)
 
 /* ---- the end of a connection ---- */
 
-static void node_report(struct node *node, const union node_tag *tag, const struct node_reply *reply)
+void node_report(struct node *node, const union node_tag *tag, const struct node_reply *reply)
 {
     if (!node->dead && node->events.reply)
         node->events.reply(node->events.arg, node->config.index, node->generation, tag, reply);
@@ -237,6 +234,10 @@ static void node_on_request_reply(struct node *node, const struct reply *raw)
         node_drop(node, NODE_FAULT_PROTO, "a reply that nobody asked for");
         return;
     }
+    if (ring_at(&node->ring, 0)->parts) {
+        node_on_part(node, ring_at(&node->ring, 0), raw);
+        return;
+    }
     node->answerable--;
     struct ring_entry entry = *ring_at(&node->ring, 0);
     uint32_t latency_us = node_heard_after_us(node, entry.sent_us);
@@ -254,14 +255,6 @@ static void node_on_request_reply(struct node *node, const struct reply *raw)
     enum node_fault fault = reply.fault;
     /* It was done: that is all the asker has to know. */
     if (reply.outcome <= NODE_MISSING) reply.fault = NODE_FAULT_NONE;
-    if (entry.follows && reply.outcome == NODE_YES) {
-        if (node_follow_bootstrap(node, &entry)) return;
-        reply = (struct node_reply){.outcome = NODE_ERROR,
-                                    .fault = NODE_FAULT_LIMIT,
-                                    .error = "too many requests wait for this node",
-                                    .ttl_ms = -2,
-                                    .quarantine_ms = -1};
-    }
     if (!entry.reported) {
         reply.latency_us = latency_us;
         node_smooth(node, latency_us);
@@ -540,7 +533,7 @@ bool node_is_late(const struct node *node)
 int node_send(struct node *node, const struct node_request *request)
 {
     assert(request->n_keys <= (request->op == NODE_BREAK ? 1 : NODE_KEYS_MAX));
-    assert(request->n_keys || request->op == NODE_BOOTSTRAP);
+    assert(request->n_keys || request->op == NODE_BOOTSTRAP || request->op == NODE_MAY_KILL);
     if (node->dead || node->state != NODE_OPEN) return NODE_NOT_READY;
     if (!node_has_room(node, node_room_of(request->op))) return NODE_FULL;
     switch (ring_reserve(&node->ring)) {
@@ -566,7 +559,7 @@ int node_send(struct node *node, const struct node_request *request)
                                .timeout_ms = request->timeout_ms,
                                .op = request->op,
                                .by_hash = by_hash,
-                               .follows = request->op == NODE_BOOTSTRAP && request->force};
+                               .parts = guard_parts(request)};
     ring_push(&node->ring, &entry);
     node->fresh++;
     conn_wake(&node->conn);

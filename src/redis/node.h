@@ -60,23 +60,25 @@ enum node_fault {
  * A key of another type makes the whole request an error (NODE_FAULT_FOREIGN).
  */
 enum node_op {
-    NODE_ACQUIRE, /* set the keys to the owner with the lease, only if they are free; by script also where some
-                     are the owner's, so the same request may come twice. fenced: one counter above those of
-                     all keys, `fence` at least, is stored for each of them and told */
-    NODE_EXTEND,  /* where the keys are the owner's: each expiry to at least the lease. fenced: the counters
-                     live on, and are `fence` at least */
-    NODE_RELEASE, /* delete those keys that are the owner's, whatever the others are (also with an error of a
-                     foreign type), and publish each. fence != 0: the counters are that at least */
-    NODE_PEEK,    /* who holds the keys, for how long */
-    NODE_BREAK,   /* delete the key whoever holds it, publish */
-    NODE_REPAIR,  /* acquire for a lock that is held: sets what is missing, and extends the rest. fence != 0:
-                     the counters are that at least, no increment */
-    NODE_RAISE,   /* where the keys are the owner's: the counters to `fence`, unless one is higher; tells the
-                     highest */
-    NODE_BOOTSTRAP, /* writes the guard: lease_ms is its max_lease (0: 30000). Without force only where there is
-                       none, without quarantine; else OTHER, and the holder is the guard there. With force over
-                       what is there, with a quarantine of the longer max_lease; then every other client of the
-                       server is made to reconnect. Key and owner are not used */
+    NODE_ACQUIRE,  /* set the keys to the owner with the lease, only if they are free; by script also where some
+                      are the owner's, so the same request may come twice. fenced: one counter above those of
+                      all keys, `fence` at least, is stored for each of them and told */
+    NODE_EXTEND,   /* where the keys are the owner's: each expiry to at least the lease. fenced: the counters
+                      live on, and are `fence` at least */
+    NODE_RELEASE,  /* delete those keys that are the owner's, whatever the others are (also with an error of a
+                      foreign type), and publish each. fence != 0: the counters are that at least */
+    NODE_PEEK,     /* who holds the keys, for how long */
+    NODE_BREAK,    /* delete the key whoever holds it, publish */
+    NODE_REPAIR,   /* acquire for a lock that is held: sets what is missing, and extends the rest. fence != 0:
+                      the counters are that at least, no increment */
+    NODE_RAISE,    /* where the keys are the owner's: the counters to `fence`, unless one is higher; tells the
+                      highest */
+    NODE_MAY_KILL, /* NODE_BOOTSTRAP with force would be let do all of it: yes, or why not. Does nothing */
+    NODE_BOOTSTRAP, /* writes the guard: lease_ms is its max_lease. Without force only where there is none,
+                       without quarantine; else OTHER, and the holder is what stands there. With force over what
+                       is there, with a quarantine for longest_ms, and in the same moment every other client of
+                       the server is made to reconnect: both or neither. YES: the holder is the new guard.
+                       Neither this nor NODE_MAY_KILL uses key and owner */
 };
 
 enum node_outcome {
@@ -124,6 +126,8 @@ struct node_request {
     uint64_t fence;        /* a floor or a token, see enum node_op; below 2^53 */
     uint64_t fence_ttl_ms; /* a counter's life after its last use; 0: seven days */
     bool force;            /* BOOTSTRAP */
+    bool closes;           /* BOOTSTRAP: the guard is one that fits no client, for 0 nodes */
+    uint32_t longest_ms;   /* BOOTSTRAP: of leases that may run */
     union node_tag tag;
 };
 
@@ -176,7 +180,8 @@ struct node_config {
     uint32_t guard;        /* enum quorlock_guard; 0 is off here */
     uint32_t n_nodes;      /* how many nodes the set has */
     const char *set;       /* its name or hash; kept by the caller as long as the node */
-    uint32_t max_lease_ms; /* 0: what the guard says, 30000 where there is none */
+    bool set_named;        /* a name, which the caller gave */
+    uint32_t max_lease_ms; /* 0: 30000 */
     bool allow_eviction;   /* a server that may evict keys is a warning, not a fault */
 };
 
@@ -222,18 +227,6 @@ uint64_t node_quarantined_until_us(const struct node *);
 size_t node_channel(const struct node *, const struct node_key *, char *ret, size_t size);
 /* node_run_id - which process answers there, as told on this connection; "" while unknown. */
 const char *node_run_id(const struct node *);
-/* node_max_lease_ms - what the guard there says; 0 while unknown, or without guard. */
-uint32_t node_max_lease_ms(const struct node *);
-/*
- * node_expect_max_lease - what the guards of the other nodes say, or a default where there are none
- *
- * Written where this one has none, and the configuration says nothing; of what several guards said, its own of
- * an earlier connection among them, the last counts. Until then such a node is QUARANTINED and nothing is
- * written: a node that was emptied must stay away for the longest lease that the others grant, not for some
- * default, nor for what was so before a reconfiguration. node_awaits_max_lease: it is QUARANTINED for that.
- */
-void node_expect_max_lease(struct node *, uint32_t max_lease_ms);
-bool node_awaits_max_lease(const struct node *);
 /*
  * node_expel - the caller found a fault of the node (one server listed twice, say)
  *

@@ -103,22 +103,21 @@ uint64_t node_open_wake_us(struct node *node)
     return guard->until_us && !guard->asked && guard->until_us < wake_us ? guard->until_us : wake_us;
 }
 
-bool node_follow_bootstrap(struct node *node, const struct ring_entry *first)
+/*
+ * A refusal: the server drops the whole transaction then, and tells no reason at its end. Where it refuses the
+ * very first command there is no transaction, and what follows may have been executed one by one.
+ */
+void node_on_part(struct node *node, struct ring_entry *entry, const struct reply *raw)
 {
-    struct bytes *out = &node->conn.out;
-    size_t mark = out->used;
-    struct ring_entry entry = *first;
-    entry.follows = false;
-    if (ring_reserve(&node->ring) != RING_ROOM) return false;
-    guard_disconnect_others(out);
-    if (out->fault) {
-        bytes_cut(out, mark);
-        return false;
-    }
-    ring_push(&node->ring, &entry);
-    node->fresh++;
-    conn_wake(&node->conn);
-    return true;
+    struct node_reply reply;
+    char text[NODE_TEXT_SIZE];
+    bool first = entry->parts-- == GUARD_PARTS && entry->op == NODE_BOOTSTRAP;
+    union node_tag tag = entry->tag;
+    if (raw->self.type != REPLY_ERROR || entry->reported) return;
+    entry->reported = true;
+    node->dialect->judge(entry->op, false, raw, &reply, text, sizeof text);
+    reply.outcome = first ? NODE_UNKNOWN : NODE_ERROR;
+    node_report(node, &tag, &reply);
 }
 
 /* ---- what the client calls ---- */
@@ -131,26 +130,6 @@ uint64_t node_quarantined_until_us(const struct node *node)
 const char *node_run_id(const struct node *node)
 {
     return node->guard.run_id;
-}
-
-uint32_t node_max_lease_ms(const struct node *node)
-{
-    return node->guard.lease_ms;
-}
-
-void node_expect_max_lease(struct node *node, uint32_t max_lease_ms)
-{
-    struct guard *guard = &node->guard;
-    /* Also where this one's own guard said another: it may have been changed while we were not connected. */
-    guard->told_ms = max_lease_ms;
-    if (!node_awaits_max_lease(node) || guard->asked) return;
-    guard->until_us = node_now(node);
-    node_arm(node, node_open_wake_us(node));
-}
-
-bool node_awaits_max_lease(const struct node *node)
-{
-    return node->state == NODE_OPEN && node->guard.unset;
 }
 
 const char *node_why(const struct node *node)

@@ -31,7 +31,7 @@
 struct event;
 
 #define NODE_NEVER     UINT64_MAX
-#define NODE_TEXT_SIZE 480
+#define NODE_TEXT_SIZE 640
 
 enum node_state { NODE_PAUSE, NODE_RESOLVE, NODE_TCP, NODE_HANDSHAKE, NODE_OPEN };
 
@@ -97,9 +97,10 @@ void node_on_guard_reply(struct node *, const struct reply *);
  * woken for that, or for its requests. */
 void node_watch_guard(struct node *, uint64_t now_us);
 uint64_t node_open_wake_us(struct node *);
-/* node_follow_bootstrap - the second command of a bootstrap by force; its reply is the request's. False: no
- * room. */
-bool node_follow_bootstrap(struct node *, const struct ring_entry *first);
+/* node_on_part - a reply to one of the other commands of a transaction. */
+void node_on_part(struct node *, struct ring_entry *, const struct reply *);
+/* node_report - tells the reply to a request. */
+void node_report(struct node *, const union node_tag *, const struct node_reply *);
 
 /* node_begin - a try, from its beginning. node_fail_address: the present one is no good, for that reason, and
  * the next has its turn. */

@@ -95,9 +95,8 @@ static void plain_locks(const struct plain_call *call)
 static bool plain_acquire_script(const struct plain_call *call, const struct dialect_shas *shas)
 {
     const struct node_request *request = call->request;
-    uint32_t most_ms = call->guard ? call->guard->lease_ms : 0;
+    uint32_t most_ms = call->guard ? call->guard->max_lease_ms : 0;
     const char *how = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT ? "strict" : "";
-    if (!most_ms && call->guard) most_ms = call->guard->max_lease_ms;
     bool by_hash = plain_begin_script(call, shas, PLAIN_ACQUIRE, 8);
     plain_locks(call);
     bytes_number(call->out, request->lease_ms);
@@ -182,6 +181,7 @@ bool dialect_build(struct bytes *out, const struct node_request *request, const 
     case NODE_BREAK:
         call.guarded = call.fenced = false;
         return plain_begin_script(&call, shas, request->op == NODE_PEEK ? PLAIN_PEEK : PLAIN_BREAK, 0);
+    case NODE_MAY_KILL:
     case NODE_BOOTSTRAP: guard_bootstrap(guard, out, request); break;
     }
     return false;
@@ -203,6 +203,7 @@ static const char *plain_op_name(enum node_op op, bool by_hash)
     case NODE_BREAK: return "break (script)";
     case NODE_REPAIR: return by_hash ? "repair (script)" : "repair (SET)";
     case NODE_RAISE: return "raise (script)";
+    case NODE_MAY_KILL: return "rehearsal of bootstrap";
     case NODE_BOOTSTRAP: return "bootstrap";
     }
     return "request";
@@ -325,18 +326,14 @@ static bool plain_judge_value(enum node_op op, const struct reply *reply, struct
 {
     const struct reply_item *self = &reply->self;
     bool by_set = self->type == REPLY_NIL || self->type == REPLY_STATUS;
+    if (op == NODE_BOOTSTRAP || op == NODE_MAY_KILL)
+        return guard_judge_bootstrap(op, reply, ret, text, text_size);
     if ((op == NODE_ACQUIRE || op == NODE_REPAIR) && by_set) {
         ret->outcome = self->type == REPLY_NIL ? NODE_OTHER : NODE_YES;
         return self->type == REPLY_NIL || (self->length == 2 && memcmp(self->text, "OK", 2) == 0);
     }
     if (self->type == REPLY_ARRAY) {
         if (!reply->n_elements) return false;
-        if (op == NODE_BOOTSTRAP) {
-            ret->outcome = NODE_OTHER;
-            ret->holder = reply->elements[0].text;
-            ret->holder_length = reply->elements[0].length;
-            return reply->n_elements == 1 && reply->elements[0].type == REPLY_STRING;
-        }
         if (op == NODE_PEEK && reply->n_elements == 5) return plain_judge_peek(reply, ret);
         if (reply->elements[0].type == REPLY_INTEGER) return plain_judge_done(op, reply, ret);
         return plain_judge_holder(op, reply, ret, text, text_size);
@@ -350,7 +347,8 @@ static bool plain_judge_value(enum node_op op, const struct reply *reply, struct
     case NODE_PEEK:
     case NODE_BREAK:
     case NODE_RAISE: ret->outcome = NODE_MISSING; return self->integer == 0;
-    case NODE_BOOTSTRAP: ret->outcome = NODE_YES; return self->integer >= 0;
+    case NODE_MAY_KILL:
+    case NODE_BOOTSTRAP:
     case NODE_ACQUIRE:
     case NODE_REPAIR: break;
     }

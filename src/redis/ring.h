@@ -25,9 +25,9 @@ struct ring_entry {
     uint32_t timeout_ms;
     enum node_op op;
     bool reported;
-    bool by_hash; /* of its script, which the server may not know any more */
-    bool guard;   /* our own look at the guard: nobody waits for it */
-    bool follows; /* a bootstrap whose yes is followed by a second command */
+    bool by_hash;  /* of its script, which the server may not know any more */
+    bool guard;    /* our own look at the guard: nobody waits for it */
+    uint8_t parts; /* so many replies come before that which counts: of the other commands of a transaction */
 };
 
 struct ring {

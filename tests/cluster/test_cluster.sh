@@ -223,6 +223,10 @@ blocker=''
 # All killed behind our back, then up again
 expect 'up with five, and another max lease' 0 'leases up to 2m' "$up" --dir "$dir" --nodes 5 --port-base "$base" --max-lease 2m
 check 'the max lease is in the guards' grep -q '|120000|' <<<"$(redis 5 GET quorlock:guard)"
+expect 'up again says what all clients must be told' 0 'QUORLOCK_MAX_LEASE=2m' "$up" --dir "$dir"
+expect 'up again with yet another is refused' 1 'set up for leases up to 2m' "$up" --dir "$dir" --max-lease 3m
+check 'told so, a client locks for longer' env QUORLOCK_MAX_LEASE=2m timeout 20 "$QUORLOCK" --nodes "$("$status" --dir "$dir" --addresses)" run -n --lease 100s key -- true
+check_not 'and not without' lock 30s
 redis 1 SET old 1 >/dev/null
 for i in 1 2 3 4 5; do "$hurt" --dir "$dir" "$i" kill >/dev/null; done
 expect 'up after all died starts anew' 0 'starting anew, empty' env QUORLOCK=no-such-command "$up" --dir "$dir" --nodes 1 --port-base "$base"

@@ -64,12 +64,15 @@ quorlock_client *example_client_with(struct event_base *base, const char *const 
     char error[256] = "";
     quorlock_client *client = NULL;
     struct quorlock_client_options options = *more;
+    const char *max_lease = getenv("EXAMPLE_MAX_LEASE_MS");
 
     options.size = sizeof(options);
     options.nodes = nodes;
     options.n_nodes = n_nodes;
     /* One name for the set, as clients may reach its nodes under different addresses. */
     options.set_name = "examples";
+    if (options.max_lease_ms == 0 && max_lease != NULL)
+        options.max_lease_ms = (uint32_t)strtoul(max_lease, NULL, 10);
     options.log = on_log;
     options.error = error;
     options.error_size = sizeof(error);

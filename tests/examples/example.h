@@ -24,7 +24,7 @@
 struct event_base *example_base(void);
 
 /* example_client - a client of these nodes, guard as in enum quorlock_guard; the library's log goes to stderr.
- * max_lease_ms 0: what the nodes' guard says. */
+ * max_lease_ms 0: EXAMPLE_MAX_LEASE_MS of the environment, which all programs on these nodes share. */
 quorlock_client *example_client(struct event_base *base, const char *const *nodes, size_t n_nodes, int guard,
                                 uint32_t max_lease_ms);
 

@@ -148,6 +148,8 @@ class World:
 
     def bootstrap(self, max_lease_ms):
         """It writes nothing where it does not reach all servers: a machine too busy for that tries again."""
+        # Every client of these servers is told the same.
+        os.environ["EXAMPLE_MAX_LEASE_MS"] = str(max_lease_ms)
         end = time.monotonic() + LIMIT_S
         down = True
         while down:

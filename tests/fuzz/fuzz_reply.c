@@ -28,8 +28,8 @@ static void fuzz_touch(const struct node_reply *reply)
 
 static void fuzz_judge(size_t piece, const struct reply *reply)
 {
-    static const enum node_op ops[] = {NODE_ACQUIRE, NODE_EXTEND, NODE_RELEASE, NODE_PEEK,
-                                       NODE_BREAK,   NODE_REPAIR, NODE_RAISE,   NODE_BOOTSTRAP};
+    static const enum node_op ops[] = {NODE_ACQUIRE, NODE_EXTEND, NODE_RELEASE,   NODE_PEEK,    NODE_BREAK,
+                                       NODE_REPAIR,  NODE_RAISE,  NODE_BOOTSTRAP, NODE_MAY_KILL};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         struct node_reply judged;
         char text[320];

@@ -1,42 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""quorlock: restart guard, bootstrap and fencing on real servers: test_guard.py PATH_TO_quorlock [TEST...]
-
-A quarantine that must be over within a test has a short max lease; one that must not end while the test looks has a
-long one. Times are only compared one way: nothing may come too early.
-"""
-import json
+"""quorlock: restart guard and fencing on real servers: test_guard.py PATH_TO_quorlock [TEST...]"""
 import os
+import re
+import signal
 import sys
 import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import SERVERS, Case, nodes, wait_for
-
-GUARD = "quorlock:guard"
-SHORT, SHORT_S = "2s", 2
-LONG, LONG_MS = "10m", 600000
-LEASE = "1s"
-
-
-def guards():
-    return [server.ask("GET", GUARD) for server in SERVERS]
-
-
-class GuardCase(Case):
-    def run_once(self, *options, key=None, command=("true",), **more):
-        """One try: (status, stdout, stderr)."""
-        return self.connected("run", "-n", "--lease", LEASE, *options, key or self.key, "--", *command, **more)
-
-    def report(self):
-        status, out, err = self.quorlock("inspect", "--json", self.key)
-        self.assertEqual(status, 0, err)
-        return json.loads(out)["nodes"]
-
-    def assert_quarantined(self, index, most_ms):
-        left_ms = self.report()[index]["quarantine_ms"]
-        self.assertTrue(left_ms is not None and 0 < left_ms <= most_ms + 1, left_ms)
+from command_case import SERVERS, wait_for
+from guard_case import GUARD, LEASE, LONG, LONG_MS, SHORT, SHORT_S, GuardCase, guards
 
 
 class ColdStart(GuardCase):
@@ -56,8 +30,8 @@ class ColdStart(GuardCase):
         for server, guard in zip(SERVERS, guards()):
             self.assertRegex(guard.decode(), r"^1\|3\|[0-9a-f]{16}\|2000\|[0-9a-f]{40}\|[0-9a-f]{40}\|[0-9]+$")
             self.assertEqual(server.ask("PTTL", GUARD), -1)
-        # Everybody after that is served at once, and learns the max lease from the guards.
-        self.assertEqual(self.run_once()[0], 0)
+        # Everybody after that is served at once.
+        self.assertEqual(self.run_once("--max-lease", SHORT)[0], 0)
 
     def test_one_try_says_why_too(self):
         status, _, err = self.run_once("--max-lease", LONG)
@@ -69,20 +43,6 @@ class ColdStart(GuardCase):
         status, out, _ = self.quorlock("inspect", self.key)
         self.assertRegex(out, r"quarantined \d+\.\d s")
 
-    def test_the_default_is_written_only_where_no_guard_can_say_better(self):
-        SERVERS[0].kill()
-        SERVERS[1].kill()
-        # One node alone may be the one that was emptied.
-        status, _, err = self.run_once("--node-timeout", "300ms")
-        self.assertEqual(status, 69)
-        self.assertRegex(err, rf"{SERVERS[2]}  no vote: quarantined: no guard yet, and too few other nodes")
-        self.assertIsNone(SERVERS[2].ask("GET", GUARD))
-        SERVERS[1].start()
-        status, _, err = self.run_once()
-        self.assertRegex(err, rf"{SERVERS[2]}  no vote: quarantined for (29|30)\.[0-9] s more")
-        for index in [1, 2]:
-            self.assert_quarantined(index, 30000)
-
     def test_who_only_looks_writes_no_guard(self):
         self.hold("x")
         for verb in [("inspect", self.key), ("break", self.key), ("doctor",), ("run", "-n", "--guard", "off", self.key,
@@ -93,43 +53,78 @@ class ColdStart(GuardCase):
         self.assertRegex(self.quorlock("inspect", self.key)[1], rf"{SERVERS[0]} .* none ")
 
 
-class Bootstrap(GuardCase):
-    def test_it_spares_the_wait_and_refuses_the_second_time(self):
-        status, out, err = self.quorlock("bootstrap", "--max-lease", LONG)
-        self.assertEqual((status, err), (0, ""))
-        self.assertTrue(out.startswith("bootstrapped 3 nodes for leases up to 600000 ms; no lock is held on them\n"), out)
-        self.assertEqual(self.run_once()[0], 0)
+class MaxLease(GuardCase):
+    """It is the same for all clients: nobody takes from the nodes what he was not told."""
+
+    def test_a_client_that_was_told_nothing_is_refused_and_told_what_to_give(self):
+        self.bootstrap("--max-lease", "5m")
+        status, out, err = self.run_once(env={"QUORLOCK_MAX_LEASE": ""}, command=("echo", "ran"))
+        self.assertEqual((status, out), (69, ""), err)
+        for server in SERVERS:
+            self.assertRegex(err, rf"{server}  no vote: .*max_lease 300000 ms; this client says .* max_lease 30000 ms: ")
+        # What it says works as it stands there.
+        told = re.search(r"QUORLOCK_MAX_LEASE=(\S+)", err).group(1)
+        option = re.search(r"(--max-lease) (\S+),", err).groups()
+        self.assertEqual(self.run_once(env={"QUORLOCK_MAX_LEASE": told})[0], 0)
+        self.assertEqual(self.run_once(*option, env={"QUORLOCK_MAX_LEASE": ""})[0], 0)
+        self.assertEqual(self.run_once("--lease", "4m", *option, env={"QUORLOCK_MAX_LEASE": ""})[0], 0)
+
+    def test_no_default_is_compared_with_nothing(self):
+        # Written by a client that was told nothing: 30 s, as whoever says so has it.
+        self.assertEqual(self.run_once()[0], 69)
+        self.assertTrue(all(b"|30000|" in guard for guard in guards()), guards())
+        self.assertRegex(self.run_once("--max-lease", "30s")[2], "quarantined for (29|30)")
+        self.assertRegex(self.run_once("--max-lease", "29s")[2], "max_lease 30000 ms; this client says .* 29000 ms")
+
+    def test_an_emptied_majority_is_quarantined_for_what_all_were_told(self):
+        self.bootstrap("--max-lease", LONG)
+        holder = self.shell("--lease", "4m", script="echo $$ >up; sleep 1000")
+        os.kill(holder.pid, signal.SIGSTOP)  # it reaches no node any more, and its lease runs
+        for server in SERVERS:
+            server.kill()
+        for server in SERVERS[:2]:
+            server.start()
+        self.assertEqual(self.run_once()[0], 69)
+        for index in (0, 1):
+            self.assert_quarantined(index, LONG_MS, 240000)
+        holder.kill()
+
+    def test_whoever_knows_of_longer_leases_lengthens_the_quarantine(self):
+        # Two came back empty, and somebody who was told less was there first.
+        self.bootstrap()
+        status, _, err = self.run_once("--max-lease", LONG)
+        self.assertEqual(status, 69)
+        self.assertRegex(err, "max_lease 30000 ms; this client says .* max_lease 600000 ms: ")
+        self.assertIn("'quorlock bootstrap --reconfigure --max-lease 10m'", err)
+        for index in range(3):
+            self.assert_quarantined(index, LONG_MS, 30001)
+        self.assertRegex(self.run_once()[2], r"no vote: quarantined for \d{3}\.")
+        self.assertEqual(self.run_once("--max-lease", SHORT)[0], 69)
+        for index in range(3):
+            self.assert_quarantined(index, LONG_MS, 30001)
+
+    def test_a_holder_keeps_its_lock_when_a_quarantine_is_lengthened(self):
+        self.bootstrap("--max-lease", "3s")
+        holder = self.shell("--lease", "3s", script="echo $$ >up; while [ ! -e go ]; do sleep .01; done")
         before = guards()
-        status, out, _ = self.quorlock("bootstrap", "--max-lease", SHORT)
-        self.assertEqual(status, 1)
-        self.assertIn("3 of 3 nodes have a guard already", out)
-        self.assertIn("nothing was written", out)
-        self.assertEqual(out.count("max lease 600000 ms"), 3)
+        self.assertEqual(self.run_once("--max-lease", LONG)[0], 69)
+        self.assertTrue(all(guard != old for guard, old in zip(guards(), before)))
+        end = time.monotonic() + 3.5  # longer than its lease
+        while time.monotonic() < end:
+            self.assertIsNone(holder.poll())
+            time.sleep(0.05)
+        open(self.path("go"), "w").close()
+        self.assertEqual(self.end(holder)[0], 0)
+        self.assert_free()
+
+    def test_reading_takes_what_the_guards_say(self):
+        self.bootstrap("--max-lease", LONG)
+        self.told = {}
+        before = guards()
+        self.assertEqual(self.quorlock("inspect", self.key)[0], 0)
+        self.assertEqual(self.quorlock("break", self.key)[0], 0)
+        self.assertNotIn("guard-lease", self.quorlock("doctor", "--json")[1])
         self.assertEqual(guards(), before)
-        status, out, _ = self.quorlock("bootstrap", "--json")
-        self.assertEqual(status, 1)
-        report = json.loads(out)
-        self.assertEqual(report["key"], GUARD)
-        self.assertEqual([(n["state"], n["holder"].encode()) for n in report["nodes"]], [("guarded", g) for g in before])
-
-    def test_one_guard_is_enough_to_refuse(self):
-        SERVERS[1].ask("SET", GUARD, "something else")
-        status, out, _ = self.quorlock("bootstrap")
-        self.assertEqual(status, 1)
-        self.assertRegex(out, rf"{SERVERS[1]}  guarded  something else")
-        self.assertRegex(out, rf"{SERVERS[0]}  free")
-        self.assertEqual(guards(), [None, b"something else", None])
-
-    def test_a_node_that_is_down_or_refuses_leaves_all_unwritten(self):
-        SERVERS[2].kill()
-        for options in [(), ("--reconfigure",)]:
-            status, out, _ = self.quorlock("bootstrap", *options)
-            self.assertEqual(status, 69)
-            self.assertIn("nothing was written", out)
-            self.assertRegex(out, rf"{SERVERS[2]}  down .*refused")
-            self.assertEqual([server.ask("GET", GUARD) for server in SERVERS[:2]], [None] * 2)
-        SERVERS[2].start()
-        self.assertEqual(self.quorlock("bootstrap")[0], 0)
 
 
 class Restart(GuardCase):
@@ -139,13 +134,10 @@ class Restart(GuardCase):
             self.bootstrap("--max-lease", LONG)
             SERVERS[0].restart(empty)
             SERVERS[1].kill()
-            # Or the third was heard too late to tell the max lease.
-            status, _, err = self.run_once(busy="no vote: (connecting|quarantined: no guard yet)")
+            status, _, err = self.run_once()
             self.assertEqual(status, 69, err)
             self.assertRegex(err, rf"{SERVERS[0]}  no vote: quarantined for [0-9.]+ s more: \w+")
-            # The max lease is that of the other nodes, also where the node forgot it.
-            self.assert_quarantined(0, LONG_MS)
-            self.assertGreater(self.report()[0]["quarantine_ms"], 30000)
+            self.assert_quarantined(0, LONG_MS, 30000)
             self.assertIsNone(SERVERS[2].ask("GET", self.key))
 
     def test_it_votes_again_when_no_lock_can_be_left(self):
@@ -159,7 +151,6 @@ class Restart(GuardCase):
             self.assertGreaterEqual(time.monotonic() - start, SHORT_S)
             self.assertEqual((status, out), (0, "ran\n"))
             self.assertIn(f'waiting for "{self.key}": ', err)
-            # There, or in a line of its own: at first the node may not have heard the max lease from the third.
             self.assertRegex(err, rf"{SERVERS[0]}: quarantined for [0-9.]+ s more")
 
     def test_the_holder_keeps_its_lock_and_mends_the_node(self):
@@ -209,8 +200,7 @@ class Setup(GuardCase):
         for options, theirs, ours in [
                 (("--set-name", "blue", "--nodes", f"{SERVERS[0]},{SERVERS[1]}"), "3 nodes, set blue", "2 nodes, set blue"),
                 (("--set-name", "green"), "3 nodes, set blue", "3 nodes, set green"),
-                (("--set-name", "blue", "--max-lease", "3s"), "max_lease 2000 ms", "max_lease 3000 ms"),
-                (("--set-name", "blue", "--lease", "60s"), "leases up to 2000 ms", "ours is 60000 ms")]:
+                (("--set-name", "blue", "--max-lease", "1500ms"), "max_lease 2000 ms", "max_lease 1500 ms")]:
             for wait in ["0", "forever"]:  # no waiting mends it
                 status, _, err = self.run_once(*options, "--wait", wait)
                 self.assertEqual(status, 69, err)
@@ -323,43 +313,6 @@ class Fencing(GuardCase):
         self.assertIn("counter", err)
         self.assertFalse(os.path.exists(self.path("ran")))
         self.assert_free()
-
-
-class Reconfigure(GuardCase):
-    def test_another_max_lease(self):
-        self.bootstrap("--max-lease", SHORT)
-        start = time.monotonic()
-        status, out, err = self.quorlock("bootstrap", "--reconfigure", "--max-lease", "1s")
-        self.assertEqual((status, err), (0, ""))
-        self.assertTrue(out.startswith("bootstrapped 3 nodes for leases up to 1000 ms; none votes before"), out)
-        status, _, err = self.run_once("--lease", "500ms")
-        self.assertEqual(status, 69)
-        self.assertIn("quarantined for", err)
-        status, _, err = self.quorlock("run", "--lease", "1s", self.key, "--", "true")
-        # The longer of both: a lock of the old length may still run.
-        self.assertGreaterEqual(time.monotonic() - start, SHORT_S)
-        self.assertEqual(status, 0, err)
-        self.assertTrue(all(b"|1000|" in guard for guard in guards()), guards())
-
-    def test_fewer_nodes(self):
-        self.bootstrap("--max-lease", SHORT)
-        SERVERS[2].kill()
-        two = f"{SERVERS[0]},{SERVERS[1]}"
-        status, _, err = self.run_once("--nodes", two)
-        self.assertIn("3 nodes", err)
-        status, out, _ = self.quorlock("bootstrap", "--reconfigure", "--max-lease", SHORT, "--nodes", two)
-        self.assertEqual(status, 0, out)
-        self.assertEqual(self.quorlock("run", "--lease", LEASE, "--nodes", two, self.key, "--", "true")[0], 0)
-
-    def test_clients_that_run_hear_of_it(self):
-        self.bootstrap("--max-lease", SHORT)
-        self.hold("someone-else-entirely", count=3, ms=600000)
-        process = self.start("run", "--max-lease", SHORT, "--lease", LEASE, self.key, "--", "true")
-        wait_for(lambda: b"is held by" in os.read(process.stderr.fileno(), 4096))
-        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", "3s")[0], 0)
-        status, _, err = self.end(process)
-        self.assertEqual(status, 69)
-        self.assertRegex(err, "max_lease 3000 ms.*max_lease 2000 ms")
 
 
 if __name__ == "__main__":

@@ -83,12 +83,10 @@ static void test_first_contact(void **state)
     assert_tells(first.why, "no guard yet: first contact waits one max_lease; 'quorlock bootstrap'");
     assert_tells(first.logged, "no guard yet");
     assert_true(node_quarantined_until_us(first.node) >= before_us + SHORT_US);
-    assert_int_equal(node_max_lease_ms(first.node), SHORT_MS);
 
-    /* Whoever comes second finds the same quarantine, though not its reason, and adopts the max_lease. */
-    begin(&second, 0, NODE_QUARANTINED);
+    /* Whoever comes second finds the same quarantine, though not its reason. */
+    begin(&second, SHORT_MS, NODE_QUARANTINED);
     assert_tells(second.why, "it restarted, or is new, and may have lost its memory");
-    assert_int_equal(node_max_lease_ms(second.node), SHORT_MS);
     assert_string_equal(node_run_id(first.node), node_run_id(second.node));
 
     /* Requests are taken meanwhile, and the connection stays. */
@@ -173,6 +171,7 @@ static void test_flush(void **state)
     begin(&lax, SHORT_MS, NODE_READY);
     probe_open(&strict, base, cluster.servers[0].address);
     strict.config.guard = QUORLOCK_GUARD_STRICT;
+    strict.config.max_lease_ms = SHORT_MS;
     probe_connect(&strict);
     probe_await(&strict, NODE_READY);
     assert_int_equal(probe_do(&strict, NODE_ACQUIRE, "me").reply.outcome, NODE_YES);
@@ -214,6 +213,7 @@ static void test_other_life(void **state)
     bootstrap(SHORT_MS);
     probe_open(&strict, base, server->address);
     strict.config.guard = QUORLOCK_GUARD_STRICT;
+    strict.config.max_lease_ms = SHORT_MS;
     probe_connect(&strict);
     probe_await(&strict, NODE_READY);
     server_value(server, "quorlock:guard", guard, sizeof(guard));
@@ -248,53 +248,6 @@ static void test_run_id_alone(void **state)
     probe_close(&probe);
 }
 
-/* Who has no max_lease of its own gives an emptied node that of the others. */
-static void test_expected_max_lease(void **state)
-{
-    struct probe probe;
-
-    (void)state;
-    probe_open(&probe, base, cluster.servers[0].address);
-    probe_connect(&probe);
-    node_expect_max_lease(probe.node, SHORT_MS);
-    assert_int_equal(node_max_lease_ms(probe.node), 0);
-    probe_await(&probe, NODE_QUARANTINED);
-    assert_int_equal(node_max_lease_ms(probe.node), SHORT_MS);
-    /* Here it is as read here; but if it gets lost, the others may have been set up anew since. */
-    node_expect_max_lease(probe.node, 20000);
-    assert_int_equal(node_max_lease_ms(probe.node), SHORT_MS);
-    server_wipe(&cluster.servers[0]);
-    unsigned levels = probe.levels;
-    probe_await_after(&probe, NODE_QUARANTINED, levels);
-    assert_int_equal(node_max_lease_ms(probe.node), 20000);
-    probe_close(&probe);
-    begin(&probe, 20000, NODE_QUARANTINED);
-    probe_close(&probe);
-}
-
-/* Nobody has said the max_lease: then no default is written that may be too short. */
-static void test_awaited_max_lease(void **state)
-{
-    struct probe probe;
-
-    (void)state;
-    probe_open(&probe, base, cluster.servers[0].address);
-    probe_connect(&probe);
-    probe_await(&probe, NODE_QUARANTINED);
-    assert_true(node_awaits_max_lease(probe.node));
-    assert_tells(node_why(probe.node), "too few other nodes answer to tell the max_lease");
-    assert_int_equal(node_max_lease_ms(probe.node), 0);
-    assert_false(server_has(&cluster.servers[0], "quorlock:guard"));
-    unsigned levels = probe.levels;
-    node_expect_max_lease(probe.node, SHORT_MS);
-    probe_await_after(&probe, NODE_QUARANTINED, levels);
-    assert_false(node_awaits_max_lease(probe.node));
-    assert_int_equal(node_max_lease_ms(probe.node), SHORT_MS);
-    assert_tells(probe.why, "no guard yet: first contact waits one max_lease");
-    probe_await(&probe, NODE_READY);
-    probe_close(&probe);
-}
-
 /* Its clock was set back: nobody waits longer than for the longest lease. */
 static void test_clamped(void **state)
 {
@@ -316,35 +269,114 @@ static void test_clamped(void **state)
 
 /* ---- configuration ---- */
 
+/* What is left of the server's quarantine by its own clock. */
+static int64_t quarantine_ms(const struct server *server)
+{
+    struct probe probe;
+    struct node_request request = {.op = NODE_PEEK, NODE_KEY("key", 3)};
+
+    probe_open(&probe, base, server->address);
+    probe.config.guard = QUORLOCK_GUARD_OFF;
+    probe_connect(&probe);
+    probe_await(&probe, NODE_READY);
+    struct answer answer = probe_ask(&probe, &request);
+    assert_true(answer.reply.has_guard);
+    probe_close(&probe);
+    return answer.reply.quarantine_ms;
+}
+
+static void refused(uint32_t max_lease_ms)
+{
+    struct probe probe;
+
+    begin(&probe, max_lease_ms, NODE_DOWN);
+    assert_int_equal(probe.fault, NODE_FAULT_CONFIG);
+    probe_close(&probe);
+}
+
+/* A guard that knows of shorter leases only may stand where a longer one was forgotten. */
+static void test_shorter_guard(void **state)
+{
+    const struct server *server = &cluster.servers[0];
+    struct probe probe;
+    char guard[TEXT_SIZE], again[TEXT_SIZE];
+
+    (void)state;
+    bootstrap(SHORT_MS);
+    refused(SHORT_MS / 2);
+    assert_int_equal(quarantine_ms(server), -1);
+    uint64_t before_us = clock_us();
+    refused(600000);
+    uint64_t since_ms = (clock_us() - before_us) / 1000;
+    int64_t left_ms = quarantine_ms(server);
+    assert_true(left_ms > 590000 && left_ms <= 600001 + (int64_t)since_ms);
+    /* Never shorter, and no longer for one who comes again: one client must not stop all others for ever. */
+    server_value(server, "quorlock:guard", guard, sizeof(guard));
+    assert_tells(guard, "|600000");
+    refused(300000);
+    refused(600000);
+    server_value(server, "quorlock:guard", again, sizeof(again));
+    assert_string_equal(again, guard);
+    begin(&probe, SHORT_MS, NODE_QUARANTINED);
+    assert_true(node_quarantined_until_us(probe.node) > clock_us() + 590000000);
+    probe_close(&probe);
+    /* Nor does a restart inside of it forget how long it was to be. */
+    server_restart(&cluster.servers[0]);
+    begin(&probe, SHORT_MS, NODE_QUARANTINED);
+    assert_true(node_quarantined_until_us(probe.node) > clock_us() + 590000000);
+    probe_close(&probe);
+    /* One that is longer yet. */
+    refused(1200000);
+    assert_true(quarantine_ms(server) > 1190000);
+}
+
+/* Also where a restart was not seen by anybody else yet. */
+static void test_shorter_guard_of_a_lost_life(void **state)
+{
+    struct probe probe;
+    char guard[TEXT_SIZE], again[TEXT_SIZE];
+
+    (void)state;
+    bootstrap(SHORT_MS);
+    server_restart(&cluster.servers[0]);
+    refused(600000);
+    server_value(&cluster.servers[0], "quorlock:guard", guard, sizeof(guard));
+    refused(600000);
+    server_value(&cluster.servers[0], "quorlock:guard", again, sizeof(again));
+    assert_string_equal(again, guard);
+    begin(&probe, SHORT_MS, NODE_QUARANTINED);
+    assert_true(node_quarantined_until_us(probe.node) > clock_us() + 590000000);
+    probe_close(&probe);
+}
+
 static void test_conflicts(void **state)
 {
     struct probe probe;
 
     (void)state;
     bootstrap(20000);
-    for (int what = 0; what < 3; what++) {
+    begin(&probe, 20000, NODE_READY);
+    probe_close(&probe);
+    for (int what = 0; what < 4; what++) {
         probe_open(&probe, base, cluster.servers[0].address);
         if (what == 0) probe.config.n_nodes = 5;
         if (what == 1) probe.config.set = "blue";
-        if (what == 2) probe.config.max_lease_ms = 10000;
+        probe.config.max_lease_ms = what == 2 ? 10000 : 20000;
+        if (what == 3) probe.config.max_lease_ms = 0; /* which is 30 s, and is compared like any other */
         probe_connect(&probe);
         probe_await(&probe, NODE_DOWN);
         assert_int_equal(probe.fault, NODE_FAULT_CONFIG);
         assert_tells(probe.why, "its guard says 3 nodes, set s, max_lease 20000 ms");
-        if (what == 0) assert_tells(probe.why, "this client says 5 nodes, set s, any max_lease");
+        if (what == 0) assert_tells(probe.why, "this client says 5 nodes, set s, max_lease 20000 ms");
         if (what == 1) assert_tells(probe.why, "this client says 3 nodes, set blue");
         if (what == 2) assert_tells(probe.why, "max_lease 10000 ms: ");
-        assert_tells(probe.why, "--reconfigure");
+        if (what == 3) assert_tells(probe.why, "max_lease 30000 ms: ");
+        if (what >= 2)
+            assert_tells(probe.why, "(here --max-lease 20s, QUORLOCK_MAX_LEASE=20s or max_lease_ms = 20000)");
+        if (what == 2) assert_tells(probe.why, "'quorlock bootstrap --reconfigure --max-lease 10s'");
         assert_int_equal(node_generation(probe.node), 0);
         probe_close(&probe);
     }
-    /* The same max_lease, or none of one's own, will do. */
-    begin(&probe, 20000, NODE_READY);
-    probe_close(&probe);
-    begin(&probe, 0, NODE_READY);
-    assert_int_equal(node_max_lease_ms(probe.node), 20000);
-    probe_close(&probe);
-
     server_do(&cluster.servers[0], "SET quorlock:guard 2|who|knows");
     begin(&probe, 0, NODE_DOWN);
     assert_int_equal(probe.fault, NODE_FAULT_CONFIG);
@@ -411,41 +443,67 @@ static void test_not_writable(void **state)
 
 /* ---- bootstrap ---- */
 
+static void operate(struct probe *operator)
+{
+    probe_open(operator, base, cluster.servers[0].address);
+    operator->config.guard = QUORLOCK_GUARD_OFF;
+    probe_connect(operator);
+    probe_await(operator, NODE_READY);
+}
+
 static void test_bootstrap(void **state)
 {
     const struct server *server = &cluster.servers[0];
     struct node_request request = {.op = NODE_BOOTSTRAP, .lease_ms = 60000};
-    struct probe probe, operator;
+    struct probe probe, operator, again;
 
     (void)state;
     bootstrap(60000);
-    begin(&probe, 0, NODE_READY);
+    begin(&probe, 60000, NODE_READY);
     assert_int_equal(probe.levels, 1);
-    assert_int_equal(node_max_lease_ms(probe.node), 60000);
 
-    probe_open(&operator, base, server->address);
-    operator.config.guard = QUORLOCK_GUARD_OFF;
-    probe_connect(&operator);
-    probe_await(&operator, NODE_READY);
+    operate(&operator);
     struct answer answer = probe_ask(&operator, & request);
     assert_int_equal(answer.reply.outcome, NODE_OTHER);
     assert_true(server_holds(server, "quorlock:guard", answer.holder));
 
-    /* By force: leases of the old length may still run, so it waits that long, and everybody comes anew. */
+    /* The rehearsal disconnects nobody. By force: leases of the old length may still run, so it waits that
+     * long, and everybody comes anew, and is refused. */
+    request.op = NODE_MAY_KILL;
+    assert_int_equal(probe_ask(&operator, & request).reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(&probe, NODE_ACQUIRE, "me").reply.outcome, NODE_YES);
+    assert_int_equal(probe.levels, 1);
+    request.op = NODE_BOOTSTRAP;
     request.force = true;
     request.lease_ms = SHORT_MS;
     unsigned levels = probe.levels;
-    assert_int_equal(probe_ask(&operator, & request).reply.outcome, NODE_YES);
+    answer = probe_ask(&operator, & request);
+    assert_int_equal(answer.reply.outcome, NODE_YES);
+    assert_true(server_holds(server, "quorlock:guard", answer.holder));
     assert_int_equal(operator.levels, 1); /* not itself */
-    probe_await_after(&probe, NODE_QUARANTINED, levels);
-    assert_int_equal(node_max_lease_ms(probe.node), SHORT_MS);
+    probe_await_after(&probe, NODE_DOWN, levels);
+    assert_int_equal(probe.fault, NODE_FAULT_CONFIG);
+    probe_close(&probe);
+    begin(&probe, SHORT_MS, NODE_QUARANTINED);
     assert_true(node_quarantined_until_us(probe.node) > clock_us() + 50000000);
-    /* A restart inside of that does not shorten it. */
+    /* Neither a restart inside of that shortens it, nor that it is done once more. */
     levels = probe.levels;
     server_restart(&cluster.servers[0]);
     probe_await_after(&probe, NODE_QUARANTINED, levels);
     assert_true(node_quarantined_until_us(probe.node) > clock_us() + 50000000);
     probe_close(&probe);
+    probe_close(&operator);
+    operate(&operator);
+    assert_int_equal(probe_ask(&operator, & request).reply.outcome, NODE_YES);
+    begin(&again, SHORT_MS, NODE_QUARANTINED);
+    assert_true(node_quarantined_until_us(again.node) > clock_us() + 50000000);
+    probe_close(&again);
+    /* What another node was set up for counts as well. */
+    request.longest_ms = 600000;
+    assert_int_equal(probe_ask(&operator, & request).reply.outcome, NODE_YES);
+    begin(&again, SHORT_MS, NODE_QUARANTINED);
+    assert_true(node_quarantined_until_us(again.node) > clock_us() + 590000000);
+    probe_close(&again);
     probe_close(&operator);
 }
 
@@ -458,7 +516,7 @@ static void test_expel(void **state)
 
     (void)state;
     bootstrap(SHORT_MS);
-    begin(&probe, 0, NODE_READY);
+    begin(&probe, SHORT_MS, NODE_READY);
     /* The same server under another name: only the run_id tells. */
     snprintf(address, sizeof(address), "redis://localhost:%u/3", cluster.servers[0].port);
     probe_open(&twin, base, address);
@@ -486,20 +544,11 @@ int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        EACH(test_run_id_alone),
-        EACH(test_expected_max_lease),
-        EACH(test_awaited_max_lease),
-        EACH(test_first_contact),
-        EACH(test_restart),
-        EACH(test_role_flip),
-        EACH(test_flush),
-        EACH(test_other_life),
-        EACH(test_clamped),
-        EACH(test_conflicts),
-        EACH(test_eviction),
-        EACH(test_not_writable),
-        EACH(test_bootstrap),
-        EACH(test_expel),
+        EACH(test_run_id_alone),  EACH(test_shorter_guard), EACH(test_shorter_guard_of_a_lost_life),
+        EACH(test_first_contact), EACH(test_restart),       EACH(test_role_flip),
+        EACH(test_flush),         EACH(test_other_life),    EACH(test_clamped),
+        EACH(test_conflicts),     EACH(test_eviction),      EACH(test_not_writable),
+        EACH(test_bootstrap),     EACH(test_expel),
     };
 
     return cmocka_run_group_tests_name("guard on real servers", tests, NULL, NULL);

@@ -139,43 +139,6 @@ static void one_fencing_token(void **state)
     quorlock_free(unfenced);
 }
 
-static void bootstrap(uint32_t max_lease_ms)
-{
-    struct quorlock_client_options client_options = kit_options();
-    struct seen_report report = {.calls = 0};
-    quorlock_client *client;
-
-    client_options.max_lease_ms = max_lease_ms;
-    client = kit_new_client(&client_options);
-    assert_status(quorlock_bootstrap(client, NULL, on_report, &report), QUORLOCK_OK);
-    await_count(&report.calls, 1, GENEROUS_MS, "bootstrap");
-    assert_status(report.status, QUORLOCK_OK);
-    kit_close(client);
-}
-
-/* A restarted node stays away for the max lease of its guard: no hold may be made longer than that. */
-static void no_lease_longer_than_the_guards(void **state)
-{
-    struct quorlock_client_options client_options = kit_options();
-    struct seen seen;
-    quorlock *outer, *longer;
-
-    (void)state;
-    bootstrap(6000);
-    client_options.guard = QUORLOCK_GUARD_CONNECTION;
-    client_options.max_lease_ms = 0;
-    kit_client(&client_options, 3);
-    outer = lock_of("me", 5000);
-    longer = lock_of("me", 7000);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
-    assert_status(quorlock_acquire(longer, on_result, &seen), QUORLOCK_INVAL);
-    assert_contains(quorlock_client_error(kit.client), "the guard of a node allows no lease as long");
-    assert_true(least_pttl() <= 5000);
-    quorlock_free(longer);
-    quorlock_free(outer);
-    await_free("key");
-}
-
 /* ---- free, cancel, close ---- */
 
 static void the_outer_handle_is_freed(void **state)
@@ -393,17 +356,11 @@ static void closed_in_each_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        EVERY_FLAVOUR(admitted_out_of_the_line),
-        EVERY_FLAVOUR(one_fencing_token),
-        FLAVOURED(tries_at_the_same_time, majority),
-        FLAVOURED(admitted_on_its_own_terms, majority),
-        FLAVOURED(no_lease_longer_than_the_guards, majority),
-        FLAVOURED(the_outer_handle_is_freed, majority),
-        FLAVOURED(freed_one_after_the_other, majority),
-        FLAVOURED(canceled_in_each_state, majority),
-        FLAVOURED(released_while_another_enters, majority),
-        FLAVOURED(anothers_renewal, majority),
-        FLAVOURED(closed_in_each_state, majority),
+        EVERY_FLAVOUR(admitted_out_of_the_line),        EVERY_FLAVOUR(one_fencing_token),
+        FLAVOURED(tries_at_the_same_time, majority),    FLAVOURED(admitted_on_its_own_terms, majority),
+        FLAVOURED(the_outer_handle_is_freed, majority), FLAVOURED(freed_one_after_the_other, majority),
+        FLAVOURED(canceled_in_each_state, majority),    FLAVOURED(released_while_another_enters, majority),
+        FLAVOURED(anothers_renewal, majority),          FLAVOURED(closed_in_each_state, majority),
     };
 
     return cmocka_run_group_tests_name("ways into a nest", tests, NULL, NULL);

@@ -556,7 +556,6 @@ static void guard_and_fence(void **state)
         quorlock *lock;
 
         options.guard = guards[i];
-        options.max_lease_ms = 0;
         client = kit_new_client(&options);
         kit_await_ready(client, 3);
         lock = kit_lock(client, KEY, &fenced);

@@ -192,6 +192,7 @@ static void open_client(const char *dialect, const char *policy, char **nodes, s
         .n_nodes = n_nodes,
         .policy = strcmp(policy, "all") == 0 ? QUORLOCK_ALL : QUORLOCK_MAJORITY,
         .dialect = strcmp(dialect, "redisson") == 0 ? QUORLOCK_DIALECT_REDISSON : QUORLOCK_DIALECT_PLAIN,
+        .max_lease_ms = 120000, /* as peer_case.py sets up the nodes */
         .log = on_log,
         .error = error,
         .error_size = sizeof(error),

@@ -25,7 +25,7 @@ from command_case import LIMIT_S, SERVERS, die_with_us, wait_for
 LONG_MS = 30000  # a lease that does not end in a test
 SHORT_MS = 2000  # one that does
 WAIT_MS = 1000 * LIMIT_S
-MAX_LEASE = "2m"  # Redisson takes twice its wait for a moment
+MAX_LEASE = "2m"  # Redisson takes twice its wait for a moment; ours.c is told the same
 PACE_S = 0.02
 SETTLE_MS = 5  # a server's PTTL is rounded, and it looks at its clock once a command
 OURS = ""
@@ -197,6 +197,7 @@ class Stage(unittest.TestCase):
         """The quorlock command: status, stdout, stderr."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("QUORLOCK_")}
         environment["QUORLOCK_NODES"] = ",".join(nodes())
+        environment["QUORLOCK_MAX_LEASE"] = MAX_LEASE
         done = subprocess.run([command_case.QUORLOCK, words[0], "--dialect", PEER.dialect, *words[1:]], check=False,
                               env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S)
         return done.returncode, done.stdout.decode(), done.stderr.decode()

@@ -161,6 +161,9 @@ static void guards_must_agree(void **state)
     assert_string_equal(judged(), "warning guard-missing a:1");
     facts[0].guard.state = EXAMINE_GUARD_THERE;
     assert_string_equal(judged(), "unsafe guard-nodes a:1");
+    facts[0].guard.n_nodes = 0;
+    assert_string_equal(judged(), "unsafe guard-nodes a:1");
+    assert_non_null(strstr(diagnosis.findings[0]->text, "was not finished: it refuses all clients"));
 }
 
 static void sets_of_guards(void **state)

@@ -59,7 +59,6 @@ static void test_clear(void **state)
     begin(&world, QUORLOCK_GUARD_CONNECTION, script);
     run_until(&world, "ready 1");
     assert_string_equal(node_run_id(world.node), "aaaa");
-    assert_int_equal(node_max_lease_ms(world.node), 500);
     assert_int_equal(node_quarantined_until_us(world.node), 0);
     /* The plain acquire is what it always was; the scripts look at the guard. */
     ask_sent(&world, 1, NODE_ACQUIRE, 0);
@@ -83,7 +82,6 @@ static void test_off_asks_nothing(void **state)
     ask_sent(&world, 1, NODE_EXTEND, 0);
     run_until(&world, "1 yes");
     assert_string_equal(node_run_id(world.node), "aaaa");
-    assert_int_equal(node_max_lease_ms(world.node), 0);
     world_close(&world);
 }
 
@@ -99,7 +97,13 @@ static const struct refusal refusals[] = {
     {"-MISCONF x\r\n", "down refused\n", "MISCONF"},
     {"-ERR what ever\r\n", "down guard\n", "restart guard (key quorlock:guard): ERR what ever"},
     {"*4\r\n$8\r\nconflict\r\n$1\r\n5\r\n$1\r\nt\r\n$4\r\n2000\r\n", "down config\n",
-     "its guard says 5 nodes, set t, max_lease 2000 ms; this client says 3 nodes, set s, any max_lease"},
+     "its guard says 5 nodes, set t, max_lease 2000 ms; this client says 3 nodes, set s, max_lease 30000 ms: "
+     "give "
+     "all clients the same (here --max-lease 2s, QUORLOCK_MAX_LEASE=2s or max_lease_ms = 2000; --set-name t; "
+     "all 5 "
+     "nodes), or change the nodes by 'quorlock bootstrap --reconfigure --max-lease 30s'"},
+    {"*4\r\n$8\r\nconflict\r\n$1\r\n3\r\n$16\r\n0123456789abcdef\r\n$5\r\n30000\r\n", "down config\n",
+     "the same (here the same addresses), or change"},
     {"*2\r\n$8\r\nconflict\r\n$3\r\n2|x\r\n", "down config\n", "\"2|x\""},
     {"*1\r\n$8\r\nconflict\r\n", "down proto\n", "does not fit"},
     {"*4\r\n$8\r\nconflict\r\n:5\r\n$1\r\nt\r\n$4\r\n2000\r\n", "down proto\n", "does not fit"},
@@ -328,53 +332,6 @@ static void test_release_goes_through(void **state)
     }
 }
 
-/* ---- bootstrap ---- */
-
-static int bootstrap(struct world *world, unsigned tag, bool force, uint32_t timeout_ms)
-{
-    struct node_request request = {.op = NODE_BOOTSTRAP, .force = force, .timeout_ms = timeout_ms};
-    request.tag.align_number = tag;
-    return node_send(world->node, &request);
-}
-
-static void test_bootstrap(void **state)
-{
-    static const struct fake_step script[] = {SHAKE,
-                                              EXPECT("EVAL local time"),
-                                              SEND(":1\r\n"),
-                                              EXPECT("EVAL local time"),
-                                              SEND("*1\r\n$3\r\n1|x\r\n"),
-                                              EXPECT("EVAL local time"),
-                                              SEND(":1\r\n"),
-                                              EXPECT("CLIENT KILL TYPE normal SKIPME yes"),
-                                              SEND(":12\r\n"),
-                                              EXPECT("EVAL local time"),
-                                              SEND("*1\r\n$3\r\n9|x\r\n"),
-                                              EXPECT("EVAL local time"),
-                                              SEND(":1\r\n"),
-                                              EXPECT("CLIENT KILL"),
-                                              SEND("-NOPERM this user has no permissions\r\n"),
-                                              END};
-    struct world world;
-    (void)state;
-    begin(&world, QUORLOCK_GUARD_OFF, script);
-    run_until(&world, "ready");
-    assert_int_equal(bootstrap(&world, 1, false, 0), NODE_SENT);
-    run_until(&world, "1 yes");
-    assert_int_equal(bootstrap(&world, 2, false, 0), NODE_SENT);
-    run_until(&world, "2 other");
-    assert_string_equal(world.holder, "1|x");
-    assert_int_equal(bootstrap(&world, 3, true, 10000), NODE_SENT);
-    run_until(&world, "3 yes");
-    assert_int_equal(bootstrap(&world, 4, true, 0), NODE_SENT);
-    run_until(&world, "4 other");
-    assert_int_equal(bootstrap(&world, 5, true, 0), NODE_SENT);
-    run_until(&world, "5 error");
-    assert_holds(world.error, "bootstrap: NOPERM");
-    assert_story(&world, "ready 1\n1 yes\n2 other\n3 yes\n4 other\n5 error auth\n");
-    world_close(&world);
-}
-
 /* ---- expelled ---- */
 
 static void expel(struct world *world, const char *line)
@@ -461,8 +418,8 @@ static void test_memory(void **state)
 
 /* ---- words and judgements ---- */
 
-static const struct guard strict = {.mode = QUORLOCK_GUARD_STRICT, .seen = "G", .lease_ms = 500};
-static const struct guard lax = {.mode = QUORLOCK_GUARD_CONNECTION, .seen = "G", .lease_ms = 500};
+static const struct guard strict = {.mode = QUORLOCK_GUARD_STRICT, .seen = "G", .max_lease_ms = 500};
+static const struct guard lax = {.mode = QUORLOCK_GUARD_CONNECTION, .seen = "G", .max_lease_ms = 500};
 static const struct guard off = {.mode = QUORLOCK_GUARD_OFF, .max_lease_ms = 700};
 
 struct words {
@@ -635,10 +592,18 @@ static const struct judgement judgements[] = {
     {NODE_PEEK, NODE_MISSING, FINE, true, "*5\r\n$-1\r\n:-2\r\n:-17\r\n:1\r\n:0\r\n", 0, 0, -1, -2},
     {NODE_PEEK, NODE_ERROR, PROTO, false, "*5\r\n$-1\r\n:-2\r\n$2\r\n17\r\n:1\r\n:0\r\n", 0, 0, -1, -2},
     {NODE_PEEK, NODE_ERROR, PROTO, false, "*5\r\n:1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_YES, FINE, false, ":7\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, ":-1\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_OTHER, FINE, false, "*1\r\n$1\r\nx\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "*1\r\n:1\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_YES, FINE, false, "$9\r\nwritten:x\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_OTHER, FINE, false, "$9\r\nguarded:x\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "$9\r\nnothing:x\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "$4\r\nwrit\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, ":1\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "*1\r\n$9\r\nwritten:x\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "*2\r\n:1\r\n:1\r\n", 0, 0, -1, -2},
+    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "*2\r\n$9\r\nwritten:x\r\n+OK\r\n", 0, 0, -1, -2},
+    {NODE_MAY_KILL, NODE_YES, FINE, false, "*1\r\n:0\r\n", 0, 0, -1, -2},
+    {NODE_MAY_KILL, NODE_ERROR, PROTO, false, "*1\r\n+OK\r\n", 0, 0, -1, -2},
+    {NODE_MAY_KILL, NODE_ERROR, PROTO, false, "*0\r\n", 0, 0, -1, -2},
+    {NODE_MAY_KILL, NODE_ERROR, PROTO, false, ":0\r\n", 0, 0, -1, -2},
     {NODE_ACQUIRE, NODE_NOSCRIPT, FINE, false, "-NOSCRIPT no\r\n", 0, 0, -1, -2},
 };
 
@@ -687,7 +652,6 @@ int main(void)
         cmocka_unit_test(test_second_look_stalls),
         cmocka_unit_test(test_guard_gone),
         cmocka_unit_test(test_release_goes_through),
-        cmocka_unit_test(test_bootstrap),
         cmocka_unit_test(test_expelled_in_callback),
         cmocka_unit_test(test_expelled_with_requests),
         cmocka_unit_test(test_freed),

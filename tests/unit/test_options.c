@@ -182,10 +182,10 @@ static void kinds(void **state)
     takes_client(&options);
 }
 
-/* Without a guard nobody but the caller and the default says the largest lease; with one the nodes say it. */
+/* With and without a guard the caller says the largest lease, or it is the default: it is never asked for. */
 static void guards(void **state)
 {
-    static const int guards[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
+    static const int guards[] = {QUORLOCK_GUARD_OFF, QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
     struct quorlock_client_options options = plain_client();
     struct quorlock_options lock = plain_lock();
 
@@ -194,19 +194,22 @@ static void guards(void **state)
         options = plain_client();
         options.guard = guards[i];
         assert_int_equal(takes_client(&options).guard, guards[i]);
-        assert_int_equal(takes_client(&options).max_lease_ms, 0);
+        assert_int_equal(takes_client(&options).max_lease_ms, 30000);
+        assert_false(options_max_lease_given(&options));
         options.max_lease_ms = QUORLOCK_LEASE_MS_MIN - 1;
         refuses_client(&options, QUORLOCK_INVAL, "max_lease_ms is 9");
         options.max_lease_ms = 5000;
         assert_int_equal(takes_client(&options).max_lease_ms, 5000);
+        assert_true(options_max_lease_given(&options));
+        /* Behind what an older caller knows. */
+        options.size = offsetof(struct quorlock_client_options, max_lease_ms);
+        assert_false(options_max_lease_given(&options));
     }
     options = plain_client();
     options.guard = QUORLOCK_GUARD_DEFAULT;
     assert_int_equal(takes_client(&options).guard, QUORLOCK_GUARD_CONNECTION);
-    assert_int_equal(takes_client(&options).max_lease_ms, 0);
-    /* Whether a lease is too long, the guards say then. */
     lock.lease_ms = 30001;
-    assert_int_equal(takes_lock(&options, &lock).lease_us, 30001 * MS);
+    refuses_lock(&options, &lock, QUORLOCK_INVAL, "lease_ms is 30001");
 }
 
 static void set_names(void **state)
@@ -521,9 +524,18 @@ static void fencing(void **state)
     assert_int_equal(options_fence_ttl_ms(NULL), QUORLOCK_FENCE_TTL_MS);
     assert_int_equal(options_fence_ttl_ms(&options), QUORLOCK_FENCE_TTL_MS);
     options.fencing = 1;
-    options.fence_ttl_ms = 4711;
+    options.fence_ttl_ms = 30000;
     assert_true(takes_lock(&client, &options).fencing);
-    assert_int_equal(options_fence_ttl_ms(&options), 4711);
+    assert_int_equal(options_fence_ttl_ms(&options), 30000);
+    /* A lease may become as long as the longest, by an extend: no counter may end before it. */
+    options.fence_ttl_ms = 29999;
+    refuses_lock(&client, &options, QUORLOCK_INVAL, "fence_ttl_ms is 29999: at least max_lease_ms, 30000");
+    options.fence_ttl_ms = 1;
+    refuses_lock(&client, &options, QUORLOCK_INVAL, "fence_ttl_ms is 1");
+    client.max_lease_ms = 29999;
+    options.fence_ttl_ms = 29999;
+    options.lease_ms = 1000;
+    assert_true(takes_lock(&client, &options).fencing);
     /* Behind what an older caller knows. */
     options.size = offsetof(struct quorlock_options, fence_ttl_ms);
     assert_int_equal(options_fence_ttl_ms(&options), QUORLOCK_FENCE_TTL_MS);

@@ -22,8 +22,8 @@ static struct alloc memory;
 /* ---- commands ---- */
 
 static const struct guard off = {.mode = QUORLOCK_GUARD_OFF, .max_lease_ms = 700};
-static const struct guard lax = {.mode = QUORLOCK_GUARD_CONNECTION, .seen = "G", .lease_ms = 500};
-static const struct guard strict = {.mode = QUORLOCK_GUARD_STRICT, .seen = "G", .lease_ms = 500};
+static const struct guard lax = {.mode = QUORLOCK_GUARD_CONNECTION, .seen = "G", .max_lease_ms = 500};
+static const struct guard strict = {.mode = QUORLOCK_GUARD_STRICT, .seen = "G", .max_lease_ms = 500};
 
 struct words {
     struct node_request request;
@@ -200,7 +200,7 @@ static const struct judgement judgements[] = {
     {NODE_BREAK, "*3\r\n$3\r\nu:1\r\n:9\r\n$4\r\nhash\r\n", NODE_YES, FINE, "u:1", 9, 0, 0, NULL},
     {NODE_BREAK, "*3\r\n$-1\r\n:-1\r\n$6\r\nstring\r\n", NODE_YES, FINE, NULL, -1, 0, 0, "a string"},
     {NODE_RAISE, "*3\r\n:1\r\n:7\r\n:5\r\n", NODE_YES, FINE, NULL, -2, 7, 0, NULL},
-    {NODE_BOOTSTRAP, ":7\r\n", NODE_YES, FINE, NULL, -2, 0, 0, NULL},
+    {NODE_BOOTSTRAP, "$9\r\nwritten:x\r\n", NODE_YES, FINE, "x", -2, 0, 0, NULL},
     {NODE_ACQUIRE, "-WRONGTYPE Operation\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, 0, 0, "no hash"},
     {NODE_PEEK, "-WRONGTYPE Operation\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, 0, 0, "no hash"},
     {NODE_ACQUIRE, "-NOPERM no\r\n", NODE_ERROR, NODE_FAULT_AUTH, NULL, -2, 0, 0, "acquire (script): NOPERM"},

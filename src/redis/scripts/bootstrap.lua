@@ -1,24 +1,26 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS[1] the guard, as guard.lua has it
--- ARGV N, set, max_lease in ms, run_id, master_replid, '1' to write over what is there
--- 1: written; {guard}: there is one already, or one of another format.
+-- ARGV N, set, max_lease in ms, run_id, master_replid, '1' to write over what is there, and the longest max_lease
+-- that any of the nodes was set up for, in ms
+-- 'written:' and the guard; 'guarded:' and what is there: a guard already, or something of another format.
 local time = redis.pcall('TIME')
 if time.err then return time end
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local stored = redis.pcall('GET', KEYS[1])
 if type(stored) == 'table' then return stored end
 local lease, till = tonumber(ARGV[3]), 0
-local most = lease
+local most = math.max(lease, tonumber(ARGV[7]))
 if stored then
   local old, old_till, longest = string.match(stored, '^1|%d+|.-|(%d+)|[^|]*|[^|]*|(%d+)|?(%d*)$')
-  if not old or ARGV[6] ~= '1' then return {string.sub(stored, 1, 400)} end
+  if not old or ARGV[6] ~= '1' then return 'guarded:' .. string.sub(stored, 1, 400) end
   most = math.max(most, tonumber(old))
   if tonumber(old_till) > now and longest ~= '' then most = math.max(most, tonumber(longest)) end
 end
--- Leases of the old length may still run.
+-- Leases of the old length may still run. What an earlier quarantine has left is shorter: it was made for no more
+-- than the longest.
 if ARGV[6] == '1' then till = now + most + 1 end
 local guard = string.format('1|%s|%s|%.0f|%s|%s|%.0f', ARGV[1], ARGV[2], lease, ARGV[4], ARGV[5], till)
 if most > lease then guard = guard .. string.format('|%.0f', most) end
 local done = redis.pcall('SET', KEYS[1], guard)
 if done.err then return done end
-return 1
+return 'written:' .. guard

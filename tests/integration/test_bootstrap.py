@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""quorlock bootstrap on real servers, whole and half done: test_bootstrap.py PATH_TO_quorlock [TEST...]"""
+import json
+import os
+import socket
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+import command_case
+from command_case import SERVERS, wait_for
+from guard_case import GUARD, LEASE, LONG, SHORT, SHORT_S, GuardCase, guards
+
+WRITES = b"\r\nEVAL\r\n"  # the write of a guard; all other scripts go by their hash
+
+
+class Link:
+    """A proxy before a server, which does something special when the guard is about to be written."""
+
+    def __init__(self, server, on_write):
+        """on_write(link) is called when the write came, before it goes on: True lets it go on."""
+        self.server, self.on_write, self.answers = server, on_write, True
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            upstream = socket.create_connection(("127.0.0.1", self.server.port))
+            threading.Thread(target=self.forth, args=(client, upstream), daemon=True).start()
+            threading.Thread(target=self.back, args=(upstream, client), daemon=True).start()
+
+    def forth(self, client, upstream):
+        try:
+            while data := client.recv(65536):
+                if WRITES in data and not self.on_write(self):
+                    break
+                upstream.sendall(data)
+        except OSError:
+            pass
+        upstream.close()
+        client.close()
+
+    def back(self, upstream, client):
+        try:
+            while data := upstream.recv(65536):
+                if self.answers:
+                    client.sendall(data)
+        except OSError:
+            pass
+
+    def close(self):
+        self.listener.close()
+
+
+class BootstrapCase(GuardCase):
+    def link(self, index, on_write):
+        """--nodes and a name, with that server behind a proxy."""
+        link = Link(SERVERS[index], on_write)
+        self.addCleanup(link.close)
+        addresses = [str(server) for server in SERVERS]
+        addresses[index] = link.address
+        return "--nodes", ",".join(addresses), "--set-name", "s"
+
+    def weak(self, *indexes, rules):
+        """--nodes and a name, where on these servers we are a user with some rights less."""
+        addresses = [str(server) for server in SERVERS]
+        for index in indexes:
+            SERVERS[index].ask("ACL", "SETUSER", "few", "on", ">secret", "~*", "&*", "+@all", *rules)
+            self.addCleanup(SERVERS[index].ask, "ACL", "DELUSER", "few")
+            addresses[index] = f"redis://few:secret@{addresses[index]}"
+        return "--nodes", ",".join(addresses), "--set-name", "s"
+
+    def states(self, out):
+        return [node["state"] for node in json.loads(out)["nodes"]]
+
+    def assert_unwritten(self, before, result, status):
+        self.assertEqual(result[0], status, result)
+        self.assertIn("nothing was written", result[1])
+        self.assertEqual(guards(), before)
+
+
+class Bootstrap(BootstrapCase):
+    def test_it_spares_the_wait_and_refuses_the_second_time(self):
+        status, out, err = self.quorlock("bootstrap", "--max-lease", LONG)
+        self.assertEqual((status, err), (0, ""))
+        self.assertTrue(out.startswith("bootstrapped 3 nodes for leases up to 600000 ms; no lock is held on them\n"), out)
+        self.assertEqual(self.run_once("--max-lease", LONG)[0], 0)
+        before = guards()
+        status, out, _ = self.quorlock("bootstrap", "--max-lease", SHORT)
+        self.assertEqual(status, 1)
+        self.assertIn("3 of 3 nodes have a guard already", out)
+        self.assertIn("nothing was written", out)
+        self.assertEqual(out.count("max lease 600000 ms"), 3)
+        self.assertEqual(guards(), before)
+        status, out, _ = self.quorlock("bootstrap", "--json")
+        self.assertEqual(status, 1)
+        report = json.loads(out)
+        self.assertEqual(report["key"], GUARD)
+        self.assertEqual([(n["state"], n["holder"].encode()) for n in report["nodes"]], [("guarded", g) for g in before])
+
+    def test_one_guard_is_enough_to_refuse(self):
+        SERVERS[1].ask("SET", GUARD, "something else")
+        status, out, _ = self.quorlock("bootstrap")
+        self.assertEqual(status, 1)
+        self.assertRegex(out, rf"{SERVERS[1]}  guarded  something else")
+        self.assertRegex(out, rf"{SERVERS[0]}  free")
+        self.assertEqual(guards(), [None, b"something else", None])
+
+    def test_a_node_that_is_down_or_refuses_leaves_all_unwritten(self):
+        SERVERS[2].kill()
+        for options in [(), ("--reconfigure",)]:
+            status, out, _ = self.quorlock("bootstrap", *options)
+            self.assertEqual(status, 69)
+            self.assertIn("nothing was written", out)
+            self.assertRegex(out, rf"{SERVERS[2]}  down .*refused")
+            self.assertEqual([server.ask("GET", GUARD) for server in SERVERS[:2]], [None] * 2)
+        SERVERS[2].start()
+        self.assertEqual(self.quorlock("bootstrap")[0], 0)
+
+    def test_half_done_says_so_and_how_to_go_on(self):
+        where = self.link(1, lambda link: False)
+        status, out, _ = self.quorlock("bootstrap", *where, "--max-lease", "1s")
+        self.assertEqual(status, 69)
+        self.assertIn("half done: 2 of 3 nodes bootstrapped, 1 unknown (no answer came, it may be done). 'quorlock "
+                      f"bootstrap --reconfigure --max-lease 1000ms --set-name s --nodes {where[1]}'", out)
+        self.assertRegex(out, rf"{where[1].split(',')[1]}  unknown")
+        self.assertEqual([guard is not None for guard in guards()], [True, False, True])
+        command = out.split("'")[1].split()[1:]
+        command[command.index("--nodes") + 1] = command_case.nodes()
+        self.assertEqual(self.quorlock(*command)[0], 0)
+        self.told = {"QUORLOCK_MAX_LEASE": "1s"}
+        self.assertEqual(self.quorlock("run", "--set-name", "s", "--lease", "1s", self.key, "--", "true")[0], 0)
+
+
+class Reconfigure(BootstrapCase):
+    def test_fewer_nodes(self):
+        self.bootstrap("--max-lease", SHORT)
+        SERVERS[2].kill()
+        two = f"{SERVERS[0]},{SERVERS[1]}"
+        status, _, err = self.run_once("--nodes", two)
+        self.assertIn("3 nodes", err)
+        status, out, _ = self.quorlock("bootstrap", "--reconfigure", "--max-lease", SHORT, "--nodes", two)
+        self.assertEqual(status, 0, out)
+        self.assertEqual(self.quorlock("run", "--lease", LEASE, "--nodes", two, self.key, "--", "true")[0], 0)
+
+    def test_clients_that_run_hear_of_it(self):
+        self.bootstrap("--max-lease", SHORT)
+        self.hold("someone-else-entirely", count=3, ms=600000)
+        process = self.start("run", "--max-lease", SHORT, "--lease", LEASE, self.key, "--", "true")
+        wait_for(lambda: b"is held by" in os.read(process.stderr.fileno(), 4096))
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", "3s")[0], 0)
+        status, _, err = self.end(process)
+        self.assertEqual(status, 69)
+        self.assertRegex(err, "max_lease 3000 ms.*max_lease 2000 ms")
+
+    def test_the_present_max_lease_is_kept_where_none_is_given(self):
+        self.bootstrap("--max-lease", LONG)
+        self.told = {}
+        status, out, err = self.quorlock("bootstrap", "--reconfigure", "--set-name", "other")
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("for leases up to 600000 ms", out)
+        self.assertTrue(all(b"|other|600000|" in guard for guard in guards()), guards())
+
+    def test_nodes_that_disagree_need_a_value(self):
+        for server, lease in zip(SERVERS, ["5s", "7s", "5s"]):
+            super().bootstrap("--nodes", str(server), "--max-lease", lease)
+        self.told = {}
+        before = guards()
+        result = self.quorlock("bootstrap", "--reconfigure")
+        self.assert_unwritten(before, result, 64)
+        self.assertIn("'quorlock bootstrap --reconfigure --max-lease 7000ms'", result[1])
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", "7000ms")[0], 0)
+        # One that lost its guard does not disagree, and is quarantined as the others are.
+        SERVERS[0].ask("DEL", GUARD)
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure")[0], 0)
+        for index in range(3):
+            self.assert_quarantined(index, 7000)
+
+    def test_a_guard_that_cannot_be_read_leaves_all_unwritten(self):
+        for words in [("SET", GUARD, "something else"), ("SET", GUARD, "2|3|s|1000|a|b|0"), ("HSET", GUARD, "a", "b")]:
+            self.setUp()
+            self.bootstrap("--max-lease", LONG)
+            SERVERS[1].ask("DEL", GUARD)
+            SERVERS[1].ask(*words)
+            before = [SERVERS[index].ask("GET", GUARD) for index in (0, 2)]
+            status, out, _ = self.quorlock("bootstrap", "--reconfigure", "--max-lease", SHORT)
+            self.assertEqual(status, 1, out)
+            self.assertIn("nothing was written", out)
+            self.assertIn("DEL quorlock:guard'", out)
+            self.assertNotIn("give --reconfigure", out)
+            self.assertRegex(out, rf"{SERVERS[1]}  guarded")
+            self.assertEqual([SERVERS[index].ask("GET", GUARD) for index in (0, 2)], before)
+
+    def test_without_the_right_to_disconnect_others_nothing_is_written(self):
+        self.bootstrap("--set-name", "s")
+        for rules in [["-client|kill"], ["-multi"], ["-exec"]]:
+            before = guards()
+            result = self.quorlock("bootstrap", "--reconfigure", "--max-lease", LONG, *self.weak(2, rules=rules))
+            self.assert_unwritten(before, result, 69)
+            self.assertRegex(result[1], rf"{SERVERS[2]} .*NOPERM")
+            self.assertNotIn("secret", result[1] + result[2])
+
+    def test_a_frozen_node_leaves_all_unwritten(self):
+        self.bootstrap("--set-name", "s")
+        before = guards()
+        SERVERS[2].freeze()
+        result = self.quorlock("bootstrap", "--reconfigure", "--max-lease", LONG, "--set-name", "s")
+        SERVERS[2].thaw()
+        self.assert_unwritten(before, result, 69)
+
+    def test_a_node_that_froze_in_between_may_be_written(self):
+        for n_writes, others in [(1, "closed"), (2, "bootstrapped")]:
+            self.setUp()
+            self.bootstrap("--set-name", "s")
+            writes = []
+
+            def freezes(link):
+                writes.append(link)
+                link.answers = len(writes) < n_writes
+                return True
+            where = self.link(2, freezes)
+            result = self.quorlock("bootstrap", "--reconfigure", "--max-lease", LONG, "--json", *where)
+            self.assertEqual(result[0], 69, result)
+            self.assertEqual(self.states(result[1]), [others, others, "unknown"])
+            wait_for(lambda: all(b"|600000|" in guard for guard in guards()))
+            status, _, err = self.run_once("--set-name", "s", "--max-lease", LONG)
+            self.assertEqual(status, 69)
+            if others == "closed":
+                self.assertIn("a 'quorlock bootstrap --reconfigure' was not finished: give that very command again", err)
+
+    def test_it_is_told_what_each_node_is_and_the_same_again_finishes_it(self):
+        SERVERS[0].ask("DEL", GUARD)
+        for server in SERVERS[1:]:
+            self.bootstrap("--nodes", str(server), "--set-name", "old")
+        where = self.link(1, lambda link: False)
+        status, out, _ = self.quorlock("bootstrap", "--reconfigure", "--max-lease", LONG, *where)
+        self.assertEqual(status, 69)
+        self.assertNotIn("nothing was written", out)
+        self.assertIn("half done: 0 of 3 nodes bootstrapped, 2 closed to all clients, 1 unknown", out)
+        self.assertIn("Give this very command again", out)
+        self.assertRegex(out, rf"{where[1].split(',')[1]}  unknown  +1 nodes, set old")
+        for index in (0, 2):
+            self.assertRegex(out, rf"{SERVERS[index]}  closed  +of a reconfigure that was not finished")
+            self.assertIn(b"1|0|s|600000|", guards()[index])
+        self.assertIn(b"|old|", guards()[1])
+        # Neither the old clients nor the new are let in.
+        for options in [("--nodes", str(SERVERS[2]), "--set-name", "old"), ("--set-name", "s", "--max-lease", LONG)]:
+            status, _, err = self.run_once(*options)
+            self.assertEqual(status, 69)
+            self.assertIn("its guard is for no client", err)
+        status, out, _ = self.quorlock("bootstrap")
+        self.assertEqual(status, 1)
+        for _ in range(2):
+            self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", LONG, "--set-name", "s")[0], 0)
+            self.assertTrue(all(b"1|3|s|600000|" in guard for guard in guards()), guards())
+
+    def test_killed_in_between_it_is_whole_or_nothing_on_each_node(self):
+        for goes_on in [False, True]:
+            self.setUp()
+            self.bootstrap("--set-name", "s")
+            before = guards()
+            process = []
+            other = socket.create_connection(("127.0.0.1", SERVERS[1].port), timeout=command_case.LIMIT_S)
+            self.addCleanup(other.close)
+            other.sendall(b"PING\r\n")
+            self.assertEqual(other.recv(7), b"+PONG\r\n")
+
+            def kills(_):
+                wait_for(lambda: process)
+                process[0].kill()
+                process[0].wait()
+                return goes_on
+            where = self.link(1, kills)
+            process.append(self.start("bootstrap", "--reconfigure", "--max-lease", LONG, *where))
+            process[0].wait()
+            if goes_on:
+                wait_for(lambda: b"|600000|" in guards()[1])
+                self.assertEqual(other.recv(1), b"")  # disconnected
+            else:
+                self.assertEqual(guards()[1], before[1])
+                other.sendall(b"PING\r\n")
+                self.assertEqual(other.recv(7), b"+PONG\r\n")
+            self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", LONG, "--set-name", "s")[0], 0)
+            self.assertTrue(all(b"|600000|" in guard for guard in guards()), guards())
+
+    def test_a_second_one_makes_no_quarantine_shorter(self):
+        self.bootstrap("--max-lease", "60s")
+        left = []
+        for _ in range(3):
+            process = self.start("bootstrap", "--reconfigure", "--max-lease", "10s")
+            wait_for(lambda: b"waiting" in os.read(process.stderr.fileno(), 4096))
+            process.kill()
+            left.append([node["quarantine_ms"] for node in self.report()])
+        self.assertGreater(min(min(line) for line in left), 30000, left)
+        self.told = {"QUORLOCK_MAX_LEASE": "10s"}
+        SERVERS[1].restart(False)
+        self.assertEqual(self.run_once()[0], 69)
+        self.assertGreater(self.report()[1]["quarantine_ms"], 30000)
+
+
+class ShorterLeases(BootstrapCase):
+    """Whoever is told a shorter max lease writes guards for that where all were lost: not while longer leases run."""
+
+    def begin(self):
+        self.bootstrap("--max-lease", SHORT)
+        self.began = time.monotonic()
+        process = self.start("bootstrap", "--reconfigure", "--max-lease", "1s")
+        self.words = b""
+
+        def waits():
+            self.words += os.read(process.stderr.fileno(), 4096)
+            return b"waiting" in self.words
+        wait_for(waits)
+        return process
+
+    def test_it_ends_when_none_of_the_longer_can_run(self):
+        process = self.begin()
+        self.assertRegex(self.words.decode(), "leases of up to 2s may still run: give clients the max lease of 1s when this")
+        for options, why in [(("--max-lease", "1s", "--lease", "500ms"), "quarantined for"),
+                             (("--max-lease", SHORT), "max_lease 1000 ms; this client says .* 2000 ms")]:
+            status, _, err = self.run_once(*options)
+            if time.monotonic() - self.began < SHORT_S:
+                self.assertEqual(status, 69)
+                self.assertRegex(err, why)
+        status, out, _ = self.end(process)
+        self.assertGreaterEqual(time.monotonic() - self.began, SHORT_S)
+        self.assertEqual(status, 0)
+        self.assertTrue(out.startswith("bootstrapped 3 nodes for leases up to 1000 ms"), out)
+
+    def test_a_node_that_was_emptied_meanwhile_is_told(self):
+        process = self.begin()
+        SERVERS[1].restart(True)
+        status, out, _ = self.end(process)
+        self.assertEqual(status, 69)
+        self.assertIn("half done: 2 of 3 nodes bootstrapped, the others as they were", out)
+        self.assertRegex(out, rf"{SERVERS[1]}  free")
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", "1s")[0], 0)
+        self.assertEqual(self.quorlock("run", "--max-lease", "1s", "--lease", "1s", self.key, "--", "true")[0], 0)
+
+    def test_it_ends_early_on_a_signal_and_goes_on_with_the_next(self):
+        process = self.begin()
+        process.terminate()
+        self.assertNotEqual(self.end(process)[0], 0)
+        began = time.monotonic()
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", "1s")[0], 0)
+        self.assertGreaterEqual(time.monotonic() - began, SHORT_S)
+
+
+if __name__ == "__main__":
+    command_case.main()
