@@ -465,7 +465,9 @@ static void tell_acquired(struct grip *grip, const struct core_tell *tell)
     if (tell->status == CORE_OK) {
         lock_share(handle, grip);
         nest_admit(grip);
-        grip->client->last_fence = core_fence(grip->core);
+        /* A grant of another key may have a lower one, and one without fencing has none. */
+        if (core_fence(grip->core) > grip->client->last_fence)
+            grip->client->last_fence = core_fence(grip->core);
     }
     line_step_out(handle);
     lock_call_back(handle, &handle->acquired, grip, tell);
