@@ -6,13 +6,15 @@
 
 #include <string.h>
 
+#include "owner.h"
+
 enum answer { ANSWER_WAITED_FOR, ANSWER_ASKED, ANSWER_IN, ANSWER_NONE };
 
 struct inspect_node {
     enum answer answer;
     enum node_outcome outcome;
     enum node_fault fault;
-    char *error, *holder;
+    char *error, *holder, *type;
     int64_t ttl_ms;
     uint32_t latency_us;
     uint64_t fence;
@@ -47,6 +49,7 @@ static void destroy(struct inspect *inspect)
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         alloc_free(&alloc, inspect->nodes[i].error);
         alloc_free(&alloc, inspect->nodes[i].holder);
+        alloc_free(&alloc, inspect->nodes[i].type);
     }
     client_return_waker(client, &inspect->waker);
     alloc_free(&alloc, inspect->key);
@@ -170,9 +173,11 @@ void inspect_on_reply(struct inspect *inspect, uint32_t index, const struct node
     node->count = reply->count;
     alloc_free(alloc, node->error);
     alloc_free(alloc, node->holder);
-    node->error = node->holder = NULL;
+    alloc_free(alloc, node->type);
+    node->error = node->holder = node->type = NULL;
     if (reply->error != NULL) node->error = alloc_text(alloc, reply->error, strlen(reply->error));
-    if (reply->holder != NULL) node->holder = alloc_text(alloc, reply->holder, reply->holder_length);
+    if (reply->holder != NULL) node->holder = owner_copy(alloc, reply->holder, reply->holder_length);
+    if (reply->type != NULL) node->type = owner_copy(alloc, reply->type, reply->type_length);
     judge(inspect);
 }
 
@@ -211,11 +216,13 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
         ret->state = "free";
     } else if (node->outcome == NODE_YES) {
         ret->count = node->count;
-        /* A holder without a name is a value of another type, which break has deleted. */
+        /* A value of another type, which break has deleted. */
         ret->state = node->holder != NULL ? "held" : "foreign";
+        ret->type = node->type;
         ret->broken = inspect->op == NODE_BREAK;
     } else {
         ret->state = node->fault == NODE_FAULT_FOREIGN ? "foreign" : "error";
+        ret->type = node->type;
     }
 }
 
