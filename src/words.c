@@ -189,11 +189,11 @@ static const char *main_holder(const struct quorlock_result *result, size_t *on,
     return holder;
 }
 
-/* Who is in the way, by what each node said last: whoever waits asks one of them now and then. */
+/* What is in the way, by the last answer of each node: a waiter asks one of them now and then. */
 struct taken {
-    size_t nodes;        /* on so many somebody is */
-    size_t same, others; /* there it is the holder, or another */
-    size_t may_be;       /* so many may have the holder and have not said so yet */
+    size_t nodes;        /* so many have a holder */
+    size_t same, others; /* of these: the main holder, or another */
+    size_t may_be;       /* may have the main holder and have not told yet */
 };
 
 static struct taken count_taken(const struct quorlock_result *result, const char *holder)

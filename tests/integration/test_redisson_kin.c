@@ -65,7 +65,7 @@ static void queue_up(struct queue *queue, const struct server *server, const cha
     queue->later_ear = peer_listen(server, queue->later);
 }
 
-/* The first who listens was told once, whoever stands behind was not, and the queue is as it was. */
+/* The first that listens was told once, the next was not, and the queue is as it was. */
 static void assert_first_was_told(struct queue *queue)
 {
     char said[TEXT_SIZE];
@@ -119,7 +119,7 @@ static void a_break_wakes_fair_waiters(void **state)
     for (uint32_t i = 0; i < 3; i++) assert_first_was_told(&queues[i]);
 }
 
-/* A vote that came to nothing stood in the way of whom it refused. */
+/* A vote that came to nothing stood in the way of the waiters that it refused. */
 static void a_failed_attempt_wakes_fair_waiters(void **state)
 {
     quorlock *lock;
@@ -215,7 +215,7 @@ static void our_release_leaves_theirs(void **state)
     assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
 }
 
-/* Whoever may not read a field is told so much: that it is one, on all nodes alike. */
+/* A user that may not read a field is told so much: that it is such a lock, on all nodes alike. */
 static void without_the_right_to_read_its_mode(void **state)
 {
     struct quorlock_client_options options = kit_options();

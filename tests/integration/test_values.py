@@ -122,7 +122,7 @@ VALUES = {
                                  held("RReadWriteLock:leftover", ("RReadWriteLock:leftover",) * 2)),
     "left of a write lock": Value(each(fields("mode", "write")), HASH_THERE,
                                   held("RReadWriteLock:leftover", ("RReadWriteLock:leftover",) * 2)),
-    "somebody's data": Value([(fields(*pairs),) for pairs in [
+    "data of another program": Value([(fields(*pairs),) for pairs in [
         ("name", "Ada", "born", 1815), ("born", 1815, "name", "Ada"), ("name", "Ada", "born", 1815)]], HASH_THERE,
         held("born", ("born", "born"))),
     "data with a mode": Value(each(fields("mode", "dark", "font", "mono")), HASH_THERE, held("font", ("font", "font"))),
@@ -167,7 +167,7 @@ class Values(Case):
 
     def ran(self, dialect, said):
         before = self.dumped()
-        # The first line is told while it waits, after all were asked; who waits asks one of them at last.
+        # The first line is told while it waits, after all were asked; at last it asks one of them.
         for wait in ("100ms", "0") if said[0] == "held" else ("0",):
             status, out, err = self.quorlock("run", "--dialect", dialect, "--guard", "off", "--wait", wait, self.key,
                                              "--", "touch", self.path("ran"))

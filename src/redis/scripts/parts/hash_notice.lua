@@ -12,7 +12,7 @@ end
 -- Silent is for ours, who ask again by themselves. Redisson sleeps until it is told, or as long as the key was to
 -- last that refused it, and that may have been this one: it is told in any case, by a zero that ours pass over.
 --
--- Each waiter of a fair lock listens on a channel of its own, and stands in a list: the first of the list who
+-- Each waiter of a fair lock listens on a channel of its own, and stands in a list: the first of the list that
 -- listens is told, as Redisson does. Nothing of the list is changed; what stands first and does not listen died.
 local function notice_released(key, _, silent)
   local channel = notice_channel(key)
