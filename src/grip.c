@@ -327,7 +327,8 @@ uint64_t grip_holder_id(const char *owner, size_t length)
     return hash | 1;
 }
 
-/* An arbiter that names another holder than nodes did that were asked before: those had it then. */
+/* An arbiter that names another holder than before, and than nodes did that were asked before: those had it
+ * then. */
 static void forget_other_holders(struct grip *grip, uint32_t index)
 {
     const struct lock_note *news = &grip->notes[index];
@@ -372,8 +373,10 @@ static void take_note(struct grip *grip, const struct core_tag *tag, const struc
     /* Out of memory costs the text, not the verdict. */
     if (reply->error != NULL) note->error = alloc_text(alloc, reply->error, strlen(reply->error));
     if (reply->holder == NULL) return;
-    note->holder = alloc_text(alloc, reply->holder, reply->holder_length);
+    note->holder = owner_copy(alloc, reply->holder, reply->holder_length);
     note->holder_attempt = tag->attempt;
+    if (grip_holder_id(reply->holder, reply->holder_length) == note->named_id) return;
+    note->named_id = grip_holder_id(reply->holder, reply->holder_length);
     forget_other_holders(grip, tag->node);
 }
 
@@ -447,7 +450,9 @@ static void tell_acquired(struct grip *grip, const struct core_tell *tell)
     if (tell->status == CORE_OK) {
         lock_share(handle, grip);
         nest_admit(grip);
-        grip->client->last_fence = core_fence(grip->core);
+        /* A grant of another key may have a lower one, and one without fencing has none. */
+        if (core_fence(grip->core) > grip->client->last_fence)
+            grip->client->last_fence = core_fence(grip->core);
     }
     line_step_out(handle);
     lock_call_back(handle, &handle->acquired, grip, tell);

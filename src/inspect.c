@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "owner.h"
+
 static void destroy(struct inspect *inspect)
 {
     struct quorlock_client *client = inspect->client;
@@ -15,6 +17,7 @@ static void destroy(struct inspect *inspect)
         alloc_free(&alloc, inspect->nodes[i].error);
         alloc_free(&alloc, inspect->nodes[i].holder);
         alloc_free(&alloc, inspect->nodes[i].guard);
+        alloc_free(&alloc, inspect->nodes[i].type);
     }
     client_return_waker(client, &inspect->waker);
     alloc_free(&alloc, inspect->key);
@@ -131,9 +134,11 @@ void inspect_on_reply(struct inspect *inspect, uint32_t index, const struct node
     node->count = reply->count;
     alloc_free(alloc, node->error);
     alloc_free(alloc, node->holder);
-    node->error = node->holder = NULL;
+    alloc_free(alloc, node->type);
+    node->error = node->holder = node->type = NULL;
     if (reply->error != NULL) node->error = alloc_text(alloc, reply->error, strlen(reply->error));
-    if (reply->holder != NULL) node->holder = alloc_text(alloc, reply->holder, reply->holder_length);
+    if (reply->holder != NULL) node->holder = owner_copy(alloc, reply->holder, reply->holder_length);
+    if (reply->type != NULL) node->type = owner_copy(alloc, reply->type, reply->type_length);
     if (inspect->bootstrap) bootstrap_on_reply(inspect, index, reply);
     judge(inspect);
 }
@@ -196,11 +201,13 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
         ret->state = "free";
     } else if (node->outcome == NODE_YES) {
         ret->count = node->count;
-        /* A holder without a name is a value of another type, which break has deleted. */
+        /* A value of another type, which break has deleted. */
         ret->state = node->holder != NULL ? "held" : "foreign";
+        ret->type = node->type;
         ret->broken = inspect->op == NODE_BREAK;
     } else {
         ret->state = node->fault == NODE_FAULT_FOREIGN ? "foreign" : "error";
+        ret->type = node->type;
     }
 }
 

@@ -14,7 +14,7 @@ struct inspect_node {
     enum node_op op; /* that it was asked last */
     enum node_outcome outcome;
     enum node_fault fault;
-    char *error, *holder;
+    char *error, *holder, *type;
     int64_t ttl_ms;
     uint32_t latency_us;
     uint64_t fence;

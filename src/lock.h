@@ -47,6 +47,7 @@ struct lock_note {
     struct unpaid unpaid; /* its place among the releases that the node had no room for */
     int64_t ttl_ms;
     uint64_t holder_attempt; /* in which it named the holder */
+    uint64_t named_id;       /* the holder that it named last, also where it is not quoted any more */
     uint32_t latency_us;
     int released;                         /* enum quorlock_vote_outcome of the latest release, */
     char *release_holder, *release_error; /* and what its answer said; NULL: nothing */
@@ -235,8 +236,8 @@ void lock_reap(struct quorlock *);
 void lock_destroy(struct quorlock *);
 
 /* words.c: results and log lines in words */
-/* words_owner - an owner for people: label and first 8 characters of the token, printable; of a Redisson owner
- * the first 8 of its uuid, and its number. */
+/* words_owner - an owner for people: label and first 8 characters of the token, in printable ASCII; of a
+ * Redisson owner the first 8 of its uuid, and its number. */
 const char *words_owner(char *ret, size_t size, const char *owner);
 /* The votes of a result, and the pointers to them that it hands out. */
 struct words_votes {

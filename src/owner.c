@@ -8,8 +8,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define UUID_BYTES 16
-#define HEX_DIGITS "0123456789abcdef"
+#define UUID_BYTES    16
+#define HEX_DIGITS    "0123456789abcdef"
+#define ESCAPE_LENGTH 4 /* \xNN */
 
 int owner_uuid(char ret[OWNER_UUID_SIZE])
 {
@@ -66,6 +67,68 @@ bool owner_is_redisson(const char *owner)
     if (*owner++ != ':') return false;
     digits = strspn(owner, "0123456789");
     return digits > 0 && digits <= OWNER_NUMBER_DIGITS && owner[digits] == '\0';
+}
+
+/* Bytes of the printable character at `s`, at most `n`; 0 for a control character, or what is no UTF-8. */
+static size_t printable(const unsigned char *s, size_t n)
+{
+    static const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000}; /* below 0xa0 are controls */
+    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    uint32_t code;
+
+    if (s[0] < 0x80) return s[0] >= 0x20 && s[0] < 0x7f;
+    if (s[0] < 0xc2 || s[0] > 0xf4 || length > n) return 0;
+    code = s[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80) return 0;
+        code = code << 6 | (s[i] & 0x3fu);
+    }
+    if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return 0;
+    return length;
+}
+
+char *owner_copy(const struct alloc *alloc, const char *bytes, size_t length)
+{
+    const unsigned char *s = (const unsigned char *)bytes;
+    size_t size = 1;
+    size_t used = 0;
+    char *copy;
+
+    for (size_t i = 0, step; i<length; i += step> 0 ? step : 1) {
+        step = printable(s + i, length - i);
+        size += step > 0 ? step : ESCAPE_LENGTH;
+    }
+    copy = alloc_resize(alloc, NULL, size);
+    if (copy == NULL) return NULL;
+    for (size_t i = 0, step; i<length; i += step> 0 ? step : 1) {
+        step = printable(s + i, length - i);
+        if (step > 0) {
+            memcpy(copy + used, bytes + i, step);
+            used += step;
+        } else {
+            snprintf(copy + used, ESCAPE_LENGTH + 1, "\\x%02x", s[i]);
+            used += ESCAPE_LENGTH;
+        }
+    }
+    copy[used] = '\0';
+    return copy;
+}
+
+size_t owner_step(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t step = strnlen(text, ESCAPE_LENGTH);
+
+    if (step == ESCAPE_LENGTH && memcmp(text, "\\x", 2) == 0 && strspn(text + 2, HEX_DIGITS) >= 2) return step;
+    step = printable(s, step);
+    return step > 0 ? step : 1;
+}
+
+bool owner_is_plain_text(const char *text)
+{
+    for (; *text > ' ' && *text < 0x7f; text++)
+        if (owner_step(text) > 1) return false;
+    return *text == '\0';
 }
 
 int quorlock_same_owner(const char *holder, const char *other)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "alloc.h"
 #include "core/core.h"
 
 #define OWNER_UUID_LENGTH   36
@@ -27,5 +28,16 @@ size_t owner_redisson(char *ret, const char *uuid, const struct core_token *);
 
 /* owner_is_redisson - is it written like that? */
 bool owner_is_redisson(const char *owner);
+
+/* owner_copy - a holder's bytes as text for people and reports: control characters, and bytes that are no
+ * UTF-8, as \xNN, so that different holders stay different texts. NULL: out of memory. */
+char *owner_copy(const struct alloc *, const char *bytes, size_t length);
+
+/* owner_step - how many bytes at this text are one character: an escape of owner_copy, a character in UTF-8, or
+ * one byte. */
+size_t owner_step(const char *text);
+
+/* owner_is_plain_text - has it printable ASCII characters only, no space, and no escape of owner_copy? */
+bool owner_is_plain_text(const char *text);
 
 #endif

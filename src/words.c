@@ -2,15 +2,15 @@
 /*
  * words.c - results and log lines in words
  */
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lock.h"
+#include "owner.h"
 
 #define OWNER_SHOWN 8
-#define OWNER_SIZE  96
+#define OWNER_SIZE  136 /* 8 characters of 4 bytes, each an escape */
 #define MS          1000u
 /* Waiting for one and the same reason is logged so often. */
 #define WAIT_TOLD_US 10000000u
@@ -39,17 +39,23 @@ const char *words_owner(char *ret, size_t size, const char *owner)
 {
     const char *colon = strrchr(owner, ':');
     size_t label = colon != NULL ? (size_t)(colon - owner) + 1 : 0;
-    size_t length = strlen(owner);
-    size_t n = 0;
+    struct text text = {.at = ret, .left = size};
 
     if (owner_is_redisson(owner)) {
         snprintf(ret, size, "%.*s%s", OWNER_SHOWN, owner, colon);
         return ret;
     }
-    if (label > OPTIONS_LABEL_MAX) label = 0;
-    if (length > label + OWNER_SHOWN) length = label + OWNER_SHOWN;
-    for (; n < length && n + 1 < size; n++) ret[n] = (char)(isgraph((unsigned char)owner[n]) ? owner[n] : '?');
-    ret[n] = '\0';
+    if (*owner == '\0') owner = "\"\""; /* else nothing would be seen of it */
+    if (label > OPTIONS_LABEL_MAX || !owner_is_plain_text(owner)) label = 0;
+    add(&text, "%.*s", (int)label, owner);
+    owner += label;
+    for (int i = 0; i < OWNER_SHOWN && *owner != '\0'; i++) {
+        for (size_t step = owner_step(owner); step > 0; step--, owner++) {
+            unsigned char byte = (unsigned char)*owner;
+
+            add(&text, byte > ' ' && byte < 0x7f ? "%c" : "\\x%02x", byte);
+        }
+    }
     return ret;
 }
 
@@ -183,12 +189,63 @@ static const char *main_holder(const struct quorlock_result *result, size_t *on,
     return holder;
 }
 
-static void add_held(struct text *text, const struct grip *grip, const struct quorlock_result *result)
+/* What is in the way, by the last answer of each node: a waiter asks one of them now and then. */
+struct taken {
+    size_t nodes;        /* so many have a holder */
+    size_t same, others; /* of these: the main holder, or another */
+    size_t may_be;       /* may have the main holder and have not told yet */
+};
+
+static struct taken count_taken(const struct quorlock_result *result, const char *holder)
+{
+    struct taken taken = {0};
+
+    for (size_t i = 0; i < result->n_votes; i++) {
+        const struct quorlock_vote *vote = result->votes[i];
+        bool quoted = vote->outcome == QUORLOCK_VOTE_NONE && vote->holder != NULL;
+        bool refused = vote->outcome == QUORLOCK_VOTE_REFUSED || quoted;
+        bool same = refused && vote->holder != NULL && quorlock_same_owner(vote->holder, holder);
+
+        taken.nodes += refused;
+        taken.same += same;
+        taken.others += refused && vote->holder != NULL && !same;
+        taken.may_be += vote->outcome == QUORLOCK_VOTE_PENDING || (refused && vote->holder == NULL);
+    }
+    return taken;
+}
+
+/* Several owners, and none that is known to be on a quorum. */
+static void add_taken(struct text *text, const struct grip *grip, const struct quorlock_result *result,
+                      const struct taken *taken, const char *holder)
+{
+    uint32_t quorum = options_quorum(grip->client->options.policy, grip->client->n_nodes);
+    char owner[OWNER_SIZE];
+
+    add(text, "\"%s\" is taken on %zu of %zu nodes, by ", grip->line->name, taken->nodes, result->n_votes);
+    if (taken->same + taken->may_be < quorum) {
+        add(text, "no one owner");
+    } else {
+        add(text, "%s and others", words_owner(owner, sizeof(owner), holder));
+    }
+}
+
+static void add_holder(struct text *text, const struct grip *grip, const struct quorlock_result *result,
+                       const char *holder, size_t on, int64_t ttl_ms)
 {
     char owner[OWNER_SIZE];
+
+    add(text, "\"%s\" is held by %s on %zu of %zu nodes", grip->line->name,
+        words_owner(owner, sizeof(owner), holder), on, result->n_votes);
+    if (ttl_ms == -1) add(text, ", without expiry");
+    if (ttl_ms >= 0) add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
+}
+
+static void add_held(struct text *text, const struct grip *grip, const struct quorlock_result *result)
+{
     int64_t ttl_ms;
     size_t on;
     const char *holder = main_holder(result, &on, &ttl_ms);
+    struct taken taken = {0};
 
     if (grip->line->held > 0) {
         add(text, "\"%s\" is held by another lock of this process", grip->line->name);
@@ -199,10 +256,12 @@ static void add_held(struct text *text, const struct grip *grip, const struct qu
         if (result->refused > 0) add(text, " on %u of %zu nodes", result->refused, result->n_votes);
         return;
     }
-    add(text, "\"%s\" is held by %s on %zu of %zu nodes", grip->line->name,
-        words_owner(owner, sizeof(owner), holder), on, result->n_votes);
-    if (ttl_ms == -1) add(text, ", without expiry");
-    if (ttl_ms >= 0) add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
+    taken = count_taken(result, holder);
+    if (taken.others > 0 && taken.same < options_quorum(grip->client->options.policy, grip->client->n_nodes)) {
+        add_taken(text, grip, result, &taken, holder);
+    } else {
+        add_holder(text, grip, result, holder, on, ttl_ms);
+    }
     if (result->granted > 0) add(text, "; %u free", result->granted);
 }
 

@@ -190,7 +190,7 @@ struct quorlock_vote {
     int outcome;         /* enum quorlock_vote_outcome */
     uint32_t latency_us; /* of this answer; 0 where there is none */
     const char *error;   /* why there is no vote; else NULL */
-    const char *holder;  /* whose key stands there, whole; NULL where unknown */
+    const char *holder;  /* whose key stands there, as in a report; NULL where unknown */
     int64_t ttl_ms;      /* remaining lease of that holder; -1: it has no expiry; -2: unknown */
 };
 
@@ -233,7 +233,7 @@ typedef void (*quorlock_lost_cb)(quorlock *, const struct quorlock_loss *, void 
 struct quorlock_node_report {
     const char *node;
     const char *state;
-    const char *holder; /* whole; NULL where none */
+    const char *holder; /* whole: control characters, and bytes that are no UTF-8, as \xNN; NULL where none */
     const char *error;  /* NULL where none */
     int64_t ttl_ms;     /* -1: no expiry; -2: none or unknown */
     uint32_t latency_us;
@@ -241,6 +241,7 @@ struct quorlock_node_report {
     uint32_t count;        /* redisson dialect: how often its holder holds it; else 0 */
     uint64_t fence;        /* the key's fencing counter; 0 where there is none */
     int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: no guard there, or not known */
+    const char *type; /* foreign: what stands there, "hash", "list"...; NULL where not known, or not foreign */
 };
 
 struct quorlock_report {

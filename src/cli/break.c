@@ -81,7 +81,7 @@ static void break_seen(int status, const struct quorlock_report *report, void *a
     const char *key = break_key(breaking);
     struct text text = {0};
     int written = 0;
-    render_summary(&text, key, report);
+    render_summary(&text, key, report, breaking->settings->dialect);
     if (breaking->settings->json) {
         /* stdout is for the one JSON document. */
         if (text.length && !text.failed) say("about to break: %.*s", (int)text.length - 1, text.bytes);

@@ -37,7 +37,7 @@ static void inspect_done(int status, const struct quorlock_report *report, void 
         json_report(&text, key, report, false);
     } else {
         if (inspect->at > 0) text_add(&text, "\n", 1);
-        render_summary(&text, key, report);
+        render_summary(&text, key, report, inspect->settings->dialect);
         render_table(&text, report, RENDER_INSPECT);
     }
     int written = put(&text);

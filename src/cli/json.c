@@ -17,6 +17,10 @@ static void json_node(struct text *text, const struct quorlock_node_report *node
     } else {
         text_format(text, "null");
     }
+    if (node->type) {
+        text_format(text, ", \"type\": ");
+        text_add_json(text, node->type);
+    }
     if (node->count) text_format(text, ", \"count\": %" PRIu32, node->count);
     text_format(text, ", \"latency_us\": ");
     if (node->latency_us) {

@@ -8,7 +8,10 @@
 
 #include "say.h"
 
-enum { TOKEN_DIGITS = 40, TOKEN_SHOWN = 8, LABEL_SHOWN = 64, NUMBER_DIGITS = 19 };
+enum { TOKEN_DIGITS = 40, TOKEN_SHOWN = 8, LABEL_SHOWN = 64, NUMBER_DIGITS = 19, HOLDER_SHOWN = 128 };
+
+/* What the library calls a read-write lock of Redisson, before its mode. */
+#define READ_WRITE "RReadWriteLock:"
 
 /* Where the colon of <uuid>:<number> is; 0: no Redisson owner. */
 static size_t redisson_colon(const char *owner, size_t length)
@@ -24,21 +27,51 @@ static size_t redisson_colon(const char *owner, size_t length)
     return digits > 0 && digits <= NUMBER_DIGITS && at + 1 + digits == length ? at : 0;
 }
 
+/* char_step - how many bytes at `text` are one character: one that the library escaped as \xNN, or one in
+ * UTF-8. */
+static size_t char_step(const char *text)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t step = 1;
+    if (strncmp(text, "\\x", 2) == 0 && strspn(text + 2, digits) >= 2) return 4;
+    while (((unsigned char)text[step] & 0xc0) == 0x80) step++;
+    return step;
+}
+
+/* chars_length - how many bytes the first n characters are. */
+static size_t chars_length(const char *text, size_t n)
+{
+    size_t length = 0;
+    while (n-- > 0 && text[length]) length += char_step(text + length);
+    return length;
+}
+
 const char *render_owner(char *buffer, const char *owner)
 {
+    if (!*owner) return "\"\""; /* an empty token; else nothing would be seen of it */
     size_t length = strlen(owner);
     size_t colon = redisson_colon(owner, length);
-    if (colon) {
-        snprintf(buffer, RENDER_OWNER_SIZE, "%.*s%s", TOKEN_SHOWN, owner, owner + colon);
-        return buffer;
-    }
     size_t label = length >= TOKEN_DIGITS ? length - TOKEN_DIGITS : 0;
     if (length < TOKEN_DIGITS || strspn(owner + label, "0123456789abcdef") != TOKEN_DIGITS) label = 0;
     if (label > LABEL_SHOWN) label = LABEL_SHOWN;
-    size_t shown = label + TOKEN_SHOWN < length ? label + TOKEN_SHOWN : length;
-    memcpy(buffer, owner, shown);
-    buffer[shown] = '\0';
+    if (colon) {
+        snprintf(buffer, RENDER_OWNER_SIZE, "%.*s%s", TOKEN_SHOWN, owner, owner + colon);
+    } else if (strncmp(owner, READ_WRITE, strlen(READ_WRITE)) == 0 && length <= LABEL_SHOWN) {
+        snprintf(buffer, RENDER_OWNER_SIZE, "%s", owner);
+    } else {
+        label += chars_length(owner + label, TOKEN_SHOWN);
+        snprintf(buffer, RENDER_OWNER_SIZE, "%.*s", (int)label, owner);
+    }
     return buffer;
+}
+
+/* text_add_holder - a holder as it stands in reports; of a value that is no token the beginning. */
+static void text_add_holder(struct text *text, const char *holder)
+{
+    size_t shown = chars_length(holder, HOLDER_SHOWN);
+    if (!*holder) text_format(text, "\"\"");
+    text_add_safe(text, holder, shown);
+    if (holder[shown]) text_format(text, "...");
 }
 
 size_t render_quorum(int policy, size_t n)
@@ -141,21 +174,98 @@ static int64_t holder_left_ms(const struct quorlock_result *result, const char *
     return -2;
 }
 
-void render_held(const char *key, const struct quorlock_result *result, size_t quorum)
+/*
+ * taken_left_ms - until the leases in the way have ended on so many nodes that a quorum is free
+ *
+ * -1: never by themselves; -2: not known, as long as one node was not asked, or has not told.
+ */
+static int64_t taken_left_ms(const struct quorlock_result *result, size_t quorum)
+{
+    size_t wanted = quorum > result->granted ? quorum - result->granted : 1; /* the wanted'th to end */
+    int64_t left_ms = -2;
+    for (size_t i = 0; i < result->n_votes; i++) {
+        const struct quorlock_vote *vote = result->votes[i];
+        size_t shorter = 0, same = 0;
+        if (vote->outcome == QUORLOCK_VOTE_PENDING || vote->outcome == QUORLOCK_VOTE_NONE) return -2;
+        if (vote->outcome != QUORLOCK_VOTE_REFUSED) continue;
+        if (vote->ttl_ms < -1) return -2;
+        for (size_t j = 0; j < result->n_votes; j++) {
+            const struct quorlock_vote *other = result->votes[j];
+            if (other->outcome != QUORLOCK_VOTE_REFUSED) continue;
+            same += other->ttl_ms == vote->ttl_ms;
+            shorter += other->ttl_ms != -1 && (vote->ttl_ms == -1 || other->ttl_ms < vote->ttl_ms);
+        }
+        if (shorter < wanted && wanted <= shorter + same) left_ms = vote->ttl_ms;
+    }
+    return left_ms;
+}
+
+/* What is in the way, by the last answer of each node: a waiter asks one of them now and then. */
+struct taken {
+    size_t nodes;        /* so many have a holder */
+    size_t same, others; /* of these: the main holder, or another */
+    size_t may_be;       /* may have the main holder and have not told yet */
+};
+
+static struct taken taken_count(const struct quorlock_result *result, const char *holder)
+{
+    struct taken taken = {0};
+    for (size_t i = 0; i < result->n_votes; i++) {
+        const struct quorlock_vote *vote = result->votes[i];
+        bool refused =
+            vote->outcome == QUORLOCK_VOTE_REFUSED || (vote->outcome == QUORLOCK_VOTE_NONE && vote->holder);
+        bool same = refused && vote->holder && quorlock_same_owner(vote->holder, holder);
+        taken.nodes += refused;
+        taken.same += same;
+        taken.others += refused && vote->holder && !same;
+        taken.may_be += vote->outcome == QUORLOCK_VOTE_PENDING || (refused && !vote->holder);
+    }
+    return taken;
+}
+
+/* held_add_taken - several owners, and none that is known to be on a quorum. */
+static void held_add_taken(struct text *line, const struct quorlock_result *result, const char *holder,
+                           size_t quorum)
 {
     char owner[RENDER_OWNER_SIZE];
+    struct taken taken = taken_count(result, holder);
+    int64_t left_ms = taken_left_ms(result, quorum);
+    text_format(line, "taken on %zu of %zu nodes, by ", taken.nodes, result->n_votes);
+    if (taken.same + taken.may_be < quorum) {
+        text_format(line, "no one owner");
+    } else {
+        text_format(line, "%s and others", render_owner(owner, holder));
+    }
+    if (left_ms >= 0) text_format(line, "; enough of their leases end in %" PRId64 " ms", left_ms);
+    if (left_ms == -1)
+        text_format(line, "; too many have no expiry: only their holders or \"quorlock break\" end them");
+}
+
+static void held_add_holder(struct text *line, const struct quorlock_result *result, const char *holder,
+                            size_t quorum)
+{
+    char owner[RENDER_OWNER_SIZE];
+    int64_t left_ms = holder_left_ms(result, holder, quorum);
+    text_format(line, "held by %s on %zu of %zu nodes", render_owner(owner, holder),
+                holder_nodes(result, holder), result->n_votes);
+    if (left_ms >= -1) text_format(line, ", ");
+    text_add_left(line, left_ms);
+    if (left_ms == -1) text_format(line, ": only its holder or \"quorlock break\" ends it");
+}
+
+void render_held(const char *key, const struct quorlock_result *result, size_t quorum)
+{
     const char *holder = holder_find(result);
     struct text line = {0};
-    text_format(&line, "\"%s\" is held by ", key);
-    if (holder) {
-        int64_t left_ms = holder_left_ms(result, holder, quorum);
-        text_format(&line, "%s on %zu of %zu nodes", render_owner(owner, holder), holder_nodes(result, holder),
-                    result->n_votes);
-        if (left_ms >= -1) text_format(&line, ", ");
-        text_add_left(&line, left_ms);
-        if (left_ms == -1) text_format(&line, ": only its holder or \"quorlock break\" ends it");
+    struct taken taken = {0};
+    if (holder) taken = taken_count(result, holder);
+    text_format(&line, "\"%s\" is ", key);
+    if (!holder) {
+        text_format(&line, "held by somebody else on %u of %zu nodes", result->refused, result->n_votes);
+    } else if (taken.others && taken.same < quorum) {
+        held_add_taken(&line, result, holder, quorum);
     } else {
-        text_format(&line, "somebody else on %u of %zu nodes", result->refused, result->n_votes);
+        held_add_holder(&line, result, holder, quorum);
     }
     if (!line.failed) say("%.*s", (int)line.length, line.bytes);
     text_clear(&line);
@@ -172,35 +282,105 @@ size_t render_gone(const struct quorlock_result *result)
     return gone;
 }
 
-void render_summary(struct text *text, const char *key, const struct quorlock_report *report)
+/* What stands at the key on the nodes. */
+struct census {
+    size_t held, foreign, free;
+    const char *holder; /* of those that hold it one, and whether there is another */
+    bool several;
+    const char *type; /* of those that are foreign one that is known, and whether there is another */
+    bool several_types;
+};
+
+static struct census census_take(const struct quorlock_report *report)
 {
-    size_t here = 0, elsewhere = 0;
+    struct census census = {0};
     for (size_t i = 0; i < report->n_nodes; i++) {
-        const char *holder = report->nodes[i]->holder;
-        if (holder && report->holder && strcmp(holder, report->holder) == 0) {
-            here++;
-        } else if (strcmp(report->nodes[i]->state, "held") == 0 ||
-                   strcmp(report->nodes[i]->state, "foreign") == 0) {
-            elsewhere++;
+        const struct quorlock_node_report *node = report->nodes[i];
+        if (strcmp(node->state, "free") == 0) {
+            census.free++;
+        } else if (strcmp(node->state, "foreign") == 0) {
+            census.foreign++;
+            census.several_types |= census.type && node->type && strcmp(census.type, node->type) != 0;
+            if (node->type) census.type = node->type;
+        } else if (strcmp(node->state, "held") == 0) {
+            census.held++;
+            census.several |= census.holder && !quorlock_same_owner(census.holder, node->holder);
+            census.holder = node->holder;
         }
     }
+    return census;
+}
+
+/* summary_add_foreign - there are values that are no locks of this dialect: what they are, and how to see more.
+ */
+static void summary_add_foreign(struct text *text, const struct census *census, size_t n_nodes, int dialect)
+{
+    bool plain = dialect == QUORLOCK_DIALECT_PLAIN;
+    const char *type = census->several_types || !census->type ? "value of another type" : census->type;
+    text_format(text, "\" is no lock on %zu of %zu nodes: a ", census->foreign, n_nodes);
+    text_add_safe(text, type, strlen(type));
+    text_format(text, " is there, and no %s", plain ? "string" : "hash");
+    if (strcmp(type, plain ? "hash" : "string") == 0)
+        text_format(text, ". If that is a lock of %s, give --dialect %s",
+                    plain ? "Redisson's" : "the plain dialect", plain ? "redisson" : "plain");
+    text_format(text, "\n");
+}
+
+/* summary_add_taken - there are locks, and no owner is on a quorum. */
+static void summary_add_taken(struct text *text, const struct census *census,
+                              const struct quorlock_report *report)
+{
+    if (census->free >= report->quorum) {
+        text_format(text, "\" is held by nobody: no owner is on %u of %zu nodes\n", report->quorum,
+                    report->n_nodes);
+    } else if (census->several) {
+        text_format(text, "\" is taken on %zu of %zu nodes, by no one owner\n", census->held, report->n_nodes);
+    } else {
+        text_format(text, "\" is taken on %zu of %zu nodes by ", census->held, report->n_nodes);
+        text_add_holder(text, census->holder);
+        text_format(text, ", and free on fewer than %u\n", report->quorum);
+    }
+}
+
+/* summary_add_held - one owner is on a quorum. */
+static void summary_add_held(struct text *text, const struct census *census,
+                             const struct quorlock_report *report)
+{
+    size_t here = 0;
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        const char *holder = report->nodes[i]->holder;
+        here += holder && report->holder && strcmp(holder, report->holder) == 0;
+    }
+    if (report->holder) {
+        text_format(text, "\" is held by ");
+        text_add_holder(text, report->holder);
+        text_format(text, " on %zu of %zu nodes, ", here, report->n_nodes);
+    } else {
+        text_format(text,
+                    "\" is held on %zu of %zu nodes by an owner with a name for each, as RedissonRedLock has, ",
+                    census->held, report->n_nodes);
+    }
+    if (report->valid_ms == UINT32_MAX) {
+        text_format(text, "no expiry\n");
+    } else {
+        text_format(text, "%" PRIu32 " ms left\n", report->valid_ms);
+    }
+}
+
+void render_summary(struct text *text, const char *key, const struct quorlock_report *report, int dialect)
+{
+    struct census census = census_take(report);
     text_format(text, "\"");
     text_add_safe(text, key, strlen(key));
-    if (report->held && report->holder) {
-        text_format(text, "\" is held by ");
-        text_add_safe(text, report->holder, strlen(report->holder));
-        text_format(text, " on %zu of %zu nodes, %u ms left\n", here, report->n_nodes, report->valid_ms);
-    } else if (report->held) {
-        text_format(text,
-                    "\" is held on %zu of %zu nodes by an owner with a name for each, as RedissonRedLock has, "
-                    "%u ms left\n",
-                    elsewhere, report->n_nodes, report->valid_ms);
+    if (report->held) {
+        summary_add_held(text, &census, report);
     } else if (report->answered < report->quorum) {
         text_format(text, "\": only %u of %zu nodes answered, %u are needed to tell\n", report->answered,
                     report->n_nodes, report->quorum);
-    } else if (here + elsewhere) {
-        text_format(text, "\" is held by nobody: no owner is on %u of %zu nodes\n", report->quorum,
-                    report->n_nodes);
+    } else if (census.foreign) {
+        summary_add_foreign(text, &census, report->n_nodes, dialect);
+    } else if (census.held) {
+        summary_add_taken(text, &census, report);
     } else {
         text_format(text, "\" is free\n");
     }
@@ -267,7 +447,7 @@ static void cell_add(struct text *cell, const struct quorlock_node_report *node,
     case COLUMN_NODE: text_add_safe(cell, node->node, strlen(node->node)); break;
     case COLUMN_STATE: text_format(cell, "%s", node->state); break;
     case COLUMN_HOLDER:
-        if (node->holder) text_add_safe(cell, node->holder, strlen(node->holder));
+        if (node->holder) text_add_holder(cell, node->holder);
         if (node->holder && node->count > 1) text_format(cell, " (%" PRIu32 " times)", node->count);
         break;
     case COLUMN_LEFT:
@@ -287,6 +467,11 @@ static void cell_add(struct text *cell, const struct quorlock_node_report *node,
     case COLUMN_LATENCY: cell_add_latency(cell, node); break;
     case COLUMN_LAST:
         if (about == RENDER_BREAK && node->broken) text_format(cell, "broken");
+        if (about == RENDER_BREAK && node->broken && node->type) {
+            text_format(cell, " (a ");
+            text_add_safe(cell, node->type, strlen(node->type));
+            text_format(cell, ")");
+        }
         if (node->error) text_add_safe(cell, node->error, strlen(node->error));
         break;
     }

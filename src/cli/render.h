@@ -9,11 +9,12 @@
 
 #include "text.h"
 
-enum { RENDER_OWNER_SIZE = 96 };
+enum { RENDER_OWNER_SIZE = 112 };
 
-/* render_owner - label and first 8 characters of the token, in `buffer` of RENDER_OWNER_SIZE; returns it. A
- * peer's value that is not written as ours counts as a token without label; of a Redisson owner,
- * <uuid>:<number>, the first 8 characters of the uuid and the number. */
+/* render_owner - label and first 8 characters of the token, in `buffer` of RENDER_OWNER_SIZE, or a text
+ * that stays. A peer's value that is not written as ours counts as a token without label; of a Redisson owner,
+ * <uuid>:<number>, the first 8 characters of the uuid and the number. An escape \xNN counts as one character.
+ */
 const char *render_owner(char *buffer, const char *owner);
 
 /* render_quorum - how many of n nodes make one. */
@@ -29,8 +30,9 @@ void render_held(const char *key, const struct quorlock_result *result, size_t q
  * asked for there. */
 size_t render_gone(const struct quorlock_result *result);
 
-/* render_summary - the line that tells whether and by whom the key is held. */
-void render_summary(struct text *text, const char *key, const struct quorlock_report *report);
+/* render_summary - the line that tells whether and by whom the key is held, as far as locks of that dialect go.
+ */
+void render_summary(struct text *text, const char *key, const struct quorlock_report *report, int dialect);
 
 /* What a table of the nodes is about. */
 enum render_table { RENDER_INSPECT, RENDER_BREAK, RENDER_BOOTSTRAP };

@@ -71,11 +71,23 @@ static size_t utf8_read(const unsigned char *s, size_t n, uint32_t *ret_code)
     return length;
 }
 
-/* A terminal obeys these, or shows the line in another order than it was written. */
+/*
+ * What a terminal obeys, shows in another order than it was written, or does not show: controls, format
+ * characters that are not seen (but those of scripts that are seen), line and paragraph separators, fillers.
+ */
 static bool code_is_harmful(uint32_t code)
 {
-    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x200e || code == 0x200f ||
-           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {
+        {0x00, 0x1f},       {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},   {0x61c, 0x61c},
+        {0x115f, 0x1160},   {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f}, {0x2028, 0x202e},
+        {0x2060, 0x206f},   {0x3164, 0x3164},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0}, {0xfff0, 0xfffb},
+        {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (code <= ranges[i].last) return code >= ranges[i].first;
+    return false;
 }
 
 void text_add_safe(struct text *text, const char *bytes, size_t length)
@@ -102,7 +114,9 @@ static void text_add_json_code(struct text *text, uint32_t code, const char *byt
         text_add(text, "\\n", 2);
     } else if (code == '\t') {
         text_add(text, "\\t", 2);
-    } else if (code < 0x10000 && code_is_harmful(code)) {
+    } else if (code_is_harmful(code) && code >= 0x10000) {
+        text_format(text, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+    } else if (code_is_harmful(code)) {
         text_format(text, "\\u%04x", code);
     } else {
         text_add(text, bytes, length);

@@ -116,3 +116,24 @@ void error_describe(char *ret, size_t size, const char *what, const char *text, 
     else
         snprintf(ret, size, "%s: %s", what, clean);
 }
+
+void error_foreign(char *ret, size_t size, const char *type, size_t length, enum error_no no)
+{
+    static const struct {
+        const char *ours, *other, *remedy;
+    } dialects[] = {
+        [ERROR_NO_STRING] = {"string", "hash",
+                             "a lock of Redisson's? Then give --dialect redisson (QUORLOCK_DIALECT_REDISSON)"},
+        [ERROR_NO_HASH] = {"hash", "string",
+                           "a lock of the plain dialect? Then give --dialect plain (QUORLOCK_DIALECT_PLAIN)"},
+    };
+    char clean[32];
+    if (!type) {
+        snprintf(ret, size, "the key holds a value that is no %s: another type, or another dialect",
+                 dialects[no].ours);
+        return;
+    }
+    error_printable(clean, sizeof clean, type, length);
+    snprintf(ret, size, "the key holds a %s and no %s: %s", clean, dialects[no].ours,
+             strcmp(clean, dialects[no].other) == 0 ? dialects[no].remedy : "it is no lock");
+}

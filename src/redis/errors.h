@@ -23,6 +23,10 @@ struct error_class error_classify(const char *text, size_t length);
  * Words of the command that a server echoes are cut off: they may hold a token or a password.
  */
 void error_describe(char *ret, size_t size, const char *what, const char *text, size_t length);
+/* error_foreign - that the key holds a value of that type (NULL: not known) and no lock of the dialect whose
+ * locks are strings, or hashes; a lock of the other dialect's type is told with the option for it. */
+enum error_no { ERROR_NO_STRING, ERROR_NO_HASH };
+void error_foreign(char *ret, size_t size, const char *type, size_t length, enum error_no);
 /* error_printable - a copy of at most that many bytes with control characters made visible; returns ret. */
 char *error_printable(char *ret, size_t size, const char *text, size_t length);
 

@@ -141,7 +141,10 @@ struct node_reply {
     const char *error; /* text for people, no password in it; NULL where there is none */
     const char *holder;
     size_t holder_length; /* holder may be any bytes; NULL where unknown */
-    int64_t ttl_ms;       /* -1: no expiry; -2: unknown; at most NODE_MS_MAX */
+    const char *type; /* NODE_FAULT_FOREIGN, and BREAK of what is no lock of this dialect: the type that stands
+                         there, in the server's word; NULL where unknown */
+    size_t type_length;
+    int64_t ttl_ms; /* -1: no expiry; -2: unknown; at most NODE_MS_MAX */
     uint32_t latency_us;
     uint64_t fence;        /* the counter, of several keys the highest: fenced ACQUIRE, RAISE, PEEK; 0: none, or
                               unknown */

@@ -209,6 +209,17 @@ static const char *plain_op_name(enum node_op op, bool by_hash)
     return "request";
 }
 
+/* Behind WRONGTYPE our scripts name the type, the server itself says a sentence. */
+static void plain_judge_type(const struct reply_item *item, struct node_reply *ret)
+{
+    static const char front[] = "WRONGTYPE ";
+    size_t skip = sizeof front - 1;
+    if (item->length <= skip || memcmp(item->text, front, skip) != 0) return;
+    if (memchr(item->text + skip, ' ', item->length - skip)) return;
+    ret->type = item->text + skip;
+    ret->type_length = item->length - skip;
+}
+
 static void plain_judge_error(enum node_op op, bool by_hash, const struct reply_item *item,
                               struct node_reply *ret, char *text, size_t text_size)
 {
@@ -222,7 +233,7 @@ static void plain_judge_error(enum node_op op, bool by_hash, const struct reply_
         ret->fault = NODE_FAULT_NONE;
     }
     if (class.fault == NODE_FAULT_FOREIGN)
-        snprintf(text, text_size, "the key holds a value that is no string: another type, or another dialect");
+        plain_judge_type(item, ret);
     else
         error_describe(text, text_size, plain_op_name(op, by_hash), item->text, item->length);
 }
@@ -244,8 +255,7 @@ static int64_t plain_ttl(int64_t ttl_ms)
 
 /* {holder, ttl}, for break {holder or nil, ttl, type}, for acquire {holder, ttl, listeners}, behind a broken
  * guard {holder, ttl, 'GUARD'} */
-static bool plain_judge_holder(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
-                               size_t text_size)
+static bool plain_judge_holder(enum node_op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *ttl = &reply->elements[1],
                             *kind = &reply->elements[2];
@@ -261,9 +271,8 @@ static bool plain_judge_holder(enum node_op op, const struct reply *reply, struc
     ret->ttl_ms = plain_ttl(ttl->integer);
     if (three && op == NODE_RELEASE) ret->fault = NODE_FAULT_GUARD;
     if (no_holder) {
-        char name[32];
-        snprintf(text, text_size, "a %s", error_printable(name, sizeof name, kind->text, kind->length));
-        ret->error = text;
+        ret->type = kind->text;
+        ret->type_length = kind->length;
     } else {
         ret->holder = holder->text;
         ret->holder_length = holder->length;
@@ -336,7 +345,7 @@ static bool plain_judge_value(enum node_op op, const struct reply *reply, struct
         if (!reply->n_elements) return false;
         if (op == NODE_PEEK && reply->n_elements == 5) return plain_judge_peek(reply, ret);
         if (reply->elements[0].type == REPLY_INTEGER) return plain_judge_done(op, reply, ret);
-        return plain_judge_holder(op, reply, ret, text, text_size);
+        return plain_judge_holder(op, reply, ret);
     }
     if (self->type != REPLY_INTEGER) return false;
     switch (op) {
@@ -361,6 +370,8 @@ static void plain_judge(enum node_op op, bool by_hash, const struct reply *reply
     *ret = (struct node_reply){.ttl_ms = -2, .quarantine_ms = -1};
     if (reply->self.type == REPLY_ERROR) {
         plain_judge_error(op, by_hash, &reply->self, ret, text, text_size);
+        if (ret->fault == NODE_FAULT_FOREIGN)
+            error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_STRING);
         return;
     }
     if (plain_judge_value(op, reply, ret, text, text_size)) {

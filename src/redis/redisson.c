@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "dialect.h"
+#include "errors.h"
 #include "scripts.h"
 
 #define REDISSON_PEEK_ELEMENTS 6
@@ -59,7 +60,7 @@ static void redisson_judge(enum node_op op, bool by_hash, const struct reply *re
     dialect_plain.judge(op, by_hash || acquires, reply, ret, text, text_size);
     if (op == NODE_PEEK && ret->outcome == NODE_YES) ret->count = count;
     if (ret->fault == NODE_FAULT_FOREIGN)
-        snprintf(text, text_size, "the key holds a value that is no hash: another type, or another dialect");
+        error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_HASH);
 }
 
 /* Redisson leaves a name alone that has a hash tag already. */

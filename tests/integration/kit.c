@@ -291,6 +291,8 @@ void on_report(int status, const struct quorlock_report *report, void *arg)
     for (size_t i = 0; i < report->n_nodes; i++) {
         copy_text(seen->nodes[i].node, report->nodes[i]->node);
         snprintf(seen->nodes[i].state, sizeof(seen->nodes[i].state), "%s", report->nodes[i]->state);
+        snprintf(seen->nodes[i].type, sizeof(seen->nodes[i].type), "%s",
+                 report->nodes[i]->type != NULL ? report->nodes[i]->type : "");
         copy_text(seen->nodes[i].holder, report->nodes[i]->holder);
         copy_text(seen->nodes[i].error, report->nodes[i]->error);
         seen->nodes[i].ttl_ms = report->nodes[i]->ttl_ms;

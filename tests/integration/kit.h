@@ -60,7 +60,7 @@ struct seen_report {
     struct quorlock_report report;
     char holder[TEXT_SIZE];
     struct {
-        char node[TEXT_SIZE], state[32], holder[TEXT_SIZE], error[TEXT_SIZE];
+        char node[TEXT_SIZE], state[32], type[32], holder[TEXT_SIZE], error[TEXT_SIZE];
         int64_t ttl_ms;
         int broken;
     } nodes[QUORLOCK_NODES_MAX];

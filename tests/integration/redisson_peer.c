@@ -27,6 +27,15 @@ static const char release_script[] = "if redis.call('hexists', KEYS[1], ARGV[2])
 static const char force_script[] = "if redis.call('del', KEYS[1]) == 0 then return 0 end "
                                    "redis.call('publish', KEYS[2], '0') return 1";
 
+/* A reader looks for a mode, and not for a lock. Its hold is as long as a key beside the hash, which is how it
+ * knows other readers: the last one deletes the hash, whatever else is in it. */
+static const char read_script[] = "if redis.call('hget', KEYS[1], 'mode') == 'write' then "
+                                  "return redis.call('pttl', KEYS[1]) end "
+                                  "redis.call('hset', KEYS[1], 'mode', 'read', ARGV[2], 1) "
+                                  "redis.call('pexpire', KEYS[1], ARGV[1]) return nil";
+static const char read_end_script[] = "if redis.call('hdel', KEYS[1], ARGV[2]) == 0 then return nil end "
+                                      "redis.call('del', KEYS[1]) return 1";
+
 static redisContext *reach(const struct server *server)
 {
     const struct timeval limit = {.tv_sec = LIMIT_SEC};
@@ -87,6 +96,16 @@ long long peer_release(const struct server *server, const char *key, const char 
 long long peer_force(const struct server *server, const char *key)
 {
     return run(server, force_script, key, "", 0);
+}
+
+long long peer_read(const struct server *server, const char *key, const char *owner, uint32_t lease_ms)
+{
+    return run(server, read_script, key, owner, lease_ms);
+}
+
+long long peer_read_end(const struct server *server, const char *key, const char *owner)
+{
+    return run(server, read_end_script, key, owner, 0);
 }
 
 long long peer_counts(const struct server *server, const char *key, const char *owner)

@@ -27,6 +27,12 @@ long long peer_release(const struct server *, const char *key, const char *owner
 /* peer_force - 1: there was a lock. */
 long long peer_force(const struct server *, const char *key);
 
+/* peer_read - the read lock of an RReadWriteLock: PEER_NIL: it is theirs; else the remaining lease of a writer.
+ */
+long long peer_read(const struct server *, const char *key, const char *owner, uint32_t lease_ms);
+/* peer_read_end - the last reader's unlock. 1: released, PEER_NIL: not theirs. */
+long long peer_read_end(const struct server *, const char *key, const char *owner);
+
 /* peer_counts - the count of that owner's field, 0 where there is no such field. */
 long long peer_counts(const struct server *, const char *key, const char *owner);
 /* peer_fields - how many fields the hash has; fails where there is something else. */

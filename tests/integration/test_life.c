@@ -7,6 +7,7 @@
 #include "kit.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 /* The Qth largest remaining time of three; every server has the key. */
 static int64_t quorum_pttl(const char *key)
@@ -388,6 +389,37 @@ static void names_and_version(void **state)
     assert_string_equal(quorlock_status_text(QUORLOCK_LOST), "the lock was lost");
 }
 
+static uint64_t fence_of(const char *key, int fencing)
+{
+    struct quorlock_options options = kit_lease(20000);
+    struct seen seen = {0};
+
+    options.fencing = fencing;
+    assert_status(kit_acquire(kit_lock(kit.client, key, &options), &seen), QUORLOCK_OK);
+    return seen.result.fence;
+}
+
+/* A client that knows of a token above the wall clock goes on above it, as far as nodes let it: half a max
+ * lease. Grants in between that have none, or a lower one, do not make it forget. */
+static void the_highest_token_is_kept_in_mind(void **state)
+{
+    const struct quorlock_client_options options = kit_options();
+    const uint64_t highest = (uint64_t)1 << 52;
+    struct timespec now;
+    uint64_t ahead_us;
+
+    (void)state;
+    kit_client(&options, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        server_do(&kit.cluster.servers[i], "SET quorlock:fence:high 4503599627370496");
+    clock_gettime(CLOCK_REALTIME, &now);
+    ahead_us = ((uint64_t)now.tv_sec + 10) * 1000000u;
+    assert_int_equal(fence_of("high", 1), highest + 1);
+    assert_int_equal(fence_of("none", 0), 0);
+    assert_true(fence_of("low", 1) >= ahead_us);
+    assert_true(fence_of("lower", 1) >= ahead_us);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +433,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(closes_inside_a_callback, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(free_in_flight_owes_its_callback, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(closes_before_the_loop_ever_ran, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(the_highest_token_is_kept_in_mind, kit_setup, kit_teardown),
         cmocka_unit_test(names_and_version),
     };
 

@@ -431,7 +431,7 @@ static void inspect(void **state)
     assert_string_equal(seen.holder, THEIRS);
     assert_in_range(seen.report.valid_ms, 1, 60000);
     assert_string_equal(seen.nodes[0].holder, THEIRS);
-    assert_string_equal(seen.nodes[2].holder, OTHERS);
+    assert_string_equal(seen.nodes[2].holder, "RReadWriteLock:read");
     assert_int_equal(seen.nodes[2].ttl_ms, -1);
     assert_int_equal(quorlock_inspect(kit.client, KEY, on_counts, &counts), 0);
     await_count(&counts.calls, 1, GENEROUS_MS, "inspect");
@@ -484,7 +484,7 @@ static void string_is_foreign(void **state)
     kit_break(kit.client, KEY, &report);
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(report.nodes[i].broken, 1);
-        assert_contains(report.nodes[i].error, "a string");
+        assert_string_equal(report.nodes[i].type, "string");
         assert_false(server_has(server_at(i), KEY));
     }
 }
@@ -502,10 +502,11 @@ static void hash_is_foreign_to_plain(void **state)
     lock = kit_lock(kit.client, KEY, &lease);
     peer_takes(3, THEIRS, 60000);
     assert_status(kit_acquire(lock, &seen), QUORLOCK_FOREIGN);
-    assert_contains(seen.text, "another dialect");
+    assert_contains(seen.text, "--dialect redisson");
     kit_inspect(kit.client, KEY, &report);
     for (uint32_t i = 0; i < 3; i++) {
         assert_string_equal(report.nodes[i].state, "foreign");
+        assert_string_equal(report.nodes[i].type, "hash");
         assert_int_equal(peer_counts(server_at(i), KEY, THEIRS), 1);
     }
 }

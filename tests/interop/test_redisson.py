@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """quorlock --dialect redisson beside Redisson: test_redisson.py PATH_TO_quorlock PATH_TO_ours FOLDER"""
 import json
+import re
 import sys
 import time
 
@@ -18,6 +19,12 @@ def unread(port):
         rows = [line.split() for line in f][1:]
     return sum(int(row[4].split(":")[1], 16) for row in rows
                if int(row[1].split(":")[1], 16) == port and row[3] == "01")
+
+
+def refusals():
+    """How often each server has told how long a key lasts, as it does to each try of theirs that it refuses."""
+    found = [re.search(rb"cmdstat_pttl:calls=(\d+)", server.ask("INFO", "commandstats")) for server in SERVERS]
+    return [int(match.group(1)) if match else 0 for match in found]
 
 
 class Redisson(Beside):
@@ -51,9 +58,12 @@ class Besides(Stage):
     """What only Redisson does."""
     more = ("rlock",)
 
-    def on(self, number):
-        """A contender of theirs for the RLock on one server."""
-        return Contender(self.the_peer, f"rlock{number}")
+    def on(self, number, kind="rlock"):
+        """A contender of theirs for the lock on one server."""
+        return Contender(self.the_peer, f"{kind}{number}")
+
+    def on_each(self, kind):
+        return [self.on(number, kind) for number in range(len(SERVERS))]
 
     def assert_everywhere(self, key):
         """Also where the vote was not waited for."""
@@ -61,13 +71,16 @@ class Besides(Stage):
 
     def line_up(self, key):
         """Theirs waits on every server for a lock that ours will keep for longer than they wait."""
+        return self.order_each("rlock", key)
+
+    def order_each(self, kind, key):
+        """Theirs waits on every server: it asked, listens, has asked again, and sleeps."""
         self.assert_everywhere(key)
-        waiting = [self.on(number) for number in range(len(SERVERS))]
+        before = refusals()
+        waiting = self.on_each(kind)
         for contender in waiting:
             contender.order("acquire", key, LONG_MS, peer_case.WAIT_MS, *contender.more)
-        channel = "redisson_lock__channel:" + (key if "{" in key else f"{{{key}}}")
-        wait_for(lambda: [server.ask("EVAL", "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]", 0, channel)
-                          for server in SERVERS] == [1] * len(SERVERS))
+        wait_for(lambda: all(now >= then + 2 for now, then in zip(refusals(), before)))
         for contender in waiting:
             contender.quiet()
         return waiting
@@ -84,6 +97,60 @@ class Besides(Stage):
                 for contender in waiting:
                     contender.expect("acquired")
                     contender.give_back()
+
+    def test_our_release_wakes_who_waits_for_a_fair_lock(self):
+        """Each listens on a channel of its own, and the queue says whose turn it is."""
+        self.ours.take(self.key)
+        waiting = self.order_each("fair", self.key)
+        # They would sleep until the lease ends that was shown to them, which is after their wait.
+        for server in SERVERS:
+            self.assertGreater(server.ask("PTTL", self.key), peer_case.WAIT_MS)
+        self.ours.give_back()
+        for contender in waiting:
+            contender.expect("acquired")
+        self.assert_held(self.ours.attempt(self.key))
+        for contender in waiting:
+            contender.give_back()
+        self.assert_free()
+
+    def test_a_read_write_lock_of_theirs_has_one_name(self):
+        """Its fields stand in the order of coming, which differs from server to server."""
+        readers = list(zip(self.on_each("read"), self.on_each("read")))
+        for number, pair in enumerate(readers):
+            for contender in pair if number % 2 else reversed(pair):
+                contender.take(self.key)
+        report = json.loads(self.command("inspect", "--json", self.key)[1])
+        self.assertEqual([node["holder"] for node in report["nodes"]], ["RReadWriteLock:read"] * len(SERVERS))
+        self.assertTrue(report["held"])
+        self.assert_held(self.ours.attempt(self.key))
+        for pair in readers:
+            for contender in pair:
+                contender.give_back()
+        self.assert_free()
+        writers = self.on_each("write")
+        for contender in writers:
+            contender.take(self.key)
+        status, _, err = self.command("run", "-n", "--lease", "10s", self.key, "--", "echo")
+        self.assertEqual(status, 1)
+        self.assertIn("is held by RReadWriteLock:write on ", err)
+        for contender in writers:
+            contender.give_back()
+        self.ours.take(self.key)
+        self.ours.give_back()
+
+    def test_a_read_lock_of_theirs_ends_ours_and_that_is_told(self):
+        """It asks for no lock, and its unlock deletes the key: so the two must not have one name."""
+        self.ours.take(self.key, SHORT_MS)
+        self.assert_everywhere(self.key)
+        readers = self.on_each("read")
+        for contender in readers:
+            contender.take(self.key)
+        for contender in readers:
+            contender.give_back()
+        self.ours.expect("lost")
+        self.assertEqual(self.ours.ask("valid"), ["valid", "0"])
+        self.assertEqual(self.ours.ask("release"), ["released", "expired"])
+        self.assert_free()
 
     def test_our_break_wakes_theirs(self):
         self.ours.take(self.key)

@@ -119,6 +119,7 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
     assert_true(generation > 0);
     world->n_replies++;
     snprintf(world->error, sizeof world->error, "%s", reply->error ? reply->error : "");
+    snprintf(world->type, sizeof world->type, "%.*s", (int)reply->type_length, reply->type ? reply->type : "");
     world->latency_us = reply->latency_us;
     if (reply->fault)
         snprintf(line, sizeof line, "%u %s %s", (unsigned)tag->align_number, outcome_name(reply->outcome),

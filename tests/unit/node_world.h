@@ -34,7 +34,7 @@ struct world {
     size_t told;
     char why[512], error[512]; /* of the latest level and reply */
     char logged[8192];
-    char holder[64];
+    char holder[64], type[32];
     uint32_t latency_us;
     unsigned n_replies;
     const char *free_at; /* the line at which a callback frees the node */

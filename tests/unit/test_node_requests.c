@@ -102,7 +102,8 @@ static void test_requests(void **state)
     run_until(&world, "5 yes");
     assert_int_equal(n_writes - before, 1); /* one turn, one write */
     assert_story(&world, "ready 1\n1 yes\n2 missing\n3 other\n4 error foreign\n5 yes\n");
-    assert_string_equal(world.error, "a hash");
+    assert_string_equal(world.error, "");
+    assert_string_equal(world.type, "hash");
     assert_string_equal(world.holder, "bob");
     assert_true(world.latency_us > 0 && world.latency_us < LIMIT_S * 1000000);
     world_close(&world);

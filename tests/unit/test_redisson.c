@@ -171,7 +171,7 @@ struct judgement {
     const char *holder;
     int64_t ttl_ms;
     uint64_t fence, count;
-    const char *error; /* a part of it; NULL: none */
+    const char *error; /* a part of it, or where there is none the type; NULL: neither */
 };
 
 #define FINE  NODE_FAULT_NONE
@@ -198,11 +198,14 @@ static const struct judgement judgements[] = {
     {NODE_PEEK, "*6\r\n$-1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n:0\r\n", NODE_MISSING, FINE, NULL, -2, 17, 0, NULL},
     {NODE_PEEK, "*5\r\n$1\r\n1\r\n:-1\r\n:0\r\n:1\r\n:0\r\n", NODE_YES, FINE, "1", -1, 0, 0, NULL},
     {NODE_BREAK, "*3\r\n$3\r\nu:1\r\n:9\r\n$4\r\nhash\r\n", NODE_YES, FINE, "u:1", 9, 0, 0, NULL},
-    {NODE_BREAK, "*3\r\n$-1\r\n:-1\r\n$6\r\nstring\r\n", NODE_YES, FINE, NULL, -1, 0, 0, "a string"},
+    {NODE_BREAK, "*3\r\n$-1\r\n:-1\r\n$6\r\nstring\r\n", NODE_YES, FINE, NULL, -1, 0, 0, "string"},
     {NODE_RAISE, "*3\r\n:1\r\n:7\r\n:5\r\n", NODE_YES, FINE, NULL, -2, 7, 0, NULL},
     {NODE_BOOTSTRAP, "$9\r\nwritten:x\r\n", NODE_YES, FINE, "x", -2, 0, 0, NULL},
-    {NODE_ACQUIRE, "-WRONGTYPE Operation\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, 0, 0, "no hash"},
-    {NODE_PEEK, "-WRONGTYPE Operation\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, 0, 0, "no hash"},
+    {NODE_ACQUIRE, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, 0, 0, "no hash"},
+    {NODE_PEEK, "-WRONGTYPE string\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, 0, 0,
+     "give --dialect plain"},
+    {NODE_PEEK, "-WRONGTYPE zset\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, 0, 0, "a zset and no hash"},
+    {NODE_PEEK, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, 0, 0, "no hash"},
     {NODE_ACQUIRE, "-NOPERM no\r\n", NODE_ERROR, NODE_FAULT_AUTH, NULL, -2, 0, 0, "acquire (script): NOPERM"},
     {NODE_ACQUIRE, "-NOSCRIPT no\r\n", NODE_NOSCRIPT, FINE, NULL, -2, 0, 0, "NOSCRIPT"},
 };
@@ -216,8 +219,9 @@ static void assert_judged(const struct judgement *wanted, const struct node_repl
                  (unsigned)got->count);
     if (!wanted->holder != !got->holder || (got->holder && strcmp(got->holder, wanted->holder) != 0))
         fail_msg("%s: holder %s", wanted->wire, got->holder ? got->holder : "(null)");
-    if (!wanted->error != !got->error || (got->error && !strstr(got->error, wanted->error)))
-        fail_msg("%s: error %s", wanted->wire, got->error ? got->error : "(null)");
+    const char *error = got->error ? got->error : got->type;
+    if (!wanted->error != !error || (error && !strstr(error, wanted->error)))
+        fail_msg("%s: error %s", wanted->wire, error ? error : "(null)");
 }
 
 static void test_judgements(void **state)
@@ -306,7 +310,11 @@ static void test_shown(void **state)
         {"1B4E28BA-2fa1-4d3b-a3f5-ef19b5a7633b:1", "1B4E28BA-2fa1-4d3b-a3f5-ef19b5a7633b:1", false},
         {"1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633:1", "1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633:1", false},
         {"host:7:0123456789abcdef", "host:7:01234567", false},
-        {"", "", false},
+        {"", "\"\"", false},
+        {"RReadWriteLock:leftover", "RReadWriteLock:leftover", false},
+        /* An escape is one character; a token with one has no label. */
+        {"\\x00\\xfa:\\x01:abcdef", "\\x00\\xfa:\\x01:abc", false},
+        {"\xe2\x82\xac\xe2\x80\xae a:b345678", "\\xe2\\x82\\xac\\xe2\\x80\\xae\\x20a:b34", false},
         {"1b4e28ba-", "1b4e28ba", false},
     };
     (void)state;
@@ -314,6 +322,36 @@ static void test_shown(void **state)
         char shown[96];
         assert_int_equal(owner_is_redisson(rows[i].owner), rows[i].redisson);
         assert_string_equal(words_owner(shown, sizeof shown, rows[i].owner), rows[i].shown);
+    }
+}
+
+/* What a server sent, as a text that is as different as the bytes were. */
+static void test_copied(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *text;
+    } rows[] = {
+        {"", 0, ""},
+        {"host:7:01ab", 11, "host:7:01ab"},
+        {"a\0b", 3, "a\\x00b"},
+        {"\0", 1, "\\x00"},
+        {"\x1b[1m\x7f", 5, "\\x1b[1m\\x7f"},
+        {"\xc2\x9b", 2, "\\xc2\\x9b"},                   /* a control of 8 bits */
+        {"\xc2\xa1", 2, "\xc2\xa1"},                     /* the first character behind them */
+        {"\xc1\xbf\xc3", 3, "\\xc1\\xbf\\xc3"},          /* too long a form; cut off */
+        {"\xe0\x9f\xbf", 3, "\\xe0\\x9f\\xbf"},          /* too long a form */
+        {"\xed\xa0\x80", 3, "\\xed\\xa0\\x80"},          /* half of a pair */
+        {"\xf0\x9f\x94\x92", 4, "\xf0\x9f\x94\x92"},     /* a lock */
+        {"\xf4\x90\x80\x80", 4, "\\xf4\\x90\\x80\\x80"}, /* beyond the last one */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *copy = owner_copy(&memory, rows[i].bytes, rows[i].length);
+        assert_non_null(copy);
+        assert_string_equal(copy, rows[i].text);
+        alloc_free(&memory, copy);
     }
 }
 
@@ -355,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_uuid),
         cmocka_unit_test(test_number),
         cmocka_unit_test(test_shown),
+        cmocka_unit_test(test_copied),
         cmocka_unit_test(test_option),
         cmocka_unit_test(test_same_owner),
     };

@@ -25,7 +25,7 @@ struct row {
     enum node_fault fault;
     const char *holder;
     long ttl_ms;
-    const char *error; /* a part of it; NULL: none */
+    const char *error; /* a part of it, or where there is none the type; NULL: neither */
 };
 
 #define NONE        NODE_FAULT_NONE
@@ -62,7 +62,15 @@ static const struct row rows[] = {
     {NODE_PEEK, "*2\r\n$3\r\nbob\r\n:77\r\n", NODE_YES, NONE, "bob", 77, NULL},
     {NODE_BREAK, ":0\r\n", NODE_MISSING, NONE, NULL, -2, NULL},
     {NODE_BREAK, "*3\r\n$3\r\nbob\r\n:77\r\n$6\r\nstring\r\n", NODE_YES, NONE, "bob", 77, NULL},
-    {NODE_BREAK, "*3\r\n$-1\r\n:-1\r\n$4\r\nhash\r\n", NODE_YES, NONE, NULL, -1, "a hash"},
+    {NODE_PEEK, "-WRONGTYPE list\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2,
+     "a list and no string: it is no lock"},
+    {NODE_PEEK, "-WRONGTYPE hash\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, "give --dialect redisson"},
+    {NODE_PEEK, "-WRONGTYPE \r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2,
+     "another type, or another dialect"},
+    {NODE_PEEK, "-WRONGTYPE\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, "another type, or another dialect"},
+    {NODE_EXTEND, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2,
+     "another dialect"},
+    {NODE_BREAK, "*3\r\n$-1\r\n:-1\r\n$4\r\nhash\r\n", NODE_YES, NONE, NULL, -1, "hash"},
     {NODE_BREAK, "*2\r\n$3\r\nbob\r\n:77\r\n", NODE_ERROR, PROTO, NULL, -2, "does not fit"},
     /* Errors, one of each kind */
     {NODE_ACQUIRE, "-LOADING Redis is loading\r\n", NODE_ERROR, NODE_FAULT_TEMPORARY, NULL, -2, "LOADING"},
@@ -85,7 +93,7 @@ static const struct row rows[] = {
     {NODE_ACQUIRE, "-\r\n", NODE_UNKNOWN, NODE_FAULT_OTHER, NULL, -2, "acquire"},
     {NODE_PEEK, "-NOSCRIPT No matching script.\r\n", NODE_NOSCRIPT, NONE, NULL, -2, "NOSCRIPT"},
     {NODE_ACQUIRE, "-NOSCRIPT what?\r\n", NODE_ERROR, NODE_FAULT_TEMPORARY, NULL, -2, "NOSCRIPT"},
-    {NODE_PEEK, "-WRONGTYPE Operation\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, "another type"},
+    {NODE_PEEK, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, "another type"},
     {NODE_RELEASE, OLD_SCRIPT "-READONLY You can't\r\n", NODE_ERROR, NODE_FAULT_REPLICA, NULL, -2, "masters"},
     {NODE_RELEASE, OLD_SCRIPT "WRONGTYPE Operation\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, "type"},
     {NODE_RELEASE, HANDED_ON "-READONLY You can't\r\n", NODE_ERROR, NODE_FAULT_REPLICA, NULL, -2, "masters"},
@@ -116,8 +124,9 @@ static void assert_row(const struct row *row, const struct reply *reply)
     if (!row->holder != !got.holder || (got.holder && strcmp(got.holder, row->holder) != 0))
         fail_msg("%s: holder %s", row->wire, got.holder ? got.holder : "(null)");
     if (got.holder && row->holder) assert_int_equal(got.holder_length, strlen(row->holder));
-    if (!row->error != !got.error || (got.error && !strstr(got.error, row->error)))
-        fail_msg("%s: error %s", row->wire, got.error ? got.error : "(null)");
+    const char *error = got.error ? got.error : got.type;
+    if (!row->error != !error || (error && !strstr(error, row->error)))
+        fail_msg("%s: error %s", row->wire, error ? error : "(null)");
 }
 
 static void parser_open(struct reply_parser *parser)

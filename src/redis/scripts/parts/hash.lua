@@ -1,17 +1,30 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The owner that a hash shows, and its count: the first field, but not the one that tells a read-write lock's
--- mode, unless there is no other; nil where there is no key; nil, nil and an error.
+-- The owner that a hash shows, and its count; nil where there is no key; nil, nil and an error. A lock has one
+-- field; of more the first by name is told, for their order differs from node to node. The hash of a read-write
+-- lock of Redisson has the field mode and any number of owners: it is called after its mode, or 'leftover' where
+-- no owner is left, or 'unread' where we may not read the mode.
 local function hash_owner(key)
-  local cursor, owner, count = '0', nil, nil
+  local cursor, owner, count, mode = '0', nil, nil, false
   repeat
     local part = redis.pcall('HSCAN', key, cursor)
     if part.err then return nil, nil, part end
     local fields = part[2]
     for i = 1, #fields, 2 do
-      owner, count = string.sub(fields[i], 1, 4096), fields[i + 1]
-      if owner ~= 'mode' then return owner, count end
+      if fields[i] == 'mode' then
+        mode = true
+      elseif not owner or fields[i] < owner then
+        owner, count = fields[i], fields[i + 1]
+      end
     end
     cursor = part[1]
-  until cursor == '0'
-  return owner, count
+  until owner or cursor == '0'
+  if mode or owner and redis.pcall('HEXISTS', key, 'mode') == 1 then
+    mode = redis.pcall('HGET', key, 'mode')
+    if type(mode) == 'table' then mode = 'unread' end
+    if mode == 'read' or mode == 'write' or mode == 'unread' then
+      return 'RReadWriteLock:' .. (owner and mode or 'leftover'), owner and '1' or '0'
+    end
+    owner, count = owner or 'mode', count or mode
+  end
+  return owner and string.sub(owner, 1, 4096), count
 end

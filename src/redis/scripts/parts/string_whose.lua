@@ -2,7 +2,10 @@
 -- Whose the lock is, a string. Nil: nobody's; true: ours; a string: the holder; a table: an error.
 local function lock_whose(key, owner)
   local holder = redis.pcall('GET', key)
-  if type(holder) == 'table' then return holder end
+  if type(holder) == 'table' then
+    --@ foreign
+    return foreign(key, holder)
+  end
   if not holder then return nil end
   return holder == owner or string.sub(holder, 1, 4096)
 end

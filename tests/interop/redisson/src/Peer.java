@@ -40,7 +40,8 @@ import org.redisson.config.Config;
  * </pre>
  *
  * KIND is redlock, multilock, rlock (one RLock on each server, all of them or none) or rlock0, rlock1...: on that
- * server only. OWNER is what Redisson writes as the field, one for each server.
+ * server only; fair, read and write likewise: RFairLock, and the two of RReadWriteLock. OWNER is what Redisson
+ * writes as the field of an RLock, one for each server.
  */
 public final class Peer {
     private static final int COUNTER_DIGITS = 12;
@@ -187,16 +188,29 @@ public final class Peer {
     }
 
     private static List<RLock> locksFor(String key, String kind) {
-        RLock[] each = CLIENTS.stream().map(client -> client.getLock(key)).toArray(RLock[]::new);
-        switch (kind) {
+        String name = kind.replaceAll("[0-9]", "");
+        RLock[] each = CLIENTS.stream().map(client -> lockOf(client, key, name)).toArray(RLock[]::new);
+        switch (name) {
             case "redlock":
                 return List.of(new RedissonRedLock(each));
             case "multilock":
                 return List.of(new RedissonMultiLock(each));
-            case "rlock":
-                return Arrays.asList(each);
             default:
-                return List.of(each[Integer.parseInt(kind.substring("rlock".length()))]);
+                String number = kind.substring(name.length());
+                return number.isEmpty() ? Arrays.asList(each) : List.of(each[Integer.parseInt(number)]);
+        }
+    }
+
+    private static RLock lockOf(RedissonClient client, String key, String name) {
+        switch (name) {
+            case "fair":
+                return client.getFairLock(key);
+            case "read":
+                return client.getReadWriteLock(key).readLock();
+            case "write":
+                return client.getReadWriteLock(key).writeLock();
+            default:
+                return client.getLock(key);
         }
     }
 
