@@ -2,6 +2,7 @@
 #include "signals.h"
 
 #include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -37,16 +38,19 @@ bool signals_open(struct signals *signals)
     signals->fd = signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals->fd < 0) return false;
     sigaction(SIGTTOU, &ignore, &signals->ttou_before);
+    sigaction(SIGTTIN, &ignore, &signals->ttin_before);
     /* Were SIGCHLD ignored, the kernel would reap the command and throw its status away. */
     sigaction(SIGCHLD, &standard, &signals->chld_before);
     sigprocmask(SIG_BLOCK, &taken, &signals->mask_before);
     return true;
 }
 
-int signals_next(const struct signals *signals)
+int signals_next(const struct signals *signals, bool *ret_typed)
 {
     struct signalfd_siginfo info;
-    return read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+    if (read(signals->fd, &info, sizeof(info)) != (ssize_t)sizeof(info)) return 0;
+    *ret_typed = info.ssi_code == SI_KERNEL && (info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT);
+    return (int)info.ssi_signo;
 }
 
 void signals_restore(const struct signals *signals)
@@ -54,7 +58,20 @@ void signals_restore(const struct signals *signals)
     sigaction(SIGPIPE, &signals_pipe_before, NULL);
     sigaction(SIGCHLD, &signals->chld_before, NULL);
     sigaction(SIGTTOU, &signals->ttou_before, NULL);
+    sigaction(SIGTTIN, &signals->ttin_before, NULL);
     sigprocmask(SIG_SETMASK, &signals->mask_before, NULL);
+}
+
+void signals_die(int number, bool group)
+{
+    sigset_t one;
+    if (signal_is_ignored(number)) return;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    /* Where SIGQUIT leaves a core, that of the command is the one of interest. */
+    prctl(PR_SET_DUMPABLE, 0);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    kill(group ? 0 : getpid(), number);
 }
 
 bool signals_end_wait(int number)
