@@ -49,16 +49,18 @@ struct run {
     int timer_fd; /* CLOCK_BOOTTIME, absolute: it goes on while the machine sleeps, and is never early */
     enum run_state state;
     uint32_t lease_ms, grace_ms;
-    uint64_t asked_us;   /* when the lock was asked for */
-    uint64_t kill_at_ms; /* in LOSING */
-    bool killed;         /* in LOSING: SIGKILL was sent */
-    int verdict;         /* in LOSING: the exit status to come */
-    int signal;          /* ended the wait */
-    int handed;          /* SIGINT or SIGQUIT, the last one that the command's group got from us */
-    bool handed_typed;   /* it was typed on the terminal */
-    int die_of;          /* a signal that was typed on the terminal, and that we shall die of */
-    bool die_together;   /* typed while the command had the foreground: our group never got it */
-    int status;          /* exit status */
+    uint64_t asked_us;    /* when the lock was asked for */
+    uint64_t kill_at_ms;  /* in LOSING */
+    bool killed;          /* in LOSING: SIGKILL was sent */
+    int verdict;          /* in LOSING: the exit status to come */
+    uint64_t share_at_ms; /* the terminal changes hands then at the earliest */
+    bool others_want;     /* others of our process group are stopped for want of the terminal */
+    int signal;           /* ended the wait */
+    int handed;           /* SIGINT or SIGQUIT, the last one that the command's group got from us */
+    bool handed_typed;    /* it was typed on the terminal */
+    int die_of;           /* a signal that was typed on the terminal, and that we shall die of */
+    bool die_together;    /* typed while the command had the foreground: our group never got it */
+    int status;           /* exit status */
 };
 
 static uint64_t run_now_us(void)
@@ -210,6 +212,43 @@ static void run_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg
     if (run->settings->verbose) render_votes(loss->votes, loss->n_votes);
 }
 
+/* run_take_terminal - takes the foreground back from the command; whoever waited for it goes on. */
+static bool run_take_terminal(struct run *run)
+{
+    bool taken = terminal_take(&run->terminal, run->child.pid);
+    if (taken && run->others_want) {
+        run->others_want = false;
+        run->share_at_ms = run_now_us() / 1000 + TERMINAL_POLL_MS;
+        kill(0, SIGCONT);
+    }
+    return taken;
+}
+
+/*
+ * run_share_terminal - the foreground goes to who is stopped for want of it: the command, or others of our
+ * process group
+ *
+ * Who got it has some time to read before it goes on to the next one. Nobody tells us that a shell brings our
+ * group into the foreground: that is looked for.
+ */
+static void run_share_terminal(struct run *run)
+{
+    struct child *child = &run->child;
+    uint64_t now_ms = run_now_us() / 1000;
+    if (now_ms >= run->share_at_ms && run->others_want && run_take_terminal(run) && run->settings->verbose)
+        say("another process beside quorlock wants the terminal, and has it now");
+    if (now_ms >= run->share_at_ms && child_wants_terminal(child) && !run_is_over(run) &&
+        terminal_lend(&run->terminal, child->pid)) {
+        run->share_at_ms = now_ms + TERMINAL_POLL_MS;
+        child_signal(child, SIGCONT);
+        if (run->settings->verbose) say("the command wants the terminal, and has it now");
+    }
+    /* In the other states the timer has another use, or there is nobody left to share with. */
+    if ((run->others_want || child_wants_terminal(child)) &&
+        (run->state == RUN_WAITING || run->state == RUN_RUNNING))
+        run_timer(run, now_ms + TERMINAL_POLL_MS);
+}
+
 /* run_lost_end - in LOSING, the command has ended: waits for its group until the time to kill it. */
 static void run_lost_end(struct run *run)
 {
@@ -221,29 +260,10 @@ static void run_lost_end(struct run *run)
         }
         run_kill(run);
     }
-    terminal_take(&run->terminal, run->child.pid);
+    run_take_terminal(run);
     say("%s while the command ran; its own exit status would have been %d",
         run->verdict == EXIT_LOST ? "the lock was lost" : "the warden was lost", run->child.status);
     run_finish(run, run->verdict);
-}
-
-/* run_share_terminal - the foreground goes to who shows that it is wanted there: the command, or another member
- * of our process group. */
-static void run_share_terminal(struct run *run)
-{
-    struct child *child = &run->child;
-    if (child_wants_terminal(child)) {
-        if (terminal_lend(&run->terminal, child->pid)) {
-            child_signal(child, SIGCONT);
-            if (run->settings->verbose) say("the command wants the terminal, and has the foreground now");
-        }
-    } else if (terminal_is_wanted(&run->terminal)) {
-        terminal_take(&run->terminal, child->pid);
-        if (run->settings->verbose) say("another process beside quorlock wants the terminal, and has it now");
-    }
-    /* Nobody tells us that a shell gives our group the foreground, or that somebody else's child stopped. */
-    if (child_wants_terminal(child) || run->terminal.n_others)
-        run_timer(run, run_now_us() / 1000 + TERMINAL_POLL_MS);
 }
 
 static void run_timer_fired(evutil_socket_t fd, short what, void *arg)
@@ -252,7 +272,7 @@ static void run_timer_fired(evutil_socket_t fd, short what, void *arg)
     uint64_t times = 0;
     (void)what;
     if (read(fd, &times, sizeof(times)) < 0) return;
-    if (run->state == RUN_RUNNING) run_share_terminal(run);
+    if (run->state == RUN_WAITING || run->state == RUN_RUNNING) run_share_terminal(run);
     if (run->state != RUN_LOSING) return;
     if (run->child.state == CHILD_ENDED) {
         run_lost_end(run);
@@ -281,7 +301,7 @@ static void run_ended(struct run *run)
     }
     int status = run->child.status;
     run_note_typed(run);
-    terminal_take(&run->terminal, run->child.pid);
+    run_take_terminal(run);
     if (run->child.exec_errno) {
         say("cannot execute %s: %s", run->settings->command[0], strerror(run->child.exec_errno));
     } else if (run_is_over(run)) {
@@ -297,22 +317,17 @@ static void run_ended(struct run *run)
 
 static void run_stopped(struct run *run)
 {
-    bool wants_terminal = run->terminal.fd >= 0 && child_wants_terminal(&run->child);
-    if (wants_terminal) {
+    if (run->terminal.fd >= 0 && child_wants_terminal(&run->child)) {
         run_share_terminal(run);
-    } else {
-        terminal_take(&run->terminal, run->child.pid);
-    }
-    if (wants_terminal && !terminal_has(&run->terminal, run->child.pid)) {
-        say("the command is stopped, for it wants the terminal and this is a background job; \"%s\" stays "
-            "locked. "
-            "It goes on when this job is in the foreground",
-            run->name);
-    } else if (!wants_terminal && terminal_has(&run->terminal, getpgrp())) {
+        if (!terminal_has(&run->terminal, run->child.pid) && !terminal_has(&run->terminal, getpgrp()))
+            say("the command is stopped, for it wants the terminal and quorlock is not in the foreground; "
+                "\"%s\" stays locked. It goes on when quorlock is",
+                run->name);
+    } else if (run_take_terminal(run)) {
         say("the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on, Ctrl-C ends it, Ctrl-Z stops "
             "the renewal too, and the command ends with the lease",
             run->name, (long)getpid());
-    } else if (!wants_terminal) {
+    } else {
         say("the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on", run->name, (long)getpid());
     }
 }
@@ -395,6 +410,9 @@ static void run_signals(struct run *run)
         if (number == SIGCHLD) {
             run_child_changed(run);
             run_check_warden(run);
+        } else if (number == SIGTTIN || number == SIGTTOU) {
+            run->others_want = run->terminal.fd >= 0;
+            run_share_terminal(run);
         } else if (run->state == RUN_WAITING) {
             run_end_wait(run, number, typed);
         } else if (run->state != RUN_RELEASING) {

@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 
 void terminal_open(struct terminal *terminal)
 {
-    *terminal = (struct terminal){.fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)};
+    terminal->fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 }
 
 void terminal_close(struct terminal *terminal)
@@ -21,14 +20,14 @@ void terminal_close(struct terminal *terminal)
     terminal->fd = -1;
 }
 
-/* terminal_state - the state of a process as ps shows it, 0 where it is no member of our group (any more). */
-static char terminal_state(pid_t pid)
+/* terminal_is_mate - whether that process lives and is in our process group. */
+static bool terminal_is_mate(pid_t pid)
 {
     char path[32];
     char line[512];
     snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
+    if (fd < 0) return false;
     ssize_t n = read(fd, line, sizeof(line) - 1);
     close(fd);
     line[n > 0 ? n : 0] = '\0';
@@ -36,56 +35,43 @@ static char terminal_state(pid_t pid)
     const char *name_end = strrchr(line, ')');
     char state = 0;
     int group = 0;
-    if (!name_end || sscanf(name_end + 1, " %c %*d %d", &state, &group) != 2 || group != getpgrp()) return 0;
-    return state == 'Z' || state == 'X' ? 0 : state;
+    if (!name_end || sscanf(name_end + 1, " %c %*d %d", &state, &group) != 2) return false;
+    return group == getpgrp() && state != 'Z' && state != 'X';
 }
 
-/* terminal_look - who else is in our group, as many as we can remember. False: nobody can tell. */
-static bool terminal_look(struct terminal *terminal)
+/* terminal_is_alone - no kernel call tells; where nobody can say, we are not. */
+static bool terminal_is_alone(void)
 {
-    terminal->n_others = 0;
+    bool alone = true;
     DIR *folder = opendir("/proc");
     if (!folder) return false;
-    for (const struct dirent *entry; (entry = readdir(folder)) && terminal->n_others < TERMINAL_OTHERS_MAX;) {
+    for (const struct dirent *entry; alone && (entry = readdir(folder));) {
         if (!isdigit((unsigned char)entry->d_name[0])) continue;
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (pid != getpid() && terminal_state(pid)) terminal->others[terminal->n_others++] = pid;
+        alone = pid == getpid() || !terminal_is_mate(pid);
     }
     closedir(folder);
-    return true;
+    return alone;
 }
 
 bool terminal_has(const struct terminal *terminal, pid_t group)
 {
-    return terminal->fd >= 0 && tcgetpgrp(terminal->fd) == group;
+    return terminal->fd >= 0 && group > 0 && tcgetpgrp(terminal->fd) == group;
 }
 
-void terminal_offer(struct terminal *terminal, pid_t group)
+bool terminal_lend(const struct terminal *terminal, pid_t group)
 {
-    if (terminal_has(terminal, getpgrp()) && terminal_look(terminal) && terminal->n_others == 0)
-        tcsetpgrp(terminal->fd, group);
-}
-
-bool terminal_lend(struct terminal *terminal, pid_t group)
-{
-    if (terminal_has(terminal, getpgrp())) {
-        terminal_look(terminal);
-        tcsetpgrp(terminal->fd, group);
-    }
+    if (terminal_has(terminal, getpgrp())) tcsetpgrp(terminal->fd, group);
     return terminal_has(terminal, group);
 }
 
-bool terminal_is_wanted(const struct terminal *terminal)
+void terminal_offer(const struct terminal *terminal, pid_t group)
 {
-    for (size_t i = 0; i < terminal->n_others; i++)
-        if (terminal_state(terminal->others[i]) == 'T') return true;
-    return false;
+    if (terminal_has(terminal, getpgrp()) && terminal_is_alone()) terminal_lend(terminal, group);
 }
 
-void terminal_take(struct terminal *terminal, pid_t group)
+bool terminal_take(const struct terminal *terminal, pid_t group)
 {
-    if (!terminal_has(terminal, group) || tcsetpgrp(terminal->fd, getpgrp()) != 0) return;
-    for (size_t i = 0; i < terminal->n_others; i++)
-        if (terminal_state(terminal->others[i]) == 'T') kill(terminal->others[i], SIGCONT);
-    terminal->n_others = 0;
+    if (terminal_has(terminal, group)) tcsetpgrp(terminal->fd, getpgrp());
+    return terminal_has(terminal, getpgrp());
 }
