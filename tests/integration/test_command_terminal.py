@@ -7,11 +7,10 @@ import pty
 import signal
 import sys
 import threading
-import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import Bootstrapped, die_with_us, nodes, wait_for
+from command_case import SERVERS, Bootstrapped, die_with_us, nodes, wait_for
 
 CTRL_C, CTRL_BACKSLASH, CTRL_Z = b"\x03", b"\x1c", b"\x1a"
 SHELL = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
@@ -81,12 +80,12 @@ class Terminal(Bootstrapped):
             pass
         os.close(master)
 
-    def shell_types(self, line, lease="1s"):
+    def shell_types(self, line, lease="6s"):
         """An interactive shell, and a line typed there, where RUN stands for quorlock run with our key."""
         self.on_terminal(*SHELL)
         self.type(line, lease)
 
-    def type(self, line, lease="1s"):
+    def type(self, line, lease="6s"):
         line = line.replace("RUN", f"$Q run --lease {lease} {self.key}")
         os.write(self.master, line.encode() + b"\n")
 
@@ -118,14 +117,23 @@ class Terminal(Bootstrapped):
         wait_for(lambda: os.path.exists(self.path(name)))
         self.assertEqual(self.read(name), typed)
 
-    def assert_kept(self, leases=2.5):
-        """The lock, for so many leases of a second."""
-        value = wait_for(lambda: len(set(self.values())) == 1 and self.values())
-        self.assertIsNotNone(value[0])
-        end = time.monotonic() + leases
-        while time.monotonic() < end:
-            self.assertEqual(self.values(), value)
-            time.sleep(0.05)
+    def assert_renewed(self):
+        """Whoever is stopped renews nothing."""
+        before = [server.ask("PTTL", self.key) for server in SERVERS]
+        self.assertGreaterEqual(sum(left_ms > 0 for left_ms in before), 2)
+
+        def longer():
+            after = [server.ask("PTTL", self.key) for server in SERVERS]
+            renewed = sum(b > a > 0 for a, b in zip(before, after))
+            before[:] = [min(a, b) for a, b in zip(before, after)]
+            return renewed >= 2
+        wait_for(longer)
+
+    def assert_status(self, expected):
+        """What the line typed has written to `status` at its end."""
+        self.wait_file("status")
+        wait_for(lambda: self.read("status"))
+        self.assertEqual(self.read("status"), expected, self.written.decode(errors="replace"))
 
     def assert_prompt(self):
         """The shell is ready for the next command."""
@@ -147,7 +155,7 @@ class Foreground(Terminal):
         self.assertEqual(self.foreground(), command)
         self.make("go")
         self.assert_line("to the command", "typed")
-        self.wait_file("status")
+        self.assert_status("0")
         self.assert_prompt()
 
     def test_a_pager_behind_the_command_can_read(self):
@@ -157,11 +165,10 @@ class Foreground(Terminal):
         self.assertEqual(os.getpgid(supervisor), os.getpgid(pager))
         self.assert_line("to the pager", "typed")
         self.assertEqual(self.foreground(), os.getpgid(pager))
-        self.assert_kept()
+        self.assert_renewed()
         self.assertNotIn("T", [self.state(supervisor), self.state(pager)])
         self.make("go")
-        self.wait_file("status")
-        wait_for(lambda: self.read("status") == "0 0")
+        self.assert_status("0 0")
         self.assert_prompt()
 
     def test_a_pager_in_the_background_does_not_stop_quorlock(self):
@@ -169,7 +176,7 @@ class Foreground(Terminal):
         pager, _ = self.pids("pager")
         _, supervisor = self.pids("cmd")
         wait_for(lambda: self.state(pager) == "T")
-        self.assert_kept()
+        self.assert_renewed()
         self.assertNotEqual(self.state(supervisor), "T")
         self.type("fg")
         self.assert_line("to the pager", "typed")
@@ -180,8 +187,7 @@ class Foreground(Terminal):
         self.shell_types("echo x | RUN -- $ACT cmd line typed copy; echo ${PIPESTATUS[*]} >status")
         self.pids("cmd")
         self.assert_line("password", "typed")
-        self.wait_file("status")
-        wait_for(lambda: self.read("status") == "0 0")
+        self.assert_status("0 0")
         self.assert_prompt()
 
     def test_a_command_fed_by_one_that_goes_on_asks_on_the_terminal(self):
@@ -189,11 +195,11 @@ class Foreground(Terminal):
         feeder, _ = self.pids("feeder")
         command, supervisor = self.pids("cmd")
         wait_for(lambda: self.foreground() == command)
-        self.assert_kept()
+        self.assert_renewed()
         self.assert_line("password", "typed")
         self.assertNotIn("T", [self.state(pid) for pid in (feeder, command, supervisor)])
         self.make("go")
-        self.wait_file("status")
+        self.assert_status("0 0")
         self.assert_prompt()
 
     def test_the_foreground_goes_to_who_wants_it(self):
@@ -209,17 +215,15 @@ class Foreground(Terminal):
         self.make("again")
         wait_for(lambda: self.foreground() == command)
         self.assert_line("three", "third")
-        self.wait_file("status")
-        wait_for(lambda: self.read("status") == "0 0")
+        self.assert_status("0 0")
         self.assert_prompt()
 
     def test_in_a_script_the_command_gets_what_it_wants(self):
-        self.shell_types("bash -c 'RUN -- $ACT cmd line typed; echo $? >status; : >end'")
+        self.shell_types("bash -c 'RUN -- $ACT cmd line typed; echo $? >status'")
         command, supervisor = self.pids("cmd")
         wait_for(lambda: self.foreground() == command)
         self.assert_line("to the command", "typed")
-        self.wait_file("end")
-        self.assertEqual(self.read("status"), "0")
+        self.assert_status("0")
         self.assert_prompt()
 
     def test_a_command_in_the_background_is_told_of(self):
@@ -227,7 +231,7 @@ class Foreground(Terminal):
         command, supervisor = self.pids("cmd")
         self.told("the command is stopped, for it wants the terminal and quorlock is not in the foreground")
         self.assertEqual(self.state(command), "T")
-        self.assert_kept()
+        self.assert_renewed()
         self.assertNotEqual(self.state(supervisor), "T")
         self.type("fg")
         wait_for(lambda: self.foreground() == command)
@@ -235,7 +239,7 @@ class Foreground(Terminal):
         self.assert_prompt()
 
     def test_stopped_twice_and_continued_by_the_shell(self):
-        self.shell_types("RUN -- $ACT cmd make up wait go; echo $? >status", lease="30s")
+        self.shell_types("RUN -- $ACT cmd make up wait go", lease="30s")
         command, supervisor = self.pids("cmd")
         os.write(self.master, CTRL_Z)
         self.told("the command is stopped;")
@@ -243,10 +247,10 @@ class Foreground(Terminal):
         os.write(self.master, CTRL_Z)
         wait_for(lambda: self.state(supervisor) == "T")
         self.assert_prompt()
-        self.type("fg")
+        self.type("fg; echo $? >status")
         wait_for(lambda: self.foreground() == command and self.state(command) != "T")
         self.make("go")
-        self.wait_file("status")
+        self.assert_status("0")
         self.assert_prompt()
 
     def test_a_child_that_stops_is_told_of_without_a_terminal(self):
@@ -302,12 +306,10 @@ class Typed(Terminal):
         self.interrupted("while :; do RUN -- $ACT cmd wait never; done", wait="waiting for")
 
     def test_a_command_that_has_a_handler_decides(self):
-        self.shell_types("RUN -- sh -c 'trap \"exit 5\" INT; >pid.cmd; while :; do sleep .01; done'; echo $? >status; "
-                         ": >end")
+        self.shell_types("RUN -- sh -c 'trap \"exit 5\" INT; >pid.cmd; while :; do sleep .01; done'; echo $? >status")
         self.wait_file("pid.cmd")
         os.write(self.master, CTRL_C)
-        self.wait_file("end")
-        self.assertEqual(self.read("status"), "5")
+        self.assert_status("5")
 
     def test_quit_leaves_no_second_core(self):
         pid = self.on_terminal(command_case.QUORLOCK, "run", self.key, "--", sys.executable, "act.py", "cmd", "wait",

@@ -165,20 +165,6 @@ class Warden(Guarded):
         process.send_signal(signal.SIGCONT)
         self.assertEqual(self.end(process)[0], 75)
 
-    def test_the_warden_learns_of_renewals(self):
-        process = self.beat(lease="1s")
-        start = now_s()
-        while now_s() - start < 3:  # of three leases
-            self.assertIsNone(process.poll())
-            time.sleep(0.05)
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(0.1)  # a tenth of the lease; two thirds are left where the renewals were told
-        beats = len(self.stamps("beats"))
-        wait_for(lambda: len(self.stamps("beats")) > beats)
-        process.send_signal(signal.SIGCONT)
-        wait_for(lambda: len(set(self.values())) == 1)
-        process.send_signal(signal.SIGKILL)
-
     def test_both_stopped_and_continued(self):
         process = self.beat(lease="1s")
         command = self.command_of(process)
