@@ -4,6 +4,7 @@
 what is typed: test_command_terminal.py PATH_TO_quorlock [TEST...]"""
 import os
 import pty
+import resource
 import signal
 import sys
 import threading
@@ -58,6 +59,8 @@ class Terminal(Bootstrapped):
         if pid == 0:
             die_with_us()
             os.chdir(self.folder)
+            hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+            resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
             os.execvpe(words[0], list(words), environment)
         threading.Thread(target=self.drain, args=(self.master,), daemon=True).start()
         self.addCleanup(self.reap, pid, self.master)
