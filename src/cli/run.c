@@ -31,8 +31,7 @@ enum run_state { RUN_WAITING = 0, RUN_RUNNING, RUN_LOSING, RUN_RELEASING };
 
 enum { GRACE_MS_MAX = 5000, GRACE_MS_MIN = 10, KILL_RESERVE_MS_MIN = 10 };
 enum { GROUP_POLL_MS = 10, TERMINAL_POLL_MS = 200 };
-/* Two readings of a deadline that did not move differ by no more than this, unless we were kept from running.
- */
+/* Two readings of a deadline that did not move differ by no more, unless we were kept from running. */
 enum { DEADLINE_NOISE_US = 2000, READING_US_MAX = 1000, READINGS = 3 };
 
 struct run {
@@ -121,8 +120,7 @@ static uint64_t run_deadline_us(const struct run *run)
     return valid_ms > reserve_ms ? read_us + (uint64_t)(valid_ms - reserve_ms) * 1000 : 0;
 }
 
-/* run_tell_warden - the deadline where it has moved: on with a renewal, or back when a node's vote was dropped.
- */
+/* run_tell_warden - the deadline, where a renewal has moved it on, or the loss of a vote back. */
 static void run_tell_warden(struct run *run)
 {
     uint64_t told_us = run->warden.deadline_us;
@@ -212,7 +210,7 @@ static void run_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg
     if (run->settings->verbose) render_votes(loss->votes, loss->n_votes);
 }
 
-/* run_take_terminal - takes the foreground back from the command; whoever waited for it goes on. */
+/* run_take_terminal - takes the foreground back from the command; the others that want it go on. */
 static bool run_take_terminal(struct run *run)
 {
     bool taken = terminal_take(&run->terminal, run->child.pid);
@@ -225,11 +223,11 @@ static bool run_take_terminal(struct run *run)
 }
 
 /*
- * run_share_terminal - the foreground goes to who is stopped for want of it: the command, or others of our
+ * run_share_terminal - gives the foreground to what is stopped for want of it: the command, or others of our
  * process group
  *
- * Who got it has some time to read before it goes on to the next one. Nobody tells us that a shell brings our
- * group into the foreground: that is looked for.
+ * Each side has some time to read before the other one gets it. Nothing tells us that a shell brings our group
+ * into the foreground: we look now and then.
  */
 static void run_share_terminal(struct run *run)
 {

@@ -23,7 +23,8 @@ void signals_ignore_pipe(void);
  *
  * A signal that is ignored on entry (nohup, a shell's background job) stays ignored, here and in the command.
  * SIGTTIN and SIGTTOU are taken too, and stop us no more: they come when another member of our process group
- * wants the terminal in the background, and who is stopped renews nothing. False: no descriptor; errno tells.
+ * wants the terminal in the background, and a stopped process renews nothing. False: no descriptor; errno
+ * tells.
  */
 bool signals_open(struct signals *signals);
 /* signals_next - the next one that came, but for a SIGCONT from ourselves, or 0. *ret_typed: it is SIGINT or

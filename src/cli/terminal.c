@@ -20,8 +20,8 @@ void terminal_close(struct terminal *terminal)
     terminal->fd = -1;
 }
 
-/* terminal_is_mate - whether that process lives and is in our process group. */
-static bool terminal_is_mate(pid_t pid)
+/* terminal_is_alive - a member of our group that has ended stays one until somebody asks for its status. */
+static bool terminal_is_alive(pid_t pid)
 {
     char path[32];
     char line[512];
@@ -31,12 +31,9 @@ static bool terminal_is_mate(pid_t pid)
     ssize_t n = read(fd, line, sizeof(line) - 1);
     close(fd);
     line[n > 0 ? n : 0] = '\0';
-    /* PID (NAME) STATE PARENT GROUP, where NAME may hold anything. */
+    /* PID (NAME) STATE ..., where NAME may hold anything. */
     const char *name_end = strrchr(line, ')');
-    char state = 0;
-    int group = 0;
-    if (!name_end || sscanf(name_end + 1, " %c %*d %d", &state, &group) != 2) return false;
-    return group == getpgrp() && state != 'Z' && state != 'X';
+    return name_end && strncmp(name_end, ") Z", 3) != 0 && strncmp(name_end, ") X", 3) != 0;
 }
 
 /* terminal_is_alone - no kernel call tells; where nobody can say, we are not. */
@@ -48,7 +45,7 @@ static bool terminal_is_alone(void)
     for (const struct dirent *entry; alone && (entry = readdir(folder));) {
         if (!isdigit((unsigned char)entry->d_name[0])) continue;
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        alone = pid == getpid() || !terminal_is_mate(pid);
+        alone = pid == getpid() || getpgid(pid) != getpgrp() || !terminal_is_alive(pid);
     }
     closedir(folder);
     return alone;

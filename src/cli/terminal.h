@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * terminal.h - who has the foreground of the controlling terminal: our process group, or the command's
+ * terminal.h - which process group has the foreground of the controlling terminal: ours, or the command's
  *
  * Only a foreground group may read the terminal. The command has a group of its own, so it must be given the
  * foreground; but others of our group, such as a pager at the end of our pipeline, may want it as well. So it

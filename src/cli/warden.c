@@ -14,7 +14,7 @@
 
 #include "cli.h"
 
-/* Somebody who kills every warden must not make us do nothing but fork. */
+/* If every warden is killed, we must not end up doing nothing but fork. */
 enum { WARDEN_RESTARTS_MAX = 16 };
 
 /* In the warden, which keeps these two descriptors only. */
@@ -27,7 +27,7 @@ static uint64_t warden_now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* warden_hear - takes the newest of the times that came; false: we, who send them, are dead. */
+/* warden_hear - takes the newest of the times that came; false: our process, which sends them, is dead. */
 static bool warden_hear(uint64_t *deadline_us)
 {
     uint64_t told_us = 0;

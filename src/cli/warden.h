@@ -2,9 +2,9 @@
 /*
  * warden.h - a small process of our own that ends the command's group when its time is up
  *
- * It knows until when the group may live, and needs nobody to tell it that this time has come: not us, who may
- * be stopped or hang by then. It kills the group too as soon as we have died. It lives in a session of its own,
- * so what is sent to our process group does not reach it.
+ * It knows until when the group may live, and needs nobody to tell it that this time has come: not us, for we
+ * may be stopped or hang by then. It kills the group too as soon as we have died. It lives in a session of its
+ * own, so what is sent to our process group does not reach it.
  */
 #ifndef QUORLOCK_CLI_WARDEN_H
 #define QUORLOCK_CLI_WARDEN_H

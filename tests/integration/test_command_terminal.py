@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""quorlock run under an interactive shell on a real terminal: who has the foreground, who is stopped, who dies of
-what is typed: test_command_terminal.py PATH_TO_quorlock [TEST...]"""
+"""quorlock run under an interactive shell on a real terminal: which group has the foreground, what is stopped, what
+dies of what is typed: test_command_terminal.py PATH_TO_quorlock [TEST...]"""
 import os
 import pty
 import resource
@@ -115,13 +115,13 @@ class Terminal(Bootstrapped):
             return "Z"
 
     def assert_line(self, typed, name):
-        """What is typed reaches the one who wants it."""
+        """What is typed reaches the process that wants it."""
         os.write(self.master, typed.encode() + b"\n")
         wait_for(lambda: os.path.exists(self.path(name)))
         self.assertEqual(self.read(name), typed)
 
     def assert_renewed(self):
-        """Whoever is stopped renews nothing."""
+        """A supervisor that is stopped renews nothing."""
         before = [server.ask("PTTL", self.key) for server in SERVERS]
         self.assertGreaterEqual(sum(left_ms > 0 for left_ms in before), 2)
 
@@ -162,10 +162,12 @@ class Foreground(Terminal):
         self.assert_prompt()
 
     def test_a_pager_behind_the_command_can_read(self):
-        self.shell_types("RUN -- $ACT cmd wait go | $ACT pager line typed copy; echo ${PIPESTATUS[*]} >status")
+        self.shell_types("RUN -- $ACT cmd wait go | $ACT pager wait ask line typed copy; echo ${PIPESTATUS[*]} >status")
         pager, _ = self.pids("pager")
         _, supervisor = self.pids("cmd")
         self.assertEqual(os.getpgid(supervisor), os.getpgid(pager))
+        self.assertEqual(self.foreground(), os.getpgid(pager))
+        self.make("ask")
         self.assert_line("to the pager", "typed")
         self.assertEqual(self.foreground(), os.getpgid(pager))
         self.assert_renewed()
@@ -205,7 +207,7 @@ class Foreground(Terminal):
         self.assert_status("0 0")
         self.assert_prompt()
 
-    def test_the_foreground_goes_to_who_wants_it(self):
+    def test_the_foreground_goes_to_what_wants_it(self):
         self.shell_types("RUN -v -- $ACT cmd line first wait again line third | $ACT pager wait first line second copy;"
                          " echo ${PIPESTATUS[*]} >status")
         command, _ = self.pids("cmd")
