@@ -76,10 +76,16 @@ class Terminal(Bootstrapped):
 
     @staticmethod
     def reap(pid, master):
+        """Ends all that the terminal's session has left, which after a failure may be a loop that goes on."""
+        for name in os.listdir("/proc"):
+            try:
+                if name.isdigit() and os.getsid(int(name)) == pid:
+                    os.kill(int(name), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         try:
-            os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        except (ProcessLookupError, ChildProcessError):
+        except ChildProcessError:
             pass
         os.close(master)
 
