@@ -154,7 +154,8 @@ static void run_released(quorlock *lock, const struct quorlock_result *result, v
     if (result->expired && run->child.state == CHILD_ENDED && !run->child.exec_errno &&
         run->status != EXIT_LOST) {
         child_signal(&run->child, SIGKILL); /* what it left behind must not go on without the lock */
-        say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status would "
+        say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status "
+            "would "
             "have been %d",
             run->name, result->text, run->child.status);
         run->status = EXIT_LOST;
