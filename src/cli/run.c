@@ -4,7 +4,8 @@
  *
  * WAITING for the grant, then RUNNING the command, then RELEASING. A signal leads from WAITING to RELEASING
  * without a command. A loss leads from RUNNING to LOSING, where the command's group has until kill_at_ms to end
- * by itself; that is before the lock can be anybody else's.
+ * by itself; that is before the lock can be anybody else's. The warden knows that time too, and keeps it when
+ * we cannot.
  */
 #include <event2/event.h>
 
@@ -23,10 +24,15 @@
 #include "say.h"
 #include "session.h"
 #include "signals.h"
+#include "terminal.h"
+#include "warden.h"
 
 enum run_state { RUN_WAITING = 0, RUN_RUNNING, RUN_LOSING, RUN_RELEASING };
 
-enum { GRACE_MS_MAX = 5000, GRACE_MS_MIN = 10, KILL_RESERVE_MS_MIN = 10, GROUP_POLL_MS = 10 };
+enum { GRACE_MS_MAX = 5000, GRACE_MS_MIN = 10, KILL_RESERVE_MS_MIN = 10 };
+enum { GROUP_POLL_MS = 10, TERMINAL_POLL_MS = 200 };
+/* Two readings of a deadline that did not move differ by no more, unless we were kept from running. */
+enum { DEADLINE_NOISE_US = 2000, READING_US_MAX = 1000, READINGS = 3 };
 
 struct run {
     struct session session;
@@ -36,15 +42,24 @@ struct run {
     quorlock *lock;
     struct signals signals;
     struct child child;
+    struct warden warden;
+    struct terminal terminal;
     struct event *signal_event, *timer_event;
     int timer_fd; /* CLOCK_BOOTTIME, absolute: it goes on while the machine sleeps, and is never early */
     enum run_state state;
     uint32_t lease_ms, grace_ms;
-    uint64_t asked_us;   /* when the lock was asked for */
-    uint64_t kill_at_ms; /* in LOSING */
-    bool killed;         /* in LOSING: SIGKILL was sent */
-    int signal;          /* ended the wait */
-    int status;          /* exit status */
+    uint64_t asked_us;    /* when the lock was asked for */
+    uint64_t kill_at_ms;  /* in LOSING */
+    bool killed;          /* in LOSING: SIGKILL was sent */
+    int verdict;          /* in LOSING: the exit status to come */
+    uint64_t share_at_ms; /* the terminal changes hands then at the earliest */
+    bool others_want;     /* others of our process group are stopped for want of the terminal */
+    int signal;           /* ended the wait */
+    int handed;           /* SIGINT or SIGQUIT, the last one that the command's group got from us */
+    bool handed_typed;    /* it was typed on the terminal */
+    int die_of;           /* a signal that was typed on the terminal, and that we shall die of */
+    bool die_together;    /* typed while the command had the foreground: our group never got it */
+    int status;           /* exit status */
 };
 
 static uint64_t run_now_us(void)
@@ -80,6 +95,49 @@ static uint32_t run_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms)
     return grace_ms < GRACE_MS_MIN ? 0 : (uint32_t)grace_ms;
 }
 
+/* run_reserve_ms - so long before the end of validity SIGKILL is sent, at the latest. */
+static uint32_t run_reserve_ms(const struct run *run)
+{
+    return run->grace_ms / 10 < KILL_RESERVE_MS_MIN ? KILL_RESERVE_MS_MIN : run->grace_ms / 10;
+}
+
+/*
+ * run_deadline_us - when SIGKILL must be sent at the latest, by the clock of run_now_us; 0: now
+ *
+ * The clock is read before the validity that is left: where we are kept from running in between, the result is
+ * too early, never too late.
+ */
+static uint64_t run_deadline_us(const struct run *run)
+{
+    uint64_t read_us = 0;
+    uint32_t valid_ms = 0;
+    for (int i = 0; i < READINGS; i++) {
+        read_us = run_now_us();
+        valid_ms = quorlock_valid_ms(run->lock);
+        if (run_now_us() - read_us <= READING_US_MAX) break;
+    }
+    uint32_t reserve_ms = run_reserve_ms(run);
+    return valid_ms > reserve_ms ? read_us + (uint64_t)(valid_ms - reserve_ms) * 1000 : 0;
+}
+
+/* run_tell_warden - the deadline, where a renewal has moved it on, or the loss of a vote back. */
+static void run_tell_warden(struct run *run)
+{
+    uint64_t told_us = run->warden.deadline_us;
+    uint64_t deadline_us = run_deadline_us(run);
+    /* What it knows stands where the lock is over: the loss is about to be told. */
+    if (deadline_us && (deadline_us > told_us || deadline_us + DEADLINE_NOISE_US < told_us))
+        warden_tell(&run->warden, deadline_us);
+}
+
+/* run_is_over - whether the command's time is up, told or not: it must not be continued then. */
+static bool run_is_over(const struct run *run)
+{
+    return run_now_us() >= run->warden.deadline_us ||
+           (run->state == RUN_LOSING ? run_now_us() / 1000 >= run->kill_at_ms
+                                     : quorlock_valid_ms(run->lock) == 0);
+}
+
 static void run_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct run *run = arg;
@@ -96,7 +154,8 @@ static void run_released(quorlock *lock, const struct quorlock_result *result, v
     if (result->expired && run->child.state == CHILD_ENDED && !run->child.exec_errno &&
         run->status != EXIT_LOST) {
         child_signal(&run->child, SIGKILL); /* what it left behind must not go on without the lock */
-        say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status would "
+        say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status "
+            "would "
             "have been %d",
             run->name, result->text, run->child.status);
         run->status = EXIT_LOST;
@@ -109,6 +168,7 @@ static void run_finish(struct run *run, int status)
 {
     run->state = RUN_RELEASING;
     run->status = status;
+    warden_end(&run->warden);
     say_patience(100);
     if (quorlock_release(run->lock, run_released, run) != 0) session_leave(&run->session);
 }
@@ -124,7 +184,7 @@ static void run_kill(struct run *run)
 static void run_lose(struct run *run, uint32_t remaining_ms)
 {
     uint32_t budget_ms = remaining_ms < run->grace_ms ? remaining_ms : run->grace_ms;
-    uint32_t reserve_ms = budget_ms / 10 < KILL_RESERVE_MS_MIN ? KILL_RESERVE_MS_MIN : budget_ms / 10;
+    uint32_t reserve_ms = run_reserve_ms(run);
     budget_ms = budget_ms > reserve_ms ? budget_ms - reserve_ms : 0;
     run->state = RUN_LOSING;
     run->kill_at_ms = run_now_us() / 1000 + budget_ms;
@@ -145,9 +205,47 @@ static void run_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg
 {
     struct run *run = arg;
     (void)lock;
-    if (run->state != RUN_RUNNING) return;
+    if (run->state != RUN_RUNNING && run->state != RUN_LOSING) return;
+    run->verdict = EXIT_LOST;
     run_lose(run, loss->remaining_ms);
     if (run->settings->verbose) render_votes(loss->votes, loss->n_votes);
+}
+
+/* run_take_terminal - takes the foreground back from the command; the others that want it go on. */
+static bool run_take_terminal(struct run *run)
+{
+    bool taken = terminal_take(&run->terminal, run->child.pid);
+    if (taken && run->others_want) {
+        run->others_want = false;
+        run->share_at_ms = run_now_us() / 1000 + TERMINAL_POLL_MS;
+        kill(0, SIGCONT);
+    }
+    return taken;
+}
+
+/*
+ * run_share_terminal - gives the foreground to what is stopped for want of it: the command, or others of our
+ * process group
+ *
+ * Each side has some time to read before the other one gets it. Nothing tells us that a shell brings our group
+ * into the foreground: we look now and then.
+ */
+static void run_share_terminal(struct run *run)
+{
+    struct child *child = &run->child;
+    uint64_t now_ms = run_now_us() / 1000;
+    if (now_ms >= run->share_at_ms && run->others_want && run_take_terminal(run) && run->settings->verbose)
+        say("another process beside quorlock wants the terminal, and has it now");
+    if (now_ms >= run->share_at_ms && child_wants_terminal(child) && !run_is_over(run) &&
+        terminal_lend(&run->terminal, child->pid)) {
+        run->share_at_ms = now_ms + TERMINAL_POLL_MS;
+        child_signal(child, SIGCONT);
+        if (run->settings->verbose) say("the command wants the terminal, and has it now");
+    }
+    /* In the other states the timer has another use, or there is nobody left to share with. */
+    if ((run->others_want || child_wants_terminal(child)) &&
+        (run->state == RUN_WAITING || run->state == RUN_RUNNING))
+        run_timer(run, now_ms + TERMINAL_POLL_MS);
 }
 
 /* run_lost_end - in LOSING, the command has ended: waits for its group until the time to kill it. */
@@ -161,9 +259,10 @@ static void run_lost_end(struct run *run)
         }
         run_kill(run);
     }
-    child_take_terminal(&run->child);
-    say("the lock was lost while the command ran; its own exit status would have been %d", run->child.status);
-    run_finish(run, EXIT_LOST);
+    run_take_terminal(run);
+    say("%s while the command ran; its own exit status would have been %d",
+        run->verdict == EXIT_LOST ? "the lock was lost" : "the warden was lost", run->child.status);
+    run_finish(run, run->verdict);
 }
 
 static void run_timer_fired(evutil_socket_t fd, short what, void *arg)
@@ -171,7 +270,9 @@ static void run_timer_fired(evutil_socket_t fd, short what, void *arg)
     struct run *run = arg;
     uint64_t times = 0;
     (void)what;
-    if (read(fd, &times, sizeof(times)) < 0 || run->state != RUN_LOSING) return;
+    if (read(fd, &times, sizeof(times)) < 0) return;
+    if (run->state == RUN_WAITING || run->state == RUN_RUNNING) run_share_terminal(run);
+    if (run->state != RUN_LOSING) return;
     if (run->child.state == CHILD_ENDED) {
         run_lost_end(run);
     } else if (run_now_us() / 1000 >= run->kill_at_ms) {
@@ -181,6 +282,16 @@ static void run_timer_fired(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+/* run_note_typed - shells go on with a loop or a script unless we die of what was typed, as the command did. */
+static void run_note_typed(struct run *run)
+{
+    int number = run->child.end_signal;
+    bool lent = terminal_has(&run->terminal, run->child.pid);
+    if ((number != SIGINT && number != SIGQUIT) || (number == run->handed ? !run->handed_typed : !lent)) return;
+    run->die_of = number;
+    run->die_together = lent;
+}
+
 static void run_ended(struct run *run)
 {
     if (run->state == RUN_LOSING) {
@@ -188,10 +299,11 @@ static void run_ended(struct run *run)
         return;
     }
     int status = run->child.status;
-    child_take_terminal(&run->child);
+    run_note_typed(run);
+    run_take_terminal(run);
     if (run->child.exec_errno) {
         say("cannot execute %s: %s", run->settings->command[0], strerror(run->child.exec_errno));
-    } else if (quorlock_valid_ms(run->lock) == 0) {
+    } else if (run_is_over(run)) {
         /* We stood still and see the command's end before the library has told the loss. What it started is
            not ours to spare now. */
         run_kill(run);
@@ -202,65 +314,111 @@ static void run_ended(struct run *run)
     run_finish(run, status);
 }
 
+static void run_stopped(struct run *run)
+{
+    if (run->terminal.fd >= 0 && child_wants_terminal(&run->child)) {
+        run_share_terminal(run);
+        if (!terminal_has(&run->terminal, run->child.pid) && !terminal_has(&run->terminal, getpgrp()))
+            say("the command is stopped, for it wants the terminal and quorlock is not in the foreground; "
+                "\"%s\" stays locked. It goes on when quorlock is",
+                run->name);
+    } else if (run_take_terminal(run)) {
+        say("the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on, Ctrl-C ends it, Ctrl-Z stops "
+            "the renewal too, and the command ends with the lease",
+            run->name, (long)getpid());
+    } else {
+        say("the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on", run->name, (long)getpid());
+    }
+}
+
 static void run_child_changed(struct run *run)
 {
-    struct child *child = &run->child;
-    if ((run->state != RUN_RUNNING && run->state != RUN_LOSING) || !child_update(child)) return;
-    if (child->state == CHILD_ENDED) {
+    if ((run->state != RUN_RUNNING && run->state != RUN_LOSING) || !child_update(&run->child)) return;
+    if (run->child.state == CHILD_ENDED) {
         run_ended(run);
-    } else if (child->state == CHILD_STOPPED && child->terminal) {
-        child_take_terminal(child);
-        say("the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on, Ctrl-C ends it, Ctrl-Z stops "
-            "the renewal too",
-            run->name, (long)getpid());
+    } else if (run->child.state == CHILD_STOPPED && run->state == RUN_RUNNING) {
+        run_stopped(run);
+    }
+}
+
+/* run_check_warden - nothing runs without a warden. */
+static void run_check_warden(struct run *run)
+{
+    uint32_t restarts = run->warden.restarts;
+    if (run->state != RUN_RUNNING && run->state != RUN_LOSING) return;
+    bool guarded = warden_check(&run->warden);
+    int error = errno;
+    if (guarded && restarts != run->warden.restarts) {
+        say("somebody ended the warden, the process that ends the command in time when quorlock cannot; there "
+            "is "
+            "another one now");
+    } else if (!guarded) {
+        say("somebody ended the warden, without which the command must not run, and there is no other to be "
+            "had: "
+            "%s",
+            strerror(error));
+        run->verdict = run->state == RUN_LOSING ? run->verdict : EXIT_SYSTEM;
+        if (run->state == RUN_RUNNING) run_lose(run, quorlock_valid_ms(run->lock));
     }
 }
 
 /* run_resume - the user wants to go on, maybe after we were stopped ourselves for longer than the lease. */
 static void run_resume(struct run *run)
 {
-    if (run->state == RUN_RUNNING && quorlock_valid_ms(run->lock) == 0)
-        return; /* the loss is about to be told */
-    child_give_terminal(&run->child);
+    if (run_is_over(run)) return; /* the loss is about to be told */
+    terminal_offer(&run->terminal, run->child.pid);
     child_signal(&run->child, SIGCONT);
 }
 
 /* run_hand_on - a signal for the command's group. */
-static void run_hand_on(struct run *run, int number)
+static void run_hand_on(struct run *run, int number, bool typed)
 {
     bool stopped = run->child.state == CHILD_STOPPED;
+    if (number == SIGINT || number == SIGQUIT) {
+        run->handed = number;
+        run->handed_typed = typed;
+    }
     if (number == SIGCONT) {
         run_resume(run);
-    } else if (number == SIGTSTP && stopped && run->child.terminal) {
-        /* The command is stopped, so nothing runs without the lock if the lease ends meanwhile. */
+    } else if (number == SIGTSTP && stopped && run->terminal.fd >= 0) {
+        /* The command is stopped, and the warden ends it if the lease ends meanwhile. */
         raise(SIGSTOP);
     } else {
         child_signal(&run->child, number);
         /* A stopped command shall end now, not when somebody continues it. */
-        if (stopped && signals_end_wait(number)) child_signal(&run->child, SIGCONT);
+        if (stopped && signals_end_wait(number) && !run_is_over(run)) child_signal(&run->child, SIGCONT);
     }
 }
 
-static void run_end_wait(struct run *run, int number)
+static void run_end_wait(struct run *run, int number, bool typed)
 {
     if (run->signal || !signals_end_wait(number)) {
         if (number == SIGTSTP) raise(SIGSTOP);
         return;
     }
     run->signal = number;
+    if (typed) run->die_of = number;
     /* Its callback comes with CANCELED, or with a grant that run_granted gives back. */
     if (quorlock_cancel(run->lock) != 0) run_finish(run, EXIT_SIGNAL + number);
 }
 
 static void run_signals(struct run *run)
 {
-    for (int number; (number = signals_next(&run->signals)) != 0;) {
+    bool typed = false;
+    for (int number; (number = signals_next(&run->signals, &typed)) != 0;) {
         if (number == SIGCHLD) {
             run_child_changed(run);
+            run_check_warden(run);
+        } else if (number == SIGTTIN || number == SIGTTOU) {
+            run->others_want = run->terminal.fd >= 0;
+            run_share_terminal(run);
         } else if (run->state == RUN_WAITING) {
-            run_end_wait(run, number);
+            run_end_wait(run, number, typed);
         } else if (run->state != RUN_RELEASING) {
-            run_hand_on(run, number);
+            run_hand_on(run, number, typed);
+        } else if (typed && run->status != EXIT_LOST) {
+            run->die_of = number;
+            run->status = EXIT_SIGNAL + number;
         }
     }
 }
@@ -282,6 +440,25 @@ static void run_tell_granted(const struct run *run, const struct quorlock_result
         render_owner(owner, result->token ? result->token : ""), fence);
 }
 
+/* run_start - the command, with the warden first; false with errno, said already. */
+static bool run_start(struct run *run, const struct child_environment *environment, uint64_t deadline_us)
+{
+    const char *what = "the command";
+    bool started = child_start(&run->child, run->settings->command, environment, &run->signals);
+    if (started) {
+        what = "the warden, without which the command must not run";
+        started = warden_start(&run->warden, run->child.pid, deadline_us);
+        if (!started) child_abandon(&run->child);
+    }
+    if (!started) {
+        say("no process to be had for %s: %s", what, strerror(errno));
+        return false;
+    }
+    terminal_offer(&run->terminal, run->child.pid);
+    child_go(&run->child);
+    return true;
+}
+
 /* run_granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */
 static void run_granted(struct run *run, const struct quorlock_result *result)
 {
@@ -299,7 +476,8 @@ static void run_granted(struct run *run, const struct quorlock_result *result)
     }
     say_patience(0);
     if (run->settings->verbose) run_tell_granted(run, result);
-    if (!environment.owner || quorlock_valid_ms(run->lock) == 0) {
+    uint64_t deadline_us = run_deadline_us(run);
+    if (!environment.owner || deadline_us == 0) {
         say("\"%s\" was granted too late: the command was not started", run->name);
         run_finish(run, EXIT_LOST);
         return;
@@ -311,10 +489,7 @@ static void run_granted(struct run *run, const struct quorlock_result *result)
         return;
     }
     run->state = RUN_RUNNING;
-    if (!child_start(&run->child, run->settings->command, &environment, &run->signals)) {
-        say("cannot start a process: %s", strerror(errno));
-        run_finish(run, EXIT_SYSTEM);
-    }
+    if (!run_start(run, &environment, deadline_us)) run_finish(run, EXIT_SYSTEM);
 }
 
 /* run_refused - says why there is no lock, and how the command ends. */
@@ -359,6 +534,7 @@ static void run_acquired(quorlock *lock, const struct quorlock_result *result, v
 static bool run_listen(struct run *run)
 {
     if (!signals_open(&run->signals)) return false;
+    terminal_open(&run->terminal);
     run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (run->timer_fd < 0) return false;
     run->signal_event = event_new(run->session.base, run->signals.fd, EV_READ | EV_PERSIST, run_signaled, run);
@@ -373,6 +549,7 @@ static void run_unlisten(struct run *run)
     if (run->timer_event) event_free(run->timer_event);
     if (run->signals.fd >= 0) close(run->signals.fd);
     if (run->timer_fd >= 0) close(run->timer_fd);
+    terminal_close(&run->terminal);
 }
 
 /* run_refuse - what the library does not take: says so, with the remedy where it is ours to know. */
@@ -436,6 +613,23 @@ static uint32_t run_lease_ms(const struct settings *settings)
     return settings->max_lease_ms && settings->max_lease_ms < 30000 ? settings->max_lease_ms : 30000;
 }
 
+/*
+ * run_loop - until session_leave; false when the loop failed, said already
+ *
+ * After each turn the warden is told what the turn changed: a renewal that is answered is a turn of the loop.
+ */
+static bool run_loop(struct run *run)
+{
+    do {
+        if (event_base_loop(run->session.base, EVLOOP_ONCE) != 0) {
+            say("the event loop failed");
+            return false;
+        }
+        if (run->state == RUN_RUNNING) run_tell_warden(run);
+    } while (!event_base_got_break(run->session.base));
+    return true;
+}
+
 /* run_under - takes the lock, runs the command, gives the lock back. */
 static int run_under(struct run *run)
 {
@@ -449,10 +643,11 @@ static int run_under(struct run *run)
         status = EXIT_SYSTEM;
     } else {
         status = run_ask(run);
-        if (!status) status = session_loop(&run->session) ? run->status : EXIT_SYSTEM;
+        if (!status) status = run_loop(run) ? run->status : EXIT_SYSTEM;
     }
     /* Does nothing but after a failed loop: no command without a lock. */
     if (run->state == RUN_RUNNING || run->state == RUN_LOSING) run_kill(run);
+    warden_end(&run->warden);
     child_forget(&run->child);
     run_unlisten(run);
     session_close(&run->session);
@@ -463,8 +658,8 @@ int verb_run(const struct settings *settings)
 {
     /* Static: where a frozen node outlives our patience it is still referred to when the process ends. */
     static struct run run;
-    run = (struct run){
-        .settings = settings, .signals.fd = -1, .timer_fd = -1, .child = {.error_fd = -1, .warden_fd = -1}};
+    run =
+        (struct run){.settings = settings, .signals.fd = -1, .timer_fd = -1, .child.fd = -1, .terminal.fd = -1};
     int status = run_check(settings);
     if (status) return status;
     run.name = text_joined(settings->words, settings->n_words, ", ");
@@ -477,5 +672,6 @@ int verb_run(const struct settings *settings)
     }
     free(run.name);
     free(run.keys);
+    if (run.die_of && status == EXIT_SIGNAL + run.die_of) signals_die(run.die_of, run.die_together);
     return status;
 }

@@ -2,11 +2,14 @@
 #include "signals.h"
 
 #include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 static const int signals_handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
                                         SIGCONT, SIGWINCH, SIGTSTP, SIGURG,  SIGIO,   SIGPWR};
+
+static const int signals_of_terminal[] = {SIGTTIN, SIGTTOU};
 
 static struct sigaction signals_pipe_before;
 
@@ -24,41 +27,56 @@ static bool signal_is_ignored(int number)
 
 bool signals_open(struct signals *signals)
 {
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t taken;
     sigemptyset(&taken);
     sigaddset(&taken, SIGCHLD);
     for (size_t i = 0; i < sizeof(signals_handed_on) / sizeof(signals_handed_on[0]); i++)
         if (!signal_is_ignored(signals_handed_on[i])) sigaddset(&taken, signals_handed_on[i]);
+    for (size_t i = 0; i < sizeof(signals_of_terminal) / sizeof(signals_of_terminal[0]); i++)
+        sigaddset(&taken, signals_of_terminal[i]);
     for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
         if (!signal_is_ignored(number)) sigaddset(&taken, number);
 
     signals->fd = signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals->fd < 0) return false;
-    sigaction(SIGTTOU, &ignore, &signals->ttou_before);
     /* Were SIGCHLD ignored, the kernel would reap the command and throw its status away. */
     sigaction(SIGCHLD, &standard, &signals->chld_before);
     sigprocmask(SIG_BLOCK, &taken, &signals->mask_before);
     return true;
 }
 
-int signals_next(const struct signals *signals)
+int signals_next(const struct signals *signals, bool *ret_typed)
 {
     struct signalfd_siginfo info;
-    return read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+    do {
+        if (read(signals->fd, &info, sizeof(info)) != (ssize_t)sizeof(info)) return 0;
+    } while (info.ssi_signo == SIGCONT && info.ssi_code == SI_USER && (pid_t)info.ssi_pid == getpid());
+    *ret_typed = info.ssi_code == SI_KERNEL && (info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT);
+    return (int)info.ssi_signo;
 }
 
 void signals_restore(const struct signals *signals)
 {
     sigaction(SIGPIPE, &signals_pipe_before, NULL);
     sigaction(SIGCHLD, &signals->chld_before, NULL);
-    sigaction(SIGTTOU, &signals->ttou_before, NULL);
     sigprocmask(SIG_SETMASK, &signals->mask_before, NULL);
+}
+
+void signals_die(int number, bool group)
+{
+    sigset_t one;
+    if (signal_is_ignored(number)) return;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    /* Where SIGQUIT leaves a core, that of the command is the one of interest. */
+    prctl(PR_SET_DUMPABLE, 0);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    kill(group ? 0 : getpid(), number);
 }
 
 bool signals_end_wait(int number)
 {
-    return number != SIGCONT && number != SIGWINCH && number != SIGURG && number != SIGTSTP &&
-           number != SIGCHLD;
+    return number != SIGTTIN && number != SIGTTOU && number != SIGCONT && number != SIGWINCH &&
+           number != SIGURG && number != SIGTSTP && number != SIGCHLD;
 }

@@ -11,7 +11,7 @@
 struct signals {
     int fd; /* readable when signals_next has something */
     sigset_t mask_before;
-    struct sigaction chld_before, ttou_before;
+    struct sigaction chld_before;
 };
 
 /* signals_ignore_pipe - a reader that went away is an error to report, not an end without a word. First thing
@@ -22,13 +22,19 @@ void signals_ignore_pipe(void);
  * signals_open - takes SIGCHLD and every signal that may be handed on to a command
  *
  * A signal that is ignored on entry (nohup, a shell's background job) stays ignored, here and in the command.
- * SIGTTOU is ignored: a background process may hand the terminal over. False: no descriptor; errno tells.
+ * SIGTTIN and SIGTTOU are taken too, and stop us no more: they come when another member of our process group
+ * wants the terminal in the background, and a stopped process renews nothing. False: no descriptor; errno
+ * tells.
  */
 bool signals_open(struct signals *signals);
-/* signals_next - the next one that came, or 0. */
-int signals_next(const struct signals *signals);
+/* signals_next - the next one that came, but for a SIGCONT from ourselves, or 0. *ret_typed: it is SIGINT or
+ * SIGQUIT, typed on the terminal. */
+int signals_next(const struct signals *signals, bool *ret_typed);
 /* signals_restore - mask and actions as they were on entry; for a forked child. */
 void signals_restore(const struct signals *signals);
+/* signals_die - dies of that signal, alone or with our whole process group; returns where it is ignored, or
+ * where nothing can kill us (the first process of a container). */
+void signals_die(int number, bool group);
 /* signals_end_wait - whether it ends a program by default, and so ends a wait. */
 bool signals_end_wait(int number);
 

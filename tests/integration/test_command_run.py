@@ -337,7 +337,7 @@ class Terminal(Bootstrapped):
         os.write(master, b"\x1a")
         wait_for(lambda: os.tcgetpgrp(master) == os.getpgid(pid))
         os.write(master, b"\x03")
-        self.assertEqual(self.status(pid), 130)
+        self.assertEqual(self.status(pid), -signal.SIGINT)
         self.assert_free()
 
 

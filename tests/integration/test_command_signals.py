@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""quorlock run: signals while it waits, signals that come beside something else, and every signal that is handed on:
+test_command_signals.py PATH_TO_quorlock [TEST...]"""
+import os
+import signal
+import socket
+import sys
+import threading
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+from command_case import SERVERS, Bootstrapped, wait_for
+
+
+def state(process):
+    with open(f"/proc/{process.pid}/stat", encoding="latin-1") as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+
+
+class Proxy:
+    """In front of one server. Holds back what the server says on a connection that a SET of this key came over."""
+
+    def __init__(self, server, key):
+        self.server, self.mark = server, b"SET\r\n$%d\r\n%s\r\n" % (len(key), key.encode())
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.lock, self.holding, self.held = threading.Lock(), True, []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def __str__(self):
+        return "127.0.0.1:%d" % self.listener.getsockname()[1]
+
+    def accept(self):
+        try:
+            while True:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.server.port))
+                marked = threading.Event()
+                threading.Thread(target=self.forward, args=(client, server, marked, True), daemon=True).start()
+                threading.Thread(target=self.forward, args=(server, client, marked, False), daemon=True).start()
+        except OSError:
+            pass
+
+    def forward(self, source, target, marked, upwards):
+        try:
+            while data := source.recv(65536):
+                if upwards and self.mark in data:
+                    marked.set()
+                with self.lock:
+                    if not upwards and self.holding and marked.is_set():
+                        self.held.append((target, data))
+                    else:
+                        target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def let_go(self):
+        """All that was held back is in the receiver's socket when this returns."""
+        with self.lock:
+            self.holding = False
+            for target, data in self.held:
+                target.sendall(data)
+
+    def close(self):
+        self.listener.close()
+
+
+class Waiting(Bootstrapped):
+    def wait_for_lock(self, *options):
+        """Starts a command that waits behind somebody else's lock."""
+        self.hold("someone-else-entirely", count=3)
+        process = self.start("run", *options, self.key, "--", "sh", "-c", f"cd {self.folder}; echo x >>ran; exit 6")
+        wait_for(lambda: b"waiting for" in os.read(process.stderr.fileno(), 4096))
+        return process
+
+    def let_it_run(self, process):
+        for server in SERVERS:
+            server.ask("DEL", self.key)
+        self.assertEqual(self.end(process)[0], 6)
+        self.assertEqual(self.read("ran"), "x")
+        self.assert_free()
+
+    def test_a_changed_window_does_not_end_the_wait(self):
+        process = self.wait_for_lock()
+        for number in [signal.SIGWINCH, signal.SIGURG, signal.SIGCONT, signal.SIGTTIN, signal.SIGTTOU]:
+            process.send_signal(number)
+        self.let_it_run(process)
+
+    def test_tstp_stops_the_wait_and_cont_goes_on(self):
+        process = self.wait_for_lock()
+        process.send_signal(signal.SIGTSTP)
+        wait_for(lambda: state(process) == "T")
+        process.send_signal(signal.SIGCONT)
+        wait_for(lambda: state(process) != "T")
+        self.let_it_run(process)
+
+    def test_a_term_beside_the_grant_starts_nothing(self):
+        proxies = [Proxy(server, self.key) for server in SERVERS]
+        for proxy in proxies:
+            self.addCleanup(proxy.close)
+        process = self.start("run", "--set-name", "behind-proxies", "--guard", "off", "--node-timeout", "5s", self.key,
+                             "--", "touch", self.path("ran"),
+                             env={"QUORLOCK_NODES": ",".join(str(proxy) for proxy in proxies)})
+        wait_for(lambda: all(self.values()) and all(proxy.held for proxy in proxies))
+        process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: state(process) == "T")
+        for proxy in proxies:
+            proxy.let_go()
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
+        status, _, err = self.end(process)
+        self.assertEqual(status, 128 + signal.SIGTERM, err)
+        self.assertFalse(os.path.exists(self.path("ran")))
+        self.assert_free()
+
+    def after_an_outage(self, wait):
+        """How a wait ends whose nodes can be reached from some time on, when the lock is another's."""
+        for server in SERVERS[1:]:
+            server.freeze()
+        process = self.start("run", "--wait", wait, "--node-timeout", "500ms", self.key, "--", "touch",
+                             self.path("ran"))
+        said = b""
+        while b"1 of 3 did, 2 needed" not in said:
+            more = os.read(process.stderr.fileno(), 4096)
+            self.assertTrue(more, said)
+            said += more
+        for server in SERVERS[1:]:
+            server.thaw()
+        return self.end(process)
+
+    def test_an_outage_and_then_contention_is_contention(self):
+        for wait in ["4s", "8s", "16s"]:  # a busy machine takes its time to connect again
+            self.hold("someone-else-entirely", count=3)
+            status, _, err = self.after_an_outage(wait)
+            for server in SERVERS:
+                server.ask("DEL", self.key)
+            if status == 1:
+                break
+        self.assertEqual(status, 1, err)
+        self.assertIn("is held by someone-", err)
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+
+class Handed(Bootstrapped):
+    def test_every_signal_that_is_handed_on_arrives(self):
+        numbers = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
+                   signal.SIGALRM, signal.SIGWINCH, signal.SIGURG, signal.SIGIO, signal.SIGPWR, signal.SIGTSTP,
+                   *range(signal.SIGRTMIN, signal.SIGRTMAX + 1)]
+        note = ("import os, signal, time\n"
+                "def came(number, frame): os.write(got, b\"%d\\n\" % number)\n"
+                f"for number in {[int(number) for number in numbers]}: signal.signal(number, came)\n"
+                "got = os.open(\"got\", os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
+                "open(\"up\", \"w\").close()\n"
+                "while not os.path.exists(\"go\"): time.sleep(0.01)\n"
+                "os._exit(6)\n")
+        process = self.shell(script=f"exec {sys.executable} -c '{note}'", start_new_session=True)
+        for number in numbers:
+            before = len(self.read("got").split())
+            process.send_signal(number)
+            wait_for(lambda: len(self.read("got").split()) > before)
+        self.assertEqual([int(word) for word in self.read("got").split()], [int(number) for number in numbers])
+        open(self.path("go"), "w").close()
+        self.assertEqual(self.end(process)[0], 6)
+
+
+if __name__ == "__main__":
+    import command_case
+    command_case.main()

@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""quorlock run under an interactive shell on a real terminal: which group has the foreground, what is stopped, what
+dies of what is typed: test_command_terminal.py PATH_TO_quorlock [TEST...]"""
+import os
+import pty
+import resource
+import signal
+import sys
+import threading
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+import command_case
+from command_case import SERVERS, Bootstrapped, die_with_us, nodes, wait_for
+
+CTRL_C, CTRL_BACKSLASH, CTRL_Z = b"\x03", b"\x1c", b"\x1a"
+SHELL = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
+
+# Tells its process id and its parent's, then does what its arguments say, one after the other:
+# line NAME   reads a line from the terminal into the file NAME
+# wait NAME   until there is such a file
+# make NAME   makes one
+# copy        standard input to its end
+ACT = """
+import os, sys, time
+def put(name, text):
+    with open(name + ".new", "w") as f: f.write(text)
+    os.rename(name + ".new", name)
+put("pid." + sys.argv[1], "%d %d" % (os.getpid(), os.getppid()))
+words = sys.argv[2:]
+while words:
+    word = words.pop(0)
+    if word == "line":
+        with open("/dev/tty") as terminal: put(words.pop(0), terminal.readline())
+    elif word == "wait":
+        name = words.pop(0)
+        while not os.path.exists(name): time.sleep(0.01)
+    elif word == "make":
+        put(words.pop(0), "")
+    elif word == "copy":
+        sys.stdin.read()
+"""
+
+
+class Terminal(Bootstrapped):
+    def setUp(self):
+        super().setUp()
+        with open(self.path("act.py"), "w", encoding="ascii") as f:
+            f.write(ACT)
+        self.written = b""
+
+    def on_terminal(self, *words):
+        """A process that leads the session of a new terminal; in a folder of its own."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("QUORLOCK_") and k != "ENV"}
+        environment.update(QUORLOCK_NODES=nodes(), PS1="> ", HISTFILE="", Q=command_case.QUORLOCK,
+                           ACT=f"{sys.executable} act.py")
+        pid, self.master = pty.fork()
+        self.leader = pid
+        if pid == 0:
+            die_with_us()
+            os.chdir(self.folder)
+            hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+            resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+            os.execvpe(words[0], list(words), environment)
+        threading.Thread(target=self.drain, args=(self.master,), daemon=True).start()
+        self.addCleanup(self.reap, pid, self.master)
+        return pid
+
+    def drain(self, master):
+        """What is written to the terminal must be read, or it blocks."""
+        try:
+            while True:
+                self.written += os.read(master, 4096)
+        except OSError:
+            pass
+
+    @staticmethod
+    def reap(pid, master):
+        """Ends all that the terminal's session has left, which after a failure may be a loop that goes on."""
+        for name in os.listdir("/proc"):
+            try:
+                if name.isdigit() and os.getsid(int(name)) == pid:
+                    os.kill(int(name), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        try:
+            os.waitpid(pid, 0)
+        except ChildProcessError:
+            pass
+        os.close(master)
+
+    def shell_types(self, line, lease="6s"):
+        """An interactive shell, and a line typed there, where RUN stands for quorlock run with our key."""
+        self.on_terminal(*SHELL)
+        self.type(line, lease)
+
+    def type(self, line, lease="6s"):
+        line = line.replace("RUN", f"$Q run --lease {lease} {self.key}")
+        os.write(self.master, line.encode() + b"\n")
+
+    def make(self, name):
+        with open(self.path(name), "w", encoding="ascii"):
+            pass
+
+    def foreground(self):
+        return os.tcgetpgrp(self.master)
+
+    def pids(self, name):
+        """(process id, its parent's) of one that acts; the parent of the command is quorlock."""
+        self.wait_file("pid." + name)
+        return [int(word) for word in self.read("pid." + name).split()]
+
+    def told(self, text):
+        wait_for(lambda: text.encode() in self.written.replace(b"\r\n", b" ").replace(b"\n", b" "))
+
+    def state(self, pid):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="latin-1") as f:
+                return f.read().rsplit(")", 1)[1].split()[0]
+        except FileNotFoundError:
+            return "Z"
+
+    def assert_line(self, typed, name):
+        """What is typed reaches the process that wants it."""
+        os.write(self.master, typed.encode() + b"\n")
+        wait_for(lambda: os.path.exists(self.path(name)))
+        self.assertEqual(self.read(name), typed)
+
+    def assert_renewed(self):
+        """A supervisor that is stopped renews nothing."""
+        before = [server.ask("PTTL", self.key) for server in SERVERS]
+        self.assertGreaterEqual(sum(left_ms > 0 for left_ms in before), 2)
+
+        def longer():
+            after = [server.ask("PTTL", self.key) for server in SERVERS]
+            renewed = sum(b > a > 0 for a, b in zip(before, after))
+            before[:] = [min(a, b) for a, b in zip(before, after)]
+            return renewed >= 2
+        wait_for(longer)
+
+    def assert_status(self, expected):
+        """What the line typed has written to `status` at its end."""
+        self.wait_file("status")
+        wait_for(lambda: self.read("status"))
+        self.assertEqual(self.read("status"), expected, self.written.decode(errors="replace"))
+
+    def assert_prompt(self):
+        """The shell is ready for the next command."""
+        wait_for(lambda: self.foreground() == self.leader)
+        self.type(": >prompt")
+        self.wait_file("prompt")
+        os.unlink(self.path("prompt"))
+
+    def status(self, pid):
+        result = []
+        wait_for(lambda: result.append(os.waitpid(pid, os.WNOHANG)) or result[-1][0])
+        return result[-1][1]
+
+
+class Foreground(Terminal):
+    def test_alone_the_command_has_the_foreground_at_once(self):
+        self.shell_types("RUN -- $ACT cmd wait go line typed; echo $? >status")
+        command, _ = self.pids("cmd")
+        self.assertEqual(self.foreground(), command)
+        self.make("go")
+        self.assert_line("to the command", "typed")
+        self.assert_status("0")
+        self.assert_prompt()
+
+    def test_a_pager_behind_the_command_can_read(self):
+        self.shell_types("RUN -- $ACT cmd wait go | $ACT pager wait ask line typed copy; echo ${PIPESTATUS[*]} >status")
+        pager, _ = self.pids("pager")
+        _, supervisor = self.pids("cmd")
+        self.assertEqual(os.getpgid(supervisor), os.getpgid(pager))
+        self.assertEqual(self.foreground(), os.getpgid(pager))
+        self.make("ask")
+        self.assert_line("to the pager", "typed")
+        self.assertEqual(self.foreground(), os.getpgid(pager))
+        self.assert_renewed()
+        self.assertNotIn("T", [self.state(supervisor), self.state(pager)])
+        self.make("go")
+        self.assert_status("0 0")
+        self.assert_prompt()
+
+    def test_a_pager_in_the_background_does_not_stop_quorlock(self):
+        self.shell_types("RUN -- $ACT cmd wait go | $ACT pager line typed copy &")
+        pager, _ = self.pids("pager")
+        _, supervisor = self.pids("cmd")
+        wait_for(lambda: self.state(pager) == "T")
+        self.assert_renewed()
+        self.assertNotEqual(self.state(supervisor), "T")
+        self.type("fg")
+        self.assert_line("to the pager", "typed")
+        self.make("go")
+        self.assert_prompt()
+
+    def test_a_command_fed_by_a_pipe_asks_on_the_terminal(self):
+        self.shell_types("echo x | RUN -- $ACT cmd line typed copy; echo ${PIPESTATUS[*]} >status")
+        self.pids("cmd")
+        self.assert_line("password", "typed")
+        self.assert_status("0 0")
+        self.assert_prompt()
+
+    def test_a_command_fed_by_one_that_goes_on_asks_on_the_terminal(self):
+        self.shell_types("$ACT feeder wait go | RUN -- $ACT cmd line typed copy; echo ${PIPESTATUS[*]} >status")
+        feeder, _ = self.pids("feeder")
+        command, supervisor = self.pids("cmd")
+        wait_for(lambda: self.foreground() == command)
+        self.assert_renewed()
+        self.assert_line("password", "typed")
+        self.assertNotIn("T", [self.state(pid) for pid in (feeder, command, supervisor)])
+        self.make("go")
+        self.assert_status("0 0")
+        self.assert_prompt()
+
+    def test_the_foreground_goes_to_what_wants_it(self):
+        self.shell_types("RUN -v -- $ACT cmd line first wait again line third | $ACT pager wait first line second copy;"
+                         " echo ${PIPESTATUS[*]} >status")
+        command, _ = self.pids("cmd")
+        pager, _ = self.pids("pager")
+        wait_for(lambda: self.foreground() == command)
+        self.assert_line("one", "first")
+        self.told("another process beside quorlock wants the terminal, and has it now")
+        self.assertEqual(self.foreground(), os.getpgid(pager))
+        self.assert_line("two", "second")
+        self.make("again")
+        wait_for(lambda: self.foreground() == command)
+        self.assert_line("three", "third")
+        self.assert_status("0 0")
+        self.assert_prompt()
+
+    def test_in_a_script_the_command_gets_what_it_wants(self):
+        self.shell_types("bash -c 'RUN -- $ACT cmd line typed; echo $? >status'")
+        command, supervisor = self.pids("cmd")
+        wait_for(lambda: self.foreground() == command)
+        self.assert_line("to the command", "typed")
+        self.assert_status("0")
+        self.assert_prompt()
+
+    def test_a_command_in_the_background_is_told_of(self):
+        self.shell_types("RUN -- $ACT cmd line typed &")
+        command, supervisor = self.pids("cmd")
+        self.told("the command is stopped, for it wants the terminal and quorlock is not in the foreground")
+        self.assertEqual(self.state(command), "T")
+        self.assert_renewed()
+        self.assertNotEqual(self.state(supervisor), "T")
+        self.type("fg")
+        wait_for(lambda: self.foreground() == command)
+        self.assert_line("to the command", "typed")
+        self.assert_prompt()
+
+    def test_stopped_twice_and_continued_by_the_shell(self):
+        self.shell_types("RUN -- $ACT cmd make up wait go", lease="30s")
+        command, supervisor = self.pids("cmd")
+        os.write(self.master, CTRL_Z)
+        self.told("the command is stopped;")
+        self.assertEqual(self.foreground(), os.getpgid(supervisor))
+        os.write(self.master, CTRL_Z)
+        wait_for(lambda: self.state(supervisor) == "T")
+        self.assert_prompt()
+        self.type("fg; echo $? >status")
+        wait_for(lambda: self.foreground() == command and self.state(command) != "T")
+        self.make("go")
+        self.assert_status("0")
+        self.assert_prompt()
+
+    def test_a_child_that_stops_is_told_of_without_a_terminal(self):
+        process = self.start("run", self.key, "--", "sh", "-c", "kill -STOP $$; exit 4", start_new_session=True)
+        os.set_blocking(process.stderr.fileno(), False)
+        line = wait_for(process.stderr.read).decode()
+        self.assertIn(f'the command is stopped; "{self.key}" stays locked. kill -CONT {process.pid} goes on', line)
+        process.send_signal(signal.SIGCONT)
+        os.set_blocking(process.stderr.fileno(), True)
+        self.assertEqual(self.end(process)[0], 4)
+
+
+class Typed(Terminal):
+    """What ends a program that has no handler ends quorlock, so that the shell sees it."""
+
+    def interrupted(self, line, wait=None):
+        self.shell_types(line)
+        if wait:
+            self.told(wait)
+        else:
+            self.pids("cmd")
+        os.write(self.master, CTRL_C)
+        self.assert_prompt()
+        if not wait:
+            # Once more, and the file would be there anew.
+            os.unlink(self.path("pid.cmd"))
+            self.type("sleep .5")
+            self.assert_prompt()
+            self.assertFalse(os.path.exists(self.path("pid.cmd")))
+            self.assert_free()
+
+    def test_a_loop_at_the_prompt(self):
+        self.interrupted("while :; do RUN -- $ACT cmd wait never; done")
+
+    def test_a_loop_in_a_pipeline(self):
+        self.interrupted("while :; do RUN -- $ACT cmd wait never | cat; done")
+
+    def test_a_loop_in_a_script(self):
+        for shell in ["bash", "sh"]:
+            self.interrupted(shell + " -c 'while :; do RUN -- $ACT cmd wait never; done'")
+
+    def test_a_loop_in_a_script_whose_command_has_the_foreground(self):
+        with self.subTest("bash"):
+            self.shell_types("bash -c 'while :; do RUN -- $ACT cmd line never; done'")
+            command, _ = self.pids("cmd")
+            wait_for(lambda: self.foreground() == command)
+            os.write(self.master, CTRL_C)
+            self.assert_prompt()
+            self.assert_free()
+
+    def test_a_loop_that_waits(self):
+        self.hold("someone-else-entirely")
+        self.interrupted("while :; do RUN -- $ACT cmd wait never; done", wait="waiting for")
+
+    def test_a_command_that_has_a_handler_decides(self):
+        self.shell_types("RUN -- sh -c 'trap \"exit 5\" INT; >pid.cmd; while :; do sleep .01; done'; echo $? >status")
+        self.wait_file("pid.cmd")
+        os.write(self.master, CTRL_C)
+        self.assert_status("5")
+
+    def test_quit_leaves_no_second_core(self):
+        pid = self.on_terminal(command_case.QUORLOCK, "run", self.key, "--", sys.executable, "act.py", "cmd", "wait",
+                               "never")
+        self.pids("cmd")
+        os.write(self.master, CTRL_BACKSLASH)
+        status = self.status(pid)
+        self.assertEqual((os.WIFSIGNALED(status), status & 127), (True, signal.SIGQUIT))
+        self.assertFalse(os.WCOREDUMP(status))
+        self.assert_free()
+
+    def test_sent_and_not_typed_it_is_a_status(self):
+        pid = self.on_terminal(command_case.QUORLOCK, "run", self.key, "--", sys.executable, "act.py", "cmd", "wait",
+                               "never")
+        self.pids("cmd")
+        os.kill(pid, signal.SIGINT)
+        status = self.status(pid)
+        self.assertEqual((os.WIFEXITED(status), os.WEXITSTATUS(status)), (True, 130))
+
+
+if __name__ == "__main__":
+    command_case.main()

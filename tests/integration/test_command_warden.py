@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""quorlock run: the command is dead before its lock can be another's, whatever becomes of quorlock itself:
+test_command_warden.py PATH_TO_quorlock [TEST...]"""
+import os
+import re
+import resource
+import signal
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+from command_case import LIMIT_S, SERVERS, Bootstrapped, die_with_us, wait_for
+
+TRIES = 5
+STOOD_STILL_S = 0.1  # the command's SIGKILL is sent so much before its lock is over
+LEASE_S, GRACE_S, RESERVE_S = 4, 1, 0.1  # a quarter of the lease, and a tenth of that
+ALLOWANCE_S = 0.042  # for the rates of the clocks: a hundredth of the lease, and 2 ms
+
+# Appends the time to the file `beats`, or to that named by its argument, every few milliseconds.
+BEAT = """
+import os, signal, sys, time
+def now():
+    return b"%.6f\\n" % time.clock_gettime(time.CLOCK_BOOTTIME)
+def on_term(number, frame):
+    os.write(terms, now())
+    if leave: os._exit(3)
+beats = os.open((sys.argv + ["beats"])[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+terms = os.open("terms", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+leave = "leave" in sys.argv
+signal.signal(signal.SIGTERM, on_term)
+os.write(beats, now())
+open("up", "w").close()
+while True:
+    os.write(beats, now())
+    time.sleep(0.003)
+"""
+
+
+def now_s():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def state(pid):
+    """R, S, T ... as ps shows it; Z for what is gone too."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return "Z"
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(word) for word in f.read().split()]
+
+
+def warden_of(process):
+    """The warden's process id, or None."""
+    for pid in children(process.pid):
+        try:
+            with open(f"/proc/{pid}/comm", encoding="latin-1") as f:
+                if f.read() == "quorlock-warden\n" and state(pid) != "Z":
+                    return pid
+        except FileNotFoundError:
+            pass
+    return None
+
+
+class Watch(threading.Thread):
+    """When the keys end by the nodes' own word, and how long this machine kept us from looking."""
+
+    def __init__(self, key):
+        super().__init__(daemon=True)
+        self.key, self.ends, self.stood_s, self.over = key, {}, 0, False
+        self.start()
+
+    def run(self):
+        looked = now_s()
+        while not self.over:
+            for server in SERVERS:
+                before = now_s()
+                try:
+                    left_ms = server.ask("PTTL", self.key)
+                except OSError:  # a test that failed is being cleaned up
+                    return
+                if left_ms > 0:
+                    self.ends[server] = before + left_ms / 1000
+            time.sleep(0.005)
+            looked, self.stood_s = now_s(), max(self.stood_s, now_s() - looked)
+
+    def end(self):
+        """(when the lock could be somebody else's, stood_s)"""
+        self.over = True
+        self.join()
+        return sorted(self.ends.values())[1], self.stood_s
+
+
+class Guarded(Bootstrapped):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.allow_renewals)
+
+    @staticmethod
+    def deny_renewals():
+        for server in SERVERS:
+            server.ask("ACL", "SETUSER", "default", "-@scripting", "-pexpire")
+
+    @staticmethod
+    def allow_renewals():
+        for server in SERVERS:
+            server.ask("ACL", "SETUSER", "default", "+@all")
+
+    def beat(self, *more, lease=f"{LEASE_S}s", script="exec {beat}", **options):
+        """Starts a command that beats."""
+        with open(self.path("beat.py"), "w", encoding="ascii") as f:
+            f.write(BEAT)
+        return self.shell("--lease", lease, *more, **options,
+                          script=script.format(beat=f"{sys.executable} beat.py"))
+
+    def stamps(self, name):
+        return [float(line) for line in self.read(name).split()]
+
+    def command_of(self, process):
+        return next(pid for pid in children(process.pid) if pid != warden_of(process))
+
+    def in_time(self, attempt):
+        """attempt(): (the last beat, when the lock was over, how long the machine stood still). Where the machine
+        itself stands still nobody can be in time, and nothing is proven."""
+        for _ in range(TRIES):
+            last, over, stood_s = attempt()
+            if last < over or stood_s < STOOD_STILL_S:
+                break
+            for name in ["up", "beats", "terms"]:
+                os.unlink(self.path(name))
+        self.assertLess(last, over, "the command outlived its lock")
+
+
+class Warden(Guarded):
+    def stopped(self):
+        process = self.beat()
+        command = self.command_of(process)
+        watch = Watch(self.key)
+        process.send_signal(signal.SIGSTOP)
+        self.assert_gone(command)
+        self.assertEqual(state(process.pid), "T")
+        self.assert_free()
+        over, stood_s = watch.end()
+        process.send_signal(signal.SIGCONT)
+        status, _, err = self.end(process)
+        self.assertEqual(status, 75, err)
+        self.assertIn(f'lost "{self.key}"', err)
+        return self.stamps("beats")[-1], over, stood_s
+
+    def test_the_command_of_a_stopped_supervisor_ends_in_time(self):
+        self.in_time(self.stopped)
+
+    def test_what_the_command_started_ends_too(self):
+        process = self.beat(lease="2s", script="{beat} inner & echo $! >pid; {beat}")
+        pids = [int(self.read("pid")), self.command_of(process)]
+        self.wait_file("inner", process)
+        process.send_signal(signal.SIGSTOP)
+        self.assert_gone(*pids)
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(self.end(process)[0], 75)
+
+    def test_both_stopped_and_continued(self):
+        process = self.beat(lease="1s")
+        command = self.command_of(process)
+        process.send_signal(signal.SIGSTOP)
+        os.killpg(command, signal.SIGSTOP)
+        wait_for(lambda: state(process.pid) == "T" and state(command) in "TZ")
+        beats = len(self.stamps("beats"))
+        self.assert_free()
+        self.assert_gone(command)
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(self.end(process)[0], 75)
+        self.assertEqual(len(self.stamps("beats")), beats, "the command went on without its lock")
+
+    def test_both_stopped_while_the_command_is_being_ended(self):
+        process = self.beat(lease="2s")
+        command = self.command_of(process)
+        self.deny_renewals()
+        wait_for(lambda: self.read("terms"))  # SIGTERM came; a grace is left
+        process.send_signal(signal.SIGSTOP)
+        os.killpg(command, signal.SIGSTOP)
+        wait_for(lambda: state(process.pid) == "T" and state(command) in "TZ")
+        beats = len(self.stamps("beats"))
+        self.assert_gone(command)
+        os.kill(process.pid, signal.SIGCONT)
+        self.assertEqual(self.end(process)[0], 75)
+        self.assertEqual(len(self.stamps("beats")), beats, "the command went on without its lock")
+
+    def test_kill_9_of_the_whole_group(self):
+        def own_group():
+            die_with_us()
+            os.setpgid(0, 0)
+        process = self.beat(lease="20s", script="{beat} inner & echo $! >pid; {beat}", preexec=own_group)
+        pids = [int(self.read("pid")), self.command_of(process), warden_of(process)]
+        os.killpg(process.pid, signal.SIGKILL)
+        self.assert_gone(*pids)
+
+    def test_a_warden_that_is_killed_or_stopped(self):
+        process = self.beat(lease="2s")
+        first = warden_of(process)
+        os.kill(first, signal.SIGSTOP)
+        wait_for(lambda: state(first) == "S")
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: warden_of(process) not in (None, first))
+        command = self.command_of(process)
+        process.send_signal(signal.SIGSTOP)
+        self.assert_gone(command)
+        process.send_signal(signal.SIGCONT)
+        status, _, err = self.end(process)
+        self.assertEqual(status, 75, err)
+        self.assertIn("somebody ended the warden", err)
+        self.assertIn("there is another one now", err)
+
+    def limit_descriptors(self, process, more):
+        """It may open so many more than it has now."""
+        wanted = {int(name) for name in os.listdir(f"/proc/{process.pid}/fd")}
+        lowest_free = [number for number in range(max(wanted) + 2 + more) if number not in wanted]
+        hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (lowest_free[more], hard))
+
+    def test_no_warden_no_command(self):
+        for more in range(3):
+            self.hold("someone-else-entirely", count=3)
+            process = self.start("run", self.key, "--", "touch", self.path("ran"))
+            wait_for(lambda: b"waiting for" in os.read(process.stderr.fileno(), 4096))
+            self.limit_descriptors(process, more)
+            for server in SERVERS:
+                server.ask("DEL", self.key)
+            status, _, err = self.end(process)
+            self.assertFalse(os.path.exists(self.path("ran")), more)
+            self.assertEqual(status, 71, err)
+            self.assertRegex(err, "no process to be had for the (command|warden, without which the command must not "
+                                  "run): Too many open files", more)
+            self.assert_free()
+
+    def test_no_other_warden_no_command(self):
+        process = self.beat(script="exec {beat} beats leave")
+        self.limit_descriptors(process, 0)
+        command = self.command_of(process)
+        os.kill(warden_of(process), signal.SIGKILL)
+        status, _, err = self.end(process)
+        self.assertEqual(status, 71, err)
+        self.assertIn("there is no other to be had: Too many open files", err)
+        self.assertIn("its own exit status would have been 3", err)
+        self.assert_gone(command)
+        self.assert_free()
+
+    def test_no_warden_outlives_the_command(self):
+        process = self.beat(script="exec {beat} beats leave")
+        warden = warden_of(process)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.end(process)[0], 3)
+        self.assertEqual(state(warden), "Z")
+
+
+class Ends(Guarded):
+    """When SIGTERM and SIGKILL come, by the clock."""
+
+    def ignores(self):
+        process = self.beat()
+        self.deny_renewals()
+        watch = Watch(self.key)
+        status, _, err = self.end(process)
+        over, stood_s = watch.end()
+        self.allow_renewals()
+        self.assertEqual(status, 75, err)
+        self.assertIn("its own exit status would have been 137", err)
+        left_ms = int(re.search(r"; (\d+) ms of validity left", err).group(1))
+        kill_ms = int(re.search(r"SIGTERM now, SIGKILL in (\d+) ms", err).group(1))
+        self.assertEqual(kill_ms, left_ms - RESERVE_S * 1000)
+        self.assertLessEqual(left_ms, GRACE_S * 1000)
+        term, last = self.stamps("terms")[0], self.stamps("beats")[-1]
+        # Not before its time, which no busy machine makes it: the validity is short of the key's life by the
+        # allowance, and by what the nodes took to get and execute the renewal.
+        self.told.append((over - ALLOWANCE_S - term, over - ALLOWANCE_S - last, stood_s))
+        return last, over - ALLOWANCE_S, stood_s
+
+    def test_term_a_grace_before_the_end_and_kill_in_time(self):
+        self.told = []
+        for _ in range(TRIES):
+            self.in_time(self.ignores)
+            before_term_s, before_kill_s, stood_s = self.told[-1]
+            good = (GRACE_S - RESERVE_S < before_term_s < GRACE_S + RESERVE_S
+                    and before_kill_s < 3 * RESERVE_S)
+            if good or stood_s < STOOD_STILL_S / 4:
+                break
+            for name in ["up", "beats", "terms"]:
+                os.unlink(self.path(name))
+        if not good and stood_s >= STOOD_STILL_S / 4:
+            self.skipTest(f"this machine stands still too often: {self.told}")
+        self.assertTrue(good, self.told)
+
+    def test_a_stopped_command_gets_its_term(self):
+        def attempt():
+            process = self.beat(lease="2s", script="exec {beat} beats leave")
+            command = self.command_of(process)
+            self.deny_renewals()
+            watch = Watch(self.key)
+            os.killpg(command, signal.SIGSTOP)
+            status, _, err = self.end(process)
+            over, stood_s = watch.end()
+            self.allow_renewals()
+            self.assertEqual(status, 75, err)
+            self.assertIn("its own exit status would have been 3", err)
+            return self.stamps("terms")[0], over - ALLOWANCE_S, stood_s
+        self.in_time(attempt)
+
+
+if __name__ == "__main__":
+    import command_case
+    command_case.main()
