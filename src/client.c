@@ -453,11 +453,13 @@ static uint64_t node_clock(void *arg)
 static int parse_nodes(struct quorlock_client *client, const char *const *nodes, struct options_error *error)
 {
     for (uint32_t i = 0; i < client->n_nodes; i++) {
+        char wrong[OPTIONS_ERROR_SIZE];
         int status;
 
         if (nodes[i] == NULL) return options_fail(error, QUORLOCK_INVAL, "nodes[%u] is NULL", i);
-        status = uri_parse(&client->nodes[i].uri, &client->alloc, nodes[i], error->text, sizeof(error->text));
-        if (status != 0) return status;
+        status = uri_parse(&client->nodes[i].uri, &client->alloc, nodes[i], wrong, sizeof(wrong));
+        /* Its place in the list, for of the address itself little may be quoted. */
+        if (status != 0) return options_fail(error, status, "node %u: %.480s", i + 1, wrong);
         for (uint32_t k = 0; k < i; k++) {
             if (!uri_same(&client->nodes[i].uri, &client->nodes[k].uri)) continue;
             return options_fail(
