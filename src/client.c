@@ -576,6 +576,15 @@ static int build(struct quorlock_client *client, struct event_base *base, const 
     return status;
 }
 
+/* Where the size was forgotten the struct is still this header's, and that error is the one to tell. */
+static void tell_error(const struct quorlock_client_options *given, const char *text)
+{
+    size_t end = offsetof(struct quorlock_client_options, error_size) + sizeof(given->error_size);
+
+    if (given == NULL || (given->size != 0 && given->size < end) || given->error == NULL) return;
+    if (given->error_size > 0) snprintf(given->error, given->error_size, "%s", text);
+}
+
 int quorlock_client_new(quorlock_client **ret, struct event_base *base,
                         const struct quorlock_client_options *given)
 {
@@ -585,9 +594,12 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     struct alloc alloc;
     int status;
 
-    if (ret == NULL || base == NULL) return QUORLOCK_INVAL;
+    if (ret == NULL || base == NULL) {
+        tell_error(given, ret == NULL ? "ret is NULL: there is no place for the client"
+                                      : "base is NULL: the event_base to live on is needed");
+        return QUORLOCK_INVAL;
+    }
     status = options_client(&options, given, &error);
-
     if (status == 0) {
         alloc_init(&alloc, options.allocator);
         client = alloc_zero(&alloc, sizeof(*client) + options.n_nodes * sizeof(struct client_node));
@@ -606,10 +618,10 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     }
     if (status == QUORLOCK_NOMEM && error.text[0] == '\0')
         options_fail(&error, status, "%s", quorlock_status_text(status));
-    if (status != 0 && given != NULL && given->size >= sizeof(*given) && given->error != NULL) {
-        snprintf(given->error, given->error_size, "%s", error.text);
+    if (status != 0) {
+        tell_error(given, error.text);
+        return status;
     }
-    if (status != 0) return status;
     *ret = client;
     return 0;
 }

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import sys
@@ -139,6 +140,28 @@ class Usage(Bootstrapped):
             status, out, err = self.quorlock(*args)
             self.assertEqual(status, 64, err)
             self.assertNotRegex(out + err, "geh|eim", args)
+
+
+class Descriptors(Bootstrapped):
+    def test_without_descriptors_it_says_so(self):
+        """1 would mean that somebody else holds the lock."""
+        for limit in [*range(3, 21), 64]:
+            def few():
+                die_with_us()
+                resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+            for args in [("run", "-n", self.key, "--", "true"), ("inspect", self.key), ("bootstrap",)]:
+                status, out, err = self.connected(*args, preexec=few)
+                if limit == 3 and status == 127:
+                    continue  # the loader finds no library
+                # The nodes have their guards, which is the 1 of bootstrap.
+                self.assertIn(status, (0, 69, 71, *([1] if "guarded" in out else [])), (limit, args, err))
+                if status in (69, 71):
+                    self.assertRegex(out + err, "descriptor|Too many open files", (limit, args))
+                if limit < 7:
+                    self.assertEqual((status, out), (71, ""), (limit, args))
+                    self.assertTrue(err.startswith("quorlock: "), err)
+            self.assert_free()
+        self.assertEqual(self.quorlock("run", self.key, "--", "sh", "-c", "exit 7", preexec=few)[0], 7)
 
 
 class Held(Bootstrapped):
