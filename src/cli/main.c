@@ -139,9 +139,11 @@ static int main_parse(char **words, int count)
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(words[next], verbs[i].name) == 0)
             return main_verb(&settings, &verbs[i], words + next + 1, count - next - 1);
-    args_hide(words[next]);
-    say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more",
-        words[next]);
+    if (strpbrk(words[next], ":@"))
+        say("an address is no verb: write --nodes URI,URI,... before the verb; quorlock --help tells more");
+    else
+        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more",
+            words[next]);
     return EXIT_USAGE;
 }
 

@@ -144,21 +144,24 @@ static const char *handshake_what(enum handshake_step step)
 /* An AUTH that was refused for what it said, not for the state of the server. */
 static enum handshake_result handshake_auth_error(struct handshake *shake, const struct reply_item *item)
 {
-    char user[64];
-    const char *name = shake->uri->user ? shake->uri->user : "default";
-    error_printable(user, sizeof user, name, strlen(name));
+    const struct uri *uri = shake->uri;
+    char name[64], user[80] = "the default user";
+    if (uri->user && uri->password)
+        snprintf(user, sizeof user, "user \"%s\"",
+                 error_printable(name, sizeof name, uri->user, strlen(uri->user)));
+    /* "redis://secret@host" is a slip for "redis://:secret@host". */
+    if (uri->user && !uri->password)
+        snprintf(user, sizeof user, "the user of the address, which gives no password");
     if (item->length >= 9 && memcmp(item->text, "WRONGPASS", 9) == 0)
         return handshake_fail(shake, NODE_FAULT_AUTH,
-                              "WRONGPASS: wrong password for user \"%s\", or that user is unknown or disabled",
-                              user);
+                              "WRONGPASS: wrong password for %s, or that user is unknown or disabled", user);
     if (memmem(item->text, item->length, "without any password", 20))
-        return handshake_fail(
-            shake, NODE_FAULT_AUTH,
-            "AUTH: the server has no password for user \"%s\", but the address gives one: take "
-            "it out of the address, or set one on the server",
-            user);
-    if (uri_tells_password(shake->uri, item->text, item->length))
-        return handshake_fail(shake, NODE_FAULT_AUTH, "AUTH: refused for user \"%s\"", user);
+        return handshake_fail(shake, NODE_FAULT_AUTH,
+                              "AUTH: the server has no password for %s, but the address gives one: take "
+                              "it out of the address, or set one on the server",
+                              user);
+    if (uri_tells_password(uri, item->text, item->length) || (uri->user && !uri->password))
+        return handshake_fail(shake, NODE_FAULT_AUTH, "AUTH: refused for %s", user);
     shake->fault = NODE_FAULT_AUTH;
     error_describe(shake->why, sizeof shake->why, "AUTH", item->text, item->length);
     return HANDSHAKE_FAILED;
