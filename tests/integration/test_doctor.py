@@ -210,7 +210,7 @@ class Report(Doctor):
     def test_usage(self):
         for args, said in [(("doctor", "key"), "takes no key"), (("doctor", "--", "x"), "takes no key"),
                            (("doctor", "--fence"), "does not belong"),
-                           (("--nodes", "ftp://x", "doctor"), "ftp://x")]:
+                           (("--nodes", "ftp://x", "doctor"), "unknown scheme")]:
             status, out, err = self.quorlock(*args)
             self.assertEqual((status, out), (64, ""))
             self.assertIn(said, err)
@@ -443,6 +443,52 @@ class Rights(Doctor):
             self.assertEqual(finding["remedy"], f"ACL SETUSER app +{rule(command)}")
             self.assertEqual(status, 0 if command in NEEDLESS else 1, report["findings"])
 
+    def refused(self, dialect, command):
+        """Nobody locks where a command is refused that is needed later: to renew, or to release."""
+        addresses = ",".join(self.user(server, "~*", "&*", "+@all", "-" + rule(command)) for server in SERVERS)
+        status, out, err = self.quorlock("run", "-n", "--dialect", dialect, "job:x", "--", "echo", "ran",
+                                         env={"QUORLOCK_NODES": addresses})
+        self.assertEqual((status, out), (69, ""), (dialect, command, err))
+        self.assertIn(command.split()[0], err.upper())
+        self.assertIn("ACL SETUSER", err)
+        self.assertEqual([server.ask("EXISTS", "job:x") for server in SERVERS], [0] * 3, (dialect, command))
+        return addresses
+
+    def test_nothing_is_locked_that_could_not_be_renewed(self):
+        self.bootstrap()
+        for command in COMMANDS:
+            if command not in NEEDLESS:
+                addresses = self.refused("plain", command)
+                status, have = self.codes(addresses=addresses, severity="unsafe")
+                self.assertEqual((status, have), (2, [("no-quorum", None)]), command)
+        for command in ["HEXISTS", "HSCAN", "HSET", "HDEL", "PTTL", "PEXPIRE", "TIME", "EVALSHA"]:
+            self.refused("redisson", command)
+        # The text names the user, the command and the remedy.
+        status, _, err = self.quorlock("run", "-n", "job:x", "--", "true",
+                                       env={"QUORLOCK_NODES": self.refused("plain", "PEXPIRE")})
+        self.assertEqual(status, 69)
+        self.assertIn('user "app" may not run PEXPIRE: what could not be renewed or released is not locked '
+                      '(ACL SETUSER app +pexpire)', err)
+        # Who only looks needs only the rights to look.
+        look = ["-@all", "~*", "+info", "+get", "+pttl", "+evalsha", "+script|load", "+eval", "+time"]
+        addresses = ",".join(self.user(server, *look) for server in SERVERS)
+        status, out, err = self.quorlock("inspect", "job:x", env={"QUORLOCK_NODES": addresses})
+        self.assertEqual(status, 0, out + err)
+
+    def test_least_rights_suffice_for_redisson(self):
+        self.bootstrap()
+        least = ["-@all", "~job:*", "~quorlock:guard", "~quorlock:fence:job:*", "&redisson_lock__channel:{job:*}"]
+        least += ["+" + rule(command) for command in COMMANDS]
+        least += ["+hexists", "+hscan", "+hset", "+hdel"]
+        addresses = ",".join(self.user(server, *least) for server in SERVERS)
+        for server in SERVERS:
+            server.ask("ACL", "LOG", "RESET")
+        status, out, err = self.quorlock("run", "-n", "--fence", "--dialect", "redisson", "job:x", "--", "true",
+                                         env={"QUORLOCK_NODES": addresses})
+        self.assertEqual(status, 0, out + err)
+        for server in SERVERS:
+            self.assertEqual(server.ask("ACL", "LOG"), b"0", "asking for rights must not show as a denial")
+
     def test_least_rights_suffice_for_doctor_and_run(self):
         self.bootstrap()
         least = ["-@all", "~job:*", "~quorlock:guard", "~quorlock:fence:job:*", "&quorlock:released:*"]
@@ -452,10 +498,14 @@ class Rights(Doctor):
         self.assertEqual(status, 0, report["findings"])
         self.assertEqual({f["code"] for f in report["findings"]}, {"names", "persistence"})
         self.assertTrue(all(f["severity"] == "note" for f in report["findings"]))
+        for server in SERVERS:
+            server.ask("ACL", "LOG", "RESET")
         for guard in ["connection", "strict"]:
             status, out, err = self.quorlock("run", "-n", "--fence", "--guard", guard, "job:x", "--", "sh", "-c",
                                              'test "$QUORLOCK_FENCE" -gt 0', env={"QUORLOCK_NODES": addresses})
             self.assertEqual(status, 0, out + err)
+        for server in SERVERS:
+            self.assertEqual(server.ask("ACL", "LOG"), b"0", "asking for rights must not show as a denial")
 
     def test_names(self):
         self.bootstrap()
