@@ -65,8 +65,8 @@ static const struct verb verbs[] = {
      "Asks every node what could make a lock there unsafe, or impossible: its role, memory policy,\n"
      "persistence, guard, clock, rights, connections. Says how to mend what it finds. Writes nothing there.\n"
      "\n"
-     "Exit status: 0 sound; 1 warnings; 2 unsafe, or fewer than a quorum of nodes can vote; 64 usage; 74 the\n"
-     "report could not be written.\n"},
+     "Exit status: 0 sound; 1 warnings; 2 unsafe, or fewer than a quorum of nodes can vote now; 64 usage; 74\n"
+     "the report could not be written.\n"},
 };
 enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 
