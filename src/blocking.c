@@ -14,7 +14,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -373,19 +372,10 @@ static void undo_client(quorlock_blocking *blocking)
     event_base_dispatch(blocking->base);
 }
 
-/* As quorlock_client_new tells its errors. */
-static int fail_open(const struct quorlock_client_options *options, int status, const char *text)
+static int fail_open(const struct quorlock_client_options *options)
 {
-    size_t end = offsetof(struct quorlock_client_options, error_size) + sizeof(options->error_size);
-
-    if (!options || (options->size != 0 && options->size < end) || !options->error) return status;
-    if (options->error_size > 0) snprintf(options->error, options->error_size, "%s", text);
-    return status;
-}
-
-static int fail_nothing_left(const struct quorlock_client_options *options)
-{
-    return fail_open(options, QUORLOCK_NOMEM, "no memory, descriptor or thread for the loop");
+    options_tell(options, "no memory, descriptor or thread for the loop");
+    return QUORLOCK_NOMEM;
 }
 
 int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client_options *options)
@@ -393,25 +383,28 @@ int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client
     quorlock_blocking *blocking;
     int status;
 
-    if (!ret) return fail_open(options, QUORLOCK_INVAL, "ret is NULL: there is no place for the client");
+    if (!ret) {
+        options_tell(options, "ret is NULL: there is no place for the client");
+        return QUORLOCK_INVAL;
+    }
     blocking = calloc(1, sizeof(*blocking));
-    if (!blocking) return fail_nothing_left(options);
+    if (!blocking) return fail_open(options);
     blocking->wake_fd = -1;
     if (pthread_mutex_init(&blocking->mutex, NULL) != 0 ||
         pthread_cond_init(&blocking->no_callers, NULL) != 0) {
         free(blocking);
-        return fail_nothing_left(options);
+        return fail_open(options);
     }
     status = open_base(blocking);
     if (status != 0) {
-        fail_nothing_left(options);
+        status = fail_open(options);
         goto failed;
     }
     status = quorlock_client_new(&blocking->client, blocking->base, options);
     if (status != 0) goto failed;
     status = start_thread(blocking);
     if (status != 0) {
-        fail_nothing_left(options);
+        status = fail_open(options);
         undo_client(blocking);
         goto failed;
     }

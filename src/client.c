@@ -576,15 +576,6 @@ static int build(struct quorlock_client *client, struct event_base *base, const 
     return status;
 }
 
-/* Where the size was forgotten the struct is still this header's, and that error is the one to tell. */
-static void tell_error(const struct quorlock_client_options *given, const char *text)
-{
-    size_t end = offsetof(struct quorlock_client_options, error_size) + sizeof(given->error_size);
-
-    if (given == NULL || (given->size != 0 && given->size < end) || given->error == NULL) return;
-    if (given->error_size > 0) snprintf(given->error, given->error_size, "%s", text);
-}
-
 int quorlock_client_new(quorlock_client **ret, struct event_base *base,
                         const struct quorlock_client_options *given)
 {
@@ -595,8 +586,8 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     int status;
 
     if (ret == NULL || base == NULL) {
-        tell_error(given, ret == NULL ? "ret is NULL: there is no place for the client"
-                                      : "base is NULL: the event_base to live on is needed");
+        options_tell(given, ret == NULL ? "ret is NULL: there is no place for the client"
+                                        : "base is NULL: the event_base to live on is needed");
         return QUORLOCK_INVAL;
     }
     status = options_client(&options, given, &error);
@@ -619,7 +610,7 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     if (status == QUORLOCK_NOMEM && error.text[0] == '\0')
         options_fail(&error, status, "%s", quorlock_status_text(status));
     if (status != 0) {
-        tell_error(given, error.text);
+        options_tell(given, error.text);
         return status;
     }
     *ret = client;

@@ -99,8 +99,8 @@ static const char *judged(void)
 static void assert_first(const char *text, const char *remedy)
 {
     (void)judged();
-    assert_non_null(strstr(diagnosis.findings[0].text, text));
-    assert_non_null(strstr(diagnosis.findings[0].remedy, remedy));
+    assert_non_null(strstr(diagnosis.findings[0]->text, text));
+    assert_non_null(strstr(diagnosis.findings[0]->remedy, remedy));
 }
 
 static void a_sound_set_has_no_finding(void **state)
