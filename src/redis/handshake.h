@@ -2,8 +2,8 @@
 /*
  * handshake.h - what is said on a new connection before it may be used
  *
- * AUTH, SELECT, CLIENT SETNAME, INFO, EVAL, SCRIPT LOAD leave in one write; the replies are judged in order and the
- * first that will not do ends it, with a reason that names the remedy. One that only listens is greeted:
+ * AUTH, SELECT, CLIENT SETNAME, INFO, EVAL, SCRIPT LOAD leave in one write; the replies are judged in order and
+ * the first that will not do ends it, with a reason that names the remedy. One that only listens is greeted:
  * AUTH, CLIENT SETNAME, PING.
  */
 #ifndef QUORLOCK_REDIS_HANDSHAKE_H
@@ -52,8 +52,8 @@ struct handshake {
 
 enum handshake_result { HANDSHAKE_MORE, HANDSHAKE_DONE, HANDSHAKE_FAILED };
 
-/* What becomes of a server that may evict keys. For UNASKED it is not even asked, nor for our rights: so without a
- * guard, where somebody may only want to look. */
+/* What becomes of a server that may evict keys. For UNASKED it is not even asked, nor for our rights: so
+ * without a guard, where somebody may only want to look. */
 enum handshake_eviction { HANDSHAKE_EVICTION_UNASKED, HANDSHAKE_EVICTION_WARNS, HANDSHAKE_EVICTION_FAILS };
 /* handshake_begin - appends all its commands; a failure stays in the buffer. client_name may be NULL. */
 void handshake_begin(struct handshake *, struct bytes *, const struct uri *, const char *client_name,

@@ -32,8 +32,8 @@ struct uri {
  * uri_parse - reads one address
  *
  * 0, or a quorlock_status with the text in error: 'address "redis://host": ' and which part is wrong, and what
- * would be right. Beyond scheme and host nothing is quoted, for nobody knows where in a wrong address its password
- * stands. rediss:// is UNSUPPORTED. *ret is untouched on failure.
+ * would be right. Beyond scheme and host nothing is quoted, for nobody knows where in a wrong address its
+ * password stands. rediss:// is UNSUPPORTED. *ret is untouched on failure.
  */
 int uri_parse(struct uri *ret, const struct alloc *, const char *text, char *error, size_t error_size);
 void uri_clear(struct uri *, const struct alloc *);

@@ -45,7 +45,7 @@ static int teardown(void **state)
 static enum end acquire_once(quorlock_blocking *blocking)
 {
     struct quorlock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS};
-    struct quorlock_blocking_result result;
+    struct quorlock_blocking_result result = {.size = sizeof(result)};
     quorlock_blocking_lock *lock = NULL;
     const char *key = "key";
     int status = quorlock_blocking_new(&lock, blocking, &key, 1, &options, NULL, 0);
