@@ -412,6 +412,19 @@ static int args_option(struct settings *settings, enum args_place place, char **
     return args_set_value(settings, option->id, name, value);
 }
 
+/* An address where a key belongs is one whose --nodes was forgotten: no message may tell its password. */
+static int args_keys(const char *const *words, int count)
+{
+    static const char *const schemes[] = {"redis://", "rediss://", "unix://"};
+    for (int i = 0; i < count; i++)
+        for (size_t k = 0; k < sizeof(schemes) / sizeof(schemes[0]); k++) {
+            if (strncmp(words[i], schemes[k], strlen(schemes[k])) != 0) continue;
+            say("\"%s...\" is an address and no key: write --nodes URI,URI,...", schemes[k]);
+            return EXIT_USAGE;
+        }
+    return 0;
+}
+
 int args_parse(struct settings *settings, enum args_place place, char **words, int count, int *ret_next)
 {
     int kept = 0, i = 0;
@@ -433,7 +446,7 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
         settings->n_words = (size_t)kept;
     }
     *ret_next = i;
-    return 0;
+    return args_keys(settings->words, place == ARGS_GLOBAL ? 0 : kept);
 }
 
 int args_environment(struct settings *settings)

@@ -135,6 +135,8 @@ class Usage(Bootstrapped):
                      ("-Nredis://u:geheim", "inspect", "k"), ("inspect", "k", "--json=redis://:geheim"),
                      ("run", "--lease", "redis://:geheim", "k", "--", "true"),
                      ("run", "--wait=u:geheim@h", "k", "--", "true"),
+                     ("run", "redis://u:geheim@h", "k", "--", "true"), ("inspect", "redis://u:geheim"),
+                     ("break", "k", "unix://:geheim@/run/x"),
                      ("--nodes", "a,,u:geheim@h", "inspect", "k"),
                      ("--nodes", "redis://:geh,eim@h,,x", "inspect", "k"),
                      ("--nodes", "ftp://u:geheim@h", "inspect", "k"),
