@@ -69,7 +69,7 @@ def copy_tree(source, copy):
 def outside(source):
     probe = [*NAMESPACES, "mount", "-t", "tmpfs", "none", "/mnt"]
     if subprocess.run(probe, capture_output=True, check=False).returncode:
-        print("test_readme: skipped: no namespaces of its own here (it needs root)")
+        print("SKIPPED test_readme: no namespaces of its own here (it needs root)")
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="quorlock-readme-") as folder:
         copy_tree(source, Path(folder) / "quorlock")
