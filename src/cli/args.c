@@ -276,6 +276,8 @@ static const char *args_wrong_address(const char *address, size_t length)
 {
     size_t scheme = args_scheme(address);
     if (length == 0) return "is empty: write URI,URI,... such as 127.0.0.1:6379,127.0.0.1:6380";
+    if (memchr(address, ' ', length))
+        return "has a blank: write URI,URI,... without any, %20 where one belongs";
     if (!scheme && memchr(address, '@', length))
         return "has an @ and does not begin with redis:// or unix://: write a comma in a user name or a "
                "password "

@@ -155,6 +155,8 @@ class Usage(Bootstrapped):
                  ("redis://app:12,geheim,34@h1", "address 3 of 3 has an @"),
                  ("redis://app:geheim@h1,redis://app:geheim", "node 2: address \"redis://app\": the port"),
                  ("app:geheim@h1;redis://h2", "address 1 of 1 has an @"),
+                 ("redis://app:geheim@h1, redis://h2", "address 2 of 2 has a blank"),
+                 ("redis://app:ge heim@h1", "address 1 of 1 has a blank"),
                  ("redis://app:geheim@h1;redis://app:geheim@h2", "address 1 of 1 has :// twice"),
                  ("redis://app:geheim,", "address 2 of 2 is empty"), (",redis://app:geheim", "address 1 of 2 is empty"),
                  ("redis://app:geheim,,h", "address 2 of 3 is empty"),
