@@ -96,11 +96,31 @@ cluster_load() {
     [[ $nodes =~ ^[1-9][0-9]?$ && $port_base =~ ^[1-9][0-9]{0,4}$ && -n $server ]]
 }
 
+# cluster_find_lost: a server of ours whose pid file was lost is known by its command line, and written down anew:
+# without that down would leave it running, and remove its folder.
+cluster_find_lost() {
+    local i whole=1 entry node state start argv=()
+    for ((i = 1; i <= nodes; i++)); do [ -s "$(node_dir "$i")/pid" ] || whole=0; done
+    if [ "$whole" = 1 ]; then return 0; fi
+    for entry in /proc/[1-9]*; do
+        [ -O "$entry" ] || continue
+        { mapfile -d '' -t argv <"$entry/cmdline"; } 2>/dev/null || continue
+        node=${argv[1]:-}
+        case $node in "$dir"/node-*/redis.conf) node=${node#"$dir/node-"} node=${node%/redis.conf} ;; *) continue ;; esac
+        [[ $node =~ ^[1-9][0-9]?$ ]] && [ ! -s "$(node_dir "$node")/pid" ] || continue
+        read -r state start <<<"$(proc_stat "${entry#/proc/}")" || continue
+        case $state in '' | Z | X) continue ;; esac
+        mkdir -p -- "$(node_dir "$node")"
+        echo "${entry#/proc/} $start" >"$(node_dir "$node")/pid"
+    done
+}
+
 # For down, status and hurt: $dir holds a cluster of ours, or we say what else.
 cluster_require() {
     [ -e "$dir" ] || cluster_die "no cluster in $dir; start one with cluster/up$dir_hint"
     cluster_is_ours || cluster_die "$dir was not made by cluster/up (as this user); left alone"
     cluster_load || cluster_die "$dir/cluster.conf is missing or damaged; cluster/down$dir_hint clears up"
+    cluster_find_lost
 }
 
 node_dir() { printf '%s/node-%s\n' "$dir" "$1"; }

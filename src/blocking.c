@@ -22,6 +22,9 @@
 
 #include "options.h"
 
+/* What a loop opens: epoll, its timer, a pair for signals; and our eventfd. */
+#define LOOP_DESCRIPTORS 5
+
 struct job {
     struct job *next;
     void (*run)(struct job *);
@@ -298,10 +301,28 @@ static void *loop(void *arg)
     return NULL;
 }
 
+/*
+ * libevent ends the process where it finds no descriptor for its signals, so it is asked only where there are
+ * enough. Another thread may still take the last ones in between: nothing can be done about that from here.
+ */
+static bool enough_descriptors(void)
+{
+    int fds[LOOP_DESCRIPTORS];
+    int n = 0;
+    bool enough;
+
+    while (n < LOOP_DESCRIPTORS && (fds[n] = eventfd(0, EFD_CLOEXEC)) >= 0) n++;
+    enough = n == LOOP_DESCRIPTORS;
+    while (n > 0) close(fds[--n]);
+    return enough;
+}
+
 static int open_base(quorlock_blocking *blocking)
 {
-    struct event_config *config = event_config_new();
+    struct event_config *config;
 
+    if (!enough_descriptors()) return QUORLOCK_NOMEM;
+    config = event_config_new();
     if (config && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) {
         blocking->base = event_base_new_with_config(config);
     }
@@ -351,12 +372,10 @@ static void undo_client(quorlock_blocking *blocking)
     event_base_dispatch(blocking->base);
 }
 
-static int fail_open(const struct quorlock_client_options *options, int status)
+static int fail_open(const struct quorlock_client_options *options)
 {
-    if (options && options->size >= sizeof(*options) && options->error && options->error_size > 0) {
-        snprintf(options->error, options->error_size, "no memory, descriptor or thread for the loop");
-    }
-    return status;
+    options_tell(options, "no memory, descriptor or thread for the loop");
+    return QUORLOCK_NOMEM;
 }
 
 int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client_options *options)
@@ -364,25 +383,28 @@ int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client
     quorlock_blocking *blocking;
     int status;
 
-    if (!ret) return QUORLOCK_INVAL;
+    if (!ret) {
+        options_tell(options, "ret is NULL: there is no place for the client");
+        return QUORLOCK_INVAL;
+    }
     blocking = calloc(1, sizeof(*blocking));
-    if (!blocking) return fail_open(options, QUORLOCK_NOMEM);
+    if (!blocking) return fail_open(options);
     blocking->wake_fd = -1;
     if (pthread_mutex_init(&blocking->mutex, NULL) != 0 ||
         pthread_cond_init(&blocking->no_callers, NULL) != 0) {
         free(blocking);
-        return fail_open(options, QUORLOCK_NOMEM);
+        return fail_open(options);
     }
     status = open_base(blocking);
     if (status != 0) {
-        status = fail_open(options, status);
+        status = fail_open(options);
         goto failed;
     }
     status = quorlock_client_new(&blocking->client, blocking->base, options);
     if (status != 0) goto failed;
     status = start_thread(blocking);
     if (status != 0) {
-        status = fail_open(options, status);
+        status = fail_open(options);
         undo_client(blocking);
         goto failed;
     }

@@ -453,11 +453,13 @@ static uint64_t node_clock(void *arg)
 static int parse_nodes(struct quorlock_client *client, const char *const *nodes, struct options_error *error)
 {
     for (uint32_t i = 0; i < client->n_nodes; i++) {
+        char wrong[OPTIONS_ERROR_SIZE];
         int status;
 
         if (nodes[i] == NULL) return options_fail(error, QUORLOCK_INVAL, "nodes[%u] is NULL", i);
-        status = uri_parse(&client->nodes[i].uri, &client->alloc, nodes[i], error->text, sizeof(error->text));
-        if (status != 0) return status;
+        status = uri_parse(&client->nodes[i].uri, &client->alloc, nodes[i], wrong, sizeof(wrong));
+        /* Its place in the list, for of the address itself little may be quoted. */
+        if (status != 0) return options_fail(error, status, "node %u: %.480s", i + 1, wrong);
         for (uint32_t k = 0; k < i; k++) {
             if (!uri_same(&client->nodes[i].uri, &client->nodes[k].uri)) continue;
             return options_fail(
@@ -583,9 +585,12 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     struct alloc alloc;
     int status;
 
-    if (ret == NULL || base == NULL) return QUORLOCK_INVAL;
+    if (ret == NULL || base == NULL) {
+        options_tell(given, ret == NULL ? "ret is NULL: there is no place for the client"
+                                        : "base is NULL: the event_base to live on is needed");
+        return QUORLOCK_INVAL;
+    }
     status = options_client(&options, given, &error);
-
     if (status == 0) {
         alloc_init(&alloc, options.allocator);
         client = alloc_zero(&alloc, sizeof(*client) + options.n_nodes * sizeof(struct client_node));
@@ -604,10 +609,10 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     }
     if (status == QUORLOCK_NOMEM && error.text[0] == '\0')
         options_fail(&error, status, "%s", quorlock_status_text(status));
-    if (status != 0 && given != NULL && given->size >= sizeof(*given) && given->error != NULL) {
-        snprintf(given->error, given->error_size, "%s", error.text);
+    if (status != 0) {
+        options_tell(given, error.text);
+        return status;
     }
-    if (status != 0) return status;
     *ret = client;
     return 0;
 }

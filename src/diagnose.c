@@ -86,7 +86,8 @@ static bool can_vote(const struct examine_facts *facts)
 {
     return facts->reachable && is_master(facts) && !facts->too_old &&
            (facts->refused_rights & ~RIGHTS_OPTIONAL) == 0 &&
-           (facts->refused_names & (1u << EXAMINE_GUARD)) == 0;
+           (facts->refused_names & (1u << EXAMINE_GUARD)) == 0 &&
+           (facts->guard.state == EXAMINE_GUARD_THERE || facts->guard.state == EXAMINE_GUARD_NONE);
 }
 
 /* ---- what kind of server it is ---- */
@@ -541,16 +542,70 @@ static void judge_clocks(const struct diagnose_set *set, struct diagnosis *diagn
     }
 }
 
+/* Until its vote counts: 0 now. Where there is no guard that time begins with the next contact. */
+static int64_t vote_in_ms(const struct diagnose_set *set, const struct examine_facts *facts)
+{
+    const struct diagnose_node *first = reference(set);
+
+    if (facts->guard.state == EXAMINE_GUARD_THERE) return facts->guard.quarantine_ms;
+    if (set->max_lease_ms != 0) return (int64_t)set->max_lease_ms + 1;
+    return (int64_t)(first != NULL ? first->facts->guard.max_lease_ms : MAX_LEASE_DEFAULT_MS) + 1;
+}
+
+/* The node with whose vote there is a quorum at last; NULL: there is none to come. */
+static const struct diagnose_node *quorum_by(const struct diagnose_set *set)
+{
+    for (uint32_t i = 0; i < set->n_nodes; i++) {
+        const struct diagnose_node *node = &set->nodes[i];
+        int64_t last_ms = vote_in_ms(set, node->facts);
+        uint32_t sooner = 0, by_then = 0;
+
+        if (!can_vote(node->facts)) continue;
+        for (uint32_t k = 0; k < set->n_nodes; k++) {
+            if (!can_vote(set->nodes[k].facts)) continue;
+            sooner += vote_in_ms(set, set->nodes[k].facts) < last_ms;
+            by_then += vote_in_ms(set, set->nodes[k].facts) <= last_ms;
+        }
+        if (sooner < set->quorum && by_then >= set->quorum) return node;
+    }
+    return NULL;
+}
+
+/* There will be a quorum, but not now. */
+static void judge_quorum_to_come(const struct diagnose_set *set, struct diagnosis *diagnosis,
+                                 const struct diagnose_node *last)
+{
+    const struct examine_facts *facts = last->facts;
+    bool begins = facts->guard.state == EXAMINE_GUARD_NONE || facts->guard.stale;
+    struct diagnose_words *words = add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL);
+    uint32_t voters = 0;
+    char left[32];
+
+    for (uint32_t i = 0; i < set->n_nodes; i++)
+        voters += can_vote(set->nodes[i].facts) && vote_in_ms(set, set->nodes[i].facts) <= 0;
+    length_text(left, sizeof(left), vote_in_ms(set, facts));
+    say(&words->text, "only %u of %u nodes can vote now, %u are needed: no lock can be taken for %s%s",
+        (unsigned)voters, (unsigned)set->n_nodes, (unsigned)set->quorum, left,
+        begins ? " from the next contact on" : "");
+    advise(&words->remedy, facts->guard.state == EXAMINE_GUARD_NONE
+                               ? "quorlock bootstrap, if no lock is held on any of the nodes; else wait"
+                               : "wait: quarantines end by themselves");
+}
+
 static void judge_quorum(const struct diagnose_set *set, struct diagnosis *diagnosis)
 {
+    const struct diagnose_node *last = quorum_by(set);
     uint32_t reachable = 0, voters = 0;
     struct diagnose_words *words;
 
+    if (last != NULL) {
+        if (vote_in_ms(set, last->facts) > 0) judge_quorum_to_come(set, diagnosis, last);
+        return;
+    }
     for (uint32_t i = 0; i < set->n_nodes; i++) {
         reachable += set->nodes[i].facts->reachable;
         voters += can_vote(set->nodes[i].facts);
     }
-    if (voters >= set->quorum) return;
     words = add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL);
     say(&words->text, "only %u of %u nodes %s, %u are needed: no lock can be taken",
         (unsigned)(reachable < set->quorum ? reachable : voters), (unsigned)set->n_nodes,

@@ -138,6 +138,15 @@ static int check_allocator(const struct quorlock_allocator *given, struct option
     return status;
 }
 
+/* Where the size was forgotten the struct is still this header's, and that error is the one to tell. */
+void options_tell(const struct quorlock_client_options *given, const char *text)
+{
+    size_t end = offsetof(struct quorlock_client_options, error_size) + sizeof(given->error_size);
+
+    if (given == NULL || (given->size != 0 && given->size < end) || given->error == NULL) return;
+    if (given->error_size > 0) snprintf(given->error, given->error_size, "%s", text);
+}
+
 int options_client(struct quorlock_client_options *ret, const struct quorlock_client_options *given,
                    struct options_error *error)
 {

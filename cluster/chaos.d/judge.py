@@ -111,8 +111,9 @@ class _Register:
 class _Reader:
     """Walks through the events once and builds the operations."""
 
-    def __init__(self, verdict):
+    def __init__(self, verdict, invoked):
         self.verdict = verdict
+        self.invoked = invoked  # the history tells where operations begin, so they must, and must end
         self.open = {}
         self.registers = {}
         self.counts = verdict.counts
@@ -134,12 +135,22 @@ class _Reader:
         if before:
             self.bad("terminal", event, f"begins an operation while that of line {before.line} has not ended")
         operation = Operation(event.client, event.key, event.t_us, event.line)
-        self.open[event.client] = operation
+        self.open[self.name(event)] = operation
         self.verdict.operations.append(operation)
+
+    def name(self, event):
+        """Whose operations are one after the other: a client's, or where we cannot know that, its own of one key."""
+        return event.client if self.invoked else (event.client, event.key)
+
+    def begin_unasked(self, event):
+        """A grant or a refusal of a history that has no invoke."""
+        if not self.invoked:
+            self.open[self.name(event)] = Operation(event.client, event.key, event.t_us, event.line)
+            self.verdict.operations.append(self.open[self.name(event)])
 
     def current(self, event, granted):
         """The client's open operation on this key, or None with the violation told."""
-        operation = self.open.get(event.client)
+        operation = self.open.get(self.name(event))
         if operation is None or operation.key != event.key:
             self.bad("terminal", event, f"reports {event.event} of {event.key} with no such operation open")
             return None
@@ -149,6 +160,7 @@ class _Reader:
         return operation
 
     def on_granted(self, event):
+        self.begin_unasked(event)
         operation = self.current(event, False)
         if operation is None:
             return
@@ -181,10 +193,13 @@ class _Reader:
             self.bad("terminal", event, f"is refused {event.key} after it was granted (line {operation.line})")
         operation.end_us, operation.end = event.t_us, event.event
         operation.status = event.fields.get("status", "")
-        del self.open[event.client]
+        del self.open[self.name(event)]
         return operation
 
     def on_refused(self, event):
+        operation = self.open.get(self.name(event))
+        if operation is None or operation.granted_us is not None:
+            self.begin_unasked(event)
         operation = self.finish(event, False)
         if operation:
             self.count("refusals")
@@ -203,8 +218,8 @@ class _Reader:
 
     def on_killed(self, event):
         self.count("clients killed")
-        operation = self.open.pop(event.client, None)
-        if operation:
+        for name in [name for name, operation in self.open.items() if operation.client == event.client]:
+            operation = self.open.pop(name)
             operation.end_us, operation.end = event.t_us, "killed"
 
     def on_breach(self, event):
@@ -225,7 +240,7 @@ class _Reader:
 
     def on_write(self, event):
         self.count("writes")
-        operation = self.open.get(event.client)
+        operation = self.open.get(self.name(event))
         if operation is None or operation.key != event.key or operation.granted_us is None:
             self.bad("no-grant-write", event, f"writes {event.key} without holding it")
         else:
@@ -347,10 +362,12 @@ def judge(events, profile="inside", bound_us=10_000_000):
     verdict = Verdict(profile)
     if events:
         verdict.start_us, verdict.end_us = events[0].t_us, events[-1].t_us
-    reader = _Reader(verdict)
+    reader = _Reader(verdict, any(event.event == "invoke" for event in events))
     for event in events:
         reader.take(event)
-    for operation in reader.open.values():
+    if not reader.invoked:
+        verdict.notes.append("no invoke: judged by the grants alone, not whether operations end")
+    for operation in reader.open.values() if reader.invoked else ():
         verdict.add("terminal", operation.invoke_us,
                     f"{seconds(verdict, operation.invoke_us)}, line {operation.line}: the operation of "
                     f"{operation.client} on {operation.key} never ends", key=operation.key, clients=(operation.client,))

@@ -2,7 +2,6 @@
 """One chaos run: build the world, hurt it, heal it, judge what its clients wrote down."""
 import asyncio
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -14,6 +13,7 @@ import judge
 import plan
 import report
 from faults import hurt
+from output import EX_IOERR, Unwritten, say, write_whole
 from place import MOUNT_POINTS
 from world import Client, Filter, Links, Node, Trouble, free_ports, now_us, process_state, wait_gone
 
@@ -91,7 +91,7 @@ class World:
         run = subprocess.run([self.program("quorlock"), "--nodes", self.addresses(), "bootstrap", "--max-lease",
                               f"{self.max_lease_ms}ms"], capture_output=True, text=True, timeout=30)
         if run.returncode:
-            print(f"chaos: no bootstrap ({run.stderr.strip().splitlines()[-1:]}); the nodes are quarantined at first")
+            say(f"chaos: no bootstrap ({run.stderr.strip().splitlines()[-1:]}); the nodes are quarantined at first")
 
     def check_alive(self):
         """Nothing may end that was not ended by a fault."""
@@ -179,8 +179,8 @@ async def progress(world, faults, every=PROGRESS_SECONDS):
         if loop.time() - last >= every:
             last = loop.time()
             states = [f"node {n.number} {n.state}" for n in world.nodes if n.state != "up"]
-            print(f"{last - world.begun:6.0f} s  {world.grants()} grants, {sum(world.survived.values())} of "
-                  f"{len(faults)} faults survived{'; ' if states else ''}{', '.join(states)}", flush=True)
+            say(f"{last - world.begun:6.0f} s  {world.grants()} grants, {sum(world.survived.values())} of "
+                  f"{len(faults)} faults survived{'; ' if states else ''}{', '.join(states)}")
 
 
 async def story(world, faults):
@@ -237,36 +237,24 @@ def judge_run(world, lines):
     return text, events, verdict
 
 
-def write_whole(path, text):
-    """The file appears complete or not at all."""
-    partial = f"{path}.{os.getpid()}.part"
-    try:
-        with open(partial, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(partial, path)
-    finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
-
-
 def tell_faults(world, faults):
-    print(f"faults survived: {sum(world.survived.values())} of {len(faults)}")
+    say(f"faults survived: {sum(world.survived.values())} of {len(faults)}")
     for kind, count in sorted(world.survived.items(), key=lambda item: (-item[1], item[0])):
-        print(f"  {count:4d} x {kind:<14} {plan.KINDS[kind].text}")
+        say(f"  {count:4d} x {kind:<14} {plan.KINDS[kind].text}")
     for kind, why in sorted(world.options.left_out.items()):
-        print(f"  left out: {kind} ({why})")
+        say(f"  left out: {kind} ({why})")
 
 
 def finish(world, faults):
-    """Judges, prints, writes what was asked for; returns the exit status."""
+    """Judges, writes what was asked for, prints; returns the exit status."""
     text, events, verdict = judge_run(world, world.history_lines())
     if world.options.history:
-        write_whole(world.options.history, "\n".join(text) + "\n")
+        write_whole("--history", world.options.history, "\n".join(text) + "\n")
     if world.options.report:
-        write_whole(world.options.report, report.render(events, verdict))
-        print(f"report: {world.options.report}")
+        write_whole("--report", world.options.report, report.render(events, verdict))
+        say(f"report: {world.options.report}")
     tell_faults(world, faults)
-    print("\n".join(judge.describe(verdict)), flush=True)
+    say("\n".join(judge.describe(verdict)))
     return 0 if verdict.sound else 1
 
 
@@ -309,6 +297,9 @@ def work(options, folder, private):
         status = 130
     except Trouble as trouble:
         print(f"chaos: {trouble}", file=sys.stderr)
+    except Unwritten as what:
+        print(f"chaos: {what}", file=sys.stderr)
+        status = EX_IOERR
     finally:
         stop_everything(world)
         # Who started us removes the folder too, unless it was killed.

@@ -55,7 +55,8 @@ typedef void (*quorlock_blocking_lost_cb)(quorlock_blocking_lock *, const struct
  * quorlock_blocking_open - a client with a thread of its own
  *
  * Errors: as quorlock_client_new, with the text in options->error; NOMEM also where the system has no thread or
- * descriptor left. *ret is untouched then.
+ * descriptor left. (Five free descriptors are looked for first: should another thread take them meanwhile,
+ * libevent ends the process.) *ret is untouched then.
  */
 QUORLOCK_API int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client_options *options);
 

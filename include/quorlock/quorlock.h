@@ -321,8 +321,8 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
  * it took. What the connections cannot carry yet waits in the client, in the order of the calls, and begins
  * when the nodes have room; wait_ms counts that too, but where it is 0 the nodes are asked all the same.
  * Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, INVAL (the nodes are set up for other clients
- * than this, may evict keys, or two are one: see the votes), CANCELED, CLOSED. Errors: BUSY, STATE (already
- * held), NOMEM.
+ * than this, may evict keys, or two are one: see the votes), CANCELED, CLOSED, NOMEM (none was left when its
+ * turn in line came). Errors: BUSY, STATE (already held), NOMEM.
  *
  * Waiting. Handles of one client that wait for the same keys stand in line in the order of coming, and only the
  * first asks the nodes: many cost what one costs. When a lock of this client is released the next in line asks

@@ -148,21 +148,33 @@ void args_hide_all(char **words, int count)
         if (args_may_hold_uri(words[i]) || (i > 0 && strcmp(words[i - 1], "--nodes") == 0)) args_hide(words[i]);
 }
 
-/* args_show - the word as an error may show it, in a buffer that lives until the next call. */
+/* "word://" at the beginning of `text`; 0: there is none. */
+static size_t args_scheme(const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    return n && strncmp(text + n, "://", 3) == 0 ? n + 3 : 0;
+}
+
+/*
+ * args_show - the word as an error may show it, in a buffer that lives until the next call
+ *
+ * Of what may be an address only the scheme: where a password stands in a wrong one nobody knows.
+ */
 static const char *args_show(const char *word)
 {
     static char shown[256];
-    size_t length = strlen(word);
-    char *copy = malloc(length + 1);
-    if (!copy) return "?";
-    memcpy(copy, word, length + 1);
-    /* Hide before cutting: a cut URI may have lost the sign that ends its password. */
-    if (args_may_hold_uri(copy)) args_hide(copy);
-    length = strlen(copy);
-    if (length >= sizeof(shown)) length = sizeof(shown) - 1;
-    memcpy(shown, copy, length);
-    shown[length] = '\0';
-    free(copy);
+    const char *front = word[0] == '-' ? strchr(word, '=') : NULL;
+    size_t length = front ? (size_t)(front + 1 - word) : 0;
+    const char *more = "";
+    if (strstr(word, "://") || strchr(word, '@')) {
+        length += args_scheme(word + length);
+        more = "...";
+    } else {
+        length = strlen(word);
+    }
+    if (length > sizeof(shown) - 4) length = sizeof(shown) - 4;
+    memcpy(shown, word, length);
+    memcpy(shown + length, more, strlen(more) + 1);
     return shown;
 }
 
@@ -259,16 +271,34 @@ static int args_status(const char *name, const char *value, int *ret_status)
     return 0;
 }
 
+/* What the library could not tell so well, for it sees one address at a time; NULL: nothing. */
+static const char *args_wrong_address(const char *address, size_t length)
+{
+    size_t scheme = args_scheme(address);
+    if (length == 0) return "is empty: write URI,URI,... such as 127.0.0.1:6379,127.0.0.1:6380";
+    if (memchr(address, ' ', length))
+        return "has a blank: write URI,URI,... without any, %20 where one belongs";
+    if (!scheme && memchr(address, '@', length))
+        return "has an @ and does not begin with redis:// or unix://: write a comma in a user name or a "
+               "password "
+               "as %2C";
+    if (scheme && address[0] == 'r' && memmem(address + scheme, length - scheme, "://", 3))
+        return "has :// twice: write commas between addresses";
+    return NULL;
+}
+
 static int args_nodes(const char *name, const char *value, const char **ret_nodes)
 {
-    size_t length = strlen(value);
-    if (length == 0 || value[0] == ',' || value[length - 1] == ',' || strstr(value, ",,")) {
-        char *copy = strdup(value);
-        if (copy) args_hide(copy);
-        say("%s: \"%s\" has an empty address in it: give URI,URI,... such as 127.0.0.1:6379,127.0.0.1:6380",
-            name, copy ? copy : "?");
-        free(copy);
-        return EXIT_USAGE;
+    size_t n = 1, at = 1;
+    for (const char *p = value; *p; p++) n += *p == ',';
+    for (const char *address = value; address; at++) {
+        size_t length = strcspn(address, ",");
+        const char *wrong = args_wrong_address(address, length);
+        if (wrong) {
+            say("%s: address %zu of %zu %s", name, at, n, wrong);
+            return EXIT_USAGE;
+        }
+        address = address[length] ? address + length + 1 : NULL;
     }
     *ret_nodes = value;
     return 0;
@@ -384,6 +414,19 @@ static int args_option(struct settings *settings, enum args_place place, char **
     return args_set_value(settings, option->id, name, value);
 }
 
+/* An address where a key belongs is one whose --nodes was forgotten: no message may tell its password. */
+static int args_keys(const char *const *words, int count)
+{
+    static const char *const schemes[] = {"redis://", "rediss://", "unix://"};
+    for (int i = 0; i < count; i++)
+        for (size_t k = 0; k < sizeof(schemes) / sizeof(schemes[0]); k++) {
+            if (strncmp(words[i], schemes[k], strlen(schemes[k])) != 0) continue;
+            say("\"%s...\" is an address and no key: write --nodes URI,URI,...", schemes[k]);
+            return EXIT_USAGE;
+        }
+    return 0;
+}
+
 int args_parse(struct settings *settings, enum args_place place, char **words, int count, int *ret_next)
 {
     int kept = 0, i = 0;
@@ -405,7 +448,7 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
         settings->n_words = (size_t)kept;
     }
     *ret_next = i;
-    return 0;
+    return args_keys(settings->words, place == ARGS_GLOBAL ? 0 : kept);
 }
 
 int args_environment(struct settings *settings)

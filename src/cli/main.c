@@ -65,8 +65,8 @@ static const struct verb verbs[] = {
      "Asks every node what could make a lock there unsafe, or impossible: its role, memory policy,\n"
      "persistence, guard, clock, rights, connections. Says how to mend what it finds. Writes nothing there.\n"
      "\n"
-     "Exit status: 0 sound; 1 warnings; 2 unsafe, or fewer than a quorum of nodes can vote; 64 usage; 74 the\n"
-     "report could not be written.\n"},
+     "Exit status: 0 sound; 1 warnings; 2 unsafe, or fewer than a quorum of nodes can vote now; 64 usage; 74\n"
+     "the report could not be written.\n"},
 };
 enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 
@@ -139,9 +139,11 @@ static int main_parse(char **words, int count)
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(words[next], verbs[i].name) == 0)
             return main_verb(&settings, &verbs[i], words + next + 1, count - next - 1);
-    args_hide(words[next]);
-    say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more",
-        words[next]);
+    if (strpbrk(words[next], ":@"))
+        say("an address is no verb: write --nodes URI,URI,... before the verb; quorlock --help tells more");
+    else
+        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more",
+            words[next]);
     return EXIT_USAGE;
 }
 

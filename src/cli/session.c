@@ -19,6 +19,15 @@ static void session_hush(int severity, const char *text)
     (void)text;
 }
 
+/* libevent ends the process where it finds no descriptor for its signals: with 1, which means that somebody
+ * else holds the lock, and without a word. */
+static void session_die(int status)
+{
+    (void)status;
+    say("cannot make an event loop: out of memory or of descriptors");
+    _exit(EXIT_SYSTEM);
+}
+
 static void session_log(void *arg, int level, const char *text)
 {
     const struct session *session = arg;
@@ -108,6 +117,7 @@ int session_try(struct session *session, const struct settings *settings, char *
     error[0] = '\0';
     *session = (struct session){.verbose = settings->verbose};
     event_set_log_callback(session_hush);
+    event_set_fatal_callback(session_die);
     struct event_config *config = event_config_new();
     if (config && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
         session->base = event_base_new_with_config(config);

@@ -35,6 +35,8 @@ struct dialect {
     const char *name;
     size_t n_scripts;
     const struct dialect_script *scripts;
+    /* The commands that a lock cannot do without, from acquire to release; NULL at the end. */
+    const char *const *commands;
     /* Appends one command; a failure stays in the buffer. True: it names a script by its hash. */
     bool (*build)(struct bytes *, const struct node_request *, const struct dialect_shas *,
                   const struct guard *);

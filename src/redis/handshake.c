@@ -2,12 +2,14 @@
 #include "handshake.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "errors.h"
+#include "scripts.h"
 
 /* The oldest servers that will do. Valkey tells a Redis version too, so it is looked for first. */
 struct handshake_oldest {
@@ -54,6 +56,19 @@ static void handshake_info(struct handshake *shake, struct bytes *out, const cha
     handshake_add(shake, step);
 }
 
+static void handshake_rights(struct handshake *shake, struct bytes *out)
+{
+    const char *const *commands = shake->dialect->commands;
+    size_t n = 0;
+    while (commands[n]) n++;
+    bytes_command(out, 3 + n);
+    bytes_text(out, "EVAL");
+    bytes_word(out, script_rights, sizeof script_rights - 1);
+    bytes_text(out, "0");
+    for (size_t i = 0; i < n; i++) bytes_text(out, commands[i]);
+    handshake_add(shake, HANDSHAKE_RIGHTS);
+}
+
 void handshake_begin(struct handshake *shake, struct bytes *out, const struct uri *uri, const char *client_name,
                      const struct dialect *dialect, enum handshake_eviction eviction)
 {
@@ -70,7 +85,10 @@ void handshake_begin(struct handshake *shake, struct bytes *out, const struct ur
     /* A command each, for only Redis 7 takes more than one section at once. */
     handshake_info(shake, out, "server", HANDSHAKE_SERVER);
     handshake_info(shake, out, "replication", HANDSHAKE_REPLICATION);
-    if (eviction != HANDSHAKE_EVICTION_UNASKED) handshake_info(shake, out, "memory", HANDSHAKE_MEMORY);
+    if (eviction != HANDSHAKE_EVICTION_UNASKED) {
+        handshake_info(shake, out, "memory", HANDSHAKE_MEMORY);
+        handshake_rights(shake, out);
+    }
     assert(dialect->n_scripts <= DIALECT_SCRIPTS_MAX);
     for (size_t i = 0; i < dialect->n_scripts; i++) {
         bytes_command(out, 3);
@@ -136,6 +154,7 @@ static const char *handshake_what(enum handshake_step step)
     case HANDSHAKE_SERVER:
     case HANDSHAKE_REPLICATION:
     case HANDSHAKE_MEMORY: return "INFO";
+    case HANDSHAKE_RIGHTS: return "EVAL";
     case HANDSHAKE_SCRIPT: return "SCRIPT LOAD";
     }
     return "handshake";
@@ -144,21 +163,24 @@ static const char *handshake_what(enum handshake_step step)
 /* An AUTH that was refused for what it said, not for the state of the server. */
 static enum handshake_result handshake_auth_error(struct handshake *shake, const struct reply_item *item)
 {
-    char user[64];
-    const char *name = shake->uri->user ? shake->uri->user : "default";
-    error_printable(user, sizeof user, name, strlen(name));
+    const struct uri *uri = shake->uri;
+    char name[64], user[80] = "the default user";
+    if (uri->user && uri->password)
+        snprintf(user, sizeof user, "user \"%s\"",
+                 error_printable(name, sizeof name, uri->user, strlen(uri->user)));
+    /* "redis://secret@host" is a slip for "redis://:secret@host". */
+    if (uri->user && !uri->password)
+        snprintf(user, sizeof user, "the user of the address, which gives no password");
     if (item->length >= 9 && memcmp(item->text, "WRONGPASS", 9) == 0)
         return handshake_fail(shake, NODE_FAULT_AUTH,
-                              "WRONGPASS: wrong password for user \"%s\", or that user is unknown or disabled",
-                              user);
+                              "WRONGPASS: wrong password for %s, or that user is unknown or disabled", user);
     if (memmem(item->text, item->length, "without any password", 20))
-        return handshake_fail(
-            shake, NODE_FAULT_AUTH,
-            "AUTH: the server has no password for user \"%s\", but the address gives one: take "
-            "it out of the address, or set one on the server",
-            user);
-    if (uri_tells_password(shake->uri, item->text, item->length))
-        return handshake_fail(shake, NODE_FAULT_AUTH, "AUTH: refused for user \"%s\"", user);
+        return handshake_fail(shake, NODE_FAULT_AUTH,
+                              "AUTH: the server has no password for %s, but the address gives one: take "
+                              "it out of the address, or set one on the server",
+                              user);
+    if (uri_tells_password(uri, item->text, item->length) || (uri->user && !uri->password))
+        return handshake_fail(shake, NODE_FAULT_AUTH, "AUTH: refused for %s", user);
     shake->fault = NODE_FAULT_AUTH;
     error_describe(shake->why, sizeof shake->why, "AUTH", item->text, item->length);
     return HANDSHAKE_FAILED;
@@ -274,6 +296,40 @@ static enum handshake_result handshake_memory(struct handshake *shake, const str
     return handshake_fail(shake, NODE_FAULT_CONFIG, "%s, or allow eviction", shake->warning);
 }
 
+/* The command of the dialect that begins there and ends with a blank or the text; NULL: none. */
+static const char *handshake_command(const struct handshake *shake, const char *text, size_t length)
+{
+    for (const char *const *command = shake->dialect->commands; *command; command++) {
+        size_t n = strlen(*command);
+        if (length < n || memcmp(text, *command, n) != 0) continue;
+        if (length == n || text[n] == ' ') return *command;
+    }
+    return NULL;
+}
+
+/* A lock that could be taken and not renewed would be lost at the first renewal. */
+static enum handshake_result handshake_refused(struct handshake *shake, const struct reply_item *refused)
+{
+    char user[64], rules[96] = "";
+    const char *name = shake->uri->user ? shake->uri->user : "default";
+    size_t n = 0;
+    if (!refused->length) return HANDSHAKE_MORE;
+    for (size_t at = 0; at < refused->length;) {
+        const char *command = handshake_command(shake, refused->text + at, refused->length - at);
+        if (!command || n + strlen(command) + 3 > sizeof rules)
+            return handshake_fail(shake, NODE_FAULT_PROTO,
+                                  "EVAL: a reply that does not fit the request: not a Redis server?");
+        n += (size_t)snprintf(rules + n, sizeof rules - n, "%s+%s", at ? " " : "", command);
+        at += strlen(command) + 1;
+    }
+    error_printable(user, sizeof user, name, strlen(name));
+    for (char *p = rules; *p; p++) *p = (char)tolower((unsigned char)*p);
+    return handshake_fail(shake, NODE_FAULT_AUTH,
+                          "user \"%s\" may not run %.*s: what could not be renewed or released is not locked "
+                          "(ACL SETUSER %s %s)",
+                          user, (int)refused->length, refused->text, user, rules);
+}
+
 static enum handshake_result handshake_script(struct handshake *shake, const struct reply_item *sha)
 {
     if (sha->length != DIALECT_SHA_LENGTH)
@@ -297,6 +353,7 @@ static enum handshake_result handshake_judge(struct handshake *shake, enum hands
     case HANDSHAKE_SERVER: return handshake_server(shake, self);
     case HANDSHAKE_REPLICATION: return handshake_replication(shake, self);
     case HANDSHAKE_MEMORY: return handshake_memory(shake, self);
+    case HANDSHAKE_RIGHTS: return handshake_refused(shake, self);
     case HANDSHAKE_SCRIPT: return handshake_script(shake, self);
     case HANDSHAKE_AUTH:
     case HANDSHAKE_SELECT:

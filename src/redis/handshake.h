@@ -2,8 +2,8 @@
 /*
  * handshake.h - what is said on a new connection before it may be used
  *
- * AUTH, SELECT, CLIENT SETNAME, INFO, SCRIPT LOAD leave in one write; the replies are judged in order and the
- * first that will not do ends it, with a reason that names the remedy. One that only listens is greeted:
+ * AUTH, SELECT, CLIENT SETNAME, INFO, EVAL, SCRIPT LOAD leave in one write; the replies are judged in order and
+ * the first that will not do ends it, with a reason that names the remedy. One that only listens is greeted:
  * AUTH, CLIENT SETNAME, PING.
  */
 #ifndef QUORLOCK_REDIS_HANDSHAKE_H
@@ -27,6 +27,7 @@ enum handshake_step {
     HANDSHAKE_SERVER,      /* INFO server: is it Redis, new enough, no cluster, no sentinel */
     HANDSHAKE_REPLICATION, /* INFO replication: is it a master */
     HANDSHAKE_MEMORY,      /* INFO memory: may it evict keys */
+    HANDSHAKE_RIGHTS,      /* a script: may we run all that a lock needs, up to its release */
     HANDSHAKE_SCRIPT,      /* one for each script */
 };
 
@@ -51,7 +52,8 @@ struct handshake {
 
 enum handshake_result { HANDSHAKE_MORE, HANDSHAKE_DONE, HANDSHAKE_FAILED };
 
-/* What becomes of a server that may evict keys; for UNASKED it is not even asked. */
+/* What becomes of a server that may evict keys. For UNASKED it is not even asked, nor for our rights: so
+ * without a guard, where somebody may only want to look. */
 enum handshake_eviction { HANDSHAKE_EVICTION_UNASKED, HANDSHAKE_EVICTION_WARNS, HANDSHAKE_EVICTION_FAILS };
 /* handshake_begin - appends all its commands; a failure stays in the buffer. client_name may be NULL. */
 void handshake_begin(struct handshake *, struct bytes *, const struct uri *, const char *client_name,

@@ -35,6 +35,8 @@ static const struct dialect_script plain_scripts[PLAIN_SCRIPTS] = {
     [PLAIN_RAISE] = {"raise", script_raise, sizeof script_raise - 1},
 };
 
+static const char *const plain_commands[] = {"GET", "SET", "PTTL", "PEXPIRE", "DEL", "TIME", "EVALSHA", NULL};
+
 /* One command on its way out. */
 struct plain_call {
     struct bytes *out;
@@ -396,6 +398,7 @@ const struct dialect dialect_plain = {
     .name = "plain",
     .n_scripts = PLAIN_SCRIPTS,
     .scripts = plain_scripts,
+    .commands = plain_commands,
     .build = plain_build,
     .channel = plain_channel,
     .judge = plain_judge,

@@ -26,6 +26,9 @@ static const struct dialect_script redisson_scripts[] = {
 };
 _Static_assert(sizeof redisson_scripts / sizeof redisson_scripts[0] <= DIALECT_SCRIPTS_MAX, "room for hashes");
 
+static const char *const redisson_commands[] = {"HEXISTS", "HSCAN", "HSET",    "HDEL", "PTTL",
+                                                "PEXPIRE", "TIME",  "EVALSHA", NULL};
+
 static bool redisson_build(struct bytes *out, const struct node_request *request,
                            const struct dialect_shas *shas, const struct guard *guard)
 {
@@ -76,6 +79,7 @@ const struct dialect dialect_redisson = {
     .name = "redisson",
     .n_scripts = sizeof redisson_scripts / sizeof redisson_scripts[0],
     .scripts = redisson_scripts,
+    .commands = redisson_commands,
     .build = redisson_build,
     .channel = redisson_channel,
     .judge = redisson_judge,

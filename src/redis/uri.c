@@ -16,64 +16,66 @@
 #define URI_PORT_DEFAULT    6379
 #define URI_DB_MAX          1000000
 #define URI_SHOWN_MAX       160
+#define URI_SCHEME_MAX      16
 #define URI_TELLING         3 /* so many first characters of a password tell something */
 #define URI_FORMS           "write redis://[user[:password]@]host[:port][/db], unix:///path or host:port"
 
-/* One address on its way through the parser; begin and end walk towards each other. */
+/* One address on its way through the parser. */
 struct uri_reader {
     const struct alloc *alloc;
     const char *text;
+    const char *scheme; /* as written, "redis://"; "" where there is none */
+    int n_scheme;
     char *error;
     size_t error_size;
+    char
+        shown[URI_SHOWN_MAX]; /* of host or path what an error may quote; "" where nothing is known to be one */
     struct uri uri;
 };
 
-/*
- * The address as it may be shown: what stands between the first colon behind the scheme and the last @ is
- * masked, whatever the parser makes of it, and so is what could be a password whose @ was forgotten.
- */
-static void uri_mask(char *ret, size_t size, const char *text)
+/* Where part of a password may have come to stand, a host has other characters than these. */
+static bool uri_may_be_shown(const char *text, size_t length, bool brackets)
 {
-    const char *scheme = strstr(text, "://");
-    const char *start = scheme ? scheme + 3 : text;
-    const char *at = strrchr(start, '@');
-    const char *colon = strchr(start, ':');
-    const char *mask_from = NULL, *mask_to = NULL;
-    if (at && colon && colon < at) {
-        mask_from = colon + 1;
-        mask_to = at;
-    } else if (!at && scheme && colon == start) {
-        mask_from = start + 1;
-        mask_to = text + strlen(text);
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        if (byte >= 0x80 ||
+            (!isalnum(byte) && byte != '.' && byte != '-' && byte != '_' && (!brackets || byte != ':')))
+            return false;
     }
-    const char *query = strstr(mask_to ? mask_to : start, "password=");
-    size_t n = 0;
-    for (const char *p = text; *p && n + 1 < size; p++) {
-        if (p == mask_from) {
-            for (int i = 0; i < 3 && n + 1 < size; i++) ret[n++] = '*';
-            p = mask_to;
-            if (!*p || n + 1 >= size) break;
-        }
-        if (query && p == query + strlen("password=")) {
-            for (int i = 0; i < 3 && n + 1 < size; i++) ret[n++] = '*';
-            break;
-        }
-        ret[n++] = isprint((unsigned char)*p) ? *p : '?';
-    }
-    ret[n] = '\0';
+    return length > 0;
 }
 
+static void uri_show_host(struct uri_reader *reader, const char *text, bool brackets)
+{
+    size_t length = strlen(text);
+    if (uri_may_be_shown(text, length, brackets))
+        snprintf(reader->shown, sizeof reader->shown, brackets ? "[%.150s]" : "%.150s", text);
+}
+
+static void uri_show_path(struct uri_reader *reader, const char *path)
+{
+    size_t n = 0;
+    for (; path[n] && n + 1 < sizeof reader->shown; n++)
+        reader->shown[n] = isprint((unsigned char)path[n]) ? path[n] : '?';
+    reader->shown[n] = '\0';
+}
+
+/*
+ * An address that cannot be read is not quoted beyond scheme and host: where the parser lost its way nobody
+ * knows what is the password.
+ */
 __attribute__((format(printf, 3, 4))) static int uri_fail(struct uri_reader *reader, int status,
                                                           const char *format, ...)
 {
     if (!reader->error || !reader->error_size) return status;
-    char shown[URI_SHOWN_MAX], reason[256];
-    uri_mask(shown, sizeof shown, reader->text);
+    const char *quote = reader->n_scheme || reader->shown[0] ? "\"" : "";
+    char reason[256];
     va_list args;
     va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
-    snprintf(reader->error, reader->error_size, "node address \"%s\": %s", shown, reason);
+    snprintf(reader->error, reader->error_size, "address%s%s%.*s%s%s: %s", *quote ? " " : "", quote,
+             reader->n_scheme, reader->scheme, reader->shown, quote, reason);
     return status;
 }
 
@@ -148,7 +150,8 @@ static int uri_read_port(struct uri_reader *reader, const char *begin, const cha
 {
     uint32_t port = 0;
     if (!uri_read_number(begin, end, UINT16_MAX, &port) || !port)
-        return uri_fail(reader, QUORLOCK_INVAL, "the port must be a number from 1 to 65535");
+        return uri_fail(reader, QUORLOCK_INVAL,
+                        "the port must be a number from 1 to 65535; behind a password stands @host");
     reader->uri.port = (uint16_t)port;
     return QUORLOCK_OK;
 }
@@ -210,6 +213,7 @@ static int uri_read_host(struct uri_reader *reader, const char *begin, const cha
     if (length > URI_HOST_LENGTH_MAX) return uri_fail(reader, QUORLOCK_INVAL, "the host is too long");
     for (size_t i = 0; i < length; i++) text[i] = (char)tolower((unsigned char)begin[i]);
     text[length] = '\0';
+    uri_show_host(reader, text, brackets);
     if (!uri_read_numeric(reader, text, brackets, canonical, sizeof canonical)) {
         if (brackets) return uri_fail(reader, QUORLOCK_INVAL, "the brackets hold no IPv6 address");
         if (!uri_is_name(text, length))
@@ -246,54 +250,59 @@ static int uri_read_host_port(struct uri_reader *reader, const char *begin, cons
     return status;
 }
 
+/* The host first, so that an error in another part can name it. */
 static int uri_read_redis(struct uri_reader *reader, const char *begin)
 {
-    const char *end = begin + strlen(begin);
     const char *at = strrchr(begin, '@');
-    int status = QUORLOCK_OK;
-    if (at) {
-        if (memchr(begin, '/', (size_t)(at - begin)))
-            return uri_fail(reader, QUORLOCK_INVAL, "write a / in user or password as %%2F, and @ as %%40");
-        status = uri_read_credentials(reader, begin, at);
-        begin = at + 1;
-    }
+    const char *place = at ? at + 1 : begin;
+    const char *end = place + strcspn(place, "/?#");
+    int status = uri_read_host_port(reader, place, end);
     if (status) return status;
-    if (strpbrk(begin, "?#")) return uri_fail(reader, QUORLOCK_INVAL, "? and # mean nothing here; " URI_FORMS);
-    const char *slash = strchr(begin, '/');
-    status = uri_read_host_port(reader, begin, slash ? slash : end);
-    if (!status && slash && slash + 1 < end) status = uri_read_db(reader, slash + 1, end);
-    return status;
+    if (strpbrk(end, "?#")) return uri_fail(reader, QUORLOCK_INVAL, "? and # mean nothing here; " URI_FORMS);
+    if (*end && end[1]) status = uri_read_db(reader, end + 1, end + strlen(end));
+    if (status || !at) return status;
+    if (memchr(begin, '/', (size_t)(at - begin)))
+        return uri_fail(reader, QUORLOCK_INVAL, "write a / in user or password as %%2F, and @ as %%40");
+    return uri_read_credentials(reader, begin, at);
 }
 
 static int uri_read_bare(struct uri_reader *reader, const char *text)
 {
-    if (strpbrk(text, "@/?#")) return uri_fail(reader, QUORLOCK_INVAL, "not host:port; " URI_FORMS);
-    return uri_read_host_port(reader, text, text + strlen(text));
+    const char *end = text + strcspn(text, "/?#");
+    if (strchr(text, '@'))
+        return uri_fail(reader, QUORLOCK_INVAL,
+                        "an @ stands only in an address that begins with redis:// or unix://; " URI_FORMS);
+    int status = uri_read_host_port(reader, text, end);
+    if (!status && *end)
+        status = uri_fail(reader, QUORLOCK_INVAL, "not host:port, for there is more behind it; " URI_FORMS);
+    return status;
+}
+
+static int uri_read_path(struct uri_reader *reader, const char *begin, const char *end)
+{
+    size_t most = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
+    int status = uri_decode(reader, &reader->uri.host, "path", begin, end);
+    if (status) return status;
+    reader->uri.kind = URI_UNIX;
+    uri_show_path(reader, reader->uri.host);
+    if (strlen(reader->uri.host) < 2) return uri_fail(reader, QUORLOCK_INVAL, "there is no path");
+    if (strlen(reader->uri.host) > most)
+        return uri_fail(reader, QUORLOCK_INVAL, "the path of a unix socket may have at most %zu bytes", most);
+    return QUORLOCK_OK;
 }
 
 static int uri_read_unix(struct uri_reader *reader, const char *begin)
 {
-    const char *end = begin + strlen(begin);
     const char *slash = strchr(begin, '/');
-    const char *query = strchr(begin, '?');
-    int status = QUORLOCK_OK;
     if (!slash || (slash > begin && slash[-1] != '@'))
         return uri_fail(reader, QUORLOCK_INVAL, "the path must be absolute: unix:///run/redis.sock");
-    if (slash > begin) status = uri_read_credentials(reader, begin, slash - 1);
-    if (!status && query) {
-        if (strncmp(query, "?db=", 4) != 0)
-            return uri_fail(reader, QUORLOCK_INVAL, "behind the path only ?db=N may stand");
-        status = uri_read_db(reader, query + 4, end);
-        end = query;
-    }
-    if (!status) status = uri_decode(reader, &reader->uri.host, "path", slash, end);
-    if (status) return status;
-    reader->uri.kind = URI_UNIX;
-    size_t length = strlen(reader->uri.host), most = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
-    if (length < 2) return uri_fail(reader, QUORLOCK_INVAL, "there is no path");
-    if (length > most)
-        return uri_fail(reader, QUORLOCK_INVAL, "the path of a unix socket may have at most %zu bytes", most);
-    return QUORLOCK_OK;
+    const char *query = slash + strcspn(slash, "?");
+    int status = uri_read_path(reader, slash, query);
+    if (!status && *query && strncmp(query, "?db=", 4) != 0)
+        status = uri_fail(reader, QUORLOCK_INVAL, "behind the path only ?db=N may stand");
+    if (!status && *query) status = uri_read_db(reader, query + 4, query + strlen(query));
+    if (!status && slash > begin) status = uri_read_credentials(reader, begin, slash - 1);
+    return status;
 }
 
 static int uri_make_name(struct uri_reader *reader)
@@ -316,24 +325,41 @@ static int uri_make_name(struct uri_reader *reader)
     return uri->name ? QUORLOCK_OK : uri_nomem(reader);
 }
 
+/* "word://" at the beginning; what stands elsewhere may be part of a password. */
+static void uri_find_scheme(struct uri_reader *reader)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)reader->text[n]) || (n && strchr("+-.", reader->text[n]) && reader->text[n]))
+        n++;
+    reader->scheme = reader->text;
+    if (n && n < URI_SCHEME_MAX && strncmp(reader->text + n, "://", 3) == 0) reader->n_scheme = (int)n + 3;
+}
+
+static bool uri_has_scheme(const struct uri_reader *reader, const char *scheme)
+{
+    return (size_t)reader->n_scheme == strlen(scheme) &&
+           strncasecmp(reader->scheme, scheme, (size_t)reader->n_scheme) == 0;
+}
+
 static int uri_read(struct uri_reader *reader)
 {
     const char *text = reader->text;
     if (!*text) return uri_fail(reader, QUORLOCK_INVAL, "it is empty; " URI_FORMS);
     if (strlen(text) > URI_LENGTH_MAX)
         return uri_fail(reader, QUORLOCK_INVAL, "it is longer than %d bytes", URI_LENGTH_MAX);
-    if (strncasecmp(text, "redis://", 8) == 0) return uri_read_redis(reader, text + 8);
-    if (strncasecmp(text, "unix://", 7) == 0) return uri_read_unix(reader, text + 7);
-    if (strncasecmp(text, "rediss://", 9) == 0)
+    uri_find_scheme(reader);
+    if (!reader->n_scheme) return uri_read_bare(reader, text);
+    if (uri_has_scheme(reader, "redis://")) return uri_read_redis(reader, text + reader->n_scheme);
+    if (uri_has_scheme(reader, "unix://")) return uri_read_unix(reader, text + reader->n_scheme);
+    if (uri_has_scheme(reader, "rediss://"))
         return uri_fail(reader, QUORLOCK_UNSUPPORTED, "TLS is not in this version; use redis:// or unix://");
-    if (strstr(text, "://")) return uri_fail(reader, QUORLOCK_INVAL, "unknown scheme; " URI_FORMS);
-    return uri_read_bare(reader, text);
+    return uri_fail(reader, QUORLOCK_INVAL, "unknown scheme; " URI_FORMS);
 }
 
 int uri_parse(struct uri *ret, const struct alloc *alloc, const char *text, char *error, size_t error_size)
 {
     struct uri_reader reader = {
-        .alloc = alloc, .text = text ? text : "", .error = error, .error_size = error_size};
+        .alloc = alloc, .text = text ? text : "", .scheme = "", .error = error, .error_size = error_size};
     int status = uri_read(&reader);
     if (!status) status = uri_make_name(&reader);
     if (status)

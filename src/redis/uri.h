@@ -31,8 +31,9 @@ struct uri {
 /*
  * uri_parse - reads one address
  *
- * 0, or a quorlock_status with the text in error: it names the value with any password masked and says what is
- * wrong and what would be right. rediss:// is UNSUPPORTED. *ret is untouched on failure.
+ * 0, or a quorlock_status with the text in error: 'address "redis://host": ' and which part is wrong, and what
+ * would be right. Beyond scheme and host nothing is quoted, for nobody knows where in a wrong address its
+ * password stands. rediss:// is UNSUPPORTED. *ret is untouched on failure.
  */
 int uri_parse(struct uri *ret, const struct alloc *, const char *text, char *error, size_t error_size);
 void uri_clear(struct uri *, const struct alloc *);

@@ -70,6 +70,33 @@ test_wrong_usage_is_told() {
     expect_status 64 "$chaos" "${common[@]}" --report /nonexistent/report.html
 }
 
+test_faults_are_left_out_as_the_help_writes_it() {
+    "$chaos" "${common[@]}" --plan --seed 5 --faults -kill,-wipe >"$work/plan" || not_ok "--faults -kill,-wipe"
+    [ -s "$work/plan" ] || not_ok "no plan without kill and wipe"
+    ! grep -Eq ' s  (kill|wipe) ' "$work/plan" || not_ok "kill or wipe in spite of -kill,-wipe"
+    "$chaos" "${common[@]}" --plan --seed 5 --faults all,-pause >"$work/plan" || not_ok "--faults all,-pause"
+    expect_status 64 "$chaos" "${common[@]}" --plan --faults -flood
+    grep -q "'-flood' is no fault" "$work/out" || not_ok "no word of the unknown fault that is left out"
+    expect_status 64 "$chaos" "${common[@]}" --plan --faults --seed 5
+}
+
+test_output_that_nobody_takes() {
+    local status=0 gone
+    # A pipe whose reader has left already, as head has when it has seen enough.
+    exec {gone}> >(:)
+    wait $!
+    "$chaos" "${common[@]}" --plan --seed 5 >&"$gone" 2>"$work/err" || status=$?
+    exec {gone}>&-
+    [ "$status" = 141 ] || not_ok "status $status of a plan that nobody reads"
+    [ ! -s "$work/err" ] || not_ok "$(tail -n 1 "$work/err")"
+    status=0
+    "$chaos" "${common[@]}" --seconds 3 >/dev/full 2>"$work/err" || status=$?
+    [ "$status" = 74 ] || not_ok "status $status where standard output is full"
+    grep -qx 'chaos: standard output: No space left on device' "$work/err" || not_ok "it says $(tail -n 1 "$work/err")"
+    expect_status 64 "$chaos" "${common[@]}" --seconds 3 --report "$work"
+    grep -qx "cluster/chaos: --report: $work is a folder, not a file" "$work/out" || not_ok "it says $(tail -n 1 "$work/out")"
+}
+
 test_a_run_inside_the_claim_is_sound() {
     expect_status 0 "$chaos" "${common[@]}" --seconds "$seconds" --seed 11 --history "$work/sound" --report "$work/sound.html"
     cat "$work/out"

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """cluster/check on hand-made histories: each kind of violation is caught, for its own reason and no other."""
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -245,6 +247,69 @@ class Outside(unittest.TestCase):
                      line(1900, "refused", "b"), line(4000, "end"))
         status, report, _ = check(lines, "--profile", "outside", "--live-within", "1")
         self.assertEqual((status, report["violations"]), (1, {"terminal": 1, "liveness": 1}))
+
+
+class WithoutInvoke(unittest.TestCase):
+    """Who writes down grants only is judged by them."""
+
+    def check(self, lines, *options):
+        return check([made for made in lines if made["event"] != "invoke"], *options)
+
+    def test_one_after_another(self):
+        status, report, error = self.check(flat(hold("a", 10, 50, 1, (1,)), hold("b", 52, 90, 2, (2,)),
+                                                hold("a", 20, 60, key="other"), line(70, "refused", "c"),
+                                                hold("c", 100, 120, terminal=None), line(600, "refused", "c")))
+        self.assertEqual((status, error, report["violations"]), (0, "", {}))
+        self.assertEqual((report["counts"]["grants"], report["counts"]["refusals"]), (4, 2))
+        self.assertIn("no invoke", report["notes"][0])
+
+    def test_two_at_once(self):
+        for lines in [flat(hold("a", 10, 100), hold("b", 50, 150)),
+                      flat(hold("a", 10, 100, terminal=None), hold("b", 50, 150, terminal=None)),
+                      [line(1, "granted", "a", deadline_ms=9), line(8, "granted", "b", deadline_ms=20)]]:
+            status, report, _ = self.check(lines)
+            self.assertEqual((status, report["violations"]), (1, {"overlap": 1}), lines)
+
+    def test_tokens_and_writes(self):
+        status, report, _ = self.check(flat(hold("a", 10, 50, 7), hold("b", 60, 90, 7), hold("c", 95, 99, 6, (1,))))
+        self.assertEqual((status, report["violations"]), (1, {"token-duplicate": 1, "token-order": 1}))
+        status, report, _ = self.check(flat(hold("a", 10, 50), line(60, "write", "b")))
+        self.assertEqual((status, report["violations"]), (1, {"no-grant-write": 1}))
+
+    def test_an_end_needs_a_grant(self):
+        status, report, _ = self.check(flat(hold("a", 10, 50), line(60, "released", "b"), line(70, "lost", "a")))
+        self.assertEqual((status, report["violations"]), (1, {"terminal": 2}))
+
+    def test_one_invoke_makes_all_necessary(self):
+        status, report, _ = check([*hold("a", 10, 50), line(60, "granted", "b", deadline_ms=90)])
+        self.assertEqual((status, report["violations"]), (1, {"terminal": 1}))
+
+
+class Output(unittest.TestCase):
+    def run_check(self, *options, **more):
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            file.write("".join(json.dumps(made) + "\n" for made in hold("a", 10, 50)))
+            file.flush()
+            return subprocess.run([sys.executable, str(CHECK), file.name, *options], stderr=subprocess.PIPE, text=True,
+                                  timeout=60, check=False, **more)
+
+    def test_a_report_that_cannot_be_written(self):
+        for place in ("/nonexistent/report.html", "/dev/full", "/"):
+            done = self.run_check("--report", place, stdout=subprocess.PIPE)
+            self.assertEqual(done.returncode, 74, place)
+            self.assertTrue(done.stdout.endswith("verdict: sound\n"), done.stdout)
+            self.assertRegex(done.stderr, f"^cluster/check: --report: {place} cannot be written: .+\n$")
+
+    def test_nobody_reads(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = self.run_check(stdout=writer)
+        os.close(writer)
+        self.assertEqual((done.returncode, done.stderr), (-signal.SIGPIPE, ""))
+        with open("/dev/full", "wb") as full:
+            done = self.run_check(stdout=full)
+        self.assertEqual((done.returncode, done.stderr),
+                         (74, "cluster/check: the verdict cannot be written: No space left on device\n"))
 
 
 class Malformed(unittest.TestCase):

@@ -174,7 +174,7 @@ check 'it has its memory' has 2 k 2
 "$hurt" --dir "$dir" 1 wipe >/dev/null && "$hurt" --dir "$dir" 2 restart >/dev/null
 expect 'a wiped node has no guard' 0 'node 1 .*no guard' "$status" --dir "$dir"
 expect 'a restarted one has an old guard' 0 'node 2 .*restarted: quarantined at the next contact' "$status" --dir "$dir"
-check_not 'neither has a vote' lock 1s
+check_not 'neither has a vote' lock 30s --node-timeout 7s
 expect 'the first contact quarantines the wiped one' 0 'node 1 .*quarantined for (30|2[0-9]) s' "$status" --dir "$dir"
 expect 'and the restarted one' 0 'node 2 .*quarantined for (30|2[0-9]) s' "$status" --dir "$dir"
 
@@ -208,6 +208,19 @@ check 'the folder is removed' test ! -e "$dir"
 check 'no port is held' none_left
 kill "$blocker" && wait "$blocker" 2>/dev/null || :
 blocker=''
+
+# Files that were lost: pid files, a node's whole folder, the configuration
+expect 'up for what gets lost' 0 'node 3 .* up' "$up" --dir "$dir" --port-base "$base"
+pids=("$(pid_of 1)" "$(pid_of 2)" "$(pid_of 3)")
+rm "$dir/node-2/pid" && : >"$dir/node-3/pid"
+expect 'a server without its pid file is found' 0 '3 of 3 up' "$status" --dir "$dir"
+check 'and its pid is written down again' test "$(pid_of 2) $(pid_of 3)" = "${pids[1]} ${pids[2]}"
+rm "$dir/node-2/pid"
+expect 'up finds it too' 0 'already up: 3 nodes' "$up" --dir "$dir" --port-base "$base"
+rm -r "$dir/node-1" "$dir/node-3/pid" "$dir/cluster.conf"
+expect 'down ends what lost its files' 0 'down: 3 servers ended' "$down" --dir "$dir"
+for i in 0 1 2; do check "server $((i + 1)) is gone" dead "${pids[i]}"; done
+check 'and none is left' none_left
 
 # A port that is taken by what is not Redis, in the middle of the range
 "$server" --port $((base + 1)) --bind 127.0.0.1 --save '' --dir "$work" >/dev/null 2>&1 &

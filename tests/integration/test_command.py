@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import sys
@@ -40,7 +41,7 @@ class Usage(Bootstrapped):
         for args, said in [
                 ((), "no verb"), (("fly",), '"fly" is no verb: give run'), (("--fly",), "--fly: no such option"),
                 (("--", "run"), "no verb"), (("--nodes",), "--nodes needs a value: --nodes URI"),
-                (("--nodes", "", *run), "empty address"), (("--nodes", "a,,b", *run), '"a,,b" has an empty address'),
+                (("--nodes", "", *run), "address 1 of 1 is empty"), (("--nodes", "a,,b", *run), "address 2 of 3 is empty"),
                 (("--lease", "3s", *run), "--lease does not belong before the verb"),
                 (("run",), "no key"), (("run", "--", "true"), "no key"), (("run", "k"), "write -- between"),
                 (("run", "k", "true"), "write -- between"), (("run", "k", "--"), "no command"),
@@ -91,7 +92,7 @@ class Usage(Bootstrapped):
 
     def test_a_bad_environment_is_named_too(self):
         for name, value, said in [("QUORLOCK_MAX_LEASE", "30", '"30" has no unit'),
-                                  ("QUORLOCK_NODES", "a:1,,b:2", "empty address")]:
+                                  ("QUORLOCK_NODES", "a:1,,b:2", "address 2 of 3 is empty")]:
             status, _, err = self.quorlock("run", "k", "--", "true", env={name: value})
             self.assertEqual(status, 64)
             self.assertIn(name + ": ", err)
@@ -99,7 +100,7 @@ class Usage(Bootstrapped):
 
     def test_bad_nodes(self):
         many = ",".join(f"127.0.0.1:{port}" for port in range(1, 33))
-        for value, said in [("ftp://x", "ftp://x"), ("127.0.0.1:0", "127.0.0.1:0"), ("127.0.0.1:99999", "99999"),
+        for value, said in [("ftp://x", '"ftp://": unknown scheme'), ("127.0.0.1:0", '"127.0.0.1": the port'),
                             (f"{SERVERS[0]},{SERVERS[0]}", "same server"), (many, "31")]:
             for verb in [("run", "k", "--", "true"), ("inspect", "k"), ("break", "k"), ("bootstrap",)]:
                 status, out, err = self.quorlock("--nodes", value, *verb)
@@ -129,7 +130,13 @@ class Usage(Bootstrapped):
                 # Looked at so early that it may not have taken the signal over yet.
                 self.assertIn(status, (128 + signal.SIGTERM, -signal.SIGTERM))
                 self.assertNotIn("geheim", out + err)
-        for args in [("--nodez=redis://u:geheim@h",), ("redis://u:geheim@h",),
+        for args in [("--nodez=redis://u:geheim@h",), ("redis://u:geheim@h",), ("--nodez=redis://u:geheim",),
+                     ("redis://u:geheim", "run"), ("u:geheim@h1,redis://h2", "run"), ("u:geheim", "inspect", "k"),
+                     ("-Nredis://u:geheim", "inspect", "k"), ("inspect", "k", "--json=redis://:geheim"),
+                     ("run", "--lease", "redis://:geheim", "k", "--", "true"),
+                     ("run", "--wait=u:geheim@h", "k", "--", "true"),
+                     ("run", "redis://u:geheim@h", "k", "--", "true"), ("inspect", "redis://u:geheim"),
+                     ("break", "k", "unix://:geheim@/run/x"),
                      ("--nodes", "a,,u:geheim@h", "inspect", "k"),
                      ("--nodes", "redis://:geh,eim@h,,x", "inspect", "k"),
                      ("--nodes", "ftp://u:geheim@h", "inspect", "k"),
@@ -139,6 +146,65 @@ class Usage(Bootstrapped):
             status, out, err = self.quorlock(*args)
             self.assertEqual(status, 64, err)
             self.assertNotRegex(out + err, "geh|eim", args)
+
+
+    def test_a_wrong_address_tells_no_password(self):
+        wrong = [("redis://app:geheim", "node 1: address \"redis://app\": the port"),
+                 ("redis://:geheim", "node 1: address \"redis://\": there is no host"),
+                 ("redis://app:ge,heim@h1,redis://h2", "address 2 of 3 has an @"),
+                 ("redis://app:12,geheim,34@h1", "address 3 of 3 has an @"),
+                 ("redis://app:geheim@h1,redis://app:geheim", "node 2: address \"redis://app\": the port"),
+                 ("app:geheim@h1;redis://h2", "address 1 of 1 has an @"),
+                 ("redis://app:geheim@h1, redis://h2", "address 2 of 2 has a blank"),
+                 ("redis://app:ge heim@h1", "address 1 of 1 has a blank"),
+                 ("redis://app:geheim@h1;redis://app:geheim@h2", "address 1 of 1 has :// twice"),
+                 ("redis://app:geheim,", "address 2 of 2 is empty"), (",redis://app:geheim", "address 1 of 2 is empty"),
+                 ("redis://app:geheim,,h", "address 2 of 3 is empty"),
+                 ("redis://app:gehe%im@h1", "node 1: address \"redis://h1\": in the password, %"),
+                 ("redis://app:geh/eim@h1", "node 1: address \"redis://h1\": write a /"),
+                 ("http://app:geheim@h1", "node 1: address \"http://\": unknown scheme"),
+                 ("rediss://app:geheim@h1", "node 1: address \"rediss://\": TLS"),
+                 ("unix://app:geheim", "node 1: address \"unix://\": the path")]
+        for nodes_given, said in wrong:
+            for verb in [("run", "-v", "-v", self.key, "--", "true"), ("inspect", "--json", self.key), ("break", self.key),
+                         ("bootstrap", "--json"), ("doctor",), ("doctor", "--json")]:
+                for args, env in [(verb, {"QUORLOCK_NODES": nodes_given}), (("--nodes", nodes_given, *verb), {}),
+                                  ((verb[0], "--nodes=" + nodes_given, *verb[1:]), {})]:
+                    status, out, err = self.quorlock(*args, env=env)
+                    self.assertEqual((status, out), (64, ""), (args, env, err))
+                    self.assertIn(said, err, (args, env))
+                    self.assertNotRegex(err, "ge?h|eim", (args, env))
+
+    def test_a_user_without_password_may_be_the_password(self):
+        listed = ",".join(f"redis://geheim@{server}" for server in SERVERS)
+        for verb, expected in [(("run", "-n", "-v", "-v", self.key, "--", "true"), 69), (("inspect", self.key), 69),
+                               (("doctor",), 2)]:
+            status, out, err = self.quorlock(*verb, env={"QUORLOCK_NODES": listed})
+            self.assertEqual(status, expected, out + err)
+            self.assertIn("WRONGPASS", out + err)
+            self.assertNotIn("geheim", out + err)
+
+
+class Descriptors(Bootstrapped):
+    def test_without_descriptors_it_says_so(self):
+        """1 would mean that somebody else holds the lock."""
+        for limit in [*range(3, 21), 64]:
+            def few():
+                die_with_us()
+                resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+            for args in [("run", "-n", self.key, "--", "true"), ("inspect", self.key), ("bootstrap",)]:
+                status, out, err = self.connected(*args, preexec=few)
+                if limit == 3 and status == 127:
+                    continue  # the loader finds no library
+                # The nodes have their guards, which is the 1 of bootstrap.
+                self.assertIn(status, (0, 69, 71, *([1] if "guarded" in out else [])), (limit, args, err))
+                if status in (69, 71):
+                    self.assertRegex(out + err, "descriptor|Too many open files", (limit, args))
+                if limit < 7:
+                    self.assertEqual((status, out), (71, ""), (limit, args))
+                    self.assertTrue(err.startswith("quorlock: "), err)
+            self.assert_free()
+        self.assertEqual(self.quorlock("run", self.key, "--", "sh", "-c", "exit 7", preexec=few)[0], 7)
 
 
 class Held(Bootstrapped):

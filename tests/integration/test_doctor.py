@@ -166,7 +166,8 @@ class Report(Doctor):
             return [server.ask("INFO", "persistence").decode().split("rdb_changes_since_last_save:")[1].split()[0]
                     for server in SERVERS]
         before = changes()
-        self.assertEqual(self.codes(), (1, [("guard-missing", 0), ("guard-missing", 1), ("guard-missing", 2)]))
+        self.assertEqual(self.codes(), (2, [("guard-missing", 0), ("guard-missing", 1), ("guard-missing", 2),
+                                            ("no-quorum", None)]))
         self.assertEqual([server.ask("DBSIZE") for server in SERVERS], [0, 0, 0])
         self.assertEqual(changes(), before)
         self.bootstrap()
@@ -195,7 +196,7 @@ class Report(Doctor):
         SERVERS[1].ask("CONFIG", "SET", "appendfsync", "everysec")
         SERVERS[2].kill()
         status, out, err = self.quorlock("doctor")
-        self.assertEqual((status, err), (1, ""))
+        self.assertEqual((status, err), (2, ""))
         lines = out.splitlines()
         self.assertRegex(lines[0], r"^node +version +role +latency +clock +memory +persistence +guard +clients$")
         self.assertRegex(lines[1], rf"^{SERVERS[0]} +\w+ [\d.]+ +master .* aof always +none ")
@@ -203,14 +204,14 @@ class Report(Doctor):
         self.assertRegex(lines[3], rf"^{SERVERS[2]} +unreachable$")
         self.assertIn(f"warning  {SERVERS[2]}: connect: Connection refused [unreachable]", lines)
         self.assertIn("         -> quorlock bootstrap, if no lock is held on any of the nodes; else wait", lines)
-        self.assertEqual(sum(line.startswith("warning") for line in lines[:-1]),
+        self.assertEqual(sum(line.startswith(("unsafe", "warning")) for line in lines[:-1]),
                          sum(line.startswith("         -> ") for line in lines))
-        self.assertRegex(lines[-1], r"^warnings: 0 unsafe, 4 warnings, 0 notes; 2 of 3 nodes answered, 2 make")
+        self.assertRegex(lines[-1], r"^unsafe: 1 unsafe, 4 warnings, 0 notes; 2 of 3 nodes answered, 2 make")
 
     def test_usage(self):
         for args, said in [(("doctor", "key"), "takes no key"), (("doctor", "--", "x"), "takes no key"),
                            (("doctor", "--fence"), "does not belong"),
-                           (("--nodes", "ftp://x", "doctor"), "ftp://x")]:
+                           (("--nodes", "ftp://x", "doctor"), "unknown scheme")]:
             status, out, err = self.quorlock(*args)
             self.assertEqual((status, out), (64, ""))
             self.assertIn(said, err)
@@ -233,7 +234,7 @@ class Kind(Doctor):
         wait_for(lambda: b"connected_slaves:1" in SERVERS[0].ask("INFO", "replication"))
         wait_for(lambda: b"master_link_status:up" in SERVERS[2].ask("INFO", "replication"))
         # Its first replica gives a master a new replication id: for the guard that is another life.
-        self.assertEqual(self.codes(), (2, [("quarantine", 0), ("replica", 2), ("replicas", 0)]))
+        self.assertEqual(self.codes(), (2, [("no-quorum", None), ("quarantine", 0), ("replica", 2), ("replicas", 0)]))
         self.assertEqual(self.codes(severity="note")[1], [("replicas", 0)])
         SERVERS[0].ask("SET", "quorlock:guard", self.lives(SERVERS[0], SERVERS[1]))
         wait_for(lambda: SERVERS[2].ask("GET", "quorlock:guard"))
@@ -328,7 +329,7 @@ class Memory(Doctor):
         self.assertEqual(self.codes(addresses=str(other)), (0, []))
         other.kill()
         other.start()
-        self.assertEqual(self.codes(addresses=str(other)), (1, [("quarantine", 0)]))
+        self.assertEqual(self.codes(addresses=str(other)), (2, [("no-quorum", None), ("quarantine", 0)]))
         text = self.text("quarantine", addresses=str(other))
         self.assertIn("restarted", text)
         self.assertIn("5.0 s", text)
@@ -378,6 +379,14 @@ class Guard(Doctor):
         self.assertEqual((status, [f["code"] for f in report["findings"]]), (1, ["quarantine"]))
         self.assertGreater(report["nodes"][1]["quarantine_ms"], 10000)
         self.assertLessEqual(report["nodes"][1]["quarantine_ms"], 20000)
+        # Two of three: run finds no quorum, and that is what the status says.
+        self.guard(SERVERS[2], 6, now_ms + 25000)
+        self.assertEqual(self.codes(), (2, [("no-quorum", None), ("quarantine", 1), ("quarantine", 2)]))
+        self.assertRegex(self.text("no-quorum"), r"only 1 of 3 nodes can vote now, 2 are needed: no lock can be taken "
+                         r"for \d+\.\d s$")
+        status, _, err = self.quorlock("run", "-n", "x", "--", "true")
+        self.assertEqual(status, 69, err)
+        self.guard(SERVERS[2], 6, 0)
         # Further away than any lease: a clock was set back; clients cut it short.
         self.guard(SERVERS[1], 6, now_ms + 900000)
         self.assertEqual(self.examine()[1]["nodes"][1]["quarantine_ms"], 30001)
@@ -387,7 +396,7 @@ class Guard(Doctor):
         SERVERS[0].ask("SET", "quorlock:guard", "2|3|4")
         SERVERS[1].ask("DEL", "quorlock:guard")
         SERVERS[1].ask("LPUSH", "quorlock:guard", "x")
-        self.assertEqual(self.codes(), (1, [("guard-format", 0), ("guard-unread", 1)]))
+        self.assertEqual(self.codes(), (2, [("guard-format", 0), ("guard-unread", 1), ("no-quorum", None)]))
         self.assertIn("WRONGTYPE", self.text("guard-unread"))
         self.assertEqual([node["guard"] for node in self.examine()[1]["nodes"]], [True, None, True])
 
@@ -443,6 +452,52 @@ class Rights(Doctor):
             self.assertEqual(finding["remedy"], f"ACL SETUSER app +{rule(command)}")
             self.assertEqual(status, 0 if command in NEEDLESS else 1, report["findings"])
 
+    def refused(self, dialect, command):
+        """Nobody locks where a command is refused that is needed later: to renew, or to release."""
+        addresses = ",".join(self.user(server, "~*", "&*", "+@all", "-" + rule(command)) for server in SERVERS)
+        status, out, err = self.quorlock("run", "-n", "--dialect", dialect, "job:x", "--", "echo", "ran",
+                                         env={"QUORLOCK_NODES": addresses})
+        self.assertEqual((status, out), (69, ""), (dialect, command, err))
+        self.assertIn(command.split()[0], err.upper())
+        self.assertIn("ACL SETUSER", err)
+        self.assertEqual([server.ask("EXISTS", "job:x") for server in SERVERS], [0] * 3, (dialect, command))
+        return addresses
+
+    def test_nothing_is_locked_that_could_not_be_renewed(self):
+        self.bootstrap()
+        for command in COMMANDS:
+            if command not in NEEDLESS:
+                addresses = self.refused("plain", command)
+                status, have = self.codes(addresses=addresses, severity="unsafe")
+                self.assertEqual((status, have), (2, [("no-quorum", None)]), command)
+        for command in ["HEXISTS", "HSCAN", "HSET", "HDEL", "PTTL", "PEXPIRE", "TIME", "EVALSHA"]:
+            self.refused("redisson", command)
+        # The text names the user, the command and the remedy.
+        status, _, err = self.quorlock("run", "-n", "job:x", "--", "true",
+                                       env={"QUORLOCK_NODES": self.refused("plain", "PEXPIRE")})
+        self.assertEqual(status, 69)
+        self.assertIn('user "app" may not run PEXPIRE: what could not be renewed or released is not locked '
+                      '(ACL SETUSER app +pexpire)', err)
+        # Who only looks needs only the rights to look.
+        look = ["-@all", "~*", "+info", "+get", "+pttl", "+evalsha", "+script|load", "+eval", "+time"]
+        addresses = ",".join(self.user(server, *look) for server in SERVERS)
+        status, out, err = self.quorlock("inspect", "job:x", env={"QUORLOCK_NODES": addresses})
+        self.assertEqual(status, 0, out + err)
+
+    def test_least_rights_suffice_for_redisson(self):
+        self.bootstrap()
+        least = ["-@all", "~job:*", "~quorlock:guard", "~quorlock:fence:job:*", "&redisson_lock__channel:{job:*}"]
+        least += ["+" + rule(command) for command in COMMANDS]
+        least += ["+hexists", "+hscan", "+hset", "+hdel"]
+        addresses = ",".join(self.user(server, *least) for server in SERVERS)
+        for server in SERVERS:
+            server.ask("ACL", "LOG", "RESET")
+        status, out, err = self.quorlock("run", "-n", "--fence", "--dialect", "redisson", "job:x", "--", "true",
+                                         env={"QUORLOCK_NODES": addresses})
+        self.assertEqual(status, 0, out + err)
+        for server in SERVERS:
+            self.assertEqual(server.ask("ACL", "LOG"), b"0", "asking for rights must not show as a denial")
+
     def test_least_rights_suffice_for_doctor_and_run(self):
         self.bootstrap()
         least = ["-@all", "~job:*", "~quorlock:guard", "~quorlock:fence:job:*", "&quorlock:released:*"]
@@ -452,10 +507,14 @@ class Rights(Doctor):
         self.assertEqual(status, 0, report["findings"])
         self.assertEqual({f["code"] for f in report["findings"]}, {"names", "persistence"})
         self.assertTrue(all(f["severity"] == "note" for f in report["findings"]))
+        for server in SERVERS:
+            server.ask("ACL", "LOG", "RESET")
         for guard in ["connection", "strict"]:
             status, out, err = self.quorlock("run", "-n", "--fence", "--guard", guard, "job:x", "--", "sh", "-c",
                                              'test "$QUORLOCK_FENCE" -gt 0', env={"QUORLOCK_NODES": addresses})
             self.assertEqual(status, 0, out + err)
+        for server in SERVERS:
+            self.assertEqual(server.ask("ACL", "LOG"), b"0", "asking for rights must not show as a denial")
 
     def test_names(self):
         self.bootstrap()
@@ -473,8 +532,15 @@ class Rights(Doctor):
 
     def test_a_command_that_was_renamed(self):
         other = Other(self, *AOF, "--rename-command", "PEXPIRE", "")
-        status, report = self.examine(addresses=f"{other},{SERVERS[1]},{SERVERS[2]}")
+        addresses = f"{other},{SERVERS[1]},{SERVERS[2]}"
+        self.bootstrap(addresses=addresses)
+        status, report = self.examine(addresses=addresses)
         self.assertEqual((status, report["nodes"][0]["refused"]), (1, "PEXPIRE"))
+        # Nor has it a vote then.
+        status, out, err = self.quorlock("run", "-n", "--policy", "all", "x", "--", "true",
+                                         env={"QUORLOCK_NODES": addresses})
+        self.assertEqual((status, out), (69, ""), err)
+        self.assertIn("may not run PEXPIRE", err)
 
 
 class Reach(Doctor):

@@ -5,6 +5,8 @@
  */
 #include "kit.h"
 
+#include <quorlock/blocking.h>
+
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
 #include <netinet/in.h>
@@ -51,23 +53,20 @@ static void bad_addresses(void **state)
         int status;
         const char *part; /* of the text */
     } rows[] = {
-        {"", QUORLOCK_INVAL, ""},
-        {"redis://", QUORLOCK_INVAL, "redis://"},
-        {"http://127.0.0.1:1", QUORLOCK_INVAL, "http"},
-        {"127.0.0.1:0", QUORLOCK_INVAL, "0"},
-        {"127.0.0.1:65536", QUORLOCK_INVAL, "65536"},
-        {"127.0.0.1:99999999999999999999", QUORLOCK_INVAL, "99999999999999999999"},
-        {"127.0.0.1:12x", QUORLOCK_INVAL, "12x"},
-        {"127.0.0.1:-1", QUORLOCK_INVAL, "-1"},
-        {"redis://127.0.0.1:6379/x", QUORLOCK_INVAL, "x"},
-        {"redis://127.0.0.1:6379/-1", QUORLOCK_INVAL, "-1"},
-        {"redis://127.0.0.1:6379/99999999999", QUORLOCK_INVAL, "99999999999"},
-        {"redis://[::1:6379", QUORLOCK_INVAL, "[::1"},
-        {"redis://:" SECRET "@127.0.0.1:0x", QUORLOCK_INVAL, "127.0.0.1"},
-        {"redis://alice:" SECRET "@:6379:1", QUORLOCK_INVAL, "alice"},
-        {"unix://", QUORLOCK_INVAL, "unix://"},
-        {"rediss://:" SECRET "@127.0.0.1:6379", QUORLOCK_UNSUPPORTED, "rediss"},
-        {"two words:6379", QUORLOCK_INVAL, "two words"},
+        {"", QUORLOCK_INVAL, "node 2: address: it is empty"},
+        {"redis://", QUORLOCK_INVAL, "node 2: address \"redis://\": there is no host"},
+        {"http://127.0.0.1:1", QUORLOCK_INVAL, "\"http://\": unknown scheme"},
+        {"127.0.0.1:0", QUORLOCK_INVAL, "\"127.0.0.1\": the port"},
+        {"127.0.0.1:99999999999999999999", QUORLOCK_INVAL, "\"127.0.0.1\": the port"},
+        {"redis://127.0.0.1:6379/x", QUORLOCK_INVAL, "\"redis://127.0.0.1\": the database"},
+        {"redis://[::1:6379", QUORLOCK_INVAL, "\"redis://\": the bracket"},
+        {"redis://:" SECRET "@127.0.0.1:0x", QUORLOCK_INVAL, "\"redis://127.0.0.1\": the port"},
+        {"redis://alice:" SECRET "@:6379:1", QUORLOCK_INVAL, "\"redis://\": more than one colon"},
+        {"redis://alice:" SECRET, QUORLOCK_INVAL, "\"redis://alice\": the port"},
+        {"alice:" SECRET "@127.0.0.1;redis://127.0.0.1:7002", QUORLOCK_INVAL, "node 2: address: an @"},
+        {"unix://", QUORLOCK_INVAL, "\"unix://\": the path"},
+        {"rediss://:" SECRET "@127.0.0.1:6379", QUORLOCK_UNSUPPORTED, "\"rediss://\": TLS"},
+        {"two words:6379", QUORLOCK_INVAL, "the host is neither"},
     };
 
     (void)state;
@@ -156,11 +155,6 @@ static void bad_client_options(void **state)
     options = good;
     options.owner_label = long_label;
     refuse_client(&options, QUORLOCK_INVAL, "64");
-    /* So small that there is no room for an error text in it. */
-    options = good;
-    options.size = 0;
-    assert_status(quorlock_client_new(&client, kit.base, &options), QUORLOCK_INVAL);
-
     /* A caller built with a newer header: fine while the unknown is zero, refused when it asks for something.
      */
     memset(&newer, 0, sizeof(newer));
@@ -175,9 +169,46 @@ static void bad_client_options(void **state)
     assert_status(quorlock_client_new(&client, kit.base, &newer.known), QUORLOCK_INVAL);
     assert_contains(error, "quorlock_client_options");
     assert_status(quorlock_client_new(&client, kit.base, NULL), QUORLOCK_INVAL);
-    assert_status(quorlock_client_new(&client, NULL, &good), QUORLOCK_INVAL);
-    assert_status(quorlock_client_new(NULL, kit.base, &good), QUORLOCK_INVAL);
     assert_null(client);
+}
+
+/* The newcomer's first errors: a size that was forgotten, a base that could not be made. */
+static void errors_have_their_text(void **state)
+{
+    const char *nodes[1] = {"127.0.0.1:7001"};
+    struct quorlock_client_options options = nodes_options(nodes, 1);
+    quorlock_client *client = NULL;
+    quorlock_blocking *blocking = NULL;
+    char error[TEXT_SIZE] = "";
+
+    (void)state;
+    options.error = error;
+    options.error_size = sizeof(error);
+    assert_status(quorlock_client_new(&client, NULL, &options), QUORLOCK_INVAL);
+    assert_contains(error, "base is NULL");
+    assert_status(quorlock_client_new(NULL, kit.base, &options), QUORLOCK_INVAL);
+    assert_contains(error, "ret is NULL");
+    error[0] = '\0';
+    assert_status(quorlock_blocking_open(NULL, &options), QUORLOCK_INVAL);
+    assert_contains(error, "ret is NULL");
+    options.size = 0;
+    assert_status(quorlock_client_new(&client, kit.base, &options), QUORLOCK_INVAL);
+    assert_contains(error, "size is 0: set it to sizeof");
+    error[0] = '\0';
+    assert_status(quorlock_blocking_open(&blocking, &options), QUORLOCK_INVAL);
+    assert_contains(error, "size is 0: set it to sizeof");
+    /* So small that there is no room for an error text in it. */
+    options.size = sizeof(size_t);
+    error[0] = '\0';
+    assert_status(quorlock_client_new(&client, kit.base, &options), QUORLOCK_INVAL);
+    assert_string_equal(error, "");
+    /* Room without bytes. */
+    options.size = 0;
+    options.error_size = 0;
+    assert_status(quorlock_client_new(&client, kit.base, &options), QUORLOCK_INVAL);
+    assert_string_equal(error, "");
+    assert_null(client);
+    assert_null(blocking);
 }
 
 /* ---- what quorlock_new refuses ---- */
@@ -638,6 +669,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(bad_addresses, kit_setup_bare, kit_teardown),
         cmocka_unit_test_setup_teardown(bad_sets_of_nodes, kit_setup_bare, kit_teardown),
         cmocka_unit_test_setup_teardown(bad_client_options, kit_setup_bare, kit_teardown),
+        cmocka_unit_test_setup_teardown(errors_have_their_text, kit_setup_bare, kit_teardown),
         cmocka_unit_test_setup_teardown(bad_leases, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(bad_keys_and_options, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(passwords, kit_setup, kit_teardown),

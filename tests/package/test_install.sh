@@ -126,7 +126,7 @@ check_headers() {
 # The README's first and second block of C.
 extract_examples() {
     [ -s "$source_dir/README.md" ] || fail "no README.md"
-    awk -v work="$work" '/^```c$/ { inside = 1; n++; next } /^```/ { inside = 0 }
+    awk -v work="$work" '/^```c / { inside = 1; n++; next } /^```/ { inside = 0 }
         inside { print > (work "/" (n == 1 ? "example.c" : "nested.c")) }' "$source_dir/README.md"
     grep -q 'quorlock_acquire' "$work/example.c" || fail "no C example in README.md"
     grep -q 'quorlock_blocking_acquire' "$work/nested.c" || fail "no C example of nested calls in README.md"

@@ -96,6 +96,13 @@ static const char *judged(void)
     return text;
 }
 
+static void assert_first(const char *text, const char *remedy)
+{
+    (void)judged();
+    assert_non_null(strstr(diagnosis.findings[0]->text, text));
+    assert_non_null(strstr(diagnosis.findings[0]->remedy, remedy));
+}
+
 static void a_sound_set_has_no_finding(void **state)
 {
     (void)state;
@@ -135,6 +142,32 @@ static void a_quorum_of_voters_is_needed(void **state)
     facts[0].used_memory = facts[0].maxmemory = 1;
     facts[0].refused_rights = 1;
     assert_string_equal(judged(), "warning unreachable a:1; warning unreachable b:2");
+}
+
+/* What run -n meets now: a vote that comes later is none. */
+static void a_quorum_must_be_had_now(void **state)
+{
+    (void)state;
+    facts[0].guard.quarantine_ms = 12345;
+    assert_string_equal(judged(), "warning quarantine a:1");
+    facts[1].guard.quarantine_ms = 2345;
+    assert_string_equal(judged(), "unsafe no-quorum; warning quarantine a:1; warning quarantine b:2");
+    assert_first("only 1 of 3 nodes can vote now, 2 are needed: no lock can be taken for 2.3 s",
+                 "by themselves");
+    set.quorum = 3;
+    assert_first("3 are needed: no lock can be taken for 12.3 s", "by themselves");
+    set.quorum = 2;
+    facts[1].guard.stale = true;
+    assert_first("for 2.3 s from the next contact on", "by themselves");
+    facts[1].guard = facts[0].guard = (struct examine_guard){.state = EXAMINE_GUARD_NONE};
+    assert_first("only 1 of 3 nodes can vote now", "quorlock bootstrap");
+    assert_first("for 30.0 s from the next contact on", "quorlock bootstrap");
+    facts[2].guard.max_lease_ms = set.max_lease_ms = 5000;
+    assert_first("for 5.0 s from the next contact on", "quorlock bootstrap");
+    /* What does not pass by itself has no time. */
+    facts[0].guard.state = EXAMINE_GUARD_FOREIGN;
+    facts[1].guard.state = EXAMINE_GUARD_UNKNOWN;
+    assert_first("only 1 of 3 nodes can vote, 2 are needed: no lock can be taken", "other nodes");
 }
 
 static void one_server_under_three_names(void **state)
@@ -644,6 +677,7 @@ int main(void)
         JUDGE(a_sound_set_has_no_finding),
         JUDGE(the_worst_come_first_and_nodes_in_order),
         JUDGE(a_quorum_of_voters_is_needed),
+        JUDGE(a_quorum_must_be_had_now),
         JUDGE(one_server_under_three_names),
         JUDGE(guards_must_agree),
         JUDGE(sets_of_guards),

@@ -151,6 +151,8 @@ static void test_too_long(void **state)
     world_close(&world);
 }
 
+#define SHA "$40\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"
+
 /* A guard's reply before it was asked for is nobody's. */
 static void test_reply_unasked(void **state)
 {
@@ -159,20 +161,16 @@ static void test_reply_unasked(void **state)
         EXPECT("INFO server"),
         EXPECT("INFO replication"),
         EXPECT("INFO memory"),
+        EXPECT("EVAL"),
         SEND("+OK\r\n$36\r\nredis_version:7.0.0\r\nrun_id:12345678\r\n$34\r\nrole:master\r\nmaster_replid:"
-             "1234567\r\n$0\r\n\r\n"),
+             "1234567\r\n$0\r\n\r\n$0\r\n\r\n"),
         EXPECT("SCRIPT"),
         EXPECT("SCRIPT"),
         EXPECT("SCRIPT"),
         EXPECT("SCRIPT"),
         EXPECT("SCRIPT"),
         EXPECT("SCRIPT"),
-        SEND("$40\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n$"
-             "40\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"
-             "$40\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n$"
-             "40\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"
-             "$40\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n$"
-             "40\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n" CLEAR),
+        SEND(SHA SHA SHA SHA SHA SHA CLEAR),
         END};
     struct world world;
     (void)state;

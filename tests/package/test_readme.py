@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_readme.py SOURCE BUILD - does what README.md says: every command of it as it stands, in order, on a copy of
+the tree, in namespaces of its own: so it may install into /usr/local and use the ports of the page.
+
+What the reader brings is here too: a job to run, and a program's own folder for the sections "From C" and
+"Waiting...", where each block of code is the file that its fence names. Commands that run this very test are not run
+but must be there.
+"""
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SKIPPED = 77
+INSIDE = "QUORLOCK_README_FOLDER"
+NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+LIMIT_S = 280
+OWN_FOLDER = ("From C", "Waiting")
+# They take minutes, or would run this test again; what they do is what the other tests do.
+NOT_RUN = re.compile(r"^(QUORLOCK_INTEROP_SECONDS=60 )?\./scripts/(demo|test|lint)\b")
+JOBS = {
+    "make-report": 'test -n "$QUORLOCK_OWNER"',
+    "store": 'test "$QUORLOCK_FENCE" -gt 0',
+    "transfer": 'test "$QUORLOCK_KEYS" = "account:3\naccount:7"',
+}
+
+
+def fail(text):
+    sys.exit(f"test_readme: FAILED: {text}")
+
+
+def blocks(text):
+    """(section, language, file name or '', body) of each fenced block."""
+    section, found, inside = "", [], None
+    for line in text.splitlines():
+        if inside is None and line.startswith("## "):
+            section = line[3:]
+        if not line.startswith("```"):
+            if inside is not None:
+                inside.append(line)
+        elif inside is None:
+            inside, language, name = [], *(line[3:].split() + ["", ""])[:2]
+        else:
+            found.append((section, language, name, "\n".join(inside) + "\n"))
+            inside = None
+    return found
+
+
+# ---- outside: a copy of the tree, and a place to do it in ----
+
+def copy_tree(source, copy):
+    listed = subprocess.run(["git", "-C", source, "ls-files", "-z"], capture_output=True, text=True, check=False)
+    if listed.returncode:
+        shutil.copytree(source, copy, ignore=shutil.ignore_patterns("build*", ".git"))
+        return
+    for name in filter(None, listed.stdout.split("\0")):
+        if not os.path.lexists(os.path.join(source, name)):
+            continue
+        target = copy / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(os.path.join(source, name), target, follow_symlinks=False)
+
+
+def outside(source):
+    probe = [*NAMESPACES, "mount", "-t", "tmpfs", "none", "/mnt"]
+    if subprocess.run(probe, capture_output=True, check=False).returncode:
+        print("SKIPPED test_readme: no namespaces of its own here (it needs root)")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="quorlock-readme-") as folder:
+        copy_tree(source, Path(folder) / "quorlock")
+        return subprocess.run([*NAMESPACES, sys.executable, os.path.abspath(__file__)], timeout=LIMIT_S,
+                              env={**os.environ, INSIDE: folder}, check=False).returncode
+
+
+# ---- inside ----
+
+def run(*words):
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        fail(f"{' '.join(words)}: {done.stderr}")
+
+
+def cover(folder, place):
+    """What is written at that place from now on is gone with the namespace."""
+    upper, work = folder / "upper", folder / "work"
+    for made in (folder, upper, work):
+        made.mkdir()
+    run("mount", "-t", "tmpfs", "none", str(folder))
+    for made in (upper, work):
+        made.mkdir()
+    layers = f"lowerdir={place},upperdir={upper},workdir={work}"
+    if subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, place], capture_output=True, check=False).returncode:
+        # No overlay on what lies there: a copy, of what is small.
+        shutil.copytree(place, upper, symlinks=True, dirs_exist_ok=True, ignore_dangling_symlinks=True)
+        run("mount", "--bind", str(upper), place)
+
+
+def environment(folder):
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith(("QUORLOCK", "CMAKE", "PKG_CONFIG", "LD_", "LIBRARY_PATH", "CPATH", "XDG_"))}
+    # A cluster of its own, whatever stands in the folder that all share.
+    path = ["/usr/local/sbin", "/usr/local/bin", os.environ["PATH"], "/usr/sbin", "/sbin"]
+    return {**kept, "XDG_RUNTIME_DIR": str(folder), "PATH": ":".join(path),
+            "CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count())}
+
+
+def shell(script, folder):
+    lines = []
+    for line in script.splitlines():
+        if NOT_RUN.match(line):
+            program = folder / line.split("=60 ")[-1].split()[0]
+            if not os.access(program, os.X_OK):
+                fail(f"{program} is not there: {line}")
+        else:
+            lines.append(line)
+    if not any(line.strip() for line in lines):
+        return ""
+    print("\n".join("$ " + line for line in lines if line.strip()), flush=True)
+    done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", "\n".join(lines)], cwd=folder, env=environment(folder.parent),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False)
+    if done.returncode:
+        fail(f"status {done.returncode} of\n{script}\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def statement(text):
+    """One newer than the newest writes, an older one does not."""
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE report (id INTEGER PRIMARY KEY, body TEXT, fence INTEGER)")
+    database.execute("INSERT INTO report VALUES (1, '', 5)")
+    for fence, rows in ((6, 1), (6, 0), (4, 0)):
+        if database.execute(text, {"body": "x", "fence": fence}).rowcount != rows:
+            fail(f"token {fence} should change {rows} rows: {text}")
+
+
+def inside(folder):
+    tree, mine = folder / "quorlock", folder / "mine"
+    mine.mkdir()
+    run("ip", "link", "set", "lo", "up")
+    for place in ("/usr/local", "/etc"):
+        cover(folder / place.replace("/", "-"), place)
+    for name, body in JOBS.items():
+        (tree / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        (tree / name).chmod(0o755)
+    said, done = [], 0
+    for section, language, name, body in blocks((tree / "README.md").read_text(encoding="utf-8")):
+        place = mine if section.startswith(OWN_FOLDER) else tree
+        if name:
+            (place / name).write_text(body, encoding="utf-8")
+        elif language == "sh":
+            said.append(shell(body, place))
+        elif language == "sql":
+            statement(body)
+        elif language:
+            fail(f"nobody knows what to do with a block of {language} in {section}")
+        done += 1
+    told = "".join(said)
+    for part in ("broken on 0 of 3 nodes", "valid for ", "released", "held by its owner already: 2 holds", "verdict: sound"):
+        if part not in told:
+            fail(f"'{part}' was never said: {told[-3000:]}")
+    if done < 12:
+        fail(f"only {done} blocks in README.md")
+    print(f"{done} blocks of README.md hold")
+    return 0
+
+
+if __name__ == "__main__":
+    if INSIDE in os.environ:
+        sys.exit(inside(Path(os.environ.pop(INSIDE))))
+    if len(sys.argv) < 2:
+        sys.exit(f"usage: {sys.argv[0]} SOURCE BUILD")
+    sys.exit(outside(sys.argv[1]))

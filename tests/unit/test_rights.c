@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_rights.c - the handshake asks for the rights that a lock cannot do without, against a server that plays
+ * scripts
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <quorlock/quorlock.h>
+
+#include <cmocka.h>
+
+#include "node_world.h"
+
+#define UP_TO_RIGHTS                                                                                           \
+    EXPECT("CLIENT"), EXPECT("INFO server"), EXPECT("INFO replication"), EXPECT("INFO memory"),                \
+        EXPECT("EVAL"),                                                                                        \
+        SEND("+OK\r\n$36\r\nredis_version:7.0.0\r\nrun_id:12345678\r\n$34\r\nrole:master\r\nmaster_replid:"    \
+             "1234567\r\n$0\r\n\r\n")
+
+/* What may not be renewed or released is not locked; and what no server of ours says is no right refused. */
+static void test_rights(void **state)
+{
+    static const struct {
+        const char *reply, *story, *why;
+    } answers[] = {
+        {"$7\r\nPEXPIRE\r\n", "down auth\n", "user \"default\" may not run PEXPIRE: what could not be renewed"},
+        {"$8\r\nPTTL DEL\r\n", "down auth\n", "(ACL SETUSER default +pttl +del)"},
+        {"$8\r\nPEXPIREX\r\n", "down proto\n", "does not fit"},
+        {"$6\r\nsesame\r\n", "down proto\n", "does not fit"},
+        {"$9\r\nDEL  PTTL\r\n", "down proto\n", "does not fit"},
+        {":0\r\n", "down proto\n", "EVAL: a reply that Redis would not give"},
+        {"-NOPERM this user has no permissions to run the 'eval' command\r\n", "down auth\n", "EVAL: NOPERM"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        struct fake_step script[] = {UP_TO_RIGHTS, SEND(answers[i].reply), END};
+        struct world world;
+        world_open(&world);
+        world.config.guard = QUORLOCK_GUARD_CONNECTION;
+        world.config.n_nodes = 3;
+        world.config.set = "s";
+        fake_play(world.server, script);
+        assert_non_null(world_node(&world));
+        run_until(&world, "down");
+        assert_story(&world, answers[i].story);
+        assert_holds(world.why, answers[i].why);
+        world_close(&world);
+    }
+}
+
+/* Whoever keeps no guard may only want to look. */
+static void test_unasked_without_a_guard(void **state)
+{
+    static const struct fake_step script[] = {EXPECT("CLIENT"), EXPECT("INFO server"),
+                                              EXPECT("INFO replication"), EXPECT("SCRIPT LOAD"), END};
+    struct world world;
+
+    (void)state;
+    world_open(&world);
+    world.config.guard = QUORLOCK_GUARD_OFF;
+    fake_play(world.server, script);
+    assert_non_null(world_node(&world));
+    while (fake_commands(world.server) < 4) run_on(&world, 1);
+    world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rights),
+        cmocka_unit_test(test_unasked_without_a_guard),
+    };
+    return cmocka_run_group_tests_name("rights", tests, NULL, NULL);
+}
