@@ -315,8 +315,9 @@ static void start_extender(struct waiter *extender)
 }
 
 /*
- * Nobody answers, many wait, and one extends: all are told CLOSED, and close waits for no server longer than
- * its node timeout. The bound is far above that and far below the lease.
+ * Nobody answers, many wait, and one extends: all are told CLOSED (the extend NOQUORUM where a node timeout
+ * has passed before), and close waits for no server longer than one node timeout. The bound is far above that
+ * and far below the lease.
  */
 static void close_under_callers_while_servers_hang(void **state)
 {
