@@ -339,7 +339,7 @@ static void close_under_callers_while_servers_hang(void **state)
     begun_us = clock_us();
     assert_int_equal(quorlock_blocking_close(blocking), 0);
     blocking = NULL;
-    assert_true(clock_us() - begun_us < 2500u * HANG_MS);
+    assert_true(clock_us() - begun_us < 2500ull * HANG_MS);
     for (int i = 0; i < WAITERS; i++) end_waiter(&waiters[i], QUORLOCK_CLOSED);
     assert_int_equal(pthread_join(extender.thread, NULL), 0);
     assert_true(extender.status == QUORLOCK_CLOSED || extender.status == QUORLOCK_NOQUORUM);
