@@ -204,7 +204,7 @@ int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorl
 int options_blocking_result(const struct quorlock_blocking_result *given)
 {
     /* As the struct was first given out: this stays, whatever is added behind. */
-    size_t least = offsetof(struct quorlock_blocking_result, token) + sizeof(given->token);
+    size_t least = offsetof(struct quorlock_blocking_result, token) + QUORLOCK_BLOCKING_TOKEN_SIZE;
     struct options_error error;
 
     if (given == NULL) return 0;

@@ -91,7 +91,6 @@ static const char *why_no_vote(const struct grip *grip, uint32_t index, int outc
 
 void words_votes(const struct grip *grip, struct words_votes *votes, struct quorlock_result *result)
 {
-    result->votes = votes->at;
     result->n_votes = grip->client->n_nodes;
     for (uint32_t i = 0; i < grip->client->n_nodes; i++) {
         const struct lock_note *note = &grip->notes[i];
@@ -109,11 +108,11 @@ void words_votes(const struct grip *grip, struct words_votes *votes, struct quor
         result->failed += outcome == QUORLOCK_VOTE_FAILED || outcome == QUORLOCK_VOTE_QUARANTINED ||
                           outcome == QUORLOCK_VOTE_NONE;
     }
+    result->votes = votes->at;
 }
 
 void words_release_votes(const struct grip *grip, struct words_votes *votes, struct quorlock_result *result)
 {
-    result->votes = votes->at;
     result->n_votes = grip->client->n_nodes;
     for (uint32_t i = 0; i < grip->client->n_nodes; i++) {
         const struct node *node = grip->client->nodes[i].node;
@@ -135,6 +134,7 @@ void words_release_votes(const struct grip *grip, struct words_votes *votes, str
         result->refused += outcome == QUORLOCK_VOTE_REFUSED;
         result->failed += outcome == QUORLOCK_VOTE_FAILED;
     }
+    result->votes = votes->at;
 }
 
 static bool fails_like(const struct quorlock_vote *vote, const struct quorlock_vote *other)

@@ -140,6 +140,7 @@ static void unlike_wishes_are_not_inherited(void **state)
 /* ---- what the heir wished differently, one wish in each ---- */
 
 enum unlike {
+    UNLIKE_LEASE,
     UNLIKE_FENCING,
     UNLIKE_FENCE_TTL,
     UNLIKE_RENEWAL,
@@ -169,6 +170,7 @@ static void wish(enum unlike unlike, struct quorlock_options *first, struct quor
     *first = *heir = waiting(QUORLOCK_WAIT_FOREVER);
     first->renew_ms = heir->renew_ms = SOON_MS;
     switch (unlike) {
+    case UNLIKE_LEASE: heir->lease_ms = LONG_LEASE_MS / 2; break;
     case UNLIKE_FENCING: heir->fencing = 1; break;
     case UNLIKE_FENCE_TTL:
         first->fencing = heir->fencing = 1;
@@ -214,6 +216,13 @@ static void expect_nesting(const struct wishes *wishes, int status)
     quorlock_free(third);
 }
 
+static void expect_lease(const struct wishes *wishes)
+{
+    for (int i = 0; i < 3; i++) {
+        assert_true(server_pttl(&kit.cluster.servers[i], wishes->key) <= LONG_LEASE_MS / 2);
+    }
+}
+
 static void expect_fence_ttl(const struct wishes *wishes)
 {
     char fence[64];
@@ -227,6 +236,7 @@ static void expect_fence_ttl(const struct wishes *wishes)
 static void expect_own_wish(enum unlike unlike, struct wishes *wishes)
 {
     switch (unlike) {
+    case UNLIKE_LEASE: expect_lease(wishes); break;
     case UNLIKE_FENCING: assert_true(wishes->seen.result.fence > 0); break;
     case UNLIKE_FENCE_TTL: expect_fence_ttl(wishes); break;
     case UNLIKE_RENEWAL:
@@ -249,6 +259,8 @@ static void each_unlike_wish_is_the_heirs_own(void **state)
 
     (void)state;
     memset(all, 0, sizeof(all));
+    /* Or it would follow from lease, renewal and margin, and be another wish. */
+    client_options.node_timeout_ms = 500;
     kit_client(&client_options, 3);
     for (int i = 0; i < UNLIKES; i++) {
         struct wishes *wishes = &all[i];

@@ -94,12 +94,12 @@ check_symbols() {
     local exported declared versions
     # name@@QUORLOCK_0.1; the version itself is an absolute symbol.
     exported=$(nm -D --defined-only "$libdir/libquorlock.so" | awk '$2 != "A" { print $NF }')
-    versions=$(sed 's/[^@]*//' <<<"$exported" | sort -u)
-    [ "$versions" = "@@QUORLOCK_$interface" ] || fail "symbols of version $versions, not QUORLOCK_$interface"
+    versions=$(cut -d@ -f3 <<<"$exported" | sort -u)
+    [ "$versions" = "QUORLOCK_$interface" ] || fail "symbols of version $versions, not QUORLOCK_$interface"
     declared=$(grep -hv "^#" "$prefix"/include/quorlock/*.h | tr '\n' ' ' | grep -o 'QUORLOCK_API [^(]*(' |
         sed 's/ *($//; s/.*[ *]//' | sort -u)
     [ "$(wc -l <<<"$declared")" -ge 15 ] || fail "found few declarations: $declared"
-    diff <(echo "$declared") <(sed 's/@.*//' <<<"$exported" | sort -u) ||
+    diff <(echo "$declared") <(cut -d@ -f1 <<<"$exported" | sort -u) ||
         fail "declared in the headers (<) and exported (>) differ"
     passed "symbols: $(wc -l <<<"$declared") in version QUORLOCK_$interface, exactly those of the headers"
 }
