@@ -5,8 +5,8 @@
  * A release goes out on the connection the acquire went out on, so it is executed after it. Where there is no
  * connection, or it broke before the answer, the debt is paid again on the next one, until the key has
  * certainly expired. Where the node refuses it in passing (busy, loading, out of memory) it is tried again with
- * pauses that grow; where it did not fit into the queue, when there is room. What then remains costs liveness for one lease at
- * most, never exclusion: the token of a dead attempt counts for nobody.
+ * pauses that grow; where it did not fit into the queue, when there is room. What then remains costs liveness
+ * for one lease at most, never exclusion: the token of a dead attempt counts for nobody.
  */
 #include "state.h"
 
@@ -327,23 +327,27 @@ void debt_judge_release(struct core_lock *lock, uint64_t now_us)
 
     if (!lock->releasing) return;
     tally = count_release(lock);
-    late = tally.queued == 0 && answers_are_late(lock, now_us);
+    late = answers_are_late(lock, now_us);
     if (lock->release_absent > spare) lock->release_expired = true;
     if (tally.clear >= quorum) {
         bool open = !lock->release_expired && lock->release_absent + tally.coming > spare;
 
         if (late || !open) end_release(lock, true);
-    } else if (tally.clear + tally.coming < quorum || late) {
+    } else if (tally.clear + tally.coming < quorum || (tally.queued == 0 && late)) {
         end_release(lock, false);
     }
 }
 
 uint64_t debt_release_deadline(const struct core_lock *lock)
 {
-    /* The time to answer runs from when it was sent, not while it waits for room. */
     uint64_t looked_us = lock->release_looked_us;
+    struct release_tally tally;
 
-    if (!lock->releasing || count_release(lock).queued > 0) return CORE_NEVER;
+    if (!lock->releasing) return CORE_NEVER;
+    tally = count_release(lock);
+    /* The time to answer runs from when it was sent, not while it waits for room; but where a quorum answered,
+     * what others could add is not waited for any longer. */
+    if (tally.queued > 0 && tally.clear < lock->config.quorum) return CORE_NEVER;
     if (looked_us == 0) return validity_sub(lock->release_until_us, last_wait_us(lock));
     return larger(lock->release_until_us, looked_us + last_wait_us(lock));
 }

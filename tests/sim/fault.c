@@ -159,6 +159,22 @@ static void break_lock(struct world *world, uint32_t key)
     }
 }
 
+/* When there is room again, the client's locks hear of it, as soon as it does not stand still. */
+static void fill_queues(struct world *world, const struct plan_fault *fault, uint32_t index, uint32_t part,
+                        uint64_t until_us)
+{
+    struct client *client = &world->clients[fault->client];
+
+    if (part == 0) {
+        client->unsent_until_us =
+            later(client->unsent_until_us, world->now_us + (until_us - world->now_us) / 8);
+    } else if (world->now_us >= client->unsent_until_us && world->now_us >= client->paused_until_us) {
+        process_room(world, fault->client);
+        return;
+    }
+    world_plan(world, later(client->unsent_until_us, client->paused_until_us), HAPPEN_FAULT, 0, 0, index, 1);
+}
+
 /* As soon as the key is free there: nobody loses a vote by it. */
 static void leave_odd_key(struct world *world, const struct plan_fault *fault, uint32_t index)
 {
@@ -170,7 +186,6 @@ static void leave_odd_key(struct world *world, const struct plan_fault *fault, u
 static void begin(struct world *world, const struct plan_fault *fault, uint32_t index, uint32_t part,
                   uint64_t until_us)
 {
-    struct client *client = &world->clients[fault->client];
     struct node *node = &world->nodes[fault->node];
 
     switch (fault->kind) {
@@ -200,7 +215,7 @@ static void begin(struct world *world, const struct plan_fault *fault, uint32_t 
         break;
     case FAULT_REFUSE_ALL: node->refuse_all_until_us = later(node->refuse_all_until_us, until_us); break;
     case FAULT_FORGET_SCRIPTS: node->scripts = 0; break;
-    case FAULT_UNSENT: client->unsent_until_us = world->now_us + (until_us - world->now_us) / 8; break;
+    case FAULT_UNSENT: fill_queues(world, fault, index, part, until_us); break;
     case FAULT_DEAF: deafen(world, fault); break;
     case FAULT_UNHEARD: node->unheard_until_us = later(node->unheard_until_us, until_us); break;
     case FAULT_BREAK: break_lock(world, fault->nth % world->plan->n_keys); break;

@@ -268,6 +268,7 @@ void judge_in_time(struct world *world, uint32_t index)
     const struct lock *lock = &world->locks[index];
     const struct verdicts *verdicts = &lock->verdicts;
     const struct core_config *config = &lock->config;
+    uint64_t releasing_us;
     uint64_t bound_us = config->wait_us == 0 ? 3 * config->node_timeout_us : config->wait_us / 100 * 104;
 
     if (lock->plot == PLOT_DEAD || slept_just_now(world, lock)) return;
@@ -281,8 +282,14 @@ void judge_in_time(struct world *world, uint32_t index)
             2 * config->node_timeout_us + LATE_US) {
         judge_violated(world, I10_FORGOTTEN, "the extend of lock %u is overdue", index);
     }
-    if (verdicts->releasing && awake_us(world, lock, verdicts->releasing_since_us,
-                                        verdicts->releasing_pauses_us) > config->node_timeout_us + LATE_US) {
+    /* From when it could be sent; and an answer may lie there unread. */
+    releasing_us = verdicts->releasing_since_us;
+    if (releasing_us < world->clients[lock->client].unsent_until_us) {
+        releasing_us = world->clients[lock->client].unsent_until_us;
+    }
+    if (verdicts->releasing && world->now_us > releasing_us &&
+        awake_us(world, lock, releasing_us, verdicts->releasing_pauses_us) >
+            config->node_timeout_us / 4 * 5 + LATE_US) {
         judge_violated(world, I10_FORGOTTEN, "the release of lock %u is overdue", index);
     }
     if (verdicts->told_held && clock_of(world, lock) >= verdicts->until_us) {

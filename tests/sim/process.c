@@ -334,6 +334,18 @@ void process_level(struct world *world, uint32_t client, uint32_t node)
     }
 }
 
+void process_room(struct world *world, uint32_t client)
+{
+    if (!world->clients[client].alive) return;
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
+        for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
+            struct core_event event = {.type = CORE_EV_ROOM, .node = node};
+
+            if (world->locks[i].client == client && world->locks[i].active) (void)call(world, i, &event);
+        }
+    }
+}
+
 void process_reply(struct world *world, uint32_t index, uint32_t life, const struct core_reply *reply)
 {
     const struct lock *lock = &world->locks[index];

@@ -28,6 +28,8 @@ int process_cancel(struct world *, uint32_t lock, int reason);
 
 /* What the nodes say. */
 void process_level(struct world *, uint32_t client, uint32_t node);
+/* process_room - the client's queues, which were full, take requests again. */
+void process_room(struct world *, uint32_t client);
 void process_reply(struct world *, uint32_t lock, uint32_t life, const struct core_reply *);
 
 /* process_node_clock - a reading of a node's clock, 0 for none, by a request of then. */

@@ -136,6 +136,38 @@ static void a_release_is_repeated_until_the_lease_has_ended(void **state)
     scene_close(scene);
 }
 
+/* Room at the node is no reason to come before the pause is over. */
+static void room_does_not_cut_a_pause_short(void **state)
+{
+    struct scene *scene = open_held(3, 2);
+
+    (void)state;
+    scene_release(scene);
+    refuse(scene, 0, CORE_FAULT_PASSING);
+    scene_room(scene, 0);
+    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
+    scene_pass(scene, 20 * MS);
+    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
+    scene_close(scene);
+}
+
+/* One node lacks the key, one has no room for the question: a quorum has answered, and that is waited for. */
+static void what_has_no_room_is_waited_for_one_node_timeout(void **state)
+{
+    struct scene *scene = open_held(3, 2);
+
+    (void)state;
+    scene_release(scene);
+    answer(scene, 0, CORE_MISSING);
+    answer(scene, 1, CORE_YES);
+    answer(scene, 2, CORE_UNSENT);
+    scene_pass(scene, NODE_TIMEOUT_US - 1);
+    scene_expect_nothing(scene);
+    scene_pass(scene, 1);
+    expect_released(scene, CORE_OK, false);
+    scene_close(scene);
+}
+
 /* What repeating on this connection cannot mend waits for the next one. */
 static void a_lasting_error_waits_for_the_next_connection(void **state)
 {
@@ -398,6 +430,8 @@ int main(void)
         cmocka_unit_test(a_release_is_repeated_when_it_was_not_sent),
         cmocka_unit_test(a_failed_attempts_release_is_repeated_too),
         cmocka_unit_test(a_release_is_repeated_until_the_lease_has_ended),
+        cmocka_unit_test(room_does_not_cut_a_pause_short),
+        cmocka_unit_test(what_has_no_room_is_waited_for_one_node_timeout),
         cmocka_unit_test(a_lasting_error_waits_for_the_next_connection),
         cmocka_unit_test(a_pause_ends_with_the_connection),
         cmocka_unit_test(as_many_as_a_step_has_room_for_are_repeated),

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_clocks.c - clocks that jump: of real servers, and of this machine as a suspend moves it
+ *
+ * Servers get their clock from a preloaded library that adds what a file says. A suspend is what it looks like
+ * to a process: the clock that counts it is ahead, all others stood still.
+ */
+#include "kit.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LEASE_MS 10000u
+#define RENEW_MS 200u
+#define STEP_US  INT64_C(3000000) /* less than the lease, and far more than any allowance */
+
+static struct seen held;
+static struct seen_loss lost;
+static quorlock *lock;
+static int64_t slept_us; /* on this machine */
+
+/* In the place of the system's. */
+int clock_gettime(clockid_t id, struct timespec *now);
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    int64_t ns;
+
+    if (syscall(SYS_clock_gettime, id, now) != 0) return -1;
+    if (id != CLOCK_BOOTTIME) return 0;
+    ns = now->tv_nsec + slept_us % 1000000 * 1000;
+    now->tv_sec += slept_us / 1000000 + ns / 1000000000;
+    now->tv_nsec = ns % 1000000000;
+    return 0;
+}
+
+static void hold(uint32_t renew_ms)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LEASE_MS);
+
+    options.renew_ms = renew_ms;
+    memset(&held, 0, sizeof(held));
+    memset(&lost, 0, sizeof(lost));
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    quorlock_on_lost(lock, on_loss, &lost);
+    assert_status(kit_acquire(lock, &held), QUORLOCK_OK);
+    await_holders("key", held.owner, 3);
+}
+
+/* ---- a server's clock ---- */
+
+#ifdef QUORLOCK_CLOCK_SHIM
+
+static char clock_files[3][TEXT_SIZE];
+
+static void set_clock(uint32_t node, int64_t ahead_us)
+{
+    int fd = open(clock_files[node], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, &ahead_us, sizeof(ahead_us)), sizeof(ahead_us));
+    (void)close(fd);
+}
+
+static void restart_with_clocks(void)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        struct server *server = &kit.cluster.servers[i];
+
+        snprintf(clock_files[i], TEXT_SIZE, "%s/clock", server->folder);
+        set_clock(i, 0);
+        server_kill(server);
+        setenv("QUORLOCK_CHAOS_CLOCK", clock_files[i], 1);
+        setenv("LD_PRELOAD", QUORLOCK_CLOCK_SHIM, 1);
+        server_start(server);
+        unsetenv("LD_PRELOAD");
+        unsetenv("QUORLOCK_CHAOS_CLOCK");
+    }
+}
+
+static bool logs_a_step(void *arg)
+{
+    (void)arg;
+    return kit.log != NULL && strstr(kit.log, "its clock stepped forward") != NULL;
+}
+
+static bool is_lost(void *arg)
+{
+    (void)arg;
+    return lost.calls > 0;
+}
+
+static bool renewed_since(void *pttl_ms)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        if (server_pttl(&kit.cluster.servers[i], "key") < *(int64_t *)pttl_ms) return false;
+    }
+    return true;
+}
+
+/* Its votes of before are dropped, it is asked anew, and the others hold the lock meanwhile. */
+static void a_server_whose_clock_steps_costs_no_lock(void **state)
+{
+    int64_t nearly_whole_ms = LEASE_MS - 2 * RENEW_MS;
+
+    (void)state;
+    restart_with_clocks();
+    hold(RENEW_MS);
+    run_ms(3 * RENEW_MS); /* readings of its clock */
+    assert_false(logs_a_step(NULL));
+    set_clock(1, STEP_US);
+    await(logs_a_step, NULL, GENEROUS_MS, "the step is noticed");
+    assert_contains(kit.log, kit.cluster.servers[1].address);
+    await(renewed_since, &nearly_whole_ms, GENEROUS_MS, "all three hold it as long as before");
+    assert_int_equal(lost.calls, 0);
+    assert_true(quorlock_valid_ms(lock) > 0);
+    assert_status(kit_release(lock, &held), QUORLOCK_OK);
+    assert_int_equal(held.result.expired, 0);
+}
+
+/* On a quorum at once: it is rather our own clock that stood still, and nobody knows for how long. */
+static void servers_whose_clocks_step_together_end_it(void **state)
+{
+    (void)state;
+    restart_with_clocks();
+    hold(RENEW_MS);
+    run_ms(3 * RENEW_MS);
+    set_clock(0, STEP_US);
+    set_clock(2, STEP_US);
+    await(is_lost, NULL, GENEROUS_MS, "the loss is told");
+    assert_int_equal(lost.calls, 1);
+    assert_int_equal(lost.loss.reason, QUORLOCK_LOST_CLOCK);
+    assert_int_equal(lost.loss.remaining_ms, 0);
+    assert_int_equal(lost.valid_ms, 0);
+    assert_status(kit_release(lock, &held), QUORLOCK_OK);
+    assert_int_equal(held.result.expired, 1);
+}
+
+#else
+
+static void a_server_whose_clock_steps_costs_no_lock(void **state)
+{
+    (void)state;
+    print_message("skipped: a server cannot be given a library that has a sanitizer\n");
+    skip();
+}
+
+static void servers_whose_clocks_step_together_end_it(void **state)
+{
+    a_server_whose_clock_steps_costs_no_lock(state);
+}
+
+#endif
+
+/* ---- a suspend of this machine ---- */
+
+/* Nothing ran meanwhile, and the nodes' clocks went on: the first thing that is told is the loss. */
+static void a_suspend_past_the_lease_is_a_loss(void **state)
+{
+    struct seen extended = {0};
+
+    (void)state;
+    hold(0);
+    kit_start_extend(lock, 0, &extended);
+    slept_us += 2 * LEASE_MS * INT64_C(1000);
+    assert_int_equal(quorlock_valid_ms(lock), 0); /* at once, whatever was told */
+    await_count(&lost.calls, 1, GENEROUS_MS, "the loss is told");
+    assert_int_equal(lost.loss.reason, QUORLOCK_LOST_EXPIRED);
+    assert_int_equal(lost.loss.remaining_ms, 0);
+    await_count(&extended.calls, 1, GENEROUS_MS, "the end of the extend is told");
+    assert_true(lost.order < extended.order);
+    assert_status(extended.result.status, QUORLOCK_LOST);
+}
+
+static bool is_renewed(void *least_ms)
+{
+    return quorlock_valid_ms(lock) >= *(uint32_t *)least_ms;
+}
+
+static void a_suspend_within_the_lease_is_none(void **state)
+{
+    uint32_t before_ms;
+    uint32_t least_ms;
+
+    (void)state;
+    hold(0);
+    before_ms = quorlock_valid_ms(lock);
+    slept_us += LEASE_MS * INT64_C(1000) / 2;
+    assert_true(quorlock_valid_ms(lock) <= before_ms - LEASE_MS / 2);
+    assert_true(quorlock_valid_ms(lock) > 0);
+    /* The renewal that was due meanwhile comes now. */
+    least_ms = before_ms - LEASE_MS / 4;
+    await(is_renewed, &least_ms, GENEROUS_MS, "it is renewed");
+    assert_int_equal(lost.calls, 0);
+    assert_status(kit_release(lock, &held), QUORLOCK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_server_whose_clock_steps_costs_no_lock, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(servers_whose_clocks_step_together_end_it, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_suspend_past_the_lease_is_a_loss, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_suspend_within_the_lease_is_none, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests_name("clocks that jump", tests, NULL, NULL);
+}
