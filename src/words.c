@@ -368,7 +368,8 @@ void words_log(struct grip *grip, uint32_t notes)
     uint64_t valid_us = core_valid_us(grip->core, client_now_us(client));
 
     if (client->options.log == NULL) return;
-    if (notes & CORE_NOTE_ATTEMPT_FAILED && core_phase_now(grip->core) == CORE_WAITING) {
+    if (notes & CORE_NOTE_ATTEMPT_FAILED && core_phase_now(grip->core) == CORE_WAITING &&
+        grip->config.wait_us != 0) {
         log_waiting(grip);
     }
     words_votes(grip, &votes, &result);

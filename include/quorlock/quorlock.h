@@ -327,7 +327,8 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
  * Waiting. Handles of one client that wait for the same keys stand in line in the order of coming, and only the
  * first asks the nodes: many cost what one costs. When a lock of this client is released the next in line asks
  * in the same write, and mostly gets it; now and then this client stands back for others. Among clients no
- * order is promised. Who tries once (wait_ms 0) does not stand in line.
+ * order is promised. Who tries once (wait_ms 0) does not stand in line;
+ * where several that try at the same moment split the votes it tries on, for one node timeout at most.
  *
  * Nesting. Where the same owner holds the same keys on this client already, by this handle or another, the
  * acquire succeeds without asking anybody: one more hold. It is renewed first where less than a third of its
@@ -362,10 +363,10 @@ QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb 
  * Releasing a lock that expired or was lost succeeds and sets result->expired; so does a release that finds its
  * key missing, or somebody else's, on so many nodes that no quorum had it. The result comes when a quorum of
  * nodes answered, and where the others' answers decide that with theirs; one node timeout after the release was
- * sent at the latest, with NOQUORUM where a quorum did not: what could not be reached, or refused it in passing,
- * is released when it can be, and ends with its lease at the latest. What is held can always be released, also
- * while the release of an earlier hold is in flight. Errors: STATE (never acquired), BUSY (acquire or extend in
- * flight: cancel it first; or its last hold is being released already).
+ * sent at the latest, with NOQUORUM where a quorum did not: what could not be reached, or refused it in
+ * passing, is released when it can be, and ends with its lease at the latest. What is held can always be
+ * released, also while the release of an earlier hold is in flight. Errors: STATE (never acquired), BUSY
+ * (acquire or extend in flight: cancel it first; or its last hold is being released already).
  */
 QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
 

@@ -214,10 +214,22 @@ int attempt_wait_status(const struct core_lock *lock)
     return CORE_TIMEDOUT;
 }
 
+/*
+ * Several that try at the same moment split the votes: nobody has the lock, and one of them will. Whoever tries
+ * once takes part in that, for one node timeout, or all of them would leave and nobody had it.
+ */
+static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status)
+{
+    uint64_t until_us = validity_add(lock->wait_until_us, lock->config.node_timeout_us);
+
+    if (status != CORE_HELD_BY_OTHER || BROKEN(CONTROL_NO_BACKOFF)) return false;
+    return !wait_meets_holder(lock) && now_us < until_us;
+}
+
 static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
 {
     lock->notes |= CORE_NOTE_ATTEMPT_FAILED;
-    if (lock->config.wait_us == 0) {
+    if (lock->config.wait_us == 0 && !may_settle(lock, step->now_us, status)) {
         fail(lock, status);
         return;
     }
@@ -446,6 +458,18 @@ static bool still_asks(const struct core_lock *lock)
     return (lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) && lock->round == 0;
 }
 
+/* The attempt is lost, and what this node would have said tells contention from outage. */
+static void ask_holder(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    node->vote = CORE_VOTE_PENDING;
+    node->met_holder_id = node->holder_id;
+    node->holder_id = 0;
+    node->ttl_us = -2;
+    peek(lock, step, index);
+}
+
 void attempt_on_level(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
@@ -454,6 +478,10 @@ void attempt_on_level(struct core_lock *lock, struct step *step, uint32_t index)
     if (node->level == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && still_asks(lock) &&
         (lock->phase == CORE_ASKING || !step->no_attempt)) {
         ask(lock, step, index);
+    }
+    if (node->level == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && lock->doomed && !lock->arbiter_only &&
+        lock->phase == CORE_ASKING) {
+        ask_holder(lock, step, index);
     }
     if (lock->phase == CORE_ASKING) {
         /* While the arbiter has the word nobody else is asked, or has failed to answer: it may come back. */
@@ -530,9 +558,14 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
     if (reply->outcome == CORE_YES || reply->outcome == CORE_OTHER) {
         node->holder_id = reply->holder_id;
         node->ttl_us = reply->ttl_us;
+        node->vote = CORE_VOTE_OTHER;
     } else if (reply->outcome == CORE_ERROR && reply->fault == CORE_FAULT_FOREIGN) {
         vote_failed(node, CORE_FAULT_FOREIGN);
         doubt_on_vote(node);
+    } else if (node->vote == CORE_VOTE_PENDING && reply->outcome == CORE_MISSING) {
+        node->vote = CORE_VOTE_YES; /* it would have granted */
+    } else if (node->vote == CORE_VOTE_PENDING) {
+        vote_failed(node, reply->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : reply->fault);
     }
 }
 

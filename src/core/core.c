@@ -350,6 +350,7 @@ bool core_listens(const struct core_lock *lock)
 {
     /* An acquire whose first attempt waits for room has met nobody whose release it could wait for. */
     if (lock->queued && lock->attempts == 0 && !lock->seen_held) return false;
+    if (lock->config.wait_us == 0) return false;
     return lock->acquiring && (lock->phase == CORE_WAITING || lock->attempts > 1);
 }
 
