@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "inspect_impl.h"
+#include "owner.h"
 #include "redis/examine.h"
 #include "redis/guard.h"
 
@@ -33,7 +34,7 @@ static void set_guard(const struct inspect *inspect, struct inspect_node *node, 
     const struct alloc *alloc = &inspect->client->alloc;
 
     alloc_free(alloc, node->guard);
-    node->guard = reply->holder != NULL ? alloc_text(alloc, reply->holder, reply->holder_length) : NULL;
+    node->guard = reply->holder != NULL ? owner_copy(alloc, reply->holder, reply->holder_length) : NULL;
 }
 
 static bool was_seen(const struct inspect_node *node)

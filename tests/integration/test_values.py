@@ -231,6 +231,15 @@ class Values(Case):
         self.assertIn("is held by someone-else-entirely on 2 of 3 nodes, ", out)
         self.assertIn("the key holds a set and no string", out)
 
+    def test_a_set_with_an_odd_name_is_bootstrapped(self):
+        """The guard that was written is the one that is found, whatever bytes its name has."""
+        name = ("--set-name", b"b\xfcro\x07")
+        # A shorter max lease is told when the longer one is over, and all guards are as they were written.
+        for more in [("--max-lease", "1s"), ("--max-lease", "500ms", "--reconfigure")]:
+            status, out, err = self.connected("bootstrap", *name, *more)
+            self.assertEqual(status, 0, out + err)
+            self.assert_harmless(out + err)
+
     def test_keys_are_shown_as_harmlessly(self):
         """Each character of Unicode that is a control or is not seen for itself."""
         seen = {*range(0x600, 0x606), 0x6dd, 0x70f, 0x890, 0x891, 0x8e2, 0x110bd, 0x110cd}

@@ -201,7 +201,8 @@ static const struct judgement judgements[] = {
     {NODE_BREAK, "*3\r\n$-1\r\n:-1\r\n$6\r\nstring\r\n", NODE_YES, FINE, NULL, -1, 0, 0, "string"},
     {NODE_RAISE, "*3\r\n:1\r\n:7\r\n:5\r\n", NODE_YES, FINE, NULL, -2, 7, 0, NULL},
     {NODE_BOOTSTRAP, "$9\r\nwritten:x\r\n", NODE_YES, FINE, "x", -2, 0, 0, NULL},
-    {NODE_ACQUIRE, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, 0, 0, "no hash"},
+    {NODE_ACQUIRE, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, 0, 0,
+     "no hash"},
     {NODE_PEEK, "-WRONGTYPE string\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, 0, 0,
      "give --dialect plain"},
     {NODE_PEEK, "-WRONGTYPE zset\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NULL, -2, 0, 0, "a zset and no hash"},
@@ -314,7 +315,7 @@ static void test_shown(void **state)
         {"RReadWriteLock:leftover", "RReadWriteLock:leftover", false},
         /* An escape is one character; a token with one has no label. */
         {"\\x00\\xfa:\\x01:abcdef", "\\x00\\xfa:\\x01:abc", false},
-        {"\xe2\x82\xac\xe2\x80\xae a:b345678", "\\xe2\\x82\\xac\\xe2\\x80\\xae\\x20a:b34", false},
+        {"\xe2\x82\xac\xe2\x80\x8b a:b345678", "\\xe2\\x82\\xac\\xe2\\x80\\x8b\\x20a:b34", false},
         {"1b4e28ba-", "1b4e28ba", false},
     };
     (void)state;
