@@ -146,8 +146,12 @@ static void run_released(quorlock *lock, const struct quorlock_result *result, v
         say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", run->name,
             render_gone(result), result->n_votes);
         render_votes(result->votes, result->n_votes);
-    } else if (run->settings->verbose) {
+    } else if (run->settings->verbose && result->expired) {
         say("%s", result->text);
+    } else if (run->settings->verbose) {
+        char gone[64] = "";
+        if (result->refused) snprintf(gone, sizeof(gone), "; not there any more on %u", result->refused);
+        say("released \"%s\" on %u of %zu nodes%s", run->name, result->granted, result->n_votes, gone);
     }
     /* Nobody told us before, yet the lock was gone when the command ended: somebody broke it, or our clock
        stood still. The command may have run beside another one. */
@@ -155,8 +159,7 @@ static void run_released(quorlock *lock, const struct quorlock_result *result, v
         run->status != EXIT_LOST) {
         child_signal(&run->child, SIGKILL); /* what it left behind must not go on without the lock */
         say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status "
-            "would "
-            "have been %d",
+            "would have been %d",
             run->name, result->text, run->child.status);
         run->status = EXIT_LOST;
     }

@@ -486,9 +486,10 @@ class Rights(Doctor):
 
     def test_least_rights_suffice_for_redisson(self):
         self.bootstrap()
-        least = ["-@all", "~job:*", "~quorlock:guard", "~quorlock:fence:job:*", "&redisson_lock__channel:{job:*}"]
+        least = ["-@all", "~job:*", "~quorlock:guard", "~quorlock:fence:job:*", "~redisson_lock_queue:{job:*}",
+                 "&redisson_lock__channel:{job:*}"]
         least += ["+" + rule(command) for command in COMMANDS]
-        least += ["+hexists", "+hscan", "+hset", "+hdel"]
+        least += ["+hexists", "+hscan", "+hset", "+hdel", "+lrange"]
         addresses = ",".join(self.user(server, *least) for server in SERVERS)
         for server in SERVERS:
             server.ask("ACL", "LOG", "RESET")
