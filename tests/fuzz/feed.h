@@ -111,12 +111,16 @@ static inline bool feed_is_secret(const char *text)
         text = scheme + 3;
     }
     /* The path of a unix socket may hold anything. */
-    if (text[0] == '/') return false;
+    at = strstr(text, "@/");
+    if (text[0] == '/' || (at != NULL && at < secret)) return false;
     at = strrchr(text, '@');
     if (at != NULL && at > secret) return true;
     /* Behind the last @ the host begins, or such a path. */
     if (at != NULL) text = at + 1;
     if (text[0] == '/') return false;
+    /* In brackets colons are the host's own. */
+    if (text[0] == '[') text = strchr(text, ']');
+    if (text == NULL || text > secret) return false;
     colon = strchr(text, ':');
     return colon != NULL && colon < secret;
 }
