@@ -163,7 +163,8 @@ static size_t args_scheme(const char *text)
 static const char *args_show(const char *word)
 {
     static char shown[256];
-    const char *front = word[0] == '-' ? strchr(word, '=') : NULL;
+    size_t n_name = strcspn(word, "=:@");
+    const char *front = word[0] == '-' && word[n_name] == '=' ? word + n_name : NULL;
     size_t length = front ? (size_t)(front + 1 - word) : 0;
     const char *more = "";
     if (strstr(word, "://") || strchr(word, '@')) {

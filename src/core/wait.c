@@ -36,6 +36,7 @@
  * one four times as long as the one before. */
 #define TURNS_AT_ONCE 2u
 #define SPAN_GROWTH   4u
+#define SPAN_MIN_US   200u   /* also where no round trip was measured yet: a span of nothing never ends */
 #define SPANS_US      10000u /* the last span begins before that: a lot must not take as long as a poll */
 
 uint32_t wait_arbiter(const struct core_lock *lock)
@@ -145,6 +146,7 @@ static uint64_t turn_us(struct core_lock *lock)
     uint64_t begin_us = 0;
     uint64_t end_us = 0;
 
+    if (span_us < SPAN_MIN_US) span_us = SPAN_MIN_US;
     while (!asks_at_once(lock) && end_us < SPANS_US) {
         begin_us = end_us;
         end_us += span_us;

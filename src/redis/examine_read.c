@@ -199,8 +199,9 @@ void examine_read_guard(struct examine_facts *facts, const char *text, size_t le
 void examine_read_time(struct examine_facts *facts, int64_t server_us, int64_t before_us, int64_t after_us)
 {
     int64_t way_us = after_us - before_us;
-    /* Our own clock was set back meanwhile, or the way was absurdly long: nothing can be said. */
-    if (way_us < 0 || way_us > UINT32_MAX) return;
+    /* Our own clock was set back meanwhile, the way was absurdly long, or what it said is no time: nothing can
+     * be said. */
+    if (way_us < 0 || way_us > UINT32_MAX || server_us < 0) return;
     facts->time_us = server_us;
     /* Both ways together are all that can be wrong, either way a half. */
     uint32_t error_us = (uint32_t)(way_us / 2) + 1;

@@ -5,7 +5,8 @@
  *
  * The world is hostile but keeps the contract of core.h: time does not go back, every command gets exactly one
  * reply, however late and whatever it says, and each READY connection of a node has a new generation. The check
- * of validity has an arithmetic of its own and does not use validity.c.
+ * of validity has an arithmetic of its own and does not use validity.c. Clocks of nodes step; the replies tell
+ * them, and what they prove is told to the core as the client tells it.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/nodeclock.h"
 
 #define NODES_MAX     7
 #define FLYING_MAX    256
@@ -31,7 +33,11 @@ struct model_node {
     enum core_level level;
     uint32_t generation, generations;
     uint64_t yes_until_us; /* the latest end that a yes of the present attempt can justify */
+    uint64_t yes_sent_us;  /* when that yes was asked for */
     uint64_t counter;      /* of fencing: never goes back */
+    uint64_t ahead_us;     /* its clock before ours: grows with each step */
+    struct nodeclock clock;
+    uint64_t read_ahead_us; /* as it was at the latest reading */
 };
 
 struct world {
@@ -45,7 +51,8 @@ struct world {
     uint32_t n_flying;
     uint64_t token_count;
     uint64_t attempt;
-    uint64_t fence; /* of the latest grant */
+    uint64_t fence;            /* of the latest grant */
+    bool no_attempt, no_round; /* the nodes have no room */
     /* What is owed to the owner. */
     bool acquiring, extending, releasing, held;
     uint64_t wait_until_us; /* of the acquire in flight */
@@ -113,8 +120,8 @@ static void choose_config(struct world *world)
     room_us = config->lease_us - allowance_us(config, config->lease_us);
     config->min_valid_us = bits & 64 ? 0 : room_us / 2;
     config->renew_us = bits & 128 ? config->lease_us / 3 : CORE_NEVER;
-    /* Rotated, as by the key's hash; nodes that are passed over come at the end. */
-    for (uint32_t i = 0; i < config->n_nodes; i++) {
+    /* Rotated, as by the key's hash; or none named. */
+    for (uint32_t i = 0; bits % 16 != 9 && i < config->n_nodes; i++) {
         config->arbiters[i] = (uint8_t)((i + bits % config->n_nodes) % config->n_nodes);
     }
 }
@@ -134,6 +141,18 @@ static uint64_t quorum_end_us(const struct world *world)
     return best_us;
 }
 
+static void check_nodes(const struct world *world)
+{
+    for (uint32_t i = 0; i < world->config.n_nodes; i++) {
+        enum core_fault fault = CORE_FAULT_NONE;
+        enum core_vote vote = core_vote(world->lock, i, &fault);
+
+        CHECK(core_debts(world->lock, i) <= CORE_DEBTS_MAX);
+        CHECK(vote <= CORE_VOTE_MISSING && fault <= CORE_FAULT_CONFIG);
+        CHECK(vote == core_vote(world->lock, i, NULL));
+    }
+}
+
 static void check_state(const struct world *world)
 {
     uint64_t valid_us = core_valid_us(world->lock, world->now_us);
@@ -151,7 +170,12 @@ static void check_state(const struct world *world)
         CHECK(core_valid_until(world->lock) <= quorum_end_us(world));
     }
     CHECK(core_counted(world->lock) <= world->config.n_nodes);
-    for (uint32_t i = 0; i < world->config.n_nodes; i++) CHECK(core_debts(world->lock, i) <= CORE_DEBTS_MAX);
+    check_nodes(world);
+    CHECK(core_remaining_us(world->lock, world->now_us) >= valid_us);
+    CHECK(core_lease_us(world->lock) >= world->config.lease_us);
+    CHECK((core_seen(world->lock) & ~(uint32_t)(CORE_SEEN_HELD | CORE_SEEN_NOQUORUM)) == 0);
+    if (core_lost_untold(world->lock)) CHECK(phase == CORE_LOST && world->held && valid_us == 0);
+    CHECK(core_rounds(world->lock) <= core_attempt(world->lock));
     if (world->acquiring || world->extending || world->releasing) CHECK(!core_quiet(world->lock));
     /* Who holds, or wants nothing, has no use for notices. */
     if (core_listens(world->lock))
@@ -191,7 +215,9 @@ static void check_tell(struct world *world, const struct core_tell *tell)
         break;
     case CORE_TELL_LOST:
         CHECK(world->held);
-        CHECK(tell->loss != CORE_LOSS_NONE);
+        CHECK(tell->loss != CORE_LOSS_NONE && core_loss(world->lock) == tell->loss);
+        /* Where our own clock stood still nobody knows what is left. */
+        if (tell->loss == CORE_LOSS_CLOCK) CHECK(core_remaining_us(world->lock, world->now_us) == 0);
         world->held = false;
         CHECK(core_valid_us(world->lock, world->now_us) == 0);
         break;
@@ -235,6 +261,8 @@ static int step(struct world *world, struct core_event *event, struct core_updat
     event->now_us = world->now_us;
     event->random = random;
     event->wall_us = world->config.fencing ? world->now_us : 0;
+    event->no_attempt = world->no_attempt;
+    event->no_round = world->no_round;
     status = core_step(world->lock, event, update);
     event->random = NULL;
     CHECK(update->n_commands <= CORE_COMMANDS_MAX);
@@ -306,7 +334,45 @@ static void count_yes(struct world *world, const struct flying *flying, enum cor
     if (tag->op != CORE_OP_ACQUIRE && tag->op != CORE_OP_EXTEND) return;
     if (!can_talk(node) || node->generation != flying->generation) return;
     end_us = tag->sent_us + tag->lease_us - allowance_us(&world->config, tag->lease_us);
-    if (end_us > node->yes_until_us) node->yes_until_us = end_us;
+    if (end_us > node->yes_until_us) {
+        node->yes_until_us = end_us;
+        node->yes_sent_us = tag->sent_us;
+    }
+}
+
+/* Nothing that was asked before on this connection is unanswered, so this is the next reply there. */
+static bool is_next(const struct world *world, const struct flying *flying)
+{
+    for (uint32_t i = 0; i < world->n_flying; i++) {
+        const struct flying *other = &world->flying[i];
+
+        if (other->command.tag.node == flying->command.tag.node && other->generation == flying->generation &&
+            other->command.tag.sent_us <= flying->command.tag.sent_us)
+            return false;
+    }
+    return true;
+}
+
+/*
+ * A reply that tells the node's clock, which was read at some time between the question and now. A clock that
+ * runs as ours is never accused; one that stepped by more than the ways can hide is always.
+ */
+static bool prove_step(struct world *world, const struct core_tag *tag, uint8_t shade)
+{
+    struct model_node *node = &world->nodes[tag->node];
+    const struct core_config *config = &world->config;
+    uint64_t way_us = world->now_us - tag->sent_us;
+    uint64_t node_us = tag->sent_us + way_us / 256 * shade + node->ahead_us;
+    uint64_t stepped_us = node->ahead_us - node->read_ahead_us;
+    bool known = node->clock.known;
+    uint64_t passed_us = known ? world->now_us - node->clock.sent_us : 0;
+    bool stepped = nodeclock_stepped(&node->clock, tag->sent_us, world->now_us, node_us, config->drift_ppm,
+                                     config->drift_fixed_us);
+
+    node->read_ahead_us = node->ahead_us;
+    if (stepped) CHECK(known && stepped_us > 0);
+    if (known && stepped_us > passed_us + allowance_us(config, passed_us)) CHECK(stepped);
+    return stepped;
 }
 
 /* A grant increments the node's counter to the floor at least; a raise only ever lifts it. */
@@ -320,6 +386,14 @@ static uint64_t count_fence(struct world *world, const struct core_command *comm
     return node->counter;
 }
 
+/* How many listen, as a node tells whom it refuses: nobody, a few, a crowd. */
+static uint32_t listeners(uint8_t shade)
+{
+    static const uint32_t crowds[8] = {0, 0, 1, 2, 3, 30, 1000, UINT32_MAX};
+
+    return crowds[shade >> 3 & 7];
+}
+
 static struct flying land(struct world *world, uint32_t index)
 {
     struct flying flying = world->flying[index];
@@ -328,6 +402,16 @@ static struct flying land(struct world *world, uint32_t index)
     memmove(&world->flying[index], &world->flying[index + 1],
             (world->n_flying - index) * sizeof(world->flying[0]));
     return flying;
+}
+
+/* As the client does it: every vote there that was asked for before the reading counts no more. */
+static void clock_stepped(struct world *world, const struct core_tag *tag)
+{
+    struct model_node *node = &world->nodes[tag->node];
+    struct core_event event = {.type = CORE_EV_STEP, .node = tag->node, .before_us = tag->sent_us};
+
+    if (node->yes_sent_us < tag->sent_us) node->yes_until_us = 0;
+    happen(world, event, NULL);
 }
 
 static void answer(struct world *world, uint32_t index, enum core_outcome outcome, uint8_t shade)
@@ -344,14 +428,22 @@ static void answer(struct world *world, uint32_t index, enum core_outcome outcom
     /* A connection that ended answers no more: what is still unknown stays so, however late it is told. */
     if (world->nodes[flying.command.tag.node].generation != flying.generation) {
         event.reply.outcome = outcome = CORE_UNKNOWN;
-    } else if (outcome == CORE_NOSCRIPT &&
-               (flying.command.whole_script || flying.command.tag.op == CORE_OP_REPAIR)) {
+    } else if (outcome == CORE_NOSCRIPT && flying.command.whole_script) {
         event.reply.outcome = outcome = CORE_ERROR;
     }
     if (outcome >= CORE_ERROR) event.reply.fault = CORE_FAULT_PASSING + shade % 5;
     if (outcome == CORE_YES) event.reply.fence = count_fence(world, &flying.command, shade);
+    if (outcome == CORE_OTHER && flying.command.tag.op == CORE_OP_ACQUIRE) {
+        event.reply.listeners = listeners(shade);
+    }
     count_yes(world, &flying, event.reply.outcome);
     happen(world, event, NULL);
+    /* Told in every script's yes, but by release and peek. */
+    if (outcome == CORE_YES && flying.command.tag.op != CORE_OP_RELEASE &&
+        flying.command.tag.op != CORE_OP_PEEK && is_next(world, &flying) &&
+        prove_step(world, &flying.command.tag, shade)) {
+        clock_stepped(world, &flying.command.tag);
+    }
 }
 
 static void change_level(struct world *world, uint32_t index, enum core_level level, uint8_t shade)
@@ -436,8 +528,34 @@ static void acquire(struct world *world, uint8_t what)
 {
     struct core_event event = {.type = CORE_EV_ACQUIRE, .behind = (what & 32) != 0, .seen = what >> 4 & 3};
 
+    bool may = core_may_acquire(world->lock);
+
     if (what & 64) event.begun_us = world->now_us - next_span_us(world) % START_US;
-    happen(world, event, NULL);
+    CHECK((happen(world, event, NULL) == 0) == may);
+}
+
+/* What finds no room waits, until it is told to begin. */
+static void begin_wanted(struct world *world)
+{
+    world->no_attempt = world->no_round = false;
+    if (core_wants(world->lock) != CORE_WANTS_NOTHING) {
+        happen(world, (struct core_event){.type = CORE_EV_BEGIN}, NULL);
+    }
+}
+
+static void change_room(struct world *world, uint8_t what)
+{
+    switch (what >> 4 & 3) {
+    case 0: world->no_attempt = !world->no_attempt; break;
+    case 1: world->no_round = !world->no_round; break;
+    case 2: begin_wanted(world); break;
+    default: {
+        uint32_t node = next_byte(world) % world->config.n_nodes;
+
+        happen(world, (struct core_event){.type = CORE_EV_ROOM, .node = node}, NULL);
+        break;
+    }
+    }
 }
 
 static void something_happens(struct world *world)
@@ -488,7 +606,13 @@ static void something_happens(struct world *world)
         break;
     case 12: hear_of_release(world, what); break;
     case 13:
-        if (what & 128) inherit(world);
+        if (what & 128) {
+            inherit(world);
+        } else if (what & 64) {
+            change_room(world, what);
+        } else {
+            world->nodes[(what >> 4) % world->config.n_nodes].ahead_us += next_span_us(world) % START_US;
+        }
         break;
     default:
         if (world->n_flying > 0) {
@@ -511,6 +635,7 @@ static void settle(struct world *world)
         CHECK(turn < 1000);
         while (world->n_flying > 0) answer(world, 0, CORE_YES, 0);
         dispatch(world);
+        begin_wanted(world);
         serve_timers(world);
         if (happen(world, (struct core_event){.type = CORE_EV_CANCEL, .reason = CORE_CANCELED}, NULL) == 0)
             continue;

@@ -120,6 +120,39 @@ static void whoever_was_not_drawn_polls(void **state)
     }
 }
 
+/* Round trips that nobody has measured yet, as of nodes that just came, are no reason to ask all at once; nor
+ * is a number that only a broken server can tell a reason to draw for ever. */
+static void a_crowd_of_unmeasured_nodes_takes_turns(void **state)
+{
+    uint32_t asked = 0;
+
+    (void)state;
+    for (uint32_t seed = 0; seed < 100; seed++) {
+        struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+        struct core_reply refusal = {
+            .outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = 1000};
+
+        if (seed % 10 == 0) refusal.listeners = UINT32_MAX;
+        core_init(scene->lock, &scene->config);
+        for (uint32_t i = 0; i < 3; i++) {
+            struct core_event event = {.type = CORE_EV_NODE, .now_us = scene->now_us, .node = i};
+            struct core_update update;
+
+            event.level = CORE_NODE_READY;
+            event.generation = scene->generations[i];
+            core_step(scene->lock, &event, &update);
+        }
+        scene->randoms = (uint8_t)seed;
+        scene_acquire(scene);
+        for (uint32_t i = 0; i < 3; i++) scene_answer_with(scene, i, CORE_OP_ACQUIRE, &refusal);
+        scene_answer_releases(scene);
+        scene_notice(scene, LISTENER, HOLDER);
+        asked += core_attempt(scene->lock) > 1;
+        scene_close(scene);
+    }
+    if (asked > 10) fail_msg("%u of 100 asked at once", asked);
+}
+
 /* A release that follows soon is a new lot: the old one does not ask in the middle of somebody's hold. */
 static void each_release_is_drawn_anew(void **state)
 {
@@ -168,6 +201,7 @@ int main(void)
         cmocka_unit_test(two_ask_the_arbiter_where_votes_could_be_split),
         cmocka_unit_test(a_crowd_unknown_asks_the_arbiter),
         cmocka_unit_test(whoever_was_not_drawn_polls),
+        cmocka_unit_test(a_crowd_of_unmeasured_nodes_takes_turns),
         cmocka_unit_test(each_release_is_drawn_anew),
         cmocka_unit_test(the_arbiter_is_told_first),
     };

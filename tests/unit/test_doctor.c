@@ -481,6 +481,18 @@ static void the_shortest_way_tells_the_clock(void **state)
     assert_int_equal(facts[0].time_us, 9000);
 }
 
+/* No server's clock stands before 1970, and with a guard without end what is left of it would overflow. */
+static void a_clock_before_all_clocks_is_none(void **state)
+{
+    (void)state;
+    facts[0] = (struct examine_facts){0};
+    examine_read_time(&facts[0], -9999999999000000, 1000, 2000);
+    assert_false(facts[0].has_clock);
+    examine_read_guard(&facts[0], "1|3|set|30000|||9223372036854775807", 35);
+    assert_int_equal(facts[0].guard.state, EXAMINE_GUARD_THERE);
+    assert_int_equal(facts[0].guard.quarantine_ms, 0);
+}
+
 static void refuse(enum examine_right right, enum examine_name name, const char *text)
 {
     facts[0].refused_rights = facts[0].refused_names = 0;
@@ -688,6 +700,7 @@ int main(void)
         cmocka_unit_test(sections_of_info),
         cmocka_unit_test(the_guard),
         cmocka_unit_test(the_shortest_way_tells_the_clock),
+        cmocka_unit_test(a_clock_before_all_clocks_is_none),
         cmocka_unit_test(refusals_of_old_and_new_servers),
         LIFE(silent_nodes_are_reported),
         LIFE(closing_ends_an_examination_first),

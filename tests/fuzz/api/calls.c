@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * calls.c - what is called, drawn from the seed
+ */
+#include "calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLOSE_ONCE_IN 1500u
+#define BOUND_US      4000000u /* of what has no wait of its own */
+
+static bool has_handle(const struct world_handle *handle)
+{
+    return handle != NULL && handle->lock != NULL;
+}
+
+static struct world_op *new_op(struct world *world, enum world_kind kind, struct world_client *client,
+                               struct world_handle *handle, struct draw *draw)
+{
+    struct world_op *op = calloc(1, sizeof(*op));
+
+    if (op == NULL) abort();
+    *op = (struct world_op){.world = world,
+                            .client = client,
+                            .client_serial = client->serial,
+                            .handle = handle,
+                            .kind = kind,
+                            .inside = true,
+                            .begun_us = world->alive_us,
+                            .bound_us = BOUND_US,
+                            .draw = draw_of(world->seed, draw_number(draw)),
+                            .next = world->ops};
+    world->ops = op;
+    return op;
+}
+
+/* What a start returned: the promise, or none. */
+static bool begun(struct world_op *op, int status)
+{
+    struct world *world = op->world;
+
+    op->inside = false;
+    op->promised = status == QUORLOCK_OK;
+    if (status > 0 || status < -15) world_fail(world, "a start returns %d", status);
+    world->counts.calls++;
+    world->counts.refused += status != 0;
+    if (status != 0 && quorlock_client_error(op->client->client)[0] == '\0') {
+        world_fail(world, "%s has no text", quorlock_status_name(status));
+    }
+    return op->promised;
+}
+
+/* The start functions are told apart in what fails. */
+static const char *enter(struct world *world, const char *name)
+{
+    const char *before = world->inside;
+
+    world->inside = name;
+    return before;
+}
+
+/* ---- clients ---- */
+
+static void open_client(struct world *world, struct world_client *client, struct draw *draw)
+{
+    char prefix[32], error[256] = "";
+    struct quorlock_allocator hooks = memory_hooks(&client->memory);
+    struct quorlock_client_options options = {.size = sizeof(options),
+                                              .nodes = world->nodes,
+                                              .n_nodes = WORLD_NODES,
+                                              .dialect = world->dialect,
+                                              .max_lease_ms = WORLD_LEASE_MAX_MS,
+                                              .reconnect_min_ms = 5,
+                                              .reconnect_max_ms = 100,
+                                              .key_prefix = prefix,
+                                              .set_name = "fuzz",
+                                              .allocator = &hooks,
+                                              .log = world_on_log,
+                                              .log_arg = client,
+                                              .error = error,
+                                              .error_size = sizeof(error)};
+    int status;
+
+    snprintf(prefix, sizeof(prefix), "r%u:", world->round);
+    options.policy = draw_once_in(draw, 8) ? QUORLOCK_ALL : QUORLOCK_MAJORITY;
+    options.guard = draw_once_in(draw, 3) ? QUORLOCK_GUARD_STRICT : QUORLOCK_GUARD_CONNECTION;
+    options.node_timeout_ms = draw_once_in(draw, 2) ? 0 : 50 + draw_below(draw, 100);
+    options.owner_label = draw_once_in(draw, 2) ? NULL : "fuzz:1:";
+    client->world = world;
+    client->serial = ++world->client_count;
+    client->memory =
+        (struct memory){.draw = draw_of(world->seed, draw_number(draw)), .fail_once_in = world->fail_once_in};
+    status = quorlock_client_new(&client->client, world->base, &options);
+    if (status == 0) return;
+    if (client->client != NULL) world_fail(world, "client_new fails and touches what it returns");
+    if (client->memory.blocks != 0)
+        world_fail(world, "client_new fails and keeps %ld blocks", client->memory.blocks);
+    if (status != QUORLOCK_NOMEM || world->fail_once_in == 0) world_fail(world, "client_new: %s", error);
+}
+
+static struct world_client *some_client(struct world *world, struct draw *draw)
+{
+    struct world_client *client = &world->clients[draw_below(draw, WORLD_CLIENTS)];
+
+    if (client->client == NULL && !world->ended) open_client(world, client, draw);
+    return client->client == NULL ? NULL : client;
+}
+
+void calls_close(struct world *world, struct world_client *client)
+{
+    const char *before = enter(world, "close");
+    bool again = client->closing;
+    int status;
+
+    if (client->client == NULL) {
+        world->inside = before;
+        return;
+    }
+    if (!again) {
+        client->closing = true;
+        client->closing_since_us = world->alive_us;
+        /* What is held is given back from now on. */
+        for (struct world_handle *handle = world->handles; handle != NULL; handle = handle->next) {
+            if (handle->client == client) handle->holds = 0;
+        }
+    }
+    status = quorlock_client_close(client->client, world_on_closed, client);
+    if (status != (again ? QUORLOCK_CLOSED : QUORLOCK_OK)) world_fail(world, "close returns %d", status);
+    world->inside = before;
+}
+
+static void ask_report(struct world *world, struct draw *draw, bool breaks)
+{
+    struct world_client *client = some_client(world, draw);
+    const char *before;
+    struct world_op *op;
+    char key[16];
+
+    if (client == NULL) return;
+    snprintf(key, sizeof(key), "k%u",
+             breaks ? WORLD_KEYS + draw_below(draw, WORLD_FREE_KEYS)
+                    : draw_below(draw, WORLD_KEYS + WORLD_FREE_KEYS));
+    op = new_op(world, WORLD_REPORT, client, NULL, draw);
+    before = enter(world, breaks ? "break" : "inspect");
+    begun(op, breaks ? quorlock_break(client->client, key, world_on_report, op)
+                     : quorlock_inspect(client->client, key, world_on_report, op));
+    world->inside = before;
+}
+
+static void examine(struct world *world, struct draw *draw)
+{
+    struct world_client *client = some_client(world, draw);
+    const char *before;
+    struct world_op *op;
+
+    if (client == NULL) return;
+    op = new_op(world, WORLD_EXAMINE, client, NULL, draw);
+    before = enter(world, "examine");
+    begun(op, quorlock_examine(client->client, world_on_examination, op));
+    world->inside = before;
+}
+
+/* ---- handles ---- */
+
+/* Keys that are broken by force are never mixed with those on which exclusion is checked. */
+static void draw_keys(struct world_handle *handle, struct draw *draw, char texts[][16], const char **keys)
+{
+    bool free_keys = draw_once_in(draw, 12);
+    uint32_t first = free_keys ? WORLD_KEYS : 0;
+    uint32_t n = free_keys ? WORLD_FREE_KEYS : WORLD_KEYS;
+    uint32_t start = draw_below(draw, n);
+
+    handle->n_keys = draw_once_in(draw, 4) ? 1 + draw_below(draw, WORLD_KEYS_AT_ONCE) : 1;
+    for (uint32_t i = 0; i < handle->n_keys; i++) {
+        handle->keys[i] = first + (start + i) % n;
+        snprintf(texts[i], 16, "k%u", handle->keys[i]);
+        keys[i] = texts[i];
+    }
+}
+
+static struct quorlock_options draw_options(struct world_handle *handle, struct draw *draw)
+{
+    static const uint32_t waits_ms[8] = {0, 0, 50, 300, 1000, 3000, 3000, QUORLOCK_WAIT_FOREVER};
+    static const char *const owners[3] = {"ann", "bob", "cy"};
+    struct quorlock_options options = {.size = sizeof(options)};
+
+    options.lease_ms = draw_once_in(draw, 60) ? draw_below(draw, 4000) : 300 + draw_below(draw, 1700);
+    options.wait_ms = waits_ms[draw_below(draw, 8)];
+    if (draw_once_in(draw, 6)) options.renew_ms = QUORLOCK_RENEW_NEVER;
+    if (draw_once_in(draw, 6)) options.min_valid_ms = draw_below(draw, 300);
+    if (draw_once_in(draw, 6)) options.max_hold_ms = 1 + draw_below(draw, 2000);
+    options.fencing = handle->fencing = draw_once_in(draw, 3);
+    handle->owner = draw_once_in(draw, 3) ? (int)draw_below(draw, 3) : -1;
+    if (handle->owner >= 0) options.owner = owners[handle->owner];
+    return options;
+}
+
+static void new_handle(struct world *world, uint32_t slot, struct draw *draw)
+{
+    struct world_client *client = some_client(world, draw);
+    struct world_handle *handle;
+    struct quorlock_options options;
+    char texts[WORLD_KEYS_AT_ONCE][16];
+    const char *keys[WORLD_KEYS_AT_ONCE];
+    int status;
+
+    if (client == NULL) return;
+    handle = calloc(1, sizeof(*handle));
+    if (handle == NULL) abort();
+    handle->world = world;
+    handle->client = client;
+    draw_keys(handle, draw, texts, keys);
+    options = draw_options(handle, draw);
+    handle->wait_ms = options.wait_ms;
+    status = quorlock_new(&handle->lock, client->client, keys, handle->n_keys, &options);
+    if (status != 0) {
+        if (handle->lock != NULL) world_fail(world, "quorlock_new fails and touches what it returns");
+        free(handle);
+        return;
+    }
+    handle->next = world->handles;
+    world->handles = handle;
+    world->slots[slot] = handle;
+    if (!draw_once_in(draw, 8)) quorlock_on_lost(handle->lock, world_on_lost, handle);
+}
+
+static void acquire(struct world_handle *handle, struct draw *draw)
+{
+    struct world_op *op = new_op(handle->world, WORLD_ACQUIRE, handle->client, handle, draw);
+    const char *before = enter(handle->world, "acquire");
+
+    op->bound_us =
+        handle->wait_ms == QUORLOCK_WAIT_FOREVER ? UINT64_MAX : BOUND_US + UINT64_C(1000) * handle->wait_ms;
+    if (begun(op, quorlock_acquire(handle->lock, world_on_result, op)) && handle->owner < 0) {
+        /* What was lost is given up. */
+        handle->holds = 0;
+    }
+    handle->world->inside = before;
+}
+
+static void extend(struct world_handle *handle, struct draw *draw)
+{
+    struct world_op *op = new_op(handle->world, WORLD_EXTEND, handle->client, handle, draw);
+    const char *before = enter(handle->world, "extend");
+    uint32_t lease_ms = draw_once_in(draw, 2) ? 0 : draw_below(draw, WORLD_LEASE_MAX_MS + 200);
+
+    begun(op, quorlock_extend(handle->lock, lease_ms, world_on_result, op));
+    handle->world->inside = before;
+}
+
+static void release(struct world_handle *handle, struct draw *draw)
+{
+    struct world_op *op = new_op(handle->world, WORLD_RELEASE, handle->client, handle, draw);
+    const char *before = enter(handle->world, "release");
+    bool told = !draw_once_in(draw, 4);
+    bool released = begun(op, quorlock_release(handle->lock, told ? world_on_result : NULL, op));
+
+    /* Without a callback nothing is owed. */
+    if (!told) op->promised = false;
+    if (released && handle->holds > 0) handle->holds--;
+    handle->world->inside = before;
+}
+
+static void cancel(struct world_handle *handle)
+{
+    const char *before = enter(handle->world, "cancel");
+    int status = quorlock_cancel(handle->lock);
+
+    if (status != QUORLOCK_OK && status != QUORLOCK_STATE && status != QUORLOCK_CLOSED) {
+        world_fail(handle->world, "cancel returns %d", status);
+    }
+    handle->world->inside = before;
+}
+
+static void free_handle(struct world_handle *handle)
+{
+    const char *before = enter(handle->world, "free");
+
+    quorlock_free(handle->lock);
+    handle->lock = NULL;
+    handle->holds = 0;
+    handle->world->counts.frees++;
+    handle->world->inside = before;
+}
+
+static void look_at(struct world_handle *handle, struct draw *draw)
+{
+    const char *owner = quorlock_token(handle->lock);
+
+    if (quorlock_valid_ms(handle->lock) > 0 && owner == NULL) {
+        world_fail(handle->world, "a lock that is valid has no token");
+    }
+    if (draw_once_in(draw, 2)) quorlock_on_lost(handle->lock, world_on_lost, handle);
+    (void)quorlock_fence(handle->lock);
+}
+
+static void call_handle(struct world_handle *handle, struct draw *draw)
+{
+    uint32_t which = draw_below(draw, 100);
+
+    if (which < 45) {
+        acquire(handle, draw);
+    } else if (which < 72) {
+        release(handle, draw);
+    } else if (which < 82) {
+        extend(handle, draw);
+    } else if (which < 89) {
+        cancel(handle);
+    } else if (which < 95) {
+        free_handle(handle);
+    } else {
+        look_at(handle, draw);
+    }
+}
+
+static void call_each(struct world *world, const struct world_client *client, struct draw *draw)
+{
+    for (uint32_t i = 0; client->client != NULL && i < world->n_slots; i++) {
+        struct world_handle *handle = world->slots[i];
+
+        if (!draw_once_in(draw, 2) || !has_handle(handle) || handle->client != client) continue;
+        if (draw_once_in(draw, 4)) {
+            extend(handle, draw);
+        } else if (draw_once_in(draw, 4)) {
+            cancel(handle);
+        } else {
+            call_handle(handle, draw);
+        }
+    }
+}
+
+/* With much in flight; and until its close is told a client's handles are good, whatever is called on them. */
+static void call_closing(struct world *world, struct draw *draw)
+{
+    struct world_client *client = &world->clients[draw_below(draw, WORLD_CLIENTS)];
+
+    call_each(world, client, draw);
+    calls_close(world, client);
+    call_each(world, client, draw);
+}
+
+static void call_any(struct world *world, struct draw *draw)
+{
+    uint32_t slot = draw_below(draw, world->n_slots);
+    uint32_t which = draw_below(draw, CLOSE_ONCE_IN);
+
+    if (world->ended) return;
+    if (which == 0) {
+        call_closing(world, draw);
+    } else if (which < 8) {
+        ask_report(world, draw, which % 2 == 0 && world->breaks);
+    } else if (which == 8) {
+        examine(world, draw);
+    } else {
+        if (!has_handle(world->slots[slot])) new_handle(world, slot, draw);
+        if (has_handle(world->slots[slot])) call_handle(world->slots[slot], draw);
+    }
+}
+
+void world_call(struct world *world)
+{
+    struct draw draw = draw_of(world->seed + world->round, ++world->call_count);
+
+    call_any(world, &draw);
+}
+
+void calls_inside(struct world *world, struct world_handle *handle, struct draw *draw)
+{
+    uint32_t which = draw_below(draw, 100);
+
+    if (world->ended) return;
+    if (which < 25) return;
+    if (which < 45) {
+        call_any(world, draw);
+    } else if (has_handle(handle)) {
+        if (which < 50) {
+            free_handle(handle);
+        } else if (which < 65) {
+            release(handle, draw);
+        } else if (which < 80) {
+            release(handle, draw);
+            acquire(handle, draw);
+        } else if (which == 99 && draw_once_in(draw, 20)) {
+            calls_close(world, handle->client);
+        } else {
+            call_handle(handle, draw);
+        }
+    }
+}
+
+void calls_in_log(struct world *world, const struct world_client *client, struct draw *draw)
+{
+    struct world_handle *handle = world->slots[draw_below(draw, world->n_slots)];
+
+    if (!draw_once_in(draw, 20) || !has_handle(handle) || handle->client != client) return;
+    if (draw_once_in(draw, 2)) {
+        free_handle(handle);
+    } else {
+        cancel(handle);
+    }
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fuzz_args.c - the command's arguments, its environment, and the texts that it prints
+ *
+ * Words are made of options, addresses with a secret, and any bytes. Whatever they are, the parser returns: 0,
+ * or 64 after it said why; and what it says shows no password, nor does what is left of the words for others to
+ * see.
+ */
+#include "feed.h"
+
+#include <stdarg.h>
+
+#include "cli/args.h"
+#include "cli/say.h"
+
+#define WORDS_MAX 12
+#define WORD_SIZE 200
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct {
+    char words[WORDS_MAX][WORD_SIZE];
+    char *list[WORDS_MAX];
+    int n;
+    unsigned said;
+    char text[8192]; /* of what was said last */
+} fuzz;
+
+/* Taken instead of the command's own: nothing is printed. */
+void say(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(fuzz.text, sizeof(fuzz.text), format, list);
+    va_end(list);
+    fuzz.said++;
+}
+
+static void make_word(struct feed *feed, char *word)
+{
+    static const char *const words[] = {
+        "--nodes",
+        "--nodes=",
+        "--help",
+        "-h",
+        "--version",
+        "-v",
+        "--verbose",
+        "--json",
+        "--policy",
+        "majority",
+        "all",
+        "--lease",
+        "30s",
+        "2m",
+        "--max-lease=",
+        "--wait",
+        "forever",
+        "0",
+        "-n",
+        "-E",
+        "-E7",
+        "--label",
+        "--dialect=",
+        "redisson",
+        "--guard",
+        "strict",
+        "--fence",
+        "--set-name",
+        "--",
+        "-",
+        "key",
+        "--reconfigure",
+        "--allow-eviction",
+        "--node-timeout",
+        "99999999999999999999s",
+        "1ms",
+        "255",
+        "--nodes=,",
+    };
+    uint8_t what = feed_byte(feed);
+    uint8_t n = feed_byte(feed) % 24;
+
+    word[0] = '\0';
+    if (what < sizeof(words) / sizeof(words[0])) snprintf(word, WORD_SIZE, "%s", words[what]);
+    if (what % 2 == 0 && what < 128) return;
+    while (n-- > 0 && feed->left > 0 && strlen(word) + 16 < WORD_SIZE) feed_add(feed, word, WORD_SIZE);
+}
+
+/* An address with a password in it, as whole as a word can hold one. */
+static bool holds_secret(const char *word)
+{
+    const char *address = strstr(word, "://");
+
+    if (address == NULL || strstr(word, FEED_SECRET) == NULL) return false;
+    while (address > word && address[-1] >= 'a' && address[-1] <= 'z') address--;
+    return feed_is_secret(address);
+}
+
+static bool any_secret(void)
+{
+    for (int i = 0; i < fuzz.n; i++) {
+        if (holds_secret(fuzz.words[i])) return true;
+    }
+    return false;
+}
+
+static bool any_other_secret(void)
+{
+    for (int i = 0; i < fuzz.n; i++) {
+        if (strstr(fuzz.words[i], FEED_SECRET) != NULL && !holds_secret(fuzz.words[i])) return true;
+    }
+    return false;
+}
+
+static void check_said(int status, bool secret)
+{
+    CHECK(status == 0 || status == EXIT_USAGE);
+    CHECK((status == 0) == (fuzz.said == 0));
+    if (secret && feed_shows_secret(fuzz.text)) {
+        fprintf(stderr, "said: %s\n", fuzz.text);
+        for (int i = 0; i < fuzz.n; i++) fprintf(stderr, "word: %s\n", fuzz.words[i]);
+        abort();
+    }
+}
+
+/* Nothing that a terminal obeys, and nothing that is no UTF-8; by its own table of what that is. */
+static void check_safe(const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        unsigned char next = i + 1 < length ? (unsigned char)bytes[i + 1] : 0;
+        unsigned char last = i + 2 < length ? (unsigned char)bytes[i + 2] : 0;
+
+        CHECK(byte >= 0x20 && byte != 0x7f);
+        CHECK(!(byte == 0xc2 && next < 0xa0));
+        CHECK(!(byte == 0xd8 && next == 0x9c)); /* U+061C */
+        CHECK(!(byte == 0xe2 && next == 0x80 &&
+                (last == 0x8e || last == 0x8f || (last >= 0xa8 && last <= 0xae))));
+        CHECK(!(byte == 0xe2 && next == 0x81 && last >= 0xa6 && last <= 0xa9));
+        CHECK(byte != 0xc0 && byte != 0xc1 && byte < 0xf5);
+    }
+}
+
+static void check_texts(struct feed *feed)
+{
+    struct text safe = {0}, json = {0};
+    char string[256];
+    size_t length;
+    const char *bytes = feed_text(feed, 255, &length);
+    uint32_t ms = 77;
+    const char *wrong;
+
+    text_add_safe(&safe, bytes, length);
+    CHECK(!safe.failed);
+    check_safe(safe.bytes, safe.length);
+    snprintf(string, sizeof(string), "%.*s", (int)length, bytes);
+    text_add_json(&json, string);
+    CHECK(!json.failed && json.length >= 2 && json.bytes[0] == '"' && json.bytes[json.length - 1] == '"');
+    check_safe(json.bytes, json.length);
+    for (size_t i = 1; i + 1 < json.length; i++) {
+        CHECK(json.bytes[i] != '"');
+        if (json.bytes[i] == '\\') i++;
+    }
+    wrong = args_duration(string, &ms);
+    CHECK((wrong == NULL) || ms == 77);
+    text_clear(&safe);
+    text_clear(&json);
+}
+
+static void parse(struct feed *feed)
+{
+    static const enum args_place places[] = {ARGS_GLOBAL, ARGS_RUN,       ARGS_INSPECT,
+                                             ARGS_BREAK,  ARGS_BOOTSTRAP, ARGS_DOCTOR};
+    enum args_place place = places[feed_byte(feed) % (sizeof(places) / sizeof(places[0]))];
+    struct settings settings = {.wait_ms = 1};
+    struct text help = {0};
+    bool secret = any_secret() && !any_other_secret();
+    int next = -1;
+    int status = args_parse(&settings, place, fuzz.list, fuzz.n, &next);
+
+    check_said(status, secret);
+    if (status == 0) {
+        CHECK(next >= 0 && next <= fuzz.n && settings.n_words <= (size_t)fuzz.n);
+        CHECK(settings.held_status >= 0 && settings.held_status <= 255);
+        fuzz.said = 0;
+        fuzz.text[0] = '\0';
+        check_said(args_environment(&settings), secret);
+        if (fuzz.said == 0) CHECK(settings.nodes != NULL && settings.nodes[0] != '\0');
+    }
+    args_help(&help, place);
+    CHECK(help.length > 0 && !help.failed);
+    text_clear(&help);
+}
+
+/* What others see of the words in a list of processes. With two schemes in a word nobody knows what is what. */
+static void check_hidden(void)
+{
+    char *list[WORDS_MAX];
+
+    for (int i = 0; i < fuzz.n; i++) list[i] = fuzz.words[i];
+    args_hide_all(list, fuzz.n);
+    for (int i = 0; i < fuzz.n && strcmp(list[i], "--") != 0; i++) {
+        const char *at = strchr(list[i], '@');
+        const char *scheme = strstr(list[i], "://");
+        const char *secret = strstr(list[i], FEED_SECRET);
+
+        CHECK(strlen(list[i]) < WORD_SIZE);
+        if (at == NULL || scheme == NULL || strstr(scheme + 1, "://") != NULL) continue;
+        CHECK(secret == NULL || secret > at || !holds_secret(list[i]));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct feed feed = {data, size};
+    uint8_t n = feed_byte(&feed) % (WORDS_MAX + 1);
+
+    memset(&fuzz, 0, sizeof(fuzz));
+    while (fuzz.n < n && feed.left > 0) {
+        make_word(&feed, fuzz.words[fuzz.n]);
+        fuzz.list[fuzz.n] = fuzz.words[fuzz.n];
+        fuzz.n++;
+    }
+    unsetenv("QUORLOCK_NODES");
+    unsetenv("QUORLOCK_MAX_LEASE");
+    if (fuzz.n > 0 && feed_byte(&feed) % 4 == 0) {
+        setenv("QUORLOCK_NODES", fuzz.words[0], 1);
+        setenv("QUORLOCK_MAX_LEASE", fuzz.words[fuzz.n - 1], 1);
+    }
+    parse(&feed);
+    check_hidden();
+    check_texts(&feed);
+    return 0;
+}
