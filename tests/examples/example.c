@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define BUSY_LIMIT_MS 10000
+#define BUSY_LIMIT_MS 60000
 
 int64_t clock_us(void)
 {
@@ -16,16 +16,25 @@ int64_t clock_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+void pause_ms(unsigned ms)
+{
+    const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+    nanosleep(&time, NULL);
+}
+
 void say(const char *format, ...)
 {
     va_list arguments;
 
+    flockfile(stdout);
     printf("%lld ", (long long)clock_us());
     va_start(arguments, format);
     (void)vprintf(format, arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
     va_end(arguments);
     putchar('\n');
     fflush(stdout);
+    funlockfile(stdout);
 }
 
 void die(const char *format, ...)
@@ -86,6 +95,75 @@ quorlock_client *example_client(struct event_base *base, const char *const *node
     const struct quorlock_client_options more = {.guard = guard, .max_lease_ms = max_lease_ms};
 
     return example_client_with(base, nodes, n_nodes, &more);
+}
+
+quorlock_blocking *example_open(const char *const *nodes, size_t n_nodes, uint32_t max_lease_ms)
+{
+    char error[256] = "";
+    quorlock_blocking *client = NULL;
+    const struct quorlock_client_options options = {
+        .size = sizeof(options),
+        .nodes = nodes,
+        .n_nodes = n_nodes,
+        .max_lease_ms = max_lease_ms,
+        .set_name = "examples",
+        .log = on_log,
+        .error = error,
+        .error_size = sizeof(error),
+    };
+
+    if (quorlock_blocking_open(&client, &options) != 0) die("%s", error);
+    return client;
+}
+
+quorlock_blocking_lock *example_lock(quorlock_blocking *client, const char *key,
+                                     const struct quorlock_options *options)
+{
+    char error[256] = "";
+    quorlock_blocking_lock *lock = NULL;
+
+    if (quorlock_blocking_new(&lock, client, &key, 1, options, error, sizeof(error)) != 0) die("%s", error);
+    return lock;
+}
+
+static char *sql_text(const char *format, va_list arguments)
+{
+    char *sql = sqlite3_vmprintf(format, arguments);
+
+    if (sql == NULL) die("no memory");
+    return sql;
+}
+
+void sql_run(sqlite3 *db, const char *format, ...)
+{
+    va_list arguments;
+    char *sql;
+
+    va_start(arguments, format);
+    sql = sql_text(format, arguments);
+    va_end(arguments);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) die("%s: %s", sql, sqlite3_errmsg(db));
+    sqlite3_free(sql);
+}
+
+int64_t sql_number(sqlite3 *db, const char *format, ...)
+{
+    sqlite3_stmt *statement = NULL;
+    va_list arguments;
+    char *sql;
+    int64_t number;
+
+    va_start(arguments, format);
+    sql = sql_text(format, arguments);
+    va_end(arguments);
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW) {
+        die("%s: %s", sql, sqlite3_errmsg(db));
+    }
+    number = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_free(sql);
+    return number;
 }
 
 sqlite3 *account_open(const char *path)

@@ -6,6 +6,8 @@
  * The protected thing is an account in a SQLite file, table account(id, balance, fence) with one row. Every
  * worker reads the balance, takes its time, and writes back the sum: two at once, and one of the sums is lost.
  * Some protect other tables in such a file.
+ *
+ * Some live on an event loop; those that follow one thing after the other use blocking.h, from several threads.
  */
 #ifndef EXAMPLES_EXAMPLE_H
 #define EXAMPLES_EXAMPLE_H
@@ -15,6 +17,7 @@
 #include <stdint.h>
 
 #include <event2/event.h>
+#include <quorlock/blocking.h>
 #include <quorlock/quorlock.h>
 #include <sqlite3.h>
 
@@ -32,6 +35,18 @@ quorlock_client *example_client(struct event_base *base, const char *const *node
 quorlock_client *example_client_with(struct event_base *base, const char *const *nodes, size_t n_nodes,
                                      const struct quorlock_client_options *more);
 
+/* example_open - a client for callers without a loop, from any thread; max_lease_ms 0: the default of 30 s */
+quorlock_blocking *example_open(const char *const *nodes, size_t n_nodes, uint32_t max_lease_ms);
+
+/* example_lock - a lock of one key on it */
+quorlock_blocking_lock *example_lock(quorlock_blocking *client, const char *key,
+                                     const struct quorlock_options *options);
+
+/* sql_run - one or more statements, formatted as by sqlite3_mprintf: a text is written %Q. sql_number - the
+ * first column of the first row that they give, 0 for NULL. */
+void sql_run(sqlite3 *db, const char *format, ...);
+int64_t sql_number(sqlite3 *db, const char *format, ...);
+
 /* account_open - the file as a database should be opened for work by many: WAL, and patient with others */
 sqlite3 *account_open(const char *path);
 int64_t account_read(sqlite3 *db);
@@ -46,7 +61,10 @@ bool account_write(sqlite3 *db, int64_t balance, uint64_t fence);
 /* clock_us - microseconds since the machine started, in which lease and validity are reckoned */
 int64_t clock_us(void);
 
-/* say - one line on stdout, behind clock_us() */
+/* pause_ms - stands still for so long */
+void pause_ms(unsigned ms);
+
+/* say - one line on stdout, behind clock_us(); from any thread */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 

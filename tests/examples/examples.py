@@ -5,6 +5,7 @@ Nothing here waits by sleeping in hope: every wait is for a line that a worker s
 with a generous limit.
 """
 import atexit
+import contextlib
 import ctypes
 import os
 import select
@@ -17,8 +18,11 @@ import sys
 import tempfile
 import time
 
-LIMIT_S = 30  # for anything that must happen at all
-WHOLE_LIMIT_S = 110  # CTest's own is longer; this one still cleans up
+LIMIT_S = 60  # for anything that must happen at all
+WHOLE_LIMIT_S = 280  # CTest's own is longer; this one still cleans up
+MAX_LEASE_MS = 30_000  # the library's default
+TRIES = 10
+MORE = 50  # lines of a worker that are shown
 START_BALANCE = 100
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
@@ -41,6 +45,31 @@ def check(truth, text):
     """A test of its own, for python -O leaves assertions out."""
     if not truth:
         raise AssertionError(text)
+
+
+def await_that(truth, text):
+    """truth() becomes true; it is asked again and again."""
+    end = time.monotonic() + LIMIT_S
+    while not truth():
+        check(time.monotonic() < end, text() if callable(text) else text)
+        time.sleep(0.005)
+
+
+class TooBusy(Exception):
+    """The machine was too busy for what was to be shown: nothing was wrong, and nothing was shown."""
+
+
+def try_often(form, *words):
+    """What form() gives as soon as the machine is not too busy for it."""
+    for _ in range(TRIES):
+        try:
+            return form(*words)
+        except TooBusy as reason:
+            print(f"too busy a machine, tried again: {reason}", flush=True)
+            last = reason
+        finally:
+            stop_all()
+    raise AssertionError(f"too busy a machine in {TRIES} tries; the last: {last}")
 
 
 def clock_us():
@@ -117,13 +146,24 @@ class Server:
         self.launch()
         self.await_answer()
 
-    def replace(self):
-        """Dies, and an empty one takes its address."""
+    def copy_memory(self):
+        """What it has now, for replace(). It must have nothing to do meanwhile."""
+        copy = tempfile.mkdtemp(prefix="memory-", dir=FOLDER)
+        return shutil.copytree(os.path.join(self.folder, "appendonlydir"), copy, dirs_exist_ok=True)
+
+    def replace(self, memory=None):
+        """Dies, and one that is empty, or has that memory, takes its address."""
         self.kill()
-        shutil.rmtree(os.path.join(self.folder, "appendonlydir"), ignore_errors=True)
+        self.come_back_empty(memory)
+
+    def come_back_empty(self, memory=None):
+        folder = os.path.join(self.folder, "appendonlydir")
+        shutil.rmtree(folder, ignore_errors=True)
         for name in os.listdir(self.folder):
             if name.endswith(".aof"):
                 os.remove(os.path.join(self.folder, name))
+        if memory is not None:
+            shutil.copytree(memory, folder)
         self.come_back()
 
 
@@ -169,6 +209,34 @@ class World:
         finally:
             connection.close()
 
+    @contextlib.contextmanager
+    def writes_held(self):
+        """Whoever writes to the database stands still until this ends; who reads does not."""
+        connection = sqlite3.connect(self.database, timeout=LIMIT_S, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield
+        finally:
+            connection.close()
+
+    def number(self, text):
+        return self.sql(text)[0][0]
+
+    def await_inside(self, key):
+        """Somebody has the lock: one token is at the key on two servers."""
+        def held():
+            holders = [holder for holder in self.holders(key) if holder]
+            return len(holders) > len(set(holders))
+        await_that(held, lambda: f"nobody gets the lock: {self.holders(key)}")
+
+    def await_free(self, key):
+        """Two servers have no such key. The third may have one of a holder that ended while it was down."""
+        await_that(lambda: self.holders(key).count(None) >= 2, lambda: f"nobody is inside: {self.holders(key)}")
+
+    def await_no_key(self, key):
+        """A server that was too slow for the release itself is told later."""
+        await_that(lambda: not any(self.holders(key)), lambda: f"keys are left: {self.holders(key)}")
+
     def balance(self):
         return self.sql("SELECT balance FROM account")[0][0]
 
@@ -180,25 +248,28 @@ class World:
 class Worker:
     """A process of an example, and the lines that it says."""
 
-    def __init__(self, name, *words):
+    def __init__(self, name, *words, env=None):
         self.name = name
         self.log = tempfile.TemporaryFile(dir=FOLDER)
         self.process = start([os.path.join(PROGRAMS, words[0]), *words[1:]], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, stderr=self.log)
+                             stdout=subprocess.PIPE, stderr=self.log, env=env)
         self.unread = b""
         self.said = []
 
     def fail(self, text):
         self.log.seek(0)
-        raise AssertionError(f"{self.name} {text}; it said:\n  " + "\n  ".join(self.said) + "\nand on stderr:\n"
-                             + self.log.read().decode())
+        raise AssertionError(f"{self.name} {text}; it said:\n  " + "\n  ".join(self.said[-MORE:])
+                             + "\nand on stderr:\n" + "\n".join(self.log.read().decode().splitlines()[-MORE:]))
 
     def line(self, wanted):
+        """Its next line; None where there is none any more, and none is wanted."""
         end = time.monotonic() + LIMIT_S
         while b"\n" not in self.unread:
             if not select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
-                self.fail(f"did not say '{wanted}' within {LIMIT_S} s")
+                self.fail(f"did not say '{wanted or 'more, nor end,'}' within {LIMIT_S} s")
             part = os.read(self.process.stdout.fileno(), 65536)
+            if not part and wanted is None:
+                return None
             if not part:
                 self.fail(f"ended before it said '{wanted}'")
             self.unread += part
@@ -208,18 +279,42 @@ class Worker:
 
     def expect(self, *wanted):
         """Its next line, which must be one of these events, as a dict."""
-        words = self.line(" or ".join(wanted)).split()
-        if words[1] not in wanted:
-            self.fail(f"said '{words[1]}' and not '{' or '.join(wanted)}'")
+        event = self.event(self.line(" or ".join(wanted)))
+        if event["what"] not in wanted:
+            self.fail(f"said '{event['what']}' and not '{' or '.join(wanted)}'")
+        return event
+
+    @staticmethod
+    def event(line):
+        words = line.split()
+        words[1] = words[1].rstrip(":")
         event = dict(word.rstrip(":").split("=", 1) for word in words[2:] if "=" in word)
         event.update(what=words[1], t_us=int(words[0]))
         return event
+
+    def await_event(self, what):
+        """The next of these; what it says before is passed over."""
+        while (event := self.event(self.line(what)))["what"] != what:
+            pass
+        return event
+
+    def rest(self):
+        """All that it says until it ends, which it must do well."""
+        events = []
+        while (line := self.line(None)) is not None:
+            events.append(self.event(line))
+        self.end()
+        return events
 
     def tell(self, text):
         try:
             os.write(self.process.stdin.fileno(), f"{text}\n".encode())
         except BrokenPipeError:
             pass  # it has ended: its lines say why
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
     def stop(self):
         self.process.send_signal(signal.SIGSTOP)
@@ -255,11 +350,15 @@ def stop_all():
     STARTED.clear()
 
 
-def main(scenario):
-    """Runs scenario() of the program that imported this: PROGRAM FOLDER_OF_THE_EXAMPLES"""
+def main(scenario, *names):
+    """Runs scenario() of the program that imported this: PROGRAM FOLDER_OF_THE_EXAMPLES [NAME...]
+
+    Where there are names, scenario() is called with each of those that were given, or with all.
+    """
     global PROGRAMS, FOLDER
-    if len(sys.argv) != 2 or not os.access(os.path.join(sys.argv[1], "bootstrap"), os.X_OK):
-        sys.exit("usage: PROGRAM FOLDER_OF_THE_EXAMPLES")
+    if len(sys.argv) < 2 or not os.access(os.path.join(sys.argv[1], "bootstrap"), os.X_OK) \
+            or not set(sys.argv[2:]) <= set(names):
+        sys.exit(f"usage: PROGRAM FOLDER_OF_THE_EXAMPLES {' '.join(f'[{name}]' for name in names)}")
     PROGRAMS = os.path.abspath(sys.argv[1])
     FOLDER = tempfile.mkdtemp(prefix="quorlock-examples-")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -267,4 +366,7 @@ def main(scenario):
     signal.alarm(WHOLE_LIMIT_S)
     atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
     atexit.register(stop_all)
-    scenario()
+    if not names:
+        scenario()
+    for name in sys.argv[2:] or names:
+        scenario(name)
