@@ -216,13 +216,14 @@ int attempt_wait_status(const struct core_lock *lock)
 
 /*
  * Several that try at the same moment split the votes: nobody has the lock, and one of them will. Whoever tries
- * once takes part in that, for one node timeout, or all of them would leave and nobody had it.
+ * once takes part in that, for one node timeout, or all of them would leave and nobody had it. Who is refused
+ * by the arbiter then leaves: the one that has the arbiter is the one that will.
  */
 static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status)
 {
     uint64_t until_us = validity_add(lock->wait_until_us, lock->config.node_timeout_us);
 
-    if (status != CORE_HELD_BY_OTHER || BROKEN(CONTROL_NO_BACKOFF)) return false;
+    if (status != CORE_HELD_BY_OTHER || lock->arbiter_only || BROKEN(CONTROL_NO_BACKOFF)) return false;
     return !wait_meets_holder(lock) && now_us < until_us;
 }
 

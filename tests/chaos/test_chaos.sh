@@ -114,10 +114,17 @@ test_a_run_inside_the_claim_is_sound() {
 
 # Servers that come back empty, and nobody who keeps them from voting: the judge must see two owners at once.
 test_empty_restarts_without_the_guard_are_caught() {
-    expect_status 0 "$chaos" "${common[@]}" --guard off --profile outside --faults wipe --seconds 12 --seed 3 --keys 3 \
-        --clients 7 --hold-ms 300-2000 --max-lease-ms 6000 --lease-ms 4000-6000 --history "$work/unguarded"
-    grep -q 'outside the assumptions: .* overlap' "$work/out" || not_ok "the outside profile shows no overlap"
+    local seed
+    # How many meet is up to the machine: a few seeds, one of which must show it.
+    for seed in 3 4 5 6; do
+        expect_status 0 "$chaos" "${common[@]}" --guard off --profile outside --faults wipe --seconds 12 --seed "$seed" \
+            --keys 3 --clients 7 --hold-ms 300-2000 --max-lease-ms 6000 --lease-ms 4000-6000 --history "$work/unguarded"
+        cp "$work/out" "$work/outside"
+        "$check" --json "$work/unguarded" >"$work/out" 2>&1 || :
+        [ "$(value "$work/out" violations overlap)" -lt 2 ] || break
+    done
     expect_status 1 "$check" --json "$work/unguarded"
+    grep -q 'outside the assumptions: .* overlap' "$work/outside" || not_ok "the outside profile shows no overlap"
     [ "$(value "$work/out" violations overlap)" -ge 2 ] || not_ok "only $(value "$work/out" violations overlap) overlaps without the guard"
 }
 
