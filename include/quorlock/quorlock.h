@@ -328,7 +328,7 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
  * first asks the nodes: many cost what one costs. When a lock of this client is released the next in line asks
  * in the same write, and mostly gets it; now and then this client stands back for others. Among clients no
  * order is promised. Who tries once (wait_ms 0) does not stand in line;
- * where several that try at the same moment split the votes it tries on, for one node timeout at most.
+ * where several that try at the same moment split the votes it tries on, for about a node timeout.
  *
  * Nesting. Where the same owner holds the same keys on this client already, by this handle or another, the
  * acquire succeeds without asking anybody: one more hold. It is renewed first where less than a third of its

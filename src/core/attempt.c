@@ -216,15 +216,18 @@ int attempt_wait_status(const struct core_lock *lock)
 
 /*
  * Several that try at the same moment split the votes: nobody has the lock, and one of them will. Whoever tries
- * once takes part in that, for one node timeout, or all of them would leave and nobody had it. Who is refused
- * by the arbiter then leaves: the one that has the arbiter is the one that will.
+ * once takes part in that, for half a node timeout, or all of them would leave and nobody had it. Who is
+ * refused by the arbiter then leaves: the one that has the arbiter is the one that will.
  */
+static uint64_t settle_until_us(const struct core_lock *lock)
+{
+    return validity_add(lock->wait_until_us, lock->config.node_timeout_us / 2);
+}
+
 static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status)
 {
-    uint64_t until_us = validity_add(lock->wait_until_us, lock->config.node_timeout_us);
-
     if (status != CORE_HELD_BY_OTHER || lock->arbiter_only || BROKEN(CONTROL_NO_BACKOFF)) return false;
-    return !wait_meets_holder(lock) && now_us < until_us;
+    return !wait_meets_holder(lock) && now_us < settle_until_us(lock);
 }
 
 static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
@@ -235,6 +238,9 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
         return;
     }
     wait_begin(lock, step->now_us, held);
+    if (lock->config.wait_us == 0 && settle_until_us(lock) < lock->retry_at_us) {
+        lock->retry_at_us = settle_until_us(lock);
+    }
 }
 
 static void conclude(struct core_lock *lock, struct step *step, const struct tally *tally)

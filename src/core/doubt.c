@@ -31,19 +31,31 @@ bool doubt_may_serve(const struct core_node *node)
     return !node->overdue && !node->odd;
 }
 
-/* Answers that say that this holder's key is not there. A value of another type is no lock of anybody's. */
-static bool disproved(const struct core_lock *lock, uint64_t holder_id)
+/* Of another holder, or of none: then this holder's key is not there. A value of another type is no lock's. */
+static bool speaks_against(const struct core_node *node, uint64_t holder_id)
+{
+    switch (node->vote) {
+    case CORE_VOTE_YES: return true;
+    case CORE_VOTE_FAILED: return node->fault == CORE_FAULT_FOREIGN;
+    case CORE_VOTE_OTHER: return node->holder_id != 0 && node->holder_id != holder_id;
+    default: return false;
+    }
+}
+
+static uint32_t count_without(const struct core_lock *lock, uint64_t holder_id)
 {
     uint32_t without = 0;
 
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        const struct core_node *node = &lock->nodes[i];
-
-        without += node->vote == CORE_VOTE_YES;
-        without += node->vote == CORE_VOTE_FAILED && node->fault == CORE_FAULT_FOREIGN;
-        without += node->vote == CORE_VOTE_OTHER && node->holder_id != 0 && node->holder_id != holder_id;
+        without += speaks_against(&lock->nodes[i], holder_id);
     }
-    return without > lock->config.n_nodes - lock->config.quorum;
+    return without;
+}
+
+/* No quorum can have this holder's key. */
+static bool disproved(const struct core_lock *lock, uint64_t holder_id)
+{
+    return count_without(lock, holder_id) > lock->config.n_nodes - lock->config.quorum;
 }
 
 /* It may hold the lock: a quorum named it, or all who answer were waited for and nothing speaks against it. */
@@ -54,7 +66,8 @@ static bool confirmed(const struct core_lock *lock, uint64_t holder_id)
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         named += lock->nodes[i].vote == CORE_VOTE_OTHER && lock->nodes[i].holder_id == holder_id;
     }
-    return lock->doubting || (holder_id != 0 && named >= lock->config.quorum);
+    if (holder_id != 0 && named >= lock->config.quorum) return true;
+    return lock->doubting && count_without(lock, holder_id) == 0;
 }
 
 void doubt_learn(struct core_lock *lock)
@@ -79,13 +92,13 @@ bool doubt_arbiter(struct core_lock *lock)
 {
     const struct core_node *node = &lock->nodes[lock->arbiter];
     uint64_t holder_id = node->holder_id;
+    bool gave_back = holder_id != 0 && holder_id == lock->given_back_id;
+    bool news = holder_id != node->met_holder_id && holder_id != lock->confirmed_id;
 
     if (BROKEN(CONTROL_BELIEVES_ONE)) return false;
-    if (holder_id != 0 && holder_id == lock->given_back_id) {
-        lock->doubting = true;
-    } else if (holder_id != node->met_holder_id && holder_id != lock->confirmed_id) {
+    if (news && !gave_back) {
         lock->belief = BELIEF_NEWS;
-    } else if (lock->belief > 0) {
+    } else if (lock->belief > 0 && !gave_back) {
         lock->belief--;
     } else {
         lock->doubting = true;
