@@ -85,19 +85,24 @@ static struct list *list_for(struct quorlock_client *client, enum core_wants wan
 void room_follow(struct grip *grip)
 {
     struct quorlock_client *client = grip->client;
-    struct list *list = list_for(client, core_wants(grip->core));
+    enum core_wants wants = core_wants(grip->core);
+    struct list *list = list_for(client, wants);
     bool asking = core_phase_now(grip->core) == CORE_ASKING;
 
     if (grip->waits_in != NULL && grip->waits_in != list) list_remove(grip->waits_in, &grip->waits);
     grip->waits_in = list;
-    if (list != NULL) {
+    if (wants != CORE_WANTS_NOTHING) {
         list_add(list, &grip->waits);
         look_again(client);
     }
     if (asking == grip->asking) return;
     grip->asking = asking;
-    client->room.asking += asking ? 1u : UINT32_MAX;
-    if (!asking && client->room.attempts.count > 0) client_run_soon(client);
+    if (asking) {
+        client->room.asking++;
+        return;
+    }
+    client->room.asking--;
+    if (client->room.attempts.count > 0) client_run_soon(client);
 }
 
 void room_unpaid(struct grip *grip, uint32_t index)
@@ -171,11 +176,12 @@ static void serve_releases(struct quorlock_client *client, uint32_t index)
     struct client_node *at = &client->nodes[index];
     struct core_event event = {.type = CORE_EV_ROOM, .node = index};
 
-    for (size_t n = at->unpaid.count; n > 0 && at->unpaid.count > 0; n--) {
-        struct unpaid *unpaid = (struct unpaid *)(void *)at->unpaid.first;
-        struct grip *grip = unpaid->grip;
+    for (size_t n = at->unpaid.count; n > 0; n--) {
+        struct unpaid *unpaid = LIST_ITEM(at->unpaid.first, struct unpaid, link);
+        struct grip *grip;
 
-        if (!node_has_room(at->node, NODE_ROOM_KEEP)) return;
+        if (unpaid == NULL || !node_has_room(at->node, NODE_ROOM_KEEP)) return;
+        grip = unpaid->grip;
         list_remove(&at->unpaid, &unpaid->link);
         event.now_us = 0;
         (void)grip_step(grip, &event);

@@ -121,14 +121,14 @@ enum core_outcome {
 
 struct core_reply {
     struct core_tag tag;
-    uint32_t generation; /* of the connection it was asked on */
     enum core_outcome outcome;
     enum core_fault fault;
-    uint64_t holder_id; /* a hash of the holder's token; 0 where unknown */
-    int64_t ttl_us;     /* its remaining lease; -1: endless; -2: unknown */
-    uint32_t listeners; /* acquire that was refused: who listens for a release there; release: whom it was told
-                           to; 0 where unknown */
-    uint64_t fence;     /* the node's counter after a yes to acquire or raise; 0 without fencing */
+    uint64_t holder_id;  /* a hash of the holder's token; 0 where unknown */
+    int64_t ttl_us;      /* its remaining lease; -1: endless; -2: unknown */
+    uint64_t fence;      /* the node's counter after a yes to acquire or raise; 0 without fencing */
+    uint32_t generation; /* of the connection it was asked on */
+    uint32_t listeners;  /* acquire that was refused: who listens for a release there; release: whom it was told
+                            to; 0 where unknown */
 };
 
 enum core_event_type {

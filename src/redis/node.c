@@ -20,8 +20,8 @@
 static const struct {
     size_t requests, bytes;
 } node_rooms[] = {
-    [NODE_ROOM_NEW] = {RING_MAX / 2, CONN_OUT_MAX / 4},
-    [NODE_ROOM_KEEP] = {RING_MAX / 4 * 3, CONN_OUT_MAX / 4 * 3},
+    [NODE_ROOM_NEW] = {(size_t)RING_MAX / 2, CONN_OUT_MAX / 4},
+    [NODE_ROOM_KEEP] = {(size_t)RING_MAX / 4 * 3, CONN_OUT_MAX / 4 * 3},
     [NODE_ROOM_NEXT] = {RING_MAX, CONN_OUT_MAX},
 };
 

@@ -85,7 +85,10 @@ test_output_that_nobody_takes() {
     # A pipe whose reader has left already, as head has when it has seen enough.
     exec {gone}> >(:)
     wait $!
-    "$chaos" "${common[@]}" --plan --seed 5 >&"$gone" 2>"$work/err" || status=$?
+    (
+        exec >&"$gone"
+        exec "$chaos" "${common[@]}" --plan --seed 5 2>"$work/err"
+    ) || status=$?
     exec {gone}>&-
     [ "$status" = 141 ] || not_ok "status $status of a plan that nobody reads"
     [ ! -s "$work/err" ] || not_ok "$(tail -n 1 "$work/err")"

@@ -55,8 +55,8 @@ static void read_info(struct feed *feed, struct examine_facts *facts, enum exami
         used += (size_t)written;
         memcpy(text + used, value, length);
         used += length;
-        memcpy(text + used, "\r\n", 2);
-        used += 2;
+        text[used++] = '\r';
+        text[used++] = '\n';
     }
     examine_read_info(facts, section, text, used);
 }
@@ -165,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         read_one(&feed, of);
     }
-    diagnosis.findings = calloc(diagnosis.room, sizeof(*diagnosis.findings));
+    diagnosis.findings = calloc(diagnosis.room, sizeof(const struct quorlock_finding *));
     diagnosis.words = calloc(diagnosis.room, sizeof(*diagnosis.words));
     CHECK(diagnosis.findings != NULL && diagnosis.words != NULL);
     diagnose(&set, &diagnosis);

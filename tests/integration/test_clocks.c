@@ -166,7 +166,7 @@ static void a_suspend_past_the_lease_is_a_loss(void **state)
     (void)state;
     hold(0);
     kit_start_extend(lock, 0, &extended);
-    slept_us += 2 * LEASE_MS * INT64_C(1000);
+    slept_us += INT64_C(2000) * LEASE_MS;
     assert_int_equal(quorlock_valid_ms(lock), 0); /* at once, whatever was told */
     await_count(&lost.calls, 1, GENEROUS_MS, "the loss is told");
     assert_int_equal(lost.loss.reason, QUORLOCK_LOST_EXPIRED);

@@ -4,6 +4,7 @@
  */
 #include "kit.h"
 
+#include <hiredis/hiredis.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -87,7 +88,11 @@ static void one_node_may_lack_the_key(void **state)
     (void)state;
     hold();
     server_do(server_at(1), "DEL key");
-    expect_expired(0, "released \"key\" on 2 of 3 nodes; not there any more on 1");
+    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    /* Whether that node's answer is among those of the quorum is up to the network. */
+    assert_contains(given_back.text, "released \"key\" on 2 of 3 nodes");
+    assert_int_equal(given_back.result.expired, 0);
+    assert_int_equal(lost.calls, 0);
 }
 
 static void a_good_release_says_so(void **state)
@@ -121,11 +126,13 @@ static pid_t keep_busy(const struct server *server)
 
 static bool is_busy(void *arg)
 {
-    char command[2 * TEXT_SIZE];
+    redisContext *context = redisConnectUnix(((struct server *)arg)->unix_address + strlen("unix://"));
+    redisReply *reply = redisCommand(context, "GET key");
+    bool busy = reply != NULL && reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "BUSY", 4) == 0;
 
-    snprintf(command, sizeof(command), "redis-cli -s %s GET key 2>&1 | grep -q BUSY",
-             ((struct server *)arg)->unix_address + strlen("unix://"));
-    return system(command) == 0;
+    if (reply != NULL) freeReplyObject(reply);
+    redisFree(context);
+    return busy;
 }
 
 /* And long before its lease ends. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The doctor without a server: what facts mean, how they are read, and the life of an examination. Every
- * finding is provoked on a real server elsewhere; here are the limits, and what real servers show too seldom.
+ * The doctor without a server: what facts mean, and how they are read. Every finding is provoked on a real
+ * server elsewhere; here are the limits, and what real servers show too seldom.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,11 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <arpa/inet.h>
 #include <cmocka.h>
-#include <event2/event.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "diagnose.h"
 
@@ -60,7 +56,7 @@ static int setup(void **state)
     }
     set = (struct diagnose_set){.nodes = nodes, .n_nodes = NODES, .quorum = 2, .set = "0123456789abcdef"};
     diagnosis.room = diagnose_room(NODES);
-    diagnosis.findings = calloc(diagnosis.room, sizeof(*diagnosis.findings));
+    diagnosis.findings = calloc(diagnosis.room, sizeof(const struct quorlock_finding *));
     diagnosis.words = calloc(diagnosis.room, sizeof(*diagnosis.words));
     return diagnosis.findings == NULL || diagnosis.words == NULL;
 }
@@ -343,7 +339,7 @@ static void there_is_room_for_all(void **state)
                                 .quorum = 16,
                                 .set = "0123456789abcdef",
                                 .max_lease_ms = 9};
-    all.findings = calloc(all.room, sizeof(*all.findings));
+    all.findings = calloc(all.room, sizeof(const struct quorlock_finding *));
     all.words = calloc(all.room, sizeof(*all.words));
     assert_non_null(all.findings);
     assert_non_null(all.words);
@@ -522,169 +518,9 @@ static void refusals_of_old_and_new_servers(void **state)
     assert_int_equal(facts[0].refused_rights | facts[0].refused_names, 0);
 }
 
-/* ---- the life of an examination: nodes that take the connection and say nothing ---- */
-
-static struct event_base *base;
-static quorlock_client *client;
-static int listeners[2];
-static char addresses[2][32];
-static int told, told_status, told_closed;
-static bool close_inside;
-static long allocations_left; /* below zero: no limit */
-
-static void *allocate(void *arg, size_t size)
-{
-    (void)arg;
-    if (allocations_left == 0) return NULL;
-    if (allocations_left > 0) allocations_left--;
-    return malloc(size);
-}
-
-static void *reallocate(void *arg, void *block, size_t size)
-{
-    (void)arg;
-    if (allocations_left == 0) return NULL;
-    if (allocations_left > 0) allocations_left--;
-    return realloc(block, size);
-}
-
-static void release(void *arg, void *block)
-{
-    (void)arg;
-    free(block);
-}
-
-static void on_closed(void *arg)
-{
-    (void)arg;
-    told_closed++;
-    event_base_loopbreak(base);
-}
-
-static void on_examined(int status, const struct quorlock_examination *report, void *arg)
-{
-    assert_ptr_equal(arg, &told);
-    assert_int_equal(report->n_nodes, 2);
-    assert_int_equal(told_closed, 0);
-    told++;
-    told_status = status;
-    if (status == 0) {
-        assert_true(report->n_findings >= 3);
-        assert_string_equal(report->findings[0]->code, "no-quorum");
-        assert_false(report->nodes[0]->reachable);
-        assert_non_null(report->nodes[0]->error);
-    } else {
-        assert_int_equal(report->n_findings, 0);
-    }
-    if (close_inside) assert_int_equal(quorlock_client_close(client, on_closed, NULL), 0);
-    event_base_loopbreak(base);
-}
-
-static int setup_life(void **state)
-{
-    static const struct quorlock_allocator hooks = {sizeof(hooks), allocate, reallocate, release, NULL};
-    const char *uris[2] = {addresses[0], addresses[1]};
-    struct quorlock_client_options options = {.size = sizeof(options),
-                                              .nodes = uris,
-                                              .n_nodes = 2,
-                                              .guard = QUORLOCK_GUARD_OFF,
-                                              .node_timeout_ms = 200,
-                                              .allocator = &hooks};
-
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-        socklen_t length = sizeof(address);
-
-        listeners[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (bind(listeners[i], (struct sockaddr *)&address, length) != 0 || listen(listeners[i], 16) != 0)
-            return -1;
-        if (getsockname(listeners[i], (struct sockaddr *)&address, &length) != 0) return -1;
-        snprintf(addresses[i], sizeof(addresses[i]), "127.0.0.1:%d", ntohs(address.sin_port));
-    }
-    told = told_closed = 0;
-    close_inside = false;
-    allocations_left = -1;
-    base = event_base_new();
-    return base == NULL ? -1 : quorlock_client_new(&client, base, &options);
-}
-
-static int teardown_life(void **state)
-{
-    (void)state;
-    if (told_closed == 0) {
-        if (!close_inside && quorlock_client_close(client, on_closed, NULL) != 0) return -1;
-        while (told_closed == 0) event_base_dispatch(base);
-    }
-    event_base_free(base);
-    close(listeners[0]);
-    close(listeners[1]);
-    return 0;
-}
-
-static void silent_nodes_are_reported(void **state)
-{
-    (void)state;
-    assert_int_equal(quorlock_examine(client, NULL, NULL), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_examine(client, on_examined, &told), 0);
-    assert_int_equal(told, 0);
-    event_base_dispatch(base);
-    assert_int_equal(told, 1);
-    assert_int_equal(told_status, 0);
-}
-
-static void closing_ends_an_examination_first(void **state)
-{
-    (void)state;
-    assert_int_equal(quorlock_examine(client, on_examined, &told), 0);
-    assert_int_equal(quorlock_examine(client, on_examined, &told), 0);
-    assert_int_equal(quorlock_client_close(client, on_closed, NULL), 0);
-    assert_int_equal(quorlock_examine(client, on_examined, &told), QUORLOCK_CLOSED);
-    while (told_closed == 0) event_base_dispatch(base);
-    assert_int_equal(told, 2);
-    assert_int_equal(told_status, QUORLOCK_CLOSED);
-}
-
-static void the_callback_may_close_the_client(void **state)
-{
-    (void)state;
-    close_inside = true;
-    assert_int_equal(quorlock_examine(client, on_examined, &told), 0);
-    while (told_closed == 0) event_base_dispatch(base);
-    assert_int_equal(told, 1);
-    assert_int_equal(told_status, 0);
-}
-
-/* Whatever allocation fails: no start, or one callback; and nothing leaks (the sanitizers look). */
-static void memory_may_run_out(void **state)
-{
-    int refused = 0;
-
-    (void)state;
-    for (long limit = 0; limit < 60; limit++) {
-        int status;
-
-        told = 0;
-        allocations_left = limit;
-        status = quorlock_examine(client, on_examined, &told);
-        if (status != 0) {
-            assert_int_equal(status, QUORLOCK_NOMEM);
-            refused++;
-        } else {
-            if (limit > 25) allocations_left = -1;
-            while (told == 0) event_base_dispatch(base);
-            assert_true(told_status == 0 || told_status == QUORLOCK_NOMEM);
-            if (limit > 25) break;
-        }
-    }
-    allocations_left = -1;
-    assert_true(refused > 5);
-}
-
 int main(void)
 {
 #define JUDGE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define LIFE(test)  cmocka_unit_test_setup_teardown(test, setup_life, teardown_life)
     const struct CMUnitTest tests[] = {
         JUDGE(a_sound_set_has_no_finding),
         JUDGE(the_worst_come_first_and_nodes_in_order),
@@ -702,10 +538,6 @@ int main(void)
         cmocka_unit_test(the_shortest_way_tells_the_clock),
         cmocka_unit_test(a_clock_before_all_clocks_is_none),
         cmocka_unit_test(refusals_of_old_and_new_servers),
-        LIFE(silent_nodes_are_reported),
-        LIFE(closing_ends_an_examination_first),
-        LIFE(the_callback_may_close_the_client),
-        LIFE(memory_may_run_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -424,7 +424,7 @@ static void test_kinds_of_room(void **state)
 /* The caller does something else for long before the loop gets its turn: that is not the server's fault. */
 static void test_time_runs_from_the_write(void **state)
 {
-    static const struct timespec pause = {1, 200 * 1000000};
+    static const struct timespec pause = {1, 200000000};
     static const struct fake_step answers[] = {SHAKE, EXPECT("SET key"), SEND("+OK\r\n"), END};
     struct world world;
     (void)state;
@@ -441,7 +441,7 @@ static void test_time_runs_from_the_write(void **state)
 /* Silence makes it late, an answer that waits to be read does not. */
 static void test_late(void **state)
 {
-    const struct timespec pause = {0, 300 * 1000000};
+    const struct timespec pause = {0, 300000000};
     struct world world;
     (void)state;
     world_start(&world, plain_good);
