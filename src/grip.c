@@ -85,15 +85,14 @@ static bool send_command(struct grip *grip, const struct core_command *command)
                                         .explain = command->explain,
                                         .silent = command->silent,
                                         .timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS)};
-    int result;
+    bool release = command->tag.op == CORE_OP_RELEASE;
+    bool room = !release || room_for_release(grip->client, command->tag.node);
 
-    result = client_send(grip->client, command->tag.node, &node_request, &request);
-    if (result != NODE_SENT) {
-        if (command->tag.op == CORE_OP_RELEASE && result != NODE_NOT_READY)
-            room_unpaid(grip, command->tag.node);
+    if (!room || client_send(grip->client, command->tag.node, &node_request, &request) != NODE_SENT) {
+        if (release) room_unpaid(grip, command->tag.node);
         return false;
     }
-    if (command->tag.op == CORE_OP_RELEASE && command->tag.attempt == core_attempt(grip->core)) {
+    if (release && command->tag.attempt == core_attempt(grip->core)) {
         grip->notes[command->tag.node].released = QUORLOCK_VOTE_PENDING;
     }
     grip->in_flight++;

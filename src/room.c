@@ -6,6 +6,7 @@
 #define WINDOW_MIN   16u
 #define WINDOW_FIRST 256u
 #define WINDOW_MAX   1024u
+#define KEEP_WINDOWS 2u
 /* An answer is slow when it took more than this part of the node timeout. */
 #define SLOW_PART 8u
 /* Room may appear without a word: a node becomes late, memory is there again. */
@@ -25,12 +26,20 @@ static bool can_talk(const struct node *node)
 
 /* ---- is there room? ---- */
 
+bool room_for_release(const struct quorlock_client *client, uint32_t index)
+{
+    const struct node *node = client->nodes[index].node;
+
+    return node_has_room(node, NODE_ROOM_KEEP) &&
+           node_in_flight(node) < KEEP_WINDOWS * (size_t)client->room.window;
+}
+
 static bool room_for_round(const struct quorlock_client *client)
 {
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         const struct node *node = client->nodes[i].node;
 
-        if (can_talk(node) && !node_has_room(node, NODE_ROOM_KEEP) && !node_is_late(node)) return false;
+        if (can_talk(node) && !room_for_release(client, i) && !node_is_late(node)) return false;
     }
     return true;
 }
@@ -129,7 +138,7 @@ void room_measure(struct grip *grip, const struct core_tag *tag, const struct no
 {
     struct room *room = &grip->client->room;
 
-    if (tag->op != CORE_OP_ACQUIRE || reply->outcome == NODE_UNKNOWN) return;
+    if (tag->op == CORE_OP_PEEK || reply->outcome == NODE_UNKNOWN) return;
     if (reply->latency_us > grip->config.node_timeout_us / SLOW_PART) {
         if (room->window > WINDOW_MIN) room->window--;
     } else if (room->window < WINDOW_MAX) {
@@ -180,7 +189,7 @@ static void serve_releases(struct quorlock_client *client, uint32_t index)
         struct unpaid *unpaid = LIST_ITEM(at->unpaid.first, struct unpaid, link);
         struct grip *grip;
 
-        if (unpaid == NULL || !node_has_room(at->node, NODE_ROOM_KEEP)) return;
+        if (unpaid == NULL || !room_for_release(client, index)) return;
         grip = unpaid->grip;
         list_remove(&at->unpaid, &unpaid->link);
         event.now_us = 0;

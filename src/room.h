@@ -10,8 +10,8 @@
  *    half of a connection's room at most, so they never keep a renewal or a release from the wire.
  * 2. An attempt begins only when every node that can vote, and is not late, has room for its command and owes
  *    no release that had none. A late node, frozen or out of reach, is passed over.
- * 3. So many attempts ask at once that the nodes answer well within the node timeout: the window grows with
- *    every quick answer and shrinks with every slow one.
+ * 3. So much is asked at once that the nodes answer well within the node timeout: the window grows with every
+ *    quick answer and shrinks with every slow one. Renewals and releases have twice the window of attempts.
  */
 #ifndef QUORLOCK_ROOM_H
 #define QUORLOCK_ROOM_H
@@ -45,9 +45,11 @@ void room_init(struct quorlock_client *);
 void room_tell(const struct quorlock_client *, struct core_event *);
 /* room_follow - after each step: the grip waits for what its core wants. */
 void room_follow(struct grip *);
+/* room_for_release - whether the node takes a release now. */
+bool room_for_release(const struct quorlock_client *, uint32_t node);
 /* room_unpaid - the node had no room for the grip's release. */
 void room_unpaid(struct grip *, uint32_t node);
-/* room_measure - the answer to an attempt's command. */
+/* room_measure - an answer, and how long it took. */
 void room_measure(struct grip *, const struct core_tag *, const struct node_reply *);
 /* room_serve - begins and sends what there is room for now. */
 void room_serve(struct quorlock_client *);

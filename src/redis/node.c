@@ -515,6 +515,11 @@ bool node_has_room(const struct node *node, enum node_room room)
            node->conn.out.used < node_rooms[room].bytes;
 }
 
+size_t node_in_flight(const struct node *node)
+{
+    return node->ring.count;
+}
+
 static enum node_room node_room_of(enum node_op op)
 {
     return op == NODE_EXTEND || op == NODE_RELEASE ? NODE_ROOM_KEEP : NODE_ROOM_NEXT;

@@ -211,6 +211,8 @@ enum node_room {
 };
 /* node_has_room - whether a request of that kind could be queued now; false where it takes no requests. */
 bool node_has_room(const struct node *, enum node_room);
+/* node_in_flight - requests that are not answered yet, those included whose time is over. */
+size_t node_in_flight(const struct node *);
 /* node_is_late - it has left requests unanswered for far longer than its answers take, and nothing that could
  * be read says otherwise: frozen, or out of reach. */
 bool node_is_late(const struct node *);

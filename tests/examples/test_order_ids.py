@@ -100,6 +100,7 @@ def form_hurt():
         init(world)
         offices = [begin(world, "safe", TASKS // OFFICES * n, TASKS // OFFICES) for n in range(OFFICES - 1)]
         await_that(lambda: stored(world) >= TASKS // 20, "no ids are given")
+        await_that(lambda: 0 in {node(one) for one, in world.sql("SELECT id FROM ids")}, "one node gives no ids")
         world.servers[0].replace()
         back = stored(world)
         offices.append(begin(world, "safe", TASKS // OFFICES * (OFFICES - 1), TASKS // OFFICES))
