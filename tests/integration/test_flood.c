@@ -13,8 +13,10 @@
 #endif
 #define FEW          3000
 #define KEPT         50
-#define KEPT_LEASE   12000u
+#define KEPT_LEASE   24000u
+#define KEPT_RENEW   500u
 #define FLOOD_MS     120000u
+#define PATIENT_MS   5000u
 #define KEYS_OF_ALL  "return #redis.call('keys', 'flood-*')"
 #define PARTS_OF_TEN 10
 
@@ -66,13 +68,23 @@ static bool all_given_back(void *arg)
     return flood.released + flood.unreleased >= flood.n;
 }
 
-static quorlock *new_lock(const char *name, int i, uint32_t lease_ms, uint32_t wait_ms)
+/* What a busy machine does to a server must not look like a fault of it. */
+static struct quorlock_client_options patient_options(void)
+{
+    struct quorlock_client_options options = kit_options();
+
+    options.node_timeout_ms = PATIENT_MS;
+    return options;
+}
+
+static quorlock *new_lock(const char *name, int i, uint32_t lease_ms, uint32_t wait_ms, uint32_t renew_ms)
 {
     struct quorlock_options options = kit_lease(lease_ms);
     char key[64];
     quorlock *lock;
 
     options.wait_ms = wait_ms;
+    options.renew_ms = renew_ms;
     snprintf(key, sizeof(key), "%s-%d", name, i);
     lock = kit_lock(kit.client, key, &options);
     quorlock_on_lost(lock, on_any_loss, NULL);
@@ -83,7 +95,7 @@ static void open_flood(int n, uint32_t wait_ms)
 {
     flood = (struct flood){.n = n, .locks = calloc((size_t)n, sizeof(quorlock *))};
     assert_non_null(flood.locks);
-    for (int i = 0; i < n; i++) flood.locks[i] = new_lock("flood", i, LONG_LEASE_MS, wait_ms);
+    for (int i = 0; i < n; i++) flood.locks[i] = new_lock("flood", i, LONG_LEASE_MS, wait_ms, 0);
 }
 
 static void close_flood(void)
@@ -136,7 +148,7 @@ static void expect_nothing_left(uint32_t from)
 
 static void all_that_is_asked_in_a_turn_is_done(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = patient_options();
     quorlock *kept[KEPT];
     struct seen seen;
 
@@ -144,7 +156,7 @@ static void all_that_is_asked_in_a_turn_is_done(void **state)
     kit_client(&client_options, 3);
     open_flood(FLOOD, 0);
     for (int i = 0; i < KEPT; i++) {
-        kept[i] = new_lock("kept", i, KEPT_LEASE, 0);
+        kept[i] = new_lock("kept", i, KEPT_LEASE, 0, KEPT_RENEW);
         assert_status(kit_acquire(kept[i], &seen), QUORLOCK_OK);
     }
     acquire_all();
@@ -162,7 +174,7 @@ static void all_that_is_asked_in_a_turn_is_done(void **state)
 
 static void a_frozen_node_holds_up_nothing(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = patient_options();
 
     (void)state;
     kit_client(&client_options, 3);
@@ -179,7 +191,7 @@ static void a_frozen_node_holds_up_nothing(void **state)
 
 static void waiting_for_room_needs_no_second_try(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = patient_options();
 
     (void)state;
     kit_client(&client_options, 3);
@@ -192,7 +204,7 @@ static void waiting_for_room_needs_no_second_try(void **state)
 
 static void closing_gives_everything_back(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = patient_options();
 
     (void)state;
     kit_client(&client_options, 3);
