@@ -42,6 +42,7 @@ static void hold(uint32_t renew_ms)
     struct quorlock_options options = kit_lease(LEASE_MS);
 
     options.renew_ms = renew_ms;
+    options.fencing = 1; /* then an answer to an acquire tells the node's clock */
     memset(&held, 0, sizeof(held));
     memset(&lost, 0, sizeof(lost));
     kit_client(&client_options, 3);
@@ -122,6 +123,27 @@ static void a_server_whose_clock_steps_costs_no_lock(void **state)
     assert_int_equal(held.result.expired, 0);
 }
 
+/* Nothing is renewed here: what shows the step is the clock in the answer to another lock's acquire. */
+static void an_acquire_shows_a_step_too(void **state)
+{
+    struct quorlock_options options = kit_lease(LEASE_MS);
+    struct seen seen;
+    quorlock *other;
+
+    (void)state;
+    restart_with_clocks();
+    hold(QUORLOCK_RENEW_NEVER);
+    options.renew_ms = QUORLOCK_RENEW_NEVER;
+    options.fencing = 1;
+    other = kit_lock(kit.client, "other", &options);
+    assert_false(logs_a_step(NULL));
+    set_clock(1, STEP_US);
+    assert_status(kit_acquire(other, &seen), QUORLOCK_OK);
+    await(logs_a_step, NULL, GENEROUS_MS, "the step is noticed");
+    assert_contains(kit.log, kit.cluster.servers[1].address);
+    assert_int_equal(lost.calls, 0);
+}
+
 /* On a quorum at once: it is rather our own clock that stood still, and nobody knows for how long. */
 static void servers_whose_clocks_step_together_end_it(void **state)
 {
@@ -147,6 +169,11 @@ static void a_server_whose_clock_steps_costs_no_lock(void **state)
     (void)state;
     print_message("skipped: a server cannot be given a library that has a sanitizer\n");
     skip();
+}
+
+static void an_acquire_shows_a_step_too(void **state)
+{
+    a_server_whose_clock_steps_costs_no_lock(state);
 }
 
 static void servers_whose_clocks_step_together_end_it(void **state)
@@ -203,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_server_whose_clock_steps_costs_no_lock, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(an_acquire_shows_a_step_too, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(servers_whose_clocks_step_together_end_it, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(a_suspend_past_the_lease_is_a_loss, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(a_suspend_within_the_lease_is_none, kit_setup, kit_teardown),

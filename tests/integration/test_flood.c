@@ -3,6 +3,7 @@
  * More at once than the connections carry: whatever was accepted is carried out, and what is held stays held.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "kit.h"
 
@@ -11,14 +12,15 @@
 #else
 #define FLOOD 100000
 #endif
-#define FEW          3000
-#define KEPT         50
-#define KEPT_LEASE   24000u
-#define KEPT_RENEW   500u
-#define FLOOD_MS     120000u
-#define PATIENT_MS   5000u
-#define KEYS_OF_ALL  "return #redis.call('keys', 'flood-*')"
-#define PARTS_OF_TEN 10
+#define FEW           6000 /* still more releases than a connection takes at once */
+#define KEPT          50
+#define KEPT_LEASE    24000u
+#define KEPT_RENEW    500u
+#define FLOOD_MS      120000u
+#define PATIENT_MS    5000u
+#define STANDSTILL_MS 1500u
+#define KEYS_OF_ALL   "return #redis.call('keys', 'flood-*')"
+#define PARTS_OF_TEN  10
 
 struct flood {
     quorlock **locks;
@@ -218,6 +220,33 @@ static void closing_gives_everything_back(void **state)
     free(flood.locks);
 }
 
+static void count_close(void *arg)
+{
+    ++*(int *)arg;
+}
+
+/* The time to answer of what waited for room runs from when it was sent, also where the first part was sent so
+ * long before. */
+static void closing_after_a_standstill_gives_everything_back(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    int closed = 0;
+
+    (void)state;
+    client_options.node_timeout_ms = STANDSTILL_MS;
+    kit_client(&client_options, 3);
+    open_flood(FEW, 0);
+    acquire_all();
+    assert_status(quorlock_client_close(kit.client, count_close, &closed), QUORLOCK_OK);
+    usleep((STANDSTILL_MS + 100) * 1000);
+    await_count(&closed, 1, GENEROUS_MS, "close");
+    kit.client = NULL;
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(server_ask_number(&kit.cluster.servers[i], "EVAL %s 0", KEYS_OF_ALL), 0);
+    }
+    free(flood.locks);
+}
+
 static void closing_does_not_wait_for_a_frozen_node(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
@@ -261,6 +290,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_frozen_node_holds_up_nothing, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(waiting_for_room_needs_no_second_try, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(closing_gives_everything_back, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(closing_after_a_standstill_gives_everything_back, kit_setup,
+                                        kit_teardown),
         cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_frozen_node, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(a_flood_that_is_canceled_leaves_nothing, kit_setup, kit_teardown),
     };

@@ -333,6 +333,29 @@ static void closes_inside_a_callback(void **state)
     assert_int_equal(cluster_holders(&kit.cluster, "other", "by-hand"), 2);
 }
 
+static void close_waits_for_its_releases(void **state)
+{
+    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct last_words words = {.closed = 0};
+    quorlock *lock;
+
+    (void)state;
+    client_options.node_timeout_ms = GENEROUS_MS;
+    kit_client(&client_options, 3);
+    lock = kit_lock(kit.client, "key", &options);
+    assert_status(kit_acquire(lock, &words.seen), QUORLOCK_OK);
+    await_holders("key", words.seen.owner, 3);
+    server_freeze(&kit.cluster.servers[0]);
+    assert_status(quorlock_client_close(kit.client, on_closed, &words), QUORLOCK_OK);
+    run_ms(100);
+    assert_int_equal(words.closed, 0);
+    server_thaw(&kit.cluster.servers[0]);
+    await_count(&words.closed, 1, GENEROUS_MS, "close");
+    kit.client = NULL;
+    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+}
+
 static void free_in_flight_owes_its_callback(void **state)
 {
     struct quorlock_client_options client_options = kit_options();
@@ -431,6 +454,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(asks_and_breaks, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(frees_inside_a_callback, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(closes_inside_a_callback, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(close_waits_for_its_releases, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(free_in_flight_owes_its_callback, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(closes_before_the_loop_ever_ran, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(the_highest_token_is_kept_in_mind, kit_setup, kit_teardown),

@@ -95,6 +95,19 @@ static void two_odd_keys_are_a_lock_that_is_held(void **state)
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "DEL key");
 }
 
+/* No third node can still tell which of the two it is. */
+static void keys_of_two_owners_are_held_by_no_one_owner(void **state)
+{
+    (void)state;
+    open_both(0);
+    server_do(server_at(0), "SET key odd");
+    server_do(server_at(1), "SET key even");
+    server_kill(server_at(2));
+    assert_status(kit_acquire(waiter, &waited), QUORLOCK_HELD);
+    assert_contains(waited.text, "\"key\" is taken on 2 of 3 nodes, by no one owner");
+    close_both();
+}
+
 /* A lease in milliseconds that overflows in microseconds is a very long one, not one that has ended. */
 static void a_lease_without_measure_is_waited_for_quietly(void **state)
 {
@@ -123,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_lease_without_measure_is_waited_for_quietly, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(two_odd_keys_are_a_lock_that_is_held, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(keys_of_two_owners_are_held_by_no_one_owner, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(an_odd_key_on_one_node_starves_nobody, kit_setup, kit_teardown),
     };
 

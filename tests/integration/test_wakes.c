@@ -237,6 +237,43 @@ static void each_keys_notice_wakes(void **state)
     }
 }
 
+static bool logs_a_refusal(void *arg)
+{
+    (void)arg;
+    return kit.log != NULL && strstr(kit.log, "SUBSCRIBE: NOPERM") != NULL;
+}
+
+/* A waiter that hears of one of its keys only is not told that notices come: it would look now, and then rely
+ * on them. */
+static void one_key_of_two_is_not_enough(void **state)
+{
+    struct quorlock_client_options options = kit_options();
+    char addresses[3][TEXT_SIZE];
+    const char *nodes[3];
+
+    (void)state;
+    open_both();
+    kit_close(kit.client);
+    for (uint32_t i = 0; i < 3; i++) {
+        server_do(server_at(i), "ACL SETUSER few on >pw ~* +@all resetchannels &quorlock:released:first");
+        snprintf(addresses[i], TEXT_SIZE, "redis://few:pw@%s", kit.cluster.addresses[i]);
+        nodes[i] = addresses[i];
+    }
+    options.nodes = nodes;
+    kit_client(&options, 3);
+    holder = new_lock(second, "second", NULL);
+    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
+    waiter = new_lock(kit.client, "first", "second");
+    kit_start_acquire(waiter, &waited);
+    await(listens, "first", GENEROUS_MS, "the waiter listens to the first");
+    await(logs_a_refusal, NULL, GENEROUS_MS, "the second is refused");
+    run_ms(300);
+    assert_int_equal(quorlock_cancel(waiter), 0);
+    await_count(&waited.calls, 1, GENEROUS_MS, "the waiter is cancelled");
+    assert_int_equal(waited.result.rounds, 1);
+    close_both();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +285,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_notice_after_resubscriptions_wakes, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(the_second_keys_release_is_found, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(each_keys_notice_wakes, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(one_key_of_two_is_not_enough, kit_setup, kit_teardown),
     };
 
     core_control = CONTROL_NO_POLLS;

@@ -208,6 +208,28 @@ static void repair_needs_a_quorum_of_its_round(void **state)
     scene_close(scene);
 }
 
+/* The key was given again after it was found missing: another word of the time before does not end the lock. */
+static void an_absence_from_before_a_repair_says_nothing(void **state)
+{
+    struct scene *scene = open_held(3, 2);
+    struct scene_sent before;
+
+    (void)state;
+    scene_pass(scene, 1000 * MS);
+    before = *scene_latest(scene, 2, CORE_OP_EXTEND);
+    scene_answer(scene, 2, CORE_OP_EXTEND, CORE_MISSING);
+    answer_all(scene, CORE_OP_EXTEND, CORE_YES);
+    scene_answer(scene, 2, CORE_OP_REPAIR, CORE_YES);
+    scene_replay(scene, &before, CORE_MISSING);
+    scene_pass(scene, 1000 * MS);
+    /* One is gone, not two. */
+    scene_answer(scene, 1, CORE_OP_EXTEND, CORE_MISSING);
+    scene_expect_nothing(scene);
+    answer_all(scene, CORE_OP_EXTEND, CORE_YES);
+    assert_int_equal(core_counted(scene->lock), 2);
+    scene_close(scene);
+}
+
 static void somebody_elses_key_is_not_repaired(void **state)
 {
     struct scene *scene = open_held(3, 2);
@@ -636,6 +658,7 @@ int main(void)
         cmocka_unit_test(a_lock_gone_from_a_majority_is_lost_at_once),
         cmocka_unit_test(one_lost_node_loses_a_lock_on_all),
         cmocka_unit_test(repair_needs_a_quorum_of_its_round),
+        cmocka_unit_test(an_absence_from_before_a_repair_says_nothing),
         cmocka_unit_test(somebody_elses_key_is_not_repaired),
         cmocka_unit_test(a_repair_that_fails_waits_for_the_next_round),
         cmocka_unit_test(a_repair_by_an_unknown_script_is_sent_whole),

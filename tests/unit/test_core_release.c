@@ -372,6 +372,25 @@ static void a_release_paid_again_that_finds_nothing_says_nothing(void **state)
     scene_close(scene);
 }
 
+/* The same while the others are still to answer: it is not counted as a hold that had ended. */
+static void a_release_paid_again_in_time_that_finds_nothing_says_nothing(void **state)
+{
+    struct scene *scene = open_held(3, 2);
+    struct scene_sent again;
+
+    (void)state;
+    scene_release(scene);
+    for (uint32_t i = 0; i < 2; i++) {
+        scene_level(scene, i, CORE_NODE_CONNECTING);
+        scene_level(scene, i, CORE_NODE_READY);
+        again = *scene_latest(scene, i, CORE_OP_RELEASE);
+        scene_replay(scene, &again, CORE_MISSING);
+    }
+    answer(scene, 2, CORE_YES);
+    expect_released(scene, CORE_OK, false);
+    scene_close(scene);
+}
+
 /* That certainly did not execute: the answer is the first. */
 static void a_repeated_release_that_was_refused_first_says_all(void **state)
 {
@@ -444,6 +463,7 @@ int main(void)
         cmocka_unit_test(an_answer_that_cannot_come_is_not_waited_for),
         cmocka_unit_test(a_repeated_release_that_finds_nothing_says_nothing),
         cmocka_unit_test(a_release_paid_again_that_finds_nothing_says_nothing),
+        cmocka_unit_test(a_release_paid_again_in_time_that_finds_nothing_says_nothing),
         cmocka_unit_test(a_repeated_release_that_was_refused_first_says_all),
         cmocka_unit_test(a_hold_that_was_lost_stays_lost),
         cmocka_unit_test(the_release_after_is_judged_by_itself),
