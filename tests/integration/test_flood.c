@@ -176,7 +176,7 @@ static void all_that_is_asked_in_a_turn_is_done(void **state)
 
 static void a_frozen_node_holds_up_nothing(void **state)
 {
-    struct quorlock_client_options client_options = patient_options();
+    struct quorlock_client_options client_options = kit_options();
 
     (void)state;
     kit_client(&client_options, 3);
