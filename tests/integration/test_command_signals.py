@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 from command_case import SERVERS, Bootstrapped, wait_for
@@ -61,6 +62,12 @@ class Proxy:
             for target, data in self.held:
                 target.sendall(data)
 
+    def cut(self):
+        """What was held back does not come any more."""
+        with self.lock:
+            for target, _ in self.held:
+                target.shutdown(socket.SHUT_RDWR)
+
     def close(self):
         self.listener.close()
 
@@ -112,6 +119,40 @@ class Waiting(Bootstrapped):
         self.assertEqual(status, 128 + signal.SIGTERM, err)
         self.assertFalse(os.path.exists(self.path("ran")))
         self.assert_free()
+
+    def test_a_term_between_the_grant_and_the_start_starts_nothing(self):
+        """A line about the third node is written before the grant is looked at, and has to wait for a reader."""
+        proxies = [Proxy(server, self.key) for server in SERVERS]
+        for proxy in proxies:
+            self.addCleanup(proxy.close)
+        reader, writer = os.pipe()
+        process = self.start("run", "-v", "--set-name", "behind-proxies", "--guard", "off", "--node-timeout", "5s",
+                             self.key, "--", "touch", self.path("ran"), stderr=writer,
+                             env={"QUORLOCK_NODES": ",".join(str(proxy) for proxy in proxies)})
+        wait_for(lambda: all(self.values()) and all(proxy.held for proxy in proxies))
+        process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: state(process) == "T")
+        os.set_blocking(writer, False)
+        try:
+            while True:
+                os.write(writer, b"." * 4096)
+        except BlockingIOError:
+            os.set_blocking(writer, True)
+        os.close(writer)
+        proxies[0].let_go()
+        proxies[1].let_go()
+        proxies[2].cut()
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.3)  # it tries to write by now; if not, the signal is there before the grant is, and all the same
+        process.send_signal(signal.SIGTERM)
+        with open(reader, "rb") as said:
+            err = said.read().replace(b"..", b"").decode()
+        self.assertEqual(self.end(process)[0], 128 + signal.SIGTERM, err)
+        # A command that had begun could have died of the signal before it did anything.
+        self.assertNotIn("granted", err)
+        self.assertFalse(os.path.exists(self.path("ran")), err)
+        wait_for(lambda: self.values()[:2] == [None] * 2)
+        SERVERS[2].ask("DEL", self.key)
 
     def after_an_outage(self, wait):
         """How a wait ends whose nodes can be reached from some time on, when the lock is another's."""
