@@ -183,9 +183,10 @@ class Foreground(Terminal):
         self.assert_prompt()
 
     def test_a_pager_in_the_background_does_not_stop_quorlock(self):
-        self.shell_types("RUN -- $ACT cmd wait go | $ACT pager line typed copy &")
+        self.shell_types("RUN -- $ACT cmd wait go | $ACT pager wait ask line typed copy &")
         pager, _ = self.pids("pager")
         _, supervisor = self.pids("cmd")
+        self.make("ask")  # only now: what stops the group stops also a quorlock that has not begun
         wait_for(lambda: self.state(pager) == "T")
         self.assert_renewed()
         self.assertNotEqual(self.state(supervisor), "T")
