@@ -96,11 +96,6 @@ static void ask(struct core_lock *lock, struct step *step, uint32_t index)
     send_acquire(lock, step, index, false);
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void ask_rest(struct core_lock *lock, struct step *step)
 {
     lock->arbiter_only = false;
@@ -157,7 +152,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     lock->heard = false;
     lock->round = 0;
     /* Kleppmann's objection to counters is that they get lost: the wall clock is the floor under them. */
-    lock->floor = lock->config.fencing ? larger(step->wall_us, lock->fence + 1) : 0;
+    lock->floor = lock->config.fencing ? core_larger(step->wall_us, lock->fence + 1) : 0;
     clear_votes(lock);
     if (arbiter < lock->config.n_nodes) {
         lock->arbiter_only = true;

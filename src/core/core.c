@@ -261,12 +261,6 @@ static void on_begin(struct core_lock *lock, struct step *step)
     hold_on_room(lock, step);
 }
 
-static void on_room(struct core_lock *lock, struct step *step, uint32_t index)
-{
-    assert(index < lock->config.n_nodes);
-    debt_on_room(lock, step, index);
-}
-
 static int take_event(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
     switch (event->type) {
@@ -282,7 +276,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_LISTENING: wait_on_listening(lock, step, event); break;
     case CORE_EV_WAKE: wait_on_wake(lock, step, event->behind); break;
     case CORE_EV_BEGIN: on_begin(lock, step); break;
-    case CORE_EV_ROOM: on_room(lock, step, event->node); break;
+    case CORE_EV_ROOM: debt_on_room(lock, step, event->node); break;
     case CORE_EV_STEP:
         hold_on_step(lock, step, event->node, event->before_us);
         attempt_on_step(lock, step, event->node, event->before_us);

@@ -12,11 +12,6 @@
 
 #include <assert.h>
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static bool ended(const struct debt *debt, uint64_t now_us)
 {
     return !debt->owed || debt->until_us <= now_us;
@@ -119,6 +114,7 @@ void debt_on_room(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
+    assert(index < lock->config.n_nodes);
     for (uint32_t k = 0; k < CORE_DEBTS_MAX && core_can_talk(node); k++) {
         struct debt *debt = &node->debts[k];
 
@@ -349,5 +345,5 @@ uint64_t debt_release_deadline(const struct core_lock *lock)
      * what others could add is not waited for any longer. */
     if (tally.queued > 0 && tally.clear < lock->config.quorum) return CORE_NEVER;
     if (looked_us == 0) return validity_sub(lock->release_until_us, last_wait_us(lock));
-    return larger(lock->release_until_us, looked_us + last_wait_us(lock));
+    return core_larger(lock->release_until_us, looked_us + last_wait_us(lock));
 }

@@ -163,6 +163,10 @@ static inline bool core_can_talk(const struct core_node *node)
 {
     return node->level == CORE_NODE_READY || node->level == CORE_NODE_QUARANTINED;
 }
+static inline uint64_t core_larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 /* core_send - adds a command for a node, asked now, and returns it. */
 struct core_command *core_send(struct core_lock *, struct step *, uint32_t node, enum core_op,
                                uint64_t lease_us, bool whole_script);

@@ -16,6 +16,7 @@
 
 #include "core/core.h"
 #include "core/nodeclock.h"
+#include "feed.h"
 
 #define NODES_MAX     7
 #define FLYING_MAX    256
@@ -57,14 +58,6 @@ struct world {
     bool acquiring, extending, releasing, held;
     uint64_t wait_until_us; /* of the acquire in flight */
 };
-
-#define CHECK(condition)                                                                                       \
-    do {                                                                                                       \
-        if (!(condition)) {                                                                                    \
-            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                     \
-            abort();                                                                                           \
-        }                                                                                                      \
-    } while (0)
 
 static bool can_talk(const struct model_node *node)
 {
