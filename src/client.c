@@ -192,7 +192,7 @@ static bool may_end(struct quorlock_client *client)
  * them knows, as long as that one is there. */
 static bool grant_waits(const struct quorlock_client *client)
 {
-    const struct grip *first = LIST_ITEM(client->ready.first, struct grip, ready);
+    const struct claim *first = LIST_ITEM(client->ready.first, struct claim, ready);
 
     return first != NULL && core_phase_now(first->core) == CORE_GRANTED;
 }
@@ -209,13 +209,13 @@ static bool tell_next(struct quorlock_client *client, struct budget *budget)
         budget->lines--;
         tell_line(client);
     } else if (client->lost.count > 0) {
-        grip_tell(LIST_ITEM(client->lost.first, struct grip, lost));
+        claim_tell(LIST_ITEM(client->lost.first, struct claim, lost));
     } else if (budget->told > 0 && (budget->ready == 0 || !grant_waits(client))) {
         budget->told--;
         if (client->told.count > 0) lock_tell(LIST_ITEM(client->told.first, struct quorlock, told));
     } else if (budget->ready > 0) {
         budget->ready--;
-        if (client->ready.count > 0) grip_tell(LIST_ITEM(client->ready.first, struct grip, ready));
+        if (client->ready.count > 0) claim_tell(LIST_ITEM(client->ready.first, struct claim, ready));
     } else if (budget->reports > 0) {
         budget->reports--;
         inspect_tell(client);
@@ -324,7 +324,7 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
     client->levels++;
     if (level == NODE_READY || level == NODE_QUARANTINED) expel_twins(client, index);
     list_walk_begin(&walk, &client->active);
-    while ((at = list_walk_next(&walk)) != NULL) grip_on_level(LIST_ITEM(at, struct grip, active), index);
+    while ((at = list_walk_next(&walk)) != NULL) claim_on_level(LIST_ITEM(at, struct claim, active), index);
     inspect_on_level(client, index);
 }
 
@@ -350,7 +350,7 @@ static void on_clock_step(struct quorlock_client *client, uint32_t index, uint64
                node_name(client->nodes[index].node));
     list_walk_begin(&walk, &client->active);
     while ((at = list_walk_next(&walk)) != NULL) {
-        grip_on_step(LIST_ITEM(at, struct grip, active), index, before_us);
+        claim_on_step(LIST_ITEM(at, struct claim, active), index, before_us);
     }
 }
 
@@ -362,10 +362,10 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
 
     memcpy(&request, tag, sizeof(request));
     client->in_flight--;
-    if (request.kind == REQUEST_GRIP) {
+    if (request.kind == REQUEST_CLAIM) {
         bool stepped = look_at_clock(client, index, &request.tag, reply);
 
-        grip_on_reply(request.owner, &request.tag, generation, reply);
+        claim_on_reply(request.owner, &request.tag, generation, reply);
         if (stepped) on_clock_step(client, index, request.tag.sent_us);
     } else {
         inspect_on_reply(request.owner, index, reply);
@@ -522,7 +522,7 @@ static void dismantle(struct quorlock_client *client)
         uri_clear(&client->nodes[i].uri, &alloc);
     }
     while ((line = take_line(client)) != NULL) alloc_free(&alloc, line);
-    while (client->grips.first != NULL) grip_destroy(LIST_ITEM(client->grips.first, struct grip, all));
+    while (client->claims.first != NULL) claim_destroy(LIST_ITEM(client->claims.first, struct claim, all));
     while (client->locks.first != NULL) lock_destroy(LIST_ITEM(client->locks.first, struct quorlock, all));
     alloc_free(&alloc, client->buckets);
     inspect_drop_all(client);

@@ -60,13 +60,13 @@ struct quorlock_client {
     int timer_fd;         /* behind it: CLOCK_BOOTTIME */
     uint64_t armed_us;    /* what it is armed for; UINT64_MAX: not at all */
     struct event *at_top; /* runs callbacks at the top of the loop, in this turn */
-    size_t n_wakers;      /* grips, handles and inspections: room in the heap */
+    size_t n_wakers;      /* claims, handles and inspections: room in the heap */
 
     uint64_t last_fence; /* the latest token of any of our grants */
 
     struct list locks;     /* all handles */
-    struct list grips;     /* all */
-    struct list active;    /* grips that hear of every change of a node */
+    struct list claims;     /* all */
+    struct list active;    /* claims that hear of every change of a node */
     struct list lost;      /* a loss waits to be told */
     struct list ready;     /* something else waits to be told */
     struct list told;      /* handles to which something is told that no core has to say */
@@ -95,10 +95,10 @@ struct quorlock_client {
 };
 
 /* What travels with a request: whose it is, and the core's tag. */
-enum request_kind { REQUEST_GRIP, REQUEST_INSPECT };
+enum request_kind { REQUEST_CLAIM, REQUEST_INSPECT };
 
 struct request {
-    void *owner; /* struct grip or struct inspect; outlives the request */
+    void *owner; /* struct claim or struct inspect; outlives the request */
     struct core_tag tag;
     enum request_kind kind;
 };

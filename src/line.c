@@ -181,7 +181,7 @@ void line_leave(struct line *line)
 static uint8_t arbiter_at(const struct line *line, uint32_t place)
 {
     const struct quorlock_client *client = line->client;
-    uint64_t first = grip_holder_id(line->keys[0].text, line->keys[0].length) >> 1;
+    uint64_t first = claim_holder_id(line->keys[0].text, line->keys[0].length) >> 1;
 
     return client->order[(first + place) % client->n_nodes];
 }
@@ -214,7 +214,7 @@ static struct quorlock *first_of(const struct line *line)
 
 static bool asks(const struct quorlock *lock)
 {
-    return lock->grip != NULL && lock->grip->acquirer == lock;
+    return lock->claim != NULL && lock->claim->acquirer == lock;
 }
 
 void line_listened(struct line *line, uint32_t node, uint32_t listeners)
@@ -249,10 +249,10 @@ static int begin(struct quorlock *lock, uint32_t seen)
     uint64_t since_us = client_now_us(line->client) - line->gave_back_us;
     bool at_once = line->gave_back_us != 0 && since_us < LINE_AT_ONCE_US;
     bool back = at_once && line->held == 0 && others_listen(line);
-    int status = grip_acquire(lock, line->held > 0 || back, seen);
+    int status = claim_acquire(lock, line->held > 0 || back, seen);
 
     if (!at_once) line->handed = 0;
-    if (status == 0 && back) (void)grip_step(lock->grip, &event);
+    if (status == 0 && back) (void)claim_step(lock->claim, &event);
     return status;
 }
 
@@ -262,7 +262,7 @@ int line_acquire(struct quorlock *lock)
     int status;
 
     /* Who tries once does not wait, not even for those before him. */
-    if (lock->config.wait_us == 0) return grip_acquire(lock, false, 0);
+    if (lock->config.wait_us == 0) return claim_acquire(lock, false, 0);
     list_add(&line->waiting, &lock->turn);
     if (first_of(line) != lock) {
         client_wake_at(lock->client, &lock->waker, validity_add(lock->acquired.begun_us, lock->config.wait_us));
@@ -283,9 +283,9 @@ void line_step_out(struct quorlock *lock)
 /* Since it came its owner may have taken one of the keys in another list. */
 static int ask_in_turn(struct quorlock *lock, const char **ret_why)
 {
-    const struct grip *asked = lock->line->asked;
-    struct grip *grip;
-    int status = lock->owner_name != NULL ? nest_check(lock, &grip) : 0;
+    const struct claim *asked = lock->line->asked;
+    struct claim *claim;
+    int status = lock->owner_name != NULL ? nest_check(lock, &claim) : 0;
 
     if (status != 0) {
         *ret_why = "its owner holds one of the keys in another list";
@@ -312,35 +312,35 @@ bool line_bequeath(struct quorlock *lock, int status)
 {
     struct quorlock *heir = LIST_ITEM(lock->turn.next, struct quorlock, turn);
     struct core_event event = {.type = CORE_EV_HEIR};
-    struct grip *grip = lock->grip;
+    struct claim *claim = lock->claim;
 
-    if (heir == NULL || heir->grip != NULL || first_of(lock->line) != lock || !same_wishes(lock, heir)) {
+    if (heir == NULL || heir->claim != NULL || first_of(lock->line) != lock || !same_wishes(lock, heir)) {
         return false;
     }
     event.begun_us = heir->acquired.begun_us;
     event.wait_us = heir->config.wait_us;
-    if (grip_step(grip, &event) != 0) return false;
+    if (claim_step(claim, &event) != 0) return false;
     client_wake_at(heir->client, &heir->waker, UINT64_MAX);
     list_remove(&lock->line->waiting, &lock->turn);
-    lock->grip = NULL;
-    heir->grip = grip;
-    grip->handle = grip->acquirer = heir;
+    lock->claim = NULL;
+    heir->claim = claim;
+    claim->handle = claim->acquirer = heir;
     lock_tell_acquired(lock, status, NULL);
     return true;
 }
 
-uint64_t line_pass_bounds(struct grip *grip)
+uint64_t line_pass_bounds(struct claim *claim)
 {
     struct quorlock *lock;
 
-    while ((lock = grip->acquirer) != NULL && core_phase_now(grip->core) != CORE_GRANTED) {
+    while ((lock = claim->acquirer) != NULL && core_phase_now(claim->core) != CORE_GRANTED) {
         uint64_t until_us = validity_add(lock->acquired.begun_us, lock->config.wait_us);
-        uint64_t now_us = client_now_us(grip->client);
+        uint64_t now_us = client_now_us(claim->client);
 
         if (now_us < until_us) return now_us;
-        if (!line_bequeath(lock, core_wait_verdict(grip->core))) break;
+        if (!line_bequeath(lock, core_wait_verdict(claim->core))) break;
     }
-    return client_now_us(grip->client);
+    return client_now_us(claim->client);
 }
 
 void line_next(struct line *line)
@@ -369,16 +369,16 @@ void line_gave_back(struct line *line, uint64_t holder_id)
     line->gave_back_us = client_now_us(line->client);
     line->gave_back_id = holder_id;
     if (lock == NULL || !asks(lock) || line->held > 0) return;
-    if (grip_draw(random) != 0) event.random = NULL;
-    event.wall_us = grip_fence_floor(line->client, &lock->config);
+    if (claim_draw(random) != 0) event.random = NULL;
+    event.wall_us = claim_fence_floor(line->client, &lock->config);
     event.behind = holds_back(line);
-    (void)grip_step(lock->grip, &event);
+    (void)claim_step(lock->claim, &event);
 }
 
 void line_wait_over(struct waker *waker)
 {
     struct quorlock *lock = (struct quorlock *)(void *)((char *)waker - offsetof(struct quorlock, waker));
-    const struct grip *asked = lock->line->asked;
+    const struct claim *asked = lock->line->asked;
     int status = QUORLOCK_TIMEDOUT;
     const char *why = NULL;
 
@@ -401,7 +401,7 @@ void line_listening(struct line *line)
 {
     struct quorlock *lock = first_of(line);
 
-    if (lock != NULL && asks(lock)) grip_tell_listening(lock->grip, false);
+    if (lock != NULL && asks(lock)) claim_tell_listening(lock->claim, false);
 }
 
 void line_deaf(struct line *line, uint32_t node)
@@ -409,7 +409,7 @@ void line_deaf(struct line *line, uint32_t node)
     struct quorlock *lock = first_of(line);
 
     /* Its next confirmation is news. */
-    if (lock != NULL && asks(lock)) lock->grip->told_listening &= ~(1u << node);
+    if (lock != NULL && asks(lock)) lock->claim->told_listening &= ~(1u << node);
 }
 
 void line_noticed(struct line *line, uint32_t node, uint64_t holder_id)
@@ -421,7 +421,7 @@ void line_noticed(struct line *line, uint32_t node, uint64_t holder_id)
     /* A release of our own woke whom it should when it went out. */
     if (holder_id != 0 && holder_id == line->gave_back_id) return;
     if (lock == NULL || !asks(lock)) return;
-    if (grip_draw(random) != 0) event.random = NULL;
-    event.wall_us = grip_fence_floor(line->client, &lock->config);
-    (void)grip_step(lock->grip, &event);
+    if (claim_draw(random) != 0) event.random = NULL;
+    event.wall_us = claim_fence_floor(line->client, &lock->config);
+    (void)claim_step(lock->claim, &event);
 }

@@ -12,25 +12,25 @@
 
 #define MS 1000u
 
-/* ---- shares of a grip ---- */
+/* ---- shares of a claim ---- */
 
-void lock_share(struct quorlock *lock, struct grip *grip)
+void lock_share(struct quorlock *lock, struct claim *claim)
 {
-    lock->held = grip;
+    lock->held = claim;
     lock->holds++;
-    grip->holds++;
-    list_add(&grip->sharers, &lock->share);
+    claim->holds++;
+    list_add(&claim->sharers, &lock->share);
 }
 
 void lock_unshare(struct quorlock *lock, uint32_t holds)
 {
-    struct grip *grip = lock->held;
+    struct claim *claim = lock->held;
 
-    if (grip == NULL) return;
+    if (claim == NULL) return;
     lock->holds -= holds;
-    grip->holds -= holds;
+    claim->holds -= holds;
     if (lock->holds > 0) return;
-    list_remove(&grip->sharers, &lock->share);
+    list_remove(&claim->sharers, &lock->share);
     lock->held = NULL;
 }
 
@@ -48,25 +48,25 @@ static void run_callback(struct quorlock *lock, struct lock_callback *callback, 
     lock_reap(lock);
 }
 
-void lock_call_back(struct quorlock *lock, struct lock_callback *callback, struct grip *grip,
+void lock_call_back(struct quorlock *lock, struct lock_callback *callback, struct claim *claim,
                     const struct core_tell *tell)
 {
     struct words_votes votes;
     char text[LOCK_TEXT_SIZE];
     struct quorlock_result result = {.status = tell->status,
-                                     .rounds = core_rounds(grip->core),
+                                     .rounds = core_rounds(claim->core),
                                      .valid_ms = quorlock_valid_ms(lock),
                                      .expired = tell->expired,
                                      .text = text,
-                                     .fence = core_fence(grip->core),
-                                     .token = grip->owner[0] != '\0' ? grip->owner : NULL};
+                                     .fence = core_fence(claim->core),
+                                     .token = claim->owner[0] != '\0' ? claim->owner : NULL};
 
     if (tell->kind == CORE_TELL_RELEASED) {
-        words_release_votes(grip, &votes, &result);
-        words_released(grip, tell, &result, text, sizeof(text));
+        words_release_votes(claim, &votes, &result);
+        words_released(claim, tell, &result, text, sizeof(text));
     } else {
-        words_votes(grip, &votes, &result);
-        words_verdict(grip, tell->status, &result, text, sizeof(text));
+        words_votes(claim, &votes, &result);
+        words_verdict(claim, tell->status, &result, text, sizeof(text));
     }
     run_callback(lock, callback, &result);
 }
@@ -83,7 +83,7 @@ void lock_tell_acquired(struct quorlock *lock, int status, const char *why)
 /* One more hold, or the end of a wait behind others: who asked the nodes knows the votes that tell why. */
 static void tell_acquired(struct quorlock *lock)
 {
-    const struct grip *grip = lock->held != NULL ? lock->held : lock->line->asked;
+    const struct claim *claim = lock->held != NULL ? lock->held : lock->line->asked;
     struct words_votes votes;
     char text[LOCK_TEXT_SIZE];
     struct quorlock_result result = {.status = lock->acquired_status,
@@ -93,15 +93,15 @@ static void tell_acquired(struct quorlock *lock)
                                      .token = quorlock_token(lock)};
 
     lock->tell_acquired = false;
-    if (grip != NULL) words_votes(grip, &votes, &result);
+    if (claim != NULL) words_votes(claim, &votes, &result);
     if (result.status == QUORLOCK_OK && lock->held != NULL) {
         snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->line->name,
                  lock->held->holds);
     } else if (lock->why != NULL) {
         snprintf(text, sizeof(text), "%s: \"%s\": %s", quorlock_status_text(result.status), lock->line->name,
                  lock->why);
-    } else if (grip != NULL) {
-        words_verdict(grip, result.status, &result, text, sizeof(text));
+    } else if (claim != NULL) {
+        words_verdict(claim, result.status, &result, text, sizeof(text));
     } else {
         snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), lock->line->name);
     }
@@ -155,17 +155,17 @@ void lock_lost(struct quorlock *lock, const struct quorlock_loss *loss)
 static void end_operation(struct quorlock *lock, int status)
 {
     struct core_event event = {.type = CORE_EV_CANCEL, .reason = status};
-    struct grip *grip = lock->held;
+    struct claim *claim = lock->held;
 
     if (lock->tell_acquired) {
         /* Granted by a hold that the owner had, and not told yet; or refused, and that stands. */
         if (lock->acquired_status != QUORLOCK_OK) return;
         lock_unshare(lock, 1);
         lock->acquired_status = status;
-        grip_let_go(grip);
-    } else if (lock->acquired.owed && lock->grip != NULL && lock->grip->acquirer == lock) {
+        claim_let_go(claim);
+    } else if (lock->acquired.owed && lock->claim != NULL && lock->claim->acquirer == lock) {
         if (line_bequeath(lock, status)) return;
-        (void)grip_step(lock->grip, &event);
+        (void)claim_step(lock->claim, &event);
         /* The next asks when this end is told. */
         list_remove(&lock->line->waiting, &lock->turn);
     } else if (lock->acquired.owed) {
@@ -174,31 +174,31 @@ static void end_operation(struct quorlock *lock, int status)
         list_remove(&lock->line->waiting, &lock->turn);
         lock_tell_acquired(lock, status, NULL);
     } else if (lock->extended.owed) {
-        (void)grip_step(grip, &event);
+        (void)claim_step(claim, &event);
     }
 }
 
 void lock_give_up(struct quorlock *lock, int status)
 {
-    struct grip *grip;
-    struct grip *held;
+    struct claim *claim;
+    struct claim *held;
 
     if (lock->freed) return;
     lock->freed = true;
     lock->lost = NULL;
     end_operation(lock, status);
-    grip = lock->grip;
+    claim = lock->claim;
     held = lock->held;
     lock_unshare(lock, lock->holds);
-    lock->grip = NULL;
-    if (grip != NULL) grip->handle = NULL;
-    if (held != NULL && held != grip) {
-        grip_let_go(held);
-        grip_reap(held);
+    lock->claim = NULL;
+    if (claim != NULL) claim->handle = NULL;
+    if (held != NULL && held != claim) {
+        claim_let_go(held);
+        claim_reap(held);
     }
-    if (grip == NULL) return;
-    grip_let_go(grip);
-    grip_reap(grip);
+    if (claim == NULL) return;
+    claim_let_go(claim);
+    claim_reap(claim);
 }
 
 static void free_given_back(struct quorlock_client *client, struct list *list)
@@ -312,13 +312,13 @@ static int check_free(struct quorlock *lock)
 /* What was lost, and not released, is given up with a new acquire: others may come before it. */
 static int give_up_lost(struct quorlock *lock)
 {
-    struct grip *grip = lock->held;
+    struct claim *claim = lock->held;
 
-    if (core_phase_now(grip->core) != CORE_LOST || core_lost_untold(grip->core)) {
+    if (core_phase_now(claim->core) != CORE_LOST || core_lost_untold(claim->core)) {
         return lock_fail(lock, QUORLOCK_STATE, ": it is held already, or its loss was not told yet");
     }
     lock_unshare(lock, lock->holds);
-    grip_let_go(grip);
+    claim_let_go(claim);
     return 0;
 }
 
@@ -337,18 +337,18 @@ static int prepare_release(struct quorlock *lock)
 static int begin_acquire(struct quorlock *lock)
 {
     const char *why = NULL;
-    struct grip *grip = NULL;
+    struct claim *claim = NULL;
     int status = 0;
 
     if (lock->owner_name != NULL) {
         if (prepare_release(lock) != 0) return lock_fail(lock, QUORLOCK_NOMEM, "");
-        status = nest_check(lock, &grip);
+        status = nest_check(lock, &claim);
     } else if (lock->held != NULL) {
         status = give_up_lost(lock);
     }
     if (status != 0) return status;
-    if (grip != NULL) {
-        status = nest_enter(lock, grip, &why);
+    if (claim != NULL) {
+        status = nest_enter(lock, claim, &why);
         if (status == 0 || why == NULL) return status == 0 ? 0 : lock_fail(lock, status, "");
         return client_fail(lock->client, status, "\"%s\": %s", lock->line->name, why);
     }
@@ -373,7 +373,7 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
 int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg)
 {
     struct core_event event = {.type = CORE_EV_EXTEND, .lease_us = (uint64_t)lease_ms * MS};
-    struct grip *grip = lock->held;
+    struct claim *claim = lock->held;
     uint32_t most_ms = lock->client->options.max_lease_ms;
     int status = check_free(lock);
 
@@ -382,14 +382,14 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
         return client_fail(lock->client, QUORLOCK_INVAL, "lease_ms is %u: max_lease_ms is %u", lease_ms,
                            most_ms);
     }
-    if (grip == NULL) return lock_fail(lock, QUORLOCK_STATE, ": it is not held");
-    status = grip_step(grip, &event);
+    if (claim == NULL) return lock_fail(lock, QUORLOCK_STATE, ": it is not held");
+    status = claim_step(claim, &event);
     if (status == QUORLOCK_INVAL) {
         return client_fail(lock->client, status, "lease_ms is %u: the lease is %llu, and is never shortened",
-                           lease_ms, (unsigned long long)(core_lease_us(grip->core) / MS));
+                           lease_ms, (unsigned long long)(core_lease_us(claim->core) / MS));
     }
     if (status != 0) return lock_fail(lock, status, status == QUORLOCK_BUSY ? "" : ": it is not held");
-    grip->extender = lock;
+    claim->extender = lock;
     lock->extended = (struct lock_callback){cb, arg, event.now_us, true};
     return 0;
 }
@@ -411,17 +411,17 @@ static void release_one(struct quorlock *lock, const struct lock_callback *callb
 
 int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
 {
-    struct grip *grip = lock->held;
+    struct claim *claim = lock->held;
     struct lock_callback callback = {cb, arg, client_now_us(lock->client), true};
     int status = check_free(lock);
 
     if (status != 0) return status;
-    if (grip == NULL && lock->releases > 0) return lock_fail(lock, QUORLOCK_BUSY, "");
-    if (grip == NULL) return lock_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
-    if (grip->holds > 1 || grip->entrants.count > 0) {
+    if (claim == NULL && lock->releases > 0) return lock_fail(lock, QUORLOCK_BUSY, "");
+    if (claim == NULL) return lock_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
+    if (claim->holds > 1 || claim->entrants.count > 0) {
         release_one(lock, &callback);
     } else {
-        status = grip_release(lock, grip, &callback);
+        status = claim_release(lock, claim, &callback);
         if (status == 0) lock_unshare(lock, 1);
     }
     return status == 0 ? 0 : lock_fail(lock, status, "");

@@ -3,13 +3,13 @@
  * lock.h - what one lock is made of
  *
  *   struct line      the keys, and everybody of this client who wants them
- *   struct grip      one owner's hand on the keys: the core, and what the nodes said to it
- *   struct quorlock  the caller's handle: callbacks, and a share of a grip
+ *   struct claim      one owner's hand on the keys: the core, and what the nodes said to it
+ *   struct quorlock  the caller's handle: callbacks, and a share of a claim
  *
  * Handles that wait for the same keys stand in line, and only the first of them asks the nodes. A handle gets a
- * grip when its turn to ask comes, so whoever stands behind costs little. The grip stays with it while it holds
+ * claim when its turn to ask comes, so whoever stands behind costs little. The claim stays with it while it holds
  * or owes anything; when the handle is freed it goes on alone until every release was answered. Handles of one
- * owner share one grip.
+ * owner share one claim.
  */
 #ifndef QUORLOCK_LOCK_H
 #define QUORLOCK_LOCK_H
@@ -24,16 +24,16 @@ struct line {
     struct quorlock_client *client;
     struct line *next; /* in the client's table */
     uint64_t hash;
-    uint32_t users;           /* handles and grips */
+    uint32_t users;           /* handles and claims */
     struct list waiting;      /* handles in the order of coming; the first asks the nodes */
-    uint32_t held;            /* grips that hold the keys */
-    struct grip *asked;       /* of whoever asked the nodes last: its votes are why the others wait */
+    uint32_t held;            /* claims that hold the keys */
+    struct claim *asked;       /* of whoever asked the nodes last: its votes are why the others wait */
     uint32_t handed;          /* how often they were handed on inside this process, in a row */
-    uint64_t gave_back_us;    /* when a grip of this process gave them back */
+    uint64_t gave_back_us;    /* when a claim of this process gave them back */
     uint64_t gave_back_id;    /* whose it was */
     uint64_t others_until_us; /* others wait for them, as far as is known until then */
     struct ear *ears;         /* one a key while it listens to notices, else NULL */
-    uint32_t listeners;       /* grips that want notices */
+    uint32_t listeners;       /* claims that want notices */
     struct link quiet;        /* none does any more, and it stops listening soon */
     uint64_t quiet_until_us;
     char *name; /* for people: without prefix, printable */
@@ -60,7 +60,7 @@ struct lock_callback {
     bool owed; /* an operation is in flight: it will be told */
 };
 
-struct grip {
+struct claim {
     struct quorlock_client *client;
     struct line *line;
     struct quorlock *handle; /* that made it; NULL when that was freed */
@@ -106,12 +106,12 @@ struct quorlock {
     struct quorlock_client *client;
     struct line *line;
     struct link all, share, told;
-    struct link turn;   /* in its line, or among a grip's entrants */
+    struct link turn;   /* in its line, or among a claim's entrants */
     struct waker waker; /* the wait bound, while somebody else asks the nodes for it */
     char *owner_name;
-    struct grip *grip;     /* its own; NULL until it is needed */
-    struct grip *held;     /* that it has a share of */
-    struct grip *entering; /* whose entrant it is */
+    struct claim *claim;     /* its own; NULL until it is needed */
+    struct claim *held;     /* that it has a share of */
+    struct claim *entering; /* whose entrant it is */
     uint32_t holds;
     struct lock_callback acquired, extended;
     uint32_t releases;      /* that are to be told yet */
@@ -145,10 +145,10 @@ void line_step_out(struct quorlock *);
  * false where nobody can take its place. line_pass_bounds: the same for all whose wait bounds have
  * passed, until the time that it returns. */
 bool line_bequeath(struct quorlock *, int status);
-uint64_t line_pass_bounds(struct grip *);
+uint64_t line_pass_bounds(struct claim *);
 /* line_next - whoever is first now asks the nodes. */
 void line_next(struct line *);
-/* line_gave_back - a grip of this process, that owner's, does not hold the keys any more; its releases were
+/* line_gave_back - a claim of this process, that owner's, does not hold the keys any more; its releases were
  * just queued. */
 void line_gave_back(struct line *, uint64_t holder_id);
 /* line_listened - so many heard from that node of a release of ours. */
@@ -162,60 +162,60 @@ void line_noticed(struct line *, uint32_t node, uint64_t holder_id);
 void line_wait_over(struct waker *);
 
 /* nest.c: several holds of one owner */
-/* nest_check - may this owner acquire now? 0, or a status with its text. ret_grip: what it holds already, to be
+/* nest_check - may this owner acquire now? 0, or a status with its text. ret_claim: what it holds already, to be
  * entered; NULL: nothing. */
-int nest_check(struct quorlock *, struct grip **ret_grip);
+int nest_check(struct quorlock *, struct claim **ret_claim);
 /* nest_enter - one more hold, at once or after a renewal. 0 or a status, with *ret_why in words. */
-int nest_enter(struct quorlock *, struct grip *, const char **ret_why);
+int nest_enter(struct quorlock *, struct claim *, const char **ret_why);
 /* nest_renewed - the renewal that entrants wait for has ended. */
-void nest_renewed(struct grip *, int status);
+void nest_renewed(struct claim *, int status);
 /* nest_step_out - the handle is no entrant any more. */
 void nest_step_out(struct quorlock *);
-/* nest_admit - the grip was granted: its owner's other handles need not wait any more. */
-void nest_admit(struct grip *);
+/* nest_admit - the claim was granted: its owner's other handles need not wait any more. */
+void nest_admit(struct claim *);
 
-/* grip.c: between the core and the nodes */
-/* grip_new - a grip for that handle; NULL: out of memory. */
-struct grip *grip_new(struct quorlock *);
-/* grip_acquire - begins to ask for that handle, or behind others to wait for a sign. seen: what stood in its
+/* claim.c: between the core and the nodes */
+/* claim_new - a claim for that handle; NULL: out of memory. */
+struct claim *claim_new(struct quorlock *);
+/* claim_acquire - begins to ask for that handle, or behind others to wait for a sign. seen: what stood in its
  * way before, bits of enum core_seen. 0 or a status. */
-int grip_acquire(struct quorlock *, bool behind, uint32_t seen);
-/* grip_release - begins to release for that handle, the last that held it; the callback is told its end. 0 or a
+int claim_acquire(struct quorlock *, bool behind, uint32_t seen);
+/* claim_release - begins to release for that handle, the last that held it; the callback is told its end. 0 or a
  * status. */
-int grip_release(struct quorlock *, struct grip *, const struct lock_callback *);
-/* grip_remaining_ms - until what was lost may be somebody else's. */
-uint32_t grip_remaining_ms(const struct grip *);
-/* grip_abandon - ends an acquire that nobody wants any more; nobody is told. */
-void grip_abandon(struct grip *);
-/* grip_step - one event for the core, and all that follows from it. */
-int grip_step(struct grip *, struct core_event *);
-/* grip_draw - fresh bytes for an event that may begin an attempt. 0, or -1 where the system has none. */
-int grip_draw(unsigned char random[CORE_RANDOM_SIZE]);
-/* grip_fence_floor - no fencing token of the next attempt shall be below it; 0 without fencing. */
-uint64_t grip_fence_floor(const struct quorlock_client *, const struct core_config *);
-/* grip_holder_id - a hash of an owner's text, as the core knows holders. */
-uint64_t grip_holder_id(const char *owner, size_t length);
-/* grip_tell_listening - tells the core which nodes' notices come; old: since before its acquire. */
-void grip_tell_listening(struct grip *, bool old);
-/* grip_catch_up - tells the core the nodes' levels that it did not hear of while it was idle. */
-void grip_catch_up(struct grip *);
-/* grip_on_step - a node's clock stepped forward: votes asked for before count no more. */
-void grip_on_step(struct grip *, uint32_t node, uint64_t before_us);
-/* grip_on_level - forwards a node's level to the core. */
-void grip_on_level(struct grip *, uint32_t node);
-void grip_on_reply(struct grip *, const struct core_tag *, uint32_t generation, const struct node_reply *);
-/* grip_tell - one DISPATCH and its callbacks. The grip may be gone afterwards. */
-void grip_tell(struct grip *);
-/* grip_let_go - releases what nobody holds any more. */
-void grip_let_go(struct grip *);
-/* grip_reap - frees a grip without a handle once nothing is owed. */
-void grip_reap(struct grip *);
-/* grip_destroy - frees the memory, whatever is owed. */
-void grip_destroy(struct grip *);
+int claim_release(struct quorlock *, struct claim *, const struct lock_callback *);
+/* claim_remaining_ms - until what was lost may be somebody else's. */
+uint32_t claim_remaining_ms(const struct claim *);
+/* claim_abandon - ends an acquire that nobody wants any more; nobody is told. */
+void claim_abandon(struct claim *);
+/* claim_step - one event for the core, and all that follows from it. */
+int claim_step(struct claim *, struct core_event *);
+/* claim_draw - fresh bytes for an event that may begin an attempt. 0, or -1 where the system has none. */
+int claim_draw(unsigned char random[CORE_RANDOM_SIZE]);
+/* claim_fence_floor - no fencing token of the next attempt shall be below it; 0 without fencing. */
+uint64_t claim_fence_floor(const struct quorlock_client *, const struct core_config *);
+/* claim_holder_id - a hash of an owner's text, as the core knows holders. */
+uint64_t claim_holder_id(const char *owner, size_t length);
+/* claim_tell_listening - tells the core which nodes' notices come; old: since before its acquire. */
+void claim_tell_listening(struct claim *, bool old);
+/* claim_catch_up - tells the core the nodes' levels that it did not hear of while it was idle. */
+void claim_catch_up(struct claim *);
+/* claim_on_step - a node's clock stepped forward: votes asked for before count no more. */
+void claim_on_step(struct claim *, uint32_t node, uint64_t before_us);
+/* claim_on_level - forwards a node's level to the core. */
+void claim_on_level(struct claim *, uint32_t node);
+void claim_on_reply(struct claim *, const struct core_tag *, uint32_t generation, const struct node_reply *);
+/* claim_tell - one DISPATCH and its callbacks. The claim may be gone afterwards. */
+void claim_tell(struct claim *);
+/* claim_let_go - releases what nobody holds any more. */
+void claim_let_go(struct claim *);
+/* claim_reap - frees a claim without a handle once nothing is owed. */
+void claim_reap(struct claim *);
+/* claim_destroy - frees the memory, whatever is owed. */
+void claim_destroy(struct claim *);
 
 /* lock.c: handles */
-/* lock_share - the handle holds the grip, once more. lock_unshare: so many times less. */
-void lock_share(struct quorlock *, struct grip *);
+/* lock_share - the handle holds the claim, once more. lock_unshare: so many times less. */
+void lock_share(struct quorlock *, struct claim *);
 void lock_unshare(struct quorlock *, uint32_t holds);
 /* lock_tell_acquired - the end of an acquire that no core has to tell; lock_tell runs its callback. why: in
  * words, lives for ever; NULL: the votes say it. */
@@ -225,7 +225,7 @@ void lock_tell(struct quorlock *);
 /* lock_fail - notes the text for a call that fails, and returns the status. */
 int lock_fail(struct quorlock *, int status, const char *why);
 /* lock_call_back - the end of an operation. The handle may be gone afterwards. */
-void lock_call_back(struct quorlock *, struct lock_callback *, struct grip *, const struct core_tell *);
+void lock_call_back(struct quorlock *, struct lock_callback *, struct claim *, const struct core_tell *);
 /* lock_lost - tells the handle of a loss. It may be gone afterwards. */
 void lock_lost(struct quorlock *, const struct quorlock_loss *);
 /* lock_give_up - ends what is in flight with that status, releases in the background. */
@@ -245,19 +245,19 @@ struct words_votes {
     const struct quorlock_vote *at[QUORLOCK_NODES_MAX];
 };
 /* words_votes - the latest round as votes, counted into result, which points to them. */
-void words_votes(const struct grip *, struct words_votes *, struct quorlock_result *result);
-void words_release_votes(const struct grip *, struct words_votes *, struct quorlock_result *result);
+void words_votes(const struct claim *, struct words_votes *, struct quorlock_result *result);
+void words_release_votes(const struct claim *, struct words_votes *, struct quorlock_result *result);
 /* words_released - what became of a hold that was given back; the votes are those of the release. */
-void words_released(const struct grip *, const struct core_tell *, const struct quorlock_result *, char *text,
+void words_released(const struct claim *, const struct core_tell *, const struct quorlock_result *, char *text,
                     size_t size);
 /* words_verdict - why the latest attempt failed, or that it did not. */
-void words_verdict(const struct grip *, int status, const struct quorlock_result *, char *text, size_t size);
+void words_verdict(const struct claim *, int status, const struct quorlock_result *, char *text, size_t size);
 /* words_loss - why the lock was lost. */
 const char *words_loss(enum core_loss);
 /* words_log_loss - the log line of a loss that waits to be told. */
-void words_log_loss(struct grip *);
+void words_log_loss(struct claim *);
 /* words_log - log lines for what a step brought about: bits of enum core_note. */
-void words_log(struct grip *, uint32_t notes);
+void words_log(struct claim *, uint32_t notes);
 /* words_reason - the same for two attempts that failed alike. */
 uint64_t words_reason(const struct quorlock_result *);
 

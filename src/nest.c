@@ -32,29 +32,29 @@ static const char *common_key(const struct line *a, const struct line *b)
     return NULL;
 }
 
-static int fail_overlap(struct quorlock *lock, const struct grip *grip, const char *key)
+static int fail_overlap(struct quorlock *lock, const struct claim *claim, const char *key)
 {
     return client_fail(lock->client, QUORLOCK_INVAL,
                        "owner \"%.64s\" has \"%.100s\" in the list \"%.100s\" already and asks for the list "
                        "\"%.100s\": one owner nests the same list of keys only",
-                       lock->owner_name, key, grip->line->name, lock->line->name);
+                       lock->owner_name, key, claim->line->name, lock->line->name);
 }
 
-int nest_check(struct quorlock *lock, struct grip **ret_grip)
+int nest_check(struct quorlock *lock, struct claim **ret_claim)
 {
-    *ret_grip = NULL;
+    *ret_claim = NULL;
     for (struct link *at = lock->client->active.first; at != NULL; at = at->next) {
-        struct grip *grip = LIST_ITEM(at, struct grip, active);
-        bool wanted = grip->holds > 0 || grip->entrants.count > 0;
+        struct claim *claim = LIST_ITEM(at, struct claim, active);
+        bool wanted = claim->holds > 0 || claim->entrants.count > 0;
         const char *key;
 
-        if (!same_owner(lock, grip->owner_name) || (!wanted && grip->acquirer == NULL)) continue;
-        if (grip->line == lock->line) {
-            if (wanted) *ret_grip = grip;
+        if (!same_owner(lock, claim->owner_name) || (!wanted && claim->acquirer == NULL)) continue;
+        if (claim->line == lock->line) {
+            if (wanted) *ret_claim = claim;
             continue;
         }
-        key = common_key(lock->line, grip->line);
-        if (key != NULL) return fail_overlap(lock, grip, key);
+        key = common_key(lock->line, claim->line);
+        if (key != NULL) return fail_overlap(lock, claim, key);
     }
     return 0;
 }
@@ -62,40 +62,40 @@ int nest_check(struct quorlock *lock, struct grip **ret_grip)
 /* ---- entering ---- */
 
 /* Does what is held suit this handle, but for the time that is left? */
-static int check_terms(const struct quorlock *lock, const struct grip *grip, const char **ret_why)
+static int check_terms(const struct quorlock *lock, const struct claim *claim, const char **ret_why)
 {
-    if (core_phase_now(grip->core) == CORE_LOST || core_lost_untold(grip->core)) {
+    if (core_phase_now(claim->core) == CORE_LOST || core_lost_untold(claim->core)) {
         *ret_why = "its owner has not released all that was lost";
         return QUORLOCK_LOST;
     }
-    if (lock->config.fencing && !grip->config.fencing) {
+    if (lock->config.fencing && !claim->config.fencing) {
         *ret_why = "its owner holds it without a fencing token: ask for one in the outermost acquire";
         return QUORLOCK_INVAL;
     }
     return 0;
 }
 
-static bool lasts(const struct quorlock *lock, const struct grip *grip, uint64_t least_us)
+static bool lasts(const struct quorlock *lock, const struct claim *claim, uint64_t least_us)
 {
-    uint64_t left_us = core_valid_us(grip->core, client_now_us(lock->client));
+    uint64_t left_us = core_valid_us(claim->core, client_now_us(lock->client));
 
     return left_us > 0 && left_us >= least_us && left_us >= lock->config.min_valid_us &&
-           lock->config.lease_us <= core_lease_us(grip->core);
+           lock->config.lease_us <= core_lease_us(claim->core);
 }
 
 /* For all entrants; one that is under way already serves as well, or is followed by another. */
-static int renew(struct grip *grip)
+static int renew(struct claim *claim)
 {
-    struct core_event event = {.type = CORE_EV_EXTEND, .lease_us = core_lease_us(grip->core)};
+    struct core_event event = {.type = CORE_EV_EXTEND, .lease_us = core_lease_us(claim->core)};
     int status;
 
-    for (struct link *at = grip->entrants.first; at != NULL; at = at->next) {
+    for (struct link *at = claim->entrants.first; at != NULL; at = at->next) {
         const struct quorlock *lock = LIST_ITEM(at, struct quorlock, turn);
 
         if (lock->config.lease_us > event.lease_us) event.lease_us = lock->config.lease_us;
     }
-    status = grip_step(grip, &event);
-    if (status == QUORLOCK_STATE && core_phase_now(grip->core) == CORE_LOST) return QUORLOCK_LOST;
+    status = claim_step(claim, &event);
+    if (status == QUORLOCK_STATE && core_phase_now(claim->core) == CORE_LOST) return QUORLOCK_LOST;
     return status == QUORLOCK_BUSY ? 0 : status;
 }
 
@@ -106,19 +106,19 @@ static void leave_entrants(struct quorlock *lock)
     lock->entering = NULL;
 }
 
-int nest_enter(struct quorlock *lock, struct grip *grip, const char **ret_why)
+int nest_enter(struct quorlock *lock, struct claim *claim, const char **ret_why)
 {
-    int status = check_terms(lock, grip, ret_why);
+    int status = check_terms(lock, claim, ret_why);
 
     if (status != 0) return status;
-    if (lasts(lock, grip, core_lease_us(grip->core) / NEST_PART_LEFT)) {
-        lock_share(lock, grip);
+    if (lasts(lock, claim, core_lease_us(claim->core) / NEST_PART_LEFT)) {
+        lock_share(lock, claim);
         lock_tell_acquired(lock, QUORLOCK_OK, NULL);
         return 0;
     }
-    list_add(&grip->entrants, &lock->turn);
-    lock->entering = grip;
-    status = renew(grip);
+    list_add(&claim->entrants, &lock->turn);
+    lock->entering = claim;
+    status = renew(claim);
     if (status != 0) {
         leave_entrants(lock);
     } else if (lock->config.wait_us != 0) {
@@ -127,84 +127,84 @@ int nest_enter(struct quorlock *lock, struct grip *grip, const char **ret_why)
     return status;
 }
 
-static void end_entering(struct quorlock *lock, struct grip *grip, int status)
+static void end_entering(struct quorlock *lock, struct claim *claim, int status)
 {
     const char *why = NULL;
 
     leave_entrants(lock);
-    if (status == QUORLOCK_OK) lock_share(lock, grip);
+    if (status == QUORLOCK_OK) lock_share(lock, claim);
     if (status == QUORLOCK_NOQUORUM) why = "its owner holds it, and renewing it first reached no quorum";
     if (status == QUORLOCK_TIMEDOUT) why = "its owner holds it, and less validity is left than is asked for";
     if (status == QUORLOCK_LOST) why = "its owner held it, and lost it meanwhile";
     lock_tell_acquired(lock, status, why);
 }
 
-void nest_renewed(struct grip *grip, int status)
+void nest_renewed(struct claim *claim, int status)
 {
     struct list_walk walk;
     struct link *at;
 
-    list_walk_begin(&walk, &grip->entrants);
+    list_walk_begin(&walk, &claim->entrants);
     while ((at = list_walk_next(&walk)) != NULL) {
         struct quorlock *lock = LIST_ITEM(at, struct quorlock, turn);
-        bool as_asked = lock->config.lease_us <= core_lease_us(grip->core);
+        bool as_asked = lock->config.lease_us <= core_lease_us(claim->core);
 
-        if (status == QUORLOCK_OK && lasts(lock, grip, 0)) {
-            end_entering(lock, grip, QUORLOCK_OK);
+        if (status == QUORLOCK_OK && lasts(lock, claim, 0)) {
+            end_entering(lock, claim, QUORLOCK_OK);
         } else if (status == QUORLOCK_OK && as_asked) {
             /* Renewed just now, and yet less is left than it wants. */
-            end_entering(lock, grip, QUORLOCK_TIMEDOUT);
+            end_entering(lock, claim, QUORLOCK_TIMEDOUT);
         } else if (status != QUORLOCK_OK && status != QUORLOCK_CANCELED) {
-            end_entering(lock, grip, status);
+            end_entering(lock, claim, status);
         }
     }
-    if (grip->entrants.count == 0) return;
+    if (claim->entrants.count == 0) return;
     /* It was another handle's renewal: for a shorter lease, or canceled by it. */
-    status = renew(grip);
-    while (status != 0 && grip->entrants.count > 0) {
-        end_entering(LIST_ITEM(grip->entrants.first, struct quorlock, turn), grip, status);
+    status = renew(claim);
+    while (status != 0 && claim->entrants.count > 0) {
+        end_entering(LIST_ITEM(claim->entrants.first, struct quorlock, turn), claim, status);
     }
 }
 
 void nest_step_out(struct quorlock *lock)
 {
-    struct grip *grip = lock->entering;
+    struct claim *claim = lock->entering;
 
-    if (grip == NULL) return;
+    if (claim == NULL) return;
     leave_entrants(lock);
-    grip_let_go(grip);
+    claim_let_go(claim);
 }
 
-static void admit(struct quorlock *lock, struct grip *grip)
+static void admit(struct quorlock *lock, struct claim *claim)
 {
     const char *why = NULL;
     int status;
 
-    if (lock->freed || lock->held == grip || !same_owner(lock, grip->owner_name)) return;
-    if (lock->grip != NULL && lock->grip->acquirer == lock) {
+    if (lock->freed || lock->held == claim || !same_owner(lock, claim->owner_name)) return;
+    if (lock->claim != NULL && lock->claim->acquirer == lock) {
         /* Its end is certain, and waits to be told. */
-        if (core_phase_now(lock->grip->core) == CORE_IDLE) return;
-        grip_abandon(lock->grip);
+        if (core_phase_now(lock->claim->core) == CORE_IDLE) return;
+        claim_abandon(lock->claim);
     }
     client_wake_at(lock->client, &lock->waker, UINT64_MAX);
-    list_remove(&grip->line->waiting, &lock->turn);
-    status = nest_enter(lock, grip, &why);
+    list_remove(&claim->line->waiting, &lock->turn);
+    status = nest_enter(lock, claim, &why);
     if (status != 0) lock_tell_acquired(lock, status, why);
 }
 
-void nest_admit(struct grip *grip)
+void nest_admit(struct claim *claim)
 {
     struct list_walk walk;
     struct link *at;
 
-    if (grip->owner_name == NULL) return;
-    list_walk_begin(&walk, &grip->line->waiting);
-    while ((at = list_walk_next(&walk)) != NULL) admit(LIST_ITEM(at, struct quorlock, turn), grip);
+    if (claim->owner_name == NULL) return;
+    list_walk_begin(&walk, &claim->line->waiting);
+    while ((at = list_walk_next(&walk)) != NULL) admit(LIST_ITEM(at, struct quorlock, turn), claim);
     /* Those who try once do not stand in line. */
-    list_walk_begin(&walk, &grip->client->active);
+    list_walk_begin(&walk, &claim->client->active);
     while ((at = list_walk_next(&walk)) != NULL) {
-        struct quorlock *lock = LIST_ITEM(at, struct grip, active)->acquirer;
+        struct quorlock *lock = LIST_ITEM(at, struct claim, active)->acquirer;
 
-        if (lock != NULL && lock->line == grip->line) admit(lock, grip);
+        if (lock != NULL && lock->line == claim->line) admit(lock, claim);
     }
 }

@@ -229,7 +229,7 @@ static void on_message(void *arg, uint32_t index, const char *channel, size_t le
     struct topic *topic = find(client, channel, length);
     /* Redisson's notices do not say whose release it was. */
     bool named = client->options.dialect == QUORLOCK_DIALECT_PLAIN && payload_length > 0;
-    uint64_t holder_id = named ? grip_holder_id(payload, payload_length) : 0;
+    uint64_t holder_id = named ? claim_holder_id(payload, payload_length) : 0;
     struct list_walk walk;
     struct link *at;
 

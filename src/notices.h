@@ -11,7 +11,7 @@
 #include "heap.h"
 #include "list.h"
 
-struct grip;
+struct claim;
 struct line;
 struct quorlock_client;
 struct topic;

@@ -91,21 +91,21 @@ static struct list *list_for(struct quorlock_client *client, enum core_wants wan
     return NULL;
 }
 
-void room_follow(struct grip *grip)
+void room_follow(struct claim *claim)
 {
-    struct quorlock_client *client = grip->client;
-    enum core_wants wants = core_wants(grip->core);
+    struct quorlock_client *client = claim->client;
+    enum core_wants wants = core_wants(claim->core);
     struct list *list = list_for(client, wants);
-    bool asking = core_phase_now(grip->core) == CORE_ASKING;
+    bool asking = core_phase_now(claim->core) == CORE_ASKING;
 
-    if (grip->waits_in != NULL && grip->waits_in != list) list_remove(grip->waits_in, &grip->waits);
-    grip->waits_in = list;
+    if (claim->waits_in != NULL && claim->waits_in != list) list_remove(claim->waits_in, &claim->waits);
+    claim->waits_in = list;
     if (wants != CORE_WANTS_NOTHING) {
-        list_add(list, &grip->waits);
+        list_add(list, &claim->waits);
         look_again(client);
     }
-    if (asking == grip->asking) return;
-    grip->asking = asking;
+    if (asking == claim->asking) return;
+    claim->asking = asking;
     if (asking) {
         client->room.asking++;
         return;
@@ -114,32 +114,32 @@ void room_follow(struct grip *grip)
     if (client->room.attempts.count > 0) client_run_soon(client);
 }
 
-void room_unpaid(struct grip *grip, uint32_t index)
+void room_unpaid(struct claim *claim, uint32_t index)
 {
-    struct unpaid *unpaid = &grip->notes[index].unpaid;
+    struct unpaid *unpaid = &claim->notes[index].unpaid;
 
-    unpaid->grip = grip;
-    list_add(&grip->client->nodes[index].unpaid, &unpaid->link);
-    look_again(grip->client);
+    unpaid->claim = claim;
+    list_add(&claim->client->nodes[index].unpaid, &unpaid->link);
+    look_again(claim->client);
 }
 
-void room_leave(struct grip *grip)
+void room_leave(struct claim *claim)
 {
-    struct quorlock_client *client = grip->client;
+    struct quorlock_client *client = claim->client;
 
-    if (grip->waits_in != NULL) list_remove(grip->waits_in, &grip->waits);
-    if (grip->asking) client->room.asking--;
+    if (claim->waits_in != NULL) list_remove(claim->waits_in, &claim->waits);
+    if (claim->asking) client->room.asking--;
     for (uint32_t i = 0; i < client->n_nodes; i++) {
-        list_remove(&client->nodes[i].unpaid, &grip->notes[i].unpaid.link);
+        list_remove(&client->nodes[i].unpaid, &claim->notes[i].unpaid.link);
     }
 }
 
-void room_measure(struct grip *grip, const struct core_tag *tag, const struct node_reply *reply)
+void room_measure(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
 {
-    struct room *room = &grip->client->room;
+    struct room *room = &claim->client->room;
 
     if (tag->op == CORE_OP_PEEK || reply->outcome == NODE_UNKNOWN) return;
-    if (reply->latency_us > grip->config.node_timeout_us / SLOW_PART) {
+    if (reply->latency_us > claim->config.node_timeout_us / SLOW_PART) {
         if (room->window > WINDOW_MIN) room->window--;
     } else if (room->window < WINDOW_MAX) {
         room->window++;
@@ -149,15 +149,15 @@ void room_measure(struct grip *grip, const struct core_tag *tag, const struct no
 /* ---- serving ---- */
 
 /* False: it could not begin, for want of random bytes. */
-static bool begin(struct grip *grip)
+static bool begin(struct claim *claim)
 {
     unsigned char random[CORE_RANDOM_SIZE];
     struct core_event event = {.type = CORE_EV_BEGIN, .random = random};
-    bool drawn = grip_draw(random) == 0;
+    bool drawn = claim_draw(random) == 0;
 
     if (!drawn) event.random = NULL;
-    event.wall_us = grip_fence_floor(grip->client, &grip->config);
-    (void)grip_step(grip, &event);
+    event.wall_us = claim_fence_floor(claim->client, &claim->config);
+    (void)claim_step(claim, &event);
     return drawn;
 }
 
@@ -166,7 +166,7 @@ static void serve_rounds(struct quorlock_client *client)
     struct list *rounds = &client->room.rounds;
 
     for (size_t n = rounds->count; n > 0 && rounds->count > 0 && room_for_round(client); n--) {
-        (void)begin(LIST_ITEM(rounds->first, struct grip, waits));
+        (void)begin(LIST_ITEM(rounds->first, struct claim, waits));
     }
 }
 
@@ -175,7 +175,7 @@ static void serve_attempts(struct quorlock_client *client)
     struct list *attempts = &client->room.attempts;
 
     while (attempts->count > 0 && room_for_attempt(client)) {
-        if (!begin(LIST_ITEM(attempts->first, struct grip, waits))) return;
+        if (!begin(LIST_ITEM(attempts->first, struct claim, waits))) return;
     }
 }
 
@@ -187,16 +187,16 @@ static void serve_releases(struct quorlock_client *client, uint32_t index)
 
     for (size_t n = at->unpaid.count; n > 0; n--) {
         struct unpaid *unpaid = LIST_ITEM(at->unpaid.first, struct unpaid, link);
-        struct grip *grip;
+        struct claim *claim;
 
         if (unpaid == NULL || !room_for_release(client, index)) return;
-        grip = unpaid->grip;
+        claim = unpaid->claim;
         list_remove(&at->unpaid, &unpaid->link);
         event.now_us = 0;
-        (void)grip_step(grip, &event);
+        (void)claim_step(claim, &event);
         /* A client that closes waits for the answer of each release as for the first. */
         client->close_until_us = client_now_us(client) + client_timeout_ms(client) * 1000ull;
-        grip_reap(grip);
+        claim_reap(claim);
     }
 }
 

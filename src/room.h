@@ -23,41 +23,41 @@
 #include "heap.h"
 #include "list.h"
 
-struct grip;
+struct claim;
 struct node_reply;
 struct quorlock_client;
 
 /* What of one client waits. */
 struct room {
-    struct list rounds, attempts; /* grips that wait for either */
-    uint32_t asking;              /* grips whose attempt is under way */
+    struct list rounds, attempts; /* claims that wait for either */
+    uint32_t asking;              /* claims whose attempt is under way */
     uint32_t window;              /* so many may be, at most */
 };
 
 /* A release that a node had no room for, and whose it is. */
 struct unpaid {
     struct link link;
-    struct grip *grip;
+    struct claim *claim;
 };
 
 void room_init(struct quorlock_client *);
 /* room_tell - says in the event what it may begin. */
 void room_tell(const struct quorlock_client *, struct core_event *);
-/* room_follow - after each step: the grip waits for what its core wants. */
-void room_follow(struct grip *);
+/* room_follow - after each step: the claim waits for what its core wants. */
+void room_follow(struct claim *);
 /* room_for_release - whether the node takes a release now. */
 bool room_for_release(const struct quorlock_client *, uint32_t node);
-/* room_unpaid - the node had no room for the grip's release. */
-void room_unpaid(struct grip *, uint32_t node);
+/* room_unpaid - the node had no room for the claim's release. */
+void room_unpaid(struct claim *, uint32_t node);
 /* room_measure - an answer, and how long it took. */
-void room_measure(struct grip *, const struct core_tag *, const struct node_reply *);
+void room_measure(struct claim *, const struct core_tag *, const struct node_reply *);
 /* room_serve - begins and sends what there is room for now. */
 void room_serve(struct quorlock_client *);
 /* room_is_wanted - something waits. */
 bool room_is_wanted(const struct quorlock_client *);
 /* room_owes - a node that answers will take releases that wait. */
 bool room_owes(const struct quorlock_client *);
-/* room_leave - the grip goes. */
-void room_leave(struct grip *);
+/* room_leave - the claim goes. */
+void room_leave(struct claim *);
 
 #endif

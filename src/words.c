@@ -59,9 +59,9 @@ const char *words_owner(char *ret, size_t size, const char *owner)
     return ret;
 }
 
-static int outcome_of(const struct grip *grip, uint32_t index)
+static int outcome_of(const struct claim *claim, uint32_t index)
 {
-    switch (core_vote(grip->core, index, NULL)) {
+    switch (core_vote(claim->core, index, NULL)) {
     case CORE_VOTE_NONE: return QUORLOCK_VOTE_NONE;
     case CORE_VOTE_PENDING: return QUORLOCK_VOTE_PENDING;
     case CORE_VOTE_YES: return QUORLOCK_VOTE_GRANTED;
@@ -69,37 +69,37 @@ static int outcome_of(const struct grip *grip, uint32_t index)
     case CORE_VOTE_MISSING: return QUORLOCK_VOTE_MISSING;
     case CORE_VOTE_FAILED: break;
     }
-    if (node_level_now(grip->client->nodes[index].node) == NODE_QUARANTINED) return QUORLOCK_VOTE_QUARANTINED;
+    if (node_level_now(claim->client->nodes[index].node) == NODE_QUARANTINED) return QUORLOCK_VOTE_QUARANTINED;
     return QUORLOCK_VOTE_FAILED;
 }
 
-static const char *why_no_vote(const struct grip *grip, uint32_t index, int outcome)
+static const char *why_no_vote(const struct claim *claim, uint32_t index, int outcome)
 {
-    const struct node *node = grip->client->nodes[index].node;
+    const struct node *node = claim->client->nodes[index].node;
 
-    if (grip->notes[index].error != NULL) return grip->notes[index].error;
+    if (claim->notes[index].error != NULL) return claim->notes[index].error;
     if (outcome == QUORLOCK_VOTE_PENDING) return "no answer yet";
     if (outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_QUARANTINED &&
         outcome != QUORLOCK_VOTE_NONE) {
         return NULL;
     }
     if (*node_why(node) != '\0') return node_why(node);
-    if (core_debts(grip->core, index) == CORE_DEBTS_MAX) return "too many releases are unanswered";
+    if (core_debts(claim->core, index) == CORE_DEBTS_MAX) return "too many releases are unanswered";
     if (outcome == QUORLOCK_VOTE_NONE && node_level_now(node) == NODE_READY) return "not asked";
     return "was not ready in time";
 }
 
-void words_votes(const struct grip *grip, struct words_votes *votes, struct quorlock_result *result)
+void words_votes(const struct claim *claim, struct words_votes *votes, struct quorlock_result *result)
 {
-    result->n_votes = grip->client->n_nodes;
-    for (uint32_t i = 0; i < grip->client->n_nodes; i++) {
-        const struct lock_note *note = &grip->notes[i];
-        int outcome = outcome_of(grip, i);
+    result->n_votes = claim->client->n_nodes;
+    for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
+        const struct lock_note *note = &claim->notes[i];
+        int outcome = outcome_of(claim, i);
 
-        votes->each[i] = (struct quorlock_vote){.node = node_name(grip->client->nodes[i].node),
+        votes->each[i] = (struct quorlock_vote){.node = node_name(claim->client->nodes[i].node),
                                                 .outcome = outcome,
                                                 .latency_us = note->latency_us,
-                                                .error = why_no_vote(grip, i, outcome),
+                                                .error = why_no_vote(claim, i, outcome),
                                                 .holder = note->holder,
                                                 .ttl_ms = note->ttl_ms};
         votes->at[i] = &votes->each[i];
@@ -111,12 +111,12 @@ void words_votes(const struct grip *grip, struct words_votes *votes, struct quor
     result->votes = votes->at;
 }
 
-void words_release_votes(const struct grip *grip, struct words_votes *votes, struct quorlock_result *result)
+void words_release_votes(const struct claim *claim, struct words_votes *votes, struct quorlock_result *result)
 {
-    result->n_votes = grip->client->n_nodes;
-    for (uint32_t i = 0; i < grip->client->n_nodes; i++) {
-        const struct node *node = grip->client->nodes[i].node;
-        const struct lock_note *note = &grip->notes[i];
+    result->n_votes = claim->client->n_nodes;
+    for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
+        const struct node *node = claim->client->nodes[i].node;
+        const struct lock_note *note = &claim->notes[i];
         int outcome = note->released;
         const char *error = note->release_error;
 
@@ -215,13 +215,13 @@ static struct taken count_taken(const struct quorlock_result *result, const char
 }
 
 /* Several owners, and none that is known to be on a quorum. */
-static void add_taken(struct text *text, const struct grip *grip, const struct quorlock_result *result,
+static void add_taken(struct text *text, const struct claim *claim, const struct quorlock_result *result,
                       const struct taken *taken, const char *holder)
 {
-    uint32_t quorum = options_quorum(grip->client->options.policy, grip->client->n_nodes);
+    uint32_t quorum = options_quorum(claim->client->options.policy, claim->client->n_nodes);
     char owner[OWNER_SIZE];
 
-    add(text, "\"%s\" is taken on %zu of %zu nodes, by ", grip->line->name, taken->nodes, result->n_votes);
+    add(text, "\"%s\" is taken on %zu of %zu nodes, by ", claim->line->name, taken->nodes, result->n_votes);
     if (taken->same + taken->may_be < quorum) {
         add(text, "no one owner");
     } else {
@@ -229,43 +229,43 @@ static void add_taken(struct text *text, const struct grip *grip, const struct q
     }
 }
 
-static void add_holder(struct text *text, const struct grip *grip, const struct quorlock_result *result,
+static void add_holder(struct text *text, const struct claim *claim, const struct quorlock_result *result,
                        const char *holder, size_t on, int64_t ttl_ms)
 {
     char owner[OWNER_SIZE];
 
-    add(text, "\"%s\" is held by %s on %zu of %zu nodes", grip->line->name,
+    add(text, "\"%s\" is held by %s on %zu of %zu nodes", claim->line->name,
         words_owner(owner, sizeof(owner), holder), on, result->n_votes);
     if (ttl_ms == -1) add(text, ", without expiry");
     if (ttl_ms >= 0) add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
 }
 
-static void add_held(struct text *text, const struct grip *grip, const struct quorlock_result *result)
+static void add_held(struct text *text, const struct claim *claim, const struct quorlock_result *result)
 {
     int64_t ttl_ms;
     size_t on;
     const char *holder = main_holder(result, &on, &ttl_ms);
     struct taken taken = {0};
 
-    if (grip->line->held > 0) {
-        add(text, "\"%s\" is held by another lock of this process", grip->line->name);
+    if (claim->line->held > 0) {
+        add(text, "\"%s\" is held by another lock of this process", claim->line->name);
         return;
     }
     if (holder == NULL) {
-        add(text, "\"%s\" is held by somebody else", grip->line->name);
+        add(text, "\"%s\" is held by somebody else", claim->line->name);
         if (result->refused > 0) add(text, " on %u of %zu nodes", result->refused, result->n_votes);
         return;
     }
     taken = count_taken(result, holder);
-    if (taken.others > 0 && taken.same < options_quorum(grip->client->options.policy, grip->client->n_nodes)) {
-        add_taken(text, grip, result, &taken, holder);
+    if (taken.others > 0 && taken.same < options_quorum(claim->client->options.policy, claim->client->n_nodes)) {
+        add_taken(text, claim, result, &taken, holder);
     } else {
-        add_holder(text, grip, result, holder, on, ttl_ms);
+        add_holder(text, claim, result, holder, on, ttl_ms);
     }
     if (result->granted > 0) add(text, "; %u free", result->granted);
 }
 
-void words_released(const struct grip *grip, const struct core_tell *tell, const struct quorlock_result *result,
+void words_released(const struct claim *claim, const struct core_tell *tell, const struct quorlock_result *result,
                     char *ret, size_t size)
 {
     struct text text = {.at = ret, .left = size};
@@ -275,45 +275,45 @@ void words_released(const struct grip *grip, const struct core_tell *tell, const
     const char *holder = main_holder(result, &on, &ttl_ms);
 
     ret[0] = '\0';
-    add(&text, "released \"%s\" on %u of %zu nodes", grip->line->name, result->granted, result->n_votes);
+    add(&text, "released \"%s\" on %u of %zu nodes", claim->line->name, result->granted, result->n_votes);
     if (holder != NULL) add(&text, "; held by %s on %zu", words_owner(owner, sizeof(owner), holder), on);
     if (result->refused > on) add(&text, "; not there any more on %zu", result->refused - on);
     if (tell->expired) add(&text, "; it had expired or was lost before");
     if (tell->status != CORE_OK) add_failures(&text, result);
 }
 
-static void add_too_few(struct text *text, const struct grip *grip, const struct quorlock_result *result)
+static void add_too_few(struct text *text, const struct claim *claim, const struct quorlock_result *result)
 {
-    add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", grip->line->name,
+    add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", claim->line->name,
         result->granted + result->refused, result->n_votes,
-        options_quorum(grip->client->options.policy, grip->client->n_nodes));
+        options_quorum(claim->client->options.policy, claim->client->n_nodes));
 }
 
-void words_verdict(const struct grip *grip, int status, const struct quorlock_result *result, char *ret,
+void words_verdict(const struct claim *claim, int status, const struct quorlock_result *result, char *ret,
                    size_t size)
 {
     struct text text = {.at = ret, .left = size};
-    uint32_t quorum = options_quorum(grip->client->options.policy, grip->client->n_nodes);
+    uint32_t quorum = options_quorum(claim->client->options.policy, claim->client->n_nodes);
 
     ret[0] = '\0';
     switch (status) {
     case QUORLOCK_OK:
-        add(&text, "granted \"%s\" by %u of %zu nodes", grip->line->name, result->granted, result->n_votes);
+        add(&text, "granted \"%s\" by %u of %zu nodes", claim->line->name, result->granted, result->n_votes);
         break;
-    case QUORLOCK_HELD: add_held(&text, grip, result); break;
-    case QUORLOCK_NOQUORUM: add_too_few(&text, grip, result); break;
+    case QUORLOCK_HELD: add_held(&text, claim, result); break;
+    case QUORLOCK_NOQUORUM: add_too_few(&text, claim, result); break;
     case QUORLOCK_TIMEDOUT:
         add(&text, "%s; at last ", quorlock_status_text(status));
         if (result->granted + result->refused >= quorum) {
-            add_held(&text, grip, result);
+            add_held(&text, claim, result);
         } else {
-            add_too_few(&text, grip, result);
+            add_too_few(&text, claim, result);
         }
         break;
     case QUORLOCK_INVAL:
-        add(&text, "the nodes refuse how we are configured for \"%s\"", grip->line->name);
+        add(&text, "the nodes refuse how we are configured for \"%s\"", claim->line->name);
         break;
-    default: add(&text, "%s: \"%s\"", quorlock_status_text(status), grip->line->name); break;
+    default: add(&text, "%s: \"%s\"", quorlock_status_text(status), claim->line->name); break;
     }
     add_failures(&text, result);
 }
@@ -338,58 +338,58 @@ uint64_t words_reason(const struct quorlock_result *result)
     return hash;
 }
 
-static void log_waiting(struct grip *grip)
+static void log_waiting(struct claim *claim)
 {
     struct words_votes votes;
     struct quorlock_result result = {0};
     char text[LOCK_TEXT_SIZE];
-    uint64_t now_us = client_now_us(grip->client);
+    uint64_t now_us = client_now_us(claim->client);
     uint64_t reason;
     bool held;
 
-    words_votes(grip, &votes, &result);
+    words_votes(claim, &votes, &result);
     reason = words_reason(&result);
-    if (reason == grip->told_wait_reason && now_us < grip->told_wait_us + WAIT_TOLD_US) return;
-    grip->told_wait_reason = reason;
-    grip->told_wait_us = now_us;
+    if (reason == claim->told_wait_reason && now_us < claim->told_wait_us + WAIT_TOLD_US) return;
+    claim->told_wait_reason = reason;
+    claim->told_wait_us = now_us;
     /* An arbiter's no is the answer where the others need not be asked. */
     held =
-        core_wait_verdict(grip->core) == CORE_HELD_BY_OTHER ||
-        result.granted + result.refused >= options_quorum(grip->client->options.policy, grip->client->n_nodes);
-    words_verdict(grip, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
-    client_log(grip->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", grip->line->name, text);
+        core_wait_verdict(claim->core) == CORE_HELD_BY_OTHER ||
+        result.granted + result.refused >= options_quorum(claim->client->options.policy, claim->client->n_nodes);
+    words_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
+    client_log(claim->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", claim->line->name, text);
 }
 
-void words_log(struct grip *grip, uint32_t notes)
+void words_log(struct claim *claim, uint32_t notes)
 {
-    struct quorlock_client *client = grip->client;
+    struct quorlock_client *client = claim->client;
     struct words_votes votes;
     struct quorlock_result result = {0};
-    uint64_t valid_us = core_valid_us(grip->core, client_now_us(client));
+    uint64_t valid_us = core_valid_us(claim->core, client_now_us(client));
 
     if (client->options.log == NULL) return;
-    if (notes & CORE_NOTE_ATTEMPT_FAILED && core_phase_now(grip->core) == CORE_WAITING &&
-        grip->config.wait_us != 0) {
-        log_waiting(grip);
+    if (notes & CORE_NOTE_ATTEMPT_FAILED && core_phase_now(claim->core) == CORE_WAITING &&
+        claim->config.wait_us != 0) {
+        log_waiting(claim);
     }
-    words_votes(grip, &votes, &result);
+    words_votes(claim, &votes, &result);
     if (notes & CORE_NOTE_RENEWED) {
         client_log(client, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms",
-                   grip->line->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+                   claim->line->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
     }
     if (notes & CORE_NOTE_RENEW_FAILED) {
         client_log(client, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more",
-                   grip->line->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+                   claim->line->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
     }
     if (notes & CORE_NOTE_DEGRADED) {
-        client_log(client, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", grip->line->name,
+        client_log(client, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", claim->line->name,
                    result.granted, result.n_votes);
     }
     if (notes & CORE_NOTE_REPAIRED) {
-        client_log(client, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", grip->line->name);
+        client_log(client, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", claim->line->name);
     }
     if (notes & CORE_NOTE_WHOLE) {
-        client_log(client, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", grip->line->name,
+        client_log(client, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", claim->line->name,
                    result.n_votes);
     }
 }
@@ -408,8 +408,8 @@ const char *words_loss(enum core_loss loss)
     return texts[loss];
 }
 
-void words_log_loss(struct grip *grip)
+void words_log_loss(struct claim *claim)
 {
-    client_log(grip->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left", grip->line->name,
-               words_loss(core_loss(grip->core)), grip_remaining_ms(grip));
+    client_log(claim->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left", claim->line->name,
+               words_loss(core_loss(claim->core)), claim_remaining_ms(claim));
 }
