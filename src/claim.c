@@ -74,8 +74,8 @@ static bool send_command(struct claim *claim, const struct core_command *command
     struct request request = {.owner = claim, .tag = command->tag, .kind = REQUEST_CLAIM};
     struct node_request node_request = {.op = node_op_of(command->tag.op),
                                         .whole_script = command->whole_script,
-                                        .keys = claim->line->keys,
-                                        .n_keys = claim->line->n_keys,
+                                        .keys = claim->keylist->keys,
+                                        .n_keys = claim->keylist->n_keys,
                                         .owner = owner,
                                         .owner_length = owner_text(claim, &command->token, owner),
                                         .lease_ms = (uint32_t)(command->tag.lease_us / MS),
@@ -120,15 +120,15 @@ static void release_note_clear(struct claim *claim, struct lock_note *note)
 /* While the core waits its line listens. */
 static void listen(struct claim *claim, bool wanted)
 {
-    struct line *line = claim->line;
+    struct keylist *keylist = claim->keylist;
 
     if (wanted == claim->listens) return;
     claim->listens = wanted;
     if (wanted) {
-        line->listeners++;
-        notices_open(line);
-    } else if (--line->listeners == 0) {
-        notices_close(line);
+        keylist->listeners++;
+        notices_open(keylist);
+    } else if (--keylist->listeners == 0) {
+        notices_close(keylist);
     }
     if (wanted) claim_tell_listening(claim, false);
 }
@@ -160,8 +160,8 @@ static void settle(struct claim *claim, const struct core_update *update)
     room_follow(claim);
     if (holds != claim->counted) {
         claim->counted = holds;
-        claim->line->held += holds ? 1u : UINT32_MAX;
-        if (!holds) line_gave_back(claim->line, claim_holder_id(claim->owner, strlen(claim->owner)));
+        claim->keylist->held += holds ? 1u : UINT32_MAX;
+        if (!holds) queue_keys_released(claim->keylist, claim_holder_id(claim->owner, strlen(claim->owner)));
     }
     listen(claim, core_listens(claim->core));
 }
@@ -250,7 +250,7 @@ static void on_wake(struct waker *waker)
     if (claim_draw(random) != 0) event.random = NULL;
     /* At that time, for a moment later the next one's bound may have passed, too, and the core would end all.
      */
-    event.now_us = line_pass_bounds(claim);
+    event.now_us = queue_expire_waiters(claim);
     step(claim, &event, NULL);
     claim_reap(claim);
 }
@@ -288,7 +288,7 @@ void claim_on_level(struct claim *claim, uint32_t index)
 
 void claim_tell_listening(struct claim *claim, bool old)
 {
-    uint32_t news = notices_confirmed(claim->line) & ~claim->told_listening;
+    uint32_t news = notices_confirmed(claim->keylist) & ~claim->told_listening;
 
     for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
         struct core_event event = {.type = CORE_EV_LISTENING, .node = i, .behind = old};
@@ -352,7 +352,7 @@ static void take_note(struct claim *claim, const struct core_tag *tag, const str
     uint32_t latency_us = note->latency_us;
 
     if (tag->op == CORE_OP_RELEASE) {
-        line_listened(claim->line, tag->node, reply->count);
+        queue_count_listeners(claim->keylist, tag->node, reply->count);
         if (note->released != QUORLOCK_VOTE_PENDING || tag->attempt != core_attempt(claim->core)) return;
         release_note_clear(claim, note);
         note->released = QUORLOCK_VOTE_FAILED;
@@ -455,7 +455,7 @@ static void tell_acquired(struct claim *claim, const struct core_tell *tell)
         if (core_fence(claim->core) > claim->client->last_fence)
             claim->client->last_fence = core_fence(claim->core);
     }
-    line_step_out(handle);
+    queue_leave(handle);
     lock_call_back(handle, &handle->acquired, claim, tell);
 }
 
@@ -519,8 +519,8 @@ struct claim *claim_new(struct quorlock *handle)
         return NULL;
     }
     claim->client = client;
-    claim->line = handle->line;
-    claim->line->users++;
+    claim->keylist = handle->keylist;
+    claim->keylist->users++;
     claim->handle = handle;
     claim->config = handle->config;
     core_init(claim->core, &claim->config);
@@ -571,7 +571,7 @@ int claim_acquire(struct quorlock *lock, bool behind, uint32_t seen)
     status = step(claim, &event, NULL);
     if (status != 0) return status;
     claim->acquirer = lock;
-    if (lock->config.wait_us != 0) lock->line->asked = claim;
+    if (lock->config.wait_us != 0) lock->keylist->asked = claim;
     claim_tell_listening(claim, true);
     return 0;
 }
@@ -648,14 +648,14 @@ void claim_destroy(struct claim *claim)
     }
     if (claim->handle != NULL) claim->handle->claim = NULL;
     listen(claim, false);
-    if (claim->line->asked == claim) claim->line->asked = NULL;
+    if (claim->keylist->asked == claim) claim->keylist->asked = NULL;
     room_leave(claim);
     list_remove(&client->claims, &claim->all);
     list_remove(&client->active, &claim->active);
     list_remove(&client->lost, &claim->lost);
     list_remove(&client->ready, &claim->ready);
     client_return_waker(client, &claim->waker);
-    line_leave(claim->line);
+    keylist_leave(claim->keylist);
     alloc_free(alloc, claim->owner_name);
     alloc_free(alloc, claim->core);
     alloc_free(alloc, claim);
@@ -666,7 +666,7 @@ void claim_reap(struct claim *claim)
     bool owed = claim->acquirer != NULL || claim->extender != NULL || claim->releaser != NULL;
 
     /* Where others wait, who has had his turn keeps nothing. */
-    if (claim->handle != NULL && claim->line->waiting.count == 0) return;
+    if (claim->handle != NULL && claim->keylist->waiting.count == 0) return;
     if (owed || claim->holds > 0 || claim->entrants.count > 0 || claim->pins > 0 || claim->in_flight > 0) return;
     if (core_quiet(claim->core)) claim_destroy(claim);
 }

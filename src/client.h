@@ -70,8 +70,8 @@ struct quorlock_client {
     struct list lost;      /* a loss waits to be told */
     struct list ready;     /* something else waits to be told */
     struct list told;      /* handles to which something is told that no core has to say */
-    struct line **buckets; /* lines by the hash of their keys */
-    size_t n_buckets, n_lines;
+    struct keylist **buckets; /* lines by the hash of their keys */
+    size_t n_buckets, n_keylists;
     struct notices notices;
     struct waker linger; /* when lines stop listening for which nobody waits */
     struct room room;

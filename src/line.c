@@ -18,10 +18,10 @@
 #include "core/validity.h"
 #include "lock.h"
 
-#define LINE_BUCKETS_MIN 64u
-#define LINE_HANDED_MAX  8u      /* times in a row in which no other process had a chance */
-#define LINE_AT_ONCE_US  5000u   /* within that after giving back, acquiring is at once */
-#define LINE_OTHERS_US   500000u /* whoever listened a moment ago waits still */
+#define KEYLIST_BUCKETS_MIN 64u
+#define QUEUE_HANDED_MAX  8u      /* times in a row in which no other process had a chance */
+#define QUEUE_AT_ONCE_US  5000u   /* within that after giving back, acquiring is at once */
+#define QUEUE_OTHERS_US   500000u /* whoever listened a moment ago waits still */
 
 /* ---- the table ---- */
 
@@ -41,13 +41,13 @@ static uint64_t hash_of(const char *const *keys, size_t n_keys)
 }
 
 /* Keys are compared without their prefix, which is the client's. */
-static bool same_keys(const struct line *line, const char *const *keys, size_t n_keys)
+static bool same_keys(const struct keylist *keylist, const char *const *keys, size_t n_keys)
 {
-    size_t prefix = strlen(line->client->key_prefix);
+    size_t prefix = strlen(keylist->client->key_prefix);
 
-    if (line->n_keys != n_keys) return false;
+    if (keylist->n_keys != n_keys) return false;
     for (size_t i = 0; i < n_keys; i++) {
-        if (strcmp(line->keys[i].text + prefix, keys[i]) != 0) return false;
+        if (strcmp(keylist->keys[i].text + prefix, keys[i]) != 0) return false;
     }
     return true;
 }
@@ -55,21 +55,21 @@ static bool same_keys(const struct line *line, const char *const *keys, size_t n
 /* One bucket a line on the average. Where memory is short the chains get longer, that is all. */
 static int grow(struct quorlock_client *client)
 {
-    size_t room = client->n_buckets == 0 ? LINE_BUCKETS_MIN : 2 * client->n_buckets;
-    struct line **buckets;
+    size_t room = client->n_buckets == 0 ? KEYLIST_BUCKETS_MIN : 2 * client->n_buckets;
+    struct keylist **buckets;
 
-    if (client->n_lines < client->n_buckets) return 0;
-    buckets = alloc_zero(&client->alloc, room * sizeof(struct line *));
+    if (client->n_keylists < client->n_buckets) return 0;
+    buckets = alloc_zero(&client->alloc, room * sizeof(struct keylist *));
     if (buckets == NULL) return client->n_buckets == 0 ? -1 : 0;
     for (size_t i = 0; i < client->n_buckets; i++) {
-        struct line *next;
+        struct keylist *next;
 
-        for (struct line *line = client->buckets[i]; line != NULL; line = next) {
-            struct line **bucket = &buckets[line->hash % room];
+        for (struct keylist *keylist = client->buckets[i]; keylist != NULL; keylist = next) {
+            struct keylist **bucket = &buckets[keylist->hash % room];
 
-            next = line->next;
-            line->next = *bucket;
-            *bucket = line;
+            next = keylist->next;
+            keylist->next = *bucket;
+            *bucket = keylist;
         }
     }
     alloc_free(&client->alloc, client->buckets);
@@ -80,20 +80,20 @@ static int grow(struct quorlock_client *client)
 
 /* ---- one line ---- */
 
-static void destroy(struct line *line)
+static void destroy(struct keylist *keylist)
 {
-    const struct alloc *alloc = &line->client->alloc;
+    const struct alloc *alloc = &keylist->client->alloc;
 
-    notices_drop(line);
-    for (size_t i = 0; i < line->n_keys; i++) {
+    notices_drop(keylist);
+    for (size_t i = 0; i < keylist->n_keys; i++) {
         /* They are the line's own copies; the nodes only read them. */
         char *text = NULL;
 
-        memcpy(&text, &line->keys[i].text, sizeof(text));
+        memcpy(&text, &keylist->keys[i].text, sizeof(text));
         alloc_free(alloc, text);
     }
-    alloc_free(alloc, line->name);
-    alloc_free(alloc, line);
+    alloc_free(alloc, keylist->name);
+    alloc_free(alloc, keylist);
 }
 
 /* The keys for people. A key may hold anything, a log line must stay one line. */
@@ -122,94 +122,94 @@ static char *name_of(const struct quorlock_client *client, const char *const *ke
     return name;
 }
 
-static struct line *build(struct quorlock_client *client, const char *const *keys, size_t n_keys)
+static struct keylist *build(struct quorlock_client *client, const char *const *keys, size_t n_keys)
 {
-    struct line *line = alloc_zero(&client->alloc, sizeof(*line) + n_keys * sizeof(struct node_key));
+    struct keylist *keylist = alloc_zero(&client->alloc, sizeof(*keylist) + n_keys * sizeof(struct node_key));
 
-    if (line == NULL) return NULL;
-    line->client = client;
-    line->n_keys = n_keys;
-    line->name = name_of(client, keys, n_keys);
+    if (keylist == NULL) return NULL;
+    keylist->client = client;
+    keylist->n_keys = n_keys;
+    keylist->name = name_of(client, keys, n_keys);
     for (size_t i = 0; i < n_keys; i++) {
-        struct node_key *key = &line->keys[i];
+        struct node_key *key = &keylist->keys[i];
 
         key->text = alloc_joined(&client->alloc, client->key_prefix, keys[i], &key->length);
         if (key->text == NULL) break;
     }
-    if (line->name != NULL && line->keys[n_keys - 1].text != NULL) return line;
-    destroy(line);
+    if (keylist->name != NULL && keylist->keys[n_keys - 1].text != NULL) return keylist;
+    destroy(keylist);
     return NULL;
 }
 
-struct line *line_join(struct quorlock_client *client, const char *const *keys, size_t n_keys)
+struct keylist *keylist_join(struct quorlock_client *client, const char *const *keys, size_t n_keys)
 {
     uint64_t hash = hash_of(keys, n_keys);
-    struct line *line;
+    struct keylist *keylist;
 
     if (grow(client) != 0) return NULL;
-    for (line = client->buckets[hash % client->n_buckets]; line != NULL; line = line->next) {
-        if (line->hash == hash && same_keys(line, keys, n_keys)) break;
+    for (keylist = client->buckets[hash % client->n_buckets]; keylist != NULL; keylist = keylist->next) {
+        if (keylist->hash == hash && same_keys(keylist, keys, n_keys)) break;
     }
-    if (line == NULL) {
-        struct line **bucket = &client->buckets[hash % client->n_buckets];
+    if (keylist == NULL) {
+        struct keylist **bucket = &client->buckets[hash % client->n_buckets];
 
-        line = build(client, keys, n_keys);
-        if (line == NULL) return NULL;
-        line->hash = hash;
-        line->next = *bucket;
-        *bucket = line;
-        client->n_lines++;
+        keylist = build(client, keys, n_keys);
+        if (keylist == NULL) return NULL;
+        keylist->hash = hash;
+        keylist->next = *bucket;
+        *bucket = keylist;
+        client->n_keylists++;
     }
-    line->users++;
-    return line;
+    keylist->users++;
+    return keylist;
 }
 
-void line_leave(struct line *line)
+void keylist_leave(struct keylist *keylist)
 {
-    struct quorlock_client *client = line->client;
-    struct line **at = &client->buckets[line->hash % client->n_buckets];
+    struct quorlock_client *client = keylist->client;
+    struct keylist **at = &client->buckets[keylist->hash % client->n_buckets];
 
-    if (--line->users > 0) return;
-    while (*at != line) at = &(*at)->next;
-    *at = line->next;
-    client->n_lines--;
-    destroy(line);
+    if (--keylist->users > 0) return;
+    while (*at != keylist) at = &(*at)->next;
+    *at = keylist->next;
+    client->n_keylists--;
+    destroy(keylist);
 }
 
 /* Another one first for other keys, so that not all who wait ask the same. By the first key alone: longer lists
  * that begin with it should meet there. */
-static uint8_t arbiter_at(const struct line *line, uint32_t place)
+static uint8_t arbiter_at(const struct keylist *keylist, uint32_t place)
 {
-    const struct quorlock_client *client = line->client;
-    uint64_t first = claim_holder_id(line->keys[0].text, line->keys[0].length) >> 1;
+    const struct quorlock_client *client = keylist->client;
+    uint64_t first = claim_holder_id(keylist->keys[0].text, keylist->keys[0].length) >> 1;
 
     return client->order[(first + place) % client->n_nodes];
 }
 
-void line_arbiters(const struct line *line, struct core_config *config)
+void keylist_arbiters(const struct keylist *keylist, struct core_config *config)
 {
-    for (uint32_t i = 0; i < line->client->n_nodes; i++) config->arbiters[i] = arbiter_at(line, i);
+    for (uint32_t i = 0; i < keylist->client->n_nodes; i++) config->arbiters[i] = arbiter_at(keylist, i);
 }
 
 /*
  * The first arbiters, and only so many that one of them lives as long as a quorum does: where many wait for a
  * key it is waking them all that costs most, and each more that tells them wakes them once more.
  */
-uint32_t line_listens_on(const struct line *line)
+uint32_t keylist_listens_on(const struct keylist *keylist)
 {
-    uint32_t n_nodes = line->client->n_nodes;
-    uint32_t n = n_nodes - options_quorum(line->client->options.policy, n_nodes) + 1;
+    uint32_t n_nodes = keylist->client->n_nodes;
+    uint32_t n = n_nodes - options_quorum(keylist->client->options.policy, n_nodes) + 1;
     uint32_t nodes = 0;
 
-    for (uint32_t i = 0; i < n; i++) nodes |= 1u << arbiter_at(line, i);
+    for (uint32_t i = 0; i < n; i++) nodes |= 1u << arbiter_at(keylist, i);
     return nodes;
 }
 
 /* ---- standing in line ---- */
 
-static struct quorlock *first_of(const struct line *line)
+static struct quorlock *first_of(const struct keylist *keylist)
 {
-    return LIST_ITEM(line->waiting.first, struct quorlock, turn);
+    return LIST_ITEM(keylist->waiting.first, struct quorlock, turn);
 }
 
 static bool asks(const struct quorlock *lock)
@@ -217,73 +217,73 @@ static bool asks(const struct quorlock *lock)
     return lock->claim != NULL && lock->claim->acquirer == lock;
 }
 
-void line_listened(struct line *line, uint32_t node, uint32_t listeners)
+void queue_count_listeners(struct keylist *keylist, uint32_t node, uint32_t listeners)
 {
-    uint32_t ours = (notices_confirmed(line) & 1u << node) != 0;
+    uint32_t ours = (notices_confirmed(keylist) & 1u << node) != 0;
 
-    if (listeners > ours) line->others_until_us = client_now_us(line->client) + LINE_OTHERS_US;
+    if (listeners > ours) keylist->others_until_us = client_now_us(keylist->client) + QUEUE_OTHERS_US;
 }
 
-static bool others_listen(const struct line *line)
+static bool others_listen(const struct keylist *keylist)
 {
-    return client_now_us(line->client) < line->others_until_us;
+    return client_now_us(keylist->client) < keylist->others_until_us;
 }
 
 /* True: it is the others' turn. */
-static bool holds_back(struct line *line)
+static bool holds_back(struct keylist *keylist)
 {
-    if (!others_listen(line)) return false;
-    if (line->handed < LINE_HANDED_MAX) {
-        line->handed++;
+    if (!others_listen(keylist)) return false;
+    if (keylist->handed < QUEUE_HANDED_MAX) {
+        keylist->handed++;
         return false;
     }
-    line->handed = 0;
+    keylist->handed = 0;
     return true;
 }
 
 /* The first in line begins to ask. */
 static int begin(struct quorlock *lock, uint32_t seen)
 {
-    struct line *line = lock->line;
+    struct keylist *keylist = lock->keylist;
     struct core_event event = {.type = CORE_EV_WAKE, .behind = true};
-    uint64_t since_us = client_now_us(line->client) - line->gave_back_us;
-    bool at_once = line->gave_back_us != 0 && since_us < LINE_AT_ONCE_US;
-    bool back = at_once && line->held == 0 && others_listen(line);
-    int status = claim_acquire(lock, line->held > 0 || back, seen);
+    uint64_t since_us = client_now_us(keylist->client) - keylist->gave_back_us;
+    bool at_once = keylist->gave_back_us != 0 && since_us < QUEUE_AT_ONCE_US;
+    bool back = at_once && keylist->held == 0 && others_listen(keylist);
+    int status = claim_acquire(lock, keylist->held > 0 || back, seen);
 
-    if (!at_once) line->handed = 0;
+    if (!at_once) keylist->handed = 0;
     if (status == 0 && back) (void)claim_step(lock->claim, &event);
     return status;
 }
 
-int line_acquire(struct quorlock *lock)
+int queue_acquire(struct quorlock *lock)
 {
-    struct line *line = lock->line;
+    struct keylist *keylist = lock->keylist;
     int status;
 
     /* Who tries once does not wait, not even for those before him. */
     if (lock->config.wait_us == 0) return claim_acquire(lock, false, 0);
-    list_add(&line->waiting, &lock->turn);
-    if (first_of(line) != lock) {
+    list_add(&keylist->waiting, &lock->turn);
+    if (first_of(keylist) != lock) {
         client_wake_at(lock->client, &lock->waker, validity_add(lock->acquired.begun_us, lock->config.wait_us));
         return 0;
     }
     status = begin(lock, 0);
-    if (status != 0) list_remove(&line->waiting, &lock->turn);
+    if (status != 0) list_remove(&keylist->waiting, &lock->turn);
     return status;
 }
 
-void line_step_out(struct quorlock *lock)
+void queue_leave(struct quorlock *lock)
 {
     client_wake_at(lock->client, &lock->waker, UINT64_MAX);
-    list_remove(&lock->line->waiting, &lock->turn);
-    line_next(lock->line);
+    list_remove(&lock->keylist->waiting, &lock->turn);
+    queue_advance(lock->keylist);
 }
 
 /* Since it came its owner may have taken one of the keys in another list. */
 static int ask_in_turn(struct quorlock *lock, const char **ret_why)
 {
-    const struct claim *asked = lock->line->asked;
+    const struct claim *asked = lock->keylist->asked;
     struct claim *claim;
     int status = lock->owner_name != NULL ? nest_check(lock, &claim) : 0;
 
@@ -308,20 +308,20 @@ static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
            one->fencing == two->fencing;
 }
 
-bool line_bequeath(struct quorlock *lock, int status)
+bool queue_hand_off(struct quorlock *lock, int status)
 {
     struct quorlock *heir = LIST_ITEM(lock->turn.next, struct quorlock, turn);
     struct core_event event = {.type = CORE_EV_HEIR};
     struct claim *claim = lock->claim;
 
-    if (heir == NULL || heir->claim != NULL || first_of(lock->line) != lock || !same_wishes(lock, heir)) {
+    if (heir == NULL || heir->claim != NULL || first_of(lock->keylist) != lock || !same_wishes(lock, heir)) {
         return false;
     }
     event.begun_us = heir->acquired.begun_us;
     event.wait_us = heir->config.wait_us;
     if (claim_step(claim, &event) != 0) return false;
     client_wake_at(heir->client, &heir->waker, UINT64_MAX);
-    list_remove(&lock->line->waiting, &lock->turn);
+    list_remove(&lock->keylist->waiting, &lock->turn);
     lock->claim = NULL;
     heir->claim = claim;
     claim->handle = claim->acquirer = heir;
@@ -329,7 +329,7 @@ bool line_bequeath(struct quorlock *lock, int status)
     return true;
 }
 
-uint64_t line_pass_bounds(struct claim *claim)
+uint64_t queue_expire_waiters(struct claim *claim)
 {
     struct quorlock *lock;
 
@@ -338,90 +338,90 @@ uint64_t line_pass_bounds(struct claim *claim)
         uint64_t now_us = client_now_us(claim->client);
 
         if (now_us < until_us) return now_us;
-        if (!line_bequeath(lock, core_wait_verdict(claim->core))) break;
+        if (!queue_hand_off(lock, core_wait_verdict(claim->core))) break;
     }
     return client_now_us(claim->client);
 }
 
-void line_next(struct line *line)
+void queue_advance(struct keylist *keylist)
 {
     struct quorlock *lock;
 
     /* One that was freed while it asked is out when that was told. */
-    while (!line->client->closing && (lock = first_of(line)) != NULL && !asks(lock) && !lock->freed) {
+    while (!keylist->client->closing && (lock = first_of(keylist)) != NULL && !asks(lock) && !lock->freed) {
         const char *why = NULL;
         int status;
 
-        client_wake_at(line->client, &lock->waker, UINT64_MAX);
+        client_wake_at(keylist->client, &lock->waker, UINT64_MAX);
         status = ask_in_turn(lock, &why);
         if (status == 0) return;
-        list_remove(&line->waiting, &lock->turn);
+        list_remove(&keylist->waiting, &lock->turn);
         lock_tell_acquired(lock, status, why);
     }
 }
 
-void line_gave_back(struct line *line, uint64_t holder_id)
+void queue_keys_released(struct keylist *keylist, uint64_t holder_id)
 {
     unsigned char random[CORE_RANDOM_SIZE];
-    struct quorlock *lock = first_of(line);
+    struct quorlock *lock = first_of(keylist);
     struct core_event event = {.type = CORE_EV_WAKE, .random = random};
 
-    line->gave_back_us = client_now_us(line->client);
-    line->gave_back_id = holder_id;
-    if (lock == NULL || !asks(lock) || line->held > 0) return;
+    keylist->gave_back_us = client_now_us(keylist->client);
+    keylist->gave_back_id = holder_id;
+    if (lock == NULL || !asks(lock) || keylist->held > 0) return;
     if (claim_draw(random) != 0) event.random = NULL;
-    event.wall_us = claim_fence_floor(line->client, &lock->config);
-    event.behind = holds_back(line);
+    event.wall_us = claim_fence_floor(keylist->client, &lock->config);
+    event.behind = holds_back(keylist);
     (void)claim_step(lock->claim, &event);
 }
 
-void line_wait_over(struct waker *waker)
+void queue_wait_expired(struct waker *waker)
 {
     struct quorlock *lock = (struct quorlock *)(void *)((char *)waker - offsetof(struct quorlock, waker));
-    const struct claim *asked = lock->line->asked;
+    const struct claim *asked = lock->keylist->asked;
     int status = QUORLOCK_TIMEDOUT;
     const char *why = NULL;
 
     if (lock->entering != NULL) {
         why = "its owner holds it, and renewing it first took too long";
-    } else if (lock->line->held > 0) {
+    } else if (lock->keylist->held > 0) {
         status = QUORLOCK_HELD;
     } else if (asked != NULL) {
         /* What keeps the first from the keys keeps those behind it, too. */
         status = core_wait_verdict(asked->core);
     }
     nest_step_out(lock);
-    list_remove(&lock->line->waiting, &lock->turn);
+    list_remove(&lock->keylist->waiting, &lock->turn);
     lock_tell_acquired(lock, status, why);
 }
 
 /* ---- notices ---- */
 
-void line_listening(struct line *line)
+void queue_subscribed(struct keylist *keylist)
 {
-    struct quorlock *lock = first_of(line);
+    struct quorlock *lock = first_of(keylist);
 
     if (lock != NULL && asks(lock)) claim_tell_listening(lock->claim, false);
 }
 
-void line_deaf(struct line *line, uint32_t node)
+void queue_unsubscribed(struct keylist *keylist, uint32_t node)
 {
-    struct quorlock *lock = first_of(line);
+    struct quorlock *lock = first_of(keylist);
 
     /* Its next confirmation is news. */
     if (lock != NULL && asks(lock)) lock->claim->told_listening &= ~(1u << node);
 }
 
-void line_noticed(struct line *line, uint32_t node, uint64_t holder_id)
+void queue_on_notice(struct keylist *keylist, uint32_t node, uint64_t holder_id)
 {
     unsigned char random[CORE_RANDOM_SIZE];
-    struct quorlock *lock = first_of(line);
+    struct quorlock *lock = first_of(keylist);
     struct core_event event = {.type = CORE_EV_NOTICE, .node = node, .random = random, .holder_id = holder_id};
 
     /* A release of our own woke whom it should when it went out. */
-    if (holder_id != 0 && holder_id == line->gave_back_id) return;
+    if (holder_id != 0 && holder_id == keylist->gave_back_id) return;
     if (lock == NULL || !asks(lock)) return;
     if (claim_draw(random) != 0) event.random = NULL;
-    event.wall_us = claim_fence_floor(line->client, &lock->config);
+    event.wall_us = claim_fence_floor(keylist->client, &lock->config);
     (void)claim_step(lock->claim, &event);
 }

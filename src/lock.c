@@ -83,7 +83,7 @@ void lock_tell_acquired(struct quorlock *lock, int status, const char *why)
 /* One more hold, or the end of a wait behind others: who asked the nodes knows the votes that tell why. */
 static void tell_acquired(struct quorlock *lock)
 {
-    const struct claim *claim = lock->held != NULL ? lock->held : lock->line->asked;
+    const struct claim *claim = lock->held != NULL ? lock->held : lock->keylist->asked;
     struct words_votes votes;
     char text[LOCK_TEXT_SIZE];
     struct quorlock_result result = {.status = lock->acquired_status,
@@ -95,15 +95,15 @@ static void tell_acquired(struct quorlock *lock)
     lock->tell_acquired = false;
     if (claim != NULL) words_votes(claim, &votes, &result);
     if (result.status == QUORLOCK_OK && lock->held != NULL) {
-        snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->line->name,
+        snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->keylist->name,
                  lock->held->holds);
     } else if (lock->why != NULL) {
-        snprintf(text, sizeof(text), "%s: \"%s\": %s", quorlock_status_text(result.status), lock->line->name,
+        snprintf(text, sizeof(text), "%s: \"%s\": %s", quorlock_status_text(result.status), lock->keylist->name,
                  lock->why);
     } else if (claim != NULL) {
         words_verdict(claim, result.status, &result, text, sizeof(text));
     } else {
-        snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), lock->line->name);
+        snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), lock->keylist->name);
     }
     run_callback(lock, &lock->acquired, &result);
 }
@@ -118,7 +118,7 @@ static void tell_given_back(struct quorlock *lock)
     list_remove(&lock->given_back, &given_back->link);
     alloc_free(&lock->client->alloc, given_back);
     lock->releases--;
-    snprintf(text, sizeof(text), "one hold of \"%s\" given back; its owner has others", lock->line->name);
+    snprintf(text, sizeof(text), "one hold of \"%s\" given back; its owner has others", lock->keylist->name);
     run_callback(lock, &callback, &result);
 }
 
@@ -164,14 +164,14 @@ static void end_operation(struct quorlock *lock, int status)
         lock->acquired_status = status;
         claim_let_go(claim);
     } else if (lock->acquired.owed && lock->claim != NULL && lock->claim->acquirer == lock) {
-        if (line_bequeath(lock, status)) return;
+        if (queue_hand_off(lock, status)) return;
         (void)claim_step(lock->claim, &event);
         /* The next asks when this end is told. */
-        list_remove(&lock->line->waiting, &lock->turn);
+        list_remove(&lock->keylist->waiting, &lock->turn);
     } else if (lock->acquired.owed) {
         client_wake_at(lock->client, &lock->waker, UINT64_MAX);
         nest_step_out(lock);
-        list_remove(&lock->line->waiting, &lock->turn);
+        list_remove(&lock->keylist->waiting, &lock->turn);
         lock_tell_acquired(lock, status, NULL);
     } else if (lock->extended.owed) {
         (void)claim_step(claim, &event);
@@ -220,7 +220,7 @@ void lock_destroy(struct quorlock *lock)
     free_given_back(client, &lock->given_back);
     free_given_back(client, &lock->spare);
     client_return_waker(client, &lock->waker);
-    line_leave(lock->line);
+    keylist_leave(lock->keylist);
     alloc_free(&client->alloc, lock->owner_name);
     alloc_free(&client->alloc, lock);
 }
@@ -241,13 +241,13 @@ static int by_text(const void *a, const void *b)
 }
 
 /* Sorted, so that two lists in different order cannot each hold what the other waits for. */
-static struct line *join_line(struct quorlock_client *client, const char *const *keys, size_t n_keys)
+static struct keylist *join_keylist(struct quorlock_client *client, const char *const *keys, size_t n_keys)
 {
     const char *sorted[QUORLOCK_KEYS_MAX];
 
     memcpy(sorted, keys, n_keys * sizeof(sorted[0]));
     qsort(sorted, n_keys, sizeof(sorted[0]), by_text);
-    return line_join(client, sorted, n_keys);
+    return keylist_join(client, sorted, n_keys);
 }
 
 static int build(struct quorlock *lock, const char *const *keys, size_t n_keys, const char *owner_name)
@@ -258,11 +258,11 @@ static int build(struct quorlock *lock, const char *const *keys, size_t n_keys, 
         lock->owner_name = alloc_text(&client->alloc, owner_name, strlen(owner_name));
         if (lock->owner_name == NULL) return -1;
     }
-    lock->line = join_line(client, keys, n_keys);
-    if (lock->line == NULL) return -1;
-    line_arbiters(lock->line, &lock->config);
-    if (client_reserve_waker(client, &lock->waker, line_wait_over) == 0) return 0;
-    line_leave(lock->line);
+    lock->keylist = join_keylist(client, keys, n_keys);
+    if (lock->keylist == NULL) return -1;
+    keylist_arbiters(lock->keylist, &lock->config);
+    if (client_reserve_waker(client, &lock->waker, queue_wait_expired) == 0) return 0;
+    keylist_leave(lock->keylist);
     return -1;
 }
 
@@ -295,7 +295,7 @@ nomem:
 
 int lock_fail(struct quorlock *lock, int status, const char *why)
 {
-    return client_fail(lock->client, status, "\"%s\": %s%s", lock->line->name, quorlock_status_text(status),
+    return client_fail(lock->client, status, "\"%s\": %s%s", lock->keylist->name, quorlock_status_text(status),
                        why);
 }
 
@@ -350,9 +350,9 @@ static int begin_acquire(struct quorlock *lock)
     if (claim != NULL) {
         status = nest_enter(lock, claim, &why);
         if (status == 0 || why == NULL) return status == 0 ? 0 : lock_fail(lock, status, "");
-        return client_fail(lock->client, status, "\"%s\": %s", lock->line->name, why);
+        return client_fail(lock->client, status, "\"%s\": %s", lock->keylist->name, why);
     }
-    status = line_acquire(lock);
+    status = queue_acquire(lock);
     if (status == QUORLOCK_STATE) {
         return client_fail(lock->client, status, "getrandom failed: no owner token without it");
     }
@@ -438,7 +438,7 @@ int quorlock_cancel(quorlock *lock)
         return 0;
     }
     return client_fail(lock->client, QUORLOCK_STATE, "\"%s\": no acquire or extend is in flight",
-                       lock->line->name);
+                       lock->keylist->name);
 }
 
 void quorlock_free(quorlock *lock)

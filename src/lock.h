@@ -20,9 +20,9 @@
 #define LOCK_OWNER_SIZE (OPTIONS_LABEL_MAX + 2 * CORE_TOKEN_SIZE + 1)
 #define LOCK_TEXT_SIZE  1024
 
-struct line {
+struct keylist {
     struct quorlock_client *client;
-    struct line *next; /* in the client's table */
+    struct keylist *next; /* in the client's table */
     uint64_t hash;
     uint32_t users;           /* handles and claims */
     struct list waiting;      /* handles in the order of coming; the first asks the nodes */
@@ -62,7 +62,7 @@ struct lock_callback {
 
 struct claim {
     struct quorlock_client *client;
-    struct line *line;
+    struct keylist *keylist;
     struct quorlock *handle; /* that made it; NULL when that was freed */
     struct waker waker;
     struct link all, active, lost, ready;
@@ -70,8 +70,8 @@ struct claim {
     uint32_t holds;          /* the sum of their shares */
     struct list entrants;    /* handles of the same owner that hold it, too, when it has been renewed */
     char *owner_name;        /* the caller's; NULL: it does not nest */
-    bool counted;            /* in line->held */
-    bool listens;            /* in line->listeners */
+    bool counted;            /* in keylist->held */
+    bool listens;            /* in keylist->listeners */
     uint32_t told_listening; /* nodes of which the core knows that their notices come, a bit each */
     struct list *waits_in;   /* of client->room; NULL: it waits for no room */
     struct link waits;
@@ -104,9 +104,9 @@ struct given_back {
 
 struct quorlock {
     struct quorlock_client *client;
-    struct line *line;
+    struct keylist *keylist;
     struct link all, share, told;
-    struct link turn;   /* in its line, or among a claim's entrants */
+    struct link turn;   /* in its keylist, or among a claim's entrants */
     struct waker waker; /* the wait bound, while somebody else asks the nodes for it */
     char *owner_name;
     struct claim *claim;     /* its own; NULL until it is needed */
@@ -130,36 +130,36 @@ struct quorlock {
 };
 
 /* line.c: lines and their table */
-/* line_join - the line for these keys, made if there is none; NULL: out of memory. line_leave gives it up. */
-struct line *line_join(struct quorlock_client *, const char *const *keys, size_t n_keys);
-void line_leave(struct line *);
-/* line_arbiters - in which order those who wait for these keys ask the nodes. */
-void line_arbiters(const struct line *, struct core_config *);
-/* line_listens_on - on which nodes those who wait for these keys listen, a bit each. */
-uint32_t line_listens_on(const struct line *);
-/* line_acquire - the handle asks the nodes, or stands in line for that. 0 or a status. */
-int line_acquire(struct quorlock *);
-/* line_step_out - the handle waits no more, whatever it waited for. */
-void line_step_out(struct quorlock *);
-/* line_bequeath - the handle that asks the nodes is told this, and its acquire goes on for the next in line;
- * false where nobody can take its place. line_pass_bounds: the same for all whose wait bounds have
+/* keylist_join - the line for these keys, made if there is none; NULL: out of memory. keylist_leave gives it up. */
+struct keylist *keylist_join(struct quorlock_client *, const char *const *keys, size_t n_keys);
+void keylist_leave(struct keylist *);
+/* keylist_arbiters - in which order those who wait for these keys ask the nodes. */
+void keylist_arbiters(const struct keylist *, struct core_config *);
+/* keylist_listens_on - on which nodes those who wait for these keys listen, a bit each. */
+uint32_t keylist_listens_on(const struct keylist *);
+/* queue_acquire - the handle asks the nodes, or stands in line for that. 0 or a status. */
+int queue_acquire(struct quorlock *);
+/* queue_leave - the handle waits no more, whatever it waited for. */
+void queue_leave(struct quorlock *);
+/* queue_hand_off - the handle that asks the nodes is told this, and its acquire goes on for the next in line;
+ * false where nobody can take its place. queue_expire_waiters: the same for all whose wait bounds have
  * passed, until the time that it returns. */
-bool line_bequeath(struct quorlock *, int status);
-uint64_t line_pass_bounds(struct claim *);
-/* line_next - whoever is first now asks the nodes. */
-void line_next(struct line *);
-/* line_gave_back - a claim of this process, that owner's, does not hold the keys any more; its releases were
+bool queue_hand_off(struct quorlock *, int status);
+uint64_t queue_expire_waiters(struct claim *);
+/* queue_advance - whoever is first now asks the nodes. */
+void queue_advance(struct keylist *);
+/* queue_keys_released - a claim of this process, that owner's, does not hold the keys any more; its releases were
  * just queued. */
-void line_gave_back(struct line *, uint64_t holder_id);
-/* line_listened - so many heard from that node of a release of ours. */
-void line_listened(struct line *, uint32_t node, uint32_t listeners);
-/* line_listening - more nodes confirmed that their notices come. line_deaf: one's come no more. line_noticed:
+void queue_keys_released(struct keylist *, uint64_t holder_id);
+/* queue_count_listeners - so many heard from that node of a release of ours. */
+void queue_count_listeners(struct keylist *, uint32_t node, uint32_t listeners);
+/* queue_subscribed - more nodes confirmed that their notices come. queue_unsubscribed: one's come no more. queue_on_notice:
  * one came. */
-void line_listening(struct line *);
-void line_deaf(struct line *, uint32_t node);
-void line_noticed(struct line *, uint32_t node, uint64_t holder_id);
-/* line_wait_over - the wait bound of a handle for which somebody else asks. */
-void line_wait_over(struct waker *);
+void queue_subscribed(struct keylist *);
+void queue_unsubscribed(struct keylist *, uint32_t node);
+void queue_on_notice(struct keylist *, uint32_t node, uint64_t holder_id);
+/* queue_wait_expired - the wait bound of a handle for which somebody else asks. */
+void queue_wait_expired(struct waker *);
 
 /* nest.c: several holds of one owner */
 /* nest_check - may this owner acquire now? 0, or a status with its text. ret_claim: what it holds already, to be

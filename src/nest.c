@@ -21,7 +21,7 @@ static bool same_owner(const struct quorlock *lock, const char *owner_name)
 }
 
 /* Both are sorted. */
-static const char *common_key(const struct line *a, const struct line *b)
+static const char *common_key(const struct keylist *a, const struct keylist *b)
 {
     size_t k = 0;
 
@@ -37,7 +37,7 @@ static int fail_overlap(struct quorlock *lock, const struct claim *claim, const 
     return client_fail(lock->client, QUORLOCK_INVAL,
                        "owner \"%.64s\" has \"%.100s\" in the list \"%.100s\" already and asks for the list "
                        "\"%.100s\": one owner nests the same list of keys only",
-                       lock->owner_name, key, claim->line->name, lock->line->name);
+                       lock->owner_name, key, claim->keylist->name, lock->keylist->name);
 }
 
 int nest_check(struct quorlock *lock, struct claim **ret_claim)
@@ -49,11 +49,11 @@ int nest_check(struct quorlock *lock, struct claim **ret_claim)
         const char *key;
 
         if (!same_owner(lock, claim->owner_name) || (!wanted && claim->acquirer == NULL)) continue;
-        if (claim->line == lock->line) {
+        if (claim->keylist == lock->keylist) {
             if (wanted) *ret_claim = claim;
             continue;
         }
-        key = common_key(lock->line, claim->line);
+        key = common_key(lock->keylist, claim->keylist);
         if (key != NULL) return fail_overlap(lock, claim, key);
     }
     return 0;
@@ -187,7 +187,7 @@ static void admit(struct quorlock *lock, struct claim *claim)
         claim_abandon(lock->claim);
     }
     client_wake_at(lock->client, &lock->waker, UINT64_MAX);
-    list_remove(&claim->line->waiting, &lock->turn);
+    list_remove(&claim->keylist->waiting, &lock->turn);
     status = nest_enter(lock, claim, &why);
     if (status != 0) lock_tell_acquired(lock, status, why);
 }
@@ -198,13 +198,13 @@ void nest_admit(struct claim *claim)
     struct link *at;
 
     if (claim->owner_name == NULL) return;
-    list_walk_begin(&walk, &claim->line->waiting);
+    list_walk_begin(&walk, &claim->keylist->waiting);
     while ((at = list_walk_next(&walk)) != NULL) admit(LIST_ITEM(at, struct quorlock, turn), claim);
     /* Those who try once do not stand in line. */
     list_walk_begin(&walk, &claim->client->active);
     while ((at = list_walk_next(&walk)) != NULL) {
         struct quorlock *lock = LIST_ITEM(at, struct claim, active)->acquirer;
 
-        if (lock != NULL && lock->line == claim->line) admit(lock, claim);
+        if (lock != NULL && lock->keylist == claim->keylist) admit(lock, claim);
     }
 }

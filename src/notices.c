@@ -106,70 +106,70 @@ static void on_linger_over(struct waker *waker)
     struct quorlock_client *client =
         (struct quorlock_client *)(void *)((char *)waker - offsetof(struct quorlock_client, linger));
     uint64_t now_us = client_now_us(client);
-    struct line *line;
+    struct keylist *keylist;
 
-    while ((line = LIST_ITEM(client->notices.quiet.first, struct line, quiet)) != NULL &&
-           line->quiet_until_us <= now_us) {
-        notices_drop(line);
+    while ((keylist = LIST_ITEM(client->notices.quiet.first, struct keylist, quiet)) != NULL &&
+           keylist->quiet_until_us <= now_us) {
+        notices_drop(keylist);
     }
-    if (line != NULL) client_wake_at(client, &client->linger, line->quiet_until_us);
+    if (keylist != NULL) client_wake_at(client, &client->linger, keylist->quiet_until_us);
 }
 
-void notices_open(struct line *line)
+void notices_open(struct keylist *keylist)
 {
-    struct quorlock_client *client = line->client;
+    struct quorlock_client *client = keylist->client;
 
-    list_remove(&client->notices.quiet, &line->quiet);
-    if (line->ears != NULL) return;
-    line->ears = alloc_zero(&client->alloc, line->n_keys * sizeof(struct ear));
-    if (line->ears == NULL) return;
-    for (size_t i = 0; i < line->n_keys; i++) {
-        struct topic *topic = topic_of(client, &line->keys[i]);
+    list_remove(&client->notices.quiet, &keylist->quiet);
+    if (keylist->ears != NULL) return;
+    keylist->ears = alloc_zero(&client->alloc, keylist->n_keys * sizeof(struct ear));
+    if (keylist->ears == NULL) return;
+    for (size_t i = 0; i < keylist->n_keys; i++) {
+        struct topic *topic = topic_of(client, &keylist->keys[i]);
 
         if (topic == NULL) {
-            notices_drop(line);
+            notices_drop(keylist);
             return;
         }
-        line->ears[i].line = line;
-        line->ears[i].topic = topic;
-        list_add(&topic->ears, &line->ears[i].link);
-        listen_on(client, topic, line_listens_on(line));
+        keylist->ears[i].keylist = keylist;
+        keylist->ears[i].topic = topic;
+        list_add(&topic->ears, &keylist->ears[i].link);
+        listen_on(client, topic, keylist_listens_on(keylist));
     }
 }
 
-void notices_close(struct line *line)
+void notices_close(struct keylist *keylist)
 {
-    struct quorlock_client *client = line->client;
+    struct quorlock_client *client = keylist->client;
 
-    if (line->ears == NULL) return;
-    line->quiet_until_us = client_now_us(client) + LINGER_US;
-    list_add(&client->notices.quiet, &line->quiet);
-    if (client->notices.quiet.count == 1) client_wake_at(client, &client->linger, line->quiet_until_us);
+    if (keylist->ears == NULL) return;
+    keylist->quiet_until_us = client_now_us(client) + LINGER_US;
+    list_add(&client->notices.quiet, &keylist->quiet);
+    if (client->notices.quiet.count == 1) client_wake_at(client, &client->linger, keylist->quiet_until_us);
 }
 
-void notices_drop(struct line *line)
+void notices_drop(struct keylist *keylist)
 {
-    struct quorlock_client *client = line->client;
+    struct quorlock_client *client = keylist->client;
 
-    list_remove(&client->notices.quiet, &line->quiet);
-    if (line->ears == NULL) return;
-    for (size_t i = 0; i < line->n_keys; i++) {
-        struct topic *topic = line->ears[i].topic;
+    list_remove(&client->notices.quiet, &keylist->quiet);
+    if (keylist->ears == NULL) return;
+    for (size_t i = 0; i < keylist->n_keys; i++) {
+        struct topic *topic = keylist->ears[i].topic;
 
         if (topic == NULL) continue;
-        list_remove(&topic->ears, &line->ears[i].link);
+        list_remove(&topic->ears, &keylist->ears[i].link);
         if (topic->ears.count == 0) drop_topic(client, topic);
     }
-    alloc_free(&client->alloc, line->ears);
-    line->ears = NULL;
+    alloc_free(&client->alloc, keylist->ears);
+    keylist->ears = NULL;
 }
 
-uint32_t notices_confirmed(const struct line *line)
+uint32_t notices_confirmed(const struct keylist *keylist)
 {
     uint32_t confirmed = UINT32_MAX;
 
-    if (line->ears == NULL) return 0;
-    for (size_t i = 0; i < line->n_keys; i++) confirmed &= line->ears[i].topic->confirmed;
+    if (keylist->ears == NULL) return 0;
+    for (size_t i = 0; i < keylist->n_keys; i++) confirmed &= keylist->ears[i].topic->confirmed;
     return confirmed;
 }
 
@@ -198,7 +198,7 @@ static void on_closed(void *arg, uint32_t index, const char *why)
         for (struct topic *topic = notices->buckets[i]; topic != NULL; topic = topic->next) {
             topic->confirmed &= ~(1u << index);
             for (struct link *at = topic->ears.first; at != NULL; at = at->next) {
-                line_deaf(LIST_ITEM(at, struct ear, link)->line, index);
+                queue_unsubscribed(LIST_ITEM(at, struct ear, link)->keylist, index);
             }
         }
     }
@@ -213,7 +213,7 @@ static void on_listening(void *arg, uint32_t index, const char *channel, size_t 
     if (topic == NULL) return;
     topic->confirmed |= 1u << index;
     list_walk_begin(&walk, &topic->ears);
-    while ((at = list_walk_next(&walk)) != NULL) line_listening(LIST_ITEM(at, struct ear, link)->line);
+    while ((at = list_walk_next(&walk)) != NULL) queue_subscribed(LIST_ITEM(at, struct ear, link)->keylist);
 }
 
 /* What hash_notice.lua says of a failed attempt's release. */
@@ -236,7 +236,7 @@ static void on_message(void *arg, uint32_t index, const char *channel, size_t le
     if (topic == NULL || (!named && is_for_peers(payload, payload_length))) return;
     list_walk_begin(&walk, &topic->ears);
     while ((at = list_walk_next(&walk)) != NULL) {
-        line_noticed(LIST_ITEM(at, struct ear, link)->line, index, holder_id);
+        queue_on_notice(LIST_ITEM(at, struct ear, link)->keylist, index, holder_id);
     }
 }
 

@@ -12,14 +12,14 @@
 #include "list.h"
 
 struct claim;
-struct line;
+struct keylist;
 struct quorlock_client;
 struct topic;
 
 /* One key's channel, as one line listens to it. */
 struct ear {
     struct link link; /* in the topic */
-    struct line *line;
+    struct keylist *keylist;
     struct topic *topic;
 };
 
@@ -36,11 +36,11 @@ int notices_init(struct quorlock_client *);
 void notices_clear(struct quorlock_client *);
 /* notices_open - the line listens, as far as memory and nodes allow. notices_close: nobody of it waits any
  * more. */
-void notices_open(struct line *);
-void notices_close(struct line *);
+void notices_open(struct keylist *);
+void notices_close(struct keylist *);
 /* notices_drop - the line goes. */
-void notices_drop(struct line *);
+void notices_drop(struct keylist *);
 /* notices_confirmed - on which nodes the line's notices come: a bit each. */
-uint32_t notices_confirmed(const struct line *);
+uint32_t notices_confirmed(const struct keylist *);
 
 #endif

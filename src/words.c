@@ -221,7 +221,7 @@ static void add_taken(struct text *text, const struct claim *claim, const struct
     uint32_t quorum = options_quorum(claim->client->options.policy, claim->client->n_nodes);
     char owner[OWNER_SIZE];
 
-    add(text, "\"%s\" is taken on %zu of %zu nodes, by ", claim->line->name, taken->nodes, result->n_votes);
+    add(text, "\"%s\" is taken on %zu of %zu nodes, by ", claim->keylist->name, taken->nodes, result->n_votes);
     if (taken->same + taken->may_be < quorum) {
         add(text, "no one owner");
     } else {
@@ -234,7 +234,7 @@ static void add_holder(struct text *text, const struct claim *claim, const struc
 {
     char owner[OWNER_SIZE];
 
-    add(text, "\"%s\" is held by %s on %zu of %zu nodes", claim->line->name,
+    add(text, "\"%s\" is held by %s on %zu of %zu nodes", claim->keylist->name,
         words_owner(owner, sizeof(owner), holder), on, result->n_votes);
     if (ttl_ms == -1) add(text, ", without expiry");
     if (ttl_ms >= 0) add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
@@ -247,12 +247,12 @@ static void add_held(struct text *text, const struct claim *claim, const struct 
     const char *holder = main_holder(result, &on, &ttl_ms);
     struct taken taken = {0};
 
-    if (claim->line->held > 0) {
-        add(text, "\"%s\" is held by another lock of this process", claim->line->name);
+    if (claim->keylist->held > 0) {
+        add(text, "\"%s\" is held by another lock of this process", claim->keylist->name);
         return;
     }
     if (holder == NULL) {
-        add(text, "\"%s\" is held by somebody else", claim->line->name);
+        add(text, "\"%s\" is held by somebody else", claim->keylist->name);
         if (result->refused > 0) add(text, " on %u of %zu nodes", result->refused, result->n_votes);
         return;
     }
@@ -275,7 +275,7 @@ void words_released(const struct claim *claim, const struct core_tell *tell, con
     const char *holder = main_holder(result, &on, &ttl_ms);
 
     ret[0] = '\0';
-    add(&text, "released \"%s\" on %u of %zu nodes", claim->line->name, result->granted, result->n_votes);
+    add(&text, "released \"%s\" on %u of %zu nodes", claim->keylist->name, result->granted, result->n_votes);
     if (holder != NULL) add(&text, "; held by %s on %zu", words_owner(owner, sizeof(owner), holder), on);
     if (result->refused > on) add(&text, "; not there any more on %zu", result->refused - on);
     if (tell->expired) add(&text, "; it had expired or was lost before");
@@ -284,7 +284,7 @@ void words_released(const struct claim *claim, const struct core_tell *tell, con
 
 static void add_too_few(struct text *text, const struct claim *claim, const struct quorlock_result *result)
 {
-    add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", claim->line->name,
+    add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", claim->keylist->name,
         result->granted + result->refused, result->n_votes,
         options_quorum(claim->client->options.policy, claim->client->n_nodes));
 }
@@ -298,7 +298,7 @@ void words_verdict(const struct claim *claim, int status, const struct quorlock_
     ret[0] = '\0';
     switch (status) {
     case QUORLOCK_OK:
-        add(&text, "granted \"%s\" by %u of %zu nodes", claim->line->name, result->granted, result->n_votes);
+        add(&text, "granted \"%s\" by %u of %zu nodes", claim->keylist->name, result->granted, result->n_votes);
         break;
     case QUORLOCK_HELD: add_held(&text, claim, result); break;
     case QUORLOCK_NOQUORUM: add_too_few(&text, claim, result); break;
@@ -311,9 +311,9 @@ void words_verdict(const struct claim *claim, int status, const struct quorlock_
         }
         break;
     case QUORLOCK_INVAL:
-        add(&text, "the nodes refuse how we are configured for \"%s\"", claim->line->name);
+        add(&text, "the nodes refuse how we are configured for \"%s\"", claim->keylist->name);
         break;
-    default: add(&text, "%s: \"%s\"", quorlock_status_text(status), claim->line->name); break;
+    default: add(&text, "%s: \"%s\"", quorlock_status_text(status), claim->keylist->name); break;
     }
     add_failures(&text, result);
 }
@@ -357,7 +357,7 @@ static void log_waiting(struct claim *claim)
         core_wait_verdict(claim->core) == CORE_HELD_BY_OTHER ||
         result.granted + result.refused >= options_quorum(claim->client->options.policy, claim->client->n_nodes);
     words_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
-    client_log(claim->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", claim->line->name, text);
+    client_log(claim->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", claim->keylist->name, text);
 }
 
 void words_log(struct claim *claim, uint32_t notes)
@@ -375,21 +375,21 @@ void words_log(struct claim *claim, uint32_t notes)
     words_votes(claim, &votes, &result);
     if (notes & CORE_NOTE_RENEWED) {
         client_log(client, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms",
-                   claim->line->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+                   claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
     }
     if (notes & CORE_NOTE_RENEW_FAILED) {
         client_log(client, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more",
-                   claim->line->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+                   claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
     }
     if (notes & CORE_NOTE_DEGRADED) {
-        client_log(client, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", claim->line->name,
+        client_log(client, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", claim->keylist->name,
                    result.granted, result.n_votes);
     }
     if (notes & CORE_NOTE_REPAIRED) {
-        client_log(client, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", claim->line->name);
+        client_log(client, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", claim->keylist->name);
     }
     if (notes & CORE_NOTE_WHOLE) {
-        client_log(client, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", claim->line->name,
+        client_log(client, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", claim->keylist->name,
                    result.n_votes);
     }
 }
@@ -410,6 +410,6 @@ const char *words_loss(enum core_loss loss)
 
 void words_log_loss(struct claim *claim)
 {
-    client_log(claim->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left", claim->line->name,
+    client_log(claim->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left", claim->keylist->name,
                words_loss(core_loss(claim->core)), claim_remaining_ms(claim));
 }
