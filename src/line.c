@@ -310,21 +310,21 @@ static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
 
 bool queue_hand_off(struct quorlock *lock, int status)
 {
-    struct quorlock *heir = LIST_ITEM(lock->turn.next, struct quorlock, turn);
-    struct core_event event = {.type = CORE_EV_HEIR};
+    struct quorlock *successor = LIST_ITEM(lock->turn.next, struct quorlock, turn);
+    struct core_event event = {.type = CORE_EV_HAND_OFF};
     struct claim *claim = lock->claim;
 
-    if (heir == NULL || heir->claim != NULL || first_of(lock->keylist) != lock || !same_wishes(lock, heir)) {
+    if (successor == NULL || successor->claim != NULL || first_of(lock->keylist) != lock || !same_wishes(lock, successor)) {
         return false;
     }
-    event.begun_us = heir->acquired.begun_us;
-    event.wait_us = heir->config.wait_us;
+    event.begun_us = successor->acquired.begun_us;
+    event.wait_us = successor->config.wait_us;
     if (claim_step(claim, &event) != 0) return false;
-    client_wake_at(heir->client, &heir->waker, UINT64_MAX);
+    client_wake_at(successor->client, &successor->waker, UINT64_MAX);
     list_remove(&lock->keylist->waiting, &lock->turn);
     lock->claim = NULL;
-    heir->claim = claim;
-    claim->handle = claim->acquirer = heir;
+    successor->claim = claim;
+    claim->handle = claim->acquirer = successor;
     lock_tell_acquired(lock, status, NULL);
     return true;
 }

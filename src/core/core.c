@@ -82,7 +82,7 @@ static int start_acquire(struct core_lock *lock, struct step *step, const struct
 }
 
 /* Votes, notices and the order of tries are the same for whoever stood behind. */
-static int take_heir(struct core_lock *lock, const struct core_event *event)
+static int hand_off(struct core_lock *lock, const struct core_event *event)
 {
     assert(event->wait_us != 0);
     if (!lock->acquiring) return CORE_STATE;
@@ -265,7 +265,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
 {
     switch (event->type) {
     case CORE_EV_ACQUIRE: return start_acquire(lock, step, event);
-    case CORE_EV_HEIR: return take_heir(lock, event);
+    case CORE_EV_HAND_OFF: return hand_off(lock, event);
     case CORE_EV_EXTEND: return start_extend(lock, step, event->lease_us);
     case CORE_EV_RELEASE: return start_release(lock, step);
     case CORE_EV_CANCEL: return cancel(lock, step, event->reason);

@@ -133,7 +133,7 @@ struct core_reply {
 
 enum core_event_type {
     CORE_EV_ACQUIRE, /* uses random, begun_us, behind, seen */
-    CORE_EV_HEIR,   /* uses begun_us, wait_us: the acquire in flight goes on for another with the same wishes */
+    CORE_EV_HAND_OFF,   /* uses begun_us, wait_us: the acquire in flight goes on for another with the same wishes */
     CORE_EV_EXTEND, /* uses lease_us */
     CORE_EV_RELEASE,
     CORE_EV_CANCEL,    /* uses reason */
@@ -165,8 +165,8 @@ struct core_event {
     enum core_fault fault;
     uint32_t srtt_us;
     uint64_t before_us; /* STEP: votes asked for before count no more */
-    uint64_t begun_us;  /* ACQUIRE, HEIR: since when it waits; the wait bound counts from there; 0: now */
-    uint64_t wait_us;   /* HEIR: the other's bound; not 0 */
+    uint64_t begun_us;  /* ACQUIRE, HAND_OFF: since when it waits; the wait bound counts from there; 0: now */
+    uint64_t wait_us;   /* HAND_OFF: the other's bound; not 0 */
     /* ACQUIRE: a lock of this process holds the keys, or others come first: do not ask before there is a sign;
      * WAKE: let others come first this time; LISTENING: since before the acquire. */
     bool behind;
@@ -262,7 +262,7 @@ void core_init(struct core_lock *, const struct core_config *);
  * core_step - one event in, one update out
  *
  * *update is written whole up to n_commands; it need not be initialized. Returns 0, or for ACQUIRE, EXTEND,
- * RELEASE, CANCEL and HEIR a core_status (BUSY, STATE, INVAL); then nothing was begun.
+ * RELEASE, CANCEL and HAND_OFF a core_status (BUSY, STATE, INVAL); then nothing was begun.
  */
 int core_step(struct core_lock *, const struct core_event *, struct core_update *);
 

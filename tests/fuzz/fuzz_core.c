@@ -286,7 +286,7 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
         world->wait_until_us =
             world->config.wait_us == CORE_NEVER ? CORE_NEVER : begun_us + world->config.wait_us;
     }
-    if (status == 0 && event.type == CORE_EV_HEIR) {
+    if (status == 0 && event.type == CORE_EV_HAND_OFF) {
         CHECK(world->acquiring);
         world->config.wait_us = event.wait_us;
         world->wait_until_us = event.wait_us == CORE_NEVER ? CORE_NEVER : event.begun_us + event.wait_us;
@@ -508,7 +508,7 @@ static void hear_of_release(struct world *world, uint8_t what)
 /* The acquire goes on for another, who has a bound of his own. */
 static void inherit(struct world *world)
 {
-    struct core_event event = {.type = CORE_EV_HEIR,
+    struct core_event event = {.type = CORE_EV_HAND_OFF,
                                .begun_us = world->now_us - next_span_us(world) % START_US};
     uint8_t byte = next_byte(world);
 

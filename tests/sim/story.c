@@ -137,7 +137,7 @@ void story_step(const struct world *world, uint32_t index, const struct core_eve
     case CORE_EV_WAKE:
         story_tell(world, "client %u lock %u : a lock of the same process gave the keys back", client, index);
         break;
-    case CORE_EV_HEIR:
+    case CORE_EV_HAND_OFF:
         story_tell(world, "client %u lock %u : goes on for another who stood behind", client, index);
         break;
     case CORE_EV_DISPATCH: break;

@@ -100,9 +100,9 @@ int scene_acquire_since(struct scene *scene, uint64_t begun_us)
     return step(scene, &(struct core_event){.type = CORE_EV_ACQUIRE, .begun_us = begun_us});
 }
 
-int scene_heir(struct scene *scene, uint64_t begun_us, uint64_t wait_us)
+int scene_hand_off(struct scene *scene, uint64_t begun_us, uint64_t wait_us)
 {
-    return step(scene, &(struct core_event){.type = CORE_EV_HEIR, .begun_us = begun_us, .wait_us = wait_us});
+    return step(scene, &(struct core_event){.type = CORE_EV_HAND_OFF, .begun_us = begun_us, .wait_us = wait_us});
 }
 
 int scene_acquire_after(struct scene *scene, uint32_t seen)

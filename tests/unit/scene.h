@@ -51,8 +51,8 @@ int scene_acquire(struct scene *);
 int scene_acquire_behind(struct scene *);
 /* scene_acquire_since - it waits since then already. */
 int scene_acquire_since(struct scene *, uint64_t begun_us);
-/* scene_heir - the acquire goes on for another. */
-int scene_heir(struct scene *, uint64_t begun_us, uint64_t wait_us);
+/* scene_hand_off - the acquire goes on for another. */
+int scene_hand_off(struct scene *, uint64_t begun_us, uint64_t wait_us);
 /* scene_acquire_after - the same, and this stood in the way meanwhile: bits of enum core_seen. */
 int scene_acquire_after(struct scene *, uint32_t seen);
 /* scene_notice - a node tells of a release; holder_id is whose, 0: it does not say. */

@@ -95,24 +95,24 @@ static void the_wait_counts_from_when_it_began(void **state)
 }
 
 /* Its bound is another; what was asked and learned stays. */
-static void an_heir_goes_on_where_the_first_gave_up(void **state)
+static void a_successor_goes_on_where_the_first_gave_up(void **state)
 {
     struct scene *scene = scene_open_waiting(3, 2, 60 * MS);
 
     (void)state;
-    assert_int_equal(scene_heir(scene, SCENE_BEGIN_US, 100 * MS), CORE_STATE);
+    assert_int_equal(scene_hand_off(scene, SCENE_BEGIN_US, 100 * MS), CORE_STATE);
     scene_acquire(scene);
     for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, 28000);
     scene_answer_releases(scene);
     scene_pass_to_attempt(scene);
-    assert_int_equal(scene_heir(scene, SCENE_BEGIN_US + 5 * MS, 100 * MS), 0);
+    assert_int_equal(scene_hand_off(scene, SCENE_BEGIN_US + 5 * MS, 100 * MS), 0);
     scene_expect_asked_alone(scene, 0);
     scene_refuse(scene, 0, HOLDER, -1);
     scene_pass(scene, SCENE_BEGIN_US + 104 * MS - scene->now_us);
     scene_expect_nothing(scene);
     scene_pass(scene, 1 * MS);
     /* Not that it gave up, for it does not wait any more. */
-    assert_int_equal(scene_heir(scene, SCENE_BEGIN_US, 900 * MS), CORE_STATE);
+    assert_int_equal(scene_hand_off(scene, SCENE_BEGIN_US, 900 * MS), CORE_STATE);
     scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
     scene_close(scene);
 }
@@ -326,7 +326,7 @@ int main(void)
         cmocka_unit_test(outage_is_told_from_contention),
         cmocka_unit_test(too_late_and_then_the_bound_is_a_timeout),
         cmocka_unit_test(the_wait_counts_from_when_it_began),
-        cmocka_unit_test(an_heir_goes_on_where_the_first_gave_up),
+        cmocka_unit_test(a_successor_goes_on_where_the_first_gave_up),
         cmocka_unit_test(what_was_in_the_way_before_is_told_too),
         cmocka_unit_test(cancel_leaves_nothing_in_any_phase),
         cmocka_unit_test(who_waits_behind_another_asks_nobody),
