@@ -450,7 +450,7 @@ static void tell_acquired(struct claim *claim, const struct core_tell *tell)
     if (handle == NULL) return;
     if (tell->status == CORE_OK) {
         lock_share(handle, claim);
-        nest_admit(claim);
+        reentry_admit(claim);
         /* A grant of another key may have a lower one, and one without fencing has none. */
         if (core_fence(claim->core) > claim->client->last_fence)
             claim->client->last_fence = core_fence(claim->core);
@@ -464,7 +464,7 @@ static void tell_extended(struct claim *claim, const struct core_tell *tell)
     struct quorlock *handle = claim->extender;
 
     claim->extender = NULL;
-    nest_renewed(claim, tell->status);
+    reentry_renewed(claim, tell->status);
     if (handle != NULL) lock_call_back(handle, &handle->extended, claim, tell);
 }
 
@@ -631,7 +631,7 @@ void claim_let_go(struct claim *claim)
 {
     enum core_phase phase = core_phase_now(claim->core);
 
-    if (claim->holds > 0 || claim->entrants.count > 0) return;
+    if (claim->holds > 0 || claim->pending_holds.count > 0) return;
     if (phase != CORE_HELD && phase != CORE_LOST) return;
     /* Refused while something else waits to be told: then it is tried again after that. */
     (void)begin_release(claim);
@@ -667,6 +667,6 @@ void claim_reap(struct claim *claim)
 
     /* Where others wait, who has had his turn keeps nothing. */
     if (claim->handle != NULL && claim->keylist->waiting.count == 0) return;
-    if (owed || claim->holds > 0 || claim->entrants.count > 0 || claim->pins > 0 || claim->in_flight > 0) return;
+    if (owed || claim->holds > 0 || claim->pending_holds.count > 0 || claim->pins > 0 || claim->in_flight > 0) return;
     if (core_quiet(claim->core)) claim_destroy(claim);
 }

@@ -285,7 +285,7 @@ static int ask_in_turn(struct quorlock *lock, const char **ret_why)
 {
     const struct claim *asked = lock->keylist->asked;
     struct claim *claim;
-    int status = lock->owner_name != NULL ? nest_check(lock, &claim) : 0;
+    int status = lock->owner_name != NULL ? reentry_check(lock, &claim) : 0;
 
     if (status != 0) {
         *ret_why = "its owner holds one of the keys in another list";
@@ -382,7 +382,7 @@ void queue_wait_expired(struct waker *waker)
     int status = QUORLOCK_TIMEDOUT;
     const char *why = NULL;
 
-    if (lock->entering != NULL) {
+    if (lock->pending_on != NULL) {
         why = "its owner holds it, and renewing it first took too long";
     } else if (lock->keylist->held > 0) {
         status = QUORLOCK_HELD;
@@ -390,7 +390,7 @@ void queue_wait_expired(struct waker *waker)
         /* What keeps the first from the keys keeps those behind it, too. */
         status = core_wait_verdict(asked->core);
     }
-    nest_step_out(lock);
+    reentry_leave(lock);
     list_remove(&lock->keylist->waiting, &lock->turn);
     lock_tell_acquired(lock, status, why);
 }

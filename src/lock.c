@@ -170,7 +170,7 @@ static void end_operation(struct quorlock *lock, int status)
         list_remove(&lock->keylist->waiting, &lock->turn);
     } else if (lock->acquired.owed) {
         client_wake_at(lock->client, &lock->waker, UINT64_MAX);
-        nest_step_out(lock);
+        reentry_leave(lock);
         list_remove(&lock->keylist->waiting, &lock->turn);
         lock_tell_acquired(lock, status, NULL);
     } else if (lock->extended.owed) {
@@ -342,13 +342,13 @@ static int begin_acquire(struct quorlock *lock)
 
     if (lock->owner_name != NULL) {
         if (prepare_release(lock) != 0) return lock_fail(lock, QUORLOCK_NOMEM, "");
-        status = nest_check(lock, &claim);
+        status = reentry_check(lock, &claim);
     } else if (lock->held != NULL) {
         status = give_up_lost(lock);
     }
     if (status != 0) return status;
     if (claim != NULL) {
-        status = nest_enter(lock, claim, &why);
+        status = reentry_enter(lock, claim, &why);
         if (status == 0 || why == NULL) return status == 0 ? 0 : lock_fail(lock, status, "");
         return client_fail(lock->client, status, "\"%s\": %s", lock->keylist->name, why);
     }
@@ -418,7 +418,7 @@ int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
     if (status != 0) return status;
     if (claim == NULL && lock->releases > 0) return lock_fail(lock, QUORLOCK_BUSY, "");
     if (claim == NULL) return lock_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
-    if (claim->holds > 1 || claim->entrants.count > 0) {
+    if (claim->holds > 1 || claim->pending_holds.count > 0) {
         release_one(lock, &callback);
     } else {
         status = claim_release(lock, claim, &callback);

@@ -68,7 +68,7 @@ struct claim {
     struct link all, active, lost, ready;
     struct list sharers;     /* handles that hold it */
     uint32_t holds;          /* the sum of their shares */
-    struct list entrants;    /* handles of the same owner that hold it, too, when it has been renewed */
+    struct list pending_holds;    /* handles of the same owner that hold it, too, when it has been renewed */
     char *owner_name;        /* the caller's; NULL: it does not nest */
     bool counted;            /* in keylist->held */
     bool listens;            /* in keylist->listeners */
@@ -106,12 +106,12 @@ struct quorlock {
     struct quorlock_client *client;
     struct keylist *keylist;
     struct link all, share, told;
-    struct link turn;   /* in its keylist, or among a claim's entrants */
+    struct link turn;   /* in its keylist, or among a claim's pending_holds */
     struct waker waker; /* the wait bound, while somebody else asks the nodes for it */
     char *owner_name;
     struct claim *claim;     /* its own; NULL until it is needed */
     struct claim *held;     /* that it has a share of */
-    struct claim *entering; /* whose entrant it is */
+    struct claim *pending_on; /* whose entrant it is */
     uint32_t holds;
     struct lock_callback acquired, extended;
     uint32_t releases;      /* that are to be told yet */
@@ -161,18 +161,18 @@ void queue_on_notice(struct keylist *, uint32_t node, uint64_t holder_id);
 /* queue_wait_expired - the wait bound of a handle for which somebody else asks. */
 void queue_wait_expired(struct waker *);
 
-/* nest.c: several holds of one owner */
-/* nest_check - may this owner acquire now? 0, or a status with its text. ret_claim: what it holds already, to be
+/* reentry.c: several holds of one owner */
+/* reentry_check - may this owner acquire now? 0, or a status with its text. ret_claim: what it holds already, to be
  * entered; NULL: nothing. */
-int nest_check(struct quorlock *, struct claim **ret_claim);
-/* nest_enter - one more hold, at once or after a renewal. 0 or a status, with *ret_why in words. */
-int nest_enter(struct quorlock *, struct claim *, const char **ret_why);
-/* nest_renewed - the renewal that entrants wait for has ended. */
-void nest_renewed(struct claim *, int status);
-/* nest_step_out - the handle is no entrant any more. */
-void nest_step_out(struct quorlock *);
-/* nest_admit - the claim was granted: its owner's other handles need not wait any more. */
-void nest_admit(struct claim *);
+int reentry_check(struct quorlock *, struct claim **ret_claim);
+/* reentry_enter - one more hold, at once or after a renewal. 0 or a status, with *ret_why in words. */
+int reentry_enter(struct quorlock *, struct claim *, const char **ret_why);
+/* reentry_renewed - the renewal that pending_holds wait for has ended. */
+void reentry_renewed(struct claim *, int status);
+/* reentry_leave - the handle is no entrant any more. */
+void reentry_leave(struct quorlock *);
+/* reentry_admit - the claim was granted: its owner's other handles need not wait any more. */
+void reentry_admit(struct claim *);
 
 /* claim.c: between the core and the nodes */
 /* claim_new - a claim for that handle; NULL: out of memory. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nest.c - several holds of one owner
+ * reentry.c - several holds of one owner
  *
  * The owner is a name that the caller gives, for an event loop has no threads to tell callers apart by. What
  * the nodes see is one plain lock with one token; how often it is held is counted here, for a count on the
@@ -13,7 +13,7 @@
 #include "lock.h"
 
 /* Renewed first where less than this part of the lease is left. */
-#define NEST_PART_LEFT 3u
+#define REENTRY_PART_LEFT 3u
 
 static bool same_owner(const struct quorlock *lock, const char *owner_name)
 {
@@ -40,12 +40,12 @@ static int fail_overlap(struct quorlock *lock, const struct claim *claim, const 
                        lock->owner_name, key, claim->keylist->name, lock->keylist->name);
 }
 
-int nest_check(struct quorlock *lock, struct claim **ret_claim)
+int reentry_check(struct quorlock *lock, struct claim **ret_claim)
 {
     *ret_claim = NULL;
     for (struct link *at = lock->client->active.first; at != NULL; at = at->next) {
         struct claim *claim = LIST_ITEM(at, struct claim, active);
-        bool wanted = claim->holds > 0 || claim->entrants.count > 0;
+        bool wanted = claim->holds > 0 || claim->pending_holds.count > 0;
         const char *key;
 
         if (!same_owner(lock, claim->owner_name) || (!wanted && claim->acquirer == NULL)) continue;
@@ -59,7 +59,7 @@ int nest_check(struct quorlock *lock, struct claim **ret_claim)
     return 0;
 }
 
-/* ---- entering ---- */
+/* ---- pending_on ---- */
 
 /* Does what is held suit this handle, but for the time that is left? */
 static int check_terms(const struct quorlock *lock, const struct claim *claim, const char **ret_why)
@@ -83,13 +83,13 @@ static bool lasts(const struct quorlock *lock, const struct claim *claim, uint64
            lock->config.lease_us <= core_lease_us(claim->core);
 }
 
-/* For all entrants; one that is under way already serves as well, or is followed by another. */
+/* For all pending_holds; one that is under way already serves as well, or is followed by another. */
 static int renew(struct claim *claim)
 {
     struct core_event event = {.type = CORE_EV_EXTEND, .lease_us = core_lease_us(claim->core)};
     int status;
 
-    for (struct link *at = claim->entrants.first; at != NULL; at = at->next) {
+    for (struct link *at = claim->pending_holds.first; at != NULL; at = at->next) {
         const struct quorlock *lock = LIST_ITEM(at, struct quorlock, turn);
 
         if (lock->config.lease_us > event.lease_us) event.lease_us = lock->config.lease_us;
@@ -99,39 +99,39 @@ static int renew(struct claim *claim)
     return status == QUORLOCK_BUSY ? 0 : status;
 }
 
-static void leave_entrants(struct quorlock *lock)
+static void leave_pending(struct quorlock *lock)
 {
     client_wake_at(lock->client, &lock->waker, UINT64_MAX);
-    list_remove(&lock->entering->entrants, &lock->turn);
-    lock->entering = NULL;
+    list_remove(&lock->pending_on->pending_holds, &lock->turn);
+    lock->pending_on = NULL;
 }
 
-int nest_enter(struct quorlock *lock, struct claim *claim, const char **ret_why)
+int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_why)
 {
     int status = check_terms(lock, claim, ret_why);
 
     if (status != 0) return status;
-    if (lasts(lock, claim, core_lease_us(claim->core) / NEST_PART_LEFT)) {
+    if (lasts(lock, claim, core_lease_us(claim->core) / REENTRY_PART_LEFT)) {
         lock_share(lock, claim);
         lock_tell_acquired(lock, QUORLOCK_OK, NULL);
         return 0;
     }
-    list_add(&claim->entrants, &lock->turn);
-    lock->entering = claim;
+    list_add(&claim->pending_holds, &lock->turn);
+    lock->pending_on = claim;
     status = renew(claim);
     if (status != 0) {
-        leave_entrants(lock);
+        leave_pending(lock);
     } else if (lock->config.wait_us != 0) {
         client_wake_at(lock->client, &lock->waker, validity_add(lock->acquired.begun_us, lock->config.wait_us));
     }
     return status;
 }
 
-static void end_entering(struct quorlock *lock, struct claim *claim, int status)
+static void end_pending(struct quorlock *lock, struct claim *claim, int status)
 {
     const char *why = NULL;
 
-    leave_entrants(lock);
+    leave_pending(lock);
     if (status == QUORLOCK_OK) lock_share(lock, claim);
     if (status == QUORLOCK_NOQUORUM) why = "its owner holds it, and renewing it first reached no quorum";
     if (status == QUORLOCK_TIMEDOUT) why = "its owner holds it, and less validity is left than is asked for";
@@ -139,39 +139,39 @@ static void end_entering(struct quorlock *lock, struct claim *claim, int status)
     lock_tell_acquired(lock, status, why);
 }
 
-void nest_renewed(struct claim *claim, int status)
+void reentry_renewed(struct claim *claim, int status)
 {
     struct list_walk walk;
     struct link *at;
 
-    list_walk_begin(&walk, &claim->entrants);
+    list_walk_begin(&walk, &claim->pending_holds);
     while ((at = list_walk_next(&walk)) != NULL) {
         struct quorlock *lock = LIST_ITEM(at, struct quorlock, turn);
         bool as_asked = lock->config.lease_us <= core_lease_us(claim->core);
 
         if (status == QUORLOCK_OK && lasts(lock, claim, 0)) {
-            end_entering(lock, claim, QUORLOCK_OK);
+            end_pending(lock, claim, QUORLOCK_OK);
         } else if (status == QUORLOCK_OK && as_asked) {
             /* Renewed just now, and yet less is left than it wants. */
-            end_entering(lock, claim, QUORLOCK_TIMEDOUT);
+            end_pending(lock, claim, QUORLOCK_TIMEDOUT);
         } else if (status != QUORLOCK_OK && status != QUORLOCK_CANCELED) {
-            end_entering(lock, claim, status);
+            end_pending(lock, claim, status);
         }
     }
-    if (claim->entrants.count == 0) return;
+    if (claim->pending_holds.count == 0) return;
     /* It was another handle's renewal: for a shorter lease, or canceled by it. */
     status = renew(claim);
-    while (status != 0 && claim->entrants.count > 0) {
-        end_entering(LIST_ITEM(claim->entrants.first, struct quorlock, turn), claim, status);
+    while (status != 0 && claim->pending_holds.count > 0) {
+        end_pending(LIST_ITEM(claim->pending_holds.first, struct quorlock, turn), claim, status);
     }
 }
 
-void nest_step_out(struct quorlock *lock)
+void reentry_leave(struct quorlock *lock)
 {
-    struct claim *claim = lock->entering;
+    struct claim *claim = lock->pending_on;
 
     if (claim == NULL) return;
-    leave_entrants(lock);
+    leave_pending(lock);
     claim_let_go(claim);
 }
 
@@ -188,11 +188,11 @@ static void admit(struct quorlock *lock, struct claim *claim)
     }
     client_wake_at(lock->client, &lock->waker, UINT64_MAX);
     list_remove(&claim->keylist->waiting, &lock->turn);
-    status = nest_enter(lock, claim, &why);
+    status = reentry_enter(lock, claim, &why);
     if (status != 0) lock_tell_acquired(lock, status, why);
 }
 
-void nest_admit(struct claim *claim)
+void reentry_admit(struct claim *claim)
 {
     struct list_walk walk;
     struct link *at;
