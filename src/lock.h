@@ -32,7 +32,7 @@ struct keylist {
     uint64_t gave_back_us;    /* when a claim of this process gave them back */
     uint64_t gave_back_id;    /* whose it was */
     uint64_t others_until_us; /* others wait for them, as far as is known until then */
-    struct ear *ears;         /* one a key while it listens to notices, else NULL */
+    struct subscription *subscriptions;         /* one a key while it listens to notices, else NULL */
     uint32_t listeners;       /* claims that want notices */
     struct link quiet;        /* none does any more, and it stops listening soon */
     uint64_t quiet_until_us;

@@ -12,23 +12,23 @@
 #include "redis/subscriber.h"
 
 #define LINGER_US        500000u
-#define TOPIC_BUCKETS    64u
+#define CHANNEL_BUCKETS    64u
 #define CHANNEL_SIZE     (QUORLOCK_KEY_LENGTH_MAX + 64)
 #define SUBSCRIBER_LABEL "quorlock-notices"
 
 _Static_assert(QUORLOCK_NODES_MAX < 32, "a bit for each node");
 
-struct topic {
-    struct topic *next; /* in its bucket */
+struct channel {
+    struct channel *next; /* in its bucket */
     uint64_t hash;
     uint32_t nodes;     /* that are asked for its notices, a bit each */
     uint32_t confirmed; /* whose notices come */
-    struct list ears;
+    struct list subscriptions;
     size_t length;
-    char channel[];
+    char name[];
 };
 
-/* ---- topics ---- */
+/* ---- channels ---- */
 
 static uint64_t hash_of(const char *bytes, size_t length)
 {
@@ -38,65 +38,65 @@ static uint64_t hash_of(const char *bytes, size_t length)
     return hash;
 }
 
-static struct topic **place_of(struct notices *notices, const char *channel, size_t length)
+static struct channel **place_of(struct notices *notices, const char *name, size_t length)
 {
-    uint64_t hash = hash_of(channel, length);
-    struct topic **at = &notices->buckets[hash % notices->n_buckets];
+    uint64_t hash = hash_of(name, length);
+    struct channel **at = &notices->buckets[hash % notices->n_buckets];
 
     while (*at != NULL &&
-           ((*at)->hash != hash || (*at)->length != length || memcmp((*at)->channel, channel, length) != 0)) {
+           ((*at)->hash != hash || (*at)->length != length || memcmp((*at)->name, name, length) != 0)) {
         at = &(*at)->next;
     }
     return at;
 }
 
-static struct topic *find(struct quorlock_client *client, const char *channel, size_t length)
+static struct channel *find(struct quorlock_client *client, const char *name, size_t length)
 {
-    return client->notices.n_topics == 0 ? NULL : *place_of(&client->notices, channel, length);
+    return client->notices.n_channels == 0 ? NULL : *place_of(&client->notices, name, length);
 }
 
-static void listen_on(struct quorlock_client *client, struct topic *topic, uint32_t nodes)
+static void listen_on(struct quorlock_client *client, struct channel *channel, uint32_t nodes)
 {
-    nodes &= ~topic->nodes;
-    topic->nodes |= nodes;
+    nodes &= ~channel->nodes;
+    channel->nodes |= nodes;
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         if ((nodes & 1u << i) == 0) continue;
         subscriber_start(client->nodes[i].subscriber);
         /* Not open yet: asked when it is. No room: polls have to do. */
-        (void)subscriber_listen(client->nodes[i].subscriber, topic->channel, topic->length);
+        (void)subscriber_listen(client->nodes[i].subscriber, channel->name, channel->length);
     }
 }
 
-static struct topic *topic_of(struct quorlock_client *client, const struct node_key *key)
+static struct channel *channel_of(struct quorlock_client *client, const struct node_key *key)
 {
     struct notices *notices = &client->notices;
-    char channel[CHANNEL_SIZE];
-    size_t length = node_channel(client->nodes[0].node, key, channel, sizeof(channel));
-    struct topic **at = place_of(notices, channel, length);
+    char name[CHANNEL_SIZE];
+    size_t length = node_channel(client->nodes[0].node, key, name, sizeof(name));
+    struct channel **at = place_of(notices, name, length);
 
     if (*at != NULL) return *at;
     *at = alloc_zero(&client->alloc, sizeof(**at) + length);
     if (*at == NULL) return NULL;
-    memcpy((*at)->channel, channel, length);
+    memcpy((*at)->name, name, length);
     (*at)->length = length;
-    (*at)->hash = hash_of(channel, length);
-    notices->n_topics++;
+    (*at)->hash = hash_of(name, length);
+    notices->n_channels++;
     return *at;
 }
 
-static void drop_topic(struct quorlock_client *client, struct topic *topic)
+static void drop_channel(struct quorlock_client *client, struct channel *channel)
 {
-    struct topic **at = place_of(&client->notices, topic->channel, topic->length);
+    struct channel **at = place_of(&client->notices, channel->name, channel->length);
 
-    *at = topic->next;
-    client->notices.n_topics--;
+    *at = channel->next;
+    client->notices.n_channels--;
     for (uint32_t i = 0; i < client->n_nodes; i++) {
-        if ((topic->nodes & 1u << i) != 0) {
-            subscriber_forget(client->nodes[i].subscriber, topic->channel, topic->length);
+        if ((channel->nodes & 1u << i) != 0) {
+            subscriber_forget(client->nodes[i].subscriber, channel->name, channel->length);
         }
-        if (client->notices.n_topics == 0) subscriber_stop(client->nodes[i].subscriber);
+        if (client->notices.n_channels == 0) subscriber_stop(client->nodes[i].subscriber);
     }
-    alloc_free(&client->alloc, topic);
+    alloc_free(&client->alloc, channel);
 }
 
 /* ---- lines ---- */
@@ -120,20 +120,20 @@ void notices_open(struct keylist *keylist)
     struct quorlock_client *client = keylist->client;
 
     list_remove(&client->notices.quiet, &keylist->quiet);
-    if (keylist->ears != NULL) return;
-    keylist->ears = alloc_zero(&client->alloc, keylist->n_keys * sizeof(struct ear));
-    if (keylist->ears == NULL) return;
+    if (keylist->subscriptions != NULL) return;
+    keylist->subscriptions = alloc_zero(&client->alloc, keylist->n_keys * sizeof(struct subscription));
+    if (keylist->subscriptions == NULL) return;
     for (size_t i = 0; i < keylist->n_keys; i++) {
-        struct topic *topic = topic_of(client, &keylist->keys[i]);
+        struct channel *channel = channel_of(client, &keylist->keys[i]);
 
-        if (topic == NULL) {
+        if (channel == NULL) {
             notices_drop(keylist);
             return;
         }
-        keylist->ears[i].keylist = keylist;
-        keylist->ears[i].topic = topic;
-        list_add(&topic->ears, &keylist->ears[i].link);
-        listen_on(client, topic, keylist_listens_on(keylist));
+        keylist->subscriptions[i].keylist = keylist;
+        keylist->subscriptions[i].channel = channel;
+        list_add(&channel->subscriptions, &keylist->subscriptions[i].link);
+        listen_on(client, channel, keylist_listens_on(keylist));
     }
 }
 
@@ -141,7 +141,7 @@ void notices_close(struct keylist *keylist)
 {
     struct quorlock_client *client = keylist->client;
 
-    if (keylist->ears == NULL) return;
+    if (keylist->subscriptions == NULL) return;
     keylist->quiet_until_us = client_now_us(client) + LINGER_US;
     list_add(&client->notices.quiet, &keylist->quiet);
     if (client->notices.quiet.count == 1) client_wake_at(client, &client->linger, keylist->quiet_until_us);
@@ -152,24 +152,24 @@ void notices_drop(struct keylist *keylist)
     struct quorlock_client *client = keylist->client;
 
     list_remove(&client->notices.quiet, &keylist->quiet);
-    if (keylist->ears == NULL) return;
+    if (keylist->subscriptions == NULL) return;
     for (size_t i = 0; i < keylist->n_keys; i++) {
-        struct topic *topic = keylist->ears[i].topic;
+        struct channel *channel = keylist->subscriptions[i].channel;
 
-        if (topic == NULL) continue;
-        list_remove(&topic->ears, &keylist->ears[i].link);
-        if (topic->ears.count == 0) drop_topic(client, topic);
+        if (channel == NULL) continue;
+        list_remove(&channel->subscriptions, &keylist->subscriptions[i].link);
+        if (channel->subscriptions.count == 0) drop_channel(client, channel);
     }
-    alloc_free(&client->alloc, keylist->ears);
-    keylist->ears = NULL;
+    alloc_free(&client->alloc, keylist->subscriptions);
+    keylist->subscriptions = NULL;
 }
 
 uint32_t notices_confirmed(const struct keylist *keylist)
 {
     uint32_t confirmed = UINT32_MAX;
 
-    if (keylist->ears == NULL) return 0;
-    for (size_t i = 0; i < keylist->n_keys; i++) confirmed &= keylist->ears[i].topic->confirmed;
+    if (keylist->subscriptions == NULL) return 0;
+    for (size_t i = 0; i < keylist->n_keys; i++) confirmed &= keylist->subscriptions[i].channel->confirmed;
     return confirmed;
 }
 
@@ -180,10 +180,10 @@ static void on_open(void *arg, uint32_t index)
     struct quorlock_client *client = arg;
     struct notices *notices = &client->notices;
 
-    for (size_t i = 0; notices->n_topics > 0 && i < notices->n_buckets; i++) {
-        for (struct topic *topic = notices->buckets[i]; topic != NULL; topic = topic->next) {
-            if ((topic->nodes & 1u << index) == 0) continue;
-            (void)subscriber_listen(client->nodes[index].subscriber, topic->channel, topic->length);
+    for (size_t i = 0; notices->n_channels > 0 && i < notices->n_buckets; i++) {
+        for (struct channel *channel = notices->buckets[i]; channel != NULL; channel = channel->next) {
+            if ((channel->nodes & 1u << index) == 0) continue;
+            (void)subscriber_listen(client->nodes[index].subscriber, channel->name, channel->length);
         }
     }
 }
@@ -194,26 +194,26 @@ static void on_closed(void *arg, uint32_t index, const char *why)
     struct notices *notices = &client->notices;
 
     (void)why;
-    for (size_t i = 0; notices->n_topics > 0 && i < notices->n_buckets; i++) {
-        for (struct topic *topic = notices->buckets[i]; topic != NULL; topic = topic->next) {
-            topic->confirmed &= ~(1u << index);
-            for (struct link *at = topic->ears.first; at != NULL; at = at->next) {
-                queue_unsubscribed(LIST_ITEM(at, struct ear, link)->keylist, index);
+    for (size_t i = 0; notices->n_channels > 0 && i < notices->n_buckets; i++) {
+        for (struct channel *channel = notices->buckets[i]; channel != NULL; channel = channel->next) {
+            channel->confirmed &= ~(1u << index);
+            for (struct link *at = channel->subscriptions.first; at != NULL; at = at->next) {
+                queue_unsubscribed(LIST_ITEM(at, struct subscription, link)->keylist, index);
             }
         }
     }
 }
 
-static void on_listening(void *arg, uint32_t index, const char *channel, size_t length)
+static void on_listening(void *arg, uint32_t index, const char *name, size_t length)
 {
-    struct topic *topic = find(arg, channel, length);
+    struct channel *channel = find(arg, name, length);
     struct list_walk walk;
     struct link *at;
 
-    if (topic == NULL) return;
-    topic->confirmed |= 1u << index;
-    list_walk_begin(&walk, &topic->ears);
-    while ((at = list_walk_next(&walk)) != NULL) queue_subscribed(LIST_ITEM(at, struct ear, link)->keylist);
+    if (channel == NULL) return;
+    channel->confirmed |= 1u << index;
+    list_walk_begin(&walk, &channel->subscriptions);
+    while ((at = list_walk_next(&walk)) != NULL) queue_subscribed(LIST_ITEM(at, struct subscription, link)->keylist);
 }
 
 /* What hash_notice.lua says of a failed attempt's release. */
@@ -222,30 +222,30 @@ static bool is_for_peers(const char *payload, size_t length)
     return length == 2 && memcmp(payload, "00", 2) == 0;
 }
 
-static void on_message(void *arg, uint32_t index, const char *channel, size_t length, const char *payload,
+static void on_message(void *arg, uint32_t index, const char *name, size_t length, const char *payload,
                        size_t payload_length)
 {
     struct quorlock_client *client = arg;
-    struct topic *topic = find(client, channel, length);
+    struct channel *channel = find(client, name, length);
     /* Redisson's notices do not say whose release it was. */
     bool named = client->options.dialect == QUORLOCK_DIALECT_PLAIN && payload_length > 0;
     uint64_t holder_id = named ? claim_holder_id(payload, payload_length) : 0;
     struct list_walk walk;
     struct link *at;
 
-    if (topic == NULL || (!named && is_for_peers(payload, payload_length))) return;
-    list_walk_begin(&walk, &topic->ears);
+    if (channel == NULL || (!named && is_for_peers(payload, payload_length))) return;
+    list_walk_begin(&walk, &channel->subscriptions);
     while ((at = list_walk_next(&walk)) != NULL) {
-        queue_on_notice(LIST_ITEM(at, struct ear, link)->keylist, index, holder_id);
+        queue_on_notice(LIST_ITEM(at, struct subscription, link)->keylist, index, holder_id);
     }
 }
 
-static void on_refused(void *arg, uint32_t index, const char *channel, size_t length, const char *why)
+static void on_refused(void *arg, uint32_t index, const char *name, size_t length, const char *why)
 {
     /* The subscriber has logged it. */
     (void)arg;
     (void)index;
-    (void)channel;
+    (void)name;
     (void)length;
     (void)why;
 }
@@ -270,9 +270,9 @@ int notices_init(struct quorlock_client *client)
                                        .log = on_log,
                                        .arg = client};
 
-    client->notices.buckets = alloc_zero(&client->alloc, TOPIC_BUCKETS * sizeof(struct topic *));
+    client->notices.buckets = alloc_zero(&client->alloc, CHANNEL_BUCKETS * sizeof(struct channel *));
     if (client->notices.buckets == NULL) return -1;
-    client->notices.n_buckets = TOPIC_BUCKETS;
+    client->notices.n_buckets = CHANNEL_BUCKETS;
     if (client_reserve_waker(client, &client->linger, on_linger_over) != 0) return -1;
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         struct subscriber_config config = {.index = i,

@@ -14,19 +14,19 @@
 struct claim;
 struct keylist;
 struct quorlock_client;
-struct topic;
+struct channel;
 
 /* One key's channel, as one line listens to it. */
-struct ear {
-    struct link link; /* in the topic */
+struct subscription {
+    struct link link; /* in the channel */
     struct keylist *keylist;
-    struct topic *topic;
+    struct channel *channel;
 };
 
 /* The notices of one client. */
 struct notices {
-    struct topic **buckets; /* topics by the hash of their channels */
-    size_t n_buckets, n_topics;
+    struct channel **buckets; /* channels by the hash of their channels */
+    size_t n_buckets, n_channels;
     struct list quiet; /* lines that listen, though nobody of theirs waits any more */
 };
 
