@@ -146,7 +146,7 @@ static void settle(struct claim *claim, const struct core_update *update)
         list_remove(&client->active, &claim->active);
     }
     if (core_lost_untold(claim->core)) {
-        if (!claim->lost.in) words_log_loss(claim);
+        if (!claim->lost.in) message_log_loss(claim);
         list_add(&client->lost, &claim->lost);
     } else {
         list_remove(&client->lost, &claim->lost);
@@ -192,7 +192,7 @@ static int step(struct claim *claim, struct core_event *event, struct core_tell 
     for (uint32_t i = 0; i < update.n_commands; i++) {
         if (!send_command(claim, &update.commands[i])) unsent[n_unsent++] = update.commands[i].tag;
     }
-    if (update.notes != 0) words_log(claim, update.notes);
+    if (update.notes != 0) message_log(claim, update.notes);
     settle(claim, &update);
     if (ret_tell != NULL) *ret_tell = update.tell;
     /* What could not be queued was certainly not executed. The core asks nobody again for it in this round. */
@@ -429,11 +429,11 @@ uint32_t claim_remaining_ms(const struct claim *claim)
 
 static void tell_loss(struct claim *claim, const struct core_tell *tell)
 {
-    struct words_votes votes;
+    struct message_votes votes;
     struct quorlock_result result = {0};
-    struct quorlock_loss loss = {.reason = (int)tell->loss, .text = words_loss(tell->loss)};
+    struct quorlock_loss loss = {.reason = (int)tell->loss, .text = message_loss(tell->loss)};
 
-    words_votes(claim, &votes, &result);
+    message_votes(claim, &votes, &result);
     loss.votes = result.votes;
     loss.n_votes = result.n_votes;
     loss.remaining_ms = claim_remaining_ms(claim);

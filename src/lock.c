@@ -51,7 +51,7 @@ static void run_callback(struct quorlock *lock, struct lock_callback *callback, 
 void lock_call_back(struct quorlock *lock, struct lock_callback *callback, struct claim *claim,
                     const struct core_tell *tell)
 {
-    struct words_votes votes;
+    struct message_votes votes;
     char text[LOCK_TEXT_SIZE];
     struct quorlock_result result = {.status = tell->status,
                                      .rounds = core_rounds(claim->core),
@@ -62,11 +62,11 @@ void lock_call_back(struct quorlock *lock, struct lock_callback *callback, struc
                                      .token = claim->owner[0] != '\0' ? claim->owner : NULL};
 
     if (tell->kind == CORE_TELL_RELEASED) {
-        words_release_votes(claim, &votes, &result);
-        words_released(claim, tell, &result, text, sizeof(text));
+        message_release_votes(claim, &votes, &result);
+        message_released(claim, tell, &result, text, sizeof(text));
     } else {
-        words_votes(claim, &votes, &result);
-        words_verdict(claim, tell->status, &result, text, sizeof(text));
+        message_votes(claim, &votes, &result);
+        message_verdict(claim, tell->status, &result, text, sizeof(text));
     }
     run_callback(lock, callback, &result);
 }
@@ -84,7 +84,7 @@ void lock_tell_acquired(struct quorlock *lock, int status, const char *why)
 static void tell_acquired(struct quorlock *lock)
 {
     const struct claim *claim = lock->held != NULL ? lock->held : lock->keylist->asked;
-    struct words_votes votes;
+    struct message_votes votes;
     char text[LOCK_TEXT_SIZE];
     struct quorlock_result result = {.status = lock->acquired_status,
                                      .valid_ms = quorlock_valid_ms(lock),
@@ -93,7 +93,7 @@ static void tell_acquired(struct quorlock *lock)
                                      .token = quorlock_token(lock)};
 
     lock->tell_acquired = false;
-    if (claim != NULL) words_votes(claim, &votes, &result);
+    if (claim != NULL) message_votes(claim, &votes, &result);
     if (result.status == QUORLOCK_OK && lock->held != NULL) {
         snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->keylist->name,
                  lock->held->holds);
@@ -101,7 +101,7 @@ static void tell_acquired(struct quorlock *lock)
         snprintf(text, sizeof(text), "%s: \"%s\": %s", quorlock_status_text(result.status), lock->keylist->name,
                  lock->why);
     } else if (claim != NULL) {
-        words_verdict(claim, result.status, &result, text, sizeof(text));
+        message_verdict(claim, result.status, &result, text, sizeof(text));
     } else {
         snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), lock->keylist->name);
     }

@@ -235,30 +235,30 @@ void lock_reap(struct quorlock *);
 /* lock_destroy - frees the memory, whatever is owed. */
 void lock_destroy(struct quorlock *);
 
-/* words.c: results and log lines in words */
-/* words_owner - an owner for people: label and first 8 characters of the token, in printable ASCII; of a
+/* message.c: results and log lines in words */
+/* message_owner - an owner for people: label and first 8 characters of the token, in printable ASCII; of a
  * Redisson owner the first 8 of its uuid, and its number. */
-const char *words_owner(char *ret, size_t size, const char *owner);
+const char *message_owner(char *ret, size_t size, const char *owner);
 /* The votes of a result, and the pointers to them that it hands out. */
-struct words_votes {
+struct message_votes {
     struct quorlock_vote each[QUORLOCK_NODES_MAX];
     const struct quorlock_vote *at[QUORLOCK_NODES_MAX];
 };
-/* words_votes - the latest round as votes, counted into result, which points to them. */
-void words_votes(const struct claim *, struct words_votes *, struct quorlock_result *result);
-void words_release_votes(const struct claim *, struct words_votes *, struct quorlock_result *result);
-/* words_released - what became of a hold that was given back; the votes are those of the release. */
-void words_released(const struct claim *, const struct core_tell *, const struct quorlock_result *, char *text,
+/* message_votes - the latest round as votes, counted into result, which points to them. */
+void message_votes(const struct claim *, struct message_votes *, struct quorlock_result *result);
+void message_release_votes(const struct claim *, struct message_votes *, struct quorlock_result *result);
+/* message_released - what became of a hold that was given back; the votes are those of the release. */
+void message_released(const struct claim *, const struct core_tell *, const struct quorlock_result *, char *text,
                     size_t size);
-/* words_verdict - why the latest attempt failed, or that it did not. */
-void words_verdict(const struct claim *, int status, const struct quorlock_result *, char *text, size_t size);
-/* words_loss - why the lock was lost. */
-const char *words_loss(enum core_loss);
-/* words_log_loss - the log line of a loss that waits to be told. */
-void words_log_loss(struct claim *);
-/* words_log - log lines for what a step brought about: bits of enum core_note. */
-void words_log(struct claim *, uint32_t notes);
-/* words_reason - the same for two attempts that failed alike. */
-uint64_t words_reason(const struct quorlock_result *);
+/* message_verdict - why the latest attempt failed, or that it did not. */
+void message_verdict(const struct claim *, int status, const struct quorlock_result *, char *text, size_t size);
+/* message_loss - why the lock was lost. */
+const char *message_loss(enum core_loss);
+/* message_log_loss - the log line of a loss that waits to be told. */
+void message_log_loss(struct claim *);
+/* message_log - log lines for what a step brought about: bits of enum core_note. */
+void message_log(struct claim *, uint32_t notes);
+/* message_reason - the same for two attempts that failed alike. */
+uint64_t message_reason(const struct quorlock_result *);
 
 #endif

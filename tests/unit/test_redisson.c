@@ -322,7 +322,7 @@ static void test_shown(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char shown[96];
         assert_int_equal(owner_is_redisson(rows[i].owner), rows[i].redisson);
-        assert_string_equal(words_owner(shown, sizeof shown, rows[i].owner), rows[i].shown);
+        assert_string_equal(message_owner(shown, sizeof shown, rows[i].owner), rows[i].shown);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * words.c - results and log lines in words
+ * message.c - results and log lines in words
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text, const c
     text->left -= (size_t)written;
 }
 
-const char *words_owner(char *ret, size_t size, const char *owner)
+const char *message_owner(char *ret, size_t size, const char *owner)
 {
     const char *colon = strrchr(owner, ':');
     size_t label = colon != NULL ? (size_t)(colon - owner) + 1 : 0;
@@ -89,7 +89,7 @@ static const char *why_no_vote(const struct claim *claim, uint32_t index, int ou
     return "was not ready in time";
 }
 
-void words_votes(const struct claim *claim, struct words_votes *votes, struct quorlock_result *result)
+void message_votes(const struct claim *claim, struct message_votes *votes, struct quorlock_result *result)
 {
     result->n_votes = claim->client->n_nodes;
     for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
@@ -111,7 +111,7 @@ void words_votes(const struct claim *claim, struct words_votes *votes, struct qu
     result->votes = votes->at;
 }
 
-void words_release_votes(const struct claim *claim, struct words_votes *votes, struct quorlock_result *result)
+void message_release_votes(const struct claim *claim, struct message_votes *votes, struct quorlock_result *result)
 {
     result->n_votes = claim->client->n_nodes;
     for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
@@ -225,7 +225,7 @@ static void add_taken(struct text *text, const struct claim *claim, const struct
     if (taken->same + taken->may_be < quorum) {
         add(text, "no one owner");
     } else {
-        add(text, "%s and others", words_owner(owner, sizeof(owner), holder));
+        add(text, "%s and others", message_owner(owner, sizeof(owner), holder));
     }
 }
 
@@ -235,7 +235,7 @@ static void add_holder(struct text *text, const struct claim *claim, const struc
     char owner[OWNER_SIZE];
 
     add(text, "\"%s\" is held by %s on %zu of %zu nodes", claim->keylist->name,
-        words_owner(owner, sizeof(owner), holder), on, result->n_votes);
+        message_owner(owner, sizeof(owner), holder), on, result->n_votes);
     if (ttl_ms == -1) add(text, ", without expiry");
     if (ttl_ms >= 0) add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
 }
@@ -265,7 +265,7 @@ static void add_held(struct text *text, const struct claim *claim, const struct 
     if (result->granted > 0) add(text, "; %u free", result->granted);
 }
 
-void words_released(const struct claim *claim, const struct core_tell *tell, const struct quorlock_result *result,
+void message_released(const struct claim *claim, const struct core_tell *tell, const struct quorlock_result *result,
                     char *ret, size_t size)
 {
     struct text text = {.at = ret, .left = size};
@@ -276,7 +276,7 @@ void words_released(const struct claim *claim, const struct core_tell *tell, con
 
     ret[0] = '\0';
     add(&text, "released \"%s\" on %u of %zu nodes", claim->keylist->name, result->granted, result->n_votes);
-    if (holder != NULL) add(&text, "; held by %s on %zu", words_owner(owner, sizeof(owner), holder), on);
+    if (holder != NULL) add(&text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
     if (result->refused > on) add(&text, "; not there any more on %zu", result->refused - on);
     if (tell->expired) add(&text, "; it had expired or was lost before");
     if (tell->status != CORE_OK) add_failures(&text, result);
@@ -289,7 +289,7 @@ static void add_too_few(struct text *text, const struct claim *claim, const stru
         options_quorum(claim->client->options.policy, claim->client->n_nodes));
 }
 
-void words_verdict(const struct claim *claim, int status, const struct quorlock_result *result, char *ret,
+void message_verdict(const struct claim *claim, int status, const struct quorlock_result *result, char *ret,
                    size_t size)
 {
     struct text text = {.at = ret, .left = size};
@@ -325,7 +325,7 @@ static uint64_t mix(uint64_t hash, const char *text)
     return hash * 31 + 1;
 }
 
-uint64_t words_reason(const struct quorlock_result *result)
+uint64_t message_reason(const struct quorlock_result *result)
 {
     uint64_t hash = 0xcbf29ce484222325u;
 
@@ -340,15 +340,15 @@ uint64_t words_reason(const struct quorlock_result *result)
 
 static void log_waiting(struct claim *claim)
 {
-    struct words_votes votes;
+    struct message_votes votes;
     struct quorlock_result result = {0};
     char text[LOCK_TEXT_SIZE];
     uint64_t now_us = client_now_us(claim->client);
     uint64_t reason;
     bool held;
 
-    words_votes(claim, &votes, &result);
-    reason = words_reason(&result);
+    message_votes(claim, &votes, &result);
+    reason = message_reason(&result);
     if (reason == claim->told_wait_reason && now_us < claim->told_wait_us + WAIT_TOLD_US) return;
     claim->told_wait_reason = reason;
     claim->told_wait_us = now_us;
@@ -356,14 +356,14 @@ static void log_waiting(struct claim *claim)
     held =
         core_wait_verdict(claim->core) == CORE_HELD_BY_OTHER ||
         result.granted + result.refused >= options_quorum(claim->client->options.policy, claim->client->n_nodes);
-    words_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
+    message_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
     client_log(claim->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", claim->keylist->name, text);
 }
 
-void words_log(struct claim *claim, uint32_t notes)
+void message_log(struct claim *claim, uint32_t notes)
 {
     struct quorlock_client *client = claim->client;
-    struct words_votes votes;
+    struct message_votes votes;
     struct quorlock_result result = {0};
     uint64_t valid_us = core_valid_us(claim->core, client_now_us(client));
 
@@ -372,7 +372,7 @@ void words_log(struct claim *claim, uint32_t notes)
         claim->config.wait_us != 0) {
         log_waiting(claim);
     }
-    words_votes(claim, &votes, &result);
+    message_votes(claim, &votes, &result);
     if (notes & CORE_NOTE_RENEWED) {
         client_log(client, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms",
                    claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
@@ -394,7 +394,7 @@ void words_log(struct claim *claim, uint32_t notes)
     }
 }
 
-const char *words_loss(enum core_loss loss)
+const char *message_loss(enum core_loss loss)
 {
     static const char *const texts[] = {
         [CORE_LOSS_NONE] = "",
@@ -408,8 +408,8 @@ const char *words_loss(enum core_loss loss)
     return texts[loss];
 }
 
-void words_log_loss(struct claim *claim)
+void message_log_loss(struct claim *claim)
 {
     client_log(claim->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left", claim->keylist->name,
-               words_loss(core_loss(claim->core)), claim_remaining_ms(claim));
+               message_loss(core_loss(claim->core)), claim_remaining_ms(claim));
 }
