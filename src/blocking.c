@@ -374,7 +374,7 @@ static void undo_client(quorlock_blocking *blocking)
 
 static int fail_open(const struct quorlock_client_options *options)
 {
-    options_tell(options, "no memory, descriptor or thread for the loop");
+    options_report(options, "no memory, descriptor or thread for the loop");
     return QUORLOCK_NOMEM;
 }
 
@@ -384,7 +384,7 @@ int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client
     int status;
 
     if (!ret) {
-        options_tell(options, "ret is NULL: there is no place for the client");
+        options_report(options, "ret is NULL: there is no place for the client");
         return QUORLOCK_INVAL;
     }
     blocking = calloc(1, sizeof(*blocking));

@@ -130,7 +130,7 @@ static void listen(struct claim *claim, bool wanted)
     } else if (--keylist->listeners == 0) {
         notices_close(keylist);
     }
-    if (wanted) claim_tell_listening(claim, false);
+    if (wanted) claim_notify_subscribed(claim, false);
 }
 
 /* Everything that follows from the core's new state. */
@@ -145,7 +145,7 @@ static void settle(struct claim *claim, const struct core_update *update)
     } else {
         list_remove(&client->active, &claim->active);
     }
-    if (core_lost_untold(claim->core)) {
+    if (core_loss_pending(claim->core)) {
         if (!claim->lost.in) message_log_loss(claim);
         list_add(&client->lost, &claim->lost);
     } else {
@@ -178,7 +178,7 @@ static void begin_notes(struct claim *claim, const struct core_update *update)
     }
 }
 
-static int step(struct claim *claim, struct core_event *event, struct core_tell *ret_tell)
+static int step(struct claim *claim, struct core_event *event, struct core_completion *ret_completion)
 {
     struct core_update update;
     struct core_tag unsent[CORE_COMMANDS_MAX];
@@ -186,7 +186,7 @@ static int step(struct claim *claim, struct core_event *event, struct core_tell 
     int status;
 
     if (event->now_us == 0) event->now_us = client_now_us(claim->client);
-    room_tell(claim->client, event);
+    room_limit(claim->client, event);
     status = core_step(claim->core, event, &update);
     begin_notes(claim, &update);
     for (uint32_t i = 0; i < update.n_commands; i++) {
@@ -194,7 +194,7 @@ static int step(struct claim *claim, struct core_event *event, struct core_tell 
     }
     if (update.notes != 0) message_log(claim, update.notes);
     settle(claim, &update);
-    if (ret_tell != NULL) *ret_tell = update.tell;
+    if (ret_completion != NULL) *ret_completion = update.completion;
     /* What could not be queued was certainly not executed. The core asks nobody again for it in this round. */
     for (uint32_t i = 0; i < n_unsent; i++) {
         struct core_event failed = {
@@ -286,15 +286,15 @@ void claim_on_level(struct claim *claim, uint32_t index)
     claim_reap(claim);
 }
 
-void claim_tell_listening(struct claim *claim, bool old)
+void claim_notify_subscribed(struct claim *claim, bool old)
 {
-    uint32_t news = notices_confirmed(claim->keylist) & ~claim->told_listening;
+    uint32_t news = notices_confirmed(claim->keylist) & ~claim->known_subscribed;
 
     for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
         struct core_event event = {.type = CORE_EV_LISTENING, .node = i, .behind = old};
 
         if ((news & 1u << i) == 0) continue;
-        claim->told_listening |= 1u << i;
+        claim->known_subscribed |= 1u << i;
         step(claim, &event, NULL);
     }
 }
@@ -413,7 +413,7 @@ void claim_on_reply(struct claim *claim, const struct core_tag *tag, uint32_t ge
 /* ---- what the owner is told ---- */
 
 /* Everybody who holds it, each once. A callback may free any of them. */
-static void tell_sharers(struct claim *claim, const struct quorlock_loss *loss)
+static void notify_sharers(struct claim *claim, const struct quorlock_loss *loss)
 {
     struct list_walk walk;
     struct link *at;
@@ -427,28 +427,28 @@ uint32_t claim_remaining_ms(const struct claim *claim)
     return (uint32_t)(core_remaining_us(claim->core, client_now_us(claim->client)) / MS);
 }
 
-static void tell_loss(struct claim *claim, const struct core_tell *tell)
+static void notify_loss(struct claim *claim, const struct core_completion *completion)
 {
     struct message_votes votes;
     struct quorlock_result result = {0};
-    struct quorlock_loss loss = {.reason = (int)tell->loss, .text = message_loss(tell->loss)};
+    struct quorlock_loss loss = {.reason = (int)completion->loss, .text = message_loss(completion->loss)};
 
     message_votes(claim, &votes, &result);
     loss.votes = result.votes;
     loss.n_votes = result.n_votes;
     loss.remaining_ms = claim_remaining_ms(claim);
-    tell_sharers(claim, &loss);
+    notify_sharers(claim, &loss);
 }
 
-static void tell_acquired(struct claim *claim, const struct core_tell *tell)
+static void notify_acquired(struct claim *claim, const struct core_completion *completion)
 {
     struct quorlock *handle = claim->acquirer;
 
     claim->acquirer = NULL;
     owner_text(claim, core_token_now(claim->core), claim->owner);
-    if (tell->status != CORE_OK) claim->owner[0] = '\0';
+    if (completion->status != CORE_OK) claim->owner[0] = '\0';
     if (handle == NULL) return;
-    if (tell->status == CORE_OK) {
+    if (completion->status == CORE_OK) {
         lock_share(handle, claim);
         reentry_admit(claim);
         /* A grant of another key may have a lower one, and one without fencing has none. */
@@ -456,19 +456,19 @@ static void tell_acquired(struct claim *claim, const struct core_tell *tell)
             claim->client->last_fence = core_fence(claim->core);
     }
     queue_leave(handle);
-    lock_call_back(handle, &handle->acquired, claim, tell);
+    lock_call_back(handle, &handle->acquired, claim, completion);
 }
 
-static void tell_extended(struct claim *claim, const struct core_tell *tell)
+static void notify_extended(struct claim *claim, const struct core_completion *completion)
 {
     struct quorlock *handle = claim->extender;
 
     claim->extender = NULL;
-    reentry_renewed(claim, tell->status);
-    if (handle != NULL) lock_call_back(handle, &handle->extended, claim, tell);
+    reentry_renewed(claim, completion->status);
+    if (handle != NULL) lock_call_back(handle, &handle->extended, claim, completion);
 }
 
-static void tell_released(struct claim *claim, const struct core_tell *tell)
+static void notify_released(struct claim *claim, const struct core_completion *completion)
 {
     struct quorlock *handle = claim->releaser;
 
@@ -477,22 +477,22 @@ static void tell_released(struct claim *claim, const struct core_tell *tell)
     claim->releaser = NULL;
     if (handle == NULL) return;
     handle->releases--;
-    lock_call_back(handle, &claim->released, claim, tell);
+    lock_call_back(handle, &claim->released, claim, completion);
 }
 
-void claim_tell(struct claim *claim)
+void claim_notify(struct claim *claim)
 {
     struct core_event event = {.type = CORE_EV_DISPATCH};
-    struct core_tell tell;
+    struct core_completion completion;
 
     claim->pins++;
-    step(claim, &event, &tell);
-    switch (tell.kind) {
-    case CORE_TELL_NOTHING: break;
-    case CORE_TELL_LOST: tell_loss(claim, &tell); break;
-    case CORE_TELL_ACQUIRED: tell_acquired(claim, &tell); break;
-    case CORE_TELL_EXTENDED: tell_extended(claim, &tell); break;
-    case CORE_TELL_RELEASED: tell_released(claim, &tell); break;
+    step(claim, &event, &completion);
+    switch (completion.kind) {
+    case CORE_NOTIFY_NOTHING: break;
+    case CORE_NOTIFY_LOST: notify_loss(claim, &completion); break;
+    case CORE_NOTIFY_ACQUIRED: notify_acquired(claim, &completion); break;
+    case CORE_NOTIFY_EXTENDED: notify_extended(claim, &completion); break;
+    case CORE_NOTIFY_RELEASED: notify_released(claim, &completion); break;
     }
     claim->pins--;
     claim_let_go(claim);
@@ -565,14 +565,14 @@ int claim_acquire(struct quorlock *lock, bool behind, uint32_t seen)
     claim_catch_up(claim);
     claim->pins--;
     for (uint32_t i = 0; i < lock->client->n_nodes; i++) note_clear(claim, &claim->notes[i]);
-    claim->told_wait_reason = 0;
-    claim->told_wait_us = 0;
-    claim->told_listening = 0;
+    claim->logged_wait_reason = 0;
+    claim->logged_wait_us = 0;
+    claim->known_subscribed = 0;
     status = step(claim, &event, NULL);
     if (status != 0) return status;
     claim->acquirer = lock;
     if (lock->config.wait_us != 0) lock->keylist->asked = claim;
-    claim_tell_listening(claim, true);
+    claim_notify_subscribed(claim, true);
     return 0;
 }
 

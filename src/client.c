@@ -59,36 +59,36 @@ void client_log(struct quorlock_client *client, int level, const char *format, .
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    if (client->lines_said.count < LOG_LINES_MAX) {
+    if (client->log_lines.count < LOG_LINES_MAX) {
         line = alloc_zero(&client->alloc, sizeof(*line) + strlen(text) + 1);
     }
     if (line == NULL) {
-        client->lines_dropped++;
+        client->log_lines_dropped++;
         return;
     }
     line->level = level;
     memcpy(line->text, text, strlen(text) + 1);
-    list_add(&client->lines_said, &line->link);
+    list_add(&client->log_lines, &line->link);
     client_run_soon(client);
 }
 
 static struct log_line *take_line(struct quorlock_client *client)
 {
-    struct log_line *line = LIST_ITEM(client->lines_said.first, struct log_line, link);
+    struct log_line *line = LIST_ITEM(client->log_lines.first, struct log_line, link);
 
-    if (line != NULL) list_remove(&client->lines_said, &line->link);
+    if (line != NULL) list_remove(&client->log_lines, &line->link);
     return line;
 }
 
-static void tell_line(struct quorlock_client *client)
+static void notify_log_line(struct quorlock_client *client)
 {
     struct log_line *line = take_line(client);
-    size_t dropped = client->lines_dropped;
+    size_t dropped = client->log_lines_dropped;
 
     client->options.log(client->options.log_arg, line->level, line->text);
     alloc_free(&client->alloc, line);
-    if (dropped == 0 || client->lines_said.count > 0) return;
-    client->lines_dropped = 0;
+    if (dropped == 0 || client->log_lines.count > 0) return;
+    client->log_lines_dropped = 0;
     client_log(client, QUORLOCK_LOG_WARN, "%zu lines of the log were dropped: too many at once, or no memory",
                dropped);
 }
@@ -102,8 +102,8 @@ uint32_t client_timeout_ms(const struct quorlock_client *client)
 
 static bool callbacks_wait(const struct quorlock_client *client)
 {
-    return client->ready.count > 0 || client->told.count > 0 || client->lost.count > 0 ||
-           client->lines_said.count > 0 || inspect_waiting(client) > 0;
+    return client->ready.count > 0 || client->completed.count > 0 || client->lost.count > 0 ||
+           client->log_lines.count > 0 || inspect_waiting(client) > 0;
 }
 
 /* For the earliest deadline, or for the next turn where callbacks were put off to it. */
@@ -199,26 +199,26 @@ static bool grant_waits(const struct quorlock_client *client)
 
 /* How many callbacks of each kind may run before the loop gets its turn. Losses are told whatever it is. */
 struct budget {
-    size_t lines, ready, told, reports;
+    size_t lines, ready, completed, reports;
 };
 
 /* One callback; false: none is left in this turn. The log says first why something is told. */
-static bool tell_next(struct quorlock_client *client, struct budget *budget)
+static bool notify_next(struct quorlock_client *client, struct budget *budget)
 {
-    if (budget->lines > 0 && client->lines_said.count > 0) {
+    if (budget->lines > 0 && client->log_lines.count > 0) {
         budget->lines--;
-        tell_line(client);
+        notify_log_line(client);
     } else if (client->lost.count > 0) {
-        claim_tell(LIST_ITEM(client->lost.first, struct claim, lost));
-    } else if (budget->told > 0 && (budget->ready == 0 || !grant_waits(client))) {
-        budget->told--;
-        if (client->told.count > 0) lock_tell(LIST_ITEM(client->told.first, struct quorlock, told));
+        claim_notify(LIST_ITEM(client->lost.first, struct claim, lost));
+    } else if (budget->completed > 0 && (budget->ready == 0 || !grant_waits(client))) {
+        budget->completed--;
+        if (client->completed.count > 0) lock_notify(LIST_ITEM(client->completed.first, struct quorlock, completed));
     } else if (budget->ready > 0) {
         budget->ready--;
-        if (client->ready.count > 0) claim_tell(LIST_ITEM(client->ready.first, struct claim, ready));
+        if (client->ready.count > 0) claim_notify(LIST_ITEM(client->ready.first, struct claim, ready));
     } else if (budget->reports > 0) {
         budget->reports--;
-        inspect_tell(client);
+        inspect_notify(client);
     } else {
         return false;
     }
@@ -236,8 +236,8 @@ static void client_run(struct quorlock_client *client)
     client->running++;
     wake_due(client);
     room_serve(client);
-    budget = (struct budget){LOG_LINES_MAX, client->ready.count, client->told.count, inspect_waiting(client)};
-    while (tell_next(client, &budget)) wake_due(client);
+    budget = (struct budget){LOG_LINES_MAX, client->ready.count, client->completed.count, inspect_waiting(client)};
+    while (notify_next(client, &budget)) wake_due(client);
     inspect_sweep(client);
     room_serve(client);
     client->running--;
@@ -586,7 +586,7 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     int status;
 
     if (ret == NULL || base == NULL) {
-        options_tell(given, ret == NULL ? "ret is NULL: there is no place for the client"
+        options_report(given, ret == NULL ? "ret is NULL: there is no place for the client"
                                         : "base is NULL: the event_base to live on is needed");
         return QUORLOCK_INVAL;
     }
@@ -610,7 +610,7 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base,
     if (status == QUORLOCK_NOMEM && error.text[0] == '\0')
         options_fail(&error, status, "%s", quorlock_status_text(status));
     if (status != 0) {
-        options_tell(given, error.text);
+        options_report(given, error.text);
         return status;
     }
     *ret = client;

@@ -69,15 +69,15 @@ struct quorlock_client {
     struct list active;    /* claims that hear of every change of a node */
     struct list lost;      /* a loss waits to be told */
     struct list ready;     /* something else waits to be told */
-    struct list told;      /* handles to which something is told that no core has to say */
+    struct list completed; /* handles to which something is told that no core has to say */
     struct keylist **buckets; /* lines by the hash of their keys */
     size_t n_buckets, n_keylists;
     struct notices notices;
     struct waker linger; /* when lines stop listening for which nobody waits */
     struct room room;
     struct waker room_look; /* looks for room while something waits for it */
-    struct list lines_said; /* of the log, to be told */
-    size_t lines_dropped;   /* for want of memory, or because too many waited */
+    struct list log_lines; /* of the log, to be told */
+    size_t log_lines_dropped;   /* for want of memory, or because too many waited */
     struct inspect *inspections;
     size_t n_examinations; /* they end soon after the client begins to close, and it waits for them */
 

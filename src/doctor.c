@@ -139,7 +139,7 @@ static void judge(struct examination *examination)
     diagnose(&set, &examination->diagnosis);
 }
 
-static void tell(struct examination *examination)
+static void notify(struct examination *examination)
 {
     const struct quorlock_client *client = examination->client;
     struct quorlock_node_facts each[QUORLOCK_NODES_MAX];
@@ -211,7 +211,7 @@ static void on_wake(struct waker *waker)
     client->in_flight--;
     client->n_examinations--;
     client_return_waker(client, waker);
-    tell(examination);
+    notify(examination);
     destroy(examination);
 }
 

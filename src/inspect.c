@@ -258,7 +258,7 @@ static void find_holder(struct quorlock_report *report)
     }
 }
 
-static void tell(struct inspect *inspect)
+static void notify(struct inspect *inspect)
 {
     struct quorlock_client *client = inspect->client;
     struct quorlock_node_report each[QUORLOCK_NODES_MAX];
@@ -278,7 +278,7 @@ static void tell(struct inspect *inspect)
     }
     if (!inspect->bootstrap) find_holder(&report);
     if (status == 0 && report.answered < report.quorum) status = QUORLOCK_NOQUORUM;
-    inspect->told = true;
+    inspect->notified = true;
     inspect->call(status, &report, inspect->arg);
 }
 
@@ -287,16 +287,16 @@ size_t inspect_waiting(const struct quorlock_client *client)
     size_t waiting = 0;
 
     for (const struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
-        waiting += inspect->complete && !inspect->told;
+        waiting += inspect->complete && !inspect->notified;
     }
     return waiting;
 }
 
-void inspect_tell(struct quorlock_client *client)
+void inspect_notify(struct quorlock_client *client)
 {
     for (struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
-        if (!inspect->complete || inspect->told) continue;
-        tell(inspect);
+        if (!inspect->complete || inspect->notified) continue;
+        notify(inspect);
         return;
     }
 }
@@ -310,7 +310,7 @@ void inspect_sweep(struct quorlock_client *client)
     while (*at != NULL) {
         struct inspect *inspect = *at;
 
-        if (inspect->told && inspect->in_flight == 0) {
+        if (inspect->notified && inspect->in_flight == 0) {
             *at = inspect->next;
             destroy(inspect);
         } else {

@@ -9,9 +9,9 @@
 
 void inspect_on_level(struct quorlock_client *, uint32_t node);
 void inspect_on_reply(struct inspect *, uint32_t node, const struct node_reply *);
-/* inspect_waiting - so many callbacks wait for inspect_tell, which runs one of them. */
+/* inspect_waiting - so many callbacks wait for inspect_notify, which runs one of them. */
 size_t inspect_waiting(const struct quorlock_client *);
-void inspect_tell(struct quorlock_client *);
+void inspect_notify(struct quorlock_client *);
 /* inspect_sweep - frees what was told. */
 void inspect_sweep(struct quorlock_client *);
 /* inspect_close_all - completes everything with CLOSED. */

@@ -47,7 +47,7 @@ struct inspect {
     quorlock_report_cb call;
     void *arg;
     int status;
-    bool complete, told;
+    bool complete, notified;
     uint32_t in_flight;
     struct inspect_node nodes[];
 };

@@ -325,7 +325,7 @@ bool queue_hand_off(struct quorlock *lock, int status)
     lock->claim = NULL;
     successor->claim = claim;
     claim->handle = claim->acquirer = successor;
-    lock_tell_acquired(lock, status, NULL);
+    lock_complete_acquire(lock, status, NULL);
     return true;
 }
 
@@ -356,7 +356,7 @@ void queue_advance(struct keylist *keylist)
         status = ask_in_turn(lock, &why);
         if (status == 0) return;
         list_remove(&keylist->waiting, &lock->turn);
-        lock_tell_acquired(lock, status, why);
+        lock_complete_acquire(lock, status, why);
     }
 }
 
@@ -392,7 +392,7 @@ void queue_wait_expired(struct waker *waker)
     }
     reentry_leave(lock);
     list_remove(&lock->keylist->waiting, &lock->turn);
-    lock_tell_acquired(lock, status, why);
+    lock_complete_acquire(lock, status, why);
 }
 
 /* ---- notices ---- */
@@ -401,7 +401,7 @@ void queue_subscribed(struct keylist *keylist)
 {
     struct quorlock *lock = first_of(keylist);
 
-    if (lock != NULL && asks(lock)) claim_tell_listening(lock->claim, false);
+    if (lock != NULL && asks(lock)) claim_notify_subscribed(lock->claim, false);
 }
 
 void queue_unsubscribed(struct keylist *keylist, uint32_t node)
@@ -409,7 +409,7 @@ void queue_unsubscribed(struct keylist *keylist, uint32_t node)
     struct quorlock *lock = first_of(keylist);
 
     /* Its next confirmation is news. */
-    if (lock != NULL && asks(lock)) lock->claim->told_listening &= ~(1u << node);
+    if (lock != NULL && asks(lock)) lock->claim->known_subscribed &= ~(1u << node);
 }
 
 void queue_on_notice(struct keylist *keylist, uint32_t node, uint64_t holder_id)

@@ -49,39 +49,39 @@ static void run_callback(struct quorlock *lock, struct lock_callback *callback, 
 }
 
 void lock_call_back(struct quorlock *lock, struct lock_callback *callback, struct claim *claim,
-                    const struct core_tell *tell)
+                    const struct core_completion *completion)
 {
     struct message_votes votes;
     char text[LOCK_TEXT_SIZE];
-    struct quorlock_result result = {.status = tell->status,
+    struct quorlock_result result = {.status = completion->status,
                                      .rounds = core_rounds(claim->core),
                                      .valid_ms = quorlock_valid_ms(lock),
-                                     .expired = tell->expired,
+                                     .expired = completion->expired,
                                      .text = text,
                                      .fence = core_fence(claim->core),
                                      .token = claim->owner[0] != '\0' ? claim->owner : NULL};
 
-    if (tell->kind == CORE_TELL_RELEASED) {
+    if (completion->kind == CORE_NOTIFY_RELEASED) {
         message_release_votes(claim, &votes, &result);
-        message_released(claim, tell, &result, text, sizeof(text));
+        message_released(claim, completion, &result, text, sizeof(text));
     } else {
         message_votes(claim, &votes, &result);
-        message_verdict(claim, tell->status, &result, text, sizeof(text));
+        message_verdict(claim, completion->status, &result, text, sizeof(text));
     }
     run_callback(lock, callback, &result);
 }
 
-void lock_tell_acquired(struct quorlock *lock, int status, const char *why)
+void lock_complete_acquire(struct quorlock *lock, int status, const char *why)
 {
-    lock->tell_acquired = true;
+    lock->notify_acquired = true;
     lock->acquired_status = status;
     lock->why = why;
-    list_add(&lock->client->told, &lock->told);
+    list_add(&lock->client->completed, &lock->completed);
     client_run_soon(lock->client);
 }
 
 /* One more hold, or the end of a wait behind others: who asked the nodes knows the votes that tell why. */
-static void tell_acquired(struct quorlock *lock)
+static void notify_acquired(struct quorlock *lock)
 {
     const struct claim *claim = lock->held != NULL ? lock->held : lock->keylist->asked;
     struct message_votes votes;
@@ -92,7 +92,7 @@ static void tell_acquired(struct quorlock *lock)
                                      .fence = quorlock_fence(lock),
                                      .token = quorlock_token(lock)};
 
-    lock->tell_acquired = false;
+    lock->notify_acquired = false;
     if (claim != NULL) message_votes(claim, &votes, &result);
     if (result.status == QUORLOCK_OK && lock->held != NULL) {
         snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->keylist->name,
@@ -108,7 +108,7 @@ static void tell_acquired(struct quorlock *lock)
     run_callback(lock, &lock->acquired, &result);
 }
 
-static void tell_given_back(struct quorlock *lock)
+static void notify_given_back(struct quorlock *lock)
 {
     struct given_back *given_back = LIST_ITEM(lock->given_back.first, struct given_back, link);
     struct lock_callback callback = given_back->callback;
@@ -122,23 +122,23 @@ static void tell_given_back(struct quorlock *lock)
     run_callback(lock, &callback, &result);
 }
 
-void lock_tell(struct quorlock *lock)
+void lock_notify(struct quorlock *lock)
 {
-    size_t left = lock->given_back.count + lock->tell_acquired;
+    size_t left = lock->given_back.count + lock->notify_acquired;
 
-    list_remove(&lock->client->told, &lock->told);
-    if (left > 1) list_add(&lock->client->told, &lock->told);
+    list_remove(&lock->client->completed, &lock->completed);
+    if (left > 1) list_add(&lock->client->completed, &lock->completed);
     if (lock->given_back.count > 0) {
-        tell_given_back(lock);
-    } else if (lock->tell_acquired) {
-        tell_acquired(lock);
+        notify_given_back(lock);
+    } else if (lock->notify_acquired) {
+        notify_acquired(lock);
     }
 }
 
 void lock_lost(struct quorlock *lock, const struct quorlock_loss *loss)
 {
     /* A hold that was not told yet was none. */
-    if (lock->tell_acquired && lock->acquired_status == QUORLOCK_OK) {
+    if (lock->notify_acquired && lock->acquired_status == QUORLOCK_OK) {
         lock->acquired_status = QUORLOCK_LOST;
         lock_unshare(lock, 1);
         if (lock->held == NULL) return;
@@ -157,7 +157,7 @@ static void end_operation(struct quorlock *lock, int status)
     struct core_event event = {.type = CORE_EV_CANCEL, .reason = status};
     struct claim *claim = lock->held;
 
-    if (lock->tell_acquired) {
+    if (lock->notify_acquired) {
         /* Granted by a hold that the owner had, and not told yet; or refused, and that stands. */
         if (lock->acquired_status != QUORLOCK_OK) return;
         lock_unshare(lock, 1);
@@ -172,7 +172,7 @@ static void end_operation(struct quorlock *lock, int status)
         client_wake_at(lock->client, &lock->waker, UINT64_MAX);
         reentry_leave(lock);
         list_remove(&lock->keylist->waiting, &lock->turn);
-        lock_tell_acquired(lock, status, NULL);
+        lock_complete_acquire(lock, status, NULL);
     } else if (lock->extended.owed) {
         (void)claim_step(claim, &event);
     }
@@ -216,7 +216,7 @@ void lock_destroy(struct quorlock *lock)
     struct quorlock_client *client = lock->client;
 
     list_remove(&client->locks, &lock->all);
-    list_remove(&client->told, &lock->told);
+    list_remove(&client->completed, &lock->completed);
     free_given_back(client, &lock->given_back);
     free_given_back(client, &lock->spare);
     client_return_waker(client, &lock->waker);
@@ -314,7 +314,7 @@ static int give_up_lost(struct quorlock *lock)
 {
     struct claim *claim = lock->held;
 
-    if (core_phase_now(claim->core) != CORE_LOST || core_lost_untold(claim->core)) {
+    if (core_phase_now(claim->core) != CORE_LOST || core_loss_pending(claim->core)) {
         return lock_fail(lock, QUORLOCK_STATE, ": it is held already, or its loss was not told yet");
     }
     lock_unshare(lock, lock->holds);
@@ -405,7 +405,7 @@ static void release_one(struct quorlock *lock, const struct lock_callback *callb
     list_add(&lock->given_back, &given_back->link);
     lock->releases++;
     lock_unshare(lock, 1);
-    list_add(&lock->client->told, &lock->told);
+    list_add(&lock->client->completed, &lock->completed);
     client_run_soon(lock->client);
 }
 
@@ -462,10 +462,10 @@ uint32_t quorlock_valid_ms(const quorlock *lock)
 
 const char *quorlock_token(const quorlock *lock)
 {
-    return lock->held != NULL && core_told_held(lock->held->core) ? lock->held->owner : NULL;
+    return lock->held != NULL && core_notified_held(lock->held->core) ? lock->held->owner : NULL;
 }
 
 uint64_t quorlock_fence(const quorlock *lock)
 {
-    return lock->held != NULL && core_told_held(lock->held->core) ? core_fence(lock->held->core) : 0;
+    return lock->held != NULL && core_notified_held(lock->held->core) ? core_fence(lock->held->core) : 0;
 }

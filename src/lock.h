@@ -72,7 +72,7 @@ struct claim {
     char *owner_name;        /* the caller's; NULL: it does not nest */
     bool counted;            /* in keylist->held */
     bool listens;            /* in keylist->listeners */
-    uint32_t told_listening; /* nodes of which the core knows that their notices come, a bit each */
+    uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
     struct list *waits_in;   /* of client->room; NULL: it waits for no room */
     struct link waits;
     bool asking;  /* counted in client->room.asking */
@@ -85,8 +85,8 @@ struct claim {
     uint32_t in_flight;     /* requests that name it */
     uint32_t levels;        /* as of client->levels */
     uint64_t noted_attempt; /* that the notes are of */
-    uint64_t told_wait_us;  /* when waiting was last logged, and why */
-    uint64_t told_wait_reason;
+    uint64_t logged_wait_us;  /* when waiting was last logged, and why */
+    uint64_t logged_wait_reason;
     char owner[LOCK_OWNER_SIZE];
     struct core_config config;
     uint64_t fence_ttl_ms;
@@ -105,7 +105,7 @@ struct given_back {
 struct quorlock {
     struct quorlock_client *client;
     struct keylist *keylist;
-    struct link all, share, told;
+    struct link all, share, completed;
     struct link turn;   /* in its keylist, or among a claim's pending_holds */
     struct waker waker; /* the wait bound, while somebody else asks the nodes for it */
     char *owner_name;
@@ -120,7 +120,7 @@ struct quorlock {
     quorlock_lost_cb lost;
     void *lost_arg;
     /* What is to be told without a core's saying so. */
-    bool tell_acquired;
+    bool notify_acquired;
     int acquired_status;
     const char *why; /* behind a status that is not about nodes; else NULL */
     bool freed;      /* the handle is dead; its memory goes when nothing is owed to it */
@@ -195,8 +195,8 @@ int claim_draw(unsigned char random[CORE_RANDOM_SIZE]);
 uint64_t claim_fence_floor(const struct quorlock_client *, const struct core_config *);
 /* claim_holder_id - a hash of an owner's text, as the core knows holders. */
 uint64_t claim_holder_id(const char *owner, size_t length);
-/* claim_tell_listening - tells the core which nodes' notices come; old: since before its acquire. */
-void claim_tell_listening(struct claim *, bool old);
+/* claim_notify_subscribed - tells the core which nodes' notices come; old: since before its acquire. */
+void claim_notify_subscribed(struct claim *, bool old);
 /* claim_catch_up - tells the core the nodes' levels that it did not hear of while it was idle. */
 void claim_catch_up(struct claim *);
 /* claim_on_step - a node's clock stepped forward: votes asked for before count no more. */
@@ -204,8 +204,8 @@ void claim_on_step(struct claim *, uint32_t node, uint64_t before_us);
 /* claim_on_level - forwards a node's level to the core. */
 void claim_on_level(struct claim *, uint32_t node);
 void claim_on_reply(struct claim *, const struct core_tag *, uint32_t generation, const struct node_reply *);
-/* claim_tell - one DISPATCH and its callbacks. The claim may be gone afterwards. */
-void claim_tell(struct claim *);
+/* claim_notify - one DISPATCH and its callbacks. The claim may be gone afterwards. */
+void claim_notify(struct claim *);
 /* claim_let_go - releases what nobody holds any more. */
 void claim_let_go(struct claim *);
 /* claim_reap - frees a claim without a handle once nothing is owed. */
@@ -217,15 +217,15 @@ void claim_destroy(struct claim *);
 /* lock_share - the handle holds the claim, once more. lock_unshare: so many times less. */
 void lock_share(struct quorlock *, struct claim *);
 void lock_unshare(struct quorlock *, uint32_t holds);
-/* lock_tell_acquired - the end of an acquire that no core has to tell; lock_tell runs its callback. why: in
+/* lock_complete_acquire - the end of an acquire that no core has to completion; lock_notify runs its callback. why: in
  * words, lives for ever; NULL: the votes say it. */
-void lock_tell_acquired(struct quorlock *, int status, const char *why);
-/* lock_tell - one such callback. The handle may be gone afterwards. */
-void lock_tell(struct quorlock *);
+void lock_complete_acquire(struct quorlock *, int status, const char *why);
+/* lock_notify - one such callback. The handle may be gone afterwards. */
+void lock_notify(struct quorlock *);
 /* lock_fail - notes the text for a call that fails, and returns the status. */
 int lock_fail(struct quorlock *, int status, const char *why);
 /* lock_call_back - the end of an operation. The handle may be gone afterwards. */
-void lock_call_back(struct quorlock *, struct lock_callback *, struct claim *, const struct core_tell *);
+void lock_call_back(struct quorlock *, struct lock_callback *, struct claim *, const struct core_completion *);
 /* lock_lost - tells the handle of a loss. It may be gone afterwards. */
 void lock_lost(struct quorlock *, const struct quorlock_loss *);
 /* lock_give_up - ends what is in flight with that status, releases in the background. */
@@ -248,7 +248,7 @@ struct message_votes {
 void message_votes(const struct claim *, struct message_votes *, struct quorlock_result *result);
 void message_release_votes(const struct claim *, struct message_votes *, struct quorlock_result *result);
 /* message_released - what became of a hold that was given back; the votes are those of the release. */
-void message_released(const struct claim *, const struct core_tell *, const struct quorlock_result *, char *text,
+void message_released(const struct claim *, const struct core_completion *, const struct quorlock_result *, char *text,
                     size_t size);
 /* message_verdict - why the latest attempt failed, or that it did not. */
 void message_verdict(const struct claim *, int status, const struct quorlock_result *, char *text, size_t size);

@@ -265,7 +265,7 @@ static void add_held(struct text *text, const struct claim *claim, const struct 
     if (result->granted > 0) add(text, "; %u free", result->granted);
 }
 
-void message_released(const struct claim *claim, const struct core_tell *tell, const struct quorlock_result *result,
+void message_released(const struct claim *claim, const struct core_completion *completion, const struct quorlock_result *result,
                     char *ret, size_t size)
 {
     struct text text = {.at = ret, .left = size};
@@ -278,8 +278,8 @@ void message_released(const struct claim *claim, const struct core_tell *tell, c
     add(&text, "released \"%s\" on %u of %zu nodes", claim->keylist->name, result->granted, result->n_votes);
     if (holder != NULL) add(&text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
     if (result->refused > on) add(&text, "; not there any more on %zu", result->refused - on);
-    if (tell->expired) add(&text, "; it had expired or was lost before");
-    if (tell->status != CORE_OK) add_failures(&text, result);
+    if (completion->expired) add(&text, "; it had expired or was lost before");
+    if (completion->status != CORE_OK) add_failures(&text, result);
 }
 
 static void add_too_few(struct text *text, const struct claim *claim, const struct quorlock_result *result)
@@ -349,9 +349,9 @@ static void log_waiting(struct claim *claim)
 
     message_votes(claim, &votes, &result);
     reason = message_reason(&result);
-    if (reason == claim->told_wait_reason && now_us < claim->told_wait_us + WAIT_TOLD_US) return;
-    claim->told_wait_reason = reason;
-    claim->told_wait_us = now_us;
+    if (reason == claim->logged_wait_reason && now_us < claim->logged_wait_us + WAIT_TOLD_US) return;
+    claim->logged_wait_reason = reason;
+    claim->logged_wait_us = now_us;
     /* An arbiter's no is the answer where the others need not be asked. */
     held =
         core_wait_verdict(claim->core) == CORE_HELD_BY_OTHER ||

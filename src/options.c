@@ -139,7 +139,7 @@ static int check_allocator(const struct quorlock_allocator *given, struct option
 }
 
 /* Where the size was forgotten the struct is still this header's, and that error is the one to tell. */
-void options_tell(const struct quorlock_client_options *given, const char *text)
+void options_report(const struct quorlock_client_options *given, const char *text)
 {
     size_t end = offsetof(struct quorlock_client_options, error_size) + sizeof(given->error_size);
 

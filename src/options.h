@@ -29,8 +29,8 @@ struct options_error {
 int options_fail(struct options_error *, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* options_tell - writes the text where the caller wants its error told; given may be NULL. */
-void options_tell(const struct quorlock_client_options *given, const char *text);
+/* options_report - writes the text where the caller wants its error told; given may be NULL. */
+void options_report(const struct quorlock_client_options *given, const char *text);
 
 /* options_client - a checked copy with defaults filled in; its strings are still the caller's. node_timeout_ms
  * stays 0 where it was not given: then it follows from each lock's lease. */

@@ -64,7 +64,7 @@ int reentry_check(struct quorlock *lock, struct claim **ret_claim)
 /* Does what is held suit this handle, but for the time that is left? */
 static int check_terms(const struct quorlock *lock, const struct claim *claim, const char **ret_why)
 {
-    if (core_phase_now(claim->core) == CORE_LOST || core_lost_untold(claim->core)) {
+    if (core_phase_now(claim->core) == CORE_LOST || core_loss_pending(claim->core)) {
         *ret_why = "its owner has not released all that was lost";
         return QUORLOCK_LOST;
     }
@@ -113,7 +113,7 @@ int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_w
     if (status != 0) return status;
     if (lasts(lock, claim, core_lease_us(claim->core) / REENTRY_PART_LEFT)) {
         lock_share(lock, claim);
-        lock_tell_acquired(lock, QUORLOCK_OK, NULL);
+        lock_complete_acquire(lock, QUORLOCK_OK, NULL);
         return 0;
     }
     list_add(&claim->pending_holds, &lock->turn);
@@ -136,7 +136,7 @@ static void end_pending(struct quorlock *lock, struct claim *claim, int status)
     if (status == QUORLOCK_NOQUORUM) why = "its owner holds it, and renewing it first reached no quorum";
     if (status == QUORLOCK_TIMEDOUT) why = "its owner holds it, and less validity is left than is asked for";
     if (status == QUORLOCK_LOST) why = "its owner held it, and lost it meanwhile";
-    lock_tell_acquired(lock, status, why);
+    lock_complete_acquire(lock, status, why);
 }
 
 void reentry_renewed(struct claim *claim, int status)
@@ -189,7 +189,7 @@ static void admit(struct quorlock *lock, struct claim *claim)
     client_wake_at(lock->client, &lock->waker, UINT64_MAX);
     list_remove(&claim->keylist->waiting, &lock->turn);
     status = reentry_enter(lock, claim, &why);
-    if (status != 0) lock_tell_acquired(lock, status, why);
+    if (status != 0) lock_complete_acquire(lock, status, why);
 }
 
 void reentry_admit(struct claim *claim)

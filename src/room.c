@@ -56,7 +56,7 @@ static bool room_for_attempt(const struct quorlock_client *client)
     return true;
 }
 
-void room_tell(const struct quorlock_client *client, struct core_event *event)
+void room_limit(const struct quorlock_client *client, struct core_event *event)
 {
     switch (event->type) {
     case CORE_EV_ACQUIRE:

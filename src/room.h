@@ -41,8 +41,8 @@ struct unpaid {
 };
 
 void room_init(struct quorlock_client *);
-/* room_tell - says in the event what it may begin. */
-void room_tell(const struct quorlock_client *, struct core_event *);
+/* room_limit - says in the event what it may begin. */
+void room_limit(const struct quorlock_client *, struct core_event *);
 /* room_follow - after each step: the claim waits for what its core wants. */
 void room_follow(struct claim *);
 /* room_for_release - whether the node takes a release now. */

@@ -187,7 +187,7 @@ static void fail(struct core_lock *lock, int status)
 {
     lock->phase = CORE_IDLE;
     lock->acquiring = lock->queued = false;
-    lock->tell_acquired = true;
+    lock->notify_acquired = true;
     lock->acquired_status = status;
 }
 

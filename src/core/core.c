@@ -65,9 +65,9 @@ struct core_command *core_send(struct core_lock *lock, struct step *step, uint32
 
 static int refuse_acquire(const struct core_lock *lock)
 {
-    if (lock->acquiring || lock->tell_acquired || lock->extending || lock->tell_extended) return CORE_BUSY;
+    if (lock->acquiring || lock->notify_acquired || lock->extending || lock->notify_extended) return CORE_BUSY;
     /* A loss that was not told yet is told first. */
-    return lock->phase == CORE_HELD || lock->tell_lost ? CORE_STATE : 0;
+    return lock->phase == CORE_HELD || lock->notify_lost ? CORE_STATE : 0;
 }
 
 static int start_acquire(struct core_lock *lock, struct step *step, const struct core_event *event)
@@ -93,7 +93,7 @@ static int hand_off(struct core_lock *lock, const struct core_event *event)
 
 static int start_extend(struct core_lock *lock, struct step *step, uint64_t lease_us)
 {
-    if (lock->acquiring || lock->tell_acquired || lock->extending || lock->tell_extended) return CORE_BUSY;
+    if (lock->acquiring || lock->notify_acquired || lock->extending || lock->notify_extended) return CORE_BUSY;
     if (lock->phase != CORE_HELD) return CORE_STATE;
     if (step->now_us >= validity_add(lock->granted_us, lock->config.max_hold_us)) return CORE_STATE;
     if (lease_us == 0) lease_us = lock->lease_us;
@@ -107,13 +107,13 @@ static int start_extend(struct core_lock *lock, struct step *step, uint64_t leas
 
 static int start_release(struct core_lock *lock, struct step *step)
 {
-    if (lock->acquiring || lock->tell_acquired || lock->extending || lock->tell_extended) return CORE_BUSY;
-    if (lock->releasing || lock->tell_released) return CORE_BUSY;
+    if (lock->acquiring || lock->notify_acquired || lock->extending || lock->notify_extended) return CORE_BUSY;
+    if (lock->releasing || lock->notify_released) return CORE_BUSY;
     if (lock->phase != CORE_HELD && lock->phase != CORE_LOST) return CORE_STATE;
     lock->release_expired = lock->phase == CORE_LOST;
     lock->phase = CORE_IDLE;
-    lock->told_held = lock->round_waits = false;
-    lock->tell_lost = false;
+    lock->notified_held = lock->round_waits = false;
+    lock->notify_lost = false;
     lock->releasing = true;
     lock->release_absent = 0;
     lock->release_looked_us = 0;
@@ -130,13 +130,13 @@ static int cancel(struct core_lock *lock, struct step *step, int reason)
         debt_end_attempt(lock, step);
         lock->phase = CORE_IDLE;
         lock->acquiring = lock->queued = false;
-        lock->tell_acquired = true;
+        lock->notify_acquired = true;
         lock->acquired_status = reason;
     } else if (lock->extending) {
         lock->extending = false;
-        lock->tell_extended = true;
+        lock->notify_extended = true;
         lock->extended_status = reason;
-    } else if (!lock->tell_acquired && !lock->tell_extended) {
+    } else if (!lock->notify_acquired && !lock->notify_extended) {
         return CORE_STATE;
     }
     return 0;
@@ -154,31 +154,31 @@ static bool still_good(const struct core_lock *lock, uint64_t now_us)
 
 static void dispatch(struct core_lock *lock, struct step *step)
 {
-    struct core_tell *tell = &step->update->tell;
+    struct core_completion *completion = &step->update->completion;
 
-    if (lock->tell_lost) {
-        lock->tell_lost = false;
-        *tell = (struct core_tell){.kind = CORE_TELL_LOST, .status = CORE_LOST_LOCK, .loss = lock->loss};
+    if (lock->notify_lost) {
+        lock->notify_lost = false;
+        *completion = (struct core_completion){.kind = CORE_NOTIFY_LOST, .status = CORE_LOST_LOCK, .loss = lock->loss};
         return;
     }
     if (lock->phase == CORE_GRANTED && !still_good(lock, step->now_us)) attempt_too_late(lock, step);
     /* The release of an earlier hold ends before a grant is told, so that the grant can be released in turn. */
     if (lock->phase == CORE_GRANTED) debt_end_release(lock);
-    if (lock->tell_released) {
-        lock->tell_released = false;
-        *tell = (struct core_tell){
-            .kind = CORE_TELL_RELEASED, .status = lock->released_status, .expired = lock->release_expired};
+    if (lock->notify_released) {
+        lock->notify_released = false;
+        *completion = (struct core_completion){
+            .kind = CORE_NOTIFY_RELEASED, .status = lock->released_status, .expired = lock->release_expired};
     } else if (lock->phase == CORE_GRANTED) {
         lock->phase = CORE_HELD;
         lock->acquiring = false;
-        lock->told_held = true;
-        *tell = (struct core_tell){.kind = CORE_TELL_ACQUIRED, .status = CORE_OK};
-    } else if (lock->tell_acquired) {
-        lock->tell_acquired = false;
-        *tell = (struct core_tell){.kind = CORE_TELL_ACQUIRED, .status = lock->acquired_status};
-    } else if (lock->tell_extended) {
-        lock->tell_extended = false;
-        *tell = (struct core_tell){.kind = CORE_TELL_EXTENDED, .status = lock->extended_status};
+        lock->notified_held = true;
+        *completion = (struct core_completion){.kind = CORE_NOTIFY_ACQUIRED, .status = CORE_OK};
+    } else if (lock->notify_acquired) {
+        lock->notify_acquired = false;
+        *completion = (struct core_completion){.kind = CORE_NOTIFY_ACQUIRED, .status = lock->acquired_status};
+    } else if (lock->notify_extended) {
+        lock->notify_extended = false;
+        *completion = (struct core_completion){.kind = CORE_NOTIFY_EXTENDED, .status = lock->extended_status};
     }
 }
 
@@ -297,13 +297,13 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
     int status;
 
     update->n_commands = 0;
-    update->tell = (struct core_tell){.kind = CORE_TELL_NOTHING};
+    update->completion = (struct core_completion){.kind = CORE_NOTIFY_NOTHING};
     lock->notes = 0;
     /* Loss comes before whatever else has happened. */
     if (!(BROKEN(CONTROL_LATE_RENEWAL) && event->type == CORE_EV_REPLY)) hold_check_lost(lock, event->now_us);
     status = take_event(lock, &step, event);
     update->notes = lock->notes;
-    update->dispatch = lock->tell_lost || lock->tell_acquired || lock->tell_extended || lock->tell_released ||
+    update->dispatch = lock->notify_lost || lock->notify_acquired || lock->notify_extended || lock->notify_released ||
                        lock->phase == CORE_GRANTED;
     return status;
 }
@@ -363,20 +363,20 @@ uint32_t core_seen(const struct core_lock *lock)
     return (lock->seen_held ? CORE_SEEN_HELD : 0u) | (lock->seen_noquorum ? CORE_SEEN_NOQUORUM : 0u);
 }
 
-bool core_told_held(const struct core_lock *lock)
+bool core_notified_held(const struct core_lock *lock)
 {
-    return lock->told_held;
+    return lock->notified_held;
 }
 
 uint64_t core_valid_us(const struct core_lock *lock, uint64_t now_us)
 {
-    if (!lock->told_held || now_us >= hold_lost_at(lock)) return 0;
+    if (!lock->notified_held || now_us >= hold_lost_at(lock)) return 0;
     return validity_sub(lock->validity_us, now_us);
 }
 
-bool core_lost_untold(const struct core_lock *lock)
+bool core_loss_pending(const struct core_lock *lock)
 {
-    return lock->tell_lost;
+    return lock->notify_lost;
 }
 
 uint64_t core_remaining_us(const struct core_lock *lock, uint64_t now_us)
@@ -446,8 +446,8 @@ const struct core_token *core_token_now(const struct core_lock *lock)
 
 bool core_quiet(const struct core_lock *lock)
 {
-    return lock->phase == CORE_IDLE && !lock->acquiring && !lock->releasing && !lock->tell_acquired &&
-           !lock->tell_extended && !lock->tell_released && !debt_any(lock);
+    return lock->phase == CORE_IDLE && !lock->acquiring && !lock->releasing && !lock->notify_acquired &&
+           !lock->notify_extended && !lock->notify_released && !debt_any(lock);
 }
 
 uint32_t core_debts(const struct core_lock *lock, uint32_t node)

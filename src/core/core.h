@@ -198,12 +198,12 @@ enum core_status {
     CORE_NO_PROTO = -13,
 };
 
-enum core_tell_kind {
-    CORE_TELL_NOTHING,
-    CORE_TELL_LOST,
-    CORE_TELL_ACQUIRED,
-    CORE_TELL_EXTENDED,
-    CORE_TELL_RELEASED
+enum core_notify {
+    CORE_NOTIFY_NOTHING,
+    CORE_NOTIFY_LOST,
+    CORE_NOTIFY_ACQUIRED,
+    CORE_NOTIFY_EXTENDED,
+    CORE_NOTIFY_RELEASED
 };
 enum core_loss {
     CORE_LOSS_NONE,
@@ -215,8 +215,8 @@ enum core_loss {
 };
 
 /* One thing to tell the owner, right now and in this order. */
-struct core_tell {
-    enum core_tell_kind kind;
+struct core_completion {
+    enum core_notify kind;
     int status;          /* enum core_status */
     enum core_loss loss; /* TELL_LOST */
     bool expired;        /* TELL_RELEASED: it had expired or was lost before */
@@ -236,7 +236,7 @@ struct core_update {
     uint32_t n_commands;
     struct core_command commands[CORE_COMMANDS_MAX]; /* to be queued in this order */
     bool dispatch;         /* something is to be told: call CORE_EV_DISPATCH from the top of the loop, soon */
-    struct core_tell tell; /* after CORE_EV_DISPATCH only; call it again until NOTHING */
+    struct core_completion completion; /* after CORE_EV_DISPATCH only; call it again until NOTHING */
     uint32_t notes;
 };
 
@@ -281,12 +281,12 @@ int core_wait_verdict(const struct core_lock *);
 uint32_t core_seen(const struct core_lock *);
 /* core_loss - why the present or last loss came about. */
 enum core_loss core_loss(const struct core_lock *);
-/* core_told_held - the owner was told that it holds the lock, and nothing else since. */
-bool core_told_held(const struct core_lock *);
+/* core_notified_held - the owner was told that it holds the lock, and nothing else since. */
+bool core_notified_held(const struct core_lock *);
 /* core_valid_us - validity left; 0 from lost_at on, and whenever the owner was not told that it holds. */
 uint64_t core_valid_us(const struct core_lock *, uint64_t now_us);
-/* core_lost_untold - a loss waits to be told. */
-bool core_lost_untold(const struct core_lock *);
+/* core_loss_pending - a loss waits to be told. */
+bool core_loss_pending(const struct core_lock *);
 /* core_remaining_us - until the validity of the present or lost grant ends, whatever was told; 0 where it may
  * have ended before the loss was noticed. */
 uint64_t core_remaining_us(const struct core_lock *, uint64_t now_us);

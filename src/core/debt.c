@@ -282,7 +282,7 @@ static void end_release(struct core_lock *lock, bool clear)
     /* What had expired or was lost is nobody's concern any more, wherever a rest of it may be. */
     lock->released_status = clear || lock->release_expired ? CORE_OK : CORE_NOQUORUM;
     lock->releasing = false;
-    lock->tell_released = true;
+    lock->notify_released = true;
 }
 
 void debt_end_release(struct core_lock *lock)

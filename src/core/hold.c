@@ -83,16 +83,16 @@ void hold_grant(struct core_lock *lock, struct step *step)
 
 static void lose(struct core_lock *lock, enum core_loss loss)
 {
-    assert(lock->phase == CORE_HELD && lock->told_held);
+    assert(lock->phase == CORE_HELD && lock->notified_held);
     lock->phase = CORE_LOST;
-    lock->told_held = lock->round_waits = false;
+    lock->notified_held = lock->round_waits = false;
     lock->loss = loss;
-    lock->tell_lost = true;
+    lock->notify_lost = true;
     if (lock->extending) {
         lock->extending = false;
-        lock->tell_extended = true;
+        lock->notify_extended = true;
         lock->extended_status = CORE_LOST_LOCK;
-    } else if (lock->tell_extended && lock->extended_status == CORE_OK) {
+    } else if (lock->notify_extended && lock->extended_status == CORE_OK) {
         /* The extend succeeded, but the loss came before that was told. */
         lock->extended_status = CORE_LOST_LOCK;
     }
@@ -144,7 +144,7 @@ static void extended(struct core_lock *lock, int status)
 {
     if (!lock->extending) return;
     lock->extending = false;
-    lock->tell_extended = true;
+    lock->notify_extended = true;
     lock->extended_status = status;
 }
 

@@ -115,7 +115,7 @@ struct core_lock {
     uint32_t attempts, polls, splits;
 
     /* The hold. */
-    bool told_held;
+    bool notified_held;
     uint64_t lease_us;
     uint64_t granted_us;
     uint64_t validity_us;
@@ -140,7 +140,7 @@ struct core_lock {
     uint32_t release_absent; /* nodes that answered it that our key was not there */
 
     /* What waits to be told. */
-    bool tell_lost, tell_acquired, tell_extended, tell_released;
+    bool notify_lost, notify_acquired, notify_extended, notify_released;
     enum core_loss loss;
     int acquired_status, extended_status, released_status;
 

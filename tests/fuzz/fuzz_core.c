@@ -153,7 +153,7 @@ static void check_state(const struct world *world)
 
     if (valid_us > 0) {
         CHECK(world->held);
-        CHECK(core_told_held(world->lock));
+        CHECK(core_notified_held(world->lock));
         CHECK(phase == CORE_HELD);
         CHECK(world->now_us < core_lost_at(world->lock));
         CHECK(world->now_us + valid_us == core_valid_until(world->lock));
@@ -167,7 +167,7 @@ static void check_state(const struct world *world)
     CHECK(core_remaining_us(world->lock, world->now_us) >= valid_us);
     CHECK(core_lease_us(world->lock) >= world->config.lease_us);
     CHECK((core_seen(world->lock) & ~(uint32_t)(CORE_SEEN_HELD | CORE_SEEN_NOQUORUM)) == 0);
-    if (core_lost_untold(world->lock)) CHECK(phase == CORE_LOST && world->held && valid_us == 0);
+    if (core_loss_pending(world->lock)) CHECK(phase == CORE_LOST && world->held && valid_us == 0);
     CHECK(core_rounds(world->lock) <= core_attempt(world->lock));
     if (world->acquiring || world->extending || world->releasing) CHECK(!core_quiet(world->lock));
     /* Who holds, or wants nothing, has no use for notices. */
@@ -179,11 +179,11 @@ static void check_state(const struct world *world)
     }
 }
 
-static void check_tell(struct world *world, const struct core_tell *tell)
+static void check_tell(struct world *world, const struct core_completion *tell)
 {
     switch (tell->kind) {
-    case CORE_TELL_NOTHING: break;
-    case CORE_TELL_ACQUIRED:
+    case CORE_NOTIFY_NOTHING: break;
+    case CORE_NOTIFY_ACQUIRED:
         CHECK(world->acquiring);
         CHECK(!world->held);
         world->acquiring = false;
@@ -196,17 +196,17 @@ static void check_tell(struct world *world, const struct core_tell *tell)
             world->fence = core_fence(world->lock);
         }
         break;
-    case CORE_TELL_EXTENDED:
+    case CORE_NOTIFY_EXTENDED:
         CHECK(world->extending);
         world->extending = false;
         if (tell->status == CORE_OK) CHECK(world->held);
         break;
-    case CORE_TELL_RELEASED:
+    case CORE_NOTIFY_RELEASED:
         CHECK(world->releasing);
         CHECK(tell->status == CORE_OK || tell->status == CORE_NOQUORUM);
         world->releasing = false;
         break;
-    case CORE_TELL_LOST:
+    case CORE_NOTIFY_LOST:
         CHECK(world->held);
         CHECK(tell->loss != CORE_LOSS_NONE && core_loss(world->lock) == tell->loss);
         /* Where our own clock stood still nobody knows what is left. */
@@ -276,7 +276,7 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
     bool lost = world->held && world->now_us >= core_lost_at(world->lock);
     int status = step(world, &event, &update);
 
-    CHECK(!lost || !core_told_held(world->lock));
+    CHECK(!lost || !core_notified_held(world->lock));
 
     /* Set before the commands are looked at: what begins may send. */
     if (status == 0 && event.type == CORE_EV_ACQUIRE) {
@@ -298,9 +298,9 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
     }
     for (uint32_t i = 0; i < update.n_commands; i++) launch(world, &update.commands[i]);
     if (event.type == CORE_EV_DISPATCH) {
-        check_tell(world, &update.tell);
+        check_tell(world, &update.completion);
     } else {
-        CHECK(update.tell.kind == CORE_TELL_NOTHING);
+        CHECK(update.completion.kind == CORE_NOTIFY_NOTHING);
     }
     if (dispatch != NULL) *dispatch = update.dispatch;
     check_state(world);

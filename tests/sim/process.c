@@ -233,9 +233,9 @@ static void step(struct world *world, uint32_t index, struct core_event *event, 
     judge_before(world, index, event);
     *ret_status = core_step(lock->core, event, update);
     story_mix(world, ((uint64_t)index << 32) | ((uint64_t)event->type << 24) |
-                         ((uint64_t)update->n_commands << 8) | (uint64_t)update->tell.kind);
+                         ((uint64_t)update->n_commands << 8) | (uint64_t)update->completion.kind);
     note(world, update->notes);
-    if (world->trace) story_tell_of(world, index, &update->tell);
+    if (world->trace) story_tell_of(world, index, &update->completion);
     judge_after(world, index, event, update, *ret_status);
     lock->active = !core_quiet(lock->core);
     ears_follow(world, index);
@@ -277,7 +277,7 @@ static uint32_t sibling(const struct world *world, uint32_t index, bool holds)
         const struct lock *other = &world->locks[i];
 
         if (i == index || other->client != lock->client || other->key != lock->key) continue;
-        if (holds ? other->verdicts.told_held : other->verdicts.acquiring) return i;
+        if (holds ? other->verdicts.notified_held : other->verdicts.acquiring) return i;
     }
     return WORLD_NOBODY;
 }
@@ -309,7 +309,7 @@ int process_release(struct world *world, uint32_t index)
 {
     struct core_event wake = {.type = CORE_EV_WAKE};
     struct rng *rng = &world->clients[world->locks[index].client].rng;
-    bool held = world->locks[index].verdicts.told_held;
+    bool held = world->locks[index].verdicts.notified_held;
     int status;
 
     if (held) handover_freed(world, index);
@@ -412,8 +412,8 @@ void process_dispatch(struct world *world, const struct happening *happening)
 
         step(world, index, &event, &update, &status);
         if (granted && core_phase_now(lock->core) != CORE_HELD) world->totals->of[TOTAL_TOO_LATE]++;
-        if (update.tell.kind == CORE_TELL_NOTHING) break;
-        contender_told(world, index, &update.tell);
+        if (update.completion.kind == CORE_NOTIFY_NOTHING) break;
+        contender_told(world, index, &update.completion);
         if (i > TELLS_MAX) judge_violated(world, I6_TOLD_ONCE, "lock %u has no end of things to tell", index);
     }
     if (lock->life == happening->serial) lock->dispatch_planned = false;

@@ -154,7 +154,7 @@ void story_command(const struct world *world, uint32_t index, const struct core_
                command->token.bytes[0], command->token.bytes[1], command->token.bytes[2]);
 }
 
-void story_tell_of(const struct world *world, uint32_t index, const struct core_tell *tell)
+void story_tell_of(const struct world *world, uint32_t index, const struct core_completion *tell)
 {
     static const char *const losses[] = {"", "expired", "gone", "max hold", "not renewed", "clock stepped"};
     const struct lock *lock = &world->locks[index];
@@ -163,11 +163,11 @@ void story_tell_of(const struct world *world, uint32_t index, const struct core_
     uint64_t until_us = core_valid_until(lock->core);
 
     switch (tell->kind) {
-    case CORE_TELL_NOTHING: break;
-    case CORE_TELL_LOST:
+    case CORE_NOTIFY_NOTHING: break;
+    case CORE_NOTIFY_LOST:
         story_tell(world, "client %u lock %u = LOST (%s)", client, index, PICK(losses, tell->loss));
         break;
-    case CORE_TELL_ACQUIRED:
+    case CORE_NOTIFY_ACQUIRED:
         if (tell->status == CORE_OK) {
             story_tell(world,
                        "client %u lock %u = GRANTED, valid for %" PRId64 " us by its clock (fence %" PRIu64 ")",
@@ -176,10 +176,10 @@ void story_tell_of(const struct world *world, uint32_t index, const struct core_
             story_tell(world, "client %u lock %u = not granted: %s", client, index, story_status(tell->status));
         }
         break;
-    case CORE_TELL_EXTENDED:
+    case CORE_NOTIFY_EXTENDED:
         story_tell(world, "client %u lock %u = extended: %s", client, index, story_status(tell->status));
         break;
-    case CORE_TELL_RELEASED:
+    case CORE_NOTIFY_RELEASED:
         story_tell(world, "client %u lock %u = released: %s%s", client, index, story_status(tell->status),
                    tell->expired ? ", had expired" : "");
         break;

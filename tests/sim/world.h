@@ -185,7 +185,7 @@ struct verdicts {
     bool acquiring, extending, releasing; /* begun and not told yet */
     uint64_t acquiring_since_us, extending_since_us, releasing_since_us;
     uint64_t acquiring_pauses_us, extending_pauses_us, releasing_pauses_us;
-    bool told_held;    /* granted, and neither lost nor released since */
+    bool notified_held;    /* granted, and neither lost nor released since */
     bool lost;         /* loss of this grant was told */
     bool past_lost_at; /* a step came at lost_at or later */
     bool open;         /* the reported validity window is open, as far as tells go */

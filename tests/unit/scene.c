@@ -314,15 +314,15 @@ const struct scene_sent *scene_latest(const struct scene *scene, uint32_t node, 
     return NULL;
 }
 
-struct core_tell scene_told(struct scene *scene)
+struct core_completion scene_told(struct scene *scene)
 {
     step(scene, &(struct core_event){.type = CORE_EV_DISPATCH});
-    return scene->update.tell;
+    return scene->update.completion;
 }
 
-void scene_expect(struct scene *scene, enum core_tell_kind kind, int status)
+void scene_expect(struct scene *scene, enum core_notify kind, int status)
 {
-    struct core_tell tell = scene_told(scene);
+    struct core_completion tell = scene_told(scene);
 
     assert_int_equal(tell.kind, kind);
     assert_int_equal(tell.status, status);
@@ -330,23 +330,23 @@ void scene_expect(struct scene *scene, enum core_tell_kind kind, int status)
 
 void scene_expect_lost(struct scene *scene, enum core_loss loss)
 {
-    struct core_tell tell = scene_told(scene);
+    struct core_completion tell = scene_told(scene);
 
-    assert_int_equal(tell.kind, CORE_TELL_LOST);
+    assert_int_equal(tell.kind, CORE_NOTIFY_LOST);
     assert_int_equal(tell.status, CORE_LOST_LOCK);
     assert_int_equal(tell.loss, loss);
 }
 
 void scene_expect_nothing(struct scene *scene)
 {
-    scene_expect(scene, CORE_TELL_NOTHING, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_NOTHING, CORE_OK);
 }
 
 void scene_grant(struct scene *scene)
 {
     assert_int_equal(scene_acquire(scene), CORE_OK);
     for (uint32_t i = 0; i < scene->config.n_nodes; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_expect_nothing(scene);
 }
 

@@ -103,9 +103,9 @@ void scene_expect_asked_alone(const struct scene *, uint32_t node);
 /* scene_latest - the latest request of that kind to that node; fails the test where there is none. */
 const struct scene_sent *scene_latest(const struct scene *, uint32_t node, enum core_op);
 /* scene_told - what the owner is told next, now. */
-struct core_tell scene_told(struct scene *);
+struct core_completion scene_told(struct scene *);
 /* scene_expect - the owner is told exactly this next, and nothing is asked twice. */
-void scene_expect(struct scene *, enum core_tell_kind, int status);
+void scene_expect(struct scene *, enum core_notify, int status);
 void scene_expect_lost(struct scene *, enum core_loss);
 void scene_expect_nothing(struct scene *);
 /* scene_grant - acquires; all nodes say yes; the owner is told. */

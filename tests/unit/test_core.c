@@ -58,10 +58,10 @@ static void the_qth_yes_grants(void **state)
     assert_false(scene->update.dispatch);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
     assert_true(scene->update.dispatch);
-    assert_false(core_told_held(scene->lock)); /* not before the owner was told */
+    assert_false(core_notified_held(scene->lock)); /* not before the owner was told */
     assert_int_equal(core_valid_us(scene->lock, scene->now_us), 0);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    assert_true(core_told_held(scene->lock));
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_true(core_notified_held(scene->lock));
     assert_int_equal(core_counted(scene->lock), 3);
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 2968 * MS);
     assert_int_equal(core_lost_at(scene->lock), SCENE_BEGIN_US + (2968 - 64) * MS);
@@ -99,7 +99,7 @@ static void a_late_yes_adds_margin(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_level(scene, 2, CORE_NODE_READY);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(scene->lock), 2);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(core_counted(scene->lock), 3);
@@ -141,7 +141,7 @@ static void held_by_another_is_explained(void **state)
     assert_false(scene->update.dispatch); /* first: who is it? */
     scene_answer_with(scene, 0, CORE_OP_PEEK, &holder);
     scene_answer_with(scene, 1, CORE_OP_PEEK, &holder);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     scene_expect_nothing(scene);
     assert_int_equal(core_phase_now(scene->lock), CORE_IDLE);
     scene_close(scene);
@@ -156,7 +156,7 @@ static void too_few_nodes_is_no_quorum(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_ERROR);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     /* Unknown and yes are released; the error too: it costs nothing to be sure. */
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
     assert_int_equal(scene_asked(scene, 1, CORE_OP_RELEASE), 1);
@@ -172,7 +172,7 @@ static void what_was_not_sent_is_not_released(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_UNSENT);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_UNSENT);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_RELEASE), 1);
     scene_close(scene);
@@ -198,7 +198,7 @@ static void lasting_faults_have_their_own_status(void **state)
         scene_answer_with(scene, 1, CORE_OP_ACQUIRE, &reply);
         scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
         /* No waiting mends it, so that even endless waiting ends. */
-        scene_expect(scene, CORE_TELL_ACQUIRED, cases[i].status);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, cases[i].status);
         scene_close(scene);
     }
 }
@@ -212,8 +212,8 @@ static void a_grant_that_waited_too_long_is_not_told(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_sleep(scene, (2968 - 64) * MS); /* exactly lost_at */
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    assert_false(core_told_held(scene->lock));
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
+    assert_false(core_notified_held(scene->lock));
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
     scene_close(scene);
 }
@@ -227,7 +227,7 @@ static void a_grant_just_in_time_is_told(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_sleep(scene, (2968 - 64) * MS - 1);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_pass(scene, 1);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
     scene_close(scene);
@@ -245,7 +245,7 @@ static void min_valid_is_kept(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_sleep(scene, 68 * MS + 1);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     scene_close(scene);
 }
 
@@ -261,7 +261,7 @@ static void readiness_waits_for_who_connects(void **state)
     scene_pass(scene, 99 * MS);
     scene_expect_nothing(scene); /* two nodes may still vote */
     scene_pass(scene, 1 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -275,7 +275,7 @@ static void who_is_down_is_not_waited_for(void **state)
     scene_acquire(scene);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1); /* it cannot be granted any more */
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -291,7 +291,7 @@ static void a_node_that_goes_down_in_the_try_has_no_vote(void **state)
     scene_level(scene, 1, CORE_NODE_DOWN);
     scene_expect_nothing(scene);
     scene_level(scene, 2, CORE_NODE_DOWN);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -359,7 +359,7 @@ static void the_wait_is_bounded(void **state)
     scene_pass(scene, 699 * MS);
     scene_expect_nothing(scene);
     scene_pass(scene, 1 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -373,7 +373,7 @@ static void a_wait_of_both_kinds_has_timed_out(void **state)
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_PEEK, CORE_MISSING);
     for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
     scene_pass(scene, 5000 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     scene_close(scene);
 }
 
@@ -392,7 +392,7 @@ static void a_waiter_gets_it_when_it_is_free(void **state)
     assert_int_equal(core_attempt(scene->lock), 2);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_rounds(scene->lock), 2);
     scene_close(scene);
 }
@@ -407,7 +407,7 @@ static void cancel_while_asking(void **state)
     assert_int_equal(scene_cancel(scene), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES); /* comes too late */
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     scene_expect_nothing(scene);
     assert_int_equal(scene_cancel(scene), CORE_STATE);
     scene_close(scene);
@@ -422,7 +422,7 @@ static void cancel_while_waiting(void **state)
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
     assert_int_equal(scene_cancel(scene), CORE_OK);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -438,7 +438,7 @@ static void cancel_between_verdict_and_callback(void **state)
     assert_int_equal(core_phase_now(scene->lock), CORE_GRANTED);
     assert_int_equal(scene_cancel(scene), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -458,7 +458,7 @@ static void busy_while_something_is_in_flight(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(scene_release(scene), CORE_BUSY); /* granted, but not told yet */
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(scene_acquire(scene), CORE_STATE);
     scene_close(scene);
 }
@@ -540,7 +540,7 @@ static void who_owes_too_much_is_not_asked(void **state)
     assert_int_equal(core_debts(scene->lock, 0), CORE_DEBTS_MAX);
     scene_acquire(scene);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), CORE_DEBTS_MAX);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -555,7 +555,7 @@ static void a_quarantined_node_has_no_vote(void **state)
     assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), 0);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 

@@ -28,7 +28,7 @@ static void the_wait_bound_comes_while_the_arbiter_is_asked(void **state)
     assert_int_equal(core_phase_now(scene->lock), CORE_ASKING);
     scene_expect_asked_alone(scene, 0);
     scene_pass(scene, SCENE_BEGIN_US + 30 * MS - scene->now_us);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
     assert_int_equal(scene_asked(scene, 1, CORE_OP_RELEASE), 0);
     scene_close(scene);
@@ -56,7 +56,7 @@ static void outage_is_told_from_contention(void **state)
         scene_refuse(scene, 0, HOLDER, -1);
         assert_int_equal(core_wait_verdict(scene->lock), cases[i].status);
         scene_pass(scene, SCENE_BEGIN_US + 3000 * MS - scene->now_us);
-        scene_expect(scene, CORE_TELL_ACQUIRED, cases[i].status);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, cases[i].status);
         scene_close(scene);
     }
 }
@@ -76,7 +76,7 @@ static void too_late_and_then_the_bound_is_a_timeout(void **state)
            core_deadline(scene->lock) < SCENE_BEGIN_US + 5000 * MS)
         scene_pass_to_attempt(scene);
     scene_pass(scene, SCENE_BEGIN_US + 5000 * MS - scene->now_us);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     scene_close(scene);
 }
 
@@ -90,7 +90,7 @@ static void the_wait_counts_from_when_it_began(void **state)
     scene_pass(scene, 399 * MS);
     scene_expect_nothing(scene);
     scene_pass(scene, 1 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -113,7 +113,7 @@ static void a_successor_goes_on_where_the_first_gave_up(void **state)
     scene_pass(scene, 1 * MS);
     /* Not that it gave up, for it does not wait any more. */
     assert_int_equal(scene_hand_off(scene, SCENE_BEGIN_US, 900 * MS), CORE_STATE);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     scene_close(scene);
 }
 
@@ -140,7 +140,7 @@ static void what_was_in_the_way_before_is_told_too(void **state)
         assert_int_equal(core_seen(scene->lock),
                          cases[i].before | (cases[i].held ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM));
         scene_pass(scene, 60 * MS);
-        scene_expect(scene, CORE_TELL_ACQUIRED, cases[i].status);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, cases[i].status);
         scene_close(scene);
     }
 }
@@ -212,7 +212,7 @@ static void cancel_leaves_nothing_in_any_phase(void **state)
 
         scripts[i](scene);
         assert_int_equal(scene_cancel(scene), CORE_OK);
-        scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
         scene_expect_nothing(scene);
         assert_false(core_listens(scene->lock));
         /* Late yeses change nothing: whatever was asked is followed by its release, on every node. */
@@ -256,7 +256,7 @@ static void behind_another_the_bound_is_contention(void **state)
     (void)state;
     scene_acquire_behind(scene);
     scene_pass(scene, 40 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     assert_true(core_quiet(scene->lock));
     scene_close(scene);
 }
@@ -286,7 +286,7 @@ static void whoever_is_woken_asks_everybody(void **state)
     }
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 

@@ -72,7 +72,7 @@ static void two_ask_all_nodes_at_once(void **state)
         for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
         scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
         scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-        scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
         scene_close(scene);
     }
 }
@@ -187,7 +187,7 @@ static void the_arbiter_is_told_first(void **state)
     scene_acquire(scene);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene->sent[i].command.tag.node, config.arbiters[i]);
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_release(scene);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene->sent[3 + i].command.tag.node, config.arbiters[i]);
     scene_close(scene);

@@ -58,7 +58,7 @@ static void work_longer_than_the_lease_is_held(void **state)
     for (uint32_t i = 0; i < 30; i++) {
         scene_pass(scene, 1000 * MS);
         answer_all(scene, CORE_OP_EXTEND, CORE_YES);
-        assert_true(core_told_held(scene->lock));
+        assert_true(core_notified_held(scene->lock));
     }
     scene_expect_nothing(scene);
     scene_close(scene);
@@ -70,7 +70,7 @@ static void a_failed_renewal_is_tried_again_until_lost_at(void **state)
     uint32_t rounds = 0;
 
     (void)state;
-    while (core_told_held(scene->lock)) {
+    while (core_notified_held(scene->lock)) {
         if (scene_asked(scene, 0, CORE_OP_EXTEND) != 0) rounds++;
         answer_all(scene, CORE_OP_EXTEND, CORE_UNKNOWN);
         scene_pass(scene, 10 * MS);
@@ -112,7 +112,7 @@ static void loss_is_told_before_validity_ends(void **state)
     scene_pass(scene, 1);
     assert_true(scene->update.dispatch);
     assert_int_equal(core_valid_us(scene->lock, scene->now_us), 0);
-    assert_false(core_told_held(scene->lock));
+    assert_false(core_notified_held(scene->lock));
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
     scene_expect_nothing(scene); /* once */
     scene_close(scene);
@@ -136,7 +136,7 @@ static void late_answers_do_not_wake_the_dead(void **state)
     scene_pass(scene, 1000 * MS);
     scene_sleep(scene, 1904 * MS); /* the process stood still; answers came meanwhile */
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
-    assert_false(core_told_held(scene->lock));
+    assert_false(core_notified_held(scene->lock));
     assert_int_equal(core_valid_us(scene->lock, scene->now_us), 0);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
     scene_expect_nothing(scene);
@@ -154,7 +154,7 @@ static void a_stopped_process_hears_of_its_loss_first(void **state)
     /* The extend has succeeded, but before that is told the lock is lost: it must not be told as a success. */
     scene_sleep(scene, 10000 * MS);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_LOST_LOCK);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_LOST_LOCK);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -166,9 +166,9 @@ static void a_lock_gone_from_a_majority_is_lost_at_once(void **state)
     (void)state;
     scene_pass(scene, 1000 * MS);
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_MISSING);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_OTHER);
-    assert_false(core_told_held(scene->lock));
+    assert_false(core_notified_held(scene->lock));
     scene_expect_lost(scene, CORE_LOSS_GONE);
     scene_close(scene);
 }
@@ -296,7 +296,7 @@ static void a_repair_of_unknown_outcome_is_no_absence(void **state)
     scene_expect_nothing(scene);
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES); /* it does */
     scene_expect_nothing(scene);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     assert_int_equal(core_counted(scene->lock), 2);
     scene_close(scene);
 }
@@ -326,7 +326,7 @@ static void a_node_that_was_away_is_repaired_and_released(void **state)
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_level(scene, 2, CORE_NODE_READY);
     scene_pass(scene, 1000 * MS);
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_MISSING);
@@ -348,7 +348,7 @@ static void extend_lengthens_and_never_shortens(void **state)
     assert_int_equal(scene_release(scene), CORE_BUSY);
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_YES);
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_YES);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_OK);
     assert_int_equal(core_lease_us(scene->lock), 6000 * MS);
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + (6000 - 62) * MS);
     assert_int_equal(scene_extend(scene, 3000 * MS), CORE_INVAL);
@@ -367,8 +367,8 @@ static void an_extend_without_quorum_changes_nothing(void **state)
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_YES);
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_UNKNOWN);
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_UNKNOWN);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_NOQUORUM);
-    assert_true(core_told_held(scene->lock));
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_NOQUORUM);
+    assert_true(core_notified_held(scene->lock));
     assert_int_equal(core_lease_us(scene->lock), 3000 * MS);
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 2968 * MS);
     scene_close(scene);
@@ -381,10 +381,10 @@ static void a_canceled_extend_leaves_the_lock_held(void **state)
     (void)state;
     scene_extend(scene, 6000 * MS);
     assert_int_equal(scene_cancel(scene), CORE_OK);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_CANCELED);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_CANCELED);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
     scene_expect_nothing(scene);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     assert_int_equal(core_lease_us(scene->lock), 3000 * MS);
     scene_close(scene);
 }
@@ -399,14 +399,14 @@ static void a_late_acquire_does_not_settle_a_renewal(void **state)
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_extend(scene, 0);
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_YES);
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_UNKNOWN);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
     scene_expect_nothing(scene); /* node 2 has not answered the extend */
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_OK);
     scene_close(scene);
 }
 
@@ -450,12 +450,12 @@ static void release_is_told_when_a_quorum_answered(void **state)
 
     (void)state;
     assert_int_equal(scene_release(scene), CORE_OK);
-    assert_false(core_told_held(scene->lock));
+    assert_false(core_notified_held(scene->lock));
     assert_int_equal(scene_release(scene), CORE_BUSY);
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_YES);
     scene_expect_nothing(scene);
     scene_answer(scene, 1, CORE_OP_RELEASE, CORE_YES);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
     assert_false(core_quiet(scene->lock)); /* node 2 still owes */
     scene_answer(scene, 2, CORE_OP_RELEASE, CORE_YES);
     assert_true(core_quiet(scene->lock));
@@ -471,7 +471,7 @@ static void release_ends_after_one_node_timeout(void **state)
     scene_release(scene);
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_YES);
     scene_pass(scene, 100 * MS);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
     scene_expect_nothing(scene);
     scene_answer(scene, 1, CORE_OP_RELEASE, CORE_YES);
     scene_expect_nothing(scene);
@@ -488,9 +488,9 @@ static void an_acquire_does_not_wait_for_the_release(void **state)
     assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), 1);
     answer_all(scene, CORE_OP_RELEASE, CORE_YES);
     answer_all(scene, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    assert_true(core_told_held(scene->lock));
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_true(core_notified_held(scene->lock));
     scene_close(scene);
 }
 
@@ -502,12 +502,12 @@ static void a_grant_ends_the_release_before_it(void **state)
     scene_release(scene);
     assert_int_equal(scene_acquire(scene), CORE_OK);
     answer_all(scene, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_NOQUORUM);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* What is held can be released. */
     assert_int_equal(scene_release(scene), CORE_OK);
     scene_answer_releases(scene);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -521,7 +521,7 @@ static void no_loss_is_told_after_release(void **state)
     assert_int_equal(scene_release(scene), CORE_OK); /* it had expired: harmless, and told */
     answer_all(scene, CORE_OP_RELEASE, CORE_MISSING);
     assert_true(scene_told(scene).expired);
-    assert_int_equal(scene->update.tell.kind, CORE_TELL_RELEASED);
+    assert_int_equal(scene->update.completion.kind, CORE_NOTIFY_RELEASED);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -540,7 +540,7 @@ static void a_lost_lock_is_acquired_anew(void **state)
     assert_int_equal(scene_acquire(scene), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
     answer_all(scene, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 
@@ -595,7 +595,7 @@ static void answers_of_an_old_connection_do_not_count(void **state)
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 2968 * MS);
     scene_replay(scene, &old, CORE_MISSING);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     scene_close(scene);
 }
 
@@ -607,7 +607,7 @@ static void loss_ends_an_extend_in_flight(void **state)
     scene_extend(scene, 0);
     scene_pass(scene, 2904 * MS);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_LOST_LOCK);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_LOST_LOCK);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -634,7 +634,7 @@ static void a_shorter_renewal_does_not_take_validity_away(void **state)
     (void)state;
     scene_extend(scene, 6000 * MS);
     scene_cancel(scene);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_CANCELED);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_CANCELED);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES); /* the nodes did it all the same */
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + (6000 - 62) * MS);
     scene_pass(scene, 1000 * MS);

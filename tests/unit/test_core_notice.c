@@ -56,7 +56,7 @@ static void listening_begins_with_the_wait(void **state)
     assert_true(core_listens(scene->lock)); /* also while it asks again */
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_false(core_listens(scene->lock));
     scene_close(scene);
 }
@@ -547,7 +547,7 @@ static void who_does_not_acquire_does_not_listen(void **state)
     scene_listening(scene, 0);
     scene_wake(scene);
     assert_int_equal(core_attempt(scene->lock), 1);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     scene_release(scene);
     scene_notice(scene, 0, HOLDER);
     scene_wake(scene);

@@ -142,7 +142,7 @@ static void with_its_yes_the_others_are_asked(void **state)
         assert_memory_equal(command->token.bytes, core_token_now(scene->lock)->bytes, CORE_TOKEN_SIZE);
     }
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* The older of two votes bounds it; with three the second oldest. */
     assert_int_equal(core_valid_until(scene->lock), asked_us + 2968 * MS);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -163,7 +163,7 @@ static void all_of_them_need_the_arbiter_too(void **state)
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_expect_nothing(scene);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_valid_until(scene->lock), asked_us + 2968 * MS);
     scene_close(scene);
 }
@@ -198,7 +198,7 @@ static void a_silent_arbiter_counts_when_it_answers(void **state)
     scene_refuse(scene, 1, HOLDER, 20 * MS);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 
@@ -269,7 +269,7 @@ static void an_arbiter_that_fails_is_no_obstacle(void **state)
             assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
             scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_YES);
         }
-        scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
         scene_close(scene);
     }
 }
@@ -325,7 +325,7 @@ static void who_does_not_answer_is_waited_for_where_nobody_is(void **state)
         assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
         if (!met) {
             scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-            scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+            scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
         }
         scene_close(scene);
     }
@@ -362,7 +362,7 @@ static void one_try_waits_for_the_late(void **state)
     scene_expect_nothing(scene);
     scene_level(scene, 2, CORE_NODE_READY);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 
