@@ -267,21 +267,21 @@ static enum core_fault fault_of(enum node_fault fault)
     }
 }
 
-void claim_on_level(struct claim *claim, uint32_t index)
+void claim_on_node_state(struct claim *claim, uint32_t index)
 {
     const struct node *node = claim->client->nodes[index].node;
-    enum node_level level = node_level_now(node);
+    enum node_state state = node_state_now(node);
     struct core_event event = {.type = CORE_EV_NODE,
                                .node = index,
                                .generation = node_generation(node),
                                .fault = fault_of(node_fault_now(node)),
                                .srtt_us = node_srtt_us(node)};
 
-    event.level = CORE_NODE_DOWN;
-    if (level == NODE_READY) event.level = CORE_NODE_READY;
-    if (level == NODE_QUARANTINED) event.level = CORE_NODE_QUARANTINED;
-    if (level == NODE_CONNECTING) event.level = CORE_NODE_CONNECTING;
-    claim->levels = claim->client->levels;
+    event.state = CORE_NODE_DOWN;
+    if (state == NODE_READY) event.state = CORE_NODE_READY;
+    if (state == NODE_QUARANTINED) event.state = CORE_NODE_QUARANTINED;
+    if (state == NODE_CONNECTING) event.state = CORE_NODE_CONNECTING;
+    claim->node_changes = claim->client->node_changes;
     step(claim, &event, NULL);
     claim_reap(claim);
 }
@@ -301,8 +301,8 @@ void claim_notify_subscribed(struct claim *claim, bool old)
 
 void claim_catch_up(struct claim *claim)
 {
-    if (claim->active.in || claim->levels == claim->client->levels) return;
-    for (uint32_t i = 0; i < claim->client->n_nodes; i++) claim_on_level(claim, i);
+    if (claim->active.in || claim->node_changes == claim->client->node_changes) return;
+    for (uint32_t i = 0; i < claim->client->n_nodes; i++) claim_on_node_state(claim, i);
 }
 
 static enum core_outcome outcome_of(enum node_outcome outcome)
@@ -525,7 +525,7 @@ struct claim *claim_new(struct quorlock *handle)
     claim->config = handle->config;
     core_init(claim->core, &claim->config);
     claim->fence_ttl_ms = handle->fence_ttl_ms;
-    claim->levels = client->levels - 1;
+    claim->node_changes = client->node_changes - 1;
     for (uint32_t i = 0; i < client->n_nodes; i++) claim->notes[i].ttl_ms = -2;
     list_add(&client->claims, &claim->all);
     return claim;

@@ -311,7 +311,7 @@ static void expel_twins(struct quorlock_client *client, uint32_t index)
     }
 }
 
-static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t generation,
+static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
                      enum node_fault fault, const char *why)
 {
     struct quorlock_client *client = arg;
@@ -321,11 +321,11 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
     (void)generation;
     (void)fault;
     (void)why;
-    client->levels++;
-    if (level == NODE_READY || level == NODE_QUARANTINED) expel_twins(client, index);
+    client->node_changes++;
+    if (state == NODE_READY || state == NODE_QUARANTINED) expel_twins(client, index);
     list_walk_begin(&walk, &client->active);
-    while ((at = list_walk_next(&walk)) != NULL) claim_on_level(LIST_ITEM(at, struct claim, active), index);
-    inspect_on_level(client, index);
+    while ((at = list_walk_next(&walk)) != NULL) claim_on_node_state(LIST_ITEM(at, struct claim, active), index);
+    inspect_on_node_state(client, index);
 }
 
 /* A reading of the node's clock: has it stepped? */
@@ -475,7 +475,7 @@ static int parse_nodes(struct quorlock_client *client, const char *const *nodes,
 static int start_nodes(struct quorlock_client *client)
 {
     struct node_events events = {
-        .level = on_level, .reply = on_reply, .room = on_room, .log = on_log, .arg = client};
+        .state = on_node_state, .reply = on_reply, .room = on_room, .log = on_log, .arg = client};
     uint32_t stall_ms = STALL_FACTOR * client_timeout_ms(client);
 
     for (uint32_t i = 0; i < client->n_nodes; i++) {

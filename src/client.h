@@ -81,7 +81,7 @@ struct quorlock_client {
     struct inspect *inspections;
     size_t n_examinations; /* they end soon after the client begins to close, and it waits for them */
 
-    uint32_t levels;  /* counts changes of levels, for locks that did not hear of them */
+    uint32_t node_changes;  /* counts changes of node states, for locks that did not hear of them */
     uint32_t running; /* depth of client_run */
     size_t in_flight; /* requests at the nodes */
     bool closing, ended;

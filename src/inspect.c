@@ -93,7 +93,7 @@ static void look_at(struct inspect *inspect, uint32_t index)
     struct node *node = inspect->client->nodes[index].node;
 
     if (inspect->nodes[index].answer != ANSWER_WAITED_FOR) return;
-    switch (node_level_now(node)) {
+    switch (node_state_now(node)) {
     case NODE_READY:
     case NODE_QUARANTINED: inspect_ask(inspect, index, inspect->op); break;
     case NODE_DOWN: no_answer(inspect, index, node_fault_now(node), node_why(node)); break;
@@ -101,7 +101,7 @@ static void look_at(struct inspect *inspect, uint32_t index)
     }
 }
 
-void inspect_on_level(struct quorlock_client *client, uint32_t index)
+void inspect_on_node_state(struct quorlock_client *client, uint32_t index)
 {
     for (struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
         if (inspect->complete) continue;

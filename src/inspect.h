@@ -7,7 +7,7 @@
 
 #include "client.h"
 
-void inspect_on_level(struct quorlock_client *, uint32_t node);
+void inspect_on_node_state(struct quorlock_client *, uint32_t node);
 void inspect_on_reply(struct inspect *, uint32_t node, const struct node_reply *);
 /* inspect_waiting - so many callbacks wait for inspect_notify, which runs one of them. */
 size_t inspect_waiting(const struct quorlock_client *);

@@ -83,7 +83,7 @@ struct claim {
 
     uint32_t pins;          /* callbacks of it on the stack */
     uint32_t in_flight;     /* requests that name it */
-    uint32_t levels;        /* as of client->levels */
+    uint32_t node_changes;        /* as of client->node_changes */
     uint64_t noted_attempt; /* that the notes are of */
     uint64_t logged_wait_us;  /* when waiting was last logged, and why */
     uint64_t logged_wait_reason;
@@ -197,12 +197,12 @@ uint64_t claim_fence_floor(const struct quorlock_client *, const struct core_con
 uint64_t claim_holder_id(const char *owner, size_t length);
 /* claim_notify_subscribed - tells the core which nodes' notices come; old: since before its acquire. */
 void claim_notify_subscribed(struct claim *, bool old);
-/* claim_catch_up - tells the core the nodes' levels that it did not hear of while it was idle. */
+/* claim_catch_up - tells the core the nodes' states that it did not hear of while it was idle. */
 void claim_catch_up(struct claim *);
 /* claim_on_step - a node's clock stepped forward: votes asked for before count no more. */
 void claim_on_step(struct claim *, uint32_t node, uint64_t before_us);
-/* claim_on_level - forwards a node's level to the core. */
-void claim_on_level(struct claim *, uint32_t node);
+/* claim_on_node_state - forwards a node's state to the core. */
+void claim_on_node_state(struct claim *, uint32_t node);
 void claim_on_reply(struct claim *, const struct core_tag *, uint32_t generation, const struct node_reply *);
 /* claim_notify - one DISPATCH and its callbacks. The claim may be gone afterwards. */
 void claim_notify(struct claim *);

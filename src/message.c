@@ -69,7 +69,7 @@ static int outcome_of(const struct claim *claim, uint32_t index)
     case CORE_VOTE_MISSING: return QUORLOCK_VOTE_MISSING;
     case CORE_VOTE_FAILED: break;
     }
-    if (node_level_now(claim->client->nodes[index].node) == NODE_QUARANTINED) return QUORLOCK_VOTE_QUARANTINED;
+    if (node_state_now(claim->client->nodes[index].node) == NODE_QUARANTINED) return QUORLOCK_VOTE_QUARANTINED;
     return QUORLOCK_VOTE_FAILED;
 }
 
@@ -85,7 +85,7 @@ static const char *why_no_vote(const struct claim *claim, uint32_t index, int ou
     }
     if (*node_why(node) != '\0') return node_why(node);
     if (core_debts(claim->core, index) == CORE_DEBTS_MAX) return "too many releases are unanswered";
-    if (outcome == QUORLOCK_VOTE_NONE && node_level_now(node) == NODE_READY) return "not asked";
+    if (outcome == QUORLOCK_VOTE_NONE && node_state_now(node) == NODE_READY) return "not asked";
     return "was not ready in time";
 }
 

@@ -19,9 +19,9 @@ void room_init(struct quorlock_client *client)
 
 static bool can_talk(const struct node *node)
 {
-    enum node_level level = node_level_now(node);
+    enum node_state state = node_state_now(node);
 
-    return level == NODE_READY || level == NODE_QUARANTINED;
+    return state == NODE_READY || state == NODE_QUARANTINED;
 }
 
 /* ---- is there room? ---- */
@@ -51,7 +51,7 @@ static bool room_for_attempt(const struct quorlock_client *client)
         const struct client_node *at = &client->nodes[i];
         bool free = at->unpaid.count == 0 && node_has_room(at->node, NODE_ROOM_NEW);
 
-        if (node_level_now(at->node) == NODE_READY && !free && !node_is_late(at->node)) return false;
+        if (node_state_now(at->node) == NODE_READY && !free && !node_is_late(at->node)) return false;
     }
     return true;
 }

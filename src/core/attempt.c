@@ -25,7 +25,7 @@ struct tally {
 
 static bool may_still_connect(const struct core_node *node)
 {
-    return node->vote == CORE_VOTE_NONE && node->level == CORE_NODE_CONNECTING;
+    return node->vote == CORE_VOTE_NONE && node->state == CORE_NODE_CONNECTING;
 }
 
 static uint64_t connect_until_us(const struct core_lock *lock)
@@ -105,9 +105,9 @@ static void ask_rest(struct core_lock *lock, struct step *step)
         struct core_node *node = &lock->nodes[index];
 
         if (node->vote != CORE_VOTE_NONE) continue;
-        if (node->level == CORE_NODE_READY) {
+        if (node->state == CORE_NODE_READY) {
             ask(lock, step, index);
-        } else if (node->level != CORE_NODE_CONNECTING) {
+        } else if (node->state != CORE_NODE_CONNECTING) {
             vote_failed(node, node->down_fault);
         }
     }
@@ -296,12 +296,12 @@ static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
     }
 }
 
-/* The arbiter's no is the answer for this attempt. Contention or outage is what the levels say. */
+/* The arbiter's no is the answer for this attempt. Contention or outage is told by the states of the nodes. */
 static void refused_by_arbiter(struct core_lock *lock, struct step *step)
 {
     uint32_t ready = 0;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) ready += lock->nodes[i].level == CORE_NODE_READY;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) ready += lock->nodes[i].state == CORE_NODE_READY;
     if (ready >= lock->config.quorum) {
         lock->seen_held = true;
     } else {
@@ -472,29 +472,29 @@ static void ask_holder(struct core_lock *lock, struct step *step, uint32_t index
     peek(lock, step, index);
 }
 
-void attempt_on_level(struct core_lock *lock, struct step *step, uint32_t index)
+void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
     /* A lock that is held can do without the vote: many of them at once would fill the node's queue. */
-    if (node->level == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && still_asks(lock) &&
+    if (node->state == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && still_asks(lock) &&
         (lock->phase == CORE_ASKING || !step->no_attempt)) {
         ask(lock, step, index);
     }
-    if (node->level == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && lock->doomed && !lock->arbiter_only &&
+    if (node->state == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && lock->doomed && !lock->arbiter_only &&
         lock->phase == CORE_ASKING) {
         ask_holder(lock, step, index);
     }
     if (lock->phase == CORE_ASKING) {
         /* While the arbiter has the word nobody else is asked, or has failed to answer: it may come back. */
-        if (node->level != CORE_NODE_READY && node->level != CORE_NODE_CONNECTING &&
+        if (node->state != CORE_NODE_READY && node->state != CORE_NODE_CONNECTING &&
             node->vote == CORE_VOTE_NONE && !lock->arbiter_only) {
             vote_failed(node, node->down_fault);
         }
         if (!core_can_talk(node)) connection_ended(node);
         judge(lock, step);
     } else if (lock->phase == CORE_WAITING) {
-        wait_on_level(lock, index, step->now_us);
+        wait_on_node_state(lock, index, step->now_us);
     }
 }
 

@@ -31,7 +31,7 @@ void core_init(struct core_lock *lock, const struct core_config *config)
     lock->lease_us = config->lease_us;
     lock->retry_at_us = lock->renew_at_us = CORE_NEVER;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
-        lock->nodes[i].level = CORE_NODE_DOWN;
+        lock->nodes[i].state = CORE_NODE_DOWN;
         lock->nodes[i].down_fault = CORE_FAULT_PASSING;
         lock->nodes[i].ttl_us = -2;
     }
@@ -182,20 +182,20 @@ static void dispatch(struct core_lock *lock, struct step *step)
     }
 }
 
-static void on_level(struct core_lock *lock, struct step *step, const struct core_event *event)
+static void on_node_state(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
     struct core_node *node = &lock->nodes[event->node];
 
     assert(event->node < lock->config.n_nodes);
-    node->level = event->level;
+    node->state = event->state;
     node->generation = core_can_talk(node) ? event->generation : 0;
     assert(!core_can_talk(node) || node->generation != 0);
     node->down_fault = event->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : event->fault;
     if (event->srtt_us != 0) node->srtt_us = event->srtt_us;
     node->overdue = node->unfit = false;
     debt_pay(lock, step, event->node);
-    attempt_on_level(lock, step, event->node);
-    hold_on_level(lock, step, event->node);
+    attempt_on_node_state(lock, step, event->node);
+    hold_on_node_state(lock, step, event->node);
     debt_judge_release(lock, step->now_us);
 }
 
@@ -270,7 +270,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_RELEASE: return start_release(lock, step);
     case CORE_EV_CANCEL: return cancel(lock, step, event->reason);
     case CORE_EV_TIMER: on_timer(lock, step); break;
-    case CORE_EV_NODE: on_level(lock, step, event); break;
+    case CORE_EV_NODE: on_node_state(lock, step, event); break;
     case CORE_EV_REPLY: on_reply(lock, step, &event->reply); break;
     case CORE_EV_NOTICE: wait_on_notice(lock, step, event); break;
     case CORE_EV_LISTENING: wait_on_listening(lock, step, event); break;

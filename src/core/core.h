@@ -63,7 +63,7 @@ struct core_config {
 enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
 
 /* What a node may do for us now. */
-enum core_level {
+enum core_node_state {
     CORE_NODE_CONNECTING, /* may vote soon: a try waits for it, one node timeout at most */
     CORE_NODE_READY,
     CORE_NODE_QUARANTINED, /* may have lost its memory: extends, repairs and releases, but has no vote */
@@ -138,7 +138,7 @@ enum core_event_type {
     CORE_EV_RELEASE,
     CORE_EV_CANCEL,    /* uses reason */
     CORE_EV_TIMER,     /* uses random */
-    CORE_EV_NODE,      /* uses node, level, generation, fault, srtt_us */
+    CORE_EV_NODE,      /* uses node, state, generation, fault, srtt_us */
     CORE_EV_REPLY,     /* uses reply */
     CORE_EV_NOTICE,    /* uses node, random, holder_id: a key of this lock was released there */
     CORE_EV_LISTENING, /* uses node, behind: its notices come; earlier ones may have been missed */
@@ -160,7 +160,7 @@ struct core_event {
     uint64_t lease_us;
     int reason; /* CANCEL: enum core_status to tell, CORE_CANCELED or CORE_CLOSED */
     uint32_t node;
-    enum core_level level;
+    enum core_node_state state;
     uint32_t generation; /* of the READY connection; counts up for each node */
     enum core_fault fault;
     uint32_t srtt_us;

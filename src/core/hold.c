@@ -256,7 +256,7 @@ void hold_on_room(struct core_lock *lock, struct step *step)
     if (lock->phase == CORE_HELD && lock->round_waits) hold_begin_round(lock, step);
 }
 
-void hold_on_level(struct core_lock *lock, struct step *step, uint32_t index)
+void hold_on_node_state(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 

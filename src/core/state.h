@@ -36,7 +36,7 @@ struct debt {
 };
 
 struct core_node {
-    enum core_level level;
+    enum core_node_state state;
     uint32_t generation;
     enum core_fault down_fault;
     uint32_t srtt_us;
@@ -161,7 +161,7 @@ struct step {
 /* core_can_talk - takes requests, if not for a vote. */
 static inline bool core_can_talk(const struct core_node *node)
 {
-    return node->level == CORE_NODE_READY || node->level == CORE_NODE_QUARANTINED;
+    return node->state == CORE_NODE_READY || node->state == CORE_NODE_QUARANTINED;
 }
 static inline uint64_t core_larger(uint64_t a, uint64_t b)
 {
@@ -182,7 +182,7 @@ bool wait_meets_holder(const struct core_lock *);
 void wait_begin(struct core_lock *, uint64_t now_us, bool held);
 /* wait_behind - a lock of this process holds the keys. */
 void wait_behind(struct core_lock *, uint64_t now_us);
-void wait_on_level(struct core_lock *, uint32_t node, uint64_t now_us);
+void wait_on_node_state(struct core_lock *, uint32_t node, uint64_t now_us);
 void wait_on_notice(struct core_lock *, struct step *, const struct core_event *);
 void wait_on_listening(struct core_lock *, struct step *, const struct core_event *);
 void wait_on_wake(struct core_lock *, struct step *, bool yield);
@@ -211,7 +211,7 @@ void attempt_again(struct core_lock *, struct step *, bool all);
 void attempt_on_room(struct core_lock *, struct step *);
 void attempt_begin_acquire(struct core_lock *, struct step *, const struct core_event *);
 void attempt_on_timer(struct core_lock *, struct step *);
-void attempt_on_level(struct core_lock *, struct step *, uint32_t node);
+void attempt_on_node_state(struct core_lock *, struct step *, uint32_t node);
 void attempt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
 /* attempt_on_step - a node's clock stepped forward: its yes that was asked for before is none. */
 void attempt_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);
@@ -233,7 +233,7 @@ uint64_t hold_lost_at(const struct core_lock *);
 /* hold_check_lost - to be called before anything else in a step. */
 void hold_check_lost(struct core_lock *, uint64_t now_us);
 void hold_on_timer(struct core_lock *, struct step *);
-void hold_on_level(struct core_lock *, struct step *, uint32_t node);
+void hold_on_node_state(struct core_lock *, struct step *, uint32_t node);
 void hold_on_reply(struct core_lock *, struct step *, const struct core_reply *);
 /* hold_on_step - a node's clock stepped forward: its votes begun before count no more. */
 void hold_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);

@@ -75,12 +75,12 @@ void node_log(struct node *node, int level, const char *format, ...)
     node->events.log(node->events.arg, level, line);
 }
 
-static void node_log_level(struct node *node)
+static void node_log_state(struct node *node)
 {
     bool setup = node->fault == NODE_FAULT_REPLICA || node->fault == NODE_FAULT_CLUSTER ||
                  node->fault == NODE_FAULT_AUTH || node->fault == NODE_FAULT_PROTO ||
                  node->fault == NODE_FAULT_CONFIG || node->fault == NODE_FAULT_GUARD;
-    switch (node->level) {
+    switch (node->state) {
     case NODE_READY: node_log(node, QUORLOCK_LOG_INFO, "ready, %s", node->handshake.version); break;
     case NODE_QUARANTINED: node_log(node, QUORLOCK_LOG_WARN, "%s", node->why); break;
     case NODE_CONNECTING: node_log(node, QUORLOCK_LOG_WARN, "connection ended: %s", node->why); break;
@@ -90,17 +90,17 @@ static void node_log_level(struct node *node)
     }
 }
 
-void node_set_level(struct node *node, enum node_level level, enum node_fault fault, const char *why)
+void node_set_state(struct node *node, enum node_state state, enum node_fault fault, const char *why)
 {
-    if (node->level == level && node->fault == fault && strcmp(node->why, why) == 0) return;
-    node->level = level;
+    if (node->state == state && node->fault == fault && strcmp(node->why, why) == 0) return;
+    node->state = state;
     node->fault = fault;
     snprintf(node->why, sizeof node->why, "%s", why);
-    node_log_level(node);
-    if (node->dead || !node->events.level) return;
+    node_log_state(node);
+    if (node->dead || !node->events.state) return;
     char copy[NODE_TEXT_SIZE];
     memcpy(copy, node->why, sizeof copy);
-    node->events.level(node->events.arg, node->config.index, level, node_generation(node), fault, copy);
+    node->events.state(node->events.arg, node->config.index, state, node_generation(node), fault, copy);
 }
 
 /* ---- time ---- */
@@ -160,25 +160,25 @@ static void node_report_unknown(struct node *node, const char *why)
 void node_drop(struct node *node, enum node_fault fault, const char *reason)
 {
     char why[NODE_TEXT_SIZE];
-    bool was_ready = node->state == NODE_OPEN;
+    bool was_ready = node->step == NODE_STEP_OPEN;
     snprintf(why, sizeof why, "%s", reason);
     conn_close(&node->conn);
     dial_cancel(&node->dial);
     node->connection++;
     node->fresh = 0;
-    node->state = NODE_PAUSE;
+    node->step = NODE_STEP_PAUSE;
     node->step_us = node_next_try_us(node, was_ready);
     node_arm(node, node->step_us);
     node_report_unknown(node, why);
     bool again = was_ready && !node->expelled;
     node->expelled = false;
-    if (!node->dead) node_set_level(node, again ? NODE_CONNECTING : NODE_DOWN, fault, why);
+    if (!node->dead) node_set_state(node, again ? NODE_CONNECTING : NODE_DOWN, fault, why);
 }
 
 static void node_drop_errno(struct node *node, int error)
 {
     char why[NODE_TEXT_SIZE];
-    const char *where = node->state == NODE_HANDSHAKE ? " during the handshake" : "";
+    const char *where = node->step == NODE_STEP_HANDSHAKE ? " during the handshake" : "";
     if (error)
         snprintf(why, sizeof why, "connection lost%s: %s", where, strerror(error));
     else
@@ -195,7 +195,7 @@ void node_drop_nomem(struct node *node)
 static void node_drop_malformed(struct node *node, const char *reason)
 {
     char why[NODE_TEXT_SIZE];
-    handshake_malformed(&node->handshake, node->state == NODE_HANDSHAKE, reason, why, sizeof why);
+    handshake_malformed(&node->handshake, node->step == NODE_STEP_HANDSHAKE, reason, why, sizeof why);
     node_drop(node, NODE_FAULT_PROTO, why);
 }
 
@@ -292,7 +292,7 @@ static void node_feed(struct node *node, const char *data, size_t length)
 {
     uint32_t connection = node->connection;
     handshake_hear(&node->handshake, data, length);
-    node->answerable = node->state == NODE_OPEN ? node->ring.count - node->fresh : node->guard.asked;
+    node->answerable = node->step == NODE_STEP_OPEN ? node->ring.count - node->fresh : node->guard.asked;
     reply_feed(&node->parser, data, length);
     do {
         const struct reply *raw = NULL;
@@ -303,7 +303,7 @@ static void node_feed(struct node *node, const char *data, size_t length)
         case REPLY_NOMEM: node_drop_nomem(node); return;
         case REPLY_READY: break;
         }
-        if (node->state == NODE_OPEN)
+        if (node->step == NODE_STEP_OPEN)
             node_on_request_reply(node, raw);
         else
             node_on_handshake_reply(node, raw);
@@ -401,23 +401,23 @@ static void node_on_step_timer(struct node *node)
         node_arm(node, node->step_us);
         return;
     }
-    switch (node->state) {
-    case NODE_PAUSE: node_begin(node); break;
-    case NODE_RESOLVE:
+    switch (node->step) {
+    case NODE_STEP_PAUSE: node_begin(node); break;
+    case NODE_STEP_RESOLVE:
         snprintf(why, sizeof why, "cannot resolve %s: no answer within %u ms", node->config.uri->host,
                  timeout_ms);
         node_drop(node, NODE_FAULT_UNREACHABLE, why);
         break;
-    case NODE_TCP:
+    case NODE_STEP_TCP:
         snprintf(why, sizeof why, "no answer within %u ms", timeout_ms);
         node_fail_address(node, why);
         break;
-    case NODE_HANDSHAKE:
+    case NODE_STEP_HANDSHAKE:
         snprintf(why, sizeof why, "no answer to the handshake within %u ms: frozen, or not a Redis server",
                  timeout_ms);
         node_drop(node, NODE_FAULT_UNREACHABLE, why);
         break;
-    case NODE_OPEN: break;
+    case NODE_STEP_OPEN: break;
     }
 }
 
@@ -430,10 +430,10 @@ static void node_on_timer(evutil_socket_t fd, short what, void *arg)
     node_enter(node);
     node->timer_us = NODE_NEVER;
     uint32_t connection = node->connection;
-    if (node->state == NODE_OPEN || node->state == NODE_HANDSHAKE) node_drain(node);
+    if (node->step == NODE_STEP_OPEN || node->step == NODE_STEP_HANDSHAKE) node_drain(node);
     /* A connection that ended meanwhile has armed the timer anew. */
     if (node_is_on(node, connection)) {
-        if (node->state == NODE_OPEN)
+        if (node->step == NODE_STEP_OPEN)
             node_on_open_timer(node);
         else
             node_on_step_timer(node);
@@ -473,7 +473,7 @@ struct node *node_new(struct event_base *base, const struct alloc *alloc, const 
     guard_init(&node->guard, config);
     node->countdown = node->countdown_text;
     node->dialect = config->dialect == QUORLOCK_DIALECT_REDISSON ? &dialect_redisson : &dialect_plain;
-    node->level = NODE_CONNECTING;
+    node->state = NODE_CONNECTING;
     node->timer_us = NODE_NEVER;
     snprintf(node->why, sizeof node->why, "connecting");
     reply_init(&node->parser, &node->alloc);
@@ -511,7 +511,7 @@ void node_free(struct node *node)
 
 bool node_has_room(const struct node *node, enum node_room room)
 {
-    return !node->dead && node->state == NODE_OPEN && node->ring.count < node_rooms[room].requests &&
+    return !node->dead && node->step == NODE_STEP_OPEN && node->ring.count < node_rooms[room].requests &&
            node->conn.out.used < node_rooms[room].bytes;
 }
 
@@ -527,7 +527,7 @@ static enum node_room node_room_of(enum node_op op)
 
 bool node_is_late(const struct node *node)
 {
-    if (node->dead || node->state != NODE_OPEN || node->ring.count == node->fresh) return false;
+    if (node->dead || node->step != NODE_STEP_OPEN || node->ring.count == node->fresh) return false;
     const struct ring_entry *first = &node->ring.entries[node->ring.head];
     uint64_t since_us = first->sent_us > node->heard_us ? first->sent_us : node->heard_us;
     uint64_t late_us = since_us + NODE_LATE_TRIPS * (uint64_t)node->srtt_us + NODE_LATE_US;
@@ -539,7 +539,7 @@ int node_send(struct node *node, const struct node_request *request)
 {
     assert(request->n_keys <= (request->op == NODE_BREAK ? 1 : NODE_KEYS_MAX));
     assert(request->n_keys || request->op == NODE_BOOTSTRAP || request->op == NODE_MAY_KILL);
-    if (node->dead || node->state != NODE_OPEN) return NODE_NOT_READY;
+    if (node->dead || node->step != NODE_STEP_OPEN) return NODE_NOT_READY;
     if (!node_has_room(node, node_room_of(request->op))) return NODE_FULL;
     switch (ring_reserve(&node->ring)) {
     case RING_ROOM: break;
@@ -580,15 +580,15 @@ size_t node_channel(const struct node *node, const struct node_key *key, char *r
     return node->dialect->channel(key, ret, size);
 }
 
-enum node_level node_level_now(const struct node *node)
+enum node_state node_state_now(const struct node *node)
 {
-    bool took = node->level == NODE_READY || node->level == NODE_QUARANTINED;
-    return node->state == NODE_OPEN || !took ? node->level : NODE_CONNECTING;
+    bool took = node->state == NODE_READY || node->state == NODE_QUARANTINED;
+    return node->step == NODE_STEP_OPEN || !took ? node->state : NODE_CONNECTING;
 }
 
 uint32_t node_generation(const struct node *node)
 {
-    return node->state == NODE_OPEN ? node->generation : 0;
+    return node->step == NODE_STEP_OPEN ? node->generation : 0;
 }
 
 enum node_fault node_fault_now(const struct node *node)

@@ -12,7 +12,7 @@ static void node_begin_handshake(struct node *node)
         node_drop_nomem(node);
         return;
     }
-    node->state = NODE_HANDSHAKE;
+    node->step = NODE_STEP_HANDSHAKE;
     node->handshake_us = node_now(node);
     enum handshake_eviction eviction = HANDSHAKE_EVICTION_UNASKED;
     if (guard_is_on(&node->guard))
@@ -33,11 +33,11 @@ static void node_follow(struct node *node, enum dial_result result)
 {
     switch (result) {
     case DIAL_RESOLVING:
-        node->state = NODE_RESOLVE;
+        node->step = NODE_STEP_RESOLVE;
         node_arm_step(node);
         break;
     case DIAL_CONNECTING:
-        node->state = NODE_TCP;
+        node->step = NODE_STEP_TCP;
         node_arm_step(node);
         break;
     case DIAL_FAILED: node_drop(node, NODE_FAULT_UNREACHABLE, node->dial.why); break;

@@ -14,15 +14,15 @@ static void node_tell_guard(struct node *node)
     char why[NODE_TEXT_SIZE];
     if (node->guard.until_us) {
         guard_describe(&node->guard, node_now(node), why, sizeof why);
-        node_set_level(node, NODE_QUARANTINED, NODE_FAULT_NONE, why);
+        node_set_state(node, NODE_QUARANTINED, NODE_FAULT_NONE, why);
     } else {
-        node_set_level(node, NODE_READY, NODE_FAULT_NONE, "");
+        node_set_state(node, NODE_READY, NODE_FAULT_NONE, "");
     }
 }
 
 static void node_open(struct node *node)
 {
-    node->state = NODE_OPEN;
+    node->step = NODE_STEP_OPEN;
     node->generation++;
     node->ready_us = node_now(node);
     node->answerable = 0;
@@ -61,7 +61,7 @@ void node_on_guard_reply(struct node *node, const struct reply *raw)
         node_drop(node, node->guard.fault, why);
         return;
     }
-    if (node->state == NODE_HANDSHAKE) {
+    if (node->step == NODE_STEP_HANDSHAKE) {
         node_open(node);
         return;
     }
@@ -124,7 +124,7 @@ void node_on_part(struct node *node, struct ring_entry *entry, const struct repl
 
 uint64_t node_quarantined_until_us(const struct node *node)
 {
-    return node_level_now(node) == NODE_QUARANTINED ? node->guard.until_us : 0;
+    return node_state_now(node) == NODE_QUARANTINED ? node->guard.until_us : 0;
 }
 
 const char *node_run_id(const struct node *node)
@@ -134,14 +134,14 @@ const char *node_run_id(const struct node *node)
 
 const char *node_why(const struct node *node)
 {
-    if (node_level_now(node) != NODE_QUARANTINED) return node->why;
+    if (node_state_now(node) != NODE_QUARANTINED) return node->why;
     guard_describe(&node->guard, node_now(node), node->countdown, NODE_TEXT_SIZE);
     return node->countdown;
 }
 
 void node_expel(struct node *node, enum node_fault fault, const char *why)
 {
-    if (node->dead || node->state != NODE_OPEN) return;
+    if (node->dead || node->step != NODE_STEP_OPEN) return;
     node_enter(node);
     node->expelled = true;
     node_drop(node, fault, why);

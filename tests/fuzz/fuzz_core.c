@@ -31,7 +31,7 @@ struct flying {
 };
 
 struct model_node {
-    enum core_level level;
+    enum core_node_state state;
     uint32_t generation, generations;
     uint64_t yes_until_us; /* the latest end that a yes of the present attempt can justify */
     uint64_t yes_sent_us;  /* when that yes was asked for */
@@ -61,7 +61,7 @@ struct world {
 
 static bool can_talk(const struct model_node *node)
 {
-    return node->level == CORE_NODE_READY || node->level == CORE_NODE_QUARANTINED;
+    return node->state == CORE_NODE_READY || node->state == CORE_NODE_QUARANTINED;
 }
 
 static uint8_t next_byte(struct world *world)
@@ -235,7 +235,7 @@ static void launch(struct world *world, const struct core_command *command)
     if (command->explain) CHECK(command->tag.op == CORE_OP_ACQUIRE);
     /* Nothing is ever written for a lock that the owner does not want or have. */
     if (command->tag.op == CORE_OP_ACQUIRE)
-        CHECK((world->acquiring || world->held) && node->level == CORE_NODE_READY);
+        CHECK((world->acquiring || world->held) && node->state == CORE_NODE_READY);
     if (command->tag.op == CORE_OP_RAISE) CHECK(world->config.fencing && (world->acquiring || world->held));
     if (command->tag.op == CORE_OP_EXTEND || command->tag.op == CORE_OP_REPAIR) CHECK(world->held);
     if (world->n_flying == FLYING_MAX) return; /* never answered: an endless stall */
@@ -439,20 +439,20 @@ static void answer(struct world *world, uint32_t index, enum core_outcome outcom
     }
 }
 
-static void change_level(struct world *world, uint32_t index, enum core_level level, uint8_t shade)
+static void change_level(struct world *world, uint32_t index, enum core_node_state state, uint8_t shade)
 {
     struct model_node *node = &world->nodes[index];
-    struct core_event event = {.type = CORE_EV_NODE, .node = index, .level = level};
-    enum core_level before = node->level;
+    struct core_event event = {.type = CORE_EV_NODE, .node = index, .state = state};
+    enum core_node_state before = node->state;
     uint32_t ended = node->generation;
     /* A quarantine may end on the connection it began on; every other change is another connection. */
-    bool goes_on = before == CORE_NODE_QUARANTINED && level == CORE_NODE_READY && shade % 2 == 0;
+    bool goes_on = before == CORE_NODE_QUARANTINED && state == CORE_NODE_READY && shade % 2 == 0;
     bool ends = can_talk(node) && !goes_on;
 
-    node->level = level;
+    node->state = state;
     if (!goes_on) node->generation = can_talk(node) ? ++node->generations : 0;
     event.generation = node->generation;
-    event.fault = level == CORE_NODE_DOWN ? CORE_FAULT_PASSING + shade % 5 : CORE_FAULT_NONE;
+    event.fault = state == CORE_NODE_DOWN ? CORE_FAULT_PASSING + shade % 5 : CORE_FAULT_NONE;
     event.srtt_us = shade * 10u;
     /* What flies on a connection that ends has an unknown outcome: told before, or, now and then, much later.
      */
@@ -467,10 +467,10 @@ static void change_level(struct world *world, uint32_t index, enum core_level le
                                                 .fault = CORE_FAULT_PASSING,
                                                 .ttl_us = -2};
             /* The core still takes this node for READY and may ask it again: that is not sent any more. */
-            node->level = before;
+            node->state = before;
             node->generation = ended;
             happen(world, unknown, NULL);
-            node->level = level;
+            node->state = state;
             node->generation = event.generation;
             i = 0;
         } else {
@@ -553,7 +553,7 @@ static void change_room(struct world *world, uint8_t what)
 
 static void something_happens(struct world *world)
 {
-    static const enum core_level levels[8] = {CORE_NODE_READY,      CORE_NODE_READY,      CORE_NODE_READY,
+    static const enum core_node_state levels[8] = {CORE_NODE_READY,      CORE_NODE_READY,      CORE_NODE_READY,
                                               CORE_NODE_READY,      CORE_NODE_DOWN,       CORE_NODE_DOWN,
                                               CORE_NODE_CONNECTING, CORE_NODE_QUARANTINED};
     static const enum core_outcome outcomes[8] = {CORE_YES,     CORE_YES,   CORE_YES,     CORE_OTHER,
@@ -653,7 +653,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     world->lock = malloc(core_size(world->config.n_nodes));
     CHECK(world->lock != NULL);
     core_init(world->lock, &world->config);
-    for (uint32_t i = 0; i < NODES_MAX; i++) world->nodes[i].level = CORE_NODE_DOWN;
+    for (uint32_t i = 0; i < NODES_MAX; i++) world->nodes[i].state = CORE_NODE_DOWN;
     while (world->left > 0) something_happens(world);
     settle(world);
     free(world->lock);

@@ -120,9 +120,9 @@ void judge_key_forgotten(struct world *world, uint32_t server, uint32_t index, c
 void judge_asked(struct world *world, uint32_t index, const struct core_command *command)
 {
     uint32_t node = command->tag.node;
-    enum core_level level = world->clients[world->locks[index].client].links[node].level;
+    enum core_node_state state = world->clients[world->locks[index].client].links[node].state;
 
-    if (command->tag.op != CORE_OP_ACQUIRE || level != CORE_NODE_QUARANTINED) return;
+    if (command->tag.op != CORE_OP_ACQUIRE || state != CORE_NODE_QUARANTINED) return;
     judge_violated(world, I7_FOREIGN_VOTE, "lock %u asks node %u for a vote, which is quarantined", index,
                    node);
 }
@@ -149,7 +149,7 @@ static void see_yes(struct world *world, struct lock *lock, const struct core_re
     uint64_t end_us = reply->tag.sent_us + reply->tag.lease_us - allowance(&lock->config, reply->tag.lease_us);
 
     if (reply->tag.attempt != core_attempt(lock->core)) return;
-    if (!world_talks(link->level) || link->generation != reply->generation) return;
+    if (!world_talks(link->state) || link->generation != reply->generation) return;
     if (lock->verdicts.lost || (lock->verdicts.notified_held && now_us >= core_lost_at(lock->core))) return;
     if (vote->attempt == reply->tag.attempt && vote->end_us > end_us) return;
     *vote = (struct seen_vote){.attempt = reply->tag.attempt, .end_us = end_us};
@@ -185,7 +185,7 @@ void judge_before(struct world *world, uint32_t index, const struct core_event *
     if (op == CORE_OP_PEEK || reply->outcome == CORE_OTHER) lock->verdicts.other_seen = true;
     if (op == CORE_OP_PEEK || reply->tag.attempt != core_attempt(lock->core)) return;
     /* What comes on a connection that has ended tells nothing. */
-    if (!world_talks(link->level) || reply->generation != link->generation) return;
+    if (!world_talks(link->state) || reply->generation != link->generation) return;
     if (reply->outcome == CORE_YES) {
         if (op == CORE_OP_ACQUIRE || op == CORE_OP_RAISE) tokens_see(lock, reply);
         if (op == CORE_OP_ACQUIRE || op == CORE_OP_EXTEND) see_yes(world, lock, reply, event->now_us);

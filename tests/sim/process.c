@@ -4,7 +4,7 @@
  *
  * The clock is read just before every step. Commands are queued in their order; one that cannot be queued comes
  * back as not sent, in the same turn. Callbacks run later, from the top of the loop. A lock that is quiet hears
- * nothing; it gets the levels of all nodes before its next acquire.
+ * nothing; it gets the states of all nodes before its next acquire.
  *
  * A client that stands still (process_pause) misses everything; what came meanwhile happens when it goes on, in
  * an order that only keeps what one connection promises.
@@ -259,8 +259,8 @@ static void show_level(struct world *world, uint32_t index, uint32_t node)
     const struct link *link = &world->clients[world->locks[index].client].links[node];
     struct core_event event = {.type = CORE_EV_NODE,
                                .node = node,
-                               .level = link->level,
-                               .generation = world_talks(link->level) ? link->generation : 0,
+                               .state = link->state,
+                               .generation = world_talks(link->state) ? link->generation : 0,
                                .fault = link->fault,
                                .srtt_us = link->srtt_us};
 

@@ -77,11 +77,11 @@ void story_tell(const struct world *world, const char *format, ...)
     (void)putchar('\n');
 }
 
-static const char *level_name(enum core_level level)
+static const char *level_name(enum core_node_state state)
 {
     static const char *const names[] = {"connecting", "ready", "quarantined", "down"};
 
-    return PICK(names, level);
+    return PICK(names, state);
 }
 
 static const char *phase_name(enum core_phase phase)
@@ -109,7 +109,7 @@ void story_step(const struct world *world, uint32_t index, const struct core_eve
     case CORE_EV_TIMER: story_tell(world, "client %u lock %u : timer, %s", client, index, phase); break;
     case CORE_EV_NODE:
         story_tell(world, "client %u lock %u : node %u is %s, generation %u", client, index, event->node,
-                   level_name(event->level), event->generation);
+                   level_name(event->state), event->generation);
         break;
     case CORE_EV_REPLY:
         story_tell(world,

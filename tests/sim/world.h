@@ -132,7 +132,7 @@ struct request {
 };
 
 struct link {
-    enum core_level level;
+    enum core_node_state state;
     enum core_fault fault;
     uint32_t generation;  /* of the connection that is READY, or was last */
     uint32_t server_gone; /* the server's end of connections up to this generation is gone */
@@ -249,7 +249,7 @@ struct lock {
     bool listens; /* to notices: */
     struct ear ears[PLAN_NODES_MAX];
     bool had_turn; /* was granted after the faults had ended */
-    bool active;   /* gets levels and replies: not quiet */
+    bool active;   /* gets node states and replies: not quiet */
     uint64_t taken_attempt[PLAN_NODES_MAX];
     uint32_t taken_order[PLAN_NODES_MAX]; /* of servers, by that attempt */
 
@@ -343,9 +343,9 @@ uint64_t world_node_ms(const struct world *, uint32_t server);
 /* world_wall_us - a client's wall clock, now. */
 uint64_t world_wall_us(const struct world *, uint32_t client);
 
-static inline bool world_talks(enum core_level level)
+static inline bool world_talks(enum core_node_state state)
 {
-    return level == CORE_NODE_READY || level == CORE_NODE_QUARANTINED;
+    return state == CORE_NODE_READY || state == CORE_NODE_QUARANTINED;
 }
 
 static inline void world_plan(struct world *world, uint64_t at_us, enum happening_type type, uint32_t client,

@@ -67,7 +67,7 @@ struct scene *scene_open(const struct core_config *config)
     scene->lock = calloc(1, core_size(config->n_nodes));
     assert_non_null(scene->lock);
     core_init(scene->lock, config);
-    for (uint32_t i = 0; i < config->n_nodes; i++) scene_level(scene, i, CORE_NODE_READY);
+    for (uint32_t i = 0; i < config->n_nodes; i++) scene_node_state(scene, i, CORE_NODE_READY);
     return scene;
 }
 
@@ -166,23 +166,23 @@ void scene_step(struct scene *scene, uint32_t node, uint64_t before_us)
     step(scene, &(struct core_event){.type = CORE_EV_STEP, .node = node, .before_us = before_us});
 }
 
-void scene_level_fault(struct scene *scene, uint32_t node, enum core_level level, enum core_fault fault)
+void scene_node_state_fault(struct scene *scene, uint32_t node, enum core_node_state state, enum core_fault fault)
 {
-    bool talks = level == CORE_NODE_READY || level == CORE_NODE_QUARANTINED;
+    bool talks = state == CORE_NODE_READY || state == CORE_NODE_QUARANTINED;
 
     if (talks && !scene->ready[node]) scene->generations[node]++;
     scene->ready[node] = talks;
     step(scene, &(struct core_event){.type = CORE_EV_NODE,
                                      .node = node,
-                                     .level = level,
+                                     .state = state,
                                      .generation = talks ? scene->generations[node] : 0,
                                      .fault = fault,
                                      .srtt_us = 500});
 }
 
-void scene_level(struct scene *scene, uint32_t node, enum core_level level)
+void scene_node_state(struct scene *scene, uint32_t node, enum core_node_state state)
 {
-    scene_level_fault(scene, node, level, level == CORE_NODE_READY ? CORE_FAULT_NONE : CORE_FAULT_PASSING);
+    scene_node_state_fault(scene, node, state, state == CORE_NODE_READY ? CORE_FAULT_NONE : CORE_FAULT_PASSING);
 }
 
 void scene_round_trip(struct scene *scene, uint32_t us)
@@ -191,7 +191,7 @@ void scene_round_trip(struct scene *scene, uint32_t us)
         if (!scene->ready[i]) continue;
         step(scene, &(struct core_event){.type = CORE_EV_NODE,
                                          .node = i,
-                                         .level = CORE_NODE_READY,
+                                         .state = CORE_NODE_READY,
                                          .generation = scene->generations[i],
                                          .srtt_us = us});
     }

@@ -73,9 +73,9 @@ int scene_release(struct scene *);
 int scene_cancel(struct scene *);
 /* scene_step - a node's clock was found to have stepped, by a request sent then. */
 void scene_step(struct scene *, uint32_t node, uint64_t before_us);
-/* scene_level - a node's connection changes; READY begins a new generation. */
-void scene_level(struct scene *, uint32_t node, enum core_level);
-void scene_level_fault(struct scene *, uint32_t node, enum core_level, enum core_fault);
+/* scene_node_state - a node's connection changes; READY begins a new generation. */
+void scene_node_state(struct scene *, uint32_t node, enum core_node_state);
+void scene_node_state_fault(struct scene *, uint32_t node, enum core_node_state, enum core_fault);
 /* scene_round_trip - to each node that can talk it takes so long: told anew, for answers here take no time, and
  * the core measures them. */
 void scene_round_trip(struct scene *, uint32_t us);

@@ -74,12 +74,12 @@ static void validity_counts_from_each_nodes_own_send(void **state)
     struct scene *scene = open_scene(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_CONNECTING);
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 1, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_pass(scene, 50 * MS);
-    scene_level(scene, 1, CORE_NODE_READY);
+    scene_node_state(scene, 1, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 1, CORE_OP_ACQUIRE), 1);
     scene_pass(scene, 10 * MS);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -93,11 +93,11 @@ static void a_late_yes_adds_margin(void **state)
     struct scene *scene = open_scene(3, 2);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_pass(scene, 50 * MS);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_level(scene, 2, CORE_NODE_READY);
+    scene_node_state(scene, 2, CORE_NODE_READY);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(scene->lock), 2);
@@ -254,8 +254,8 @@ static void readiness_waits_for_who_connects(void **state)
     struct scene *scene = open_scene(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_CONNECTING);
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 1, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_pass(scene, 99 * MS);
@@ -270,8 +270,8 @@ static void who_is_down_is_not_waited_for(void **state)
     struct scene *scene = open_scene(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_acquire(scene);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1); /* it cannot be granted any more */
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
@@ -284,13 +284,13 @@ static void a_node_that_goes_down_in_the_try_has_no_vote(void **state)
     struct scene *scene = open_scene(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_CONNECTING);
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 1, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_level(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
     scene_expect_nothing(scene);
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
@@ -339,9 +339,9 @@ static void votes_of_another_connection_do_not_count(void **state)
     old = *scene_latest(scene, 0, CORE_OP_ACQUIRE);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_level(scene, 0, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING);
     scene_replay(scene, &old, CORE_YES);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     scene_replay(scene, &old, CORE_YES);
     assert_int_not_equal(core_phase_now(scene->lock), CORE_GRANTED);
     assert_int_equal(scene_told(scene).status, CORE_NOQUORUM);
@@ -353,8 +353,8 @@ static void the_wait_is_bounded(void **state)
     struct scene *scene = open_waiting(3, 2, 700 * MS);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
     scene_acquire(scene);
     scene_pass(scene, 699 * MS);
     scene_expect_nothing(scene);
@@ -371,7 +371,7 @@ static void a_wait_of_both_kinds_has_timed_out(void **state)
     scene_acquire(scene);
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_OTHER);
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_PEEK, CORE_MISSING);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     scene_pass(scene, 5000 * MS);
     scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     scene_close(scene);
@@ -489,17 +489,17 @@ static void a_debt_is_paid_on_the_next_connection(void **state)
 
     (void)state;
     scene_acquire(scene);
-    scene_level(scene, 0, CORE_NODE_CONNECTING); /* its answer, and whether it was executed: unknown */
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING); /* its answer, and whether it was executed: unknown */
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_OTHER);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_OTHER);
     assert_int_equal(core_debts(scene->lock, 0), 1);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
     scene_drop(scene);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
-    scene_level(scene, 0, CORE_NODE_DOWN); /* and once more */
+    scene_node_state(scene, 0, CORE_NODE_DOWN); /* and once more */
     scene_drop(scene);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_MISSING);
     assert_int_equal(core_debts(scene->lock, 0), 0);
     scene_close(scene);
@@ -513,7 +513,7 @@ static void a_debt_ends_with_the_lease(void **state)
     scene_acquire(scene);
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     scene_told(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     scene_pass(scene, 3030 * MS - 1);
     assert_int_equal(core_debts(scene->lock, 0), 1);
     assert_false(core_quiet(scene->lock));
@@ -521,7 +521,7 @@ static void a_debt_ends_with_the_lease(void **state)
     assert_int_equal(core_debts(scene->lock, 0), 0);
     assert_true(core_quiet(scene->lock));
     scene_drop(scene);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
     scene_close(scene);
 }
@@ -549,8 +549,8 @@ static void a_quarantined_node_has_no_vote(void **state)
     struct scene *scene = open_scene(3, 2);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 0, CORE_NODE_QUARANTINED);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_QUARANTINED);
     scene_acquire(scene);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), 0);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);

@@ -34,7 +34,7 @@ static void the_wait_bound_comes_while_the_arbiter_is_asked(void **state)
     scene_close(scene);
 }
 
-/* Contention or outage: the arbiter alone was asked, so the levels say which it is. */
+/* Contention or outage: the arbiter alone was asked, so the states of the nodes say which it is. */
 static void outage_is_told_from_contention(void **state)
 {
     static const struct {
@@ -46,12 +46,12 @@ static void outage_is_told_from_contention(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct scene *scene = scene_open_waiting(3, 2, 3000 * MS);
 
-        for (uint32_t node = 1; node < 3 && !cases[i].before; node++) scene_level(scene, node, CORE_NODE_DOWN);
+        for (uint32_t node = 1; node < 3 && !cases[i].before; node++) scene_node_state(scene, node, CORE_NODE_DOWN);
         scene_acquire(scene);
         for (uint32_t node = 0; node < 3; node++) {
             if (scene_asked(scene, node, CORE_OP_ACQUIRE) > 0) scene_refuse(scene, node, HOLDER, -1);
         }
-        for (uint32_t node = 1; node < 3 && !cases[i].after; node++) scene_level(scene, node, CORE_NODE_DOWN);
+        for (uint32_t node = 1; node < 3 && !cases[i].after; node++) scene_node_state(scene, node, CORE_NODE_DOWN);
         scene_pass_to_attempt(scene);
         scene_refuse(scene, 0, HOLDER, -1);
         assert_int_equal(core_wait_verdict(scene->lock), cases[i].status);
@@ -85,7 +85,7 @@ static void the_wait_counts_from_when_it_began(void **state)
     struct scene *scene = scene_open_waiting(3, 2, 700 * MS);
 
     (void)state;
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     scene_acquire_since(scene, SCENE_BEGIN_US - 300 * MS);
     scene_pass(scene, 399 * MS);
     scene_expect_nothing(scene);
@@ -134,7 +134,7 @@ static void what_was_in_the_way_before_is_told_too(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct scene *scene = scene_open_waiting(3, 2, 60 * MS);
 
-        for (uint32_t node = 0; node < 3 && !cases[i].held; node++) scene_level(scene, node, CORE_NODE_DOWN);
+        for (uint32_t node = 0; node < 3 && !cases[i].held; node++) scene_node_state(scene, node, CORE_NODE_DOWN);
         scene_acquire_after(scene, cases[i].before);
         for (uint32_t node = 0; node < 3 && cases[i].held; node++) scene_refuse(scene, node, HOLDER, -1);
         assert_int_equal(core_seen(scene->lock),
@@ -313,7 +313,7 @@ static void votes_of_before_are_shown(void **state)
     /* But never of another acquire. */
     scene_cancel(scene);
     scene_told(scene);
-    scene_level(scene, 1, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 1, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     assert_int_equal(core_vote(scene->lock, 1, NULL), CORE_VOTE_NONE);
     scene_close(scene);

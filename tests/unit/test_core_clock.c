@@ -64,9 +64,9 @@ static void a_loss_in_good_time_leaves_the_margin(void **state)
     struct scene *scene = open_held(3, 2);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_pass(scene, VALID_US - 64 * MS);
     assert_int_equal(core_remaining_us(scene->lock, scene->now_us), 64 * MS);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
@@ -198,9 +198,9 @@ static void validity_shrinks_when_a_vote_goes(void **state)
     assert_int_equal(core_lost_at(scene->lock), first_us + VALID_US - 64 * MS);
     scene_expect_nothing(scene);
     /* And the loss comes by that time. */
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_pass(scene, first_us + VALID_US - 64 * MS - scene->now_us - 1);
     scene_expect_nothing(scene);
     scene_pass(scene, 1);

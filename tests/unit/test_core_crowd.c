@@ -87,7 +87,7 @@ static void two_ask_the_arbiter_where_votes_could_be_split(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         struct scene *scene = open_in_crowd(n_nodes[i], quorums[i], 2, 1);
 
-        if (i == 0) scene_level(scene, 2, CORE_NODE_DOWN);
+        if (i == 0) scene_node_state(scene, 2, CORE_NODE_DOWN);
         scene_notice(scene, LISTENER, HOLDER);
         scene_expect_asked_alone(scene, LISTENER);
         scene_close(scene);
@@ -138,7 +138,7 @@ static void a_crowd_of_unmeasured_nodes_takes_turns(void **state)
             struct core_event event = {.type = CORE_EV_NODE, .now_us = scene->now_us, .node = i};
             struct core_update update;
 
-            event.level = CORE_NODE_READY;
+            event.state = CORE_NODE_READY;
             event.generation = scene->generations[i];
             core_step(scene->lock, &event, &update);
         }

@@ -222,7 +222,7 @@ static void a_node_that_is_gone_cannot_be_raised(void **state)
     (void)state;
     scene_acquire(scene);
     shows(scene, 0, CORE_OP_ACQUIRE, 5);
-    scene_level(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
     shows(scene, 1, CORE_OP_ACQUIRE, 7);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RAISE), 0);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
@@ -238,7 +238,7 @@ static void a_node_that_is_gone_may_have_agreed(void **state)
     (void)state;
     scene_acquire(scene);
     shows(scene, 0, CORE_OP_ACQUIRE, 7);
-    scene_level(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
     shows(scene, 1, CORE_OP_ACQUIRE, 5);
     shows(scene, 1, CORE_OP_RAISE, 7);
     scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
@@ -254,8 +254,8 @@ static void a_connection_that_ends_takes_the_raise_with_it(void **state)
     scene_acquire(scene);
     shows(scene, 0, CORE_OP_ACQUIRE, 5);
     shows(scene, 1, CORE_OP_ACQUIRE, 7);
-    scene_level(scene, 0, CORE_NODE_CONNECTING);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RAISE), 1); /* the one that went with the connection */
     shows(scene, 0, CORE_OP_RAISE, 7);                         /* its answer comes all the same */
     assert_false(scene->update.dispatch);
@@ -320,7 +320,7 @@ static void a_debt_keeps_its_own_token(void **state)
     struct scene *scene = open_granted(7);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
     scene_release(scene);
     scene_answer(scene, 1, CORE_OP_RELEASE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_RELEASE, CORE_YES);
@@ -329,7 +329,7 @@ static void a_debt_keeps_its_own_token(void **state)
     shows(scene, 1, CORE_OP_ACQUIRE, 9);
     shows(scene, 2, CORE_OP_ACQUIRE, 9);
     scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     assert_int_equal(asked_with(scene, 0, CORE_OP_RELEASE), 7);
     scene_close(scene);
 }

@@ -87,13 +87,13 @@ static void a_node_that_comes_back_helps_at_once(void **state)
     struct scene *scene = open_held(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_pass(scene, 1000 * MS);
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_YES);
     scene_pass(scene, 300 * MS);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
-    scene_level(scene, 1, CORE_NODE_READY);
+    scene_node_state(scene, 1, CORE_NODE_READY);
     scene_pass(scene, 0);
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_YES);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
@@ -106,7 +106,7 @@ static void loss_is_told_before_validity_ends(void **state)
     struct scene *scene = open_held(3, 2);
 
     (void)state;
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     scene_pass(scene, 2904 * MS - 1);
     assert_int_equal(core_valid_us(scene->lock, scene->now_us), 64 * MS + 1);
     scene_pass(scene, 1);
@@ -322,12 +322,12 @@ static void a_node_that_was_away_is_repaired_and_released(void **state)
     struct scene *scene = scene_open(&config);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    scene_level(scene, 2, CORE_NODE_READY);
+    scene_node_state(scene, 2, CORE_NODE_READY);
     scene_pass(scene, 1000 * MS);
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_MISSING);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
@@ -531,12 +531,12 @@ static void a_lost_lock_is_acquired_anew(void **state)
     struct scene *scene = open_held(3, 2);
 
     (void)state;
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     scene_pass(scene, 2904 * MS);
     assert_int_equal(scene_acquire(scene), CORE_STATE); /* its loss is told first */
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
     scene_drop(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_READY);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_READY);
     assert_int_equal(scene_acquire(scene), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
     answer_all(scene, CORE_OP_ACQUIRE, CORE_YES);
@@ -555,7 +555,7 @@ static void an_extend_asked_again_prolongs_the_debt(void **state)
     assert_true(scene_latest(scene, 0, CORE_OP_EXTEND)->command.whole_script);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
     scene_release(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     /* Asked at 1090 ms, the key may live until 4090 ms and a little. */
     scene_pass(scene, (3030 - 90) * MS + 89 * MS);
     assert_int_equal(core_debts(scene->lock, 0), 1);
@@ -570,9 +570,9 @@ static void a_quarantined_node_extends(void **state)
     struct scene *scene = open_held(3, 2);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_CONNECTING);
-    scene_level(scene, 0, CORE_NODE_QUARANTINED);
-    scene_level(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_QUARANTINED);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
     scene_pass(scene, 1000 * MS);
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_YES);
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES);
@@ -586,11 +586,11 @@ static void answers_of_an_old_connection_do_not_count(void **state)
     struct scene_sent old;
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
     scene_pass(scene, 1000 * MS);
     old = *scene_latest(scene, 0, CORE_OP_EXTEND);
-    scene_level(scene, 0, CORE_NODE_CONNECTING);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     scene_replay(scene, &old, CORE_YES);
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 2968 * MS);
@@ -619,9 +619,9 @@ static void a_release_whose_answer_is_lost_is_paid_again(void **state)
     (void)state;
     scene_release(scene);
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_UNKNOWN);
-    scene_level(scene, 0, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING);
     assert_int_equal(core_debts(scene->lock, 0), 1);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_MISSING);
     assert_int_equal(core_debts(scene->lock, 0), 0);
     scene_close(scene);

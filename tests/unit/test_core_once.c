@@ -84,12 +84,12 @@ static struct scene *open_with_a_late_node(void)
 {
     struct scene *scene = scene_open_waiting(3, 2, 0);
 
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_refuse(scene, 1, 7, 3000 * (int64_t)MS);
     scene_expect_nothing(scene);
-    scene_level(scene, 2, CORE_NODE_READY);
+    scene_node_state(scene, 2, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_ACQUIRE), 0);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_PEEK), 1);
     return scene;

@@ -182,8 +182,8 @@ static void a_lasting_error_waits_for_the_next_connection(void **state)
         expect_released(scene, CORE_NOQUORUM, false);
         scene_pass(scene, 2000 * MS);
         assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
-        scene_level(scene, 0, CORE_NODE_DOWN);
-        scene_level(scene, 0, CORE_NODE_READY);
+        scene_node_state(scene, 0, CORE_NODE_DOWN);
+        scene_node_state(scene, 0, CORE_NODE_READY);
         assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
         scene_close(scene);
     }
@@ -200,10 +200,10 @@ static void a_pause_ends_with_the_connection(void **state)
     answer(scene, 2, CORE_YES);
     scene_told(scene);
     refuse(scene, 0, CORE_FAULT_PASSING);
-    scene_level(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
     scene_pass(scene, 500 * MS);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
     scene_close(scene);
 }
@@ -333,7 +333,7 @@ static void an_answer_that_cannot_come_is_not_waited_for(void **state)
     scene_release(scene);
     answer(scene, 0, CORE_MISSING);
     answer(scene, 1, CORE_YES);
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     expect_released(scene, CORE_OK, false);
     scene_close(scene);
 }
@@ -347,8 +347,8 @@ static void a_repeated_release_that_finds_nothing_says_nothing(void **state)
     scene_release(scene);
     for (uint32_t i = 0; i < 2; i++) {
         answer(scene, i, CORE_UNKNOWN);
-        scene_level(scene, i, CORE_NODE_CONNECTING);
-        scene_level(scene, i, CORE_NODE_READY);
+        scene_node_state(scene, i, CORE_NODE_CONNECTING);
+        scene_node_state(scene, i, CORE_NODE_READY);
         answer(scene, i, CORE_MISSING);
     }
     answer(scene, 2, CORE_YES);
@@ -363,10 +363,10 @@ static void a_release_paid_again_that_finds_nothing_says_nothing(void **state)
 
     (void)state;
     scene_release(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_CONNECTING);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_CONNECTING);
     scene_drop(scene);
     assert_int_equal(scene_told(scene).kind, CORE_NOTIFY_RELEASED);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_READY);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_READY);
     for (uint32_t i = 0; i < 3; i++) answer(scene, i, CORE_MISSING);
     assert_true(core_quiet(scene->lock));
     scene_close(scene);
@@ -381,8 +381,8 @@ static void a_release_paid_again_in_time_that_finds_nothing_says_nothing(void **
     (void)state;
     scene_release(scene);
     for (uint32_t i = 0; i < 2; i++) {
-        scene_level(scene, i, CORE_NODE_CONNECTING);
-        scene_level(scene, i, CORE_NODE_READY);
+        scene_node_state(scene, i, CORE_NODE_CONNECTING);
+        scene_node_state(scene, i, CORE_NODE_READY);
         again = *scene_latest(scene, i, CORE_OP_RELEASE);
         scene_replay(scene, &again, CORE_MISSING);
     }

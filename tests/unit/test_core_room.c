@@ -215,16 +215,16 @@ static void a_late_vote_is_not_asked_for_without_room(void **state)
     struct scene *scene = scene_open_waiting(3, 2, 0);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene->no_attempt = true;
-    scene_level(scene, 2, CORE_NODE_READY);
+    scene_node_state(scene, 2, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_ACQUIRE), 0);
     scene->no_attempt = false;
-    scene_level(scene, 2, CORE_NODE_READY);
+    scene_node_state(scene, 2, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_ACQUIRE), 1);
     scene_close(scene);
 }
