@@ -93,7 +93,7 @@ static bool send_command(struct claim *claim, const struct core_command *command
         return false;
     }
     if (release && command->tag.attempt == core_attempt(claim->core)) {
-        claim->notes[command->tag.node].released = QUORLOCK_VOTE_PENDING;
+        claim->results[command->tag.node].released = QUORLOCK_VOTE_PENDING;
     }
     claim->in_flight++;
     return true;
@@ -101,20 +101,20 @@ static bool send_command(struct claim *claim, const struct core_command *command
 
 /* ---- steps ---- */
 
-static void note_clear(struct claim *claim, struct lock_note *note)
+static void result_clear(struct claim *claim, struct node_result *result)
 {
-    alloc_free(&claim->client->alloc, note->error);
-    alloc_free(&claim->client->alloc, note->holder);
-    note->error = note->holder = NULL;
-    note->ttl_ms = -2;
-    note->latency_us = 0;
+    alloc_free(&claim->client->alloc, result->error);
+    alloc_free(&claim->client->alloc, result->holder);
+    result->error = result->holder = NULL;
+    result->ttl_ms = -2;
+    result->latency_us = 0;
 }
 
-static void release_note_clear(struct claim *claim, struct lock_note *note)
+static void release_result_clear(struct claim *claim, struct node_result *result)
 {
-    alloc_free(&claim->client->alloc, note->release_error);
-    alloc_free(&claim->client->alloc, note->release_holder);
-    note->release_error = note->release_holder = NULL;
+    alloc_free(&claim->client->alloc, result->release_error);
+    alloc_free(&claim->client->alloc, result->release_holder);
+    result->release_error = result->release_holder = NULL;
 }
 
 /* While the core waits its line listens. */
@@ -167,14 +167,14 @@ static void settle(struct claim *claim, const struct core_update *update)
 }
 
 /* What a node said to an earlier attempt is no news of this one; who is not asked again is quoted on. */
-static void begin_notes(struct claim *claim, const struct core_update *update)
+static void begin_results(struct claim *claim, const struct core_update *update)
 {
-    if (claim->noted_attempt == core_attempt(claim->core)) return;
-    claim->noted_attempt = core_attempt(claim->core);
+    if (claim->results_attempt == core_attempt(claim->core)) return;
+    claim->results_attempt = core_attempt(claim->core);
     for (uint32_t i = 0; i < update->n_commands; i++) {
         const struct core_tag *tag = &update->commands[i].tag;
 
-        if (tag->op == CORE_OP_ACQUIRE) note_clear(claim, &claim->notes[tag->node]);
+        if (tag->op == CORE_OP_ACQUIRE) result_clear(claim, &claim->results[tag->node]);
     }
 }
 
@@ -188,11 +188,11 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
     if (event->now_us == 0) event->now_us = client_now_us(claim->client);
     room_limit(claim->client, event);
     status = core_step(claim->core, event, &update);
-    begin_notes(claim, &update);
+    begin_results(claim, &update);
     for (uint32_t i = 0; i < update.n_commands; i++) {
         if (!send_command(claim, &update.commands[i])) unsent[n_unsent++] = update.commands[i].tag;
     }
-    if (update.notes != 0) message_log(claim, update.notes);
+    if (update.log != 0) message_log(claim, update.log);
     settle(claim, &update);
     if (ret_completion != NULL) *ret_completion = update.completion;
     /* What could not be queued was certainly not executed. The core asks nobody again for it in this round. */
@@ -330,54 +330,54 @@ uint64_t claim_holder_id(const char *owner, size_t length)
  * then. */
 static void forget_other_holders(struct claim *claim, uint32_t index)
 {
-    const struct lock_note *news = &claim->notes[index];
+    const struct node_result *news = &claim->results[index];
 
     /* A lock that tries once asked them a moment ago. */
     if (claim->config.wait_us == 0) return;
     for (uint32_t i = 0; i < claim->client->n_nodes && news->holder != NULL; i++) {
-        struct lock_note *note = &claim->notes[i];
+        struct node_result *result = &claim->results[i];
 
-        if (note->holder == NULL || note->holder_attempt == news->holder_attempt) continue;
-        if (strcmp(note->holder, news->holder) == 0) continue;
-        alloc_free(&claim->client->alloc, note->holder);
-        note->holder = NULL;
-        note->ttl_ms = -2;
+        if (result->holder == NULL || result->holder_attempt == news->holder_attempt) continue;
+        if (strcmp(result->holder, news->holder) == 0) continue;
+        alloc_free(&claim->client->alloc, result->holder);
+        result->holder = NULL;
+        result->ttl_ms = -2;
     }
 }
 
-static void take_note(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
+static void observe_reply(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
 {
     const struct alloc *alloc = &claim->client->alloc;
-    struct lock_note *note = &claim->notes[tag->node];
-    uint32_t latency_us = note->latency_us;
+    struct node_result *result = &claim->results[tag->node];
+    uint32_t latency_us = result->latency_us;
 
     if (tag->op == CORE_OP_RELEASE) {
         queue_count_listeners(claim->keylist, tag->node, reply->count);
-        if (note->released != QUORLOCK_VOTE_PENDING || tag->attempt != core_attempt(claim->core)) return;
-        release_note_clear(claim, note);
-        note->released = QUORLOCK_VOTE_FAILED;
-        if (reply->error != NULL) note->release_error = alloc_text(alloc, reply->error, strlen(reply->error));
+        if (result->released != QUORLOCK_VOTE_PENDING || tag->attempt != core_attempt(claim->core)) return;
+        release_result_clear(claim, result);
+        result->released = QUORLOCK_VOTE_FAILED;
+        if (reply->error != NULL) result->release_error = alloc_text(alloc, reply->error, strlen(reply->error));
         if (reply->holder != NULL) {
-            note->release_holder = alloc_text(alloc, reply->holder, reply->holder_length);
+            result->release_holder = alloc_text(alloc, reply->holder, reply->holder_length);
         }
-        if (reply->outcome == NODE_YES) note->released = QUORLOCK_VOTE_GRANTED;
+        if (reply->outcome == NODE_YES) result->released = QUORLOCK_VOTE_GRANTED;
         if (reply->outcome == NODE_MISSING || reply->outcome == NODE_OTHER ||
             reply->fault == NODE_FAULT_FOREIGN) {
-            note->released = QUORLOCK_VOTE_REFUSED;
+            result->released = QUORLOCK_VOTE_REFUSED;
         }
         return;
     }
     if (tag->attempt != core_attempt(claim->core) || reply->outcome == NODE_NOSCRIPT) return;
-    note_clear(claim, note);
-    note->latency_us = tag->op == CORE_OP_PEEK ? latency_us : reply->latency_us;
-    note->ttl_ms = reply->ttl_ms;
+    result_clear(claim, result);
+    result->latency_us = tag->op == CORE_OP_PEEK ? latency_us : reply->latency_us;
+    result->ttl_ms = reply->ttl_ms;
     /* Out of memory costs the text, not the verdict. */
-    if (reply->error != NULL) note->error = alloc_text(alloc, reply->error, strlen(reply->error));
+    if (reply->error != NULL) result->error = alloc_text(alloc, reply->error, strlen(reply->error));
     if (reply->holder == NULL) return;
-    note->holder = owner_copy(alloc, reply->holder, reply->holder_length);
-    note->holder_attempt = tag->attempt;
-    if (claim_holder_id(reply->holder, reply->holder_length) == note->named_id) return;
-    note->named_id = claim_holder_id(reply->holder, reply->holder_length);
+    result->holder = owner_copy(alloc, reply->holder, reply->holder_length);
+    result->holder_attempt = tag->attempt;
+    if (claim_holder_id(reply->holder, reply->holder_length) == result->named_id) return;
+    result->named_id = claim_holder_id(reply->holder, reply->holder_length);
     forget_other_holders(claim, tag->node);
 }
 
@@ -405,7 +405,7 @@ void claim_on_reply(struct claim *claim, const struct core_tag *tag, uint32_t ge
 
     claim->in_flight--;
     room_measure(claim, tag, reply);
-    take_note(claim, tag, reply);
+    observe_reply(claim, tag, reply);
     step(claim, &event, NULL);
     claim_reap(claim);
 }
@@ -504,7 +504,7 @@ void claim_notify(struct claim *claim)
 struct claim *claim_new(struct quorlock *handle)
 {
     struct quorlock_client *client = handle->client;
-    struct claim *claim = alloc_zero(&client->alloc, sizeof(*claim) + client->n_nodes * sizeof(struct lock_note));
+    struct claim *claim = alloc_zero(&client->alloc, sizeof(*claim) + client->n_nodes * sizeof(struct node_result));
 
     if (claim == NULL) return NULL;
     claim->core = alloc_zero(&client->alloc, core_size(client->n_nodes));
@@ -526,7 +526,7 @@ struct claim *claim_new(struct quorlock *handle)
     core_init(claim->core, &claim->config);
     claim->fence_ttl_ms = handle->fence_ttl_ms;
     claim->node_changes = client->node_changes - 1;
-    for (uint32_t i = 0; i < client->n_nodes; i++) claim->notes[i].ttl_ms = -2;
+    for (uint32_t i = 0; i < client->n_nodes; i++) claim->results[i].ttl_ms = -2;
     list_add(&client->claims, &claim->all);
     return claim;
 }
@@ -564,7 +564,7 @@ int claim_acquire(struct quorlock *lock, bool behind, uint32_t seen)
     claim->pins++;
     claim_catch_up(claim);
     claim->pins--;
-    for (uint32_t i = 0; i < lock->client->n_nodes; i++) note_clear(claim, &claim->notes[i]);
+    for (uint32_t i = 0; i < lock->client->n_nodes; i++) result_clear(claim, &claim->results[i]);
     claim->logged_wait_reason = 0;
     claim->logged_wait_us = 0;
     claim->known_subscribed = 0;
@@ -585,18 +585,18 @@ static int begin_release(struct claim *claim)
     int status;
 
     for (uint32_t i = 0; i < n_nodes; i++) {
-        before[i] = claim->notes[i].released;
-        claim->notes[i].released = QUORLOCK_VOTE_NONE;
+        before[i] = claim->results[i].released;
+        claim->results[i].released = QUORLOCK_VOTE_NONE;
     }
     status = step(claim, &event, NULL);
     for (uint32_t i = 0; i < n_nodes; i++) {
-        struct lock_note *note = &claim->notes[i];
+        struct node_result *result = &claim->results[i];
 
         /* The release in flight, if there is one, still waits for its answers. */
-        if (status != 0) note->released = before[i];
-        if (status == 0) release_note_clear(claim, note);
-        if (status == 0 && note->released == QUORLOCK_VOTE_NONE && core_debts(claim->core, i) > 0) {
-            note->released = QUORLOCK_VOTE_FAILED;
+        if (status != 0) result->released = before[i];
+        if (status == 0) release_result_clear(claim, result);
+        if (status == 0 && result->released == QUORLOCK_VOTE_NONE && core_debts(claim->core, i) > 0) {
+            result->released = QUORLOCK_VOTE_FAILED;
         }
     }
     if (status == 0) claim->put_off = false;
@@ -643,8 +643,8 @@ void claim_destroy(struct claim *claim)
     const struct alloc *alloc = &client->alloc;
 
     for (uint32_t i = 0; i < client->n_nodes; i++) {
-        note_clear(claim, &claim->notes[i]);
-        release_note_clear(claim, &claim->notes[i]);
+        result_clear(claim, &claim->results[i]);
+        release_result_clear(claim, &claim->results[i]);
     }
     if (claim->handle != NULL) claim->handle->claim = NULL;
     listen(claim, false);

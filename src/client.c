@@ -329,7 +329,7 @@ static void on_node_state(void *arg, uint32_t index, enum node_state state, uint
 }
 
 /* A reading of the node's clock: has it stepped? */
-static bool look_at_clock(struct quorlock_client *client, uint32_t index, const struct core_tag *tag,
+static bool observe_clock(struct quorlock_client *client, uint32_t index, const struct core_tag *tag,
                           const struct node_reply *reply)
 {
     if (reply->node_time_us == 0) return false;
@@ -363,7 +363,7 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
     memcpy(&request, tag, sizeof(request));
     client->in_flight--;
     if (request.kind == REQUEST_CLAIM) {
-        bool stepped = look_at_clock(client, index, &request.tag, reply);
+        bool stepped = observe_clock(client, index, &request.tag, reply);
 
         claim_on_reply(request.owner, &request.tag, generation, reply);
         if (stepped) on_clock_step(client, index, request.tag.sent_us);

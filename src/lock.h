@@ -42,7 +42,7 @@ struct keylist {
 };
 
 /* What one node said, for people; the verdict is the core's. */
-struct lock_note {
+struct node_result {
     char *error, *holder;
     struct unpaid unpaid; /* its place among the releases that the node had no room for */
     int64_t ttl_ms;
@@ -84,7 +84,7 @@ struct claim {
     uint32_t pins;          /* callbacks of it on the stack */
     uint32_t in_flight;     /* requests that name it */
     uint32_t node_changes;        /* as of client->node_changes */
-    uint64_t noted_attempt; /* that the notes are of */
+    uint64_t results_attempt; /* that the notes are of */
     uint64_t logged_wait_us;  /* when waiting was last logged, and why */
     uint64_t logged_wait_reason;
     char owner[LOCK_OWNER_SIZE];
@@ -92,7 +92,7 @@ struct claim {
     uint64_t fence_ttl_ms;
 
     struct core_lock *core;
-    struct lock_note notes[];
+    struct node_result results[];
 };
 
 /* A hold that was given back while its owner has others. */
@@ -256,8 +256,8 @@ void message_verdict(const struct claim *, int status, const struct quorlock_res
 const char *message_loss(enum core_loss);
 /* message_log_loss - the log line of a loss that waits to be told. */
 void message_log_loss(struct claim *);
-/* message_log - log lines for what a step brought about: bits of enum core_note. */
-void message_log(struct claim *, uint32_t notes);
+/* message_log - log lines for what a step brought about: bits of enum core_log. */
+void message_log(struct claim *, uint32_t log);
 /* message_reason - the same for two attempts that failed alike. */
 uint64_t message_reason(const struct quorlock_result *);
 

@@ -77,7 +77,7 @@ static const char *why_no_vote(const struct claim *claim, uint32_t index, int ou
 {
     const struct node *node = claim->client->nodes[index].node;
 
-    if (claim->notes[index].error != NULL) return claim->notes[index].error;
+    if (claim->results[index].error != NULL) return claim->results[index].error;
     if (outcome == QUORLOCK_VOTE_PENDING) return "no answer yet";
     if (outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_QUARANTINED &&
         outcome != QUORLOCK_VOTE_NONE) {
@@ -93,15 +93,15 @@ void message_votes(const struct claim *claim, struct message_votes *votes, struc
 {
     result->n_votes = claim->client->n_nodes;
     for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
-        const struct lock_note *note = &claim->notes[i];
+        const struct node_result *node = &claim->results[i];
         int outcome = outcome_of(claim, i);
 
         votes->each[i] = (struct quorlock_vote){.node = node_name(claim->client->nodes[i].node),
                                                 .outcome = outcome,
-                                                .latency_us = note->latency_us,
+                                                .latency_us = node->latency_us,
                                                 .error = why_no_vote(claim, i, outcome),
-                                                .holder = note->holder,
-                                                .ttl_ms = note->ttl_ms};
+                                                .holder = node->holder,
+                                                .ttl_ms = node->ttl_ms};
         votes->at[i] = &votes->each[i];
         result->granted += outcome == QUORLOCK_VOTE_GRANTED;
         result->refused += outcome == QUORLOCK_VOTE_REFUSED;
@@ -116,9 +116,9 @@ void message_release_votes(const struct claim *claim, struct message_votes *vote
     result->n_votes = claim->client->n_nodes;
     for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
         const struct node *node = claim->client->nodes[i].node;
-        const struct lock_note *note = &claim->notes[i];
-        int outcome = note->released;
-        const char *error = note->release_error;
+        const struct node_result *from = &claim->results[i];
+        int outcome = from->released;
+        const char *error = from->release_error;
 
         if (outcome == QUORLOCK_VOTE_PENDING) error = "no answer yet";
         if (outcome == QUORLOCK_VOTE_FAILED && error == NULL) {
@@ -127,7 +127,7 @@ void message_release_votes(const struct claim *claim, struct message_votes *vote
         votes->each[i] = (struct quorlock_vote){.node = node_name(node),
                                                 .outcome = outcome,
                                                 .error = error,
-                                                .holder = note->release_holder,
+                                                .holder = from->release_holder,
                                                 .ttl_ms = -2};
         votes->at[i] = &votes->each[i];
         result->granted += outcome == QUORLOCK_VOTE_GRANTED;
@@ -360,7 +360,7 @@ static void log_waiting(struct claim *claim)
     client_log(claim->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", claim->keylist->name, text);
 }
 
-void message_log(struct claim *claim, uint32_t notes)
+void message_log(struct claim *claim, uint32_t log)
 {
     struct quorlock_client *client = claim->client;
     struct message_votes votes;
@@ -368,27 +368,27 @@ void message_log(struct claim *claim, uint32_t notes)
     uint64_t valid_us = core_valid_us(claim->core, client_now_us(client));
 
     if (client->options.log == NULL) return;
-    if (notes & CORE_NOTE_ATTEMPT_FAILED && core_phase_now(claim->core) == CORE_WAITING &&
+    if (log & CORE_LOG_ATTEMPT_FAILED && core_phase_now(claim->core) == CORE_WAITING &&
         claim->config.wait_us != 0) {
         log_waiting(claim);
     }
     message_votes(claim, &votes, &result);
-    if (notes & CORE_NOTE_RENEWED) {
+    if (log & CORE_LOG_RENEWED) {
         client_log(client, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms",
                    claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
     }
-    if (notes & CORE_NOTE_RENEW_FAILED) {
+    if (log & CORE_LOG_RENEW_FAILED) {
         client_log(client, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more",
                    claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
     }
-    if (notes & CORE_NOTE_DEGRADED) {
+    if (log & CORE_LOG_DEGRADED) {
         client_log(client, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", claim->keylist->name,
                    result.granted, result.n_votes);
     }
-    if (notes & CORE_NOTE_REPAIRED) {
+    if (log & CORE_LOG_REPAIRED) {
         client_log(client, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", claim->keylist->name);
     }
-    if (notes & CORE_NOTE_WHOLE) {
+    if (log & CORE_LOG_WHOLE) {
         client_log(client, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", claim->keylist->name,
                    result.n_votes);
     }

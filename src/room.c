@@ -116,7 +116,7 @@ void room_follow(struct claim *claim)
 
 void room_unpaid(struct claim *claim, uint32_t index)
 {
-    struct unpaid *unpaid = &claim->notes[index].unpaid;
+    struct unpaid *unpaid = &claim->results[index].unpaid;
 
     unpaid->claim = claim;
     list_add(&claim->client->nodes[index].unpaid, &unpaid->link);
@@ -130,7 +130,7 @@ void room_leave(struct claim *claim)
     if (claim->waits_in != NULL) list_remove(claim->waits_in, &claim->waits);
     if (claim->asking) client->room.asking--;
     for (uint32_t i = 0; i < client->n_nodes; i++) {
-        list_remove(&client->nodes[i].unpaid, &claim->notes[i].unpaid.link);
+        list_remove(&client->nodes[i].unpaid, &claim->results[i].unpaid.link);
     }
 }
 

@@ -227,7 +227,7 @@ static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status
 
 static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
 {
-    lock->notes |= CORE_NOTE_ATTEMPT_FAILED;
+    lock->log |= CORE_LOG_ATTEMPT_FAILED;
     if (lock->config.wait_us == 0 && !may_settle(lock, step->now_us, status)) {
         fail(lock, status);
         return;

@@ -298,11 +298,11 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
 
     update->n_commands = 0;
     update->completion = (struct core_completion){.kind = CORE_NOTIFY_NOTHING};
-    lock->notes = 0;
+    lock->log = 0;
     /* Loss comes before whatever else has happened. */
     if (!(BROKEN(CONTROL_LATE_RENEWAL) && event->type == CORE_EV_REPLY)) hold_check_lost(lock, event->now_us);
     status = take_event(lock, &step, event);
-    update->notes = lock->notes;
+    update->log = lock->log;
     update->dispatch = lock->notify_lost || lock->notify_acquired || lock->notify_extended || lock->notify_released ||
                        lock->phase == CORE_GRANTED;
     return status;

@@ -223,13 +223,13 @@ struct core_completion {
 };
 
 /* Worth a log line; a bit each. */
-enum core_note {
-    CORE_NOTE_ATTEMPT_FAILED = 1,
-    CORE_NOTE_RENEWED = 2,      /* a round reached its quorum */
-    CORE_NOTE_RENEW_FAILED = 4, /* a round ended without */
-    CORE_NOTE_DEGRADED = 8,     /* fewer votes than nodes now, all had them before */
-    CORE_NOTE_WHOLE = 16,       /* all nodes again */
-    CORE_NOTE_REPAIRED = 32,    /* a node got the key again */
+enum core_log {
+    CORE_LOG_ATTEMPT_FAILED = 1,
+    CORE_LOG_RENEWED = 2,      /* a round reached its quorum */
+    CORE_LOG_RENEW_FAILED = 4, /* a round ended without */
+    CORE_LOG_DEGRADED = 8,     /* fewer votes than nodes now, all had them before */
+    CORE_LOG_WHOLE = 16,       /* all nodes again */
+    CORE_LOG_REPAIRED = 32,    /* a node got the key again */
 };
 
 struct core_update {
@@ -237,7 +237,7 @@ struct core_update {
     struct core_command commands[CORE_COMMANDS_MAX]; /* to be queued in this order */
     bool dispatch;         /* something is to be told: call CORE_EV_DISPATCH from the top of the loop, soon */
     struct core_completion completion; /* after CORE_EV_DISPATCH only; call it again until NOTHING */
-    uint32_t notes;
+    uint32_t log;
 };
 
 /* What waits for room at the nodes, and begins with CORE_EV_BEGIN. */

@@ -155,7 +155,7 @@ static void round_renewed(struct core_lock *lock)
     if (lock->extending) lock->lease_us = lock->extend_lease_us;
     lock->margin_us = margin_us(lock);
     lock->renew_at_us = renewal_after(lock, lock->round_begun_us);
-    lock->notes |= CORE_NOTE_RENEWED;
+    lock->log |= CORE_LOG_RENEWED;
     extended(lock, CORE_OK);
 }
 
@@ -168,7 +168,7 @@ static void round_failed(struct core_lock *lock, uint64_t now_us)
     if (lock->config.renew_us != CORE_NEVER && now_us < hold_until_us(lock)) {
         lock->renew_at_us = validity_add(now_us, pause_us);
     }
-    lock->notes |= CORE_NOTE_RENEW_FAILED;
+    lock->log |= CORE_LOG_RENEW_FAILED;
     extended(lock, CORE_NOQUORUM);
 }
 
@@ -177,7 +177,7 @@ static void round_settled(struct core_lock *lock, uint32_t yes)
     bool whole = yes == lock->config.n_nodes;
 
     lock->round_settled = true;
-    if (whole != lock->whole) lock->notes |= whole ? CORE_NOTE_WHOLE : CORE_NOTE_DEGRADED;
+    if (whole != lock->whole) lock->log |= whole ? CORE_LOG_WHOLE : CORE_LOG_DEGRADED;
     lock->whole = whole;
 }
 
@@ -313,7 +313,7 @@ static void on_repaired(struct core_lock *lock, struct step *step, const struct 
     switch (reply->outcome) {
     case CORE_YES:
         /* It holds our key again, but counts from the next round's yes on. */
-        lock->notes |= CORE_NOTE_REPAIRED;
+        lock->log |= CORE_LOG_REPAIRED;
         if (BROKEN(CONTROL_RESURRECT)) on_yes(lock, &reply->tag);
         break;
     case CORE_NOSCRIPT:

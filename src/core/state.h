@@ -144,7 +144,7 @@ struct core_lock {
     enum core_loss loss;
     int acquired_status, extended_status, released_status;
 
-    uint32_t notes; /* of the present step */
+    uint32_t log; /* of the present step */
     struct core_node nodes[];
 };
 

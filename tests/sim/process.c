@@ -195,16 +195,16 @@ static void give_back_unsent(struct world *world, uint32_t index, const struct c
     }
 }
 
-static void note(struct world *world, uint32_t notes)
+static void note(struct world *world, uint32_t log)
 {
     uint64_t *of = world->totals->of;
 
-    of[TOTAL_ATTEMPTS_FAILED] += (notes & CORE_NOTE_ATTEMPT_FAILED) != 0;
-    of[TOTAL_RENEWED] += (notes & CORE_NOTE_RENEWED) != 0;
-    of[TOTAL_RENEW_FAILED] += (notes & CORE_NOTE_RENEW_FAILED) != 0;
-    of[TOTAL_DEGRADED] += (notes & CORE_NOTE_DEGRADED) != 0;
-    of[TOTAL_WHOLE] += (notes & CORE_NOTE_WHOLE) != 0;
-    of[TOTAL_REPAIRED] += (notes & CORE_NOTE_REPAIRED) != 0;
+    of[TOTAL_ATTEMPTS_FAILED] += (log & CORE_LOG_ATTEMPT_FAILED) != 0;
+    of[TOTAL_RENEWED] += (log & CORE_LOG_RENEWED) != 0;
+    of[TOTAL_RENEW_FAILED] += (log & CORE_LOG_RENEW_FAILED) != 0;
+    of[TOTAL_DEGRADED] += (log & CORE_LOG_DEGRADED) != 0;
+    of[TOTAL_WHOLE] += (log & CORE_LOG_WHOLE) != 0;
+    of[TOTAL_REPAIRED] += (log & CORE_LOG_REPAIRED) != 0;
 }
 
 /* An attempt may follow from it. */
@@ -234,7 +234,7 @@ static void step(struct world *world, uint32_t index, struct core_event *event, 
     *ret_status = core_step(lock->core, event, update);
     story_mix(world, ((uint64_t)index << 32) | ((uint64_t)event->type << 24) |
                          ((uint64_t)update->n_commands << 8) | (uint64_t)update->completion.kind);
-    note(world, update->notes);
+    note(world, update->log);
     if (world->trace) story_tell_of(world, index, &update->completion);
     judge_after(world, index, event, update, *ret_status);
     lock->active = !core_quiet(lock->core);

@@ -46,7 +46,7 @@ static int step(struct scene *scene, struct core_event *event)
     event->no_round = scene->no_round;
     event->now_us = scene->now_us;
     status = core_step(scene->lock, event, &scene->update);
-    scene->notes |= scene->update.notes;
+    scene->log |= scene->update.log;
     for (uint32_t i = 0; i < scene->update.n_commands; i++) {
         const struct core_command *command = &scene->update.commands[i];
 

@@ -287,12 +287,12 @@ static void a_second_hold_begins_with_nothing(void **state)
     assert_int_equal(core_counted(scene->lock), 2);
     /* A renewal of its own, by its own yes: one is not enough, whatever was said in the hold before. */
     scene_pass(scene, 1000 * MS);
-    scene->notes = 0;
+    scene->log = 0;
     answer_renewal(scene, 0, CORE_YES);
-    assert_int_equal(scene->notes & CORE_NOTE_RENEWED, 0);
+    assert_int_equal(scene->log & CORE_LOG_RENEWED, 0);
     assert_int_equal(core_valid_until(scene->lock), begun_us + VALID_US);
     answer_renewal(scene, 1, CORE_YES);
-    assert_int_equal(scene->notes & CORE_NOTE_RENEWED, CORE_NOTE_RENEWED);
+    assert_int_equal(scene->log & CORE_LOG_RENEWED, CORE_LOG_RENEWED);
     scene_close(scene);
 }
 

@@ -43,7 +43,7 @@ static void renewal_asks_every_node_in_one_burst(void **state)
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 2968 * MS); /* one yes is no renewal */
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 3968 * MS);
-    assert_int_equal(scene->notes & CORE_NOTE_RENEWED, CORE_NOTE_RENEWED);
+    assert_int_equal(scene->log & CORE_LOG_RENEWED, CORE_LOG_RENEWED);
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_YES);
     scene_pass(scene, 1000 * MS); /* the next is due by the begin of this one */
     assert_int_equal(scene_asked(scene, 1, CORE_OP_EXTEND), 1);
@@ -76,7 +76,7 @@ static void a_failed_renewal_is_tried_again_until_lost_at(void **state)
         scene_pass(scene, 10 * MS);
     }
     assert_in_range(rounds, 10, 60); /* again and again, but not without a pause */
-    assert_int_equal(scene->notes & CORE_NOTE_RENEW_FAILED, CORE_NOTE_RENEW_FAILED);
+    assert_int_equal(scene->log & CORE_LOG_RENEW_FAILED, CORE_LOG_RENEW_FAILED);
     assert_in_range(scene->now_us, SCENE_BEGIN_US + 2904 * MS, SCENE_BEGIN_US + 2914 * MS);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
     scene_close(scene);
@@ -197,14 +197,14 @@ static void repair_needs_a_quorum_of_its_round(void **state)
     assert_int_equal(scene_asked(scene, 2, CORE_OP_REPAIR), 0);
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_REPAIR), 1);
-    assert_int_equal(scene->notes & CORE_NOTE_DEGRADED, CORE_NOTE_DEGRADED);
+    assert_int_equal(scene->log & CORE_LOG_DEGRADED, CORE_LOG_DEGRADED);
     scene_answer(scene, 2, CORE_OP_REPAIR, CORE_YES);
-    assert_int_equal(scene->notes & CORE_NOTE_REPAIRED, CORE_NOTE_REPAIRED);
+    assert_int_equal(scene->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
     assert_int_equal(core_counted(scene->lock), 2); /* it counts from the next round on */
     scene_pass(scene, 1000 * MS);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_counted(scene->lock), 3);
-    assert_int_equal(scene->notes & CORE_NOTE_WHOLE, CORE_NOTE_WHOLE);
+    assert_int_equal(scene->log & CORE_LOG_WHOLE, CORE_LOG_WHOLE);
     scene_close(scene);
 }
 
@@ -276,7 +276,7 @@ static void a_repair_by_an_unknown_script_is_sent_whole(void **state)
     assert_int_equal(scene_asked(scene, 2, CORE_OP_REPAIR), 1);
     assert_true(scene_latest(scene, 2, CORE_OP_REPAIR)->command.whole_script);
     scene_answer(scene, 2, CORE_OP_REPAIR, CORE_YES);
-    assert_int_equal(scene->notes & CORE_NOTE_REPAIRED, CORE_NOTE_REPAIRED);
+    assert_int_equal(scene->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
     scene_close(scene);
 }
 

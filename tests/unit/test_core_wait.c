@@ -115,7 +115,7 @@ static void its_no_is_the_attempts_end(void **state)
     assert_int_equal(scene->n_sent, sent);
     assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(core_debts(scene->lock, i), 0);
-    assert_true((scene->notes & CORE_NOTE_ATTEMPT_FAILED) != 0);
+    assert_true((scene->log & CORE_LOG_ATTEMPT_FAILED) != 0);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
