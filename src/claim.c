@@ -73,7 +73,7 @@ static bool send_command(struct claim *claim, const struct core_command *command
     char owner[LOCK_OWNER_SIZE];
     struct request request = {.owner = claim, .tag = command->tag, .kind = REQUEST_CLAIM};
     struct node_request node_request = {.op = node_op_of(command->tag.op),
-                                        .whole_script = command->whole_script,
+                                        .use_eval = command->use_eval,
                                         .keys = claim->keylist->keys,
                                         .n_keys = claim->keylist->n_keys,
                                         .owner = owner,
@@ -404,7 +404,7 @@ void claim_on_reply(struct claim *claim, const struct core_tag *tag, uint32_t ge
                   .ttl_us = reply->ttl_ms < 0 ? reply->ttl_ms : reply->ttl_ms * (int64_t)MS}};
 
     claim->in_flight--;
-    room_measure(claim, tag, reply);
+    room_update_rtt(claim, tag, reply);
     observe_reply(claim, tag, reply);
     step(claim, &event, NULL);
     claim_reap(claim);

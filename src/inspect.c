@@ -55,13 +55,13 @@ static void no_answer(struct inspect *inspect, uint32_t index, enum node_fault f
     node->error = alloc_text(&inspect->client->alloc, why, strlen(why));
 }
 
-static void ask(struct inspect *inspect, uint32_t index, bool whole_script)
+static void ask(struct inspect *inspect, uint32_t index, bool use_eval)
 {
     struct request request = {.owner = inspect, .kind = REQUEST_INSPECT};
     struct inspect_node *node = &inspect->nodes[index];
     const char *why = node_why(inspect->client->nodes[index].node);
     struct node_request node_request = {.op = node->op,
-                                        .whole_script = whole_script,
+                                        .use_eval = use_eval,
                                         NODE_KEY(inspect->key, inspect->key_length),
                                         .force = inspect->reconfigure,
                                         .closes = inspect->stage == BOOTSTRAP_CLOSES,

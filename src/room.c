@@ -134,7 +134,7 @@ void room_leave(struct claim *claim)
     }
 }
 
-void room_measure(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
+void room_update_rtt(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
 {
     struct room *room = &claim->client->room;
 

@@ -49,8 +49,8 @@ void room_follow(struct claim *);
 bool room_for_release(const struct quorlock_client *, uint32_t node);
 /* room_unpaid - the node had no room for the claim's release. */
 void room_unpaid(struct claim *, uint32_t node);
-/* room_measure - an answer, and how long it took. */
-void room_measure(struct claim *, const struct core_tag *, const struct node_reply *);
+/* room_update_rtt - an answer, and how long it took. */
+void room_update_rtt(struct claim *, const struct core_tag *, const struct node_reply *);
 /* room_serve - begins and sends what there is room for now. */
 void room_serve(struct quorlock_client *);
 /* room_is_wanted - something waits. */

@@ -67,7 +67,7 @@ static void vote_failed(struct core_node *node, enum core_fault fault)
     node->fault = fault;
 }
 
-static void send_acquire(struct core_lock *lock, struct step *step, uint32_t index, bool whole_script)
+static void send_acquire(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
 {
     struct core_node *node = &lock->nodes[index];
     struct core_command *command;
@@ -76,7 +76,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     node->asked_us = step->now_us;
     node->touched = true;
     node->touched_until_us = validity_debt_until(step->now_us, lock->lease_us);
-    command = core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, whole_script);
+    command = core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, use_eval);
     command->fence = lock->floor;
     /* A first try of all nodes is mostly granted; others mostly meet somebody. */
     command->explain = lock->attempts > 1 || lock->arbiter_only;
@@ -157,7 +157,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     if (arbiter < lock->config.n_nodes) {
         lock->arbiter_only = true;
         lock->arbiter = arbiter;
-        lock->rest_at_us = wait_patience(lock, arbiter, step->now_us);
+        lock->rest_at_us = wait_timeout(lock, arbiter, step->now_us);
         ask(lock, step, arbiter);
     } else {
         ask_rest(lock, step);
@@ -265,8 +265,8 @@ static uint64_t late_at(const struct core_lock *lock, uint32_t index)
 {
     const struct core_node *node = &lock->nodes[index];
 
-    if (may_still_connect(node)) return wait_patience(lock, index, lock->attempt_begun_us);
-    return node->overdue ? 0 : wait_patience(lock, index, node->asked_us);
+    if (may_still_connect(node)) return wait_timeout(lock, index, lock->attempt_begun_us);
+    return node->overdue ? 0 : wait_timeout(lock, index, node->asked_us);
 }
 
 /* From when on a quorum is out of reach without votes that are late; never where nobody is in the way. */
@@ -516,7 +516,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         node->gone = true;
         node->holder_id = reply->holder_id;
         node->ttl_us = reply->ttl_us;
-        if (reply->listeners > 0) lock->crowd = reply->listeners;
+        if (reply->listeners > 0) lock->waiters = reply->listeners;
         if (lock->phase == CORE_ASKING && lock->doomed) peek(lock, step, reply->tag.node);
         break;
     case CORE_UNSENT:
@@ -625,7 +625,7 @@ void attempt_too_late(struct core_lock *lock, struct step *step)
     wait_or_fail(lock, step, CORE_TIMEDOUT, true);
 }
 
-static uint64_t patience_ends_us(const struct core_lock *lock)
+static uint64_t timeouts_end_us(const struct core_lock *lock)
 {
     struct tally tally = count_votes(lock);
     uint64_t ends_us = lock->doomed ? CORE_NEVER : hopeless_at(lock, &tally);
@@ -645,7 +645,7 @@ uint64_t attempt_deadline(const struct core_lock *lock)
 
     if (lock->phase == CORE_WAITING) deadline_us = lock->retry_at_us;
     if (lock->phase == CORE_ASKING) {
-        deadline_us = lock->arbiter_only ? lock->rest_at_us : patience_ends_us(lock);
+        deadline_us = lock->arbiter_only ? lock->rest_at_us : timeouts_end_us(lock);
     }
     if (lock->config.wait_us != 0 && lock->wait_until_us < deadline_us) deadline_us = lock->wait_until_us;
     return deadline_us;

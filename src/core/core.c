@@ -42,7 +42,7 @@ void core_init(struct core_lock *lock, const struct core_config *config)
 }
 
 struct core_command *core_send(struct core_lock *lock, struct step *step, uint32_t node, enum core_op op,
-                               uint64_t lease_us, bool whole_script)
+                               uint64_t lease_us, bool use_eval)
 {
     struct core_update *update = step->update;
     struct core_command *command;
@@ -58,7 +58,7 @@ struct core_command *core_send(struct core_lock *lock, struct step *step, uint32
     command->token = lock->token;
     command->timeout_us = lock->config.node_timeout_us;
     command->fence = lock->fence;
-    command->whole_script = whole_script;
+    command->use_eval = use_eval;
     command->explain = command->silent = false;
     return command;
 }
@@ -214,7 +214,7 @@ static bool is_current(const struct core_lock *lock, const struct core_reply *re
  * who wait at once make them longer, and would fight for ever with the measure of a quiet time. One answer at
  * most doubles the measure, or whoever once stood still for a second would be patient for seconds.
  */
-static void measure(struct core_node *node, uint64_t took_us)
+static void update_rtt(struct core_node *node, uint64_t took_us)
 {
     uint64_t srtt_us = node->srtt_us;
 
@@ -233,7 +233,7 @@ static void on_reply(struct core_lock *lock, struct step *step, const struct cor
     if (reply->outcome < CORE_UNKNOWN) {
         node->overdue = false;
         if (reply->generation == node->generation) {
-            measure(node, validity_sub(step->now_us, reply->tag.sent_us));
+            update_rtt(node, validity_sub(step->now_us, reply->tag.sent_us));
         }
     }
     if (reply->tag.op == CORE_OP_RELEASE) {

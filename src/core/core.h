@@ -104,7 +104,7 @@ struct core_command {
     struct core_token token;
     uint64_t timeout_us; /* 0: until reply or disconnection */
     uint64_t fence;      /* acquire: the floor; raise, repair, release: the token to carry; 0: none */
-    bool whole_script;
+    bool use_eval;
     bool explain; /* acquire: a refusal should name the holder and its remaining lease */
     bool silent;  /* release: nobody needs to be woken */
 };

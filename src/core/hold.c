@@ -111,7 +111,7 @@ void hold_check_lost(struct core_lock *lock, uint64_t now_us)
     }
 }
 
-static void send_repair(struct core_lock *lock, struct step *step, uint32_t index, bool whole_script)
+static void send_repair(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
 {
     struct core_node *node = &lock->nodes[index];
 
@@ -121,7 +121,7 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
     /* From now on nobody knows that the key is not there. */
     node->gone = false;
     node->valid_until_us = 0;
-    core_send(lock, step, index, CORE_OP_REPAIR, lock->lease_us, whole_script);
+    core_send(lock, step, index, CORE_OP_REPAIR, lock->lease_us, use_eval);
 }
 
 static void repair(struct core_lock *lock, struct step *step, uint32_t index)
@@ -211,14 +211,14 @@ static void judge(struct core_lock *lock, struct step *step)
 }
 
 static void send_extend(struct core_lock *lock, struct step *step, uint32_t index, uint64_t lease_us,
-                        bool whole_script)
+                        bool use_eval)
 {
     struct core_node *node = &lock->nodes[index];
     uint64_t until_us = validity_debt_until(step->now_us, lease_us);
 
     /* Asked anew, the key lives longer: so does the debt that it may become. */
     if (node->touched && until_us > node->touched_until_us) node->touched_until_us = until_us;
-    core_send(lock, step, index, CORE_OP_EXTEND, lease_us, whole_script);
+    core_send(lock, step, index, CORE_OP_EXTEND, lease_us, use_eval);
 }
 
 void hold_begin_round(struct core_lock *lock, struct step *step)

@@ -108,7 +108,7 @@ struct core_lock {
     bool doubting;          /* this attempt asks all whether the arbiter's word is true */
     bool doubted;           /* and whoever has not answered by now is not waited for */
     uint32_t belief;        /* so many times more the arbiter is believed that the same holder is there */
-    uint32_t crowd; /* who listens, ourselves among them, as a node told last, also for an acquire before; 0:
+    uint32_t waiters; /* who listens, ourselves among them, as a node told last, also for an acquire before; 0:
                        unknown */
     uint64_t poll_at_us; /* when we try again whatever we hear */
     uint64_t polled_id;  /* who held it when we began to wait the last time */
@@ -169,13 +169,13 @@ static inline uint64_t core_larger(uint64_t a, uint64_t b)
 }
 /* core_send - adds a command for a node, asked now, and returns it. */
 struct core_command *core_send(struct core_lock *, struct step *, uint32_t node, enum core_op,
-                               uint64_t lease_us, bool whole_script);
+                               uint64_t lease_us, bool use_eval);
 
 /* wait.c */
 /* wait_arbiter - whom to ask first; n_nodes where there is nobody. */
 uint32_t wait_arbiter(const struct core_lock *);
-/* wait_patience - until when an answer is waited for that was asked for then, where somebody is in the way. */
-uint64_t wait_patience(const struct core_lock *, uint32_t node, uint64_t asked_us);
+/* wait_timeout - until when an answer is waited for that was asked for then, where somebody is in the way. */
+uint64_t wait_timeout(const struct core_lock *, uint32_t node, uint64_t asked_us);
 /* wait_meets_holder - who refused us holds the lock; else he tries like us. */
 bool wait_meets_holder(const struct core_lock *);
 /* wait_begin - an attempt failed: when to try again. held: a quorum voted. */
@@ -249,7 +249,7 @@ uint64_t hold_deadline(const struct core_lock *);
  * that is out of reach. */
 void fence_judge(struct core_lock *, struct step *, uint32_t pending);
 /* fence_raise - asks one node to raise its counter to the largest that a granted node showed. */
-void fence_raise(struct core_lock *, struct step *, uint32_t node, bool whole_script);
+void fence_raise(struct core_lock *, struct step *, uint32_t node, bool use_eval);
 
 /* debt.c */
 bool debt_room(struct core_node *, uint64_t now_us);

@@ -54,7 +54,7 @@ uint32_t wait_arbiter(const struct core_lock *lock)
     return spare;
 }
 
-uint64_t wait_patience(const struct core_lock *lock, uint32_t index, uint64_t asked_us)
+uint64_t wait_timeout(const struct core_lock *lock, uint32_t index, uint64_t asked_us)
 {
     if (BROKEN(CONTROL_NEVER_OVERDUE)) return CORE_NEVER;
     return validity_add(asked_us, 2 * (uint64_t)lock->nodes[index].srtt_us + GRACE_US);
@@ -136,7 +136,7 @@ static void sooner(struct core_lock *lock, uint64_t at_us)
 
 static bool asks_at_once(struct core_lock *lock)
 {
-    return lock->crowd <= TURNS_AT_ONCE || backoff_uniform(&lock->jitter, lock->crowd - 1) < TURNS_AT_ONCE;
+    return lock->waiters <= TURNS_AT_ONCE || backoff_uniform(&lock->jitter, lock->waiters - 1) < TURNS_AT_ONCE;
 }
 
 /* By lot: how long after a release we ask. */
@@ -210,7 +210,7 @@ void wait_on_node_state(struct core_lock *lock, uint32_t index, uint64_t now_us)
  * arbiter's word, and a round trip is lost. */
 static bool are_two(const struct core_lock *lock)
 {
-    if (lock->crowd == 0 || lock->crowd > 2 || 2 * lock->config.quorum != lock->config.n_nodes + 1)
+    if (lock->waiters == 0 || lock->waiters > 2 || 2 * lock->config.quorum != lock->config.n_nodes + 1)
         return false;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         if (lock->nodes[i].state != CORE_NODE_READY || !doubt_fits(&lock->nodes[i])) return false;

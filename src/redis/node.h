@@ -85,7 +85,7 @@ enum node_outcome {
     NODE_YES,      /* granted; extended; all deleted; for PEEK and BREAK: there was a holder */
     NODE_OTHER,    /* somebody else has one of the keys (holder and ttl where the op learns them) */
     NODE_MISSING,  /* a key is not there (extend, raise, release); none is (peek, break) */
-    NODE_NOSCRIPT, /* the server forgot our script; ask again with whole_script */
+    NODE_NOSCRIPT, /* the server forgot our script; ask again with use_eval */
     NODE_ERROR,    /* an error reply: not executed, see fault and error */
     NODE_UNKNOWN,  /* outcome unknown: deadline, connection ended, an error reply that nobody listed */
 };
@@ -111,7 +111,7 @@ struct node_key {
 
 struct node_request {
     enum node_op op;
-    bool whole_script; /* EVAL instead of EVALSHA */
+    bool use_eval; /* EVAL instead of EVALSHA */
     bool explain;      /* ACQUIRE: by script even where a native SET would do, so that a refusal tells the
                           holder and the remaining lease */
     bool silent;       /* RELEASE: publishes nothing that our own waiters mind */

@@ -54,7 +54,7 @@ static bool plain_begin_script(const struct plain_call *call, const struct diale
     struct bytes *out = call->out;
     size_t n_keys = request->n_keys * (call->fenced ? 2 : 1) + (size_t)call->guarded;
     bytes_command(out, 3 + n_keys + n_args);
-    if (request->whole_script) {
+    if (request->use_eval) {
         bytes_text(out, "EVAL");
         bytes_word(out, call->scripts[script].text, call->scripts[script].length);
     } else {
@@ -68,7 +68,7 @@ static bool plain_begin_script(const struct plain_call *call, const struct diale
     for (size_t i = 0; call->fenced && i < request->n_keys; i++)
         bytes_joined(out, PLAIN_FENCE_PREFIX, sizeof PLAIN_FENCE_PREFIX - 1, request->keys[i].text,
                      request->keys[i].length);
-    return !request->whole_script;
+    return !request->use_eval;
 }
 
 static void plain_seen(const struct plain_call *call)

@@ -36,7 +36,7 @@ static bool redisson_build(struct bytes *out, const struct node_request *request
     if (request->op == NODE_PEEK && request->keys[0].length == sizeof GUARD_KEY - 1 &&
         memcmp(request->keys[0].text, GUARD_KEY, sizeof GUARD_KEY - 1) == 0) {
         struct node_request whole = *request;
-        whole.whole_script = true;
+        whole.use_eval = true;
         return dialect_build(out, &whole, shas, guard, &dialect_plain);
     }
     return dialect_build(out, request, shas, guard, &dialect_redisson);

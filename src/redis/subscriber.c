@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "asked.h"
+#include "pending.h"
 #include "conn.h"
 #include "dial.h"
 #include "errors.h"
@@ -65,7 +65,7 @@ struct subscriber {
     struct conn conn;
     struct reply_parser parser;
     struct handshake handshake;
-    struct asked asked;
+    struct pending pending;
 };
 
 static uint64_t subscriber_now(const struct subscriber *subscriber)
@@ -80,7 +80,7 @@ static void subscriber_destroy(struct subscriber *subscriber)
     dial_cancel(&subscriber->dial);
     if (subscriber->timer) event_free(subscriber->timer);
     reply_clear(&subscriber->parser);
-    asked_clear(&subscriber->asked);
+    pending_clear(&subscriber->pending);
     alloc_free(&alloc, subscriber->client_name);
     alloc_free(&alloc, subscriber);
 }
@@ -142,10 +142,10 @@ static void subscriber_step(struct subscriber *subscriber, enum subscriber_state
 }
 
 /* Until when an open connection may be silent: then it is asked, or left. */
-static uint64_t subscriber_patience_us(const struct subscriber *subscriber)
+static uint64_t subscriber_silence_ends_us(const struct subscriber *subscriber)
 {
     uint64_t timeout_us = subscriber_timeout_us(subscriber);
-    if (!subscriber->asked.n && timeout_us < SUBSCRIBER_IDLE_US_MIN) timeout_us = SUBSCRIBER_IDLE_US_MIN;
+    if (!subscriber->pending.n && timeout_us < SUBSCRIBER_IDLE_US_MIN) timeout_us = SUBSCRIBER_IDLE_US_MIN;
     return subscriber->heard_us + timeout_us;
 }
 
@@ -155,7 +155,7 @@ static void subscriber_hang_up(struct subscriber *subscriber)
 {
     conn_close(&subscriber->conn);
     dial_cancel(&subscriber->dial);
-    asked_forget_all(&subscriber->asked);
+    pending_forget_all(&subscriber->pending);
     subscriber->connection++;
 }
 
@@ -219,29 +219,29 @@ static void subscriber_drop_malformed(struct subscriber *subscriber, const char 
 /* ---- asking ---- */
 
 /* One command; its answer is awaited behind all that was asked before. */
-static int subscriber_ask(struct subscriber *subscriber, enum asked_kind kind, const char *channel,
+static int subscriber_ask(struct subscriber *subscriber, enum pending_kind kind, const char *channel,
                           size_t length)
 {
     struct bytes *out = &subscriber->conn.out;
     size_t mark = out->used;
-    if (kind == ASKED_PING) {
+    if (kind == PENDING_PING) {
         bytes_command(out, 1);
         bytes_text(out, "PING");
     } else {
         bytes_command(out, 2);
-        bytes_text(out, kind == ASKED_LISTEN ? "SUBSCRIBE" : "UNSUBSCRIBE");
+        bytes_text(out, kind == PENDING_LISTEN ? "SUBSCRIBE" : "UNSUBSCRIBE");
         bytes_word(out, channel, length);
     }
     enum bytes_fault fault = out->fault;
-    if (!fault) fault = asked_push(&subscriber->asked, kind, channel, length);
+    if (!fault) fault = pending_push(&subscriber->pending, kind, channel, length);
     if (fault) {
         bytes_cut(out, mark);
         return fault == BYTES_FULL ? SUBSCRIBER_FULL : SUBSCRIBER_NOMEM;
     }
-    if (subscriber->asked.n == 1) {
+    if (subscriber->pending.n == 1) {
         subscriber->heard_us = subscriber_now(subscriber);
         /* The timer only ever moves nearer here; when it fires it looks again. */
-        uint64_t wake_us = subscriber_patience_us(subscriber);
+        uint64_t wake_us = subscriber_silence_ends_us(subscriber);
         if (wake_us < subscriber->timer_us) subscriber_arm(subscriber, wake_us);
     }
     conn_wake(&subscriber->conn);
@@ -262,33 +262,33 @@ static bool subscriber_is_word(const struct reply_item *item, const char *word)
 }
 
 /* Takes the oldest question where this answers it; else false. */
-static bool subscriber_answers(struct subscriber *subscriber, enum asked_kind kind,
+static bool subscriber_answers(struct subscriber *subscriber, enum pending_kind kind,
                                const struct reply_item *channel, bool *ret_muted)
 {
-    if (!subscriber->asked.n) return false;
-    struct asked_entry entry = asked_first(&subscriber->asked);
-    *ret_muted = entry.kind == ASKED_MUTED;
-    if (entry.kind != kind && !(*ret_muted && kind == ASKED_LISTEN)) return false;
+    if (!subscriber->pending.n) return false;
+    struct pending_entry entry = pending_first(&subscriber->pending);
+    *ret_muted = entry.kind == PENDING_MUTED;
+    if (entry.kind != kind && !(*ret_muted && kind == PENDING_LISTEN)) return false;
     if (channel && (channel->length != entry.length || memcmp(channel->text, entry.channel, entry.length) != 0))
         return false;
-    asked_pop(&subscriber->asked);
+    pending_pop(&subscriber->pending);
     return true;
 }
 
 static void subscriber_on_pong(struct subscriber *subscriber)
 {
     bool muted = false;
-    if (!subscriber_answers(subscriber, ASKED_PING, NULL, &muted)) subscriber_misfit(subscriber);
+    if (!subscriber_answers(subscriber, PENDING_PING, NULL, &muted)) subscriber_misfit(subscriber);
 }
 
 /* "subscribe" or "unsubscribe", the channel, how many there are now. */
-static void subscriber_on_confirmed(struct subscriber *subscriber, enum asked_kind kind,
+static void subscriber_on_confirmed(struct subscriber *subscriber, enum pending_kind kind,
                                     const struct reply_item *channel)
 {
     bool muted = false;
     if (!subscriber_answers(subscriber, kind, channel, &muted))
         subscriber_misfit(subscriber);
-    else if (kind == ASKED_LISTEN && !muted && subscriber->events.listening)
+    else if (kind == PENDING_LISTEN && !muted && subscriber->events.listening)
         subscriber->events.listening(subscriber->events.arg, subscriber->config.index, channel->text,
                                      channel->length);
 }
@@ -304,9 +304,9 @@ static void subscriber_on_array(struct subscriber *subscriber, const struct repl
             events->message(events->arg, subscriber->config.index, items[1].text, items[1].length,
                             items[2].text, items[2].length);
     } else if (of_channel && items[2].type == REPLY_INTEGER && subscriber_is_word(&items[0], "subscribe")) {
-        subscriber_on_confirmed(subscriber, ASKED_LISTEN, &items[1]);
+        subscriber_on_confirmed(subscriber, PENDING_LISTEN, &items[1]);
     } else if (of_channel && items[2].type == REPLY_INTEGER && subscriber_is_word(&items[0], "unsubscribe")) {
-        subscriber_on_confirmed(subscriber, ASKED_FORGET, &items[1]);
+        subscriber_on_confirmed(subscriber, PENDING_FORGET, &items[1]);
     } else if (named && raw->n_elements == 2 && subscriber_is_word(&items[0], "pong")) {
         subscriber_on_pong(subscriber);
     } else {
@@ -324,7 +324,7 @@ static void subscriber_describe(const struct subscriber *subscriber, const char 
 }
 
 /* The name is only in our list, which the callback may change. */
-static void subscriber_refuse(struct subscriber *subscriber, const struct asked_entry *entry, const char *why)
+static void subscriber_refuse(struct subscriber *subscriber, const struct pending_entry *entry, const char *why)
 {
     char *channel = alloc_text(&subscriber->alloc, entry->channel, entry->length);
     size_t length = entry->length;
@@ -332,7 +332,7 @@ static void subscriber_refuse(struct subscriber *subscriber, const struct asked_
         subscriber_drop_nomem(subscriber);
         return;
     }
-    asked_pop(&subscriber->asked);
+    pending_pop(&subscriber->pending);
     uint32_t connection = subscriber->connection;
     if (strcmp(subscriber->refusal, why) != 0) {
         snprintf(subscriber->refusal, sizeof subscriber->refusal, "%s", why);
@@ -347,21 +347,21 @@ static void subscriber_on_error(struct subscriber *subscriber, const struct repl
 {
     char why[SUBSCRIBER_TEXT_SIZE];
     struct error_class class = error_classify(item->text, item->length);
-    struct asked_entry entry = {.kind = ASKED_PING};
-    if (subscriber->asked.n) entry = asked_first(&subscriber->asked);
-    bool is_listen = entry.kind == ASKED_LISTEN || entry.kind == ASKED_MUTED;
+    struct pending_entry entry = {.kind = PENDING_PING};
+    if (subscriber->pending.n) entry = pending_first(&subscriber->pending);
+    bool is_listen = entry.kind == PENDING_LISTEN || entry.kind == PENDING_MUTED;
     const char *what = is_listen             ? "SUBSCRIBE"
-                       : subscriber->asked.n ? "PING"
+                       : subscriber->pending.n ? "PING"
                                              : "an error that nobody asked for";
     subscriber_describe(subscriber, what, item, why, sizeof why);
     bool noauth = item->length >= 6 && memcmp(item->text, "NOAUTH", 6) == 0;
     /* BUSY passes: a new connection is open when it has passed. */
-    if (!subscriber->asked.n || noauth || (is_listen && class.fault == NODE_FAULT_TEMPORARY))
+    if (!subscriber->pending.n || noauth || (is_listen && class.fault == NODE_FAULT_TEMPORARY))
         subscriber_drop(subscriber, class.fault, why);
-    else if (entry.kind == ASKED_LISTEN)
+    else if (entry.kind == PENDING_LISTEN)
         subscriber_refuse(subscriber, &entry, why);
     else
-        asked_pop(&subscriber->asked); /* whatever it says to a PING, it lives; a forget was not vital */
+        pending_pop(&subscriber->pending); /* whatever it says to a PING, it lives; a forget was not vital */
 }
 
 static void subscriber_on_notice(struct subscriber *subscriber, const struct reply *raw)
@@ -395,7 +395,7 @@ static void subscriber_on_handshake_reply(struct subscriber *subscriber, const s
         subscriber->state = SUBSCRIBER_OPEN;
         subscriber->open_us = subscriber->heard_us = subscriber_now(subscriber);
         subscriber->why[0] = subscriber->told[0] = '\0';
-        subscriber_arm(subscriber, subscriber_patience_us(subscriber));
+        subscriber_arm(subscriber, subscriber_silence_ends_us(subscriber));
         subscriber_log(subscriber, QUORLOCK_LOG_DEBUG, "open");
         if (subscriber_is_on(subscriber, connection) && subscriber->events.open)
             subscriber->events.open(subscriber->events.arg, subscriber->config.index);
@@ -519,12 +519,12 @@ static void subscriber_on_step_timer(struct subscriber *subscriber)
 /* Its silence has lasted: asked about it, it must answer. */
 static void subscriber_on_silence(struct subscriber *subscriber)
 {
-    if (subscriber->asked.n) {
+    if (subscriber->pending.n) {
         char why[SUBSCRIBER_TEXT_SIZE];
         snprintf(why, sizeof why, "no answer within %u ms: frozen, or cut off",
                  (unsigned)subscriber->config.timeout_ms);
         subscriber_drop(subscriber, NODE_FAULT_UNREACHABLE, why);
-    } else if (subscriber_ask(subscriber, ASKED_PING, NULL, 0) != SUBSCRIBER_ASKED) {
+    } else if (subscriber_ask(subscriber, PENDING_PING, NULL, 0) != SUBSCRIBER_ASKED) {
         subscriber_drop_nomem(subscriber);
     }
 }
@@ -543,7 +543,7 @@ static void subscriber_on_timer(evutil_socket_t fd, short what, void *arg)
     /* A connection that ended meanwhile has armed the timer anew. */
     if (subscriber_is_on(subscriber, connection)) {
         bool open = subscriber->state == SUBSCRIBER_OPEN;
-        uint64_t until_us = open ? subscriber_patience_us(subscriber) : subscriber->step_us;
+        uint64_t until_us = open ? subscriber_silence_ends_us(subscriber) : subscriber->step_us;
         if (subscriber_now(subscriber) < until_us)
             subscriber_arm(subscriber, until_us);
         else if (open)
@@ -583,7 +583,7 @@ struct subscriber *subscriber_new(struct event_base *base, const struct alloc *a
     subscriber->timer_us = UINT64_MAX;
     snprintf(subscriber->why, sizeof subscriber->why, "stopped");
     reply_init(&subscriber->parser, &subscriber->alloc);
-    asked_init(&subscriber->asked, &subscriber->alloc, CONN_OUT_MAX);
+    pending_init(&subscriber->pending, &subscriber->alloc, CONN_OUT_MAX);
     retry_init(&subscriber->retry, config->reconnect_min_ms, config->reconnect_max_ms,
                subscriber_now(subscriber) ^ (uint64_t)(uintptr_t)subscriber);
     dial_init(&subscriber->dial, &subscriber->conn, &subscriber->alloc, config->uri, config->timeout_ms,
@@ -642,12 +642,12 @@ int subscriber_listen(struct subscriber *subscriber, const char *channel, size_t
 {
     if (!subscriber_is_open(subscriber)) return SUBSCRIBER_NOT_OPEN;
     if (length > SUBSCRIBER_CHANNEL_MAX) return SUBSCRIBER_FULL;
-    return subscriber_ask(subscriber, ASKED_LISTEN, channel, length);
+    return subscriber_ask(subscriber, PENDING_LISTEN, channel, length);
 }
 
 void subscriber_forget(struct subscriber *subscriber, const char *channel, size_t length)
 {
     if (!subscriber_is_open(subscriber) || length > SUBSCRIBER_CHANNEL_MAX) return;
-    asked_mute(&subscriber->asked, channel, length);
-    (void)subscriber_ask(subscriber, ASKED_FORGET, channel, length);
+    pending_mute(&subscriber->pending, channel, length);
+    (void)subscriber_ask(subscriber, PENDING_FORGET, channel, length);
 }

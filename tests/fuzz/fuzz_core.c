@@ -421,7 +421,7 @@ static void answer(struct world *world, uint32_t index, enum core_outcome outcom
     /* A connection that ended answers no more: what is still unknown stays so, however late it is told. */
     if (world->nodes[flying.command.tag.node].generation != flying.generation) {
         event.reply.outcome = outcome = CORE_UNKNOWN;
-    } else if (outcome == CORE_NOSCRIPT && flying.command.whole_script) {
+    } else if (outcome == CORE_NOSCRIPT && flying.command.use_eval) {
         event.reply.outcome = outcome = CORE_ERROR;
     }
     if (outcome >= CORE_ERROR) event.reply.fault = CORE_FAULT_PASSING + shade % 5;

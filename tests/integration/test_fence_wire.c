@@ -274,7 +274,7 @@ static void test_forgotten_scripts(void **state)
         server_do(server, "SCRIPT FLUSH");
         assert_int_equal(probe_fenced(&probe, ops[i], "a", 1).reply.outcome, NODE_NOSCRIPT);
         struct node_request request = {.op = ops[i],
-                                       .whole_script = true,
+                                       .use_eval = true,
                                        NODE_KEY("key", 3),
                                        .owner = "a",
                                        .owner_length = 1,

@@ -263,7 +263,7 @@ static void hear_stray(struct world *world, uint32_t index)
     process_reply(world, lock, life, &reply);
 }
 
-static void measure(struct world *world, struct link *link, const struct request *request)
+static void update_rtt(struct world *world, struct link *link, const struct request *request)
 {
     uint64_t took_us = world->now_us - request->sent_us;
 
@@ -310,7 +310,7 @@ void link_answer(struct world *world, const struct happening *happening)
     }
     link->first = request->next;
     request->queued = false;
-    measure(world, link, request);
+    update_rtt(world, link, request);
     heard = *request;
     request->landed = true;
     settle(world, happening->index);

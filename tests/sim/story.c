@@ -150,7 +150,7 @@ void story_command(const struct world *world, uint32_t index, const struct core_
 
     story_tell(world, "client %u lock %u   %s of attempt %" PRIu64 ".%u -> node %u%s (token %02x%02x%02x)",
                (unsigned)world->locks[index].client, index, story_op(tag->op), tag->attempt,
-               (unsigned)tag->round, (unsigned)tag->node, command->whole_script ? ", whole script" : "",
+               (unsigned)tag->round, (unsigned)tag->node, command->use_eval ? ", whole script" : "",
                command->token.bytes[0], command->token.bytes[1], command->token.bytes[2]);
 }
 

@@ -470,7 +470,7 @@ static void forgotten_scripts_are_sent_again_while_the_attempt_lives(void **stat
     (void)state;
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.whole_script);
+    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.use_eval);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_OTHER);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_OTHER);
     /* The release is queued: an acquire behind it would stay for a lease. */
@@ -479,7 +479,7 @@ static void forgotten_scripts_are_sent_again_while_the_attempt_lives(void **stat
     /* But a release is asked again, whole. */
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_NOSCRIPT);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
-    assert_true(scene_latest(scene, 0, CORE_OP_RELEASE)->command.whole_script);
+    assert_true(scene_latest(scene, 0, CORE_OP_RELEASE)->command.use_eval);
     scene_close(scene);
 }
 

@@ -18,10 +18,10 @@
 #define SRTT_US  ((uint64_t)500)
 
 /* Somebody waits whom the arbiter told that so many listen; `seed` tells one from the other. */
-static struct scene *open_in_crowd(uint32_t n_nodes, uint32_t quorum, uint32_t crowd, uint8_t seed)
+static struct scene *open_in_crowd(uint32_t n_nodes, uint32_t quorum, uint32_t waiters, uint8_t seed)
 {
     struct scene *scene = scene_open_waiting(n_nodes, quorum, CORE_NEVER);
-    struct core_reply refusal = {.outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = crowd};
+    struct core_reply refusal = {.outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = waiters};
 
     scene->randoms = seed;
     scene_acquire(scene);
@@ -33,13 +33,13 @@ static struct scene *open_in_crowd(uint32_t n_nodes, uint32_t quorum, uint32_t c
     return scene;
 }
 
-/* Of `crowd` who hear of a release, how many ask within so long after it. */
-static uint32_t ask_within(uint32_t crowd, uint64_t us)
+/* Of `waiters` who hear of a release, how many ask within so long after it. */
+static uint32_t ask_within(uint32_t waiters, uint64_t us)
 {
     uint32_t asked = 0;
 
-    for (uint32_t i = 0; i < crowd; i++) {
-        struct scene *scene = open_in_crowd(3, 2, crowd, (uint8_t)i);
+    for (uint32_t i = 0; i < waiters; i++) {
+        struct scene *scene = open_in_crowd(3, 2, waiters, (uint8_t)i);
 
         scene_notice(scene, LISTENER, HOLDER);
         if (us > 0) scene_pass(scene, us);
@@ -53,11 +53,11 @@ static uint32_t ask_within(uint32_t crowd, uint64_t us)
 static void of_a_crowd_a_few_ask_at_once(void **state)
 {
     (void)state;
-    for (uint32_t crowd = 10; crowd <= 250; crowd += 48) {
-        uint32_t at_once = ask_within(crowd, 0);
-        uint32_t soon = ask_within(crowd, 5 * SRTT_US);
+    for (uint32_t waiters = 10; waiters <= 250; waiters += 48) {
+        uint32_t at_once = ask_within(waiters, 0);
+        uint32_t soon = ask_within(waiters, 5 * SRTT_US);
 
-        if (at_once > 7 || soon < 1 || soon > 16) fail_msg("of %u, %u at once, %u soon", crowd, at_once, soon);
+        if (at_once > 7 || soon < 1 || soon > 16) fail_msg("of %u, %u at once, %u soon", waiters, at_once, soon);
     }
     assert_int_equal(ask_within(3, 100 * SRTT_US), 3);
 }
@@ -65,8 +65,8 @@ static void of_a_crowd_a_few_ask_at_once(void **state)
 static void two_ask_all_nodes_at_once(void **state)
 {
     (void)state;
-    for (uint32_t crowd = 1; crowd <= 2; crowd++) {
-        struct scene *scene = open_in_crowd(3, 2, crowd, 1);
+    for (uint32_t waiters = 1; waiters <= 2; waiters++) {
+        struct scene *scene = open_in_crowd(3, 2, waiters, 1);
 
         scene_notice(scene, LISTENER, HOLDER);
         for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
@@ -94,7 +94,7 @@ static void two_ask_the_arbiter_where_votes_could_be_split(void **state)
     }
 }
 
-/* Where the nodes tell nothing of a crowd, everybody asks the arbiter. */
+/* Where the nodes tell nothing of a waiters, everybody asks the arbiter. */
 static void a_crowd_unknown_asks_the_arbiter(void **state)
 {
     struct scene *scene = open_in_crowd(3, 2, 0, 1);

@@ -272,12 +272,12 @@ static void an_unknown_script_is_sent_whole(void **state)
     (void)state;
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.whole_script);
+    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.use_eval);
     assert_int_equal(asked_with(scene, 0, CORE_OP_ACQUIRE), WALL);
     shows(scene, 0, CORE_OP_ACQUIRE, 5);
     shows(scene, 1, CORE_OP_ACQUIRE, 7);
     scene_answer(scene, 0, CORE_OP_RAISE, CORE_NOSCRIPT);
-    assert_true(scene_latest(scene, 0, CORE_OP_RAISE)->command.whole_script);
+    assert_true(scene_latest(scene, 0, CORE_OP_RAISE)->command.use_eval);
     assert_int_equal(asked_with(scene, 0, CORE_OP_RAISE), 7);
     shows(scene, 0, CORE_OP_RAISE, 7);
     scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);

@@ -274,7 +274,7 @@ static void a_repair_by_an_unknown_script_is_sent_whole(void **state)
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
     scene_answer(scene, 2, CORE_OP_REPAIR, CORE_NOSCRIPT);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_REPAIR), 1);
-    assert_true(scene_latest(scene, 2, CORE_OP_REPAIR)->command.whole_script);
+    assert_true(scene_latest(scene, 2, CORE_OP_REPAIR)->command.use_eval);
     scene_answer(scene, 2, CORE_OP_REPAIR, CORE_YES);
     assert_int_equal(scene->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
     scene_close(scene);
@@ -552,7 +552,7 @@ static void an_extend_asked_again_prolongs_the_debt(void **state)
     scene_pass(scene, 1000 * MS);
     scene_pass(scene, 90 * MS);
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_NOSCRIPT);
-    assert_true(scene_latest(scene, 0, CORE_OP_EXTEND)->command.whole_script);
+    assert_true(scene_latest(scene, 0, CORE_OP_EXTEND)->command.use_eval);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
     scene_release(scene);
     for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);

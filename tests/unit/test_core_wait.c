@@ -415,7 +415,7 @@ static void a_forgotten_script_is_sent_to_the_arbiter_whole(void **state)
     scene_pass_to_attempt(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
     scene_expect_asked_alone(scene, 0);
-    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.whole_script);
+    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.use_eval);
     assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.explain);
     scene_refuse(scene, 0, HOLDER, 20 * MS);
     assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);

@@ -115,7 +115,7 @@ static void test_words(void **state)
 }
 
 /* Where the server forgot the scripts each travels whole: this dialect's own. */
-static void test_whole_scripts(void **state)
+static void test_use_evals(void **state)
 {
     static const struct {
         enum node_op op;
@@ -127,7 +127,7 @@ static void test_whole_scripts(void **state)
     fill_shas(&shas);
     assert_int_equal(dialect_redisson.n_scripts, dialect_plain.n_scripts);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct node_request request = {.op = rows[i].op, KEY, .whole_script = true};
+        struct node_request request = {.op = rows[i].op, KEY, .use_eval = true};
         const struct dialect_script *script = &dialect_redisson.scripts[rows[i].script];
         struct bytes out;
         size_t length;
@@ -388,7 +388,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
-        cmocka_unit_test(test_whole_scripts),
+        cmocka_unit_test(test_use_evals),
         cmocka_unit_test(test_guard_is_peeked_plainly),
         cmocka_unit_test(test_judgements),
         cmocka_unit_test(test_uuid),
