@@ -86,10 +86,10 @@ static bool send_command(struct claim *claim, const struct core_command *command
                                         .silent = command->silent,
                                         .timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS)};
     bool release = command->tag.op == CORE_OP_RELEASE;
-    bool room = !release || room_for_release(claim->client, command->tag.node);
+    bool room = !release || admission_has_release_room(claim->client, command->tag.node);
 
     if (!room || client_send(claim->client, command->tag.node, &node_request, &request) != NODE_SENT) {
-        if (release) room_unpaid(claim, command->tag.node);
+        if (release) admission_unpaid(claim, command->tag.node);
         return false;
     }
     if (release && command->tag.attempt == core_attempt(claim->core)) {
@@ -157,7 +157,7 @@ static void settle(struct claim *claim, const struct core_update *update)
     } else {
         list_remove(&client->ready, &claim->ready);
     }
-    room_follow(claim);
+    admission_follow(claim);
     if (holds != claim->counted) {
         claim->counted = holds;
         claim->keylist->held += holds ? 1u : UINT32_MAX;
@@ -186,7 +186,7 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
     int status;
 
     if (event->now_us == 0) event->now_us = client_now_us(claim->client);
-    room_limit(claim->client, event);
+    admission_limit(claim->client, event);
     status = core_step(claim->core, event, &update);
     begin_results(claim, &update);
     for (uint32_t i = 0; i < update.n_commands; i++) {
@@ -404,7 +404,7 @@ void claim_on_reply(struct claim *claim, const struct core_tag *tag, uint32_t ge
                   .ttl_us = reply->ttl_ms < 0 ? reply->ttl_ms : reply->ttl_ms * (int64_t)MS}};
 
     claim->in_flight--;
-    room_update_rtt(claim, tag, reply);
+    admission_update_rtt(claim, tag, reply);
     observe_reply(claim, tag, reply);
     step(claim, &event, NULL);
     claim_reap(claim);
@@ -649,7 +649,7 @@ void claim_destroy(struct claim *claim)
     if (claim->handle != NULL) claim->handle->claim = NULL;
     listen(claim, false);
     if (claim->keylist->asked == claim) claim->keylist->asked = NULL;
-    room_leave(claim);
+    admission_leave(claim);
     list_remove(&client->claims, &claim->all);
     list_remove(&client->active, &claim->active);
     list_remove(&client->lost, &claim->lost);

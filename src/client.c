@@ -184,7 +184,7 @@ static void destroy(struct quorlock_client *client);
 static bool may_end(struct quorlock_client *client)
 {
     if (!client->closing || client->running > 0) return false;
-    if (callbacks_wait(client) || client->n_examinations > 0 || room_owes(client)) return false;
+    if (callbacks_wait(client) || client->n_examinations > 0 || admission_owes(client)) return false;
     return client->in_flight == 0 || client_now_us(client) >= client->close_until_us;
 }
 
@@ -235,11 +235,11 @@ static void client_run(struct quorlock_client *client)
 
     client->running++;
     wake_due(client);
-    room_serve(client);
+    admission_serve(client);
     budget = (struct budget){LOG_LINES_MAX, client->ready.count, client->completed.count, inspect_waiting(client)};
     while (notify_next(client, &budget)) wake_due(client);
     inspect_sweep(client);
-    room_serve(client);
+    admission_serve(client);
     client->running--;
     if (client->running > 0) return;
     if (may_end(client)) {
@@ -378,7 +378,7 @@ static void on_room(void *arg, uint32_t index)
     struct quorlock_client *client = arg;
 
     (void)index;
-    if (room_is_wanted(client)) client_run_soon(client);
+    if (admission_is_wanted(client)) client_run_soon(client);
 }
 
 /* client_run serves what waits whenever it runs; this only makes it run. */
@@ -569,8 +569,8 @@ static int build(struct quorlock_client *client, struct event_base *base, const 
     if (start_timer(client) != 0) {
         return options_fail(error, QUORLOCK_NOMEM, "no timer: out of memory or of file descriptors");
     }
-    room_init(client);
-    if (client_reserve_waker(client, &client->room_look, on_room_look) != 0) return QUORLOCK_NOMEM;
+    admission_init(client);
+    if (client_reserve_waker(client, &client->admission_look, on_room_look) != 0) return QUORLOCK_NOMEM;
     status = start_nodes(client);
     if (status == 0 && notices_init(client) != 0) status = QUORLOCK_NOMEM;
     return status;

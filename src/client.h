@@ -22,7 +22,7 @@
 #include "owner.h"
 #include "redis/node.h"
 #include "redis/uri.h"
-#include "room.h"
+#include "admission.h"
 
 struct event;
 struct inspect;
@@ -74,8 +74,8 @@ struct quorlock_client {
     size_t n_buckets, n_keylists;
     struct notices notices;
     struct waker linger; /* when lines stop listening for which nobody waits */
-    struct room room;
-    struct waker room_look; /* looks for room while something waits for it */
+    struct admission admission;
+    struct waker admission_look; /* looks for room while something waits for it */
     struct list log_lines; /* of the log, to be told */
     size_t log_lines_dropped;   /* for want of memory, or because too many waited */
     struct inspect *inspections;

@@ -73,9 +73,9 @@ struct claim {
     bool counted;            /* in keylist->held */
     bool listens;            /* in keylist->listeners */
     uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
-    struct list *waits_in;   /* of client->room; NULL: it waits for no room */
+    struct list *waits_in;   /* of client->admission; NULL: it waits for no room */
     struct link waits;
-    bool asking;  /* counted in client->room.asking */
+    bool asking;  /* counted in client->admission.asking */
     bool put_off; /* its release has not begun yet: a renewal is to be told first */
     /* Whose operation is in flight, and whom its end is told. */
     struct quorlock *acquirer, *extender, *releaser;

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <event2/event.h>
 
-#include "redis/asked.h"
+#include "redis/pending.h"
 #include "redis/conn.h"
 #include "redis/subscriber.h"
 #include "redis/uri.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * room.h - what waits for room at the nodes
+ * admission.h - what waits for room at the nodes
  *
  * A caller may ask for more than the connections carry. What is in flight stays bounded, and what does not fit
  * waits here in the order of coming; it is neither refused nor sent in part. Waiting costs no validity, for the
@@ -13,8 +13,8 @@
  * 3. So much is asked at once that the nodes answer well within the node timeout: the window grows with every
  *    quick answer and shrinks with every slow one. Renewals and releases have twice the window of attempts.
  */
-#ifndef QUORLOCK_ROOM_H
-#define QUORLOCK_ROOM_H
+#ifndef QUORLOCK_ADMISSION_H
+#define QUORLOCK_ADMISSION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ struct node_reply;
 struct quorlock_client;
 
 /* What of one client waits. */
-struct room {
+struct admission {
     struct list rounds, attempts; /* claims that wait for either */
     uint32_t asking;              /* claims whose attempt is under way */
     uint32_t window;              /* so many may be, at most */
@@ -40,24 +40,24 @@ struct unpaid {
     struct claim *claim;
 };
 
-void room_init(struct quorlock_client *);
-/* room_limit - says in the event what it may begin. */
-void room_limit(const struct quorlock_client *, struct core_event *);
-/* room_follow - after each step: the claim waits for what its core wants. */
-void room_follow(struct claim *);
-/* room_for_release - whether the node takes a release now. */
-bool room_for_release(const struct quorlock_client *, uint32_t node);
-/* room_unpaid - the node had no room for the claim's release. */
-void room_unpaid(struct claim *, uint32_t node);
-/* room_update_rtt - an answer, and how long it took. */
-void room_update_rtt(struct claim *, const struct core_tag *, const struct node_reply *);
-/* room_serve - begins and sends what there is room for now. */
-void room_serve(struct quorlock_client *);
-/* room_is_wanted - something waits. */
-bool room_is_wanted(const struct quorlock_client *);
-/* room_owes - a node that answers will take releases that wait. */
-bool room_owes(const struct quorlock_client *);
-/* room_leave - the claim goes. */
-void room_leave(struct claim *);
+void admission_init(struct quorlock_client *);
+/* admission_limit - says in the event what it may begin. */
+void admission_limit(const struct quorlock_client *, struct core_event *);
+/* admission_follow - after each step: the claim waits for what its core wants. */
+void admission_follow(struct claim *);
+/* admission_has_release_room - whether the node takes a release now. */
+bool admission_has_release_room(const struct quorlock_client *, uint32_t node);
+/* admission_unpaid - the node had no room for the claim's release. */
+void admission_unpaid(struct claim *, uint32_t node);
+/* admission_update_rtt - an answer, and how long it took. */
+void admission_update_rtt(struct claim *, const struct core_tag *, const struct node_reply *);
+/* admission_serve - begins and sends what there is room for now. */
+void admission_serve(struct quorlock_client *);
+/* admission_is_wanted - something waits. */
+bool admission_is_wanted(const struct quorlock_client *);
+/* admission_owes - a node that answers will take releases that wait. */
+bool admission_owes(const struct quorlock_client *);
+/* admission_leave - the claim goes. */
+void admission_leave(struct claim *);
 
 #endif

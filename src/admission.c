@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "room.h"
+#include "admission.h"
 
 #include "lock.h"
 
@@ -12,9 +12,9 @@
 /* Room may appear without a word: a node becomes late, memory is there again. */
 #define LOOK_AGAIN_US 20000u
 
-void room_init(struct quorlock_client *client)
+void admission_init(struct quorlock_client *client)
 {
-    client->room.window = WINDOW_FIRST;
+    client->admission.window = WINDOW_FIRST;
 }
 
 static bool can_talk(const struct node *node)
@@ -26,12 +26,12 @@ static bool can_talk(const struct node *node)
 
 /* ---- is there room? ---- */
 
-bool room_for_release(const struct quorlock_client *client, uint32_t index)
+bool admission_has_release_room(const struct quorlock_client *client, uint32_t index)
 {
     const struct node *node = client->nodes[index].node;
 
     return node_has_room(node, NODE_ROOM_KEEP) &&
-           node_in_flight(node) < KEEP_WINDOWS * (size_t)client->room.window;
+           node_in_flight(node) < KEEP_WINDOWS * (size_t)client->admission.window;
 }
 
 static bool room_for_round(const struct quorlock_client *client)
@@ -39,14 +39,14 @@ static bool room_for_round(const struct quorlock_client *client)
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         const struct node *node = client->nodes[i].node;
 
-        if (can_talk(node) && !room_for_release(client, i) && !node_is_late(node)) return false;
+        if (can_talk(node) && !admission_has_release_room(client, i) && !node_is_late(node)) return false;
     }
     return true;
 }
 
 static bool room_for_attempt(const struct quorlock_client *client)
 {
-    if (client->room.asking >= client->room.window || client->room.rounds.count > 0) return false;
+    if (client->admission.asking >= client->admission.window || client->admission.rounds.count > 0) return false;
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         const struct client_node *at = &client->nodes[i];
         bool free = at->unpaid.count == 0 && node_has_room(at->node, NODE_ROOM_NEW);
@@ -56,7 +56,7 @@ static bool room_for_attempt(const struct quorlock_client *client)
     return true;
 }
 
-void room_limit(const struct quorlock_client *client, struct core_event *event)
+void admission_limit(const struct quorlock_client *client, struct core_event *event)
 {
     switch (event->type) {
     case CORE_EV_ACQUIRE:
@@ -65,8 +65,8 @@ void room_limit(const struct quorlock_client *client, struct core_event *event)
     case CORE_EV_NODE:
     case CORE_EV_NOTICE:
     case CORE_EV_WAKE:
-        event->no_attempt = client->room.attempts.count > 0 || !room_for_attempt(client);
-        event->no_round = client->room.rounds.count > 0 || !room_for_round(client);
+        event->no_attempt = client->admission.attempts.count > 0 || !room_for_attempt(client);
+        event->no_round = client->admission.rounds.count > 0 || !room_for_round(client);
         break;
     default: break;
     }
@@ -78,20 +78,20 @@ static void look_again(struct quorlock_client *client)
 {
     uint64_t at_us = client_now_us(client) + LOOK_AGAIN_US;
 
-    if (client->room_look.entry.index == HEAP_OUT) client_wake_at(client, &client->room_look, at_us);
+    if (client->admission_look.entry.index == HEAP_OUT) client_wake_at(client, &client->admission_look, at_us);
 }
 
 static struct list *list_for(struct quorlock_client *client, enum core_wants wants)
 {
     switch (wants) {
-    case CORE_WANTS_ATTEMPT: return &client->room.attempts;
-    case CORE_WANTS_ROUND: return &client->room.rounds;
+    case CORE_WANTS_ATTEMPT: return &client->admission.attempts;
+    case CORE_WANTS_ROUND: return &client->admission.rounds;
     case CORE_WANTS_NOTHING: break;
     }
     return NULL;
 }
 
-void room_follow(struct claim *claim)
+void admission_follow(struct claim *claim)
 {
     struct quorlock_client *client = claim->client;
     enum core_wants wants = core_wants(claim->core);
@@ -107,14 +107,14 @@ void room_follow(struct claim *claim)
     if (asking == claim->asking) return;
     claim->asking = asking;
     if (asking) {
-        client->room.asking++;
+        client->admission.asking++;
         return;
     }
-    client->room.asking--;
-    if (client->room.attempts.count > 0) client_run_soon(client);
+    client->admission.asking--;
+    if (client->admission.attempts.count > 0) client_run_soon(client);
 }
 
-void room_unpaid(struct claim *claim, uint32_t index)
+void admission_unpaid(struct claim *claim, uint32_t index)
 {
     struct unpaid *unpaid = &claim->results[index].unpaid;
 
@@ -123,26 +123,26 @@ void room_unpaid(struct claim *claim, uint32_t index)
     look_again(claim->client);
 }
 
-void room_leave(struct claim *claim)
+void admission_leave(struct claim *claim)
 {
     struct quorlock_client *client = claim->client;
 
     if (claim->waits_in != NULL) list_remove(claim->waits_in, &claim->waits);
-    if (claim->asking) client->room.asking--;
+    if (claim->asking) client->admission.asking--;
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         list_remove(&client->nodes[i].unpaid, &claim->results[i].unpaid.link);
     }
 }
 
-void room_update_rtt(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
+void admission_update_rtt(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
 {
-    struct room *room = &claim->client->room;
+    struct admission *admission = &claim->client->admission;
 
     if (tag->op == CORE_OP_PEEK || reply->outcome == NODE_UNKNOWN) return;
     if (reply->latency_us > claim->config.node_timeout_us / SLOW_PART) {
-        if (room->window > WINDOW_MIN) room->window--;
-    } else if (room->window < WINDOW_MAX) {
-        room->window++;
+        if (admission->window > WINDOW_MIN) admission->window--;
+    } else if (admission->window < WINDOW_MAX) {
+        admission->window++;
     }
 }
 
@@ -163,7 +163,7 @@ static bool begin(struct claim *claim)
 
 static void serve_rounds(struct quorlock_client *client)
 {
-    struct list *rounds = &client->room.rounds;
+    struct list *rounds = &client->admission.rounds;
 
     for (size_t n = rounds->count; n > 0 && rounds->count > 0 && room_for_round(client); n--) {
         (void)begin(LIST_ITEM(rounds->first, struct claim, waits));
@@ -172,7 +172,7 @@ static void serve_rounds(struct quorlock_client *client)
 
 static void serve_attempts(struct quorlock_client *client)
 {
-    struct list *attempts = &client->room.attempts;
+    struct list *attempts = &client->admission.attempts;
 
     while (attempts->count > 0 && room_for_attempt(client)) {
         if (!begin(LIST_ITEM(attempts->first, struct claim, waits))) return;
@@ -189,7 +189,7 @@ static void serve_releases(struct quorlock_client *client, uint32_t index)
         struct unpaid *unpaid = LIST_ITEM(at->unpaid.first, struct unpaid, link);
         struct claim *claim;
 
-        if (unpaid == NULL || !room_for_release(client, index)) return;
+        if (unpaid == NULL || !admission_has_release_room(client, index)) return;
         claim = unpaid->claim;
         list_remove(&at->unpaid, &unpaid->link);
         event.now_us = 0;
@@ -200,24 +200,24 @@ static void serve_releases(struct quorlock_client *client, uint32_t index)
     }
 }
 
-void room_serve(struct quorlock_client *client)
+void admission_serve(struct quorlock_client *client)
 {
-    if (!room_is_wanted(client)) return;
+    if (!admission_is_wanted(client)) return;
     serve_rounds(client);
     for (uint32_t i = 0; i < client->n_nodes; i++) serve_releases(client, i);
     serve_attempts(client);
-    if (room_is_wanted(client)) look_again(client);
+    if (admission_is_wanted(client)) look_again(client);
 }
 
-bool room_is_wanted(const struct quorlock_client *client)
+bool admission_is_wanted(const struct quorlock_client *client)
 {
-    size_t waiting = client->room.rounds.count + client->room.attempts.count;
+    size_t waiting = client->admission.rounds.count + client->admission.attempts.count;
 
     for (uint32_t i = 0; i < client->n_nodes; i++) waiting += client->nodes[i].unpaid.count;
     return waiting > 0;
 }
 
-bool room_owes(const struct quorlock_client *client)
+bool admission_owes(const struct quorlock_client *client)
 {
     for (uint32_t i = 0; i < client->n_nodes; i++) {
         const struct client_node *at = &client->nodes[i];
