@@ -158,7 +158,8 @@ static void dispatch(struct core_lock *lock, struct step *step)
 
     if (lock->notify_lost) {
         lock->notify_lost = false;
-        *completion = (struct core_completion){.kind = CORE_NOTIFY_LOST, .status = CORE_LOST_LOCK, .loss = lock->loss};
+        *completion =
+            (struct core_completion){.kind = CORE_NOTIFY_LOST, .status = CORE_LOST_LOCK, .loss = lock->loss};
         return;
     }
     if (lock->phase == CORE_GRANTED && !still_good(lock, step->now_us)) attempt_too_late(lock, step);
@@ -303,8 +304,8 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
     if (!(BROKEN(CONTROL_LATE_RENEWAL) && event->type == CORE_EV_REPLY)) hold_check_lost(lock, event->now_us);
     status = take_event(lock, &step, event);
     update->log = lock->log;
-    update->dispatch = lock->notify_lost || lock->notify_acquired || lock->notify_extended || lock->notify_released ||
-                       lock->phase == CORE_GRANTED;
+    update->dispatch = lock->notify_lost || lock->notify_acquired || lock->notify_extended ||
+                       lock->notify_released || lock->phase == CORE_GRANTED;
     return status;
 }
 

@@ -132,9 +132,10 @@ struct core_reply {
 };
 
 enum core_event_type {
-    CORE_EV_ACQUIRE, /* uses random, begun_us, behind, seen */
-    CORE_EV_HAND_OFF,   /* uses begun_us, wait_us: the acquire in flight goes on for another with the same wishes */
-    CORE_EV_EXTEND, /* uses lease_us */
+    CORE_EV_ACQUIRE,  /* uses random, begun_us, behind, seen */
+    CORE_EV_HAND_OFF, /* uses begun_us, wait_us: the acquire in flight goes on for another with the same wishes
+                       */
+    CORE_EV_EXTEND,   /* uses lease_us */
     CORE_EV_RELEASE,
     CORE_EV_CANCEL,    /* uses reason */
     CORE_EV_TIMER,     /* uses random */
@@ -235,7 +236,7 @@ enum core_log {
 struct core_update {
     uint32_t n_commands;
     struct core_command commands[CORE_COMMANDS_MAX]; /* to be queued in this order */
-    bool dispatch;         /* something is to be told: call CORE_EV_DISPATCH from the top of the loop, soon */
+    bool dispatch; /* something is to be told: call CORE_EV_DISPATCH from the top of the loop, soon */
     struct core_completion completion; /* after CORE_EV_DISPATCH only; call it again until NOTHING */
     uint32_t log;
 };

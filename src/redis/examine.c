@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "examine.h"
+#include "redis/examine.h"
 
 #include <assert.h>
 #include <event2/event.h>
@@ -11,11 +11,11 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "conn.h"
-#include "dial.h"
-#include "errors.h"
-#include "guard.h"
-#include "reply.h"
+#include "redis/dialect/guard.h"
+#include "redis/link/conn.h"
+#include "redis/link/dial.h"
+#include "redis/wire/errors.h"
+#include "redis/wire/reply.h"
 
 #define EXAMINE_READ_SIZE   16384
 #define EXAMINE_CLOCK_TIMES 4 /* the first way is longer than the others: caches are cold */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "errors.h"
-#include "examine.h"
+#include "redis/examine.h"
+#include "redis/wire/errors.h"
 
 static const char *const examine_rights[EXAMINE_RIGHTS] = {
     [EXAMINE_INFO] = "INFO",

@@ -2,7 +2,7 @@
 /*
  * node.c - replies, deadlines and the end of one server's connection; how it begins is in node_connect.c
  */
-#include "node_impl.h"
+#include "redis/node_impl.h"
 
 #include <assert.h>
 #include <event2/event.h>
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "errors.h"
+#include "redis/wire/errors.h"
 
 #define NODE_READ_SIZE  16384
 #define NODE_READS_MAX  64 /* of one event, so that a talkative server does not starve the others */

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../alloc.h"
+#include "base/alloc.h"
 
 struct event_base;
 struct evdns_base;
@@ -112,9 +112,9 @@ struct node_key {
 struct node_request {
     enum node_op op;
     bool use_eval; /* EVAL instead of EVALSHA */
-    bool explain;      /* ACQUIRE: by script even where a native SET would do, so that a refusal tells the
-                          holder and the remaining lease */
-    bool silent;       /* RELEASE: publishes nothing that our own waiters mind */
+    bool explain;  /* ACQUIRE: by script even where a native SET would do, so that a refusal tells the
+                      holder and the remaining lease */
+    bool silent;   /* RELEASE: publishes nothing that our own waiters mind */
     /* 1 to NODE_KEYS_MAX, sorted, each once; BREAK takes one. Used within node_send() only. */
     const struct node_key *keys;
     size_t n_keys;

@@ -2,7 +2,7 @@
 /*
  * node_connect.c - from a pause to the first byte of the handshake
  */
-#include "node_impl.h"
+#include "redis/node_impl.h"
 
 #include <string.h>
 

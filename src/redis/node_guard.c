@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node_impl.h"
+#include "redis/node_impl.h"
 
 #define NODE_GUARD_RETRY_US 10000 /* where there was no room to ask */
 

@@ -17,16 +17,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "conn.h"
-#include "dial.h"
-#include "dialect.h"
-#include "guard.h"
-#include "handshake.h"
-#include "node.h"
-#include "reply.h"
-#include "retry.h"
-#include "ring.h"
-#include "uri.h"
+#include "redis/dialect/dialect.h"
+#include "redis/dialect/guard.h"
+#include "redis/link/conn.h"
+#include "redis/link/dial.h"
+#include "redis/link/handshake.h"
+#include "redis/link/retry.h"
+#include "redis/link/uri.h"
+#include "redis/node.h"
+#include "redis/ring.h"
+#include "redis/wire/reply.h"
 
 struct event;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pending.h"
+#include "redis/pending.h"
 
 #include <assert.h>
 #include <string.h>
@@ -35,7 +35,8 @@ static struct asked_header asked_header_at(const struct pending *pending, size_t
     return header;
 }
 
-enum bytes_fault pending_push(struct pending *pending, enum pending_kind kind, const char *channel, size_t length)
+enum bytes_fault pending_push(struct pending *pending, enum pending_kind kind, const char *channel,
+                              size_t length)
 {
     struct bytes *log = &pending->log;
     /* Moved only when as much is answered as not, so that all of it together costs no more than once again. */
@@ -64,7 +65,8 @@ struct pending_entry pending_first(const struct pending *pending)
 {
     assert(pending->n);
     struct asked_header header = asked_header_at(pending, pending->head);
-    return (struct pending_entry){header.kind, pending->log.data + pending->head + sizeof header, header.length};
+    return (struct pending_entry){header.kind, pending->log.data + pending->head + sizeof header,
+                                  header.length};
 }
 
 void pending_pop(struct pending *pending)

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "bytes.h"
+#include "redis/wire/bytes.h"
 
 enum pending_kind {
     PENDING_LISTEN,

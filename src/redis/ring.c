@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ring.h"
+#include "redis/ring.h"
 
 #include <assert.h>
 

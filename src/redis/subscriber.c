@@ -9,7 +9,7 @@
  * As in a node, every entry from the loop stands between subscriber_enter() and subscriber_leave(), and after
  * every callback subscriber_is_on() says whether the connection, or the subscriber, is still there.
  */
-#include "subscriber.h"
+#include "redis/subscriber.h"
 
 #include <assert.h>
 #include <event2/event.h>
@@ -17,14 +17,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pending.h"
-#include "conn.h"
-#include "dial.h"
-#include "errors.h"
-#include "handshake.h"
-#include "reply.h"
-#include "retry.h"
-#include "uri.h"
+#include "redis/link/conn.h"
+#include "redis/link/dial.h"
+#include "redis/link/handshake.h"
+#include "redis/link/retry.h"
+#include "redis/link/uri.h"
+#include "redis/pending.h"
+#include "redis/wire/errors.h"
+#include "redis/wire/reply.h"
 
 #define SUBSCRIBER_TEXT_SIZE   480
 #define SUBSCRIBER_READ_SIZE   16384
@@ -350,9 +350,9 @@ static void subscriber_on_error(struct subscriber *subscriber, const struct repl
     struct pending_entry entry = {.kind = PENDING_PING};
     if (subscriber->pending.n) entry = pending_first(&subscriber->pending);
     bool is_listen = entry.kind == PENDING_LISTEN || entry.kind == PENDING_MUTED;
-    const char *what = is_listen             ? "SUBSCRIBE"
+    const char *what = is_listen               ? "SUBSCRIBE"
                        : subscriber->pending.n ? "PING"
-                                             : "an error that nobody asked for";
+                                               : "an error that nobody asked for";
     subscriber_describe(subscriber, what, item, why, sizeof why);
     bool noauth = item->length >= 6 && memcmp(item->text, "NOAUTH", 6) == 0;
     /* BUSY passes: a new connection is open when it has passed. */

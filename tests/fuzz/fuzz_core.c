@@ -554,8 +554,8 @@ static void change_room(struct world *world, uint8_t what)
 static void something_happens(struct world *world)
 {
     static const enum core_node_state levels[8] = {CORE_NODE_READY,      CORE_NODE_READY,      CORE_NODE_READY,
-                                              CORE_NODE_READY,      CORE_NODE_DOWN,       CORE_NODE_DOWN,
-                                              CORE_NODE_CONNECTING, CORE_NODE_QUARANTINED};
+                                                   CORE_NODE_READY,      CORE_NODE_DOWN,       CORE_NODE_DOWN,
+                                                   CORE_NODE_CONNECTING, CORE_NODE_QUARANTINED};
     static const enum core_outcome outcomes[8] = {CORE_YES,     CORE_YES,   CORE_YES,     CORE_OTHER,
                                                   CORE_MISSING, CORE_ERROR, CORE_UNKNOWN, CORE_NOSCRIPT};
     uint8_t what = next_byte(world);

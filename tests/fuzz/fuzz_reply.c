@@ -6,8 +6,8 @@
  * A command that is built is one whole command: as many words as it announces, and as many keys.
  */
 #include "feed.h"
-#include "redis/dialect.h"
-#include "redis/reply.h"
+#include "redis/dialect/dialect.h"
+#include "redis/wire/reply.h"
 
 #define KEY_BYTES  24
 #define WORDS_MAX  160

@@ -19,7 +19,7 @@ static uint64_t probe_now(void *arg)
 }
 
 static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
-                     enum node_fault fault, const char *why)
+                          enum node_fault fault, const char *why)
 {
     struct probe *probe = arg;
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "cluster.h"
+#include "redis/link/uri.h"
 #include "redis/node.h"
-#include "redis/uri.h"
 
 struct event_base;
 

@@ -185,12 +185,12 @@ struct verdicts {
     bool acquiring, extending, releasing; /* begun and not told yet */
     uint64_t acquiring_since_us, extending_since_us, releasing_since_us;
     uint64_t acquiring_pauses_us, extending_pauses_us, releasing_pauses_us;
-    bool notified_held;    /* granted, and neither lost nor released since */
-    bool lost;         /* loss of this grant was told */
-    bool past_lost_at; /* a step came at lost_at or later */
-    bool open;         /* the reported validity window is open, as far as tells go */
-    bool other_seen;   /* since the acquire began a node refused us */
-    uint64_t until_us; /* its end, client's clock */
+    bool notified_held; /* granted, and neither lost nor released since */
+    bool lost;          /* loss of this grant was told */
+    bool past_lost_at;  /* a step came at lost_at or later */
+    bool open;          /* the reported validity window is open, as far as tells go */
+    bool other_seen;    /* since the acquire began a node refused us */
+    uint64_t until_us;  /* its end, client's clock */
     uint64_t absent_attempt;
     uint32_t absent_nodes; /* bits: nodes that said "not there" in that attempt */
     struct seen_vote votes[PLAN_NODES_MAX];

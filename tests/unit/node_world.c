@@ -88,7 +88,7 @@ void world_tell(struct world *world, const char *line)
 }
 
 static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
-                     enum node_fault fault, const char *why)
+                          enum node_fault fault, const char *why)
 {
     struct world *world = arg;
     char line[64];
@@ -171,7 +171,8 @@ void world_uri(struct world *world, const char *front, const char *back)
 
 struct node *world_node(struct world *world)
 {
-    const struct node_events events = {.state = on_node_state, .reply = on_reply, .log = world_log, .arg = world};
+    const struct node_events events = {
+        .state = on_node_state, .reply = on_reply, .log = world_log, .arg = world};
     if (!world->uri.host) world_uri(world, "127.0.0.1", "");
     world->node = node_new(world->base, &world->alloc, &world->config, &events);
     return world->node;

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "fake_server.h"
+#include "redis/link/uri.h"
 #include "redis/node.h"
-#include "redis/uri.h"
 
 #define LIMIT_S 20
 

@@ -102,7 +102,8 @@ int scene_acquire_since(struct scene *scene, uint64_t begun_us)
 
 int scene_hand_off(struct scene *scene, uint64_t begun_us, uint64_t wait_us)
 {
-    return step(scene, &(struct core_event){.type = CORE_EV_HAND_OFF, .begun_us = begun_us, .wait_us = wait_us});
+    return step(scene,
+                &(struct core_event){.type = CORE_EV_HAND_OFF, .begun_us = begun_us, .wait_us = wait_us});
 }
 
 int scene_acquire_after(struct scene *scene, uint32_t seen)
@@ -166,7 +167,8 @@ void scene_step(struct scene *scene, uint32_t node, uint64_t before_us)
     step(scene, &(struct core_event){.type = CORE_EV_STEP, .node = node, .before_us = before_us});
 }
 
-void scene_node_state_fault(struct scene *scene, uint32_t node, enum core_node_state state, enum core_fault fault)
+void scene_node_state_fault(struct scene *scene, uint32_t node, enum core_node_state state,
+                            enum core_fault fault)
 {
     bool talks = state == CORE_NODE_READY || state == CORE_NODE_QUARANTINED;
 

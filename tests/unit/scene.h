@@ -32,7 +32,7 @@ struct scene {
     struct scene_sent sent[4096];
     uint32_t n_sent;
     struct core_update update; /* of the latest step */
-    uint32_t log;            /* of all steps */
+    uint32_t log;              /* of all steps */
     uint8_t randoms;           /* fresh bytes: counts up */
     bool no_attempt, no_round; /* the nodes have no room for either */
 };

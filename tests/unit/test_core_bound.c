@@ -46,12 +46,14 @@ static void outage_is_told_from_contention(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct scene *scene = scene_open_waiting(3, 2, 3000 * MS);
 
-        for (uint32_t node = 1; node < 3 && !cases[i].before; node++) scene_node_state(scene, node, CORE_NODE_DOWN);
+        for (uint32_t node = 1; node < 3 && !cases[i].before; node++)
+            scene_node_state(scene, node, CORE_NODE_DOWN);
         scene_acquire(scene);
         for (uint32_t node = 0; node < 3; node++) {
             if (scene_asked(scene, node, CORE_OP_ACQUIRE) > 0) scene_refuse(scene, node, HOLDER, -1);
         }
-        for (uint32_t node = 1; node < 3 && !cases[i].after; node++) scene_node_state(scene, node, CORE_NODE_DOWN);
+        for (uint32_t node = 1; node < 3 && !cases[i].after; node++)
+            scene_node_state(scene, node, CORE_NODE_DOWN);
         scene_pass_to_attempt(scene);
         scene_refuse(scene, 0, HOLDER, -1);
         assert_int_equal(core_wait_verdict(scene->lock), cases[i].status);
@@ -134,7 +136,8 @@ static void what_was_in_the_way_before_is_told_too(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct scene *scene = scene_open_waiting(3, 2, 60 * MS);
 
-        for (uint32_t node = 0; node < 3 && !cases[i].held; node++) scene_node_state(scene, node, CORE_NODE_DOWN);
+        for (uint32_t node = 0; node < 3 && !cases[i].held; node++)
+            scene_node_state(scene, node, CORE_NODE_DOWN);
         scene_acquire_after(scene, cases[i].before);
         for (uint32_t node = 0; node < 3 && cases[i].held; node++) scene_refuse(scene, node, HOLDER, -1);
         assert_int_equal(core_seen(scene->lock),

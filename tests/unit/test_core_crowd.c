@@ -21,7 +21,8 @@
 static struct scene *open_in_crowd(uint32_t n_nodes, uint32_t quorum, uint32_t waiters, uint8_t seed)
 {
     struct scene *scene = scene_open_waiting(n_nodes, quorum, CORE_NEVER);
-    struct core_reply refusal = {.outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = waiters};
+    struct core_reply refusal = {
+        .outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = waiters};
 
     scene->randoms = seed;
     scene_acquire(scene);
@@ -57,7 +58,8 @@ static void of_a_crowd_a_few_ask_at_once(void **state)
         uint32_t at_once = ask_within(waiters, 0);
         uint32_t soon = ask_within(waiters, 5 * SRTT_US);
 
-        if (at_once > 7 || soon < 1 || soon > 16) fail_msg("of %u, %u at once, %u soon", waiters, at_once, soon);
+        if (at_once > 7 || soon < 1 || soon > 16)
+            fail_msg("of %u, %u at once, %u soon", waiters, at_once, soon);
     }
     assert_int_equal(ask_within(3, 100 * SRTT_US), 3);
 }

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "node_world.h"
-#include "redis/dialect.h"
+#include "redis/dialect/dialect.h"
 
 #define ASK_GUARD EXPECT("EVAL local function info")
 #define SEEN      "1|3|s|500|aaaa|bbbb|0"

@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "lock.h"
-#include "owner.h"
-#include "redis/dialect.h"
-#include "redis/reply.h"
+#include "lock/lock.h"
+#include "lock/owner.h"
+#include "redis/dialect/dialect.h"
+#include "redis/wire/reply.h"
 
 static struct alloc memory;
 

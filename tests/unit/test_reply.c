@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "redis/dialect.h"
-#include "redis/errors.h"
-#include "redis/reply.h"
+#include "redis/dialect/dialect.h"
+#include "redis/wire/errors.h"
+#include "redis/wire/reply.h"
 
 static struct alloc memory;
 
