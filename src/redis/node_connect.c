@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static void node_begin_handshake(struct node *node)
+static void begin_handshake(struct node *node)
 {
     if (!reply_open(&node->parser)) {
         node_drop_nomem(node);
@@ -29,7 +29,7 @@ static void node_begin_handshake(struct node *node)
     node_arm_step(node);
 }
 
-static void node_follow(struct node *node, enum dial_result result)
+static void follow(struct node *node, enum dial_result result)
 {
     switch (result) {
     case DIAL_RESOLVING:
@@ -49,7 +49,7 @@ void node_fail_address(struct node *node, const char *problem)
 {
     conn_close(&node->conn);
     dial_blame(&node->dial, problem);
-    node_follow(node, dial_next(&node->dial));
+    follow(node, dial_next(&node->dial));
 }
 
 void node_on_connected(struct node *node)
@@ -58,18 +58,18 @@ void node_on_connected(struct node *node)
     if (error)
         node_fail_address(node, strerror(error));
     else
-        node_begin_handshake(node);
+        begin_handshake(node);
 }
 
 void node_on_resolved(void *arg)
 {
     struct node *node = arg;
     node_enter(node);
-    node_follow(node, dial_next(&node->dial));
+    follow(node, dial_next(&node->dial));
     node_leave(node);
 }
 
 void node_begin(struct node *node)
 {
-    node_follow(node, dial_begin(&node->dial));
+    follow(node, dial_begin(&node->dial));
 }

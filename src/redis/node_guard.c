@@ -9,11 +9,11 @@
 
 #define NODE_GUARD_RETRY_US 10000 /* where there was no room to ask */
 
-static void node_tell_guard(struct node *node)
+static void tell_guard(struct node *node)
 {
     char why[NODE_TEXT_SIZE];
     if (node->guard.until_us) {
-        guard_describe(&node->guard, node_now(node), why, sizeof why);
+        guard_describe(&node->guard, node_now(node), why, sizeof(why));
         node_set_state(node, NODE_QUARANTINED, NODE_FAULT_NONE, why);
     } else {
         node_set_state(node, NODE_READY, NODE_FAULT_NONE, "");
@@ -27,7 +27,7 @@ static void node_open(struct node *node)
     node->ready_us = node_now(node);
     node->answerable = 0;
     node_arm(node, node_open_wake_us(node));
-    node_tell_guard(node);
+    tell_guard(node);
 }
 
 void node_end_handshake(struct node *node)
@@ -57,7 +57,7 @@ void node_on_guard_reply(struct node *node, const struct reply *raw)
 {
     char why[GUARD_WHY_SIZE];
     if (guard_judge(&node->guard, raw, node_now(node)) == GUARD_FAILED) {
-        memcpy(why, node->guard.why, sizeof why);
+        memcpy(why, node->guard.why, sizeof(why));
         node_drop(node, node->guard.fault, why);
         return;
     }
@@ -67,11 +67,11 @@ void node_on_guard_reply(struct node *node, const struct reply *raw)
     }
     uint64_t wake_us = node_open_wake_us(node);
     if (wake_us < node->timer_us) node_arm(node, wake_us);
-    node_tell_guard(node);
+    tell_guard(node);
 }
 
 /* Behind what is in flight; nobody but us hears of the reply. */
-static void node_ask_guard(struct node *node, uint64_t now_us)
+static void ask_guard(struct node *node, uint64_t now_us)
 {
     struct bytes *out = &node->conn.out;
     size_t mark = out->used;
@@ -93,7 +93,7 @@ static void node_ask_guard(struct node *node, uint64_t now_us)
 void node_watch_guard(struct node *node, uint64_t now_us)
 {
     const struct guard *guard = &node->guard;
-    if (guard->until_us && !guard->asked && now_us >= guard->until_us) node_ask_guard(node, now_us);
+    if (guard->until_us && !guard->asked && now_us >= guard->until_us) ask_guard(node, now_us);
 }
 
 uint64_t node_open_wake_us(struct node *node)
@@ -115,7 +115,7 @@ void node_on_part(struct node *node, struct ring_entry *entry, const struct repl
     union node_tag tag = entry->tag;
     if (raw->self.type != REPLY_ERROR || entry->reported) return;
     entry->reported = true;
-    node->dialect->judge(entry->op, false, raw, &reply, text, sizeof text);
+    node->dialect->judge(entry->op, false, raw, &reply, text, sizeof(text));
     reply.outcome = first ? NODE_UNKNOWN : NODE_ERROR;
     node_report(node, &tag, &reply);
 }

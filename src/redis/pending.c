@@ -30,8 +30,8 @@ void pending_clear(struct pending *pending)
 static struct asked_header asked_header_at(const struct pending *pending, size_t at)
 {
     struct asked_header header;
-    assert(at + sizeof header <= pending->log.used);
-    memcpy(&header, pending->log.data + at, sizeof header);
+    assert(at + sizeof(header) <= pending->log.used);
+    memcpy(&header, pending->log.data + at, sizeof(header));
     return header;
 }
 
@@ -45,11 +45,11 @@ enum bytes_fault pending_push(struct pending *pending, enum pending_kind kind, c
         pending->head = 0;
     }
     struct asked_header header;
-    memset(&header, 0, sizeof header);
+    memset(&header, 0, sizeof(header));
     header.kind = kind;
     header.length = length;
     size_t mark = log->used;
-    bytes_append(log, &header, sizeof header);
+    bytes_append(log, &header, sizeof(header));
     bytes_append(log, channel, length);
     enum bytes_fault fault = log->fault;
     if (fault) {
@@ -65,7 +65,7 @@ struct pending_entry pending_first(const struct pending *pending)
 {
     assert(pending->n);
     struct asked_header header = asked_header_at(pending, pending->head);
-    return (struct pending_entry){header.kind, pending->log.data + pending->head + sizeof header,
+    return (struct pending_entry){header.kind, pending->log.data + pending->head + sizeof(header),
                                   header.length};
 }
 
@@ -73,7 +73,7 @@ void pending_pop(struct pending *pending)
 {
     assert(pending->n);
     struct asked_header header = asked_header_at(pending, pending->head);
-    pending->head += sizeof header + header.length;
+    pending->head += sizeof(header) + header.length;
     if (header.kind == PENDING_LISTEN) pending->n_listens--;
     if (!--pending->n) pending_forget_all(pending);
 }
@@ -83,12 +83,12 @@ void pending_mute(struct pending *pending, const char *channel, size_t length)
     size_t at = pending->head;
     while (pending->n_listens && at < pending->log.used) {
         struct asked_header header = asked_header_at(pending, at);
-        const char *name = pending->log.data + at + sizeof header;
+        const char *name = pending->log.data + at + sizeof(header);
         if (header.kind == PENDING_LISTEN && header.length == length && memcmp(name, channel, length) == 0) {
             header.kind = PENDING_MUTED;
-            memcpy(pending->log.data + at, &header, sizeof header);
+            memcpy(pending->log.data + at, &header, sizeof(header));
             pending->n_listens--;
         }
-        at += sizeof header + header.length;
+        at += sizeof(header) + header.length;
     }
 }

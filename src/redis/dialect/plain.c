@@ -27,12 +27,12 @@ enum plain_script {
 };
 
 static const struct dialect_script plain_scripts[PLAIN_SCRIPTS] = {
-    [PLAIN_EXTEND] = {"extend", script_extend, sizeof script_extend - 1},
-    [PLAIN_RELEASE] = {"release", script_release, sizeof script_release - 1},
-    [PLAIN_PEEK] = {"peek", script_peek, sizeof script_peek - 1},
-    [PLAIN_BREAK] = {"break", script_break, sizeof script_break - 1},
-    [PLAIN_ACQUIRE] = {"acquire", script_acquire, sizeof script_acquire - 1},
-    [PLAIN_RAISE] = {"raise", script_raise, sizeof script_raise - 1},
+    [PLAIN_EXTEND] = {"extend", script_extend, sizeof(script_extend) - 1},
+    [PLAIN_RELEASE] = {"release", script_release, sizeof(script_release) - 1},
+    [PLAIN_PEEK] = {"peek", script_peek, sizeof(script_peek) - 1},
+    [PLAIN_BREAK] = {"break", script_break, sizeof(script_break) - 1},
+    [PLAIN_ACQUIRE] = {"acquire", script_acquire, sizeof(script_acquire) - 1},
+    [PLAIN_RAISE] = {"raise", script_raise, sizeof(script_raise) - 1},
 };
 
 static const char *const plain_commands[] = {"GET", "SET", "PTTL", "PEXPIRE", "DEL", "TIME", "EVALSHA", NULL};
@@ -47,8 +47,8 @@ struct plain_call {
     bool guarded, fenced; /* these keys are among the command's */
 };
 
-static bool plain_begin_script(const struct plain_call *call, const struct dialect_shas *shas,
-                               enum plain_script script, size_t n_args)
+static bool begin_script(const struct plain_call *call, const struct dialect_shas *shas,
+                         enum plain_script script, size_t n_args)
 {
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
@@ -66,17 +66,17 @@ static bool plain_begin_script(const struct plain_call *call, const struct diale
         bytes_word(out, request->keys[i].text, request->keys[i].length);
     if (call->guarded) bytes_text(out, GUARD_KEY);
     for (size_t i = 0; call->fenced && i < request->n_keys; i++)
-        bytes_joined(out, PLAIN_FENCE_PREFIX, sizeof PLAIN_FENCE_PREFIX - 1, request->keys[i].text,
+        bytes_joined(out, PLAIN_FENCE_PREFIX, sizeof(PLAIN_FENCE_PREFIX) - 1, request->keys[i].text,
                      request->keys[i].length);
     return !request->use_eval;
 }
 
-static void plain_seen(const struct plain_call *call)
+static void seen(const struct plain_call *call)
 {
     bytes_text(call->out, call->guarded ? call->guard->seen : "");
 }
 
-static void plain_fence(const struct plain_call *call)
+static void fence(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
     if (call->fenced)
@@ -87,36 +87,36 @@ static void plain_fence(const struct plain_call *call)
 }
 
 /* What every script but peek and break has first: how many of the keys are locks, and for whom. */
-static void plain_locks(const struct plain_call *call)
+static void locks(const struct plain_call *call)
 {
     bytes_number(call->out, call->request->n_keys);
     bytes_word(call->out, call->request->owner, call->request->owner_length);
 }
 
 /* By script: with a counter, with a look at the guard, or both. */
-static bool plain_acquire_script(const struct plain_call *call, const struct dialect_shas *shas)
+static bool acquire_script(const struct plain_call *call, const struct dialect_shas *shas)
 {
     const struct node_request *request = call->request;
-    uint32_t most_ms = call->guard ? call->guard->max_lease_ms : 0;
+    uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
     const char *how = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT ? "strict" : "";
-    bool by_hash = plain_begin_script(call, shas, PLAIN_ACQUIRE, 8);
-    plain_locks(call);
+    bool by_hash = begin_script(call, shas, PLAIN_ACQUIRE, 8);
+    locks(call);
     bytes_number(call->out, request->lease_ms);
-    plain_seen(call);
+    seen(call);
     bytes_text(call->out, request->op == NODE_REPAIR ? "repair" : how);
-    plain_fence(call);
+    fence(call);
     bytes_number(call->out, most_ms ? most_ms : GUARD_LEASE_DEFAULT_MS);
     return by_hash;
 }
 
 /* A SET will do for one key that has no counter, where nobody asks for more than yes or no. */
-static bool plain_acquire(const struct plain_call *call, const struct dialect_shas *shas)
+static bool acquire(const struct plain_call *call, const struct dialect_shas *shas)
 {
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
     bool strict = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT;
     bool more = strict || call->fenced || request->explain || request->op == NODE_REPAIR || request->n_keys > 1;
-    if (!call->native || more) return plain_acquire_script(call, shas);
+    if (!call->native || more) return acquire_script(call, shas);
     bytes_command(out, 6);
     bytes_text(out, "SET");
     bytes_word(out, request->keys[0].text, request->keys[0].length);
@@ -127,28 +127,28 @@ static bool plain_acquire(const struct plain_call *call, const struct dialect_sh
     return false;
 }
 
-static bool plain_extend(const struct plain_call *call, const struct dialect_shas *shas)
+static bool extend(const struct plain_call *call, const struct dialect_shas *shas)
 {
     bool more = call->guarded || call->fenced;
-    bool by_hash = plain_begin_script(call, shas, PLAIN_EXTEND, more ? 6 : 3);
-    plain_locks(call);
+    bool by_hash = begin_script(call, shas, PLAIN_EXTEND, more ? 6 : 3);
+    locks(call);
     bytes_number(call->out, call->request->lease_ms);
     if (more) {
-        plain_seen(call);
-        plain_fence(call);
+        seen(call);
+        fence(call);
     }
     return by_hash;
 }
 
-static bool plain_release(const struct plain_call *call, const struct dialect_shas *shas)
+static bool release(const struct plain_call *call, const struct dialect_shas *shas)
 {
     bool silent = call->request->silent;
     bool more = call->guarded || call->fenced || silent;
-    bool by_hash = plain_begin_script(call, shas, PLAIN_RELEASE, 2 + (more ? 3u : 0u) + silent);
-    plain_locks(call);
+    bool by_hash = begin_script(call, shas, PLAIN_RELEASE, 2 + (more ? 3u : 0u) + silent);
+    locks(call);
     if (more) {
-        plain_seen(call);
-        plain_fence(call);
+        seen(call);
+        fence(call);
     }
     if (silent) bytes_text(call->out, "silent");
     return by_hash;
@@ -156,10 +156,10 @@ static bool plain_release(const struct plain_call *call, const struct dialect_sh
 
 static bool plain_raise(const struct plain_call *call, const struct dialect_shas *shas)
 {
-    bool by_hash = plain_begin_script(call, shas, PLAIN_RAISE, 5);
-    plain_locks(call);
-    plain_seen(call);
-    plain_fence(call);
+    bool by_hash = begin_script(call, shas, PLAIN_RAISE, 5);
+    locks(call);
+    seen(call);
+    fence(call);
     return by_hash;
 }
 
@@ -171,31 +171,31 @@ bool dialect_build(struct bytes *out, const struct node_request *request, const 
                               .guard = guard,
                               .scripts = dialect->scripts,
                               .native = dialect == &dialect_plain,
-                              .guarded = guard && guard_is_on(guard),
+                              .guarded = guard != NULL && guard_is_on(guard),
                               .fenced = request->fenced || request->fence};
     switch (request->op) {
     case NODE_ACQUIRE:
-    case NODE_REPAIR: return plain_acquire(&call, shas);
-    case NODE_EXTEND: return plain_extend(&call, shas);
-    case NODE_RELEASE: call.fenced = request->fence != 0; return plain_release(&call, shas);
+    case NODE_REPAIR: return acquire(&call, shas);
+    case NODE_EXTEND: return extend(&call, shas);
+    case NODE_RELEASE: call.fenced = request->fence != 0; return release(&call, shas);
     case NODE_RAISE: call.fenced = true; return plain_raise(&call, shas);
     case NODE_PEEK:
     case NODE_BREAK:
         call.guarded = call.fenced = false;
-        return plain_begin_script(&call, shas, request->op == NODE_PEEK ? PLAIN_PEEK : PLAIN_BREAK, 0);
+        return begin_script(&call, shas, request->op == NODE_PEEK ? PLAIN_PEEK : PLAIN_BREAK, 0);
     case NODE_MAY_KILL:
     case NODE_BOOTSTRAP: guard_bootstrap(guard, out, request); break;
     }
     return false;
 }
 
-static bool plain_build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
-                        const struct guard *guard)
+static bool build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
+                  const struct guard *guard)
 {
     return dialect_build(out, request, shas, guard, &dialect_plain);
 }
 
-static const char *plain_op_name(enum node_op op, bool by_hash)
+static const char *op_name(enum node_op op, bool by_hash)
 {
     switch (op) {
     case NODE_ACQUIRE: return by_hash ? "acquire (script)" : "acquire (SET)";
@@ -212,18 +212,18 @@ static const char *plain_op_name(enum node_op op, bool by_hash)
 }
 
 /* Behind WRONGTYPE our scripts name the type, the server itself says a sentence. */
-static void plain_judge_type(const struct reply_item *item, struct node_reply *ret)
+static void judge_type(const struct reply_item *item, struct node_reply *ret)
 {
     static const char front[] = "WRONGTYPE ";
-    size_t skip = sizeof front - 1;
+    size_t skip = sizeof(front) - 1;
     if (item->length <= skip || memcmp(item->text, front, skip) != 0) return;
-    if (memchr(item->text + skip, ' ', item->length - skip)) return;
+    if (memchr(item->text + skip, ' ', item->length - skip) != NULL) return;
     ret->type = item->text + skip;
     ret->type_length = item->length - skip;
 }
 
-static void plain_judge_error(enum node_op op, bool by_hash, const struct reply_item *item,
-                              struct node_reply *ret, char *text, size_t text_size)
+static void judge_error(enum node_op op, bool by_hash, const struct reply_item *item, struct node_reply *ret,
+                        char *text, size_t text_size)
 {
     struct error_class class = error_classify(item->text, item->length);
     ret->fault = class.fault;
@@ -235,9 +235,9 @@ static void plain_judge_error(enum node_op op, bool by_hash, const struct reply_
         ret->fault = NODE_FAULT_NONE;
     }
     if (class.fault == NODE_FAULT_FOREIGN)
-        plain_judge_type(item, ret);
+        judge_type(item, ret);
     else
-        error_describe(text, text_size, plain_op_name(op, by_hash), item->text, item->length);
+        error_describe(text, text_size, op_name(op, by_hash), item->text, item->length);
 }
 
 static uint32_t plain_count(int64_t count)
@@ -257,7 +257,7 @@ static int64_t plain_ttl(int64_t ttl_ms)
 
 /* {holder, ttl}, for break {holder or nil, ttl, type}, for acquire {holder, ttl, listeners}, behind a broken
  * guard {holder, ttl, 'GUARD'} */
-static bool plain_judge_holder(enum node_op op, const struct reply *reply, struct node_reply *ret)
+static bool judge_holder(enum node_op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *ttl = &reply->elements[1],
                             *kind = &reply->elements[2];
@@ -283,7 +283,7 @@ static bool plain_judge_holder(enum node_op op, const struct reply *reply, struc
 }
 
 /* {holder or nil, ttl, counter, 1 or 0 for a guard, rest of its quarantine} */
-static bool plain_judge_peek(const struct reply *reply, struct node_reply *ret)
+static bool judge_peek(const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *numbers = &reply->elements[1];
     for (size_t i = 0; i < 4; i++)
@@ -302,7 +302,7 @@ static bool plain_judge_peek(const struct reply *reply, struct node_reply *ret)
 }
 
 /* 0: missing; 1 and more: deleted, and so many less one were told of it */
-static bool plain_judge_release(const struct reply_item *item, struct node_reply *ret)
+static bool judge_release(const struct reply_item *item, struct node_reply *ret)
 {
     ret->outcome = item->integer ? NODE_YES : NODE_MISSING;
     if (item->integer > 1) ret->count = plain_count(item->integer - 1);
@@ -310,13 +310,13 @@ static bool plain_judge_release(const struct reply_item *item, struct node_reply
 }
 
 /* {1, counter, clock} of acquire, repair and raise; {1, clock} of extend; {1 or 0, 'GUARD'} of release */
-static bool plain_judge_done(enum node_op op, const struct reply *reply, struct node_reply *ret)
+static bool judge_done(enum node_op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *first = &reply->elements[0], *second = &reply->elements[1],
                             *third = &reply->elements[2];
     if (op == NODE_RELEASE) {
         ret->fault = NODE_FAULT_GUARD;
-        return reply->n_elements == 2 && plain_judge_release(first, ret) && second->type == REPLY_STRING;
+        return reply->n_elements == 2 && judge_release(first, ret) && second->type == REPLY_STRING;
     }
     bool counts = op == NODE_ACQUIRE || op == NODE_REPAIR || op == NODE_RAISE;
     if (!counts && op != NODE_EXTEND) return false;
@@ -332,8 +332,8 @@ static bool plain_judge_done(enum node_op op, const struct reply *reply, struct 
 }
 
 /* False: no reply that this request can have. */
-static bool plain_judge_value(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
-                              size_t text_size)
+static bool judge_value(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
+                        size_t text_size)
 {
     const struct reply_item *self = &reply->self;
     bool by_set = self->type == REPLY_NIL || self->type == REPLY_STATUS;
@@ -345,13 +345,13 @@ static bool plain_judge_value(enum node_op op, const struct reply *reply, struct
     }
     if (self->type == REPLY_ARRAY) {
         if (!reply->n_elements) return false;
-        if (op == NODE_PEEK && reply->n_elements == 5) return plain_judge_peek(reply, ret);
-        if (reply->elements[0].type == REPLY_INTEGER) return plain_judge_done(op, reply, ret);
-        return plain_judge_holder(op, reply, ret);
+        if (op == NODE_PEEK && reply->n_elements == 5) return judge_peek(reply, ret);
+        if (reply->elements[0].type == REPLY_INTEGER) return judge_done(op, reply, ret);
+        return judge_holder(op, reply, ret);
     }
     if (self->type != REPLY_INTEGER) return false;
     switch (op) {
-    case NODE_RELEASE: return plain_judge_release(self, ret);
+    case NODE_RELEASE: return judge_release(self, ret);
     case NODE_EXTEND:
         ret->outcome = self->integer ? NODE_YES : NODE_MISSING;
         return self->integer == 0 || self->integer == 1;
@@ -366,31 +366,31 @@ static bool plain_judge_value(enum node_op op, const struct reply *reply, struct
     return false;
 }
 
-static void plain_judge(enum node_op op, bool by_hash, const struct reply *reply, struct node_reply *ret,
-                        char *text, size_t text_size)
+static void judge(enum node_op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
+                  size_t text_size)
 {
     *ret = (struct node_reply){.ttl_ms = -2, .quarantine_ms = -1};
     if (reply->self.type == REPLY_ERROR) {
-        plain_judge_error(op, by_hash, &reply->self, ret, text, text_size);
+        judge_error(op, by_hash, &reply->self, ret, text, text_size);
         if (ret->fault == NODE_FAULT_FOREIGN)
             error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_STRING);
         return;
     }
-    if (plain_judge_value(op, reply, ret, text, text_size)) {
+    if (judge_value(op, reply, ret, text, text_size)) {
         if (ret->fault == NODE_FAULT_GUARD)
             snprintf(text, text_size, "%s: the guard changed or is gone: the server may have lost its memory",
-                     plain_op_name(op, by_hash));
+                     op_name(op, by_hash));
         return;
     }
     snprintf(text, text_size, "%s: a reply that does not fit the request: something between us and the server?",
-             plain_op_name(op, by_hash));
+             op_name(op, by_hash));
     *ret = (struct node_reply){
         .outcome = NODE_ERROR, .fault = NODE_FAULT_PROTO, .error = text, .ttl_ms = -2, .quarantine_ms = -1};
 }
 
-static size_t plain_channel(const struct node_key *key, char *ret, size_t size)
+static size_t channel(const struct node_key *key, char *ret, size_t size)
 {
-    return bytes_put(ret, size, PLAIN_CHANNEL_PREFIX, sizeof PLAIN_CHANNEL_PREFIX - 1, key->text, key->length,
+    return bytes_put(ret, size, PLAIN_CHANNEL_PREFIX, sizeof(PLAIN_CHANNEL_PREFIX) - 1, key->text, key->length,
                      "", 0);
 }
 
@@ -399,7 +399,7 @@ const struct dialect dialect_plain = {
     .n_scripts = PLAIN_SCRIPTS,
     .scripts = plain_scripts,
     .commands = plain_commands,
-    .build = plain_build,
-    .channel = plain_channel,
-    .judge = plain_judge,
+    .build = build,
+    .channel = channel,
+    .judge = judge,
 };

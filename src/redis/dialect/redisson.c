@@ -17,24 +17,25 @@
 #define REDISSON_CHANNEL       "redisson_lock__channel"
 
 static const struct dialect_script redisson_scripts[] = {
-    {"extend", script_redisson_extend, sizeof script_redisson_extend - 1},
-    {"release", script_redisson_release, sizeof script_redisson_release - 1},
-    {"peek", script_redisson_peek, sizeof script_redisson_peek - 1},
-    {"break", script_redisson_break, sizeof script_redisson_break - 1},
-    {"acquire", script_redisson_acquire, sizeof script_redisson_acquire - 1},
-    {"raise", script_redisson_raise, sizeof script_redisson_raise - 1},
+    {"extend", script_redisson_extend, sizeof(script_redisson_extend) - 1},
+    {"release", script_redisson_release, sizeof(script_redisson_release) - 1},
+    {"peek", script_redisson_peek, sizeof(script_redisson_peek) - 1},
+    {"break", script_redisson_break, sizeof(script_redisson_break) - 1},
+    {"acquire", script_redisson_acquire, sizeof(script_redisson_acquire) - 1},
+    {"raise", script_redisson_raise, sizeof(script_redisson_raise) - 1},
 };
-_Static_assert(sizeof redisson_scripts / sizeof redisson_scripts[0] <= DIALECT_SCRIPTS_MAX, "room for hashes");
+_Static_assert(sizeof(redisson_scripts) / sizeof(redisson_scripts[0]) <= DIALECT_SCRIPTS_MAX,
+               "room for hashes");
 
 static const char *const redisson_commands[] = {"HEXISTS", "HSCAN", "HSET",    "HDEL", "PTTL",
                                                 "PEXPIRE", "TIME",  "EVALSHA", NULL};
 
-static bool redisson_build(struct bytes *out, const struct node_request *request,
-                           const struct dialect_shas *shas, const struct guard *guard)
+static bool build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
+                  const struct guard *guard)
 {
     /* Bootstrap looks at the guard, which is a string in either dialect. */
-    if (request->op == NODE_PEEK && request->keys[0].length == sizeof GUARD_KEY - 1 &&
-        memcmp(request->keys[0].text, GUARD_KEY, sizeof GUARD_KEY - 1) == 0) {
+    if (request->op == NODE_PEEK && request->keys[0].length == sizeof(GUARD_KEY) - 1 &&
+        memcmp(request->keys[0].text, GUARD_KEY, sizeof(GUARD_KEY) - 1) == 0) {
         struct node_request whole = *request;
         whole.use_eval = true;
         return dialect_build(out, &whole, shas, guard, &dialect_plain);
@@ -42,8 +43,8 @@ static bool redisson_build(struct bytes *out, const struct node_request *request
     return dialect_build(out, request, shas, guard, &dialect_redisson);
 }
 
-static void redisson_judge(enum node_op op, bool by_hash, const struct reply *reply, struct node_reply *ret,
-                           char *text, size_t text_size)
+static void judge(enum node_op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
+                  size_t text_size)
 {
     bool acquires = op == NODE_ACQUIRE || op == NODE_REPAIR;
     struct reply cut;
@@ -67,20 +68,20 @@ static void redisson_judge(enum node_op op, bool by_hash, const struct reply *re
 }
 
 /* Redisson leaves a name alone that has a hash tag already. */
-static size_t redisson_channel(const struct node_key *key, char *ret, size_t size)
+static size_t channel(const struct node_key *key, char *ret, size_t size)
 {
     bool tagged = memchr(key->text, '{', key->length) != NULL;
 
     return bytes_put(ret, size, tagged ? REDISSON_CHANNEL ":" : REDISSON_CHANNEL ":{",
-                     sizeof REDISSON_CHANNEL + (tagged ? 0 : 1), key->text, key->length, "}", tagged ? 0 : 1);
+                     sizeof(REDISSON_CHANNEL) + (tagged ? 0 : 1), key->text, key->length, "}", tagged ? 0 : 1);
 }
 
 const struct dialect dialect_redisson = {
     .name = "redisson",
-    .n_scripts = sizeof redisson_scripts / sizeof redisson_scripts[0],
+    .n_scripts = sizeof(redisson_scripts) / sizeof(redisson_scripts[0]),
     .scripts = redisson_scripts,
     .commands = redisson_commands,
-    .build = redisson_build,
-    .channel = redisson_channel,
-    .judge = redisson_judge,
+    .build = build,
+    .channel = channel,
+    .judge = judge,
 };

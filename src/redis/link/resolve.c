@@ -30,26 +30,26 @@ struct resolve {
 
 static void resolve_free(struct resolve *resolve)
 {
-    if (resolve->link) resolve->link->owner = NULL;
+    if (resolve->link != NULL) resolve->link->owner = NULL;
     /* Failing open questions is what makes evdns forget the base that it is about to free; a canceled question
      * would look at it once more. */
-    if (resolve->dns) evdns_base_free(resolve->dns, 1);
-    if (resolve->deferred) event_free(resolve->deferred);
+    if (resolve->dns != NULL) evdns_base_free(resolve->dns, 1);
+    if (resolve->deferred != NULL) event_free(resolve->deferred);
     alloc_free(resolve->alloc, resolve);
 }
 
-static void resolve_take(struct resolve_answer *answer, const struct evutil_addrinfo *list)
+static void take(struct resolve_answer *answer, const struct evutil_addrinfo *list)
 {
-    for (; list && answer->n_addresses < RESOLVE_ADDRESSES_MAX; list = list->ai_next) {
+    for (; list != NULL && answer->n_addresses < RESOLVE_ADDRESSES_MAX; list = list->ai_next) {
         struct resolve_address *address = &answer->addresses[answer->n_addresses];
-        if (list->ai_addrlen > sizeof address->storage) continue;
+        if (list->ai_addrlen > sizeof(address->storage)) continue;
         memcpy(&address->storage, list->ai_addr, list->ai_addrlen);
         address->length = (socklen_t)list->ai_addrlen;
         answer->n_addresses++;
     }
 }
 
-static const char *resolve_problem(int result)
+static const char *problem(int result)
 {
     if (result == 0 || result == EVUTIL_EAI_NONAME || result == EVUTIL_EAI_NODATA)
         return "there is no such host, or it has no address";
@@ -57,21 +57,21 @@ static const char *resolve_problem(int result)
 }
 
 /* From evdns: at once for names of the hosts file, so the answer is only kept here and told by the loop. */
-static void resolve_on_answer(int result, struct evutil_addrinfo *list, void *arg)
+static void on_answer(int result, struct evutil_addrinfo *list, void *arg)
 {
     struct resolve_link *link = arg;
     struct resolve *resolve = link->owner;
-    if (resolve) {
+    if (resolve != NULL) {
         resolve->link = NULL;
-        if (result == 0) resolve_take(&resolve->answer, list);
-        if (!resolve->answer.n_addresses) resolve->answer.why = resolve_problem(result);
+        if (result == 0) take(&resolve->answer, list);
+        if (!resolve->answer.n_addresses) resolve->answer.why = problem(result);
         event_active(resolve->deferred, EV_TIMEOUT, 0);
     }
-    if (list) evutil_freeaddrinfo(list);
+    if (list != NULL) evutil_freeaddrinfo(list);
     free(link);
 }
 
-static void resolve_on_deferred(evutil_socket_t fd, short what, void *arg)
+static void on_deferred(evutil_socket_t fd, short what, void *arg)
 {
     struct resolve *resolve = arg;
     void (*done)(void *, const struct resolve_answer *) = resolve->done;
@@ -87,9 +87,9 @@ static void resolve_on_deferred(evutil_socket_t fd, short what, void *arg)
 static struct evdns_base *resolve_base(struct event_base *base)
 {
     struct evdns_base *dns = evdns_base_new(base, EVDNS_BASE_INITIALIZE_NAMESERVERS);
-    if (!dns) {
+    if (dns == NULL) {
         dns = evdns_base_new(base, 0);
-        if (!dns) return NULL;
+        if (dns == NULL) return NULL;
         (void)evdns_base_resolv_conf_parse(dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
         (void)evdns_base_load_hosts(dns, "/etc/hosts");
     }
@@ -102,29 +102,29 @@ struct resolve *resolve_start(struct event_base *base, const struct alloc *alloc
                               uint16_t port, void (*done)(void *, const struct resolve_answer *), void *arg)
 {
     struct evutil_addrinfo hints;
-    memset(&hints, 0, sizeof hints);
+    memset(&hints, 0, sizeof(hints));
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_protocol = IPPROTO_TCP;
     char service[8];
-    snprintf(service, sizeof service, "%u", (unsigned)port);
+    snprintf(service, sizeof(service), "%u", (unsigned)port);
 
-    struct resolve *resolve = alloc_zero(alloc, sizeof *resolve);
-    if (!resolve) return NULL;
+    struct resolve *resolve = alloc_zero(alloc, sizeof(*resolve));
+    if (resolve == NULL) return NULL;
     resolve->alloc = alloc;
     resolve->done = done;
     resolve->arg = arg;
     struct resolve_link *link = NULL;
-    resolve->deferred = event_new(base, -1, 0, resolve_on_deferred, resolve);
-    if (!resolve->deferred) goto failed;
+    resolve->deferred = event_new(base, -1, 0, on_deferred, resolve);
+    if (resolve->deferred == NULL) goto failed;
     resolve->dns = resolve_base(base);
-    if (!resolve->dns) goto failed;
-    link = malloc(sizeof *link);
-    if (!link) goto failed;
+    if (resolve->dns == NULL) goto failed;
+    link = malloc(sizeof(*link));
+    if (link == NULL) goto failed;
     link->owner = resolve;
     resolve->link = link;
     /* The link belongs to evdns from here on: it may be gone when this returns. */
-    (void)evdns_getaddrinfo(resolve->dns, name, service, &hints, resolve_on_answer, link);
+    (void)evdns_getaddrinfo(resolve->dns, name, service, &hints, on_answer, link);
     return resolve;
 failed:
     resolve_free(resolve);
@@ -133,5 +133,5 @@ failed:
 
 void resolve_cancel(struct resolve *resolve)
 {
-    if (resolve) resolve_free(resolve);
+    if (resolve != NULL) resolve_free(resolve);
 }

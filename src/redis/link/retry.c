@@ -10,7 +10,7 @@ void retry_init(struct retry *retry, uint32_t min_ms, uint32_t max_ms, uint64_t 
 {
     *retry = (struct retry){.min_ms = min_ms, .max_ms = max_ms};
     /* Jitter only keeps clients from walking in step, so any seed will do where the kernel has none yet. */
-    if (getrandom(&retry->random, sizeof retry->random, GRND_NONBLOCK) != (ssize_t)sizeof retry->random)
+    if (getrandom(&retry->random, sizeof(retry->random), GRND_NONBLOCK) != (ssize_t)sizeof(retry->random))
         retry->random = spare_seed;
 }
 
@@ -25,7 +25,7 @@ static uint64_t retry_random(struct retry *retry)
 }
 
 /* Between half and all of a bound that doubles with every failure. */
-static uint64_t retry_jittered_us(struct retry *retry)
+static uint64_t jittered_us(struct retry *retry)
 {
     uint64_t bound_us = (uint64_t)retry->min_ms * 1000;
     uint64_t most_us = (uint64_t)retry->max_ms * 1000;
@@ -42,11 +42,11 @@ uint64_t retry_pause_us(struct retry *retry, uint64_t lasted_us)
         retry->failures = 0;
         return 0;
     }
-    return retry_jittered_us(retry);
+    return jittered_us(retry);
 }
 
 uint64_t retry_longest_us(struct retry *retry)
 {
     if (retry->failures < RETRY_LONGEST) retry->failures = RETRY_LONGEST;
-    return retry_jittered_us(retry);
+    return jittered_us(retry);
 }

@@ -24,20 +24,20 @@ void bytes_clear(struct bytes *bytes)
 
 void bytes_wipe(struct bytes *bytes)
 {
-    if (bytes->data) explicit_bzero(bytes->data + bytes->used, bytes->capacity - bytes->used);
+    if (bytes->data != NULL) explicit_bzero(bytes->data + bytes->used, bytes->capacity - bytes->used);
 }
 
 /* Not by realloc, which may leave a readable copy behind. */
-static bool bytes_grow(struct bytes *bytes, size_t needed)
+static bool grow(struct bytes *bytes, size_t needed)
 {
     size_t capacity = bytes->capacity ? bytes->capacity : BYTES_FIRST_CAPACITY;
     while (capacity < needed) capacity *= 2;
     char *data = alloc_zero(bytes->alloc, capacity);
-    if (!data) {
+    if (data == NULL) {
         bytes->fault = BYTES_NOMEM;
         return false;
     }
-    if (bytes->data) {
+    if (bytes->data != NULL) {
         memcpy(data, bytes->data, bytes->used);
         explicit_bzero(bytes->data, bytes->capacity);
         alloc_free(bytes->alloc, bytes->data);
@@ -54,7 +54,7 @@ void bytes_append(struct bytes *bytes, const void *data, size_t length)
         bytes->fault = BYTES_FULL;
         return;
     }
-    if (bytes->used + length > bytes->capacity && !bytes_grow(bytes, bytes->used + length)) return;
+    if (bytes->used + length > bytes->capacity && !grow(bytes, bytes->used + length)) return;
     if (length) memcpy(bytes->data + bytes->used, data, length);
     bytes->used += length;
 }
@@ -74,7 +74,7 @@ void bytes_shift(struct bytes *bytes, size_t length)
 }
 
 /* Digits of the number, ended by CR LF; returns where they begin in the buffer. */
-static const char *bytes_decimal(char buffer[BYTES_DECIMAL_SIZE], uint64_t number, size_t *ret_length)
+static const char *decimal(char buffer[BYTES_DECIMAL_SIZE], uint64_t number, size_t *ret_length)
 {
     size_t at = BYTES_DECIMAL_SIZE;
     buffer[--at] = '\n';
@@ -87,23 +87,23 @@ static const char *bytes_decimal(char buffer[BYTES_DECIMAL_SIZE], uint64_t numbe
     return buffer + at;
 }
 
-static void bytes_header(struct bytes *bytes, char kind, size_t count)
+static void header(struct bytes *bytes, char kind, size_t count)
 {
     char buffer[BYTES_DECIMAL_SIZE];
     size_t length;
-    const char *digits = bytes_decimal(buffer, count, &length);
+    const char *digits = decimal(buffer, count, &length);
     bytes_append(bytes, &kind, 1);
     bytes_append(bytes, digits, length);
 }
 
 void bytes_command(struct bytes *bytes, size_t n_args)
 {
-    bytes_header(bytes, '*', n_args);
+    header(bytes, '*', n_args);
 }
 
 void bytes_word(struct bytes *bytes, const void *word, size_t length)
 {
-    bytes_header(bytes, '$', length);
+    header(bytes, '$', length);
     bytes_append(bytes, word, length);
     bytes_append(bytes, "\r\n", 2);
 }
@@ -111,7 +111,7 @@ void bytes_word(struct bytes *bytes, const void *word, size_t length)
 void bytes_joined(struct bytes *bytes, const void *front, size_t front_length, const void *back,
                   size_t back_length)
 {
-    bytes_header(bytes, '$', front_length + back_length);
+    header(bytes, '$', front_length + back_length);
     bytes_append(bytes, front, front_length);
     bytes_append(bytes, back, back_length);
     bytes_append(bytes, "\r\n", 2);
@@ -126,11 +126,11 @@ void bytes_number(struct bytes *bytes, uint64_t number)
 {
     char buffer[BYTES_DECIMAL_SIZE];
     size_t length;
-    const char *digits = bytes_decimal(buffer, number, &length);
+    const char *digits = decimal(buffer, number, &length);
     bytes_word(bytes, digits, length - 2);
 }
 
-static size_t bytes_put_one(char *ret, size_t size, size_t used, const char *piece, size_t length)
+static size_t put_one(char *ret, size_t size, size_t used, const char *piece, size_t length)
 {
     if (length > size - used) length = size - used;
     memcpy(ret + used, piece, length);
@@ -140,8 +140,8 @@ static size_t bytes_put_one(char *ret, size_t size, size_t used, const char *pie
 size_t bytes_put(char *ret, size_t size, const char *front, size_t n_front, const char *middle, size_t n_middle,
                  const char *back, size_t n_back)
 {
-    size_t used = bytes_put_one(ret, size, 0, front, n_front);
+    size_t used = put_one(ret, size, 0, front, n_front);
 
-    used = bytes_put_one(ret, size, used, middle, n_middle);
-    return bytes_put_one(ret, size, used, back, n_back);
+    used = put_one(ret, size, used, middle, n_middle);
+    return put_one(ret, size, used, back, n_back);
 }

@@ -49,12 +49,12 @@ static bool error_begins(const char *text, size_t length, const char *front)
 {
     size_t n = strlen(front);
     if (length < n || memcmp(text, front, n) != 0) return false;
-    return strchr(front, ' ') || length == n || text[n] == ' ';
+    return strchr(front, ' ') != NULL || length == n || text[n] == ' ';
 }
 
 static const struct error_row *error_find(const char *text, size_t length)
 {
-    for (size_t i = 0; i < sizeof error_rows / sizeof error_rows[0]; i++)
+    for (size_t i = 0; i < sizeof(error_rows) / sizeof(error_rows[0]); i++)
         if (error_begins(text, length, error_rows[i].front)) return &error_rows[i];
     return NULL;
 }
@@ -73,7 +73,7 @@ static const struct error_row *error_find_wrapped(const char *text, size_t lengt
         size_t at = i + 2;
         if (text[at] == '-') at++;
         const struct error_row *row = error_find(text + at, length - at);
-        if (row) return row;
+        if (row != NULL) return row;
     }
     return NULL;
 }
@@ -81,13 +81,13 @@ static const struct error_row *error_find_wrapped(const char *text, size_t lengt
 static const struct error_row *error_row_of(const char *text, size_t length)
 {
     const struct error_row *row = error_find(text, length);
-    return row ? row : error_find_wrapped(text, length);
+    return row != NULL ? row : error_find_wrapped(text, length);
 }
 
 struct error_class error_classify(const char *text, size_t length)
 {
     const struct error_row *row = error_row_of(text, length);
-    if (row) return row->class;
+    if (row != NULL) return row->class;
     return (struct error_class){.fault = NODE_FAULT_OTHER};
 }
 
@@ -105,13 +105,13 @@ char *error_printable(char *ret, size_t size, const char *text, size_t length)
 void error_describe(char *ret, size_t size, const char *what, const char *text, size_t length)
 {
     static const char echo[] = "with args beginning with";
-    const char *cut = memmem(text, length, echo, sizeof echo - 1);
-    if (cut) length = (size_t)(cut - text);
+    const char *cut = memmem(text, length, echo, sizeof(echo) - 1);
+    if (cut != NULL) length = (size_t)(cut - text);
     while (length && (text[length - 1] == ' ' || text[length - 1] == ',')) length--;
     const struct error_row *row = error_row_of(text, length);
     char clean[ERROR_TEXT_SIZE];
-    error_printable(clean, sizeof clean, text, length);
-    if (row && row->remedy)
+    error_printable(clean, sizeof(clean), text, length);
+    if (row != NULL && row->remedy != NULL)
         snprintf(ret, size, "%s: %s (%s)", what, clean, row->remedy);
     else
         snprintf(ret, size, "%s: %s", what, clean);
@@ -128,12 +128,12 @@ void error_foreign(char *ret, size_t size, const char *type, size_t length, enum
                            "a lock of the plain dialect? Then give --dialect plain (QUORLOCK_DIALECT_PLAIN)"},
     };
     char clean[32];
-    if (!type) {
+    if (type == NULL) {
         snprintf(ret, size, "the key holds a value that is no %s: another type, or another dialect",
                  dialects[no].ours);
         return;
     }
-    error_printable(clean, sizeof clean, type, length);
+    error_printable(clean, sizeof(clean), type, length);
     snprintf(ret, size, "the key holds a %s and no %s: %s", clean, dialects[no].ours,
              strcmp(clean, dialects[no].other) == 0 ? dialects[no].remedy : "it is no lock");
 }

@@ -9,22 +9,22 @@
 
 #define REPLY_TEXT_FIRST 512
 
-static void *reply_refuse(struct reply_parser *parser, const char *fault)
+static void *refuse(struct reply_parser *parser, const char *fault)
 {
-    if (!parser->fault) parser->fault = fault;
+    if (parser->fault == NULL) parser->fault = fault;
     return NULL;
 }
 
 /* The place of a new value: the reply itself, or an element of its array. NULL stops hiredis. */
-static struct reply_item *reply_place(const redisReadTask *task, enum reply_type type)
+static struct reply_item *place(const redisReadTask *task, enum reply_type type)
 {
     struct reply_parser *parser = task->privdata;
     struct reply_item *item = &parser->reply.self;
-    if (task->parent) {
-        if (task->parent->parent) return reply_refuse(parser, "a reply nested too deep");
+    if (task->parent != NULL) {
+        if (task->parent->parent != NULL) return refuse(parser, "a reply nested too deep");
         /* Widens int, narrows nothing: createArray bounded the count. */
         size_t index = (size_t)task->idx;
-        if (index >= REPLY_ELEMENTS_MAX) return reply_refuse(parser, "an array of too many elements");
+        if (index >= REPLY_ELEMENTS_MAX) return refuse(parser, "an array of too many elements");
         item = &parser->reply.elements[index];
     } else {
         parser->text_used = 0;
@@ -34,14 +34,14 @@ static struct reply_item *reply_place(const redisReadTask *task, enum reply_type
     return item;
 }
 
-static bool reply_reserve(struct reply_parser *parser, size_t length)
+static bool reserve(struct reply_parser *parser, size_t length)
 {
     size_t needed = parser->text_used + length + 1;
     if (needed <= parser->text_capacity) return true;
     size_t capacity = parser->text_capacity ? parser->text_capacity : REPLY_TEXT_FIRST;
     while (capacity < needed) capacity *= 2;
     char *text = alloc_resize(parser->alloc, parser->text, capacity);
-    if (!text) {
+    if (text == NULL) {
         parser->nomem = true;
         return false;
     }
@@ -50,7 +50,7 @@ static bool reply_reserve(struct reply_parser *parser, size_t length)
     return true;
 }
 
-static void *reply_on_string(const redisReadTask *task, char *text, size_t length)
+static void *on_string(const redisReadTask *task, char *text, size_t length)
 {
     struct reply_parser *parser = task->privdata;
     enum reply_type type;
@@ -58,12 +58,12 @@ static void *reply_on_string(const redisReadTask *task, char *text, size_t lengt
     case REDIS_REPLY_STRING: type = REPLY_STRING; break;
     case REDIS_REPLY_STATUS: type = REPLY_STATUS; break;
     case REDIS_REPLY_ERROR: type = REPLY_ERROR; break;
-    default: return reply_refuse(parser, "a value of a kind that was not asked for");
+    default: return refuse(parser, "a value of a kind that was not asked for");
     }
-    struct reply_item *item = reply_place(task, type);
-    if (!item) return NULL;
-    if (length > REPLY_BYTES_MAX) return reply_refuse(parser, "a reply too large");
-    if (!reply_reserve(parser, length)) return NULL;
+    struct reply_item *item = place(task, type);
+    if (item == NULL) return NULL;
+    if (length > REPLY_BYTES_MAX) return refuse(parser, "a reply too large");
+    if (!reserve(parser, length)) return NULL;
     item->offset = parser->text_used;
     item->length = length;
     memcpy(parser->text + item->offset, text, length);
@@ -72,63 +72,62 @@ static void *reply_on_string(const redisReadTask *task, char *text, size_t lengt
     return item;
 }
 
-static void *reply_on_array(const redisReadTask *task, compat_count count)
+static void *on_array(const redisReadTask *task, compat_count count)
 {
     struct reply_parser *parser = task->privdata;
-    if (task->type != REDIS_REPLY_ARRAY) return reply_refuse(parser, "a push or map that was not asked for");
-    if (task->parent) return reply_refuse(parser, "a reply nested too deep");
-    if ((unsigned long long)count > REPLY_ELEMENTS_MAX)
-        return reply_refuse(parser, "an array of too many elements");
-    struct reply_item *item = reply_place(task, REPLY_ARRAY);
-    if (item) parser->reply.n_elements = (size_t)count;
+    if (task->type != REDIS_REPLY_ARRAY) return refuse(parser, "a push or map that was not asked for");
+    if (task->parent != NULL) return refuse(parser, "a reply nested too deep");
+    if ((unsigned long long)count > REPLY_ELEMENTS_MAX) return refuse(parser, "an array of too many elements");
+    struct reply_item *item = place(task, REPLY_ARRAY);
+    if (item != NULL) parser->reply.n_elements = (size_t)count;
     return item;
 }
 
-static void *reply_on_integer(const redisReadTask *task, long long number)
+static void *on_integer(const redisReadTask *task, long long number)
 {
-    struct reply_item *item = reply_place(task, REPLY_INTEGER);
-    if (item) item->integer = number;
+    struct reply_item *item = place(task, REPLY_INTEGER);
+    if (item != NULL) item->integer = number;
     return item;
 }
 
-static void *reply_on_nil(const redisReadTask *task)
+static void *on_nil(const redisReadTask *task)
 {
-    return reply_place(task, REPLY_NIL);
+    return place(task, REPLY_NIL);
 }
 
 #if COMPAT_RESP3
-static void *reply_on_double(const redisReadTask *task, double number, char *text, size_t length)
+static void *on_double(const redisReadTask *task, double number, char *text, size_t length)
 {
     (void)number;
     (void)text;
     (void)length;
-    return reply_refuse(task->privdata, "a value of a kind that was not asked for");
+    return refuse(task->privdata, "a value of a kind that was not asked for");
 }
 
-static void *reply_on_bool(const redisReadTask *task, int truth)
+static void *on_bool(const redisReadTask *task, int truth)
 {
     (void)truth;
-    return reply_refuse(task->privdata, "a value of a kind that was not asked for");
+    return refuse(task->privdata, "a value of a kind that was not asked for");
 }
 #endif
 
 /* Values live in the parser; there is nothing to give back. */
-static void reply_on_free(void *item)
+static void on_free(void *item)
 {
     (void)item;
 }
 
 /* Never written; hiredis takes it without const. */
 static redisReplyObjectFunctions reply_functions = {
-    .createString = reply_on_string,
-    .createArray = reply_on_array,
-    .createInteger = reply_on_integer,
-    .createNil = reply_on_nil,
+    .createString = on_string,
+    .createArray = on_array,
+    .createInteger = on_integer,
+    .createNil = on_nil,
 #if COMPAT_RESP3
-    .createDouble = reply_on_double,
-    .createBool = reply_on_bool,
+    .createDouble = on_double,
+    .createBool = on_bool,
 #endif
-    .freeObject = reply_on_free,
+    .freeObject = on_free,
 };
 
 void reply_init(struct reply_parser *parser, const struct alloc *alloc)
@@ -138,26 +137,26 @@ void reply_init(struct reply_parser *parser, const struct alloc *alloc)
 
 bool reply_open(struct reply_parser *parser)
 {
-    if (parser->reader) redisReaderFree(parser->reader);
+    if (parser->reader != NULL) redisReaderFree(parser->reader);
     parser->reader = redisReaderCreateWithFunctions(&reply_functions);
     parser->pending = 0;
     parser->nomem = false;
     parser->fault = NULL;
-    if (!parser->reader) return false;
+    if (parser->reader == NULL) return false;
     parser->reader->privdata = parser;
     return true;
 }
 
 void reply_clear(struct reply_parser *parser)
 {
-    if (parser->reader) redisReaderFree(parser->reader);
+    if (parser->reader != NULL) redisReaderFree(parser->reader);
     alloc_free(parser->alloc, parser->text);
     reply_init(parser, parser->alloc);
 }
 
 void reply_feed(struct reply_parser *parser, const char *data, size_t length)
 {
-    assert(parser->reader);
+    assert(parser->reader != NULL);
     assert(length <= REPLY_BYTES_MAX);
     parser->pending += length;
     /* A failure stays in the reader and comes out of reply_next. */
@@ -169,7 +168,7 @@ void reply_feed(struct reply_parser *parser, const char *data, size_t length)
  * refused at once, not when a deadline ends the wait. Nothing but such a header can leave a whole line of
  * digits at the reader's position.
  */
-static bool reply_claims_too_much(const redisReader *reader)
+static bool claims_too_much(const redisReader *reader)
 {
     uint64_t claim = 0;
     size_t i = reader->pos;
@@ -179,23 +178,23 @@ static bool reply_claims_too_much(const redisReader *reader)
            reader->buf[i + 1] == '\n';
 }
 
-static enum reply_result reply_bad(struct reply_parser *parser, const char **ret_why)
+static enum reply_result bad(struct reply_parser *parser, const char **ret_why)
 {
-    const char *reason = parser->fault ? parser->fault : parser->reader->errstr;
+    const char *reason = parser->fault != NULL ? parser->fault : parser->reader->errstr;
     size_t n = 0;
-    for (; reason[n] && n + 1 < sizeof parser->why; n++)
+    for (; reason[n] && n + 1 < sizeof(parser->why); n++)
         parser->why[n] = (reason[n] < ' ' || reason[n] > '~') ? '?' : reason[n];
     parser->why[n] = '\0';
     *ret_why = parser->why;
     return REPLY_BAD;
 }
 
-static void reply_settle(struct reply_parser *parser)
+static void settle(struct reply_parser *parser)
 {
     struct reply *reply = &parser->reply;
-    reply->self.text = parser->text ? parser->text + reply->self.offset : NULL;
+    reply->self.text = parser->text != NULL ? parser->text + reply->self.offset : NULL;
     for (size_t i = 0; i < reply->n_elements; i++)
-        reply->elements[i].text = parser->text ? parser->text + reply->elements[i].offset : NULL;
+        reply->elements[i].text = parser->text != NULL ? parser->text + reply->elements[i].offset : NULL;
 }
 
 enum reply_result reply_next(struct reply_parser *parser, const struct reply **ret, const char **ret_why)
@@ -206,18 +205,18 @@ enum reply_result reply_next(struct reply_parser *parser, const struct reply **r
     int result = redisReaderGetReply(parser->reader, &object);
     if (parser->nomem) return REPLY_NOMEM;
     if (result != REDIS_OK) {
-        if (!parser->fault && parser->reader->err == REDIS_ERR_OOM) return REPLY_NOMEM;
-        return reply_bad(parser, ret_why);
+        if (parser->fault == NULL && parser->reader->err == REDIS_ERR_OOM) return REPLY_NOMEM;
+        return bad(parser, ret_why);
     }
-    if (!object) {
-        if (reply_claims_too_much(parser->reader) || parser->pending > REPLY_BYTES_MAX) {
-            reply_refuse(parser, "a reply too large");
-            return reply_bad(parser, ret_why);
+    if (object == NULL) {
+        if (claims_too_much(parser->reader) || parser->pending > REPLY_BYTES_MAX) {
+            refuse(parser, "a reply too large");
+            return bad(parser, ret_why);
         }
         return REPLY_NONE;
     }
     parser->pending = parser->reader->len - parser->reader->pos;
-    reply_settle(parser);
+    settle(parser);
     *ret = &parser->reply;
     return REPLY_READY;
 }
