@@ -470,7 +470,8 @@ struct node *node_new(struct event_base *base, const struct alloc *alloc, const 
     node->alloc = *alloc;
     node->config = *config;
     node->events = *events;
-    guard_init(&node->guard, config);
+    guard_init(&node->guard, config->guard, config->n_nodes, config->max_lease_ms, config->set,
+               config->set_named);
     node->countdown = node->countdown_text;
     node->dialect = config->dialect == QUORLOCK_DIALECT_REDISSON ? &dialect_redisson : &dialect_plain;
     node->state = NODE_CONNECTING;

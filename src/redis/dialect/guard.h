@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "redis/node.h"
+#include "redis/dialect/request.h"
 #include "redis/wire/bytes.h"
 #include "redis/wire/reply.h"
 
@@ -43,7 +43,10 @@ struct guard {
     char why[GUARD_WHY_SIZE];
 };
 
-void guard_init(struct guard *, const struct node_config *);
+/* guard_init - mode: enum quorlock_guard; max_lease_ms 0: the default; set: its name or hash, kept by the
+ * caller as long as the guard. */
+void guard_init(struct guard *, uint32_t mode, uint32_t n_nodes, uint32_t max_lease_ms, const char *set,
+                bool set_named);
 bool guard_is_on(const struct guard *);
 /* guard_forget - a new connection begins: all that was known of the old one goes. */
 void guard_forget(struct guard *);

@@ -15,7 +15,6 @@
 
 #include "redis/dialect/dialect.h"
 #include "redis/link/uri.h"
-#include "redis/node.h"
 #include "redis/wire/bytes.h"
 #include "redis/wire/reply.h"
 
