@@ -24,6 +24,7 @@
 
 #include "base/alloc.h"
 #include "redis/dialect/request.h"
+#include "redis/link/uri.h"
 
 struct event_base;
 struct node;

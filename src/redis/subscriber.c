@@ -212,7 +212,8 @@ static void drop_malformed(struct subscriber *subscriber, const char *reason)
 {
     char why[SUBSCRIBER_TEXT_SIZE];
     bool during = subscriber->state == SUBSCRIBER_HANDSHAKE;
-    handshake_malformed(&subscriber->handshake, during, reason, why, sizeof(why));
+    handshake_malformed(&subscriber->handshake, during && subscriber->handshake.at == 0, reason, why,
+                        sizeof(why));
     drop(subscriber, NODE_FAULT_PROTO, why);
 }
 

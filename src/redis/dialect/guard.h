@@ -5,7 +5,7 @@
  * The server carries a key that names the process it was written in. A connection reads it once, at its
  * beginning; a process that is not the one named there is quarantined for the longest lease. What was read is
  * compared, whole, by every script that runs later, so that a change under a live connection is seen. No I/O
- * and no clock here: node_guard.c asks and waits.
+ * and no clock here: node.c asks and waits.
  */
 #ifndef QUORLOCK_REDIS_GUARD_H
 #define QUORLOCK_REDIS_GUARD_H

@@ -117,10 +117,10 @@ void handshake_hear(struct handshake *shake, const char *data, size_t length)
     shake->n_first += taken;
 }
 
-void handshake_malformed(const struct handshake *shake, bool during, const char *reason, char *ret, size_t size)
+void handshake_malformed(const struct handshake *shake, bool first, const char *reason, char *ret, size_t size)
 {
     char said[HANDSHAKE_FIRST_BYTES + 1];
-    if (!during || shake->at) {
+    if (!first) {
         snprintf(ret, size, "malformed reply: %s", reason);
         return;
     }
