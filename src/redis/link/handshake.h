@@ -59,6 +59,8 @@ void handshake_begin(struct handshake *, struct bytes *, const struct uri *, con
                      const struct dialect *, enum handshake_eviction);
 /* handshake_greet - the same where only notices are wanted, so any server's state will do. */
 void handshake_greet(struct handshake *, struct bytes *, const struct uri *, const char *client_name);
+/* handshake_enter - AUTH and SELECT, where the address asks for them: any server that lets us in will do. */
+void handshake_enter(struct handshake *, struct bytes *, const struct uri *);
 /* handshake_hear - bytes that came, before they are parsed: the first tell with whom we talk. */
 void handshake_hear(struct handshake *, const char *data, size_t length);
 /* handshake_malformed - one line for people about what could not be parsed, for that reason. first: no reply
