@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct {
     char words[WORDS_MAX][WORD_SIZE];
-    char *list[WORDS_MAX];
+    char *list[WORDS_MAX + 1]; /* behind the program's name */
     int n;
     unsigned said;
     char text[8192]; /* of what was said last */
@@ -77,6 +77,9 @@ static void make_word(struct feed *feed, char *word)
         "1ms",
         "255",
         "--nodes=,",
+        "--no",
+        "--re",
+        "-nvE7",
     };
     uint8_t what = feed_byte(feed);
     uint8_t n = feed_byte(feed) % 24;
@@ -177,11 +180,11 @@ static void parse(struct feed *feed)
     struct text help = {0};
     bool secret = any_secret() && !any_other_secret();
     int next = -1;
-    int status = args_parse(&settings, place, fuzz.list, fuzz.n, &next);
+    int status = args_parse(&settings, place, fuzz.list, fuzz.n + 1, &next);
 
     check_said(status, secret);
     if (status == 0) {
-        CHECK(next >= 0 && next <= fuzz.n && settings.n_words <= (size_t)fuzz.n);
+        CHECK(next >= 0 && next <= fuzz.n + 1 && settings.n_words <= (size_t)fuzz.n);
         CHECK(settings.held_status >= 0 && settings.held_status <= 255);
         fuzz.said = 0;
         fuzz.text[0] = '\0';
@@ -215,11 +218,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct feed feed = {data, size};
     uint8_t n = feed_byte(&feed) % (WORDS_MAX + 1);
+    char program[] = "quorlock";
 
     memset(&fuzz, 0, sizeof(fuzz));
+    fuzz.list[0] = program;
     while (fuzz.n < n && feed.left > 0) {
         make_word(&feed, fuzz.words[fuzz.n]);
-        fuzz.list[fuzz.n] = fuzz.words[fuzz.n];
+        fuzz.list[fuzz.n + 1] = fuzz.words[fuzz.n];
         fuzz.n++;
     }
     unsetenv("QUORLOCK_NODES");
