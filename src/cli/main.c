@@ -70,14 +70,6 @@ static const struct verb verbs[] = {
 };
 enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 
-static int print(struct text *text)
-{
-    int status = put(text);
-
-    text_clear(text);
-    return status;
-}
-
 static int print_help(void)
 {
     struct text text = {0};
@@ -95,7 +87,7 @@ static int print_help(void)
     args_help(&text, ARGS_GLOBAL);
     text_format(&text,
                 "\nDurations are written 250ms, 30s, 2m. quorlock VERB --help tells more, man quorlock all.\n");
-    return print(&text);
+    return put(&text);
 }
 
 static int print_verb_help(const struct verb *verb)
@@ -105,7 +97,7 @@ static int print_verb_help(const struct verb *verb)
     text_format(&text, "usage: quorlock [--nodes URI,URI,...] %s\n\n%s\nOptions:\n", verb->synopsis,
                 verb->help);
     args_help(&text, verb->place);
-    return print(&text);
+    return put(&text);
 }
 
 static int print_version(void)
@@ -113,7 +105,7 @@ static int print_version(void)
     struct text text = {0};
 
     text_format(&text, "quorlock %s\n", quorlock_version());
-    return print(&text);
+    return put(&text);
 }
 
 static int run_verb(struct settings *settings, const struct verb *verb, char **words, int count)
