@@ -13,10 +13,19 @@
  *    Q nodes voted (somebody holds it, or votes were split), or no further node can vote (no quorum).
  * 4. Then the acquire fails, or waits (wait.c) and tries again with the next token.
  */
-#include "state.h"
+#include "attempt.h"
 
 #include <assert.h>
 #include <string.h>
+
+#include "arbiter.h"
+#include "backoff.h"
+#include "command.h"
+#include "control.h"
+#include "debt.h"
+#include "fence.h"
+#include "hold.h"
+#include "validity.h"
 
 struct tally {
     uint32_t yes, other, pending, peeking, peeked;
@@ -54,11 +63,30 @@ static struct tally count_votes(const struct core_lock *lock)
     return tally;
 }
 
-bool attempt_lacks_quorum(const struct core_lock *lock)
+static bool lacks_quorum(const struct core_lock *lock)
 {
     struct tally tally = count_votes(lock);
 
     return lock->doomed && tally.yes + tally.other + tally.pending < lock->config.quorum;
+}
+
+/*
+ * A failed attempt wakes nobody, unless it held the arbiter: whoever waits asks that one, and was refused for
+ * our sake. But where somebody holds the lock without the arbiter, or too few nodes can vote, we all get the
+ * arbiter's yes in turn, and in vain: our release would only make the next one try.
+ */
+static uint32_t node_that_wakes(const struct core_lock *lock)
+{
+    if (lock->phase != CORE_ASKING) return DEBT_WAKES_ALL;
+    if (BROKEN(CONTROL_WAKES_IN_VAIN) || !(arbiter_meets_holder(lock) || lacks_quorum(lock))) {
+        return arbiter_choose(lock);
+    }
+    return lock->config.n_nodes;
+}
+
+void attempt_release(struct core_lock *lock, struct step *step)
+{
+    debt_end_attempt(lock, step, node_that_wakes(lock));
 }
 
 static void vote_failed(struct core_node *node, enum core_fault fault)
@@ -76,7 +104,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     node->asked_us = step->now_us;
     node->touched = true;
     node->touched_until_us = validity_debt_until(step->now_us, lock->lease_us);
-    command = core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, use_eval);
+    command = command_add(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, use_eval);
     command->fence = lock->floor;
     /* A first try of all nodes is mostly granted; others mostly meet somebody. */
     command->explain = lock->attempts > 1 || lock->arbiter_only;
@@ -86,7 +114,7 @@ static void ask(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    if (!debt_room(node, step->now_us) || debt_waits(node)) {
+    if (!debt_has_room(node, step->now_us) || debt_waits(node)) {
         vote_failed(node, CORE_FAULT_PASSING);
         return;
     }
@@ -135,7 +163,7 @@ static void clear_votes(struct core_lock *lock)
 
 static void begin(struct core_lock *lock, struct step *step, bool all)
 {
-    uint32_t arbiter = all ? lock->config.n_nodes : wait_arbiter(lock);
+    uint32_t arbiter = all ? lock->config.n_nodes : arbiter_choose(lock);
 
     assert(step->random != NULL);
     if (!(BROKEN(CONTROL_SAME_TOKEN) && lock->attempts > 0)) {
@@ -157,7 +185,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     if (arbiter < lock->config.n_nodes) {
         lock->arbiter_only = true;
         lock->arbiter = arbiter;
-        lock->rest_at_us = wait_timeout(lock, arbiter, step->now_us);
+        lock->rest_at_us = arbiter_timeout(lock, arbiter, step->now_us);
         ask(lock, step, arbiter);
     } else {
         ask_rest(lock, step);
@@ -171,13 +199,13 @@ static void peek(struct core_lock *lock, struct step *step, uint32_t index)
     /* It may have named the holder already. */
     if (!core_can_talk(node) || node->holder_id != 0) return;
     node->peeking = true;
-    core_send(lock, step, index, CORE_OP_PEEK, 0, false);
+    command_add(lock, step, index, CORE_OP_PEEK, 0, false);
 }
 
-void attempt_doom(struct core_lock *lock, struct step *step)
+static void doom(struct core_lock *lock, struct step *step)
 {
     lock->doomed = true;
-    debt_end_attempt(lock, step);
+    attempt_release(lock, step);
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         if (lock->nodes[i].vote == CORE_VOTE_OTHER) peek(lock, step, i);
     }
@@ -222,7 +250,7 @@ static uint64_t settle_until_us(const struct core_lock *lock)
 static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status)
 {
     if (status != CORE_HELD_BY_OTHER || lock->arbiter_only || BROKEN(CONTROL_NO_BACKOFF)) return false;
-    return !wait_meets_holder(lock) && now_us < settle_until_us(lock);
+    return !arbiter_meets_holder(lock) && now_us < settle_until_us(lock);
 }
 
 static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
@@ -256,7 +284,7 @@ static void conclude(struct core_lock *lock, struct step *step, const struct tal
         lock->seen_held |= held;
         lock->seen_noquorum |= !held;
         wait_or_fail(lock, step, held ? CORE_HELD_BY_OTHER : CORE_NOQUORUM, held);
-        doubt_learn(lock);
+        arbiter_learn(lock);
     }
 }
 
@@ -265,8 +293,8 @@ static uint64_t late_at(const struct core_lock *lock, uint32_t index)
 {
     const struct core_node *node = &lock->nodes[index];
 
-    if (may_still_connect(node)) return wait_timeout(lock, index, lock->attempt_begun_us);
-    return node->overdue ? 0 : wait_timeout(lock, index, node->asked_us);
+    if (may_still_connect(node)) return arbiter_timeout(lock, index, lock->attempt_begun_us);
+    return node->overdue ? 0 : arbiter_timeout(lock, index, node->asked_us);
 }
 
 /* From when on a quorum is out of reach without votes that are late; never where nobody is in the way. */
@@ -289,10 +317,10 @@ static uint64_t hopeless_at(const struct core_lock *lock, const struct tally *ta
 
 static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
 {
-    if (lock->config.fencing) {
-        fence_judge(lock, step, pending);
-    } else {
-        hold_grant(lock, step);
+    switch (lock->config.fencing ? fence_judge(lock, step, pending) : FENCE_AGREED) {
+    case FENCE_AGREED: hold_grant(lock, step); break;
+    case FENCE_HOPELESS: doom(lock, step); break;
+    case FENCE_WAIT: break;
     }
 }
 
@@ -322,7 +350,7 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
 
     if (node->vote == CORE_VOTE_OTHER) {
         node->touched = false;
-        if (!doubt_arbiter(lock)) {
+        if (!arbiter_doubt(lock)) {
             refused_by_arbiter(lock, step);
             return false;
         }
@@ -349,12 +377,12 @@ static void judge(struct core_lock *lock, struct step *step)
         if (tally.yes >= quorum) {
             agree(lock, step, tally.pending);
         } else if (tally.yes + tally.pending < quorum || step->now_us >= hopeless_at(lock, &tally)) {
-            attempt_doom(lock, step);
+            doom(lock, step);
         }
         if (!lock->doomed) return;
         tally = count_votes(lock);
     }
-    lock->doubted |= step->now_us >= doubt_until(lock);
+    lock->doubted |= step->now_us >= arbiter_doubt_until(lock);
     voted = (tally.yes + tally.other >= quorum && lock->doubted) || tally.pending == 0;
     explained = tally.peeking == 0 || tally.peeked >= quorum;
     if (voted && explained) conclude(lock, step, &tally);
@@ -366,7 +394,7 @@ static void wait_bound(struct core_lock *lock, struct step *step)
 
     lock->seen_held |= status == CORE_HELD_BY_OTHER;
     lock->seen_noquorum |= status == CORE_NOQUORUM;
-    debt_end_attempt(lock, step);
+    attempt_release(lock, step);
     fail(lock, status);
 }
 
@@ -379,7 +407,7 @@ static void wait_for_room(struct core_lock *lock, bool all)
     lock->retry_at_us = CORE_NEVER;
 }
 
-void attempt_again(struct core_lock *lock, struct step *step, bool all)
+static void again(struct core_lock *lock, struct step *step, bool all)
 {
     if (step->no_attempt || step->random == NULL || lock->queued) {
         wait_for_room(lock, all);
@@ -389,11 +417,16 @@ void attempt_again(struct core_lock *lock, struct step *step, bool all)
     judge(lock, step);
 }
 
+void attempt_try(struct core_lock *lock, struct step *step, enum wait_verdict verdict)
+{
+    if (verdict != WAIT_STAY) again(lock, step, verdict == WAIT_TRY_ALL);
+}
+
 void attempt_on_room(struct core_lock *lock, struct step *step)
 {
     if (!lock->queued || step->random == NULL) return;
     lock->queued = false;
-    attempt_again(lock, step, lock->queued_all);
+    again(lock, step, lock->queued_all);
 }
 
 void attempt_begin_acquire(struct core_lock *lock, struct step *step, const struct core_event *event)
@@ -420,7 +453,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     if (event->behind && lock->config.wait_us != 0) {
         wait_behind(lock, step->now_us);
     } else {
-        attempt_again(lock, step, true);
+        again(lock, step, true);
     }
 }
 
@@ -439,7 +472,7 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
         wait_bound(lock, step);
         return;
     }
-    if (lock->phase == CORE_WAITING && step->now_us >= lock->retry_at_us) attempt_again(lock, step, false);
+    if (lock->phase == CORE_WAITING && step->now_us >= lock->retry_at_us) again(lock, step, false);
     if (!lock->arbiter_only) give_up_connecting(lock, step->now_us);
     judge(lock, step);
 }
@@ -533,7 +566,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         break;
     default: vote_failed(node, reply->fault); break;
     }
-    if (reply->outcome != CORE_UNSENT) doubt_on_vote(node);
+    if (reply->outcome != CORE_UNSENT) arbiter_on_vote(node);
 }
 
 /* A renewal asks this node already. Its answer comes behind this one on the same connection, and settles the
@@ -553,7 +586,7 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
 
     if (!node->peeking) return;
     if (reply->outcome == CORE_NOSCRIPT) {
-        core_send(lock, step, reply->tag.node, CORE_OP_PEEK, 0, true);
+        command_add(lock, step, reply->tag.node, CORE_OP_PEEK, 0, true);
         return;
     }
     node->peeking = false;
@@ -563,7 +596,7 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
         node->vote = CORE_VOTE_OTHER;
     } else if (reply->outcome == CORE_ERROR && reply->fault == CORE_FAULT_FOREIGN) {
         vote_failed(node, CORE_FAULT_FOREIGN);
-        doubt_on_vote(node);
+        arbiter_on_vote(node);
     } else if (node->vote == CORE_VOTE_PENDING && reply->outcome == CORE_MISSING) {
         node->vote = CORE_VOTE_YES; /* it would have granted */
     } else if (node->vote == CORE_VOTE_PENDING) {
@@ -621,7 +654,7 @@ void attempt_on_step(struct core_lock *lock, struct step *step, uint32_t index, 
 
 void attempt_too_late(struct core_lock *lock, struct step *step)
 {
-    debt_end_attempt(lock, step);
+    attempt_release(lock, step);
     wait_or_fail(lock, step, CORE_TIMEDOUT, true);
 }
 
@@ -630,7 +663,7 @@ static uint64_t timeouts_end_us(const struct core_lock *lock)
     struct tally tally = count_votes(lock);
     uint64_t ends_us = lock->doomed ? CORE_NEVER : hopeless_at(lock, &tally);
 
-    if (lock->doomed && doubt_until(lock) != 0) ends_us = doubt_until(lock);
+    if (lock->doomed && arbiter_doubt_until(lock) != 0) ends_us = arbiter_doubt_until(lock);
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         if (may_still_connect(&lock->nodes[i]) && connect_until_us(lock) < ends_us) {
             ends_us = connect_until_us(lock);

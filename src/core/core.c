@@ -7,7 +7,11 @@
 #include <assert.h>
 #include <string.h>
 
-#include "state.h"
+#include "attempt.h"
+#include "control.h"
+#include "debt.h"
+#include "hold.h"
+#include "validity.h"
 
 #define SRTT_MAX_US  1000000u
 #define SRTT_STEP_US 1000u
@@ -41,28 +45,6 @@ void core_init(struct core_lock *lock, const struct core_config *config)
     }
 }
 
-struct core_command *core_send(struct core_lock *lock, struct step *step, uint32_t node, enum core_op op,
-                               uint64_t lease_us, bool use_eval)
-{
-    struct core_update *update = step->update;
-    struct core_command *command;
-
-    assert(update->n_commands < CORE_COMMANDS_MAX);
-    command = &update->commands[update->n_commands++];
-    command->tag.attempt = lock->attempt;
-    command->tag.sent_us = step->now_us;
-    command->tag.lease_us = lease_us;
-    command->tag.round = lock->round;
-    command->tag.op = (uint8_t)op;
-    command->tag.node = (uint8_t)node;
-    command->token = lock->token;
-    command->timeout_us = lock->config.node_timeout_us;
-    command->fence = lock->fence;
-    command->use_eval = use_eval;
-    command->explain = command->silent = false;
-    return command;
-}
-
 static int refuse_acquire(const struct core_lock *lock)
 {
     if (lock->acquiring || lock->notify_acquired || lock->extending || lock->notify_extended) return CORE_BUSY;
@@ -76,7 +58,7 @@ static int start_acquire(struct core_lock *lock, struct step *step, const struct
 
     if (status != 0) return status;
     assert(lock->phase == CORE_IDLE || lock->phase == CORE_LOST);
-    debt_end_attempt(lock, step);
+    attempt_release(lock, step);
     attempt_begin_acquire(lock, step, event);
     return 0;
 }
@@ -119,7 +101,7 @@ static int start_release(struct core_lock *lock, struct step *step)
     lock->release_looked_us = 0;
     lock->release_attempt = lock->attempt;
     lock->release_until_us = validity_add(step->now_us, lock->config.node_timeout_us);
-    debt_end_attempt(lock, step);
+    attempt_release(lock, step);
     debt_judge_release(lock, step->now_us);
     return 0;
 }
@@ -127,7 +109,7 @@ static int start_release(struct core_lock *lock, struct step *step)
 static int cancel(struct core_lock *lock, struct step *step, int reason)
 {
     if (lock->acquiring) {
-        debt_end_attempt(lock, step);
+        attempt_release(lock, step);
         lock->phase = CORE_IDLE;
         lock->acquiring = lock->queued = false;
         lock->notify_acquired = true;
@@ -273,9 +255,9 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_TIMER: on_timer(lock, step); break;
     case CORE_EV_NODE: on_node_state(lock, step, event); break;
     case CORE_EV_REPLY: on_reply(lock, step, &event->reply); break;
-    case CORE_EV_NOTICE: wait_on_notice(lock, step, event); break;
-    case CORE_EV_LISTENING: wait_on_listening(lock, step, event); break;
-    case CORE_EV_WAKE: wait_on_wake(lock, step, event->behind); break;
+    case CORE_EV_NOTICE: attempt_try(lock, step, wait_on_notice(lock, step->now_us, event)); break;
+    case CORE_EV_LISTENING: wait_on_listening(lock, step->now_us, event); break;
+    case CORE_EV_WAKE: attempt_try(lock, step, wait_on_wake(lock, step->now_us, event->behind)); break;
     case CORE_EV_BEGIN: on_begin(lock, step); break;
     case CORE_EV_ROOM: debt_on_room(lock, step, event->node); break;
     case CORE_EV_STEP:

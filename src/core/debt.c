@@ -8,16 +8,22 @@
  * pauses that grow; where it did not fit into the queue, when there is room. What then remains costs liveness
  * for one lease at most, never exclusion: the token of a dead attempt counts for nobody.
  */
-#include "state.h"
+#include "debt.h"
 
 #include <assert.h>
+
+#include "backoff.h"
+#include "command.h"
+#include "validity.h"
+
+#define OWN_NOTICES_MAX 200u
 
 static bool ended(const struct debt *debt, uint64_t now_us)
 {
     return !debt->owed || debt->until_us <= now_us;
 }
 
-bool debt_room(struct core_node *node, uint64_t now_us)
+bool debt_has_room(const struct core_node *node, uint64_t now_us)
 {
     for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
         if (ended(&node->debts[k], now_us)) return true;
@@ -28,7 +34,7 @@ bool debt_room(struct core_node *node, uint64_t now_us)
 static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt,
                          bool use_eval)
 {
-    struct core_command *command = core_send(lock, step, node, CORE_OP_RELEASE, 0, use_eval);
+    struct core_command *command = command_add(lock, step, node, CORE_OP_RELEASE, 0, use_eval);
 
     debt->sent_generation = lock->nodes[node].generation;
     if (debt->unsent && lock->releasing && debt->attempt == lock->release_attempt) {
@@ -45,19 +51,15 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
     command->timeout_us = 0;
 }
 
-/*
- * A failed attempt wakes nobody, unless it held the arbiter: whoever waits asks that one, and was refused for
- * our sake. But where somebody holds the lock without the arbiter, or too few nodes can vote, we all get the
- * arbiter's yes in turn, and in vain: our release would only make the next one try.
- */
-static bool wakes_nobody(const struct core_lock *lock, uint32_t index)
+/* A release of ours is told to us, too: that notice is no news. True: it is counted. */
+static bool expect_own_notice(struct core_node *node)
 {
-    if (lock->phase != CORE_ASKING) return false;
-    if (index != wait_arbiter(lock)) return true;
-    return !BROKEN(CONTROL_WAKES_IN_VAIN) && (wait_meets_holder(lock) || attempt_lacks_quorum(lock));
+    if (!node->listening || node->own_notices >= OWN_NOTICES_MAX) return false;
+    node->own_notices++;
+    return true;
 }
 
-static void owe(struct core_lock *lock, struct step *step, uint32_t index)
+static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool silent)
 {
     struct core_node *node = &lock->nodes[index];
     struct debt *debt = NULL;
@@ -65,7 +67,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index)
     for (uint32_t k = 0; k < CORE_DEBTS_MAX && debt == NULL; k++) {
         if (ended(&node->debts[k], step->now_us)) debt = &node->debts[k];
     }
-    /* Nobody is asked without room for his debt (debt_room). */
+    /* Nobody is asked without room for his debt (debt_has_room). */
     assert(debt != NULL);
     *debt = (struct debt){.owed = true,
                           .token = lock->token,
@@ -73,17 +75,17 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index)
                           /* An attempt that was never granted has no token to leave behind. */
                           .fence = lock->phase == CORE_ASKING ? 0 : lock->fence,
                           .until_us = node->touched_until_us,
-                          .silent = wakes_nobody(lock, index),
+                          .silent = silent,
                           .again_at_us = CORE_NEVER};
     if (!core_can_talk(node)) return;
-    if (lock->phase == CORE_ASKING && !debt->silent && node->vote == CORE_VOTE_YES) {
-        debt->told = wait_own_notice(node);
+    if (lock->phase == CORE_ASKING && !silent && node->vote == CORE_VOTE_YES) {
+        debt->told = expect_own_notice(node);
     }
     send_release(lock, step, index, debt, false);
 }
 
 /* The arbiter first: whoever waits asks it as soon as it has told him. */
-void debt_end_attempt(struct core_lock *lock, struct step *step)
+void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
 {
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         uint32_t index = lock->config.arbiters[i];
@@ -91,7 +93,7 @@ void debt_end_attempt(struct core_lock *lock, struct step *step)
 
         if (!node->touched) continue;
         node->touched = false;
-        owe(lock, step, index);
+        owe(lock, step, index, wakes != DEBT_WAKES_ALL && wakes != index);
     }
 }
 

@@ -13,7 +13,10 @@
  * incremented it there when it took the key. For the same reason tokens rise: a later quorum shares a node with
  * this one, whose counter was T at least when T was told. No clock is involved.
  */
-#include "state.h"
+#include "fence.h"
+
+#include "command.h"
+#include "control.h"
 
 static uint64_t largest_shown(const struct core_lock *lock)
 {
@@ -29,7 +32,7 @@ static uint64_t largest_shown(const struct core_lock *lock)
 
 void fence_raise(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
 {
-    struct core_command *command = core_send(lock, step, index, CORE_OP_RAISE, lock->lease_us, use_eval);
+    struct core_command *command = command_add(lock, step, index, CORE_OP_RAISE, lock->lease_us, use_eval);
 
     command->fence = largest_shown(lock);
     lock->nodes[index].raising = true;
@@ -48,7 +51,7 @@ static void drop_unreachable(struct core_lock *lock, uint64_t token)
     }
 }
 
-void fence_judge(struct core_lock *lock, struct step *step, uint32_t pending)
+enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32_t pending)
 {
     uint64_t token = largest_shown(lock);
     uint32_t agreed = 0;
@@ -67,16 +70,15 @@ void fence_judge(struct core_lock *lock, struct step *step, uint32_t pending)
     }
     if (agreed >= lock->config.quorum) {
         lock->fence = token;
-        hold_grant(lock, step);
-    } else if (agreed + behind + pending < lock->config.quorum) {
-        attempt_doom(lock, step);
-    } else {
-        for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-            const struct core_node *node = &lock->nodes[i];
+        return FENCE_AGREED;
+    }
+    if (agreed + behind + pending < lock->config.quorum) return FENCE_HOPELESS;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        const struct core_node *node = &lock->nodes[i];
 
-            if (node->vote == CORE_VOTE_YES && node->fence != token && !node->raising) {
-                fence_raise(lock, step, i, false);
-            }
+        if (node->vote == CORE_VOTE_YES && node->fence != token && !node->raising) {
+            fence_raise(lock, step, i, false);
         }
     }
+    return FENCE_WAIT;
 }

@@ -12,9 +12,15 @@
  * - A round without Q yeses is tried again, at once and then with pauses, until lost_at.
  * - When so many nodes say that our key is not there that Q is out of reach, the lock is lost at once.
  */
-#include "state.h"
+#include "hold.h"
 
 #include <assert.h>
+
+#include "backoff.h"
+#include "command.h"
+#include "control.h"
+#include "debt.h"
+#include "validity.h"
 
 static uint64_t margin_us(const struct core_lock *lock)
 {
@@ -121,7 +127,7 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
     /* From now on nobody knows that the key is not there. */
     node->gone = false;
     node->valid_until_us = 0;
-    core_send(lock, step, index, CORE_OP_REPAIR, lock->lease_us, use_eval);
+    command_add(lock, step, index, CORE_OP_REPAIR, lock->lease_us, use_eval);
 }
 
 static void repair(struct core_lock *lock, struct step *step, uint32_t index)
@@ -129,7 +135,7 @@ static void repair(struct core_lock *lock, struct step *step, uint32_t index)
     struct core_node *node = &lock->nodes[index];
 
     if (!core_can_talk(node) || node->repair_round == lock->round) return;
-    if (!node->touched && !debt_room(node, step->now_us)) return;
+    if (!node->touched && !debt_has_room(node, step->now_us)) return;
     send_repair(lock, step, index, false);
 }
 
@@ -218,7 +224,7 @@ static void send_extend(struct core_lock *lock, struct step *step, uint32_t inde
 
     /* Asked anew, the key lives longer: so does the debt that it may become. */
     if (node->touched && until_us > node->touched_until_us) node->touched_until_us = until_us;
-    core_send(lock, step, index, CORE_OP_EXTEND, lease_us, use_eval);
+    command_add(lock, step, index, CORE_OP_EXTEND, lease_us, use_eval);
 }
 
 void hold_begin_round(struct core_lock *lock, struct step *step)

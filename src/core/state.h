@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * state.h - what a core_lock is made of, for the rooms of the core only
- *
- *   core.c     events in, tells out, questions
- *   attempt.c  one try on all nodes: votes, verdict
- *   wait.c     when to try again, and whom to ask first
- *   doubt.c    how far the word of one node is believed
- *   hold.c     renewal, repair, loss
- *   debt.c     releases that nodes owe us
- *   fence.c    one fencing token over the quorum
+ * state.h - what a core_lock is made of
  */
 #ifndef QUORLOCK_CORE_STATE_H
 #define QUORLOCK_CORE_STATE_H
 
 #include "backoff.h"
-#include "control.h"
 #include "core.h"
-#include "validity.h"
 
 /* A release that a node has not answered yet. */
 struct debt {
@@ -157,7 +147,6 @@ struct step {
     struct core_update *update;
 };
 
-/* core.c */
 /* core_can_talk - takes requests, if not for a vote. */
 static inline bool core_can_talk(const struct core_node *node)
 {
@@ -167,109 +156,10 @@ static inline uint64_t core_larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
-/* core_send - adds a command for a node, asked now, and returns it. */
-struct core_command *core_send(struct core_lock *, struct step *, uint32_t node, enum core_op,
-                               uint64_t lease_us, bool use_eval);
-
-/* wait.c */
-/* wait_arbiter - whom to ask first; n_nodes where there is nobody. */
-uint32_t wait_arbiter(const struct core_lock *);
-/* wait_timeout - until when an answer is waited for that was asked for then, where somebody is in the way. */
-uint64_t wait_timeout(const struct core_lock *, uint32_t node, uint64_t asked_us);
-/* wait_meets_holder - who refused us holds the lock; else he tries like us. */
-bool wait_meets_holder(const struct core_lock *);
-/* wait_begin - an attempt failed: when to try again. held: a quorum voted. */
-void wait_begin(struct core_lock *, uint64_t now_us, bool held);
-/* wait_behind - a lock of this process holds the keys. */
-void wait_behind(struct core_lock *, uint64_t now_us);
-void wait_on_node_state(struct core_lock *, uint32_t node, uint64_t now_us);
-void wait_on_notice(struct core_lock *, struct step *, const struct core_event *);
-void wait_on_listening(struct core_lock *, struct step *, const struct core_event *);
-void wait_on_wake(struct core_lock *, struct step *, bool yield);
-/* wait_own_notice - a release of ours goes out there that will be told to us, too: no news. True: counted. */
-bool wait_own_notice(struct core_node *);
-
-/* doubt.c */
-/* doubt_fits - it may be the arbiter, if it is READY; doubt_may_serve: where no other fits. */
-bool doubt_fits(const struct core_node *);
-bool doubt_may_serve(const struct core_node *);
-/* doubt_learn - all nodes were asked, and a quorum did not grant: who holds it, and whose key is odd? */
-void doubt_learn(struct core_lock *);
-/* doubt_arbiter - the arbiter refused: ask the others, too? */
-bool doubt_arbiter(struct core_lock *);
-/* doubt_until - until when answers are waited for that say whether the arbiter's word is true; 0: none are. */
-uint64_t doubt_until(const struct core_lock *);
-/* doubt_on_vote - a node has answered a question for its vote. */
-void doubt_on_vote(struct core_node *);
-/* doubt_is_blocked - odd keys alone keep everybody from a quorum. */
-bool doubt_is_blocked(const struct core_lock *);
-
-/* attempt.c */
-/* attempt_again - the next attempt of the acquire in flight: all nodes at once, or the arbiter first. Where the
- * nodes have no room for it, it waits for attempt_on_room. */
-void attempt_again(struct core_lock *, struct step *, bool all);
-void attempt_on_room(struct core_lock *, struct step *);
-void attempt_begin_acquire(struct core_lock *, struct step *, const struct core_event *);
-void attempt_on_timer(struct core_lock *, struct step *);
-void attempt_on_node_state(struct core_lock *, struct step *, uint32_t node);
-void attempt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
-/* attempt_on_step - a node's clock stepped forward: its yes that was asked for before is none. */
-void attempt_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);
-/* attempt_doom - Q yeses are out of reach. */
-void attempt_doom(struct core_lock *, struct step *);
-/* attempt_lacks_quorum - it failed because too few nodes could vote. */
-bool attempt_lacks_quorum(const struct core_lock *);
-/* attempt_too_late - Q yeses came, but nothing is left of the validity. */
-void attempt_too_late(struct core_lock *, struct step *);
-uint64_t attempt_deadline(const struct core_lock *);
-/* attempt_wait_status - what the wait bound says: the whole story of all attempts, or TIMEDOUT where it is
- * mixed. */
-int attempt_wait_status(const struct core_lock *);
-
-/* hold.c */
-/* hold_grant - the Qth yes came. */
-void hold_grant(struct core_lock *, struct step *);
-uint64_t hold_lost_at(const struct core_lock *);
-/* hold_check_lost - to be called before anything else in a step. */
-void hold_check_lost(struct core_lock *, uint64_t now_us);
-void hold_on_timer(struct core_lock *, struct step *);
-void hold_on_node_state(struct core_lock *, struct step *, uint32_t node);
-void hold_on_reply(struct core_lock *, struct step *, const struct core_reply *);
-/* hold_on_step - a node's clock stepped forward: its votes begun before count no more. */
-void hold_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);
-/* hold_late_vote - a yes of the acquire that came after the verdict. */
-void hold_late_vote(struct core_lock *, struct step *);
-/* hold_begin_round - or, where the nodes have no room for it, waits for hold_on_room. */
-void hold_begin_round(struct core_lock *, struct step *);
-void hold_on_room(struct core_lock *, struct step *);
-uint64_t hold_deadline(const struct core_lock *);
-
-/* fence.c */
-/* fence_judge - Q nodes granted: grants when Q of them show one token, else raises; dooms the attempt where
- * that is out of reach. */
-void fence_judge(struct core_lock *, struct step *, uint32_t pending);
-/* fence_raise - asks one node to raise its counter to the largest that a granted node showed. */
-void fence_raise(struct core_lock *, struct step *, uint32_t node, bool use_eval);
-
-/* debt.c */
-bool debt_room(struct core_node *, uint64_t now_us);
-/* debt_end_attempt - releases the present attempt on every node that may hold its key. */
-void debt_end_attempt(struct core_lock *, struct step *);
-/* debt_pay - the node has a connection, perhaps a new one. */
-void debt_pay(struct core_lock *, struct step *, uint32_t node);
-/* debt_on_room - sends what the node had no room for. */
-void debt_on_room(struct core_lock *, struct step *, uint32_t node);
-/* debt_waits - the node had no room for a release of ours: nothing new is asked of it before. */
-bool debt_waits(const struct core_node *);
-void debt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
-void debt_on_timer(struct core_lock *, struct step *);
-bool debt_any(const struct core_lock *);
-uint64_t debt_deadline(const struct core_lock *);
-/* debt_judge_release - ends the release in flight when its result is certain. */
-void debt_judge_release(struct core_lock *, uint64_t now_us);
-/* debt_end_release - ends it with what is known now. */
-void debt_end_release(struct core_lock *);
-/* debt_release_deadline - when the release in flight ends without a quorum of answers. */
-uint64_t debt_release_deadline(const struct core_lock *);
+/* core_named_by - the holder that refused this node's vote in this attempt; 0 where unknown. */
+static inline uint64_t core_named_by(const struct core_node *node)
+{
+    return node->vote == CORE_VOTE_OTHER ? node->holder_id : 0;
+}
 
 #endif

@@ -22,66 +22,26 @@
  *
  * Patience and pauses are counted in round trips as the answers show them (core.c).
  */
+#include "wait.h"
+
 #include <assert.h>
 
-#include "state.h"
+#include "arbiter.h"
+#include "backoff.h"
+#include "control.h"
+#include "validity.h"
 
 #define TTL_ENDLESS     (-1)
 #define AFTER_EXPIRY_US 1000u /* the node's expiry runs in milliseconds */
 /* Two round trips, and what a busy machine may add to them. */
-#define GRACE_US        1000u
-#define OWN_NOTICES_MAX 200u
-#define YIELD_SRTTS     4u
+#define GRACE_US    1000u
+#define YIELD_SRTTS 4u
 /* Of a crowd so many ask at once when they hear of a release; and of the rest so many in each span after it,
  * one four times as long as the one before. */
 #define TURNS_AT_ONCE 2u
 #define SPAN_GROWTH   4u
 #define SPAN_MIN_US   200u   /* also where no round trip was measured yet: a span of nothing never ends */
 #define SPANS_US      10000u /* the last span begins before that: a lot must not take as long as a poll */
-
-uint32_t wait_arbiter(const struct core_lock *lock)
-{
-    uint32_t spare = lock->config.n_nodes;
-
-    if (BROKEN(CONTROL_NO_BACKOFF)) return lock->config.n_nodes;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        uint32_t index = lock->config.arbiters[i];
-
-        if (lock->nodes[index].state != CORE_NODE_READY) continue;
-        if (doubt_fits(&lock->nodes[index]) || BROKEN(CONTROL_NEVER_OVERDUE)) return index;
-        if (spare == lock->config.n_nodes && doubt_may_serve(&lock->nodes[index])) spare = index;
-    }
-    return spare;
-}
-
-uint64_t wait_timeout(const struct core_lock *lock, uint32_t index, uint64_t asked_us)
-{
-    if (BROKEN(CONTROL_NEVER_OVERDUE)) return CORE_NEVER;
-    return validity_add(asked_us, 2 * (uint64_t)lock->nodes[index].srtt_us + GRACE_US);
-}
-
-/* Whom it named in this attempt, 0 where nobody. */
-static uint64_t refused_by(const struct core_node *node)
-{
-    return node->vote == CORE_VOTE_OTHER ? node->holder_id : 0;
-}
-
-/* One foreign owner on a quorum, or on a node when it was asked twice running, is a holder; else votes were
- * split. An odd key is nobody's, but so many of them are as good as a holder. */
-bool wait_meets_holder(const struct core_lock *lock)
-{
-    if (doubt_is_blocked(lock)) return true;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        uint64_t holder_id = refused_by(&lock->nodes[i]);
-        uint32_t same = 0;
-
-        if (holder_id == 0 || lock->nodes[i].odd) continue;
-        if (holder_id == lock->nodes[i].met_holder_id) return true;
-        for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += refused_by(&lock->nodes[k]) == holder_id;
-        if (same >= lock->config.quorum) return true;
-    }
-    return false;
-}
 
 static uint64_t free_in_us(const struct core_node *node)
 {
@@ -118,7 +78,7 @@ static uint64_t pause_us(struct core_lock *lock, bool held)
     uint64_t free_us;
 
     if (BROKEN(CONTROL_NO_BACKOFF)) return 0;
-    if (held && !lock->arbiter_only && !wait_meets_holder(lock)) {
+    if (held && !lock->arbiter_only && !arbiter_meets_holder(lock)) {
         return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->splits++);
     }
     lock->splits = 0;
@@ -169,7 +129,7 @@ static void watch_holder(struct core_lock *lock)
     for (uint32_t i = 0; i < lock->config.n_nodes && holder_id == 0; i++) {
         const struct core_node *node = &lock->nodes[lock->config.arbiters[i]];
 
-        if (!node->odd) holder_id = refused_by(node);
+        if (!node->odd) holder_id = core_named_by(node);
     }
     if (holder_id != lock->polled_id) lock->polls = 0;
     lock->polled_id = holder_id;
@@ -213,55 +173,54 @@ static bool are_two(const struct core_lock *lock)
     if (lock->waiters == 0 || lock->waiters > 2 || 2 * lock->config.quorum != lock->config.n_nodes + 1)
         return false;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        if (lock->nodes[i].state != CORE_NODE_READY || !doubt_fits(&lock->nodes[i])) return false;
+        if (lock->nodes[i].state != CORE_NODE_READY || !arbiter_fits(&lock->nodes[i])) return false;
     }
     return true;
 }
 
-static void wake(struct core_lock *lock, struct step *step)
+static enum wait_verdict wake(struct core_lock *lock, uint64_t now_us)
 {
     uint64_t pause_us = turn_us(lock);
 
     if (pause_us > 0) {
         lock->heard = true;
         lock->woken_id = lock->released_id;
-        take_turn(lock, validity_add(step->now_us, pause_us));
-    } else {
-        lock->polls = 0;
-        attempt_again(lock, step, are_two(lock));
+        take_turn(lock, validity_add(now_us, pause_us));
+        return WAIT_STAY;
     }
+    lock->polls = 0;
+    return are_two(lock) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
 }
 
-void wait_on_notice(struct core_lock *lock, struct step *step, const struct core_event *event)
+enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, const struct core_event *event)
 {
     struct core_node *node = &lock->nodes[event->node];
     uint32_t noticed = 0;
     bool arbiter;
 
     assert(event->node < lock->config.n_nodes);
-    if (!lock->acquiring) return;
+    if (!lock->acquiring) return WAIT_STAY;
     if (node->own_notices > 0) {
         node->own_notices--;
-        return;
+        return WAIT_STAY;
     }
     node->odd = false;
-    arbiter = event->node == wait_arbiter(lock);
+    arbiter = event->node == arbiter_choose(lock);
     lock->given_back_id = arbiter ? 0 : event->holder_id;
     /* A straggler of the release that woke us already, or for which our turn is drawn. */
-    if ((!arbiter || lock->heard) && event->holder_id != 0 && event->holder_id == lock->woken_id) return;
+    if ((!arbiter || lock->heard) && event->holder_id != 0 && event->holder_id == lock->woken_id)
+        return WAIT_STAY;
     lock->released_id = event->holder_id;
     if (lock->phase == CORE_ASKING && !BROKEN(CONTROL_LOST_WAKE)) lock->noticed = true;
-    if (lock->phase != CORE_WAITING) return;
+    if (lock->phase != CORE_WAITING) return WAIT_STAY;
     node->noticed = true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) noticed += lock->nodes[i].noticed;
-    if (arbiter || (noticed >= lock->config.quorum && !lock->heard)) {
-        wake(lock, step);
-    } else if (!lock->heard) {
-        take_turn(lock, validity_add(step->now_us, node->srtt_us + turn_us(lock)));
-    }
+    if (arbiter || (noticed >= lock->config.quorum && !lock->heard)) return wake(lock, now_us);
+    if (!lock->heard) take_turn(lock, validity_add(now_us, node->srtt_us + turn_us(lock)));
+    return WAIT_STAY;
 }
 
-void wait_on_listening(struct core_lock *lock, struct step *step, const struct core_event *event)
+void wait_on_listening(struct core_lock *lock, uint64_t now_us, const struct core_event *event)
 {
     struct core_node *node = &lock->nodes[event->node];
     uint32_t listening = 0;
@@ -276,27 +235,18 @@ void wait_on_listening(struct core_lock *lock, struct step *step, const struct c
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) listening += lock->nodes[i].listening;
     if (lock->phase != CORE_WAITING) return;
     /* Whoever gets the lock next will tell one of these. */
-    if (event->node == wait_arbiter(lock) || listening == lock->config.n_nodes - lock->config.quorum + 1) {
-        sooner(lock, validity_add(step->now_us, node->srtt_us));
+    if (event->node == arbiter_choose(lock) || listening == lock->config.n_nodes - lock->config.quorum + 1) {
+        sooner(lock, validity_add(now_us, node->srtt_us));
     }
 }
 
-void wait_on_wake(struct core_lock *lock, struct step *step, bool yield)
+enum wait_verdict wait_on_wake(struct core_lock *lock, uint64_t now_us, bool yield)
 {
     uint64_t srtt_us = quorum_srtt_us(lock);
 
     if (lock->phase == CORE_ASKING) lock->noticed = true;
-    if (lock->phase != CORE_WAITING) return;
-    if (yield) {
-        sooner(lock, validity_add(step->now_us, YIELD_SRTTS * srtt_us + GRACE_US));
-    } else {
-        attempt_again(lock, step, true);
-    }
-}
-
-bool wait_own_notice(struct core_node *node)
-{
-    if (!node->listening || node->own_notices >= OWN_NOTICES_MAX) return false;
-    node->own_notices++;
-    return true;
+    if (lock->phase != CORE_WAITING) return WAIT_STAY;
+    if (!yield) return WAIT_TRY_ALL;
+    sooner(lock, validity_add(now_us, YIELD_SRTTS * srtt_us + GRACE_US));
+    return WAIT_STAY;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doubt.c - how far the word of one node is believed
+ * arbiter.c - how far the word of one node is believed
  *
  * The arbiter alone says who holds the lock, while that is news. Its key may be one that no quorum has: of a
  * holder that is gone elsewhere, of an operator's, without expiry, of another use of the name. Whoever believed
@@ -14,21 +14,48 @@
  * 4. A node that answers with an error is not the arbiter either, until it votes, unless there is no better
  * one.
  */
-#include "state.h"
+#include "arbiter.h"
 
+#include "backoff.h"
+#include "control.h"
+#include "validity.h"
+
+/* Two round trips, and what a busy machine may add to them. */
+#define GRACE_US 1000u
 /* So many times a holder that nothing speaks against is believed to be there still. */
 #define BELIEF_POLLS 4u
 /* So many times one that was not named before. */
 #define BELIEF_NEWS 1u
 
-bool doubt_fits(const struct core_node *node)
+bool arbiter_fits(const struct core_node *node)
 {
     return !node->overdue && !node->unfit && !node->odd;
 }
 
-bool doubt_may_serve(const struct core_node *node)
+static bool may_serve(const struct core_node *node)
 {
     return !node->overdue && !node->odd;
+}
+
+uint32_t arbiter_choose(const struct core_lock *lock)
+{
+    uint32_t spare = lock->config.n_nodes;
+
+    if (BROKEN(CONTROL_NO_BACKOFF)) return lock->config.n_nodes;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        uint32_t index = lock->config.arbiters[i];
+
+        if (lock->nodes[index].state != CORE_NODE_READY) continue;
+        if (arbiter_fits(&lock->nodes[index]) || BROKEN(CONTROL_NEVER_OVERDUE)) return index;
+        if (spare == lock->config.n_nodes && may_serve(&lock->nodes[index])) spare = index;
+    }
+    return spare;
+}
+
+uint64_t arbiter_timeout(const struct core_lock *lock, uint32_t index, uint64_t asked_us)
+{
+    if (BROKEN(CONTROL_NEVER_OVERDUE)) return CORE_NEVER;
+    return validity_add(asked_us, 2 * (uint64_t)lock->nodes[index].srtt_us + GRACE_US);
 }
 
 /* Of another holder, or of none: then this holder's key is not there. A value of another type is no lock's. */
@@ -70,7 +97,7 @@ static bool confirmed(const struct core_lock *lock, uint64_t holder_id)
     return lock->doubting && count_without(lock, holder_id) == 0;
 }
 
-void doubt_learn(struct core_lock *lock)
+void arbiter_learn(struct core_lock *lock)
 {
     lock->confirmed_id = 0;
     lock->belief = 0;
@@ -88,7 +115,7 @@ void doubt_learn(struct core_lock *lock)
     }
 }
 
-bool doubt_arbiter(struct core_lock *lock)
+bool arbiter_doubt(struct core_lock *lock)
 {
     const struct core_node *node = &lock->nodes[lock->arbiter];
     uint64_t holder_id = node->holder_id;
@@ -106,19 +133,19 @@ bool doubt_arbiter(struct core_lock *lock)
     return lock->doubting;
 }
 
-uint64_t doubt_until(const struct core_lock *lock)
+uint64_t arbiter_doubt_until(const struct core_lock *lock)
 {
     uint64_t until_us = 0;
 
     for (uint32_t i = 0; i < lock->config.n_nodes && lock->doubting && !lock->doubted; i++) {
-        uint64_t timeout_us = wait_timeout(lock, i, lock->nodes[i].asked_us);
+        uint64_t timeout_us = arbiter_timeout(lock, i, lock->nodes[i].asked_us);
 
         if (lock->nodes[i].vote == CORE_VOTE_PENDING && timeout_us > until_us) until_us = timeout_us;
     }
     return until_us;
 }
 
-void doubt_on_vote(struct core_node *node)
+void arbiter_on_vote(struct core_node *node)
 {
     node->unfit = node->vote == CORE_VOTE_FAILED;
     if (node->vote == CORE_VOTE_YES) node->odd = false;
@@ -127,7 +154,7 @@ void doubt_on_vote(struct core_node *node)
     }
 }
 
-bool doubt_is_blocked(const struct core_lock *lock)
+static bool is_blocked(const struct core_lock *lock)
 {
     uint32_t odd = 0;
 
@@ -135,4 +162,21 @@ bool doubt_is_blocked(const struct core_lock *lock)
         odd += lock->nodes[i].odd && lock->nodes[i].vote == CORE_VOTE_OTHER;
     }
     return odd > lock->config.n_nodes - lock->config.quorum;
+}
+
+/* One foreign owner on a quorum, or on a node when it was asked twice running, is a holder; else votes were
+ * split. An odd key is nobody's, but so many of them are as good as a holder. */
+bool arbiter_meets_holder(const struct core_lock *lock)
+{
+    if (is_blocked(lock)) return true;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        uint64_t holder_id = core_named_by(&lock->nodes[i]);
+        uint32_t same = 0;
+
+        if (holder_id == 0 || lock->nodes[i].odd) continue;
+        if (holder_id == lock->nodes[i].met_holder_id) return true;
+        for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += core_named_by(&lock->nodes[k]) == holder_id;
+        if (same >= lock->config.quorum) return true;
+    }
+    return false;
 }
