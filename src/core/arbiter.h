@@ -7,6 +7,9 @@
 
 #include "state.h"
 
+/* What a busy machine may add to some round trips. */
+#define ARBITER_GRACE_US 1000u
+
 /* arbiter_choose - the node to ask first; n_nodes where there is none. */
 uint32_t arbiter_choose(const struct core_lock *);
 /* arbiter_fits - the node may be the arbiter, if it is READY. */

@@ -21,6 +21,8 @@ void attempt_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t 
 void attempt_too_late(struct core_lock *, struct step *);
 /* attempt_release - releases the present attempt, or hold, on every node that may have its key. */
 void attempt_release(struct core_lock *, struct step *);
+/* attempt_give_up - ends the acquire in flight with this status. */
+void attempt_give_up(struct core_lock *, struct step *, int status);
 uint64_t attempt_deadline(const struct core_lock *);
 /* attempt_wait_status - what the wait bound says: the reason that all attempts had, TIMEDOUT where they had
  * several. */

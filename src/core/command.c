@@ -11,13 +11,13 @@ struct core_command *command_add(struct core_lock *lock, struct step *step, uint
 
     assert(update->n_commands < CORE_COMMANDS_MAX);
     command = &update->commands[update->n_commands++];
-    command->tag.attempt = lock->attempt;
+    command->tag.attempt = lock->attempt.number;
     command->tag.sent_us = step->now_us;
     command->tag.lease_us = lease_us;
-    command->tag.round = lock->round;
+    command->tag.round = lock->hold.round;
     command->tag.op = (uint8_t)op;
     command->tag.node = (uint8_t)node;
-    command->token = lock->token;
+    command->token = lock->attempt.token;
     command->timeout_us = lock->config.node_timeout_us;
     command->fence = lock->fence;
     command->use_eval = use_eval;

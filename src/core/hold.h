@@ -8,7 +8,7 @@
 #include "state.h"
 
 /* hold_grant - the Qth yes came. */
-void hold_grant(struct core_lock *, struct step *);
+void hold_grant(struct core_lock *, uint64_t now_us);
 uint64_t hold_lost_at(const struct core_lock *);
 /* hold_check_lost - to be called before anything else in a step. */
 void hold_check_lost(struct core_lock *, uint64_t now_us);
