@@ -30,17 +30,23 @@ LAYERS = {
     "src/cli": "include/quorlock",
 }
 # These use the library as any program does: what quorlock.h declares is the header's for them, not its file's.
-OUTSIDE = "src/api/blocking.c src/cli".split()
+PROGRAMS = "src/api/blocking.c src/cli".split()
 # FOLDER: all that it may include of the system.
 SYSTEM = {
     "src/core": "assert.h inttypes.h limits.h stdbool.h stddef.h stdint.h string.h",
     "include/quorlock": "inttypes.h limits.h stdarg.h stdbool.h stddef.h stdint.h",
 }
-# HEADERS: only these folders and files may include them.
+# HEADERS: only these folders and files may include them. What comes from outside, and memory, comes through src/base.
+BASE = "src/base src/api/blocking.c src/cli"
 ONLY = {
     "hiredis/": "src/redis/wire",
-    "event2/ event.h evdns.h evutil.h": "src/base src/api/blocking.c src/cli",
+    "event2/ event.h evdns.h evutil.h": BASE,
+    "fcntl.h netdb.h poll.h pthread.h signal.h sys/random.h sys/time.h sys/timerfd.h time.h unistd.h": BASE,
 }
+# Functions of the system, by the same rule: there are headers that have types for all, and these too.
+CALLS = set("""abort accept bind calloc clock_gettime close connect exit free getaddrinfo getpeername getrandom getsockname
+    getsockopt gettimeofday listen malloc nanosleep open poll printf puts rand random read realloc recv recvfrom recvmsg
+    select send sendmsg sendto setsockopt shutdown sleep socket strdup strndup time usleep write""".split())
 # Headers that the build makes, and the folder that owns them.
 GENERATED = {"scripts.h": "src/redis/dialect"}
 
@@ -169,7 +175,7 @@ def uses_by_call(sources):
             if re.search(r"\b(struct|union|enum)\s+$", source.body[max(0, hit.start() - 12):hit.start()]):
                 continue
             seen.add(name)
-            target = public.get(name, owner[name]) if row_of(source.path) in OUTSIDE else owner[name]
+            target = public.get(name, owner[name]) if row_of(source.path) in PROGRAMS else owner[name]
             uses.append(Use(source.path, line_of(source.body, hit.start()), target, f"uses {name}"))
     return [use for use in uses if module_of(use.path) != module_of(use.target)]
 
@@ -207,6 +213,17 @@ def rule_headers(sources):
         for headers, allowed in ONLY.items():
             if name.startswith(tuple(headers.split())) and not {path, folder} & set(allowed.split()):
                 finding(path, line, f"only {' and '.join(allowed.split())} may include <{name}>; go through them")
+
+
+def rule_calls(sources):
+    """Only src/base, and the programs, ask the system for time, random bytes, sockets or memory."""
+    for source in sources:
+        if {source.path, folder_of(source.path)} & set(BASE.split()):
+            continue
+        for hit in WORD.finditer(source.body):
+            name = hit[0]
+            if name in CALLS and name not in source.statics and source.body[hit.end():hit.end() + 1] == "(":
+                finding(source.path, line_of(source.body, hit.start()), f"calls {name}(); ask src/base for it")
 
 
 def circles(arrows):
@@ -276,6 +293,7 @@ def main():
     by_include, by_call = uses_by_include(product), uses_by_call(product)
     rule_layers(product, by_include + by_call)
     rule_headers(product)
+    rule_calls(product)
     rule_circles(by_include + by_call, module_of, "files")
     rule_circles(by_include + by_call, folder_of, "folders")
     rule_statics(sources)
