@@ -13,19 +13,18 @@ from collections import namedtuple
 
 # FOLDER: the folders that its files may include and call, besides itself. A file may have a row of its own, which
 # then holds instead of its folder's.
-REDIS = "src/redis src/redis/dialect src/redis/link src/redis/wire "
 LAYERS = {
     "include/quorlock": "",
     "src/base": "include/quorlock",
     "src/core": "",
-    "src/redis/wire": "include/quorlock src/base",
+    "src/redis/wire": "src/base",
     "src/redis/dialect": "include/quorlock src/base src/redis/wire",
-    "src/redis/link": "include/quorlock src/base src/redis/wire src/redis/dialect",
-    "src/redis": "include/quorlock src/base " + REDIS,
-    "src/runtime": "include/quorlock src/base src/core " + REDIS,
-    "src/lock": "include/quorlock src/base src/core src/runtime " + REDIS,
-    "src/admin": "include/quorlock src/base src/core src/runtime " + REDIS,
-    "src/api": "include/quorlock src/base src/core src/runtime src/lock src/admin " + REDIS,
+    "src/redis/link": "src/base src/redis/wire src/redis/dialect",
+    "src/redis": "include/quorlock src/base src/redis/wire src/redis/dialect src/redis/link",
+    "src/runtime": "include/quorlock src/base src/core src/redis src/redis/link",
+    "src/lock": "include/quorlock src/base src/core src/redis src/runtime",
+    "src/admin": "include/quorlock src/base src/redis src/redis/dialect src/runtime",
+    "src/api": "include/quorlock src/base src/runtime src/lock src/admin",
     "src/api/blocking.c": "include/quorlock",
     "src/cli": "include/quorlock",
 }
