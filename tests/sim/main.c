@@ -37,7 +37,7 @@ static void print_usage(FILE *out)
         "       sim_controls --controls                   breaks rules and sees whether it is noticed\n"
         "       sim_controls --seed S --trace --control NAME\n"
         "\n"
-        "  --bias B          scenes that the runs are bent towards: 0 mixed, 1 late execution, 2 late "
+        "  --bias B          situations that the runs are bent towards: 0 mixed, 1 late execution, 2 late "
         "clients,\n"
         "                    3 memory lost, 4 tokens, 5 tokens and counters lost, 6 servers listed twice,\n"
         "                    7 crowds, 8 outside of what is promised, 9 queues, 10 calm, 11 one node frozen,\n"

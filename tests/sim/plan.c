@@ -504,7 +504,7 @@ static void draw_odd(struct plan *plan, struct rng *rng, enum plan_bias bias)
     plan->handover_most_us = ODD_FOUND_US;
 }
 
-/* Now and then a scene of waiting. */
+/* Now and then a situation of waiting. */
 static enum plan_bias draw_scene(struct rng *rng)
 {
     if (rng_one_in(rng, QUEUE_ONE_IN)) return BIAS_QUEUE;

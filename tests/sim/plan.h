@@ -77,7 +77,7 @@ struct plan_fault {
     bool left_out; /* by shrinking */
 };
 
-/* What the run is bent towards. A negative control needs the scene in which its rule matters. */
+/* What the run is bent towards. A negative control needs the situation in which its rule matters. */
 enum plan_bias {
     BIAS_NONE,
     BIAS_LATE_EXECUTION, /* connections end, what was sent executes late, leases are extended to longer ones */

@@ -11,171 +11,171 @@
 #include <cmocka.h>
 
 #include "core/validity.h"
-#include "scene.h"
+#include "fixture.h"
 
 /* A lock over n nodes that tries once. */
-static struct scene *open_scene(uint32_t n, uint32_t quorum)
+static struct fixture *open_fixture(uint32_t n, uint32_t quorum)
 {
-    struct core_config config = scene_config(n, quorum);
+    struct core_config config = fixture_config(n, quorum);
 
-    return scene_open(&config);
+    return fixture_open(&config);
 }
 
-static struct scene *open_waiting(uint32_t n, uint32_t quorum, uint64_t wait_us)
+static struct fixture *open_waiting(uint32_t n, uint32_t quorum, uint64_t wait_us)
 {
-    struct core_config config = scene_config(n, quorum);
+    struct core_config config = fixture_config(n, quorum);
 
     config.wait_us = wait_us;
-    return scene_open(&config);
+    return fixture_open(&config);
 }
 
 static void everybody_is_asked_at_once(void **state)
 {
-    struct scene *scene = open_scene(5, 3);
+    struct fixture *f = open_fixture(5, 3);
 
     (void)state;
-    assert_int_equal(scene_acquire(scene), CORE_OK);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
     for (uint32_t i = 0; i < 5; i++) {
-        const struct core_command *command = &scene_latest(scene, i, CORE_OP_ACQUIRE)->command;
+        const struct core_command *command = &fixture_latest(f, i, CORE_OP_ACQUIRE)->command;
 
-        assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
-        assert_int_equal(command->tag.sent_us, SCENE_BEGIN_US);
+        assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+        assert_int_equal(command->tag.sent_us, FIXTURE_BEGIN_US);
         assert_int_equal(command->tag.lease_us, 3000 * MS);
         assert_int_equal(command->timeout_us, 100 * MS);
-        assert_memory_equal(command->token.bytes, core_token_now(scene->lock)->bytes, CORE_TOKEN_SIZE);
+        assert_memory_equal(command->token.bytes, core_token_now(f->lock)->bytes, CORE_TOKEN_SIZE);
     }
-    scene_close(scene);
+    fixture_close(f);
 }
 
 static void the_qth_yes_grants(void **state)
 {
-    struct scene *scene = open_scene(5, 3);
+    struct fixture *f = open_fixture(5, 3);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 4, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    assert_false(scene->update.dispatch);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    assert_true(scene->update.dispatch);
-    assert_false(core_told_held(scene->lock)); /* not before the owner was told */
-    assert_int_equal(core_valid_us(scene->lock, scene->now_us), 0);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    assert_true(core_told_held(scene->lock));
-    assert_int_equal(core_counted(scene->lock), 3);
-    assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 2968 * MS);
-    assert_int_equal(core_lost_at(scene->lock), SCENE_BEGIN_US + (2968 - 64) * MS);
-    scene_expect_nothing(scene);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_answer(f, 4, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    assert_false(f->update.dispatch);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    assert_true(f->update.dispatch);
+    assert_false(core_told_held(f->lock)); /* not before the owner was told */
+    assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    assert_true(core_told_held(f->lock));
+    assert_int_equal(core_counted(f->lock), 3);
+    assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
+    assert_int_equal(core_lost_at(f->lock), FIXTURE_BEGIN_US + (2968 - 64) * MS);
+    fixture_expect_nothing(f);
+    fixture_close(f);
 }
 
 static void validity_counts_from_each_nodes_own_send(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_CONNECTING);
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_pass(scene, 50 * MS);
-    scene_level(scene, 1, CORE_NODE_READY);
-    assert_int_equal(scene_asked(scene, 1, CORE_OP_ACQUIRE), 1);
-    scene_pass(scene, 10 * MS);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_level(f, 1, CORE_NODE_CONNECTING);
+    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_pass(f, 50 * MS);
+    fixture_level(f, 1, CORE_NODE_READY);
+    assert_int_equal(fixture_asked(f, 1, CORE_OP_ACQUIRE), 1);
+    fixture_pass(f, 10 * MS);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     /* The Qth largest is the older one. */
-    assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 2968 * MS);
-    scene_close(scene);
+    assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
+    fixture_close(f);
 }
 
 static void a_late_yes_adds_margin(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
-    scene_acquire(scene);
-    scene_pass(scene, 50 * MS);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_level(scene, 2, CORE_NODE_READY);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    assert_int_equal(core_counted(scene->lock), 2);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    assert_int_equal(core_counted(scene->lock), 3);
-    scene_expect_nothing(scene);
-    scene_close(scene);
+    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_acquire(f);
+    fixture_pass(f, 50 * MS);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_level(f, 2, CORE_NODE_READY);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    assert_int_equal(core_counted(f->lock), 2);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(core_counted(f->lock), 3);
+    fixture_expect_nothing(f);
+    fixture_close(f);
 }
 
 static void it_fails_when_a_quorum_is_out_of_reach(void **state)
 {
-    struct scene *scene = open_scene(5, 3);
+    struct fixture *f = open_fixture(5, 3);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_OTHER);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_OTHER);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
-    scene_answer(scene, 3, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_OTHER);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+    fixture_answer(f, 3, CORE_OP_ACQUIRE, CORE_OTHER);
     /* Released at once and everywhere: also where it was refused, and where nobody has answered yet. */
     for (uint32_t i = 0; i < 5; i++) {
-        const struct scene_sent *release = scene_latest(scene, i, CORE_OP_RELEASE);
+        const struct fixture_sent *release = fixture_latest(f, i, CORE_OP_RELEASE);
 
         assert_int_equal(release->command.timeout_us, 0);
         assert_memory_equal(release->command.token.bytes,
-                            scene_latest(scene, i, CORE_OP_ACQUIRE)->command.token.bytes, CORE_TOKEN_SIZE);
+                            fixture_latest(f, i, CORE_OP_ACQUIRE)->command.token.bytes, CORE_TOKEN_SIZE);
     }
-    scene_close(scene);
+    fixture_close(f);
 }
 
 static void held_by_another_is_explained(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
     struct core_reply holder = {.outcome = CORE_YES, .holder_id = 77, .ttl_us = 500 * MS};
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_OTHER);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_OTHER);
-    assert_false(scene->update.dispatch); /* first: who is it? */
-    scene_answer_with(scene, 0, CORE_OP_PEEK, &holder);
-    scene_answer_with(scene, 1, CORE_OP_PEEK, &holder);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
-    scene_expect_nothing(scene);
-    assert_int_equal(core_phase_now(scene->lock), CORE_IDLE);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
+    assert_false(f->update.dispatch); /* first: who is it? */
+    fixture_answer_with(f, 0, CORE_OP_PEEK, &holder);
+    fixture_answer_with(f, 1, CORE_OP_PEEK, &holder);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    fixture_expect_nothing(f);
+    assert_int_equal(core_phase_now(f->lock), CORE_IDLE);
+    fixture_close(f);
 }
 
 static void too_few_nodes_is_no_quorum(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_ERROR);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_ERROR);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
     /* Unknown and yes are released; the error too: it costs nothing to be sure. */
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
-    assert_int_equal(scene_asked(scene, 1, CORE_OP_RELEASE), 1);
-    scene_close(scene);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+    assert_int_equal(fixture_asked(f, 1, CORE_OP_RELEASE), 1);
+    fixture_close(f);
 }
 
 static void what_was_not_sent_is_not_released(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_UNSENT);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_UNSENT);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
-    assert_int_equal(scene_asked(scene, 2, CORE_OP_RELEASE), 1);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_UNSENT);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_UNSENT);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+    assert_int_equal(fixture_asked(f, 2, CORE_OP_RELEASE), 1);
+    fixture_close(f);
 }
 
 static void lasting_faults_have_their_own_status(void **state)
@@ -190,373 +190,373 @@ static void lasting_faults_have_their_own_status(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct scene *scene = open_waiting(3, 2, CORE_NEVER);
+        struct fixture *f = open_waiting(3, 2, CORE_NEVER);
         struct core_reply reply = {.outcome = CORE_ERROR, .fault = cases[i].fault, .ttl_us = -2};
 
-        scene_acquire(scene);
-        scene_answer_with(scene, 0, CORE_OP_ACQUIRE, &reply);
-        scene_answer_with(scene, 1, CORE_OP_ACQUIRE, &reply);
-        scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
+        fixture_acquire(f);
+        fixture_answer_with(f, 0, CORE_OP_ACQUIRE, &reply);
+        fixture_answer_with(f, 1, CORE_OP_ACQUIRE, &reply);
+        fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
         /* No waiting mends it, so that even endless waiting ends. */
-        scene_expect(scene, CORE_TELL_ACQUIRED, cases[i].status);
-        scene_close(scene);
+        fixture_expect(f, CORE_TELL_ACQUIRED, cases[i].status);
+        fixture_close(f);
     }
 }
 
 static void a_grant_that_waited_too_long_is_not_told(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_sleep(scene, (2968 - 64) * MS); /* exactly lost_at */
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    assert_false(core_told_held(scene->lock));
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_sleep(f, (2968 - 64) * MS); /* exactly lost_at */
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    assert_false(core_told_held(f->lock));
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
+    fixture_close(f);
 }
 
 static void a_grant_just_in_time_is_told(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_sleep(scene, (2968 - 64) * MS - 1);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    scene_pass(scene, 1);
-    scene_expect_lost(scene, CORE_LOSS_EXPIRED);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_sleep(f, (2968 - 64) * MS - 1);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_pass(f, 1);
+    fixture_expect_lost(f, CORE_LOSS_EXPIRED);
+    fixture_close(f);
 }
 
 static void min_valid_is_kept(void **state)
 {
-    struct core_config config = scene_config(3, 2);
-    struct scene *scene;
+    struct core_config config = fixture_config(3, 2);
+    struct fixture *f;
 
     (void)state;
     config.min_valid_us = 2900 * MS;
-    scene = scene_open(&config);
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_sleep(scene, 68 * MS + 1);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    scene_close(scene);
+    f = fixture_open(&config);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_sleep(f, 68 * MS + 1);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    fixture_close(f);
 }
 
 static void readiness_waits_for_who_connects(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_CONNECTING);
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_pass(scene, 99 * MS);
-    scene_expect_nothing(scene); /* two nodes may still vote */
-    scene_pass(scene, 1 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    scene_close(scene);
+    fixture_level(f, 1, CORE_NODE_CONNECTING);
+    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_pass(f, 99 * MS);
+    fixture_expect_nothing(f); /* two nodes may still vote */
+    fixture_pass(f, 1 * MS);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_close(f);
 }
 
 static void who_is_down_is_not_waited_for(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_DOWN);
-    scene_acquire(scene);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1); /* it cannot be granted any more */
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    scene_close(scene);
+    fixture_level(f, 1, CORE_NODE_DOWN);
+    fixture_level(f, 2, CORE_NODE_DOWN);
+    fixture_acquire(f);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1); /* it cannot be granted any more */
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_close(f);
 }
 
 static void a_node_that_goes_down_in_the_try_has_no_vote(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_CONNECTING);
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_expect_nothing(scene);
-    scene_level(scene, 2, CORE_NODE_DOWN);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    scene_close(scene);
+    fixture_level(f, 1, CORE_NODE_CONNECTING);
+    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_level(f, 1, CORE_NODE_DOWN);
+    fixture_expect_nothing(f);
+    fixture_level(f, 2, CORE_NODE_DOWN);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_close(f);
 }
 
 static void a_fresh_token_for_every_attempt(void **state)
 {
-    struct scene *scene = open_waiting(3, 2, CORE_NEVER);
+    struct fixture *f = open_waiting(3, 2, CORE_NEVER);
     struct core_token first;
 
     (void)state;
-    scene_acquire(scene);
-    first = *core_token_now(scene->lock);
-    for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    scene_pass(scene, 2000 * MS);
-    assert_true(core_attempt(scene->lock) > 1);
-    assert_memory_not_equal(first.bytes, core_token_now(scene->lock)->bytes, CORE_TOKEN_SIZE);
-    scene_close(scene);
+    fixture_acquire(f);
+    first = *core_token_now(f->lock);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_pass(f, 2000 * MS);
+    assert_true(core_attempt(f->lock) > 1);
+    assert_memory_not_equal(first.bytes, core_token_now(f->lock)->bytes, CORE_TOKEN_SIZE);
+    fixture_close(f);
 }
 
 static void votes_of_another_attempt_do_not_count(void **state)
 {
-    struct scene *scene = open_waiting(3, 2, CORE_NEVER);
-    struct scene_sent old[3];
+    struct fixture *f = open_waiting(3, 2, CORE_NEVER);
+    struct fixture_sent old[3];
 
     (void)state;
-    scene_acquire(scene);
+    fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) {
-        old[i] = *scene_latest(scene, i, CORE_OP_ACQUIRE);
-        scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+        old[i] = *fixture_latest(f, i, CORE_OP_ACQUIRE);
+        fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     }
-    while (core_attempt(scene->lock) == 1) scene_pass(scene, MS);
-    for (uint32_t i = 0; i < 3; i++) scene_replay(scene, &old[i], CORE_YES);
-    assert_int_equal(core_phase_now(scene->lock), CORE_ASKING);
-    assert_int_equal(core_counted(scene->lock), 0);
-    scene_expect_nothing(scene);
-    scene_close(scene);
+    while (core_attempt(f->lock) == 1) fixture_pass(f, MS);
+    for (uint32_t i = 0; i < 3; i++) fixture_replay(f, &old[i], CORE_YES);
+    assert_int_equal(core_phase_now(f->lock), CORE_ASKING);
+    assert_int_equal(core_counted(f->lock), 0);
+    fixture_expect_nothing(f);
+    fixture_close(f);
 }
 
 static void votes_of_another_connection_do_not_count(void **state)
 {
-    struct scene *scene = open_scene(3, 3);
-    struct scene_sent old;
+    struct fixture *f = open_fixture(3, 3);
+    struct fixture_sent old;
 
     (void)state;
-    scene_acquire(scene);
-    old = *scene_latest(scene, 0, CORE_OP_ACQUIRE);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_level(scene, 0, CORE_NODE_CONNECTING);
-    scene_replay(scene, &old, CORE_YES);
-    scene_level(scene, 0, CORE_NODE_READY);
-    scene_replay(scene, &old, CORE_YES);
-    assert_int_not_equal(core_phase_now(scene->lock), CORE_GRANTED);
-    assert_int_equal(scene_told(scene).status, CORE_NOQUORUM);
-    scene_close(scene);
+    fixture_acquire(f);
+    old = *fixture_latest(f, 0, CORE_OP_ACQUIRE);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_level(f, 0, CORE_NODE_CONNECTING);
+    fixture_replay(f, &old, CORE_YES);
+    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_replay(f, &old, CORE_YES);
+    assert_int_not_equal(core_phase_now(f->lock), CORE_GRANTED);
+    assert_int_equal(fixture_told(f).status, CORE_NOQUORUM);
+    fixture_close(f);
 }
 
 static void the_wait_is_bounded(void **state)
 {
-    struct scene *scene = open_waiting(3, 2, 700 * MS);
+    struct fixture *f = open_waiting(3, 2, 700 * MS);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_acquire(scene);
-    scene_pass(scene, 699 * MS);
-    scene_expect_nothing(scene);
-    scene_pass(scene, 1 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    scene_close(scene);
+    fixture_level(f, 0, CORE_NODE_DOWN);
+    fixture_level(f, 1, CORE_NODE_DOWN);
+    fixture_acquire(f);
+    fixture_pass(f, 699 * MS);
+    fixture_expect_nothing(f);
+    fixture_pass(f, 1 * MS);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_close(f);
 }
 
 static void a_wait_of_both_kinds_has_timed_out(void **state)
 {
-    struct scene *scene = open_waiting(3, 2, 5000 * MS);
+    struct fixture *f = open_waiting(3, 2, 5000 * MS);
 
     (void)state;
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_OTHER);
-    for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_PEEK, CORE_MISSING);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
-    scene_pass(scene, 5000 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    scene_close(scene);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_PEEK, CORE_MISSING);
+    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
+    fixture_pass(f, 5000 * MS);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    fixture_close(f);
 }
 
 static void a_waiter_gets_it_when_it_is_free(void **state)
 {
-    struct scene *scene = open_waiting(3, 2, CORE_NEVER);
+    struct fixture *f = open_waiting(3, 2, CORE_NEVER);
     struct core_reply holder = {.outcome = CORE_YES, .holder_id = 77, .ttl_us = 40 * MS};
 
     (void)state;
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_OTHER);
-    for (uint32_t i = 0; i < 3; i++) scene_answer_with(scene, i, CORE_OP_PEEK, &holder);
-    scene_expect_nothing(scene);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer_with(f, i, CORE_OP_PEEK, &holder);
+    fixture_expect_nothing(f);
     /* The holder's lease ends before the next poll would come. */
-    scene_pass(scene, 60 * MS);
-    assert_int_equal(core_attempt(scene->lock), 2);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    assert_int_equal(core_rounds(scene->lock), 2);
-    scene_close(scene);
+    fixture_pass(f, 60 * MS);
+    assert_int_equal(core_attempt(f->lock), 2);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    assert_int_equal(core_rounds(f->lock), 2);
+    fixture_close(f);
 }
 
 static void cancel_while_asking(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    assert_int_equal(scene_cancel(scene), CORE_OK);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES); /* comes too late */
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
-    scene_expect_nothing(scene);
-    assert_int_equal(scene_cancel(scene), CORE_STATE);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(fixture_cancel(f), CORE_OK);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES); /* comes too late */
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    fixture_expect_nothing(f);
+    assert_int_equal(fixture_cancel(f), CORE_STATE);
+    fixture_close(f);
 }
 
 static void cancel_while_waiting(void **state)
 {
-    struct scene *scene = open_waiting(3, 2, CORE_NEVER);
+    struct fixture *f = open_waiting(3, 2, CORE_NEVER);
 
     (void)state;
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    assert_int_equal(scene_cancel(scene), CORE_OK);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
-    scene_expect_nothing(scene);
-    scene_close(scene);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    assert_int_equal(fixture_cancel(f), CORE_OK);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    fixture_expect_nothing(f);
+    fixture_close(f);
 }
 
 static void cancel_between_verdict_and_callback(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    assert_int_equal(core_phase_now(scene->lock), CORE_GRANTED);
-    assert_int_equal(scene_cancel(scene), CORE_OK);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
-    scene_expect_nothing(scene);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(core_phase_now(f->lock), CORE_GRANTED);
+    assert_int_equal(fixture_cancel(f), CORE_OK);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    fixture_expect_nothing(f);
+    fixture_close(f);
 }
 
 static void busy_while_something_is_in_flight(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    assert_int_equal(scene_release(scene), CORE_STATE);
-    assert_int_equal(scene_extend(scene, 0), CORE_STATE);
-    assert_int_equal(scene_cancel(scene), CORE_STATE);
-    scene_acquire(scene);
-    assert_int_equal(scene_acquire(scene), CORE_BUSY);
-    assert_int_equal(scene_release(scene), CORE_BUSY);
-    assert_int_equal(scene_extend(scene, 0), CORE_BUSY);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    assert_int_equal(scene_release(scene), CORE_BUSY); /* granted, but not told yet */
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    assert_int_equal(scene_acquire(scene), CORE_STATE);
-    scene_close(scene);
+    assert_int_equal(fixture_release(f), CORE_STATE);
+    assert_int_equal(fixture_extend(f, 0), CORE_STATE);
+    assert_int_equal(fixture_cancel(f), CORE_STATE);
+    fixture_acquire(f);
+    assert_int_equal(fixture_acquire(f), CORE_BUSY);
+    assert_int_equal(fixture_release(f), CORE_BUSY);
+    assert_int_equal(fixture_extend(f, 0), CORE_BUSY);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(fixture_release(f), CORE_BUSY); /* granted, but not told yet */
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    assert_int_equal(fixture_acquire(f), CORE_STATE);
+    fixture_close(f);
 }
 
 static void forgotten_scripts_are_sent_again_while_the_attempt_lives(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.whole_script);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_OTHER);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
+    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.whole_script);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_OTHER);
     /* The release is queued: an acquire behind it would stay for a lease. */
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), 0);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 0);
     /* But a release is asked again, whole. */
-    scene_answer(scene, 0, CORE_OP_RELEASE, CORE_NOSCRIPT);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
-    assert_true(scene_latest(scene, 0, CORE_OP_RELEASE)->command.whole_script);
-    scene_close(scene);
+    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_NOSCRIPT);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+    assert_true(fixture_latest(f, 0, CORE_OP_RELEASE)->command.whole_script);
+    fixture_close(f);
 }
 
 static void a_debt_is_paid_on_the_next_connection(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_acquire(scene);
-    scene_level(scene, 0, CORE_NODE_CONNECTING); /* its answer, and whether it was executed: unknown */
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_OTHER);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_OTHER);
-    assert_int_equal(core_debts(scene->lock, 0), 1);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
-    scene_drop(scene);
-    scene_level(scene, 0, CORE_NODE_READY);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
-    scene_level(scene, 0, CORE_NODE_DOWN); /* and once more */
-    scene_drop(scene);
-    scene_level(scene, 0, CORE_NODE_READY);
-    scene_answer(scene, 0, CORE_OP_RELEASE, CORE_MISSING);
-    assert_int_equal(core_debts(scene->lock, 0), 0);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_level(f, 0, CORE_NODE_CONNECTING); /* its answer, and whether it was executed: unknown */
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_OTHER);
+    assert_int_equal(core_debts(f->lock, 0), 1);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+    fixture_drop(f);
+    fixture_level(f, 0, CORE_NODE_READY);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+    fixture_level(f, 0, CORE_NODE_DOWN); /* and once more */
+    fixture_drop(f);
+    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
+    assert_int_equal(core_debts(f->lock, 0), 0);
+    fixture_close(f);
 }
 
 static void a_debt_ends_with_the_lease(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    scene_told(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
-    scene_pass(scene, 3030 * MS - 1);
-    assert_int_equal(core_debts(scene->lock, 0), 1);
-    assert_false(core_quiet(scene->lock));
-    scene_pass(scene, 1);
-    assert_int_equal(core_debts(scene->lock, 0), 0);
-    assert_true(core_quiet(scene->lock));
-    scene_drop(scene);
-    scene_level(scene, 0, CORE_NODE_READY);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
-    scene_close(scene);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_told(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
+    fixture_pass(f, 3030 * MS - 1);
+    assert_int_equal(core_debts(f->lock, 0), 1);
+    assert_false(core_quiet(f->lock));
+    fixture_pass(f, 1);
+    assert_int_equal(core_debts(f->lock, 0), 0);
+    assert_true(core_quiet(f->lock));
+    fixture_drop(f);
+    fixture_level(f, 0, CORE_NODE_READY);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+    fixture_close(f);
 }
 
 static void who_owes_too_much_is_not_asked(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
     for (uint32_t i = 0; i < CORE_DEBTS_MAX; i++) {
-        scene_acquire(scene);
-        assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), i + 1);
-        scene_cancel(scene);
-        scene_told(scene);
+        fixture_acquire(f);
+        assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), i + 1);
+        fixture_cancel(f);
+        fixture_told(f);
     }
-    assert_int_equal(core_debts(scene->lock, 0), CORE_DEBTS_MAX);
-    scene_acquire(scene);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), CORE_DEBTS_MAX);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    scene_close(scene);
+    assert_int_equal(core_debts(f->lock, 0), CORE_DEBTS_MAX);
+    fixture_acquire(f);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), CORE_DEBTS_MAX);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_close(f);
 }
 
 static void a_quarantined_node_has_no_vote(void **state)
 {
-    struct scene *scene = open_scene(3, 2);
+    struct fixture *f = open_fixture(3, 2);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 0, CORE_NODE_QUARANTINED);
-    scene_acquire(scene);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), 0);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    scene_close(scene);
+    fixture_level(f, 0, CORE_NODE_DOWN);
+    fixture_level(f, 0, CORE_NODE_QUARANTINED);
+    fixture_acquire(f);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 0);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_close(f);
 }
 
 int main(void)

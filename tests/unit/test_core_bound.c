@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "scene.h"
+#include "fixture.h"
 
 #define HOLDER   77u
 #define SRTT_US  ((uint64_t)500)
@@ -17,21 +17,21 @@
 
 static void the_wait_bound_comes_while_the_arbiter_is_asked(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, 30 * MS);
+    struct fixture *f = fixture_open_waiting(3, 2, 30 * MS);
 
     (void)state;
-    scene_acquire(scene);
-    scene_round_trip(scene, 100);
-    for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, 28000);
-    scene_answer_releases(scene);
-    scene_pass_to_attempt(scene);
-    assert_int_equal(core_phase_now(scene->lock), CORE_ASKING);
-    scene_expect_asked_alone(scene, 0);
-    scene_pass(scene, SCENE_BEGIN_US + 30 * MS - scene->now_us);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
-    assert_int_equal(scene_asked(scene, 1, CORE_OP_RELEASE), 0);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_round_trip(f, 100);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, 28000);
+    fixture_answer_releases(f);
+    fixture_pass_to_attempt(f);
+    assert_int_equal(core_phase_now(f->lock), CORE_ASKING);
+    fixture_expect_asked_alone(f, 0);
+    fixture_pass(f, FIXTURE_BEGIN_US + 30 * MS - f->now_us);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+    assert_int_equal(fixture_asked(f, 1, CORE_OP_RELEASE), 0);
+    fixture_close(f);
 }
 
 /* Contention or outage: the arbiter alone was asked, so the levels say which it is. */
@@ -44,77 +44,76 @@ static void outage_is_told_from_contention(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct scene *scene = scene_open_waiting(3, 2, 3000 * MS);
+        struct fixture *f = fixture_open_waiting(3, 2, 3000 * MS);
 
-        for (uint32_t node = 1; node < 3 && !cases[i].before; node++) scene_level(scene, node, CORE_NODE_DOWN);
-        scene_acquire(scene);
+        for (uint32_t node = 1; node < 3 && !cases[i].before; node++) fixture_level(f, node, CORE_NODE_DOWN);
+        fixture_acquire(f);
         for (uint32_t node = 0; node < 3; node++) {
-            if (scene_asked(scene, node, CORE_OP_ACQUIRE) > 0) scene_refuse(scene, node, HOLDER, -1);
+            if (fixture_asked(f, node, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, node, HOLDER, -1);
         }
-        for (uint32_t node = 1; node < 3 && !cases[i].after; node++) scene_level(scene, node, CORE_NODE_DOWN);
-        scene_pass_to_attempt(scene);
-        scene_refuse(scene, 0, HOLDER, -1);
-        assert_int_equal(core_wait_verdict(scene->lock), cases[i].status);
-        scene_pass(scene, SCENE_BEGIN_US + 3000 * MS - scene->now_us);
-        scene_expect(scene, CORE_TELL_ACQUIRED, cases[i].status);
-        scene_close(scene);
+        for (uint32_t node = 1; node < 3 && !cases[i].after; node++) fixture_level(f, node, CORE_NODE_DOWN);
+        fixture_pass_to_attempt(f);
+        fixture_refuse(f, 0, HOLDER, -1);
+        assert_int_equal(core_wait_verdict(f->lock), cases[i].status);
+        fixture_pass(f, FIXTURE_BEGIN_US + 3000 * MS - f->now_us);
+        fixture_expect(f, CORE_TELL_ACQUIRED, cases[i].status);
+        fixture_close(f);
     }
 }
 
 /* A grant that came too late to be told is neither contention nor outage. */
 static void too_late_and_then_the_bound_is_a_timeout(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, 5000 * MS);
+    struct fixture *f = fixture_open_waiting(3, 2, 5000 * MS);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_sleep(scene, 4998 * MS);
-    scene_expect_nothing(scene);
-    while (core_phase_now(scene->lock) == CORE_WAITING &&
-           core_deadline(scene->lock) < SCENE_BEGIN_US + 5000 * MS)
-        scene_pass_to_attempt(scene);
-    scene_pass(scene, SCENE_BEGIN_US + 5000 * MS - scene->now_us);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_sleep(f, 4998 * MS);
+    fixture_expect_nothing(f);
+    while (core_phase_now(f->lock) == CORE_WAITING && core_deadline(f->lock) < FIXTURE_BEGIN_US + 5000 * MS)
+        fixture_pass_to_attempt(f);
+    fixture_pass(f, FIXTURE_BEGIN_US + 5000 * MS - f->now_us);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    fixture_close(f);
 }
 
 static void the_wait_counts_from_when_it_began(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, 700 * MS);
+    struct fixture *f = fixture_open_waiting(3, 2, 700 * MS);
 
     (void)state;
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
-    scene_acquire_since(scene, SCENE_BEGIN_US - 300 * MS);
-    scene_pass(scene, 399 * MS);
-    scene_expect_nothing(scene);
-    scene_pass(scene, 1 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    scene_close(scene);
+    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
+    fixture_acquire_since(f, FIXTURE_BEGIN_US - 300 * MS);
+    fixture_pass(f, 399 * MS);
+    fixture_expect_nothing(f);
+    fixture_pass(f, 1 * MS);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_close(f);
 }
 
 /* Its bound is another; what was asked and learned stays. */
 static void an_heir_goes_on_where_the_first_gave_up(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, 60 * MS);
+    struct fixture *f = fixture_open_waiting(3, 2, 60 * MS);
 
     (void)state;
-    assert_int_equal(scene_heir(scene, SCENE_BEGIN_US, 100 * MS), CORE_STATE);
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, 28000);
-    scene_answer_releases(scene);
-    scene_pass_to_attempt(scene);
-    assert_int_equal(scene_heir(scene, SCENE_BEGIN_US + 5 * MS, 100 * MS), 0);
-    scene_expect_asked_alone(scene, 0);
-    scene_refuse(scene, 0, HOLDER, -1);
-    scene_pass(scene, SCENE_BEGIN_US + 104 * MS - scene->now_us);
-    scene_expect_nothing(scene);
-    scene_pass(scene, 1 * MS);
+    assert_int_equal(fixture_heir(f, FIXTURE_BEGIN_US, 100 * MS), CORE_STATE);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, 28000);
+    fixture_answer_releases(f);
+    fixture_pass_to_attempt(f);
+    assert_int_equal(fixture_heir(f, FIXTURE_BEGIN_US + 5 * MS, 100 * MS), 0);
+    fixture_expect_asked_alone(f, 0);
+    fixture_refuse(f, 0, HOLDER, -1);
+    fixture_pass(f, FIXTURE_BEGIN_US + 104 * MS - f->now_us);
+    fixture_expect_nothing(f);
+    fixture_pass(f, 1 * MS);
     /* Not that it gave up, for it does not wait any more. */
-    assert_int_equal(scene_heir(scene, SCENE_BEGIN_US, 900 * MS), CORE_STATE);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
-    scene_close(scene);
+    assert_int_equal(fixture_heir(f, FIXTURE_BEGIN_US, 900 * MS), CORE_STATE);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    fixture_close(f);
 }
 
 /* Whoever waited before, in another's place, goes on with what stood in the way then. */
@@ -132,191 +131,191 @@ static void what_was_in_the_way_before_is_told_too(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct scene *scene = scene_open_waiting(3, 2, 60 * MS);
+        struct fixture *f = fixture_open_waiting(3, 2, 60 * MS);
 
-        for (uint32_t node = 0; node < 3 && !cases[i].held; node++) scene_level(scene, node, CORE_NODE_DOWN);
-        scene_acquire_after(scene, cases[i].before);
-        for (uint32_t node = 0; node < 3 && cases[i].held; node++) scene_refuse(scene, node, HOLDER, -1);
-        assert_int_equal(core_seen(scene->lock),
+        for (uint32_t node = 0; node < 3 && !cases[i].held; node++) fixture_level(f, node, CORE_NODE_DOWN);
+        fixture_acquire_after(f, cases[i].before);
+        for (uint32_t node = 0; node < 3 && cases[i].held; node++) fixture_refuse(f, node, HOLDER, -1);
+        assert_int_equal(core_seen(f->lock),
                          cases[i].before | (cases[i].held ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM));
-        scene_pass(scene, 60 * MS);
-        scene_expect(scene, CORE_TELL_ACQUIRED, cases[i].status);
-        scene_close(scene);
+        fixture_pass(f, 60 * MS);
+        fixture_expect(f, CORE_TELL_ACQUIRED, cases[i].status);
+        fixture_close(f);
     }
 }
 
 /* Each brings a lock that waits for ever into another phase of its acquire. */
-static void to_asking_all(struct scene *scene)
+static void to_asking_all(struct fixture *f)
 {
-    scene_acquire(scene);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_acquire(f);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
 }
 
-static void to_doomed(struct scene *scene)
+static void to_doomed(struct fixture *f)
 {
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_OTHER);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
 }
 
-static void to_waiting(struct scene *scene)
+static void to_waiting(struct fixture *f)
 {
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, 20 * MS);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, 20 * MS);
 }
 
-static void to_asking_arbiter(struct scene *scene)
+static void to_asking_arbiter(struct fixture *f)
 {
-    to_waiting(scene);
-    scene_pass_to_attempt(scene);
+    to_waiting(f);
+    fixture_pass_to_attempt(f);
 }
 
-static void to_asking_rest(struct scene *scene)
+static void to_asking_rest(struct fixture *f)
 {
-    to_asking_arbiter(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
+    to_asking_arbiter(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
 }
 
-static void to_silent_arbiter(struct scene *scene)
+static void to_silent_arbiter(struct fixture *f)
 {
-    to_asking_arbiter(scene);
-    scene_pass(scene, GRACE_US);
+    to_asking_arbiter(f);
+    fixture_pass(f, GRACE_US);
 }
 
-static void to_granted(struct scene *scene)
+static void to_granted(struct fixture *f)
 {
-    to_asking_rest(scene);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
+    to_asking_rest(f);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
 }
 
-static void to_behind(struct scene *scene)
+static void to_behind(struct fixture *f)
 {
-    scene_acquire_behind(scene);
+    fixture_acquire_behind(f);
 }
 
-static void to_woken(struct scene *scene)
+static void to_woken(struct fixture *f)
 {
-    to_behind(scene);
-    scene_wake(scene);
+    to_behind(f);
+    fixture_wake(f);
 }
 
 static void cancel_leaves_nothing_in_any_phase(void **state)
 {
-    static void (*const scripts[])(struct scene *) = {to_asking_all,  to_doomed,         to_waiting,
-                                                      to_asking_rest, to_asking_arbiter, to_silent_arbiter,
-                                                      to_granted,     to_behind,         to_woken};
+    static void (*const scripts[])(struct fixture *) = {to_asking_all,  to_doomed,         to_waiting,
+                                                        to_asking_rest, to_asking_arbiter, to_silent_arbiter,
+                                                        to_granted,     to_behind,         to_woken};
 
     (void)state;
     for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
-        struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+        struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
 
-        scripts[i](scene);
-        assert_int_equal(scene_cancel(scene), CORE_OK);
-        scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
-        scene_expect_nothing(scene);
-        assert_false(core_listens(scene->lock));
+        scripts[i](f);
+        assert_int_equal(fixture_cancel(f), CORE_OK);
+        fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
+        fixture_expect_nothing(f);
+        assert_false(core_listens(f->lock));
         /* Late yeses change nothing: whatever was asked is followed by its release, on every node. */
         for (uint32_t node = 0; node < 3; node++) {
-            while (scene_asked(scene, node, CORE_OP_ACQUIRE) > 0) {
-                assert_true(core_debts(scene->lock, node) > 0);
-                scene_answer(scene, node, CORE_OP_ACQUIRE, CORE_YES);
+            while (fixture_asked(f, node, CORE_OP_ACQUIRE) > 0) {
+                assert_true(core_debts(f->lock, node) > 0);
+                fixture_answer(f, node, CORE_OP_ACQUIRE, CORE_YES);
             }
-            while (scene_asked(scene, node, CORE_OP_PEEK) > 0) {
-                scene_answer(scene, node, CORE_OP_PEEK, CORE_MISSING);
+            while (fixture_asked(f, node, CORE_OP_PEEK) > 0) {
+                fixture_answer(f, node, CORE_OP_PEEK, CORE_MISSING);
             }
         }
-        scene_answer_releases(scene);
-        scene_expect_nothing(scene);
-        assert_true(core_quiet(scene->lock));
-        assert_int_equal(core_deadline(scene->lock), CORE_NEVER);
-        scene_close(scene);
+        fixture_answer_releases(f);
+        fixture_expect_nothing(f);
+        assert_true(core_quiet(f->lock));
+        assert_int_equal(core_deadline(f->lock), CORE_NEVER);
+        fixture_close(f);
     }
 }
 
 static void who_waits_behind_another_asks_nobody(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
 
     (void)state;
-    assert_int_equal(scene_acquire_behind(scene), CORE_OK);
-    assert_int_equal(scene->n_sent, 0);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    assert_true(core_listens(scene->lock));
+    assert_int_equal(fixture_acquire_behind(f), CORE_OK);
+    assert_int_equal(f->n_sent, 0);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    assert_true(core_listens(f->lock));
     /* The other's end may be missed: he is polled, and the refusal names somebody to wait for. */
-    assert_in_range(scene_pass_to_attempt(scene), 50 * MS, 100 * MS);
-    scene_expect_asked_alone(scene, 0);
-    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.explain);
-    scene_close(scene);
+    assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
+    fixture_expect_asked_alone(f, 0);
+    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
+    fixture_close(f);
 }
 
 static void behind_another_the_bound_is_contention(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, 40 * MS);
+    struct fixture *f = fixture_open_waiting(3, 2, 40 * MS);
 
     (void)state;
-    scene_acquire_behind(scene);
-    scene_pass(scene, 40 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
-    assert_true(core_quiet(scene->lock));
-    scene_close(scene);
+    fixture_acquire_behind(f);
+    fixture_pass(f, 40 * MS);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    assert_true(core_quiet(f->lock));
+    fixture_close(f);
 }
 
 static void who_tries_once_does_not_wait_behind(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, 0);
+    struct fixture *f = fixture_open_waiting(3, 2, 0);
 
     (void)state;
-    scene_acquire_behind(scene);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
-    scene_close(scene);
+    fixture_acquire_behind(f);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+    fixture_close(f);
 }
 
 static void whoever_is_woken_asks_everybody(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
 
     (void)state;
-    scene_acquire_behind(scene);
-    scene_pass(scene, 10 * MS);
-    scene_wake(scene);
+    fixture_acquire_behind(f);
+    fixture_pass(f, 10 * MS);
+    fixture_wake(f);
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
-        assert_int_equal(scene_latest(scene, i, CORE_OP_ACQUIRE)->command.tag.sent_us,
-                         SCENE_BEGIN_US + 10 * MS);
+        assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+        assert_int_equal(fixture_latest(f, i, CORE_OP_ACQUIRE)->command.tag.sent_us,
+                         FIXTURE_BEGIN_US + 10 * MS);
     }
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    scene_close(scene);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_close(f);
 }
 
 /* Votes of an attempt that asked one node say nothing of the others: theirs of before are shown. */
 static void votes_of_before_are_shown(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
     enum core_fault fault;
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer_with(scene, 2, CORE_OP_ACQUIRE,
-                      &(struct core_reply){.outcome = CORE_ERROR, .fault = CORE_FAULT_AUTH, .ttl_us = -2});
-    scene_refuse(scene, 0, HOLDER, 20 * MS);
-    scene_refuse(scene, 1, HOLDER, 20 * MS);
-    scene_pass_to_attempt(scene);
-    assert_int_equal(core_vote(scene->lock, 0, NULL), CORE_VOTE_PENDING);
-    assert_int_equal(core_vote(scene->lock, 1, NULL), CORE_VOTE_OTHER);
-    assert_int_equal(core_vote(scene->lock, 2, &fault), CORE_VOTE_FAILED);
+    fixture_acquire(f);
+    fixture_answer_with(f, 2, CORE_OP_ACQUIRE,
+                        &(struct core_reply){.outcome = CORE_ERROR, .fault = CORE_FAULT_AUTH, .ttl_us = -2});
+    fixture_refuse(f, 0, HOLDER, 20 * MS);
+    fixture_refuse(f, 1, HOLDER, 20 * MS);
+    fixture_pass_to_attempt(f);
+    assert_int_equal(core_vote(f->lock, 0, NULL), CORE_VOTE_PENDING);
+    assert_int_equal(core_vote(f->lock, 1, NULL), CORE_VOTE_OTHER);
+    assert_int_equal(core_vote(f->lock, 2, &fault), CORE_VOTE_FAILED);
     assert_int_equal(fault, CORE_FAULT_AUTH);
-    scene_refuse(scene, 0, HOLDER, 20 * MS);
-    assert_int_equal(core_vote(scene->lock, 0, NULL), CORE_VOTE_OTHER);
-    assert_int_equal(core_vote(scene->lock, 2, NULL), CORE_VOTE_FAILED);
+    fixture_refuse(f, 0, HOLDER, 20 * MS);
+    assert_int_equal(core_vote(f->lock, 0, NULL), CORE_VOTE_OTHER);
+    assert_int_equal(core_vote(f->lock, 2, NULL), CORE_VOTE_FAILED);
     /* But never of another acquire. */
-    scene_cancel(scene);
-    scene_told(scene);
-    scene_level(scene, 1, CORE_NODE_CONNECTING);
-    scene_acquire(scene);
-    assert_int_equal(core_vote(scene->lock, 1, NULL), CORE_VOTE_NONE);
-    scene_close(scene);
+    fixture_cancel(f);
+    fixture_told(f);
+    fixture_level(f, 1, CORE_NODE_CONNECTING);
+    fixture_acquire(f);
+    assert_int_equal(core_vote(f->lock, 1, NULL), CORE_VOTE_NONE);
+    fixture_close(f);
 }
 
 int main(void)

@@ -11,26 +11,26 @@
 
 #include <cmocka.h>
 
-#include "scene.h"
+#include "fixture.h"
 
 #define HOLDER   77u
 #define LISTENER 0 /* the arbiter */
 #define SRTT_US  ((uint64_t)500)
 
 /* Somebody waits whom the arbiter told that so many listen; `seed` tells one from the other. */
-static struct scene *open_in_crowd(uint32_t n_nodes, uint32_t quorum, uint32_t crowd, uint8_t seed)
+static struct fixture *open_in_crowd(uint32_t n_nodes, uint32_t quorum, uint32_t crowd, uint8_t seed)
 {
-    struct scene *scene = scene_open_waiting(n_nodes, quorum, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(n_nodes, quorum, CORE_NEVER);
     struct core_reply refusal = {.outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = crowd};
 
-    scene->randoms = seed;
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < n_nodes; i++) scene_answer_with(scene, i, CORE_OP_ACQUIRE, &refusal);
-    scene_answer_releases(scene);
-    scene_round_trip(scene, SRTT_US);
-    assert_int_equal(core_attempt(scene->lock), 1);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    return scene;
+    f->randoms = seed;
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < n_nodes; i++) fixture_answer_with(f, i, CORE_OP_ACQUIRE, &refusal);
+    fixture_answer_releases(f);
+    fixture_round_trip(f, SRTT_US);
+    assert_int_equal(core_attempt(f->lock), 1);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    return f;
 }
 
 /* Of `crowd` who hear of a release, how many ask within so long after it. */
@@ -39,17 +39,17 @@ static uint32_t ask_within(uint32_t crowd, uint64_t us)
     uint32_t asked = 0;
 
     for (uint32_t i = 0; i < crowd; i++) {
-        struct scene *scene = open_in_crowd(3, 2, crowd, (uint8_t)i);
+        struct fixture *f = open_in_crowd(3, 2, crowd, (uint8_t)i);
 
-        scene_notice(scene, LISTENER, HOLDER);
-        if (us > 0) scene_pass(scene, us);
-        asked += core_attempt(scene->lock) > 1;
-        scene_close(scene);
+        fixture_notice(f, LISTENER, HOLDER);
+        if (us > 0) fixture_pass(f, us);
+        asked += core_attempt(f->lock) > 1;
+        fixture_close(f);
     }
     return asked;
 }
 
-/* The lots of these scenes are drawn from the same seeds every time. */
+/* The lots of these tests are drawn from the same seeds every time. */
 static void of_a_crowd_a_few_ask_at_once(void **state)
 {
     (void)state;
@@ -66,14 +66,14 @@ static void two_ask_all_nodes_at_once(void **state)
 {
     (void)state;
     for (uint32_t crowd = 1; crowd <= 2; crowd++) {
-        struct scene *scene = open_in_crowd(3, 2, crowd, 1);
+        struct fixture *f = open_in_crowd(3, 2, crowd, 1);
 
-        scene_notice(scene, LISTENER, HOLDER);
-        for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
-        scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-        scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-        scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-        scene_close(scene);
+        fixture_notice(f, LISTENER, HOLDER);
+        for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+        fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+        fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+        fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+        fixture_close(f);
     }
 }
 
@@ -85,24 +85,24 @@ static void two_ask_the_arbiter_where_votes_could_be_split(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 3; i++) {
-        struct scene *scene = open_in_crowd(n_nodes[i], quorums[i], 2, 1);
+        struct fixture *f = open_in_crowd(n_nodes[i], quorums[i], 2, 1);
 
-        if (i == 0) scene_level(scene, 2, CORE_NODE_DOWN);
-        scene_notice(scene, LISTENER, HOLDER);
-        scene_expect_asked_alone(scene, LISTENER);
-        scene_close(scene);
+        if (i == 0) fixture_level(f, 2, CORE_NODE_DOWN);
+        fixture_notice(f, LISTENER, HOLDER);
+        fixture_expect_asked_alone(f, LISTENER);
+        fixture_close(f);
     }
 }
 
 /* Where the nodes tell nothing of a crowd, everybody asks the arbiter. */
 static void a_crowd_unknown_asks_the_arbiter(void **state)
 {
-    struct scene *scene = open_in_crowd(3, 2, 0, 1);
+    struct fixture *f = open_in_crowd(3, 2, 0, 1);
 
     (void)state;
-    scene_notice(scene, LISTENER, HOLDER);
-    scene_expect_asked_alone(scene, LISTENER);
-    scene_close(scene);
+    fixture_notice(f, LISTENER, HOLDER);
+    fixture_expect_asked_alone(f, LISTENER);
+    fixture_close(f);
 }
 
 /* Whoever was not drawn asks in any case, no later than if he had heard nothing. */
@@ -110,13 +110,13 @@ static void whoever_was_not_drawn_polls(void **state)
 {
     (void)state;
     for (uint32_t seed = 0; seed < 50; seed++) {
-        struct scene *scene = open_in_crowd(3, 2, UINT32_MAX, (uint8_t)seed);
+        struct fixture *f = open_in_crowd(3, 2, UINT32_MAX, (uint8_t)seed);
 
-        scene_notice(scene, LISTENER, HOLDER);
-        assert_int_equal(core_attempt(scene->lock), 1);
-        scene_pass(scene, 100 * MS);
-        assert_int_equal(core_attempt(scene->lock), 2);
-        scene_close(scene);
+        fixture_notice(f, LISTENER, HOLDER);
+        assert_int_equal(core_attempt(f->lock), 1);
+        fixture_pass(f, 100 * MS);
+        assert_int_equal(core_attempt(f->lock), 2);
+        fixture_close(f);
     }
 }
 
@@ -128,27 +128,27 @@ static void a_crowd_of_unmeasured_nodes_takes_turns(void **state)
 
     (void)state;
     for (uint32_t seed = 0; seed < 100; seed++) {
-        struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+        struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
         struct core_reply refusal = {
             .outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = 1000};
 
         if (seed % 10 == 0) refusal.listeners = UINT32_MAX;
-        core_init(scene->lock, &scene->config);
+        core_init(f->lock, &f->config);
         for (uint32_t i = 0; i < 3; i++) {
-            struct core_event event = {.type = CORE_EV_NODE, .now_us = scene->now_us, .node = i};
+            struct core_event event = {.type = CORE_EV_NODE, .now_us = f->now_us, .node = i};
             struct core_update update;
 
             event.level = CORE_NODE_READY;
-            event.generation = scene->generations[i];
-            core_step(scene->lock, &event, &update);
+            event.generation = f->generations[i];
+            core_step(f->lock, &event, &update);
         }
-        scene->randoms = (uint8_t)seed;
-        scene_acquire(scene);
-        for (uint32_t i = 0; i < 3; i++) scene_answer_with(scene, i, CORE_OP_ACQUIRE, &refusal);
-        scene_answer_releases(scene);
-        scene_notice(scene, LISTENER, HOLDER);
-        asked += core_attempt(scene->lock) > 1;
-        scene_close(scene);
+        f->randoms = (uint8_t)seed;
+        fixture_acquire(f);
+        for (uint32_t i = 0; i < 3; i++) fixture_answer_with(f, i, CORE_OP_ACQUIRE, &refusal);
+        fixture_answer_releases(f);
+        fixture_notice(f, LISTENER, HOLDER);
+        asked += core_attempt(f->lock) > 1;
+        fixture_close(f);
     }
     if (asked > 10) fail_msg("%u of 100 asked at once", asked);
 }
@@ -160,14 +160,14 @@ static void each_release_is_drawn_anew(void **state)
 
     (void)state;
     for (uint32_t seed = 0; seed < 100; seed++) {
-        struct scene *scene = open_in_crowd(3, 2, 100, (uint8_t)seed);
+        struct fixture *f = open_in_crowd(3, 2, 100, (uint8_t)seed);
 
-        for (uint64_t i = 0; i < 20 && core_attempt(scene->lock) == 1; i++) {
-            scene_notice(scene, LISTENER, 1000 + i);
-            if (core_attempt(scene->lock) == 1) scene_pass(scene, SRTT_US / 2);
+        for (uint64_t i = 0; i < 20 && core_attempt(f->lock) == 1; i++) {
+            fixture_notice(f, LISTENER, 1000 + i);
+            if (core_attempt(f->lock) == 1) fixture_pass(f, SRTT_US / 2);
         }
-        asked += core_attempt(scene->lock) > 1;
-        scene_close(scene);
+        asked += core_attempt(f->lock) > 1;
+        fixture_close(f);
     }
     /* 20 releases for two of a hundred each, and half of the two that would have come within the next round
      * trip.
@@ -178,19 +178,19 @@ static void each_release_is_drawn_anew(void **state)
 /* Those who wait ask the arbiter as soon as it has told them: it hears first. */
 static void the_arbiter_is_told_first(void **state)
 {
-    struct core_config config = scene_config(3, 2);
-    struct scene *scene;
+    struct core_config config = fixture_config(3, 2);
+    struct fixture *f;
 
     (void)state;
     memcpy(config.arbiters, ((const uint8_t[]){2, 0, 1}), 3);
-    scene = scene_open(&config);
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene->sent[i].command.tag.node, config.arbiters[i]);
-    for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    scene_release(scene);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene->sent[3 + i].command.tag.node, config.arbiters[i]);
-    scene_close(scene);
+    f = fixture_open(&config);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(f->sent[i].command.tag.node, config.arbiters[i]);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_release(f);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(f->sent[3 + i].command.tag.node, config.arbiters[i]);
+    fixture_close(f);
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "core/validity.h"
-#include "scene.h"
+#include "fixture.h"
 
 #define HOLDER   77u
 #define SRTT_US  ((uint64_t)500)
@@ -20,59 +20,59 @@
 #define POLL_MAX (1000 * MS)
 
 /* The first try meets a holder on all nodes; from now on it is waited for. */
-static struct scene *open_behind_holder(uint32_t n, uint32_t quorum, int64_t ttl_us)
+static struct fixture *open_behind_holder(uint32_t n, uint32_t quorum, int64_t ttl_us)
 {
-    struct scene *scene = scene_open_waiting(n, quorum, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(n, quorum, CORE_NEVER);
     struct core_reply holder = {.outcome = CORE_YES, .holder_id = HOLDER, .ttl_us = ttl_us};
 
-    assert_int_equal(scene_acquire(scene), CORE_OK);
-    for (uint32_t i = 0; i < n; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_OTHER);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    for (uint32_t i = 0; i < n; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
     for (uint32_t i = 0; i < n; i++) {
-        if (scene_asked(scene, i, CORE_OP_PEEK) > 0) scene_answer_with(scene, i, CORE_OP_PEEK, &holder);
+        if (fixture_asked(f, i, CORE_OP_PEEK) > 0) fixture_answer_with(f, i, CORE_OP_PEEK, &holder);
     }
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    scene_answer_releases(scene);
-    scene_round_trip(scene, SRTT_US);
-    return scene;
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    fixture_answer_releases(f);
+    fixture_round_trip(f, SRTT_US);
+    return f;
 }
 
 /* It has the keys of all nodes: whoever is asked refuses. */
-static void refuse_everywhere(struct scene *scene, uint64_t holder_id)
+static void refuse_everywhere(struct fixture *f, uint64_t holder_id)
 {
-    for (uint32_t i = 0; i < scene->config.n_nodes; i++) {
-        if (scene_asked(scene, i, CORE_OP_ACQUIRE) > 0) scene_refuse(scene, i, holder_id, -1);
+    for (uint32_t i = 0; i < f->config.n_nodes; i++) {
+        if (fixture_asked(f, i, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, i, holder_id, -1);
     }
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    scene_answer_releases(scene);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    fixture_answer_releases(f);
 }
 
 static void the_second_try_asks_the_arbiter_alone(void **state)
 {
-    struct scene *scene = open_behind_holder(5, 3, 20 * MS);
+    struct fixture *f = open_behind_holder(5, 3, 20 * MS);
 
     (void)state;
-    assert_false(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.explain); /* the first is mostly granted */
-    scene_pass_to_attempt(scene);
-    scene_expect_asked_alone(scene, 0);
-    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.explain);
-    assert_int_equal(core_phase_now(scene->lock), CORE_ASKING);
-    scene_close(scene);
+    assert_false(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain); /* the first is mostly granted */
+    fixture_pass_to_attempt(f);
+    fixture_expect_asked_alone(f, 0);
+    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
+    assert_int_equal(core_phase_now(f->lock), CORE_ASKING);
+    fixture_close(f);
 }
 
 static void arbiters_are_asked_in_the_shared_order(void **state)
 {
-    struct core_config config = scene_config(3, 2);
-    struct scene *scene;
+    struct core_config config = fixture_config(3, 2);
+    struct fixture *f;
 
     (void)state;
     config.wait_us = CORE_NEVER;
     memcpy(config.arbiters, (const uint8_t[]){2, 0, 1}, 3);
-    scene = scene_open(&config);
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_ERROR);
-    scene_pass_to_attempt(scene);
-    scene_expect_asked_alone(scene, 2);
-    scene_close(scene);
+    f = fixture_open(&config);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_ERROR);
+    fixture_pass_to_attempt(f);
+    fixture_expect_asked_alone(f, 2);
+    fixture_close(f);
 }
 
 static void who_cannot_vote_is_no_arbiter(void **state)
@@ -81,196 +81,196 @@ static void who_cannot_vote_is_no_arbiter(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-        struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+        struct fixture *f = open_behind_holder(3, 2, 20 * MS);
 
-        scene_level(scene, 0, levels[i]);
-        scene_pass_to_attempt(scene);
-        scene_expect_asked_alone(scene, 1);
-        scene_close(scene);
+        fixture_level(f, 0, levels[i]);
+        fixture_pass_to_attempt(f);
+        fixture_expect_asked_alone(f, 1);
+        fixture_close(f);
     }
 }
 
 static void without_an_arbiter_nobody_is_waited_for(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
 
     (void)state;
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
-    scene_pass_to_attempt(scene);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 0);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    scene_close(scene);
+    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
+    fixture_pass_to_attempt(f);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 0);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    fixture_close(f);
 }
 
 static void its_no_is_the_attempts_end(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
     uint32_t sent;
 
     (void)state;
-    scene_pass_to_attempt(scene);
-    sent = scene->n_sent;
-    scene_refuse(scene, 0, HOLDER, 900 * MS);
+    fixture_pass_to_attempt(f);
+    sent = f->n_sent;
+    fixture_refuse(f, 0, HOLDER, 900 * MS);
     /* One request; nothing of ours is anywhere, so nothing is released. */
-    assert_int_equal(scene->n_sent, sent);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(core_debts(scene->lock, i), 0);
-    assert_true((scene->notes & CORE_NOTE_ATTEMPT_FAILED) != 0);
-    scene_expect_nothing(scene);
-    scene_close(scene);
+    assert_int_equal(f->n_sent, sent);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(core_debts(f->lock, i), 0);
+    assert_true((f->notes & CORE_NOTE_ATTEMPT_FAILED) != 0);
+    fixture_expect_nothing(f);
+    fixture_close(f);
 }
 
 static void with_its_yes_the_others_are_asked(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
     uint64_t asked_us;
     uint64_t attempt;
 
     (void)state;
-    scene_pass_to_attempt(scene);
-    asked_us = scene->now_us;
-    attempt = core_attempt(scene->lock);
-    scene_pass(scene, 900);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    assert_int_equal(core_attempt(scene->lock), attempt);
+    fixture_pass_to_attempt(f);
+    asked_us = f->now_us;
+    attempt = core_attempt(f->lock);
+    fixture_pass(f, 900);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(core_attempt(f->lock), attempt);
     for (uint32_t i = 1; i < 3; i++) {
-        const struct core_command *command = &scene_latest(scene, i, CORE_OP_ACQUIRE)->command;
+        const struct core_command *command = &fixture_latest(f, i, CORE_OP_ACQUIRE)->command;
 
-        assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
+        assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
         assert_int_equal(command->tag.attempt, attempt);
         assert_int_equal(command->tag.sent_us, asked_us + 900);
-        assert_memory_equal(command->token.bytes, core_token_now(scene->lock)->bytes, CORE_TOKEN_SIZE);
+        assert_memory_equal(command->token.bytes, core_token_now(f->lock)->bytes, CORE_TOKEN_SIZE);
     }
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     /* The older of two votes bounds it; with three the second oldest. */
-    assert_int_equal(core_valid_until(scene->lock), asked_us + 2968 * MS);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    assert_int_equal(core_valid_until(scene->lock), asked_us + 900 + 2968 * MS);
-    scene_close(scene);
+    assert_int_equal(core_valid_until(f->lock), asked_us + 2968 * MS);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(core_valid_until(f->lock), asked_us + 900 + 2968 * MS);
+    fixture_close(f);
 }
 
 static void all_of_them_need_the_arbiter_too(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 3, 20 * MS);
+    struct fixture *f = open_behind_holder(3, 3, 20 * MS);
     uint64_t asked_us;
 
     (void)state;
-    scene_pass_to_attempt(scene);
-    asked_us = scene->now_us;
-    scene_expect_asked_alone(scene, 0);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect_nothing(scene);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    assert_int_equal(core_valid_until(scene->lock), asked_us + 2968 * MS);
-    scene_close(scene);
+    fixture_pass_to_attempt(f);
+    asked_us = f->now_us;
+    fixture_expect_asked_alone(f, 0);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect_nothing(f);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    assert_int_equal(core_valid_until(f->lock), asked_us + 2968 * MS);
+    fixture_close(f);
 }
 
 static void a_silent_arbiter_is_passed_over(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
 
     (void)state;
-    scene_pass_to_attempt(scene);
-    scene_pass(scene, GRACE_US - 1);
-    scene_expect_asked_alone(scene, 0);
-    scene_pass(scene, 1);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
-    scene_refuse(scene, 1, HOLDER, 20 * MS);
-    scene_refuse(scene, 2, HOLDER, 20 * MS);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
+    fixture_pass_to_attempt(f);
+    fixture_pass(f, GRACE_US - 1);
+    fixture_expect_asked_alone(f, 0);
+    fixture_pass(f, 1);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+    fixture_refuse(f, 1, HOLDER, 20 * MS);
+    fixture_refuse(f, 2, HOLDER, 20 * MS);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     /* It still has not answered: another one is asked first. */
-    scene_drop(scene);
-    scene_pass_to_attempt(scene);
-    scene_expect_asked_alone(scene, 1);
-    scene_close(scene);
+    fixture_drop(f);
+    fixture_pass_to_attempt(f);
+    fixture_expect_asked_alone(f, 1);
+    fixture_close(f);
 }
 
 static void a_silent_arbiter_counts_when_it_answers(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
 
     (void)state;
-    scene_pass_to_attempt(scene);
-    scene_pass(scene, GRACE_US);
-    scene_refuse(scene, 1, HOLDER, 20 * MS);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    scene_close(scene);
+    fixture_pass_to_attempt(f);
+    fixture_pass(f, GRACE_US);
+    fixture_refuse(f, 1, HOLDER, 20 * MS);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_close(f);
 }
 
 static void an_answer_makes_it_the_arbiter_again(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
 
     (void)state;
-    scene_pass_to_attempt(scene);
-    scene_pass(scene, GRACE_US);
-    scene_refuse(scene, 1, HOLDER, 20 * MS);
-    scene_refuse(scene, 2, HOLDER, 20 * MS);
-    scene_answer(scene, 0, CORE_OP_RELEASE, CORE_MISSING);
-    scene_drop(scene);
-    scene_pass_to_attempt(scene);
-    scene_expect_asked_alone(scene, 0);
-    scene_close(scene);
+    fixture_pass_to_attempt(f);
+    fixture_pass(f, GRACE_US);
+    fixture_refuse(f, 1, HOLDER, 20 * MS);
+    fixture_refuse(f, 2, HOLDER, 20 * MS);
+    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
+    fixture_drop(f);
+    fixture_pass_to_attempt(f);
+    fixture_expect_asked_alone(f, 0);
+    fixture_close(f);
 }
 
 static void a_request_without_an_answer_makes_it_overdue(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    scene_refuse(scene, 1, HOLDER, 20 * MS);
-    scene_refuse(scene, 2, HOLDER, 20 * MS);
-    scene_drop(scene);
-    scene_pass_to_attempt(scene);
-    scene_expect_asked_alone(scene, 1);
-    scene_refuse(scene, 1, HOLDER, 20 * MS);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_refuse(f, 1, HOLDER, 20 * MS);
+    fixture_refuse(f, 2, HOLDER, 20 * MS);
+    fixture_drop(f);
+    fixture_pass_to_attempt(f);
+    fixture_expect_asked_alone(f, 1);
+    fixture_refuse(f, 1, HOLDER, 20 * MS);
     /* A new connection owes no answer. */
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 0, CORE_NODE_READY);
-    scene_drop(scene);
-    scene_pass_to_attempt(scene);
-    scene_expect_asked_alone(scene, 0);
-    scene_close(scene);
+    fixture_level(f, 0, CORE_NODE_DOWN);
+    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_drop(f);
+    fixture_pass_to_attempt(f);
+    fixture_expect_asked_alone(f, 0);
+    fixture_close(f);
 }
 
 static void when_all_are_overdue_all_are_asked(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
 
     (void)state;
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    scene_drop(scene);
-    scene_pass_to_attempt(scene);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
-    scene_close(scene);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_drop(f);
+    fixture_pass_to_attempt(f);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+    fixture_close(f);
 }
 
 static void an_arbiter_that_fails_is_no_obstacle(void **state)
 {
     (void)state;
     for (int ends = 0; ends < 2; ends++) {
-        struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+        struct fixture *f = open_behind_holder(3, 2, 20 * MS);
 
-        scene_pass_to_attempt(scene);
+        fixture_pass_to_attempt(f);
         if (ends) {
-            scene_level(scene, 0, CORE_NODE_CONNECTING);
+            fixture_level(f, 0, CORE_NODE_CONNECTING);
         } else {
-            scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_ERROR);
+            fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_ERROR);
         }
         for (uint32_t i = 1; i < 3; i++) {
-            assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
-            scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_YES);
+            assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+            fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
         }
-        scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-        scene_close(scene);
+        fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+        fixture_close(f);
     }
 }
 
@@ -278,36 +278,36 @@ static void an_arbiter_that_fails_is_no_obstacle(void **state)
  * holds on to his vote until the node timeout is in everybody's way. */
 static void who_does_not_answer_is_not_waited_for_where_somebody_is(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
 
     (void)state;
-    scene_pass_to_attempt(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_round_trip(scene, SRTT_US);
-    scene_refuse(scene, 1, 88, 900 * MS);
-    scene_pass(scene, GRACE_US - 1);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0); /* a round trip or two are granted */
-    scene_pass(scene, 1);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    scene_close(scene);
+    fixture_pass_to_attempt(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_round_trip(f, SRTT_US);
+    fixture_refuse(f, 1, 88, 900 * MS);
+    fixture_pass(f, GRACE_US - 1);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0); /* a round trip or two are granted */
+    fixture_pass(f, 1);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    fixture_close(f);
 }
 
 static void who_did_not_answer_before_is_not_waited_for_at_all(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    for (uint32_t i = 0; i < 2; i++) scene_refuse(scene, i, HOLDER, 20 * MS);
-    scene_drop(scene);
-    scene_pass_to_attempt(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    assert_int_equal(scene_asked(scene, 2, CORE_OP_ACQUIRE), 1);
-    scene_refuse(scene, 1, 88, 900 * MS);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    for (uint32_t i = 0; i < 2; i++) fixture_refuse(f, i, HOLDER, 20 * MS);
+    fixture_drop(f);
+    fixture_pass_to_attempt(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(fixture_asked(f, 2, CORE_OP_ACQUIRE), 1);
+    fixture_refuse(f, 1, 88, 900 * MS);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+    fixture_close(f);
 }
 
 /* Too few have voted, or nobody is in the way: then a slow node is what it depends on. */
@@ -316,155 +316,154 @@ static void who_does_not_answer_is_waited_for_where_nobody_is(void **state)
     (void)state;
     for (int met = 0; met < 2; met++) {
         uint32_t n = met ? 5 : 3;
-        struct scene *scene = scene_open_waiting(n, n / 2 + 1, CORE_NEVER);
+        struct fixture *f = fixture_open_waiting(n, n / 2 + 1, CORE_NEVER);
 
-        scene_acquire(scene);
-        scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-        if (met) scene_refuse(scene, 1, HOLDER, -1);
-        scene_pass(scene, 90 * MS);
-        assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
+        fixture_acquire(f);
+        fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+        if (met) fixture_refuse(f, 1, HOLDER, -1);
+        fixture_pass(f, 90 * MS);
+        assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
         if (!met) {
-            scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-            scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+            fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+            fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
         }
-        scene_close(scene);
+        fixture_close(f);
     }
 }
 
 /* Nor for one that is still connecting. */
 static void who_connects_is_not_waited_for_where_somebody_is(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_refuse(scene, 1, HOLDER, 900 * MS);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
-    scene_pass(scene, GRACE_US);
-    scene_expect_nothing(scene);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
-    scene_close(scene);
+    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_refuse(f, 1, HOLDER, 900 * MS);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+    fixture_pass(f, GRACE_US);
+    fixture_expect_nothing(f);
+    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+    fixture_close(f);
 }
 
 /* Who tries once cannot come again: a vote that is late is waited for as long as any. */
 static void one_try_waits_for_the_late(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, 0);
+    struct fixture *f = fixture_open_waiting(3, 2, 0);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
-    scene_acquire(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_refuse(scene, 1, HOLDER, 900 * MS);
-    scene_pass(scene, GRACE_US);
-    scene_expect_nothing(scene);
-    scene_level(scene, 2, CORE_NODE_READY);
-    scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    scene_close(scene);
+    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_refuse(f, 1, HOLDER, 900 * MS);
+    fixture_pass(f, GRACE_US);
+    fixture_expect_nothing(f);
+    fixture_level(f, 2, CORE_NODE_READY);
+    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_close(f);
 }
 
 /* Load makes round trips longer: whoever counted in those of a quiet time would pass over an arbiter that
  * answers, and come back too soon after split votes. */
 static void patience_grows_with_round_trips(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
 
     (void)state;
     for (uint32_t i = 0; i < 20; i++) {
-        scene_pass_to_attempt(scene);
-        while (scene_asked(scene, 1, CORE_OP_ACQUIRE) == 0 &&
-               scene->now_us < scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.tag.sent_us + 10 * MS) {
-            scene_pass(scene, 100);
+        fixture_pass_to_attempt(f);
+        while (fixture_asked(f, 1, CORE_OP_ACQUIRE) == 0 &&
+               f->now_us < fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.tag.sent_us + 10 * MS) {
+            fixture_pass(f, 100);
         }
-        if (scene_asked(scene, 1, CORE_OP_ACQUIRE) == 0) break;
-        scene_pass(scene,
-                   scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.tag.sent_us + 10 * MS - scene->now_us);
-        for (uint32_t node = 0; node < 3; node++) scene_refuse(scene, node, HOLDER, 20 * MS);
-        scene_answer_releases(scene);
+        if (fixture_asked(f, 1, CORE_OP_ACQUIRE) == 0) break;
+        fixture_pass(f, fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.tag.sent_us + 10 * MS - f->now_us);
+        for (uint32_t node = 0; node < 3; node++) fixture_refuse(f, node, HOLDER, 20 * MS);
+        fixture_answer_releases(f);
     }
     /* An arbiter that takes 10 ms is waited for. */
-    scene_expect_asked_alone(scene, 0);
-    scene_refuse(scene, 0, HOLDER, 20 * MS);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    scene_close(scene);
+    fixture_expect_asked_alone(f, 0);
+    fixture_refuse(f, 0, HOLDER, 20 * MS);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    fixture_close(f);
 }
 
 /* Nor is anybody asked who comes meanwhile: that is what the arbiter's answer decides. */
 static void who_becomes_ready_waits_for_the_arbiter_too(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
-    scene_pass_to_attempt(scene);
-    scene_level(scene, 2, CORE_NODE_READY);
-    scene_expect_asked_alone(scene, 0);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    for (uint32_t i = 1; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
-    scene_close(scene);
+    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_pass_to_attempt(f);
+    fixture_level(f, 2, CORE_NODE_READY);
+    fixture_expect_asked_alone(f, 0);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    for (uint32_t i = 1; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+    fixture_close(f);
 }
 
 static void a_forgotten_script_is_sent_to_the_arbiter_whole(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
 
     (void)state;
-    scene_pass_to_attempt(scene);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    scene_expect_asked_alone(scene, 0);
-    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.whole_script);
-    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.explain);
-    scene_refuse(scene, 0, HOLDER, 20 * MS);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    assert_int_equal(core_debts(scene->lock, 0), 0);
-    scene_close(scene);
+    fixture_pass_to_attempt(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
+    fixture_expect_asked_alone(f, 0);
+    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.whole_script);
+    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
+    fixture_refuse(f, 0, HOLDER, 20 * MS);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    assert_int_equal(core_debts(f->lock, 0), 0);
+    fixture_close(f);
 }
 
 /* Expiry sends no notice: who waits comes when the arbiter's key ends, and no poll has to find that out. */
 static void the_end_of_a_lease_is_waited_for(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, 20 * MS);
+    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
     uint64_t waited_us;
 
     (void)state;
-    scene_pass_to_attempt(scene);
-    scene_refuse(scene, 0, HOLDER, 30 * MS);
-    waited_us = scene_pass_to_attempt(scene);
+    fixture_pass_to_attempt(f);
+    fixture_refuse(f, 0, HOLDER, 30 * MS);
+    waited_us = fixture_pass_to_attempt(f);
     assert_in_range(waited_us, 30 * MS, 31 * MS + 4 * SRTT_US);
-    scene_close(scene);
+    fixture_close(f);
 }
 
 /* The Qth smallest remaining lease: then a quorum is free. What was ours is free at once. */
 static void a_quorums_end_is_waited_for(void **state)
 {
-    struct scene *scene = scene_open_waiting(5, 3, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(5, 3, CORE_NEVER);
 
     (void)state;
-    scene_acquire(scene);
-    scene_answer(scene, 4, CORE_OP_ACQUIRE, CORE_YES);
-    scene_refuse(scene, 0, HOLDER, 40 * MS);
-    scene_refuse(scene, 1, HOLDER, 10 * MS);
-    scene_refuse(scene, 2, HOLDER, 25 * MS);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    assert_in_range(scene_pass_to_attempt(scene), 25 * MS, 26 * MS + 4 * SRTT_US);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_answer(f, 4, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_refuse(f, 0, HOLDER, 40 * MS);
+    fixture_refuse(f, 1, HOLDER, 10 * MS);
+    fixture_refuse(f, 2, HOLDER, 25 * MS);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    assert_in_range(fixture_pass_to_attempt(f), 25 * MS, 26 * MS + 4 * SRTT_US);
+    fixture_close(f);
 }
 
 /* All of them: the last one's. */
 static void the_end_of_all_leases_is_waited_for(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 3, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(3, 3, CORE_NEVER);
 
     (void)state;
-    scene_acquire(scene);
-    scene_refuse(scene, 0, HOLDER, 10 * MS);
-    scene_refuse(scene, 1, HOLDER, 40 * MS);
-    scene_refuse(scene, 2, HOLDER, 25 * MS);
-    assert_in_range(scene_pass_to_attempt(scene), 40 * MS, 41 * MS + 4 * SRTT_US);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_refuse(f, 0, HOLDER, 10 * MS);
+    fixture_refuse(f, 1, HOLDER, 40 * MS);
+    fixture_refuse(f, 2, HOLDER, 25 * MS);
+    assert_in_range(fixture_pass_to_attempt(f), 40 * MS, 41 * MS + 4 * SRTT_US);
+    fixture_close(f);
 }
 
 /* Where too few could vote, whoever comes back is what was waited for; a holder does not go for it. */
@@ -472,96 +471,96 @@ static void a_node_that_comes_back_ends_an_outage(void **state)
 {
     (void)state;
     for (int outage = 0; outage < 2; outage++) {
-        struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+        struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
 
-        scene_level(scene, 2, CORE_NODE_DOWN);
-        if (outage) scene_level(scene, 1, CORE_NODE_DOWN);
-        scene_acquire(scene);
-        scene_refuse(scene, 0, HOLDER, -1);
-        if (!outage) scene_refuse(scene, 1, HOLDER, -1);
-        assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-        scene_level(scene, 2, CORE_NODE_READY);
-        scene_pass(scene, 4 * SRTT_US);
-        assert_int_equal(core_attempt(scene->lock), outage ? 2 : 1);
-        scene_close(scene);
+        fixture_level(f, 2, CORE_NODE_DOWN);
+        if (outage) fixture_level(f, 1, CORE_NODE_DOWN);
+        fixture_acquire(f);
+        fixture_refuse(f, 0, HOLDER, -1);
+        if (!outage) fixture_refuse(f, 1, HOLDER, -1);
+        assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+        fixture_level(f, 2, CORE_NODE_READY);
+        fixture_pass(f, 4 * SRTT_US);
+        assert_int_equal(core_attempt(f->lock), outage ? 2 : 1);
+        fixture_close(f);
     }
 }
 
 static void a_holder_is_polled_less_and_less(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, -1);
+    struct fixture *f = open_behind_holder(3, 2, -1);
     uint64_t longest_us = 0;
 
     (void)state;
     for (uint32_t i = 0; i < 12; i++) {
-        uint64_t waited_us = scene_pass_to_attempt(scene);
+        uint64_t waited_us = fixture_pass_to_attempt(f);
 
         assert_in_range(waited_us, i == 0 ? 50 * MS : i < 4 ? 100 * MS : 500 * MS, POLL_MAX);
         if (waited_us > longest_us) longest_us = waited_us;
-        scene_expect_asked_alone(scene, 0);
-        refuse_everywhere(scene, HOLDER);
+        fixture_expect_asked_alone(f, 0);
+        refuse_everywhere(f, HOLDER);
     }
     assert_in_range(longest_us, 500 * MS, POLL_MAX);
-    scene_close(scene);
+    fixture_close(f);
 }
 
 /* Peers hand over without a word: who was there a moment ago may be gone in a moment, too. */
 static void another_holder_is_polled_from_the_beginning(void **state)
 {
-    struct scene *scene = open_behind_holder(3, 2, -1);
+    struct fixture *f = open_behind_holder(3, 2, -1);
 
     (void)state;
     for (uint32_t i = 0; i < 6; i++) {
-        scene_pass_to_attempt(scene);
-        refuse_everywhere(scene, HOLDER);
+        fixture_pass_to_attempt(f);
+        refuse_everywhere(f, HOLDER);
     }
-    scene_pass_to_attempt(scene);
-    refuse_everywhere(scene, HOLDER + 1);
-    assert_in_range(scene_pass_to_attempt(scene), 50 * MS, 100 * MS);
-    scene_close(scene);
+    fixture_pass_to_attempt(f);
+    refuse_everywhere(f, HOLDER + 1);
+    assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
+    fixture_close(f);
 }
 
 /* Each node is somebody else's, every time: nobody holds it. The pauses are round trips, not polls, and grow.
  */
 static void split_votes_are_tried_again_soon(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
     uint64_t longest_us = 0;
 
     (void)state;
-    scene_acquire(scene);
+    fixture_acquire(f);
     for (uint32_t round = 0; round < 40; round++) {
         uint64_t bound_us = (2 * SRTT_US) << (round < 5 ? round : 5);
         uint64_t waited_us;
 
-        scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES); /* the arbiter's */
-        scene_refuse(scene, 1, 2000 + round, 900 * MS);
-        scene_refuse(scene, 2, 3000 + round, 900 * MS);
-        assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-        scene_answer_releases(scene);
-        waited_us = scene_pass_to_attempt(scene);
+        fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES); /* the arbiter's */
+        fixture_refuse(f, 1, 2000 + round, 900 * MS);
+        fixture_refuse(f, 2, 3000 + round, 900 * MS);
+        assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+        fixture_answer_releases(f);
+        waited_us = fixture_pass_to_attempt(f);
         assert_in_range(waited_us, 0, bound_us);
         if (waited_us > longest_us) longest_us = waited_us;
     }
     assert_in_range(longest_us, 8 * SRTT_US, 64 * SRTT_US);
-    scene_close(scene);
+    fixture_close(f);
 }
 
 static void whom_a_node_names_twice_is_a_holder(void **state)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
 
     (void)state;
-    scene_acquire(scene);
-    scene_refuse(scene, 1, 2, 900 * MS);
-    scene_refuse(scene, 2, 3, 900 * MS);
-    scene_drop(scene);
-    assert_in_range(scene_pass_to_attempt(scene), 0, 2 * SRTT_US);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_refuse(scene, 1, 2, 900 * MS);
-    scene_refuse(scene, 2, 5, 900 * MS);
-    assert_in_range(scene_pass_to_attempt(scene), 50 * MS, 100 * MS);
-    scene_close(scene);
+    fixture_acquire(f);
+    fixture_refuse(f, 1, 2, 900 * MS);
+    fixture_refuse(f, 2, 3, 900 * MS);
+    fixture_drop(f);
+    assert_in_range(fixture_pass_to_attempt(f), 0, 2 * SRTT_US);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_refuse(f, 1, 2, 900 * MS);
+    fixture_refuse(f, 2, 5, 900 * MS);
+    assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
+    fixture_close(f);
 }
 
 int main(void)

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "core/validity.h"
+#include "fixture.h"
 #include "redis/dialect.h"
 #include "redis/reply.h"
-#include "scene.h"
 
 #define LARGEST  "9223372036854775807"
 #define SMALLEST "-9223372036854775808"
@@ -120,15 +120,15 @@ static void the_longest_lease_is_no_free_lock(void **state)
     static const int64_t ttls_us[] = {INT64_MAX, INT64_MAX - 1, INT64_MIN, NODE_MS_MAX * 1000};
     (void)state;
     for (size_t i = 0; i < sizeof ttls_us / sizeof ttls_us[0]; i++) {
-        struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+        struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
         struct core_reply holder = {.outcome = CORE_YES, .holder_id = 7, .ttl_us = ttls_us[i]};
-        scene_acquire(scene);
-        for (uint32_t k = 0; k < 3; k++) scene_answer(scene, k, CORE_OP_ACQUIRE, CORE_OTHER);
+        fixture_acquire(f);
+        for (uint32_t k = 0; k < 3; k++) fixture_answer(f, k, CORE_OP_ACQUIRE, CORE_OTHER);
         for (uint32_t k = 0; k < 3; k++)
-            if (scene_asked(scene, k, CORE_OP_PEEK) > 0) scene_answer_with(scene, k, CORE_OP_PEEK, &holder);
-        assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-        if (ttls_us[i] > 0) assert_in_range(scene_pass_to_attempt(scene), 50 * MS, 100 * MS);
-        scene_close(scene);
+            if (fixture_asked(f, k, CORE_OP_PEEK) > 0) fixture_answer_with(f, k, CORE_OP_PEEK, &holder);
+        assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+        if (ttls_us[i] > 0) assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
+        fixture_close(f);
     }
 }
 

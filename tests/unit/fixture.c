@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct core_config fixture_config(uint32_t n_nodes, uint32_t quorum)
+{
+    return (struct core_config){
+        .n_nodes = n_nodes,
+        .quorum = quorum,
+        .lease_us = 3000 * MS,
+        .renew_us = 1000 * MS,
+        .wait_us = 0,
+        .max_hold_us = CORE_NEVER,
+        .node_timeout_us = 100 * MS,
+        .drift_ppm = 10000,
+        .drift_fixed_us = 2 * MS,
+    };
+}
+
+static int step(struct fixture *f, struct core_event *event)
+{
+    unsigned char random[CORE_RANDOM_SIZE];
+    int status;
+
+    switch (event->type) {
+    case CORE_EV_ACQUIRE:
+    case CORE_EV_TIMER:
+    case CORE_EV_NOTICE:
+    case CORE_EV_LISTENING:
+    case CORE_EV_WAKE:
+    case CORE_EV_BEGIN:
+        memset(random, ++f->randoms, sizeof(random));
+        event->random = random;
+        event->wall_us = f->wall_us;
+        break;
+    default: break;
+    }
+    event->no_attempt = f->no_attempt;
+    event->no_round = f->no_round;
+    event->now_us = f->now_us;
+    status = core_step(f->lock, event, &f->update);
+    f->notes |= f->update.notes;
+    for (uint32_t i = 0; i < f->update.n_commands; i++) {
+        const struct core_command *command = &f->update.commands[i];
+
+        assert_true(f->n_sent < sizeof(f->sent) / sizeof(f->sent[0]));
+        f->sent[f->n_sent++] =
+            (struct fixture_sent){.command = *command, .generation = f->generations[command->tag.node]};
+    }
+    return status;
+}
+
+struct fixture *fixture_open(const struct core_config *config)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    f->config = *config;
+    f->now_us = FIXTURE_BEGIN_US;
+    f->lock = calloc(1, core_size(config->n_nodes));
+    assert_non_null(f->lock);
+    core_init(f->lock, config);
+    for (uint32_t i = 0; i < config->n_nodes; i++) fixture_level(f, i, CORE_NODE_READY);
+    return f;
+}
+
+struct fixture *fixture_open_waiting(uint32_t n_nodes, uint32_t quorum, uint64_t wait_us)
+{
+    struct core_config config = fixture_config(n_nodes, quorum);
+
+    config.wait_us = wait_us;
+    return fixture_open(&config);
+}
+
+void fixture_close(struct fixture *f)
+{
+    free(f->lock);
+    free(f);
+}
+
+int fixture_acquire(struct fixture *f)
+{
+    return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE});
+}
+
+int fixture_acquire_behind(struct fixture *f)
+{
+    return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .behind = true});
+}
+
+int fixture_acquire_since(struct fixture *f, uint64_t begun_us)
+{
+    return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .begun_us = begun_us});
+}
+
+int fixture_heir(struct fixture *f, uint64_t begun_us, uint64_t wait_us)
+{
+    return step(f, &(struct core_event){.type = CORE_EV_HEIR, .begun_us = begun_us, .wait_us = wait_us});
+}
+
+int fixture_acquire_after(struct fixture *f, uint32_t seen)
+{
+    return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .seen = seen});
+}
+
+void fixture_notice(struct fixture *f, uint32_t node, uint64_t holder_id)
+{
+    step(f, &(struct core_event){.type = CORE_EV_NOTICE, .node = node, .holder_id = holder_id});
+}
+
+void fixture_listening(struct fixture *f, uint32_t node)
+{
+    step(f, &(struct core_event){.type = CORE_EV_LISTENING, .node = node});
+}
+
+void fixture_wake(struct fixture *f)
+{
+    step(f, &(struct core_event){.type = CORE_EV_WAKE});
+}
+
+void fixture_yield(struct fixture *f)
+{
+    step(f, &(struct core_event){.type = CORE_EV_WAKE, .behind = true});
+}
+
+void fixture_listening_before(struct fixture *f, uint32_t node)
+{
+    step(f, &(struct core_event){.type = CORE_EV_LISTENING, .node = node, .behind = true});
+}
+
+void fixture_begin(struct fixture *f)
+{
+    f->no_attempt = f->no_round = false;
+    step(f, &(struct core_event){.type = CORE_EV_BEGIN});
+}
+
+void fixture_room(struct fixture *f, uint32_t node)
+{
+    step(f, &(struct core_event){.type = CORE_EV_ROOM, .node = node});
+}
+
+int fixture_extend(struct fixture *f, uint64_t lease_us)
+{
+    return step(f, &(struct core_event){.type = CORE_EV_EXTEND, .lease_us = lease_us});
+}
+
+int fixture_release(struct fixture *f)
+{
+    return step(f, &(struct core_event){.type = CORE_EV_RELEASE});
+}
+
+int fixture_cancel(struct fixture *f)
+{
+    return step(f, &(struct core_event){.type = CORE_EV_CANCEL, .reason = CORE_CANCELED});
+}
+
+void fixture_step(struct fixture *f, uint32_t node, uint64_t before_us)
+{
+    step(f, &(struct core_event){.type = CORE_EV_STEP, .node = node, .before_us = before_us});
+}
+
+void fixture_level_fault(struct fixture *f, uint32_t node, enum core_level level, enum core_fault fault)
+{
+    bool talks = level == CORE_NODE_READY || level == CORE_NODE_QUARANTINED;
+
+    if (talks && !f->ready[node]) f->generations[node]++;
+    f->ready[node] = talks;
+    step(f, &(struct core_event){.type = CORE_EV_NODE,
+                                 .node = node,
+                                 .level = level,
+                                 .generation = talks ? f->generations[node] : 0,
+                                 .fault = fault,
+                                 .srtt_us = 500});
+}
+
+void fixture_level(struct fixture *f, uint32_t node, enum core_level level)
+{
+    fixture_level_fault(f, node, level, level == CORE_NODE_READY ? CORE_FAULT_NONE : CORE_FAULT_PASSING);
+}
+
+void fixture_round_trip(struct fixture *f, uint32_t us)
+{
+    for (uint32_t i = 0; i < f->config.n_nodes; i++) {
+        if (!f->ready[i]) continue;
+        step(f, &(struct core_event){.type = CORE_EV_NODE,
+                                     .node = i,
+                                     .level = CORE_NODE_READY,
+                                     .generation = f->generations[i],
+                                     .srtt_us = us});
+    }
+}
+
+void fixture_pass(struct fixture *f, uint64_t us)
+{
+    uint64_t until_us = f->now_us + us;
+    uint32_t fired = 0;
+
+    while (core_deadline(f->lock) <= until_us) {
+        uint64_t deadline_us = core_deadline(f->lock);
+
+        /* A deadline that does not move on would be a loop that spins. */
+        assert_true(fired++ < 1000);
+        if (deadline_us > f->now_us) f->now_us = deadline_us;
+        step(f, &(struct core_event){.type = CORE_EV_TIMER});
+    }
+    f->now_us = until_us;
+}
+
+uint64_t fixture_pass_to_attempt(struct fixture *f)
+{
+    uint64_t attempt = core_attempt(f->lock);
+    uint64_t begun_us = f->now_us;
+
+    while (core_attempt(f->lock) == attempt) {
+        uint64_t deadline_us = core_deadline(f->lock);
+
+        assert_int_not_equal(deadline_us, CORE_NEVER);
+        fixture_pass(f, deadline_us > f->now_us ? deadline_us - f->now_us : 0);
+    }
+    return f->now_us - begun_us;
+}
+
+void fixture_sleep(struct fixture *f, uint64_t us)
+{
+    f->now_us += us;
+}
+
+static void hear(struct fixture *f, const struct core_reply *reply)
+{
+    step(f, &(struct core_event){.type = CORE_EV_REPLY, .reply = *reply});
+}
+
+void fixture_answer_with(struct fixture *f, uint32_t node, enum core_op op, const struct core_reply *answer)
+{
+    for (uint32_t i = 0; i < f->n_sent; i++) {
+        struct fixture_sent *sent = &f->sent[i];
+        struct core_reply reply = *answer;
+
+        if (sent->answered || sent->command.tag.node != node || sent->command.tag.op != op) continue;
+        sent->answered = true;
+        reply.tag = sent->command.tag;
+        reply.generation = sent->generation;
+        hear(f, &reply);
+        return;
+    }
+    fail_msg("node %u was not asked for op %u", node, (unsigned)op);
+}
+
+void fixture_answer(struct fixture *f, uint32_t node, enum core_op op, enum core_outcome outcome)
+{
+    struct core_reply reply = {.outcome = outcome, .ttl_us = -2};
+
+    if (outcome == CORE_ERROR || outcome == CORE_UNKNOWN) reply.fault = CORE_FAULT_PASSING;
+    fixture_answer_with(f, node, op, &reply);
+}
+
+void fixture_refuse(struct fixture *f, uint32_t node, uint64_t holder_id, int64_t ttl_us)
+{
+    fixture_answer_with(f, node, CORE_OP_ACQUIRE,
+                        &(struct core_reply){.outcome = CORE_OTHER, .holder_id = holder_id, .ttl_us = ttl_us});
+}
+
+void fixture_answer_releases(struct fixture *f)
+{
+    for (uint32_t i = 0; i < f->config.n_nodes; i++) {
+        while (fixture_asked(f, i, CORE_OP_RELEASE) > 0) {
+            fixture_answer(f, i, CORE_OP_RELEASE, CORE_YES);
+        }
+    }
+}
+
+void fixture_replay(struct fixture *f, const struct fixture_sent *sent, enum core_outcome outcome)
+{
+    struct core_reply reply = {
+        .tag = sent->command.tag, .generation = sent->generation, .outcome = outcome, .ttl_us = -2};
+
+    hear(f, &reply);
+}
+
+uint32_t fixture_asked(const struct fixture *f, uint32_t node, enum core_op op)
+{
+    uint32_t asked = 0;
+
+    for (uint32_t i = 0; i < f->n_sent; i++) {
+        const struct fixture_sent *sent = &f->sent[i];
+
+        asked += !sent->answered && sent->command.tag.node == node && sent->command.tag.op == op;
+    }
+    return asked;
+}
+
+void fixture_expect_asked_alone(const struct fixture *f, uint32_t node)
+{
+    for (uint32_t i = 0; i < f->config.n_nodes; i++) {
+        assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), i == node);
+    }
+}
+
+const struct fixture_sent *fixture_latest(const struct fixture *f, uint32_t node, enum core_op op)
+{
+    for (uint32_t i = f->n_sent; i > 0; i--) {
+        const struct fixture_sent *sent = &f->sent[i - 1];
+
+        if (sent->command.tag.node == node && sent->command.tag.op == op) return sent;
+    }
+    fail_msg("node %u was never asked for op %u", node, (unsigned)op);
+    return NULL;
+}
+
+struct core_tell fixture_told(struct fixture *f)
+{
+    step(f, &(struct core_event){.type = CORE_EV_DISPATCH});
+    return f->update.tell;
+}
+
+void fixture_expect(struct fixture *f, enum core_tell_kind kind, int status)
+{
+    struct core_tell tell = fixture_told(f);
+
+    assert_int_equal(tell.kind, kind);
+    assert_int_equal(tell.status, status);
+}
+
+void fixture_expect_lost(struct fixture *f, enum core_loss loss)
+{
+    struct core_tell tell = fixture_told(f);
+
+    assert_int_equal(tell.kind, CORE_TELL_LOST);
+    assert_int_equal(tell.status, CORE_LOST_LOCK);
+    assert_int_equal(tell.loss, loss);
+}
+
+void fixture_expect_nothing(struct fixture *f)
+{
+    fixture_expect(f, CORE_TELL_NOTHING, CORE_OK);
+}
+
+void fixture_grant(struct fixture *f)
+{
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    for (uint32_t i = 0; i < f->config.n_nodes; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect_nothing(f);
+}
+
+void fixture_drop(struct fixture *f)
+{
+    for (uint32_t i = 0; i < f->n_sent; i++) f->sent[i].answered = true;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fixture.h - one lock's core on a stage: tests say what nodes answer and how time passes, and look at what is
+ * sent
+ *
+ * Nodes and times are few and exact, so that a test reads like a story. Nothing here waits.
+ */
+#ifndef QUORLOCK_UNIT_FIXTURE_H
+#define QUORLOCK_UNIT_FIXTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/core.h"
+
+#define FIXTURE_BEGIN_US 1000000u
+#define MS               UINT64_C(1000)
+
+struct fixture_sent {
+    struct core_command command;
+    uint32_t generation;
+    bool answered;
+};
+
+struct fixture {
+    struct core_lock *lock;
+    struct core_config config;
+    uint64_t now_us;
+    uint64_t wall_us; /* what the wall clock shows with the next attempt */
+    uint32_t generations[CORE_NODES_MAX];
+    bool ready[CORE_NODES_MAX];
+    struct fixture_sent sent[4096];
+    uint32_t n_sent;
+    struct core_update update; /* of the latest step */
+    uint32_t notes;            /* of all steps */
+    uint8_t randoms;           /* fresh bytes: counts up */
+    bool no_attempt, no_round; /* the nodes have no room for either */
+};
+
+/* fixture_config - lease 3 s, renewal every 1 s, node timeout 100 ms, wait 0, drift 1 % and 2 ms: a grant is
+ * valid for 2968 ms after its send, and lost 64 ms before that. */
+struct core_config fixture_config(uint32_t n_nodes, uint32_t quorum);
+/* fixture_open - an idle lock, all nodes READY on generation 1. fixture_close frees it. */
+struct fixture *fixture_open(const struct core_config *);
+/* fixture_open_waiting - the same with fixture_config, and this wait bound. */
+struct fixture *fixture_open_waiting(uint32_t n_nodes, uint32_t quorum, uint64_t wait_us);
+void fixture_close(struct fixture *);
+
+int fixture_acquire(struct fixture *);
+/* fixture_acquire_behind - a lock of this process holds the keys. */
+int fixture_acquire_behind(struct fixture *);
+/* fixture_acquire_since - it waits since then already. */
+int fixture_acquire_since(struct fixture *, uint64_t begun_us);
+/* fixture_heir - the acquire goes on for another. */
+int fixture_heir(struct fixture *, uint64_t begun_us, uint64_t wait_us);
+/* fixture_acquire_after - the same, and this stood in the way meanwhile: bits of enum core_seen. */
+int fixture_acquire_after(struct fixture *, uint32_t seen);
+/* fixture_notice - a node tells of a release; holder_id is whose, 0: it does not say. */
+void fixture_notice(struct fixture *, uint32_t node, uint64_t holder_id);
+/* fixture_listening - a node confirms the subscription. */
+void fixture_listening(struct fixture *, uint32_t node);
+/* fixture_wake - a lock of this process gave the keys back. */
+void fixture_wake(struct fixture *);
+/* fixture_yield - the same, and others shall come first. */
+void fixture_yield(struct fixture *);
+/* fixture_listening_before - it was confirmed before this acquire. */
+void fixture_listening_before(struct fixture *, uint32_t node);
+/* fixture_begin - there is room for what the lock wants. fixture_room: the node has room for a release. */
+void fixture_begin(struct fixture *);
+void fixture_room(struct fixture *, uint32_t node);
+int fixture_extend(struct fixture *, uint64_t lease_us);
+int fixture_release(struct fixture *);
+int fixture_cancel(struct fixture *);
+/* fixture_step - a node's clock was found to have stepped, by a request sent then. */
+void fixture_step(struct fixture *, uint32_t node, uint64_t before_us);
+/* fixture_level - a node's connection changes; READY begins a new generation. */
+void fixture_level(struct fixture *, uint32_t node, enum core_level);
+void fixture_level_fault(struct fixture *, uint32_t node, enum core_level, enum core_fault);
+/* fixture_round_trip - to each node that can talk it takes so long: told anew, for answers here take no time,
+ * and the core measures them. */
+void fixture_round_trip(struct fixture *, uint32_t us);
+/* fixture_pass - so much time goes by; the timer fires whenever the core wants it. */
+void fixture_pass(struct fixture *, uint64_t us);
+/* fixture_pass_to_attempt - time goes by until the next attempt begins; returns how much. */
+uint64_t fixture_pass_to_attempt(struct fixture *);
+/* fixture_sleep - so much time goes by and the process stands still: no timer fires. */
+void fixture_sleep(struct fixture *, uint64_t us);
+/* fixture_answer - the oldest request of that kind that the node has not answered is answered. Fails the test
+ * where there is none. */
+void fixture_answer(struct fixture *, uint32_t node, enum core_op, enum core_outcome);
+/* fixture_answer_with - the same, with everything that a reply can say. */
+void fixture_answer_with(struct fixture *, uint32_t node, enum core_op, const struct core_reply *);
+/* fixture_refuse - the oldest acquire that the node has not answered meets somebody, and says whom. */
+void fixture_refuse(struct fixture *, uint32_t node, uint64_t holder_id, int64_t ttl_us);
+/* fixture_answer_releases - all nodes have done all releases that were asked. */
+void fixture_answer_releases(struct fixture *);
+/* fixture_replay - an answer to this very request, whether it was answered before or not. */
+void fixture_replay(struct fixture *, const struct fixture_sent *, enum core_outcome);
+/* fixture_asked - how many requests of that kind the node has not answered. */
+uint32_t fixture_asked(const struct fixture *, uint32_t node, enum core_op);
+/* fixture_expect_asked_alone - that node has one acquire to answer, and nobody else has any. */
+void fixture_expect_asked_alone(const struct fixture *, uint32_t node);
+/* fixture_latest - the latest request of that kind to that node; fails the test where there is none. */
+const struct fixture_sent *fixture_latest(const struct fixture *, uint32_t node, enum core_op);
+/* fixture_told - what the owner is told next, now. */
+struct core_tell fixture_told(struct fixture *);
+/* fixture_expect - the owner is told exactly this next, and nothing is asked twice. */
+void fixture_expect(struct fixture *, enum core_tell_kind, int status);
+void fixture_expect_lost(struct fixture *, enum core_loss);
+void fixture_expect_nothing(struct fixture *);
+/* fixture_grant - acquires; all nodes say yes; the owner is told. */
+void fixture_grant(struct fixture *);
+/* fixture_drop - forgets all requests under way: their answers never come. */
+void fixture_drop(struct fixture *);
+
+#endif
