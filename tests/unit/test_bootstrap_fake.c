@@ -13,15 +13,15 @@
 
 #include <cmocka.h>
 
-#include "node_world.h"
+#include "node_fixture.h"
 
 static const struct fake_step again[] = {SHAKE, END};
 
-static int bootstrap(struct world *world, unsigned tag, bool force, uint32_t timeout_ms)
+static int bootstrap(struct node_fixture *f, unsigned tag, bool force, uint32_t timeout_ms)
 {
     struct node_request request = {.op = NODE_BOOTSTRAP, .force = force, .timeout_ms = timeout_ms};
     request.tag.align_number = tag;
-    return node_send(world->node, &request);
+    return node_send(f->node, &request);
 }
 
 #define TRANSACTION                                                                                            \
@@ -41,23 +41,23 @@ static void test_bootstrap(void **state)
                                               TRANSACTION,
                                               SEND(QUEUED "*2\r\n$11\r\nguarded:9|z\r\n:0\r\n"),
                                               END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
-    assert_int_equal(bootstrap(&world, 1, false, 0), NODE_SENT);
-    run_until(&world, "1 yes");
-    assert_string_equal(world.holder, "1|x");
-    assert_int_equal(bootstrap(&world, 2, false, 0), NODE_SENT);
-    run_until(&world, "2 other");
-    assert_string_equal(world.holder, "2|y");
-    assert_int_equal(bootstrap(&world, 3, true, 10000), NODE_SENT);
-    run_until(&world, "3 yes");
-    assert_int_equal(bootstrap(&world, 4, true, 0), NODE_SENT);
-    run_until(&world, "4 other");
-    assert_string_equal(world.holder, "9|z");
-    assert_story(&world, "ready 1\n1 yes\n2 other\n3 yes\n4 other\n");
-    world_close(&world);
+    node_fixture_start(&f, script);
+    run_until(&f, "ready");
+    assert_int_equal(bootstrap(&f, 1, false, 0), NODE_SENT);
+    run_until(&f, "1 yes");
+    assert_string_equal(f.holder, "1|x");
+    assert_int_equal(bootstrap(&f, 2, false, 0), NODE_SENT);
+    run_until(&f, "2 other");
+    assert_string_equal(f.holder, "2|y");
+    assert_int_equal(bootstrap(&f, 3, true, 10000), NODE_SENT);
+    run_until(&f, "3 yes");
+    assert_int_equal(bootstrap(&f, 4, true, 0), NODE_SENT);
+    run_until(&f, "4 other");
+    assert_string_equal(f.holder, "9|z");
+    assert_story(&f, "ready 1\n1 yes\n2 other\n3 yes\n4 other\n");
+    node_fixture_close(&f);
 }
 
 struct transaction {
@@ -82,19 +82,19 @@ static void test_transaction_refused(void **state)
     for (size_t i = 0; i < sizeof transactions / sizeof transactions[0]; i++) {
         struct fake_step script[] = {SHAKE,         TRANSACTION,     SEND(transactions[i].replies),
                                      EXPECT("SET"), SEND("+OK\r\n"), END};
-        struct world world;
+        struct node_fixture f;
         char story[128];
-        world_start(&world, script);
-        run_until(&world, "ready");
-        assert_int_equal(bootstrap(&world, 1, true, 0), NODE_SENT);
-        run_until(&world, "1 ");
-        assert_holds(world.error, transactions[i].error);
+        node_fixture_start(&f, script);
+        run_until(&f, "ready");
+        assert_int_equal(bootstrap(&f, 1, true, 0), NODE_SENT);
+        run_until(&f, "1 ");
+        assert_holds(f.error, transactions[i].error);
         /* No reply is left over for somebody else. */
-        ask_sent(&world, 2, NODE_ACQUIRE, 0);
-        run_until(&world, "2 yes");
+        ask_sent(&f, 2, NODE_ACQUIRE, 0);
+        run_until(&f, "2 yes");
         snprintf(story, sizeof story, "ready 1\n1 %s\n2 yes\n", transactions[i].story);
-        assert_story(&world, story);
-        world_close(&world);
+        assert_story(&f, story);
+        node_fixture_close(&f);
     }
 }
 
@@ -113,18 +113,18 @@ static void test_transaction_unanswered(void **state)
                                    EXPECT("SET"),
                                    SEND("+OK\r\n"),
                                    END};
-        struct world world;
-        world_start(&world, i % 2 ? late : ends);
-        fake_play(world.server, again);
-        run_until(&world, "ready");
-        assert_int_equal(bootstrap(&world, 1, true, i % 2 ? 20 : 0), NODE_SENT);
-        run_until(&world, "1 unknown");
+        struct node_fixture f;
+        node_fixture_start(&f, i % 2 ? late : ends);
+        fake_play(f.server, again);
+        run_until(&f, "ready");
+        assert_int_equal(bootstrap(&f, 1, true, i % 2 ? 20 : 0), NODE_SENT);
+        run_until(&f, "1 unknown");
         if (i % 2) {
-            ask_sent(&world, 2, NODE_ACQUIRE, 0);
-            run_until(&world, "2 yes");
-            assert_story(&world, "ready 1\n1 unknown timeout\n2 yes\n");
+            ask_sent(&f, 2, NODE_ACQUIRE, 0);
+            run_until(&f, "2 yes");
+            assert_story(&f, "ready 1\n1 unknown timeout\n2 yes\n");
         }
-        world_close(&world);
+        node_fixture_close(&f);
     }
 }
 
@@ -150,19 +150,19 @@ static void test_rehearsal(void **state)
         SEND("+OK\r\n+QUEUED\r\n*1\r\n-NOPERM only now\r\n"),
         END};
     struct node_request request = {.op = NODE_MAY_KILL};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
+    node_fixture_start(&f, script);
+    run_until(&f, "ready");
     for (unsigned i = 1; i <= 4; i++) {
         char line[16];
         snprintf(line, sizeof line, "%u ", i);
         request.tag.align_number = i;
-        assert_int_equal(node_send(world.node, &request), NODE_SENT);
-        run_until(&world, line);
+        assert_int_equal(node_send(f.node, &request), NODE_SENT);
+        run_until(&f, line);
     }
-    assert_story(&world, "ready 1\n1 yes\n2 error auth\n3 error auth\n4 error auth\n");
-    world_close(&world);
+    assert_story(&f, "ready 1\n1 yes\n2 error auth\n3 error auth\n4 error auth\n");
+    node_fixture_close(&f);
 }
 
 int main(void)

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "node_world.h"
+#include "node_fixture.h"
 #include "redis/dialect.h"
 
 #define ASK_GUARD EXPECT("EVAL local function info")
@@ -28,15 +28,15 @@
 
 static const struct fake_step clear[] = {SHAKE, ASK_GUARD, SEND(CLEAR), END};
 
-/* A world whose node keeps a guard in that mode. */
-static void begin(struct world *world, uint32_t mode, const struct fake_step *script)
+/* A fixture whose node keeps a guard in that mode. */
+static void begin(struct node_fixture *f, uint32_t mode, const struct fake_step *script)
 {
-    world_open(world);
-    world->config.guard = mode;
-    world->config.n_nodes = 3;
-    world->config.set = "s";
-    fake_play(world->server, script);
-    assert_non_null(world_node(world));
+    node_fixture_open(f);
+    f->config.guard = mode;
+    f->config.n_nodes = 3;
+    f->config.set = "s";
+    fake_play(f->server, script);
+    assert_non_null(node_fixture_new_node(f));
 }
 
 /* ---- at the beginning ---- */
@@ -54,19 +54,19 @@ static void test_clear(void **state)
         EXPECT("EVALSHA bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 2 key quorlock:guard 1 owner " SEEN),
         SEND(":1\r\n"),
         END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    begin(&world, QUORLOCK_GUARD_CONNECTION, script);
-    run_until(&world, "ready 1");
-    assert_string_equal(node_run_id(world.node), "aaaa");
-    assert_int_equal(node_quarantined_until_us(world.node), 0);
+    begin(&f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(&f, "ready 1");
+    assert_string_equal(node_run_id(f.node), "aaaa");
+    assert_int_equal(node_quarantined_until_us(f.node), 0);
     /* The plain acquire is what it always was; the scripts look at the guard. */
-    ask_sent(&world, 1, NODE_ACQUIRE, 0);
-    ask_sent(&world, 2, NODE_EXTEND, 0);
-    ask_sent(&world, 3, NODE_RELEASE, 0);
-    run_until(&world, "3 yes");
-    assert_story(&world, "ready 1\n1 yes\n2 yes\n3 yes\n");
-    world_close(&world);
+    ask_sent(&f, 1, NODE_ACQUIRE, 0);
+    ask_sent(&f, 2, NODE_EXTEND, 0);
+    ask_sent(&f, 3, NODE_RELEASE, 0);
+    run_until(&f, "3 yes");
+    assert_story(&f, "ready 1\n1 yes\n2 yes\n3 yes\n");
+    node_fixture_close(&f);
 }
 
 static void test_off_asks_nothing(void **state)
@@ -74,15 +74,15 @@ static void test_off_asks_nothing(void **state)
     static const struct fake_step script[] = {
         SHAKE, EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1 key 1 owner 30000"), SEND(":1\r\n"),
         END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    begin(&world, QUORLOCK_GUARD_OFF, script);
-    run_until(&world, "ready 1");
-    assert_int_equal(fake_commands(world.server), 9); /* SETNAME, two INFO, six scripts */
-    ask_sent(&world, 1, NODE_EXTEND, 0);
-    run_until(&world, "1 yes");
-    assert_string_equal(node_run_id(world.node), "aaaa");
-    world_close(&world);
+    begin(&f, QUORLOCK_GUARD_OFF, script);
+    run_until(&f, "ready 1");
+    assert_int_equal(fake_commands(f.server), 9); /* SETNAME, two INFO, six scripts */
+    ask_sent(&f, 1, NODE_EXTEND, 0);
+    run_until(&f, "1 yes");
+    assert_string_equal(node_run_id(f.node), "aaaa");
+    node_fixture_close(&f);
 }
 
 struct refusal {
@@ -124,15 +124,15 @@ static void test_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(refusals[i].reply), END};
-        struct world world;
-        begin(&world, QUORLOCK_GUARD_STRICT, script);
-        fake_play(world.server, clear);
-        run_until(&world, "down");
-        assert_story(&world, refusals[i].story);
-        assert_holds(world.why, refusals[i].why);
-        assert_int_equal(ask(&world, 1, NODE_ACQUIRE, 0), NODE_NOT_READY);
-        run_until(&world, "ready 1");
-        world_close(&world);
+        struct node_fixture f;
+        begin(&f, QUORLOCK_GUARD_STRICT, script);
+        fake_play(f.server, clear);
+        run_until(&f, "down");
+        assert_story(&f, refusals[i].story);
+        assert_holds(f.why, refusals[i].why);
+        assert_int_equal(ask(&f, 1, NODE_ACQUIRE, 0), NODE_NOT_READY);
+        run_until(&f, "ready 1");
+        node_fixture_close(&f);
     }
 }
 
@@ -140,15 +140,15 @@ static void test_refused(void **state)
 static void test_too_long(void **state)
 {
     char reply[GUARD_TEXT_SIZE + 64], text[GUARD_TEXT_SIZE + 1];
-    struct world world;
+    struct node_fixture f;
     (void)state;
     memset(text, 'x', GUARD_TEXT_SIZE);
     text[GUARD_TEXT_SIZE] = '\0';
     snprintf(reply, sizeof reply, "*4\r\n$4\r\nkept\r\n:0\r\n:500\r\n$%d\r\n%s\r\n", GUARD_TEXT_SIZE, text);
     struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(reply), END};
-    begin(&world, QUORLOCK_GUARD_STRICT, script);
-    run_until(&world, "down proto");
-    world_close(&world);
+    begin(&f, QUORLOCK_GUARD_STRICT, script);
+    run_until(&f, "down proto");
+    node_fixture_close(&f);
 }
 
 #define SHA "$40\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"
@@ -172,24 +172,24 @@ static void test_reply_unasked(void **state)
         EXPECT("SCRIPT"),
         SEND(SHA SHA SHA SHA SHA SHA CLEAR),
         END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    begin(&world, QUORLOCK_GUARD_CONNECTION, script);
-    run_until(&world, "down");
-    assert_story(&world, "down proto\n");
-    assert_holds(world.why, "nobody asked for");
-    world_close(&world);
+    begin(&f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(&f, "down");
+    assert_story(&f, "down proto\n");
+    assert_holds(f.why, "nobody asked for");
+    node_fixture_close(&f);
 }
 
 static void test_unnamed_server(void **state)
 {
     static const struct fake_step script[] = {SHAKE_AS("redis_version:7.0.0\r\n", NULL), END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    begin(&world, QUORLOCK_GUARD_CONNECTION, script);
-    run_until(&world, "down proto");
-    assert_holds(world.why, "run_id");
-    world_close(&world);
+    begin(&f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(&f, "down proto");
+    assert_holds(f.why, "run_id");
+    node_fixture_close(&f);
 }
 
 /* ---- quarantine ---- */
@@ -209,40 +209,40 @@ static void test_quarantine_ends(void **state)
         EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 2 key quorlock:guard 1 owner 30000 " SEEN),
         SEND(":0\r\n"),
         END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    begin(&world, QUORLOCK_GUARD_CONNECTION, script);
+    begin(&f, QUORLOCK_GUARD_CONNECTION, script);
     uint64_t before_us = clock_us(NULL);
-    run_until(&world, "quarantined 1");
-    assert_holds(world.why, "quarantined for 0.1 s more: it restarted and may have lost its memory");
-    assert_holds(node_why(world.node), "it restarted");
-    assert_int_equal(node_generation(world.node), 1);
-    assert_true(node_quarantined_until_us(world.node) >= before_us + 62600); /* 1 % and 2 ms more */
-    ask_sent(&world, 1, NODE_ACQUIRE, 0);
-    run_until(&world, "ready 1");
+    run_until(&f, "quarantined 1");
+    assert_holds(f.why, "quarantined for 0.1 s more: it restarted and may have lost its memory");
+    assert_holds(node_why(f.node), "it restarted");
+    assert_int_equal(node_generation(f.node), 1);
+    assert_true(node_quarantined_until_us(f.node) >= before_us + 62600); /* 1 % and 2 ms more */
+    ask_sent(&f, 1, NODE_ACQUIRE, 0);
+    run_until(&f, "ready 1");
     assert_true(clock_us(NULL) >= before_us + 62600 + 153500);
-    assert_string_equal(node_why(world.node), "");
-    ask_sent(&world, 2, NODE_EXTEND, 0);
-    run_until(&world, "2 missing");
-    assert_story(&world, "quarantined 1\n1 yes\nquarantined 1\nready 1\n2 missing\n");
-    assert_int_equal(fake_connections(world.server), 1);
-    world_close(&world);
+    assert_string_equal(node_why(f.node), "");
+    ask_sent(&f, 2, NODE_EXTEND, 0);
+    run_until(&f, "2 missing");
+    assert_story(&f, "quarantined 1\n1 yes\nquarantined 1\nready 1\n2 missing\n");
+    assert_int_equal(fake_connections(f.server), 1);
+    node_fixture_close(&f);
 }
 
 static void test_quarantine_counts_down(void **state)
 {
     static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "2000")), END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    begin(&world, QUORLOCK_GUARD_CONNECTION, script);
-    run_until(&world, "quarantined 1");
-    assert_holds(world.why, "quarantined for 2.");
-    assert_holds(world.why, "no guard yet: first contact waits one max_lease; 'quorlock bootstrap'");
-    while (clock_us(NULL) + 1500000 > node_quarantined_until_us(world.node)) run_on(&world, 1);
+    begin(&f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(&f, "quarantined 1");
+    assert_holds(f.why, "quarantined for 2.");
+    assert_holds(f.why, "no guard yet: first contact waits one max_lease; 'quorlock bootstrap'");
+    while (clock_us(NULL) + 1500000 > node_quarantined_until_us(f.node)) run_on(&f, 1);
     block_ms(600);
-    assert_holds(node_why(world.node), "quarantined for 1.");
-    assert_story(&world, "quarantined 1\n");
-    world_close(&world);
+    assert_holds(node_why(f.node), "quarantined for 1.");
+    assert_story(&f, "quarantined 1\n");
+    node_fixture_close(&f);
 }
 
 /* At the second look the server is set up otherwise, or refuses. */
@@ -257,33 +257,33 @@ static void test_second_look_fails(void **state)
         END};
     static const struct fake_step closes[] = {SHAKE, ASK_GUARD, SEND(REMAINS("4\r\nkept", "10")), ASK_GUARD,
                                               CLOSE};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    begin(&world, QUORLOCK_GUARD_CONNECTION, script);
-    fake_play(world.server, closes);
-    fake_play(world.server, clear);
-    world.config.reconnect_min_ms = 2;
-    run_until(&world, "ready 3");
-    assert_story(&world, "quarantined 1\nconnecting config\nquarantined 2\nconnecting unreachable\nready 3\n");
-    world_close(&world);
+    begin(&f, QUORLOCK_GUARD_CONNECTION, script);
+    fake_play(f.server, closes);
+    fake_play(f.server, clear);
+    f.config.reconnect_min_ms = 2;
+    run_until(&f, "ready 3");
+    assert_story(&f, "quarantined 1\nconnecting config\nquarantined 2\nconnecting unreachable\nready 3\n");
+    node_fixture_close(&f);
 }
 
 /* Nobody answers it: the stall limit sees that too. */
 static void test_second_look_stalls(void **state)
 {
     static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "10")), END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_open(&world);
-    world.config.guard = QUORLOCK_GUARD_CONNECTION;
-    world.config.set = "s";
-    world.config.stall_ms = 50;
-    fake_play(world.server, script);
-    fake_play(world.server, clear);
-    assert_non_null(world_node(&world));
-    run_until(&world, "ready 2");
-    assert_story(&world, "quarantined 1\nconnecting unreachable\nready 2\n");
-    world_close(&world);
+    node_fixture_open(&f);
+    f.config.guard = QUORLOCK_GUARD_CONNECTION;
+    f.config.set = "s";
+    f.config.stall_ms = 50;
+    fake_play(f.server, script);
+    fake_play(f.server, clear);
+    assert_non_null(node_fixture_new_node(&f));
+    run_until(&f, "ready 2");
+    assert_story(&f, "quarantined 1\nconnecting unreachable\nready 2\n");
+    node_fixture_close(&f);
 }
 
 /* ---- a guard that changes ---- */
@@ -294,16 +294,16 @@ static void test_guard_gone(void **state)
                                               EXPECT("SET"), SLEEP(5), /* so that the connection was of use */
                                               SEND(GONE),    END};
     static const struct fake_step later[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "10000")), END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    begin(&world, QUORLOCK_GUARD_CONNECTION, script);
-    fake_play(world.server, later);
-    run_until(&world, "ready");
-    ask_sent(&world, 1, NODE_EXTEND, 0);
-    ask_sent(&world, 2, NODE_ACQUIRE, 0);
-    run_until(&world, "quarantined 2");
-    assert_story(&world, "ready 1\n1 error guard\n2 unknown unreachable\nconnecting guard\nquarantined 2\n");
-    world_close(&world);
+    begin(&f, QUORLOCK_GUARD_CONNECTION, script);
+    fake_play(f.server, later);
+    run_until(&f, "ready");
+    ask_sent(&f, 1, NODE_EXTEND, 0);
+    ask_sent(&f, 2, NODE_ACQUIRE, 0);
+    run_until(&f, "quarantined 2");
+    assert_story(&f, "ready 1\n1 error guard\n2 unknown unreachable\nconnecting guard\nquarantined 2\n");
+    node_fixture_close(&f);
 }
 
 /* A release is never refused for it. */
@@ -315,59 +315,59 @@ static void test_release_goes_through(void **state)
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(CLEAR), EXPECT("EVALSHA"), SEND(replies[i]), END};
-        struct world world;
+        struct node_fixture f;
         char wanted[128];
-        begin(&world, QUORLOCK_GUARD_CONNECTION, script);
-        fake_play(world.server, clear);
-        run_until(&world, "ready");
-        ask_sent(&world, 1, NODE_RELEASE, 0);
-        run_until(&world, "ready 2");
+        begin(&f, QUORLOCK_GUARD_CONNECTION, script);
+        fake_play(f.server, clear);
+        run_until(&f, "ready");
+        ask_sent(&f, 1, NODE_RELEASE, 0);
+        run_until(&f, "ready 2");
         snprintf(wanted, sizeof wanted, "ready 1\n%s\nconnecting guard\nready 2\n", outcomes[i]);
-        assert_story(&world, wanted);
-        assert_string_equal(world.error, "");
-        assert_holds(world.logged, "release (script): the guard changed or is gone");
-        world_close(&world);
+        assert_story(&f, wanted);
+        assert_string_equal(f.error, "");
+        assert_holds(f.logged, "release (script): the guard changed or is gone");
+        node_fixture_close(&f);
     }
 }
 
 /* ---- expelled ---- */
 
-static void expel(struct world *world, const char *line)
+static void expel(struct node_fixture *f, const char *line)
 {
-    if (strcmp(line, "ready 1") == 0) node_expel(world->node, NODE_FAULT_CONFIG, "listed twice");
+    if (strcmp(line, "ready 1") == 0) node_expel(f->node, NODE_FAULT_CONFIG, "listed twice");
 }
 
 static void test_expelled_in_callback(void **state)
 {
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_open(&world);
-    world.config.guard = QUORLOCK_GUARD_CONNECTION;
-    world.config.set = "s";
-    world.on_line = expel;
-    fake_play(world.server, clear);
-    fake_play(world.server, clear);
-    assert_non_null(world_node(&world));
-    run_until(&world, "ready 2");
-    assert_story(&world, "ready 1\ndown config\nready 2\n");
-    world_close(&world);
+    node_fixture_open(&f);
+    f.config.guard = QUORLOCK_GUARD_CONNECTION;
+    f.config.set = "s";
+    f.on_line = expel;
+    fake_play(f.server, clear);
+    fake_play(f.server, clear);
+    assert_non_null(node_fixture_new_node(&f));
+    run_until(&f, "ready 2");
+    assert_story(&f, "ready 1\ndown config\nready 2\n");
+    node_fixture_close(&f);
 }
 
 static void test_expelled_with_requests(void **state)
 {
     static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(CLEAR), END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    begin(&world, QUORLOCK_GUARD_CONNECTION, script);
-    node_expel(world.node, NODE_FAULT_CONFIG, "too early"); /* nothing to expel */
-    assert_story(&world, "");
-    run_until(&world, "ready");
-    ask_sent(&world, 1, NODE_ACQUIRE, 0);
-    node_expel(world.node, NODE_FAULT_CONFIG, "listed twice");
-    assert_story(&world, "ready 1\n1 unknown unreachable\ndown config\n");
-    assert_string_equal(node_why(world.node), "listed twice");
-    assert_int_equal(node_level_now(world.node), NODE_DOWN);
-    world_close(&world);
+    begin(&f, QUORLOCK_GUARD_CONNECTION, script);
+    node_expel(f.node, NODE_FAULT_CONFIG, "too early"); /* nothing to expel */
+    assert_story(&f, "");
+    run_until(&f, "ready");
+    ask_sent(&f, 1, NODE_ACQUIRE, 0);
+    node_expel(f.node, NODE_FAULT_CONFIG, "listed twice");
+    assert_story(&f, "ready 1\n1 unknown unreachable\ndown config\n");
+    assert_string_equal(node_why(f.node), "listed twice");
+    assert_int_equal(node_level_now(f.node), NODE_DOWN);
+    node_fixture_close(&f);
 }
 
 /* ---- callbacks may free ---- */
@@ -380,15 +380,15 @@ static void test_freed(void **state)
                                               SEND(GONE), END};
     (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        struct world world;
-        begin(&world, QUORLOCK_GUARD_CONNECTION, script);
-        world.free_at = lines[i];
-        run_until(&world, i == 0 ? lines[0] : "quarantined 1");
-        if (!world.freed) run_until(&world, "ready 1");
-        if (!world.freed) ask_sent(&world, 1, NODE_EXTEND, 0);
-        if (!world.freed) run_until(&world, lines[i]);
-        assert_true(world.freed);
-        world_close(&world);
+        struct node_fixture f;
+        begin(&f, QUORLOCK_GUARD_CONNECTION, script);
+        f.free_at = lines[i];
+        run_until(&f, i == 0 ? lines[0] : "quarantined 1");
+        if (!f.freed) run_until(&f, "ready 1");
+        if (!f.freed) ask_sent(&f, 1, NODE_EXTEND, 0);
+        if (!f.freed) run_until(&f, lines[i]);
+        assert_true(f.freed);
+        node_fixture_close(&f);
     }
 }
 
@@ -400,17 +400,17 @@ static void test_memory(void **state)
     (void)state;
     bool failed = true;
     for (long i = 0; failed; i++) {
-        struct world world;
-        world_open(&world);
-        world.config.guard = QUORLOCK_GUARD_STRICT;
-        world.config.set = "s";
-        world_uri(&world, "127.0.0.1", "");
-        for (int n = 0; n < 3; n++) fake_play(world.server, script);
-        world.counted.until_failure = i;
-        if (world_node(&world)) run_until(&world, "ready");
-        failed = world.counted.until_failure < 0;
-        world.counted.until_failure = -1;
-        world_close(&world);
+        struct node_fixture f;
+        node_fixture_open(&f);
+        f.config.guard = QUORLOCK_GUARD_STRICT;
+        f.config.set = "s";
+        node_fixture_uri(&f, "127.0.0.1", "");
+        for (int n = 0; n < 3; n++) fake_play(f.server, script);
+        f.counted.until_failure = i;
+        if (node_fixture_new_node(&f)) run_until(&f, "ready");
+        failed = f.counted.until_failure < 0;
+        f.counted.until_failure = -1;
+        node_fixture_close(&f);
     }
 }
 

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "node_world.h"
+#include "node_fixture.h"
 
 /* A name with two addresses, of which the first refuses, whatever this machine's hosts file says. */
 static bool two_addresses;
@@ -112,20 +112,20 @@ static void test_handshake_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         const struct refusal *refusal = &refusals[i];
-        struct world world;
-        world_open(&world);
+        struct node_fixture f;
+        node_fixture_open(&f);
         /* It goes on trying, and the second time all is well. */
-        fake_play(world.server, refusal->script);
-        fake_play(world.server, plain_good);
-        world_uri(&world, "redis://bob:sesame@127.0.0.1", "/1");
-        assert_non_null(world_node(&world));
-        run_until(&world, "down");
-        assert_story(&world, refusal->story);
-        assert_holds(world.why, refusal->why);
-        assert_int_equal(ask(&world, 1, NODE_PEEK, 0), NODE_NOT_READY);
-        run_until(&world, "ready 1");
-        if (strstr(world.logged, "ses")) fail_msg("a password: %s", world.logged);
-        world_close(&world);
+        fake_play(f.server, refusal->script);
+        fake_play(f.server, plain_good);
+        node_fixture_uri(&f, "redis://bob:sesame@127.0.0.1", "/1");
+        assert_non_null(node_fixture_new_node(&f));
+        run_until(&f, "down");
+        assert_story(&f, refusal->story);
+        assert_holds(f.why, refusal->why);
+        assert_int_equal(ask(&f, 1, NODE_PEEK, 0), NODE_NOT_READY);
+        run_until(&f, "ready 1");
+        if (strstr(f.logged, "ses")) fail_msg("a password: %s", f.logged);
+        node_fixture_close(&f);
     }
 }
 
@@ -140,46 +140,46 @@ static void test_handshake_loading(void **state)
                                               EXPECT("SCRIPT"),
                                               SEND("-LOADING Redis is loading the dataset in memory\r\n"),
                                               END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, script);
-    fake_play(world.server, script);
-    fake_play(world.server, plain_good);
-    run_until(&world, "ready");
-    assert_story(&world, "down temporary\nready 1\n"); /* told once, though it failed twice */
-    assert_int_equal(fake_connections(world.server), 3);
-    world_close(&world);
+    node_fixture_start(&f, script);
+    fake_play(f.server, script);
+    fake_play(f.server, plain_good);
+    run_until(&f, "ready");
+    assert_story(&f, "down temporary\nready 1\n"); /* told once, though it failed twice */
+    assert_int_equal(fake_connections(f.server), 3);
+    node_fixture_close(&f);
 }
 
 static void test_handshake_silence(void **state)
 {
     static const struct fake_step script[] = {END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_open(&world);
-    world.config.timeout_ms = 30;
-    fake_play(world.server, script);
-    assert_non_null(world_node(&world));
-    run_until(&world, "down");
-    assert_story(&world, "down unreachable\n");
-    assert_holds(world.why, "no answer to the handshake within 30 ms");
-    world_close(&world);
+    node_fixture_open(&f);
+    f.config.timeout_ms = 30;
+    fake_play(f.server, script);
+    assert_non_null(node_fixture_new_node(&f));
+    run_until(&f, "down");
+    assert_story(&f, "down unreachable\n");
+    assert_holds(f.why, "no answer to the handshake within 30 ms");
+    node_fixture_close(&f);
 }
 
 static void test_refused_port(void **state)
 {
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_open(&world);
-    world_uri(&world, "127.0.0.1", "");
-    fake_free(world.server);
-    assert_non_null(world_node(&world));
-    run_until(&world, "down");
-    run_on(&world, 50); /* tries again and again, and tells it once */
-    assert_story(&world, "down unreachable\n");
-    assert_holds(world.why, "refused");
-    world.server = fake_new(world.base);
-    world_close(&world);
+    node_fixture_open(&f);
+    node_fixture_uri(&f, "127.0.0.1", "");
+    fake_free(f.server);
+    assert_non_null(node_fixture_new_node(&f));
+    run_until(&f, "down");
+    run_on(&f, 50); /* tries again and again, and tells it once */
+    assert_story(&f, "down unreachable\n");
+    assert_holds(f.why, "refused");
+    f.server = fake_new(f.base);
+    node_fixture_close(&f);
 }
 
 /* ---- the end ---- */
@@ -190,10 +190,10 @@ struct free_row {
     uint32_t timeout_ms;
 };
 
-static void ask_three(struct world *world, const char *line)
+static void ask_three(struct node_fixture *f, const char *line)
 {
     if (strcmp(line, "ready 1") != 0) return;
-    for (unsigned i = 1; i <= 3; i++) assert_int_equal(ask(world, i, NODE_ACQUIRE, i == 1 ? 20 : 0), NODE_SENT);
+    for (unsigned i = 1; i <= 3; i++) assert_int_equal(ask(f, i, NODE_ACQUIRE, i == 1 ? 20 : 0), NODE_SENT);
 }
 
 static void test_free_in_callback(void **state)
@@ -225,15 +225,15 @@ static void test_free_in_callback(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct world world;
-        world_start(&world, rows[i].script);
-        world.free_at = rows[i].free_at;
-        world.on_line = ask_three;
-        run_until(&world, rows[i].free_at);
-        assert_null(world.node);
-        run_on(&world, 10);
-        assert_story(&world, rows[i].story);
-        world_close(&world);
+        struct node_fixture f;
+        node_fixture_start(&f, rows[i].script);
+        f.free_at = rows[i].free_at;
+        f.on_line = ask_three;
+        run_until(&f, rows[i].free_at);
+        assert_null(f.node);
+        run_on(&f, 10);
+        assert_story(&f, rows[i].story);
+        node_fixture_close(&f);
     }
 }
 
@@ -242,15 +242,15 @@ static void test_free_any_time(void **state)
     (void)state;
     /* After so many turns of the loop, wherever it stands then. */
     for (int turns = 0; turns < 12; turns++) {
-        struct world world;
-        world_start(&world, plain_good);
-        for (int i = 0; i < turns; i++) event_base_loop(world.base, EVLOOP_NONBLOCK);
-        if (node_level_now(world.node) == NODE_READY) ask_sent(&world, 1, NODE_PEEK, 0);
-        node_free(world.node);
-        world.node = NULL;
-        world.freed = true;
-        run_on(&world, 2);
-        world_close(&world);
+        struct node_fixture f;
+        node_fixture_start(&f, plain_good);
+        for (int i = 0; i < turns; i++) event_base_loop(f.base, EVLOOP_NONBLOCK);
+        if (node_level_now(f.node) == NODE_READY) ask_sent(&f, 1, NODE_PEEK, 0);
+        node_free(f.node);
+        f.node = NULL;
+        f.freed = true;
+        run_on(&f, 2);
+        node_fixture_close(&f);
     }
     node_free(NULL);
 }
@@ -258,56 +258,56 @@ static void test_free_any_time(void **state)
 /* By the hosts file, or the name server: either way from the loop, and freed at any time. */
 static void test_names(void **state)
 {
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_open(&world);
-    fake_play(world.server, plain_good);
-    world_uri(&world, "localhost", "");
-    assert_non_null(world_node(&world));
-    run_until(&world, "ready");
-    world_close(&world);
+    node_fixture_open(&f);
+    fake_play(f.server, plain_good);
+    node_fixture_uri(&f, "localhost", "");
+    assert_non_null(node_fixture_new_node(&f));
+    run_until(&f, "ready");
+    node_fixture_close(&f);
 
     for (int turns = 0; turns < 3; turns++) {
-        world_open(&world);
-        world_uri(&world, "nobody.invalid", "");
-        assert_non_null(world_node(&world));
-        for (int i = 0; i < turns; i++) event_base_loop(world.base, EVLOOP_NONBLOCK);
-        world_close(&world);
+        node_fixture_open(&f);
+        node_fixture_uri(&f, "nobody.invalid", "");
+        assert_non_null(node_fixture_new_node(&f));
+        for (int i = 0; i < turns; i++) event_base_loop(f.base, EVLOOP_NONBLOCK);
+        node_fixture_close(&f);
     }
 
-    world_open(&world);
-    world.config.timeout_ms = 200;
-    world_uri(&world, "nobody.invalid", "");
-    assert_non_null(world_node(&world));
-    run_until(&world, "down");
-    assert_holds(world.story, "down unreachable\n");
-    assert_holds(world.why, "nobody.invalid");
-    world_close(&world);
+    node_fixture_open(&f);
+    f.config.timeout_ms = 200;
+    node_fixture_uri(&f, "nobody.invalid", "");
+    assert_non_null(node_fixture_new_node(&f));
+    run_until(&f, "down");
+    assert_holds(f.story, "down unreachable\n");
+    assert_holds(f.why, "nobody.invalid");
+    node_fixture_close(&f);
 }
 
 static void test_second_address(void **state)
 {
-    struct world world;
+    struct node_fixture f;
     (void)state;
     two_addresses = true;
-    world_open(&world);
-    fake_play(world.server, plain_good);
-    world_uri(&world, "two.example", "");
-    assert_non_null(world_node(&world));
-    run_until(&world, "ready");
-    assert_story(&world, "ready 1\n");
-    world_close(&world);
+    node_fixture_open(&f);
+    fake_play(f.server, plain_good);
+    node_fixture_uri(&f, "two.example", "");
+    assert_non_null(node_fixture_new_node(&f));
+    run_until(&f, "ready");
+    assert_story(&f, "ready 1\n");
+    node_fixture_close(&f);
 
     /* None of them: the reason names the last. */
-    world_open(&world);
-    world_uri(&world, "two.example", "");
-    fake_free(world.server);
-    assert_non_null(world_node(&world));
-    run_until(&world, "down");
+    node_fixture_open(&f);
+    node_fixture_uri(&f, "two.example", "");
+    fake_free(f.server);
+    assert_non_null(node_fixture_new_node(&f));
+    run_until(&f, "down");
     two_addresses = false;
-    assert_holds(world.why, "connect to 127.0.0.1: ");
-    world.server = fake_new(world.base);
-    world_close(&world);
+    assert_holds(f.why, "connect to 127.0.0.1: ");
+    f.server = fake_new(f.base);
+    node_fixture_close(&f);
 }
 
 /* Each allocation of a whole life fails once: no crash, no leak, and in the end it works. */
@@ -318,21 +318,21 @@ static void test_out_of_memory(void **state)
     long n = 0;
     (void)state;
     for (; failed; n++) {
-        struct world world;
+        struct node_fixture f;
         assert_true(n < 100);
-        world_open(&world);
-        for (int i = 0; i < 4; i++) fake_play(world.server, script);
-        world_uri(&world, n % 2 ? "localhost" : "127.0.0.1", "");
-        world.counted.until_failure = n / 2;
-        if (world_node(&world)) {
-            run_until(&world, "ready");
-            int result = ask(&world, 1, NODE_ACQUIRE, 0);
-            if (result == NODE_NOMEM) result = ask(&world, 1, NODE_ACQUIRE, 0);
+        node_fixture_open(&f);
+        for (int i = 0; i < 4; i++) fake_play(f.server, script);
+        node_fixture_uri(&f, n % 2 ? "localhost" : "127.0.0.1", "");
+        f.counted.until_failure = n / 2;
+        if (node_fixture_new_node(&f)) {
+            run_until(&f, "ready");
+            int result = ask(&f, 1, NODE_ACQUIRE, 0);
+            if (result == NODE_NOMEM) result = ask(&f, 1, NODE_ACQUIRE, 0);
             assert_int_equal(result, NODE_SENT);
-            run_until(&world, "1 yes");
+            run_until(&f, "1 yes");
         }
-        failed = world.counted.until_failure < 0;
-        world_close(&world);
+        failed = f.counted.until_failure < 0;
+        node_fixture_close(&f);
     }
     assert_true(n > 10);
 }

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "node_world.h"
+#include "node_fixture.h"
 #include "redis/ring.h"
 
 /* Only the transport sends by send(): one call is one write. */
@@ -54,21 +54,21 @@ static void test_handshake_words(void **state)
                                               SEND("+OK\r\n"),
                                               SHAKE,
                                               END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_open(&world);
-    world_uri(&world, "redis://bob:se%20same@127.0.0.1", "/2");
-    fake_play(world.server, script);
-    assert_non_null(world_node(&world));
+    node_fixture_open(&f);
+    node_fixture_uri(&f, "redis://bob:se%20same@127.0.0.1", "/2");
+    fake_play(f.server, script);
+    assert_non_null(node_fixture_new_node(&f));
     unsigned before = n_writes;
-    run_until(&world, "ready 1");
+    run_until(&f, "ready 1");
     assert_int_equal(n_writes - before, 1);
-    assert_int_equal(fake_commands(world.server), 11);
-    assert_story(&world, "ready 1\n");
-    assert_string_equal(node_why(world.node), "");
-    assert_true(node_srtt_us(world.node) > 0);
-    assert_holds(world.logged, "Redis 7.0.15");
-    world_close(&world);
+    assert_int_equal(fake_commands(f.server), 11);
+    assert_story(&f, "ready 1\n");
+    assert_string_equal(node_why(f.node), "");
+    assert_true(node_srtt_us(f.node) > 0);
+    assert_holds(f.logged, "Redis 7.0.15");
+    node_fixture_close(&f);
 }
 
 /* ---- requests ---- */
@@ -89,24 +89,24 @@ static void test_requests(void **state)
         SEND("*3\r\n$-1\r\n:-1\r\n$4\r\nhash\r\n"),
         END};
     /* The scripts come in the order in which the node loads them: extend, release, peek, break. */
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
+    node_fixture_start(&f, script);
+    run_until(&f, "ready");
     unsigned before = n_writes;
-    ask_sent(&world, 1, NODE_ACQUIRE, 10000);
-    ask_sent(&world, 2, NODE_EXTEND, 0);
-    ask_sent(&world, 3, NODE_RELEASE, 10000);
-    ask_sent(&world, 4, NODE_PEEK, 0);
-    ask_sent(&world, 5, NODE_BREAK, 0);
-    run_until(&world, "5 yes");
+    ask_sent(&f, 1, NODE_ACQUIRE, 10000);
+    ask_sent(&f, 2, NODE_EXTEND, 0);
+    ask_sent(&f, 3, NODE_RELEASE, 10000);
+    ask_sent(&f, 4, NODE_PEEK, 0);
+    ask_sent(&f, 5, NODE_BREAK, 0);
+    run_until(&f, "5 yes");
     assert_int_equal(n_writes - before, 1); /* one turn, one write */
-    assert_story(&world, "ready 1\n1 yes\n2 missing\n3 other\n4 error foreign\n5 yes\n");
-    assert_string_equal(world.error, "");
-    assert_string_equal(world.type, "hash");
-    assert_string_equal(world.holder, "bob");
-    assert_true(world.latency_us > 0 && world.latency_us < LIMIT_S * 1000000);
-    world_close(&world);
+    assert_story(&f, "ready 1\n1 yes\n2 missing\n3 other\n4 error foreign\n5 yes\n");
+    assert_string_equal(f.error, "");
+    assert_string_equal(f.type, "hash");
+    assert_string_equal(f.holder, "bob");
+    assert_true(f.latency_us > 0 && f.latency_us < LIMIT_S * 1000000);
+    node_fixture_close(&f);
 }
 
 static void test_pieces(void **state)
@@ -117,25 +117,25 @@ static void test_pieces(void **state)
                                               SLEEP(5),
                                               STEP(FAKE_PIECES, "+OK\r\n*2\r\n$3\r\nbob\r\n:123\r\n"),
                                               END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
-    ask_sent(&world, 1, NODE_ACQUIRE, 0);
-    ask_sent(&world, 2, NODE_PEEK, 0);
-    run_until(&world, "2 yes");
-    assert_story(&world, "ready 1\n1 yes\n2 yes\n");
-    assert_string_equal(world.holder, "bob");
-    world_close(&world);
+    node_fixture_start(&f, script);
+    run_until(&f, "ready");
+    ask_sent(&f, 1, NODE_ACQUIRE, 0);
+    ask_sent(&f, 2, NODE_PEEK, 0);
+    run_until(&f, "2 yes");
+    assert_story(&f, "ready 1\n1 yes\n2 yes\n");
+    assert_string_equal(f.holder, "bob");
+    node_fixture_close(&f);
 }
 
-static void ask_whole(struct world *world, const char *line)
+static void ask_whole(struct node_fixture *f, const char *line)
 {
     if (strcmp(line, "1 noscript") != 0) return;
     struct node_request request = {
         .op = NODE_RELEASE, .whole_script = true, NODE_KEY("key", 3), .owner = "owner", .owner_length = 5};
     request.tag.align_number = 2;
-    assert_int_equal(node_send(world->node, &request), NODE_SENT);
+    assert_int_equal(node_send(f->node, &request), NODE_SENT);
 }
 
 static void test_noscript(void **state)
@@ -146,15 +146,15 @@ static void test_noscript(void **state)
                                               EXPECT("EVAL local function"),
                                               SEND(":1\r\n"),
                                               END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, script);
-    world.on_line = ask_whole;
-    run_until(&world, "ready");
-    ask_sent(&world, 1, NODE_RELEASE, 0);
-    run_until(&world, "2 yes");
-    assert_story(&world, "ready 1\n1 noscript\n2 yes\n");
-    world_close(&world);
+    node_fixture_start(&f, script);
+    f.on_line = ask_whole;
+    run_until(&f, "ready");
+    ask_sent(&f, 1, NODE_RELEASE, 0);
+    run_until(&f, "2 yes");
+    assert_story(&f, "ready 1\n1 noscript\n2 yes\n");
+    node_fixture_close(&f);
 }
 
 struct changed {
@@ -177,17 +177,17 @@ static void test_server_changed(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND(rows[i].reply), END};
-        struct world world;
-        world_start(&world, script);
-        fake_play(world.server, plain_good);
-        run_until(&world, "ready");
-        ask_sent(&world, 1, NODE_ACQUIRE, 0);
-        ask_sent(&world, 2, NODE_PEEK, 0);
-        run_until(&world, "connecting");
-        assert_story(&world, rows[i].story);
-        assert_int_equal(ask(&world, 3, NODE_PEEK, 0), NODE_NOT_READY);
-        run_until(&world, "ready 2");
-        world_close(&world);
+        struct node_fixture f;
+        node_fixture_start(&f, script);
+        fake_play(f.server, plain_good);
+        run_until(&f, "ready");
+        ask_sent(&f, 1, NODE_ACQUIRE, 0);
+        ask_sent(&f, 2, NODE_PEEK, 0);
+        run_until(&f, "connecting");
+        assert_story(&f, rows[i].story);
+        assert_int_equal(ask(&f, 3, NODE_PEEK, 0), NODE_NOT_READY);
+        run_until(&f, "ready 2");
+        node_fixture_close(&f);
     }
 }
 
@@ -206,68 +206,68 @@ static void test_plain_refusals(void **state)
                                               EXPECT("SET"),
                                               SEND("$-1\r\n"),
                                               END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
-    for (unsigned i = 1; i <= 5; i++) ask_sent(&world, i, NODE_ACQUIRE, 0);
-    run_until(&world, "5 other");
-    assert_story(&world, "ready 1\n1 error auth\n2 error refused\n3 error auth\n4 unknown other\n5 other\n");
-    world_close(&world);
+    node_fixture_start(&f, script);
+    run_until(&f, "ready");
+    for (unsigned i = 1; i <= 5; i++) ask_sent(&f, i, NODE_ACQUIRE, 0);
+    run_until(&f, "5 other");
+    assert_story(&f, "ready 1\n1 error auth\n2 error refused\n3 error auth\n4 unknown other\n5 other\n");
+    node_fixture_close(&f);
 }
 
 static void test_unsolicited(void **state)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n+OK\r\n"), END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, script);
-    fake_play(world.server, plain_good);
-    run_until(&world, "ready");
-    ask_sent(&world, 1, NODE_ACQUIRE, 0);
-    run_until(&world, "ready 2");
-    assert_story(&world, "ready 1\n1 yes\nconnecting proto\nready 2\n");
-    assert_holds(world.logged, "nobody asked for");
-    world_close(&world);
+    node_fixture_start(&f, script);
+    fake_play(f.server, plain_good);
+    run_until(&f, "ready");
+    ask_sent(&f, 1, NODE_ACQUIRE, 0);
+    run_until(&f, "ready 2");
+    assert_story(&f, "ready 1\n1 yes\nconnecting proto\nready 2\n");
+    assert_holds(f.logged, "nobody asked for");
+    node_fixture_close(&f);
 }
 
 /* The surplus reply must not become the answer to a request that was only queued meanwhile. */
-static void ask_more(struct world *world, const char *line)
+static void ask_more(struct node_fixture *f, const char *line)
 {
-    if (strcmp(line, "1 yes") == 0) assert_int_equal(ask(world, 2, NODE_ACQUIRE, 0), NODE_SENT);
+    if (strcmp(line, "1 yes") == 0) assert_int_equal(ask(f, 2, NODE_ACQUIRE, 0), NODE_SENT);
 }
 
 static void test_unsolicited_before_request(void **state)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n+OK\r\n"), END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, script);
-    fake_play(world.server, plain_good);
-    world.on_line = ask_more;
-    run_until(&world, "ready");
-    ask_sent(&world, 1, NODE_ACQUIRE, 0);
-    run_until(&world, "ready 2");
-    assert_story(&world, "ready 1\n1 yes\n2 unknown unreachable\nconnecting proto\nready 2\n");
-    world_close(&world);
+    node_fixture_start(&f, script);
+    fake_play(f.server, plain_good);
+    f.on_line = ask_more;
+    run_until(&f, "ready");
+    ask_sent(&f, 1, NODE_ACQUIRE, 0);
+    run_until(&f, "ready 2");
+    assert_story(&f, "ready 1\n1 yes\n2 unknown unreachable\nconnecting proto\nready 2\n");
+    node_fixture_close(&f);
 }
 
 static void test_closed_in_the_middle(void **state)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n+O"), CLOSE};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, script);
-    fake_play(world.server, shut);
-    fake_play(world.server, shut);
-    fake_play(world.server, plain_good);
-    run_until(&world, "ready");
-    for (unsigned i = 1; i <= 3; i++) ask_sent(&world, i, NODE_ACQUIRE, 0);
-    run_until(&world, "ready 2");
-    assert_story(&world, "ready 1\n1 yes\n2 unknown unreachable\n3 unknown unreachable\n"
-                         "connecting unreachable\ndown unreachable\nready 2\n");
-    assert_int_equal(fake_connections(world.server), 4);
-    world_close(&world);
+    node_fixture_start(&f, script);
+    fake_play(f.server, shut);
+    fake_play(f.server, shut);
+    fake_play(f.server, plain_good);
+    run_until(&f, "ready");
+    for (unsigned i = 1; i <= 3; i++) ask_sent(&f, i, NODE_ACQUIRE, 0);
+    run_until(&f, "ready 2");
+    assert_story(&f, "ready 1\n1 yes\n2 unknown unreachable\n3 unknown unreachable\n"
+                     "connecting unreachable\ndown unreachable\nready 2\n");
+    assert_int_equal(fake_connections(f.server), 4);
+    node_fixture_close(&f);
 }
 
 /* ---- deadlines ---- */
@@ -284,60 +284,59 @@ static void test_tombstone(void **state)
                                               EXPECT("SET"),
                                               SEND("$-1\r\n"),
                                               END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
-    uint32_t srtt_us = node_srtt_us(world.node);
-    ask_sent(&world, 1, NODE_ACQUIRE, 20);
-    run_until(&world, "1 unknown");
-    assert_holds(world.error, "within 20 ms");
-    assert_true(world.latency_us >= 20000);
-    assert_int_equal(node_srtt_us(world.node), srtt_us); /* no answer, no measure */
-    ask_sent(&world, 2, NODE_PEEK, 0);
-    run_until(&world, "2 yes");
-    ask_sent(&world, 3, NODE_ACQUIRE, 0);
-    run_until(&world, "3 other");
-    assert_story(&world, "ready 1\n1 unknown timeout\n2 yes\n3 other\n");
-    world_close(&world);
+    node_fixture_start(&f, script);
+    run_until(&f, "ready");
+    uint32_t srtt_us = node_srtt_us(f.node);
+    ask_sent(&f, 1, NODE_ACQUIRE, 20);
+    run_until(&f, "1 unknown");
+    assert_holds(f.error, "within 20 ms");
+    assert_true(f.latency_us >= 20000);
+    assert_int_equal(node_srtt_us(f.node), srtt_us); /* no answer, no measure */
+    ask_sent(&f, 2, NODE_PEEK, 0);
+    run_until(&f, "2 yes");
+    ask_sent(&f, 3, NODE_ACQUIRE, 0);
+    run_until(&f, "3 other");
+    assert_story(&f, "ready 1\n1 unknown timeout\n2 yes\n3 other\n");
+    node_fixture_close(&f);
 }
 
 /* Each request has a deadline of its own, not in the order of sending. */
 static void test_deadline_order(void **state)
 {
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, plain_good);
-    run_until(&world, "ready");
+    node_fixture_start(&f, plain_good);
+    run_until(&f, "ready");
     /* Far apart: those that one turn of the loop finds over are told in the order of sending. */
-    ask_sent(&world, 1, NODE_ACQUIRE, 2000);
-    ask_sent(&world, 2, NODE_ACQUIRE, 20);
-    ask_sent(&world, 3, NODE_ACQUIRE, 0);
-    ask_sent(&world, 4, NODE_ACQUIRE, 800);
-    run_until(&world, "1 unknown");
-    assert_story(&world, "ready 1\n2 unknown timeout\n4 unknown timeout\n1 unknown timeout\n");
-    world_close(&world);
+    ask_sent(&f, 1, NODE_ACQUIRE, 2000);
+    ask_sent(&f, 2, NODE_ACQUIRE, 20);
+    ask_sent(&f, 3, NODE_ACQUIRE, 0);
+    ask_sent(&f, 4, NODE_ACQUIRE, 800);
+    run_until(&f, "1 unknown");
+    assert_story(&f, "ready 1\n2 unknown timeout\n4 unknown timeout\n1 unknown timeout\n");
+    node_fixture_close(&f);
 }
 
 static void test_stall(void **state)
 {
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_open(&world);
-    world.config.stall_ms = 60;
-    fake_play(world.server, plain_good);
-    fake_play(world.server, plain_good);
-    assert_non_null(world_node(&world));
-    run_until(&world, "ready");
-    run_on(&world, 100); /* idle is not stalled */
-    assert_story(&world, "ready 1\n");
-    ask_sent(&world, 1, NODE_ACQUIRE, 20);
-    ask_sent(&world, 2, NODE_RELEASE, 0);
-    run_until(&world, "ready 2");
-    assert_story(&world,
-                 "ready 1\n1 unknown timeout\n2 unknown unreachable\nconnecting unreachable\nready 2\n");
-    assert_holds(world.error, "no answer for 60 ms");
-    world_close(&world);
+    node_fixture_open(&f);
+    f.config.stall_ms = 60;
+    fake_play(f.server, plain_good);
+    fake_play(f.server, plain_good);
+    assert_non_null(node_fixture_new_node(&f));
+    run_until(&f, "ready");
+    run_on(&f, 100); /* idle is not stalled */
+    assert_story(&f, "ready 1\n");
+    ask_sent(&f, 1, NODE_ACQUIRE, 20);
+    ask_sent(&f, 2, NODE_RELEASE, 0);
+    run_until(&f, "ready 2");
+    assert_story(&f, "ready 1\n1 unknown timeout\n2 unknown unreachable\nconnecting unreachable\nready 2\n");
+    assert_holds(f.error, "no answer for 60 ms");
+    node_fixture_close(&f);
 }
 
 static void on_block(evutil_socket_t fd, short what, void *arg)
@@ -352,7 +351,7 @@ static void on_write(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    fake_write(((struct world *)arg)->server, "+OK\r\n");
+    fake_write(((struct node_fixture *)arg)->server, "+OK\r\n");
 }
 
 /*
@@ -362,63 +361,63 @@ static void on_write(evutil_socket_t fd, short what, void *arg)
 static void test_read_before_judging(void **state)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
-    struct event *blocker = event_new(world.base, -1, 0, on_block, NULL);
-    struct event *writer = event_new(world.base, -1, 0, on_write, &world);
+    node_fixture_start(&f, script);
+    run_until(&f, "ready");
+    struct event *blocker = event_new(f.base, -1, 0, on_block, NULL);
+    struct event *writer = event_new(f.base, -1, 0, on_write, &f);
     const struct timeval block_at = {0, 10000}, write_at = {0, 20000};
-    ask_sent(&world, 1, NODE_ACQUIRE, 60);
+    ask_sent(&f, 1, NODE_ACQUIRE, 60);
     event_add(blocker, &block_at);
     event_add(writer, &write_at);
-    run_until(&world, "1 ");
-    assert_story(&world, "ready 1\n1 yes\n");
-    assert_true(world.latency_us >= 60000);
+    run_until(&f, "1 ");
+    assert_story(&f, "ready 1\n1 yes\n");
+    assert_true(f.latency_us >= 60000);
     event_free(blocker);
     event_free(writer);
-    world_close(&world);
+    node_fixture_close(&f);
 }
 
 /* ---- bounds ---- */
 
 static void test_ring_full(void **state)
 {
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, plain_good);
-    run_until(&world, "ready");
-    for (unsigned i = 1; i <= RING_MAX; i++) ask_sent(&world, i, NODE_ACQUIRE, 0);
-    assert_int_equal(ask(&world, 0, NODE_ACQUIRE, 0), NODE_FULL);
-    run_on(&world, 20);
-    assert_int_equal(ask(&world, 0, NODE_ACQUIRE, 0), NODE_FULL);
-    fake_write(world.server, "+OK\r\n");
-    run_until(&world, "1 yes");
-    ask_sent(&world, RING_MAX + 1, NODE_ACQUIRE, 0);
-    fake_write(world.server, "?\r\n");
-    run_until(&world, "connecting");
-    assert_int_equal(world.n_replies, RING_MAX + 1);
-    assert_holds(world.story, "4096 unknown unreachable\n4097 unknown unreachable\nconnecting proto\n");
-    world_close(&world);
+    node_fixture_start(&f, plain_good);
+    run_until(&f, "ready");
+    for (unsigned i = 1; i <= RING_MAX; i++) ask_sent(&f, i, NODE_ACQUIRE, 0);
+    assert_int_equal(ask(&f, 0, NODE_ACQUIRE, 0), NODE_FULL);
+    run_on(&f, 20);
+    assert_int_equal(ask(&f, 0, NODE_ACQUIRE, 0), NODE_FULL);
+    fake_write(f.server, "+OK\r\n");
+    run_until(&f, "1 yes");
+    ask_sent(&f, RING_MAX + 1, NODE_ACQUIRE, 0);
+    fake_write(f.server, "?\r\n");
+    run_until(&f, "connecting");
+    assert_int_equal(f.n_replies, RING_MAX + 1);
+    assert_holds(f.story, "4096 unknown unreachable\n4097 unknown unreachable\nconnecting proto\n");
+    node_fixture_close(&f);
 }
 
 /* New locks leave room to those that are held, and both to attempts that are under way. */
 static void test_kinds_of_room(void **state)
 {
-    struct world world;
+    struct node_fixture f;
     unsigned n = 0;
     (void)state;
-    world_start(&world, plain_good);
-    assert_false(node_has_room(world.node, NODE_ROOM_NEXT));
-    run_until(&world, "ready");
-    while (node_has_room(world.node, NODE_ROOM_NEW)) ask_sent(&world, ++n, NODE_ACQUIRE, 0);
+    node_fixture_start(&f, plain_good);
+    assert_false(node_has_room(f.node, NODE_ROOM_NEXT));
+    run_until(&f, "ready");
+    while (node_has_room(f.node, NODE_ROOM_NEW)) ask_sent(&f, ++n, NODE_ACQUIRE, 0);
     assert_int_equal(n, RING_MAX / 2);
-    while (node_has_room(world.node, NODE_ROOM_KEEP)) ask_sent(&world, ++n, NODE_RELEASE, 0);
+    while (node_has_room(f.node, NODE_ROOM_KEEP)) ask_sent(&f, ++n, NODE_RELEASE, 0);
     assert_int_equal(n, RING_MAX / 4 * 3);
-    assert_int_equal(ask(&world, 0, NODE_RELEASE, 0), NODE_FULL);
-    assert_int_equal(ask(&world, 0, NODE_EXTEND, 0), NODE_FULL);
-    ask_sent(&world, ++n, NODE_PEEK, 0);
-    world_close(&world);
+    assert_int_equal(ask(&f, 0, NODE_RELEASE, 0), NODE_FULL);
+    assert_int_equal(ask(&f, 0, NODE_EXTEND, 0), NODE_FULL);
+    ask_sent(&f, ++n, NODE_PEEK, 0);
+    node_fixture_close(&f);
 }
 
 /* The caller does something else for long before the loop gets its turn: that is not the server's fault. */
@@ -426,37 +425,37 @@ static void test_time_runs_from_the_write(void **state)
 {
     static const struct timespec pause = {1, 200000000};
     static const struct fake_step answers[] = {SHAKE, EXPECT("SET key"), SEND("+OK\r\n"), END};
-    struct world world;
+    struct node_fixture f;
     (void)state;
 
-    world_start(&world, answers);
-    run_until(&world, "ready");
-    ask_sent(&world, 1, NODE_ACQUIRE, 1000);
+    node_fixture_start(&f, answers);
+    run_until(&f, "ready");
+    ask_sent(&f, 1, NODE_ACQUIRE, 1000);
     nanosleep(&pause, NULL);
-    run_until(&world, "1 ");
-    assert_holds(world.story, "1 yes");
-    world_close(&world);
+    run_until(&f, "1 ");
+    assert_holds(f.story, "1 yes");
+    node_fixture_close(&f);
 }
 
 /* Silence makes it late, an answer that waits to be read does not. */
 static void test_late(void **state)
 {
     const struct timespec pause = {0, 300000000};
-    struct world world;
+    struct node_fixture f;
     (void)state;
-    world_start(&world, plain_good);
-    run_until(&world, "ready");
+    node_fixture_start(&f, plain_good);
+    run_until(&f, "ready");
     nanosleep(&pause, NULL);
-    assert_false(node_is_late(world.node)); /* nothing is asked of it */
-    ask_sent(&world, 1, NODE_ACQUIRE, 0);
-    assert_false(node_is_late(world.node));
-    while (!node_is_late(world.node)) run_on(&world, 5);
-    fake_write(world.server, "+OK\r\n");
-    while (node_is_late(world.node)) nanosleep(&(struct timespec){0, 1000000}, NULL);
-    assert_int_equal(world.n_replies, 0);
-    run_until(&world, "1 yes");
-    assert_false(node_is_late(world.node));
-    world_close(&world);
+    assert_false(node_is_late(f.node)); /* nothing is asked of it */
+    ask_sent(&f, 1, NODE_ACQUIRE, 0);
+    assert_false(node_is_late(f.node));
+    while (!node_is_late(f.node)) run_on(&f, 5);
+    fake_write(f.server, "+OK\r\n");
+    while (node_is_late(f.node)) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_int_equal(f.n_replies, 0);
+    run_until(&f, "1 yes");
+    assert_false(node_is_late(f.node));
+    node_fixture_close(&f);
 }
 
 /* More than the sockets take at once: what is left follows when there is room, in order and whole. */
@@ -464,7 +463,7 @@ static void test_large_output(void **state)
 {
     static char key[8192];
     struct fake_step script[2 * 100 + 2] = {SHAKE};
-    struct world world;
+    struct node_fixture f;
     unsigned n_sent = 0;
     (void)state;
     for (size_t i = 0; i < 100; i++) {
@@ -472,23 +471,23 @@ static void test_large_output(void **state)
         script[2 + 2 * i] = (struct fake_step)SEND("+OK\r\n");
     }
     memset(key, 'k', sizeof key);
-    world_start(&world, script);
-    run_until(&world, "ready");
+    node_fixture_start(&f, script);
+    run_until(&f, "ready");
     struct node_request request = {
         .op = NODE_ACQUIRE, NODE_KEY(key, sizeof key), .owner = "o", .owner_length = 1};
     int result = NODE_SENT;
     while (result == NODE_SENT) {
         request.tag.align_number = n_sent + 1;
-        result = node_send(world.node, &request);
+        result = node_send(f.node, &request);
         if (result == NODE_SENT) n_sent++;
     }
     assert_int_equal(result, NODE_FULL); /* four megabytes wait */
     assert_in_range(n_sent, 101, RING_MAX - 1);
     write_most = 5000;
-    run_until(&world, "\n100 yes\n");
+    run_until(&f, "\n100 yes\n");
     write_most = 0;
-    assert_int_equal(world.n_replies, 100);
-    world_close(&world);
+    assert_int_equal(f.n_replies, 100);
+    node_fixture_close(&f);
 }
 
 int main(void)

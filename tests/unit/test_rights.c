@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "node_world.h"
+#include "node_fixture.h"
 
 #define UP_TO_RIGHTS                                                                                           \
     EXPECT("CLIENT"), EXPECT("INFO server"), EXPECT("INFO replication"), EXPECT("INFO memory"),                \
@@ -38,17 +38,17 @@ static void test_rights(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         struct fake_step script[] = {UP_TO_RIGHTS, SEND(answers[i].reply), END};
-        struct world world;
-        world_open(&world);
-        world.config.guard = QUORLOCK_GUARD_CONNECTION;
-        world.config.n_nodes = 3;
-        world.config.set = "s";
-        fake_play(world.server, script);
-        assert_non_null(world_node(&world));
-        run_until(&world, "down");
-        assert_story(&world, answers[i].story);
-        assert_holds(world.why, answers[i].why);
-        world_close(&world);
+        struct node_fixture f;
+        node_fixture_open(&f);
+        f.config.guard = QUORLOCK_GUARD_CONNECTION;
+        f.config.n_nodes = 3;
+        f.config.set = "s";
+        fake_play(f.server, script);
+        assert_non_null(node_fixture_new_node(&f));
+        run_until(&f, "down");
+        assert_story(&f, answers[i].story);
+        assert_holds(f.why, answers[i].why);
+        node_fixture_close(&f);
     }
 }
 
@@ -57,15 +57,15 @@ static void test_unasked_without_a_guard(void **state)
 {
     static const struct fake_step script[] = {EXPECT("CLIENT"), EXPECT("INFO server"),
                                               EXPECT("INFO replication"), EXPECT("SCRIPT LOAD"), END};
-    struct world world;
+    struct node_fixture f;
 
     (void)state;
-    world_open(&world);
-    world.config.guard = QUORLOCK_GUARD_OFF;
-    fake_play(world.server, script);
-    assert_non_null(world_node(&world));
-    while (fake_commands(world.server) < 4) run_on(&world, 1);
-    world_close(&world);
+    node_fixture_open(&f);
+    f.config.guard = QUORLOCK_GUARD_OFF;
+    fake_play(f.server, script);
+    assert_non_null(node_fixture_new_node(&f));
+    while (fake_commands(f.server) < 4) run_on(&f, 1);
+    node_fixture_close(&f);
 }
 
 int main(void)

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "notice_world.h"
+#include "notice_fixture.h"
 #include "redis/conn.h"
 
 /* A whole good connection that listens to "a". */
@@ -40,21 +40,21 @@ static void test_notices(void **state)
         EXPECT("UNSUBSCRIBE a"),
         SEND(MESSAGE("a", "new") UNSUBSCRIBED("a") MESSAGE("b", "end")),
         END};
-    struct notices notices;
+    struct notice_fixture f;
     (void)state;
-    notices_begin(&notices);
-    notices.wants = "ab";
-    fake_play(notices.world.server, script);
-    world_uri(&notices.world, "redis://bob:sesame@127.0.0.1", "/7");
-    notices_start(&notices);
-    notices.act_at = "message  ";
-    notices.act = ACT_FORGET;
-    run_until(&notices.world, "message b end");
-    assert_story(&notices.world, "open\nlistening a\nmessage a one\nlistening b\n"
-                                 "message a\\x00\\x0a \\x0d\\x0a\\x00\\xff\n"
-                                 "message b two\nmessage a two\nmessage  \nmessage a new\nmessage b end\n");
-    assert_int_equal(fake_connections(notices.world.server), 1);
-    notices_end(&notices);
+    notice_fixture_begin(&f);
+    f.wants = "ab";
+    fake_play(f.common.server, script);
+    node_fixture_uri(&f.common, "redis://bob:sesame@127.0.0.1", "/7");
+    notice_fixture_start(&f);
+    f.act_at = "message  ";
+    f.act = ACT_FORGET;
+    run_until(&f.common, "message b end");
+    assert_story(&f.common, "open\nlistening a\nmessage a one\nlistening b\n"
+                            "message a\\x00\\x0a \\x0d\\x0a\\x00\\xff\n"
+                            "message b two\nmessage a two\nmessage  \nmessage a new\nmessage b end\n");
+    assert_int_equal(fake_connections(f.common.server), 1);
+    notice_fixture_end(&f);
 }
 
 static const char conversation[] = SUBSCRIBED("a") MESSAGE("a", "one") PONG NOPERM MESSAGE("a", "two");
@@ -70,12 +70,12 @@ static void test_split(void **state)
             GREET,    EXPECT("SUBSCRIBE a"),   {FAKE_SEND, (unsigned)at, conversation, NULL},
             SLEEP(1), SEND(conversation + at), END};
         const struct fake_step pieces[] = {GREET, EXPECT("SUBSCRIBE a"), STEP(FAKE_PIECES, conversation), END};
-        struct notices notices;
-        notices_begin_with(&notices, "a", script);
-        fake_play(notices.world.server, pieces);
-        run_until(&notices.world, conversation_story);
-        assert_holds(notices.why, "nobody asked");
-        notices_end(&notices);
+        struct notice_fixture f;
+        notice_fixture_begin_with(&f, "a", script);
+        fake_play(f.common.server, pieces);
+        run_until(&f.common, conversation_story);
+        assert_holds(f.why, "nobody asked");
+        notice_fixture_end(&f);
     }
 }
 
@@ -84,17 +84,17 @@ static void test_many_in_one_packet(void **state)
     enum { N = 2000 };
     static const char one[] = MESSAGE("a", "one");
     char *text = malloc(N * sizeof one + 1);
-    struct notices notices;
+    struct notice_fixture f;
     (void)state;
     assert_non_null(text);
     for (size_t i = 0; i < N; i++) memcpy(text + i * (sizeof one - 1), one, sizeof one);
     const struct fake_step script[] = {GREET,      EXPECT("SUBSCRIBE a"),     SEND(SUBSCRIBED("a")),
                                        SEND(text), SEND(MESSAGE("a", "end")), END};
-    notices_begin_with(&notices, "a", script);
-    run_until(&notices.world, "message a one\n");
-    run_until(&notices.world, "message a end\n");
-    assert_int_equal(times_in(notices.world.story, "message a one\n"), N);
-    notices_end(&notices);
+    notice_fixture_begin_with(&f, "a", script);
+    run_until(&f.common, "message a one\n");
+    run_until(&f.common, "message a end\n");
+    assert_int_equal(times_in(f.common.story, "message a one\n"), N);
+    notice_fixture_end(&f);
     free(text);
 }
 
@@ -111,16 +111,16 @@ static void test_forgotten_meanwhile(void **state)
                                               SEND(MESSAGE("z", "mid") SUBSCRIBED("a")),
                                               SEND("-ERR no UNSUBSCRIBE\r\n" MESSAGE("a", "end")),
                                               END};
-    struct notices notices;
+    struct notice_fixture f;
     (void)state;
-    notices_begin_with(&notices, "ab", script);
-    run_until(&notices.world, "open");
-    subscriber_forget(notices.subscriber, "a", 1);
-    assert_int_equal(subscriber_listen(notices.subscriber, "a", 1), SUBSCRIBER_ASKED);
-    subscriber_forget(notices.subscriber, "b", 1);
-    run_until(&notices.world, "message a end");
-    assert_story(&notices.world, "open\nmessage z mid\nlistening a\nmessage a end\n");
-    notices_end(&notices);
+    notice_fixture_begin_with(&f, "ab", script);
+    run_until(&f.common, "open");
+    subscriber_forget(f.subscriber, "a", 1);
+    assert_int_equal(subscriber_listen(f.subscriber, "a", 1), SUBSCRIBER_ASKED);
+    subscriber_forget(f.subscriber, "b", 1);
+    run_until(&f.common, "message a end");
+    assert_story(&f.common, "open\nmessage z mid\nlistening a\nmessage a end\n");
+    notice_fixture_end(&f);
 }
 
 static void test_refused(void **state)
@@ -135,25 +135,24 @@ static void test_refused(void **state)
         EXPECT("SUBSCRIBE z"),
         SEND("-ERR sesame is not a channel\r\n" SUBSCRIBED("z") MESSAGE("a", "end")),
         END};
-    struct notices notices;
+    struct notice_fixture f;
     (void)state;
-    notices_begin(&notices);
-    notices.wants = "abcd";
-    fake_play(notices.world.server, script);
-    world_uri(&notices.world, "redis://:sesame@127.0.0.1", "");
-    notices_start(&notices);
-    notices.act_at = "refused c";
-    notices.act = ACT_LISTEN;
-    run_until(&notices.world, "refused c");
-    assert_holds(notices.why, "SUBSCRIBE: NOPERM No permissions to access a channel (give this user the right");
-    run_until(&notices.world, "message a end");
-    assert_story(&notices.world,
-                 "open\nlistening a\nrefused b\nrefused c\nrefused d\nlistening z\nmessage a end\n");
-    assert_string_equal(notices.why, "SUBSCRIBE: refused");
+    notice_fixture_begin(&f);
+    f.wants = "abcd";
+    fake_play(f.common.server, script);
+    node_fixture_uri(&f.common, "redis://:sesame@127.0.0.1", "");
+    notice_fixture_start(&f);
+    f.act_at = "refused c";
+    f.act = ACT_LISTEN;
+    run_until(&f.common, "refused c");
+    assert_holds(f.why, "SUBSCRIBE: NOPERM No permissions to access a channel (give this user the right");
+    run_until(&f.common, "message a end");
+    assert_story(&f.common, "open\nlistening a\nrefused b\nrefused c\nrefused d\nlistening z\nmessage a end\n");
+    assert_string_equal(f.why, "SUBSCRIBE: refused");
     /* Told once for all the channels. */
-    assert_int_equal(times_in(notices.world.logged, "NOPERM"), 1);
-    assert_int_equal(times_in(notices.world.logged, "sesame"), 0);
-    notices_end(&notices);
+    assert_int_equal(times_in(f.common.logged, "NOPERM"), 1);
+    assert_int_equal(times_in(f.common.logged, "sesame"), 0);
+    notice_fixture_end(&f);
 }
 
 /* ---- beginning and end ---- */
@@ -184,19 +183,19 @@ static void test_not_let_in(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        struct notices notices;
-        notices_begin(&notices);
-        notices.wants = "a";
-        fake_play(notices.world.server, refusals[i].script);
-        fake_play(notices.world.server, refusals[i].script);
-        fake_play(notices.world.server, good);
-        world_uri(&notices.world, "redis://bob:sesame@127.0.0.1", "");
-        notices_start(&notices);
-        run_until(&notices.world, "listening a");
-        assert_story(&notices.world, "open\nlistening a\n");
-        assert_holds(notices.world.logged, refusals[i].why);
-        assert_int_equal(times_in(notices.world.logged, "sesame"), 0);
-        notices_end(&notices);
+        struct notice_fixture f;
+        notice_fixture_begin(&f);
+        f.wants = "a";
+        fake_play(f.common.server, refusals[i].script);
+        fake_play(f.common.server, refusals[i].script);
+        fake_play(f.common.server, good);
+        node_fixture_uri(&f.common, "redis://bob:sesame@127.0.0.1", "");
+        notice_fixture_start(&f);
+        run_until(&f.common, "listening a");
+        assert_story(&f.common, "open\nlistening a\n");
+        assert_holds(f.common.logged, refusals[i].why);
+        assert_int_equal(times_in(f.common.logged, "sesame"), 0);
+        notice_fixture_end(&f);
     }
 }
 
@@ -205,38 +204,38 @@ static void test_wrong_password(void **state)
 {
     static const struct fake_step wrong[] = {EXPECT("AUTH"), SEND("-WRONGPASS no\r\n"), END};
     static const struct fake_step other[] = {EXPECT("AUTH"), SEND("-ERR AUTH is off\r\n"), END};
-    struct notices notices;
+    struct notice_fixture f;
     (void)state;
-    notices_begin(&notices);
-    for (int i = 0; i < 3; i++) fake_play(notices.world.server, wrong);
-    fake_play(notices.world.server, other);
-    fake_play(notices.world.server, wrong);
-    fake_play(notices.world.server, good);
-    world_uri(&notices.world, "redis://:sesame@127.0.0.1", "");
-    notices.wants = "a";
-    notices_start(&notices);
-    run_until(&notices.world, "listening a");
-    assert_int_equal(fake_connections(notices.world.server), 6);
-    assert_int_equal(times_in(notices.world.logged, "WRONGPASS"), 2);
-    assert_int_equal(times_in(notices.world.logged, "is off"), 1);
-    notices_end(&notices);
+    notice_fixture_begin(&f);
+    for (int i = 0; i < 3; i++) fake_play(f.common.server, wrong);
+    fake_play(f.common.server, other);
+    fake_play(f.common.server, wrong);
+    fake_play(f.common.server, good);
+    node_fixture_uri(&f.common, "redis://:sesame@127.0.0.1", "");
+    f.wants = "a";
+    notice_fixture_start(&f);
+    run_until(&f.common, "listening a");
+    assert_int_equal(fake_connections(f.common.server), 6);
+    assert_int_equal(times_in(f.common.logged, "WRONGPASS"), 2);
+    assert_int_equal(times_in(f.common.logged, "is off"), 1);
+    notice_fixture_end(&f);
 
-    notices_begin(&notices);
-    fake_play(notices.world.server, wrong);
-    world_uri(&notices.world, "redis://:sesame@127.0.0.1", "");
-    notices.config.reconnect_min_ms = 2;
-    notices.config.reconnect_max_ms = 3600000;
-    notices_start(&notices);
-    while (!strstr(notices.world.logged, "WRONGPASS")) event_base_loop(notices.world.base, EVLOOP_ONCE);
+    notice_fixture_begin(&f);
+    fake_play(f.common.server, wrong);
+    node_fixture_uri(&f.common, "redis://:sesame@127.0.0.1", "");
+    f.config.reconnect_min_ms = 2;
+    f.config.reconnect_max_ms = 3600000;
+    notice_fixture_start(&f);
+    while (!strstr(f.common.logged, "WRONGPASS")) event_base_loop(f.common.base, EVLOOP_ONCE);
     for (int i = 0; i < 3; i++) {
-        subscriber_stop(notices.subscriber);
-        subscriber_stop(notices.subscriber);
-        subscriber_start(notices.subscriber);
-        run_on(&notices.world, 20);
+        subscriber_stop(f.subscriber);
+        subscriber_stop(f.subscriber);
+        subscriber_start(f.subscriber);
+        run_on(&f.common, 20);
     }
-    assert_int_equal(fake_connections(notices.world.server), 1);
-    assert_story(&notices.world, "");
-    notices_end(&notices);
+    assert_int_equal(fake_connections(f.common.server), 1);
+    assert_story(&f.common, "");
+    notice_fixture_end(&f);
 }
 
 /* No matter for notices. */
@@ -252,16 +251,16 @@ static void test_odd_servers(void **state)
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         const struct fake_step script[] = {EXPECT("CLIENT SETNAME me"), EXPECT("PING"),        SEND(answers[i]),
                                            EXPECT("SUBSCRIBE a"),       SEND(SUBSCRIBED("a")), END};
-        struct notices notices;
-        notices_begin(&notices);
-        notices.config.client_name = "me";
-        notices.wants = "a";
-        fake_play(notices.world.server, script);
-        world_uri(&notices.world, "localhost", "");
-        notices_start(&notices);
-        run_until(&notices.world, "listening a");
-        assert_int_equal(fake_connections(notices.world.server), 1);
-        notices_end(&notices);
+        struct notice_fixture f;
+        notice_fixture_begin(&f);
+        f.config.client_name = "me";
+        f.wants = "a";
+        fake_play(f.common.server, script);
+        node_fixture_uri(&f.common, "localhost", "");
+        notice_fixture_start(&f);
+        run_until(&f.common, "listening a");
+        assert_int_equal(fake_connections(f.common.server), 1);
+        notice_fixture_end(&f);
     }
 }
 
@@ -305,13 +304,13 @@ static void test_ends(void **state)
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         const struct fake_step script[] = {GREET, EXPECT("SUBSCRIBE a"), ends[i].script[0], ends[i].script[1],
                                            END};
-        struct notices notices;
-        notices_begin_with(&notices, "a", script);
-        fake_play(notices.world.server, good);
-        run_until(&notices.world, "closed\nopen\nlistening a\n");
-        assert_holds(notices.why, ends[i].why);
-        assert_int_equal(times_in(notices.world.story, "closed"), 1);
-        notices_end(&notices);
+        struct notice_fixture f;
+        notice_fixture_begin_with(&f, "a", script);
+        fake_play(f.common.server, good);
+        run_until(&f.common, "closed\nopen\nlistening a\n");
+        assert_holds(f.why, ends[i].why);
+        assert_int_equal(times_in(f.common.story, "closed"), 1);
+        notice_fixture_end(&f);
     }
 }
 
@@ -330,42 +329,42 @@ static void test_ping(void **state)
                                               SEND(PONG),
                                               EXPECT("PING"),
                                               END};
-    struct notices notices;
+    struct notice_fixture f;
     (void)state;
-    notices_begin(&notices);
-    notices.config.timeout_ms = 200;
-    fake_play(notices.world.server, script);
-    notices_start(&notices);
-    run_until(&notices.world, "open");
+    notice_fixture_begin(&f);
+    f.config.timeout_ms = 200;
+    fake_play(f.common.server, script);
+    notice_fixture_start(&f);
+    run_until(&f.common, "open");
     uint64_t open_us = clock_us(NULL);
-    while (fake_commands(notices.world.server) < 4) event_base_loop(notices.world.base, EVLOOP_ONCE);
+    while (fake_commands(f.common.server) < 4) event_base_loop(f.common.base, EVLOOP_ONCE);
     /* Two of them: at most one a second, whatever the timeout. */
     assert_true(clock_us(NULL) - open_us >= 1900000);
-    assert_int_equal(subscriber_listen(notices.subscriber, "z", 1), SUBSCRIBER_ASKED);
-    run_until(&notices.world, "closed");
-    assert_string_equal(notices.why, "no answer within 200 ms: frozen, or cut off");
-    assert_story(&notices.world, "open\nlistening z\nclosed\n");
-    assert_int_equal(fake_commands(notices.world.server), 7);
-    notices_end(&notices);
+    assert_int_equal(subscriber_listen(f.subscriber, "z", 1), SUBSCRIBER_ASKED);
+    run_until(&f.common, "closed");
+    assert_string_equal(f.why, "no answer within 200 ms: frozen, or cut off");
+    assert_story(&f.common, "open\nlistening z\nclosed\n");
+    assert_int_equal(fake_commands(f.common.server), 7);
+    notice_fixture_end(&f);
 }
 
 static void test_no_answer(void **state)
 {
     static const struct fake_step silent[] = {END};
     static const struct fake_step deaf[] = {GREET, EXPECT("SUBSCRIBE a"), END};
-    struct notices notices;
+    struct notice_fixture f;
     (void)state;
-    notices_begin(&notices);
-    notices.config.timeout_ms = 50;
-    notices.wants = "a";
-    fake_play(notices.world.server, silent);
-    fake_play(notices.world.server, deaf);
-    fake_play(notices.world.server, deaf);
-    notices_start(&notices);
-    run_until(&notices.world, "open\nclosed\nopen\nclosed\n");
-    assert_holds(notices.world.logged, "no answer to the handshake within 50 ms");
-    assert_string_equal(notices.why, "no answer within 50 ms: frozen, or cut off");
-    notices_end(&notices);
+    notice_fixture_begin(&f);
+    f.config.timeout_ms = 50;
+    f.wants = "a";
+    fake_play(f.common.server, silent);
+    fake_play(f.common.server, deaf);
+    fake_play(f.common.server, deaf);
+    notice_fixture_start(&f);
+    run_until(&f.common, "open\nclosed\nopen\nclosed\n");
+    assert_holds(f.common.logged, "no answer to the handshake within 50 ms");
+    assert_string_equal(f.why, "no answer within 50 ms: frozen, or cut off");
+    notice_fixture_end(&f);
 }
 
 /* ---- from inside callbacks ---- */
@@ -387,44 +386,44 @@ static void test_act_inside(void **state)
     (void)state;
     for (size_t i = 0; i < (size_t)N_MOMENTS * 3; i++) {
         const char *moment = moments[i / 3];
-        struct notices notices;
-        notices_begin_with(&notices, "ab", eventful);
-        fake_play(notices.world.server, eventful);
-        notices.act_at = moment;
-        notices.act = acts[i % 3];
-        run_until(&notices.world, moment);
-        if (notices.act == ACT_FREE) {
-            run_on(&notices.world, 10);
-            assert_int_equal(notices.world.after_free, 0);
-            notices.world.freed = false;
+        struct notice_fixture f;
+        notice_fixture_begin_with(&f, "ab", eventful);
+        fake_play(f.common.server, eventful);
+        f.act_at = moment;
+        f.act = acts[i % 3];
+        run_until(&f.common, moment);
+        if (f.act == ACT_FREE) {
+            run_on(&f.common, 10);
+            assert_int_equal(f.common.after_free, 0);
+            f.common.freed = false;
         } else {
-            if (notices.act == ACT_STOP) {
-                size_t told = notices.world.told;
-                assert_false(subscriber_is_open(notices.subscriber));
-                assert_int_equal(subscriber_listen(notices.subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
-                subscriber_forget(notices.subscriber, "a", 1);
-                run_on(&notices.world, 10);
-                assert_int_equal(notices.world.told, told);
-                assert_string_equal(subscriber_why(notices.subscriber), "stopped");
-                subscriber_start(notices.subscriber);
+            if (f.act == ACT_STOP) {
+                size_t told = f.common.told;
+                assert_false(subscriber_is_open(f.subscriber));
+                assert_int_equal(subscriber_listen(f.subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
+                subscriber_forget(f.subscriber, "a", 1);
+                run_on(&f.common, 10);
+                assert_int_equal(f.common.told, told);
+                assert_string_equal(subscriber_why(f.subscriber), "stopped");
+                subscriber_start(f.subscriber);
             }
             /* It is a new connection, and the old one says no more. */
             unsigned ends_wanted = strcmp(moment, "closed") == 0 ? 2 : 1;
-            while (times_in(notices.world.story, "closed\n") < ends_wanted)
-                event_base_loop(notices.world.base, EVLOOP_ONCE);
-            assert_int_equal(times_in(notices.world.story, "open\n"), 2);
-            assert_int_equal(fake_connections(notices.world.server), 2);
+            while (times_in(f.common.story, "closed\n") < ends_wanted)
+                event_base_loop(f.common.base, EVLOOP_ONCE);
+            assert_int_equal(times_in(f.common.story, "open\n"), 2);
+            assert_int_equal(fake_connections(f.common.server), 2);
         }
-        notices_end(&notices);
+        notice_fixture_end(&f);
     }
 }
 
 /* As an owner may who gives up when something is logged. */
 static void log_then_act(void *arg, int level, const char *text)
 {
-    struct notices *notices = arg;
-    world_log(&notices->world, level, text);
-    if (strstr(text, notices->act_at)) notices_act(notices);
+    struct notice_fixture *f = arg;
+    node_fixture_log(&f->common, level, text);
+    if (strstr(text, f->act_at)) notice_fixture_act(f);
 }
 
 static void test_free_inside_log(void **state)
@@ -433,19 +432,19 @@ static void test_free_inside_log(void **state)
     static const char *const lines[] = {"NOAUTH", "open", "NOPERM", "closed the connection"};
     (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        struct notices notices;
-        notices_begin(&notices);
-        notices.wants = "ab";
-        notices.act = ACT_FREE;
-        notices.act_at = lines[i];
-        fake_play(notices.world.server, wrong);
-        fake_play(notices.world.server, eventful);
-        notices.log = log_then_act;
-        notices.world.on_line = NULL;
-        notices_start(&notices);
-        while (notices.subscriber) event_base_loop(notices.world.base, EVLOOP_ONCE);
-        run_on(&notices.world, 10);
-        notices_end(&notices);
+        struct notice_fixture f;
+        notice_fixture_begin(&f);
+        f.wants = "ab";
+        f.act = ACT_FREE;
+        f.act_at = lines[i];
+        fake_play(f.common.server, wrong);
+        fake_play(f.common.server, eventful);
+        f.log = log_then_act;
+        f.common.on_line = NULL;
+        notice_fixture_start(&f);
+        while (f.subscriber) event_base_loop(f.common.base, EVLOOP_ONCE);
+        run_on(&f.common, 10);
+        notice_fixture_end(&f);
     }
 }
 
@@ -455,32 +454,32 @@ static void test_full(void **state)
 {
     static char name[SUBSCRIBER_CHANNEL_MAX + 1];
     static const struct fake_step script[] = {GREET, END};
-    struct notices notices;
+    struct notice_fixture f;
     int result = SUBSCRIBER_ASKED;
     unsigned asked = 0;
     (void)state;
     memset(name, 'n', sizeof name);
-    notices_begin_with(&notices, "", script);
-    fake_play(notices.world.server, good);
-    assert_int_equal(subscriber_listen(notices.subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
-    run_until(&notices.world, "open");
-    assert_int_equal(subscriber_listen(notices.subscriber, name, sizeof name), SUBSCRIBER_FULL);
+    notice_fixture_begin_with(&f, "", script);
+    fake_play(f.common.server, good);
+    assert_int_equal(subscriber_listen(f.subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
+    run_until(&f.common, "open");
+    assert_int_equal(subscriber_listen(f.subscriber, name, sizeof name), SUBSCRIBER_FULL);
     while (result == SUBSCRIBER_ASKED && asked < 1000) {
-        result = subscriber_listen(notices.subscriber, name, sizeof name - 1);
+        result = subscriber_listen(f.subscriber, name, sizeof name - 1);
         asked++;
     }
     assert_int_equal(result, SUBSCRIBER_FULL);
     assert_in_range(asked, CONN_OUT_MAX / sizeof name / 2, CONN_OUT_MAX / sizeof name + 1);
     /* Sent, but not answered, they fill the list all the same. */
-    while (fake_commands(notices.world.server) < 2) event_base_loop(notices.world.base, EVLOOP_ONCE);
-    run_on(&notices.world, 50);
-    assert_int_equal(subscriber_listen(notices.subscriber, name, sizeof name - 1), SUBSCRIBER_FULL);
+    while (fake_commands(f.common.server) < 2) event_base_loop(f.common.base, EVLOOP_ONCE);
+    run_on(&f.common, 50);
+    assert_int_equal(subscriber_listen(f.subscriber, name, sizeof name - 1), SUBSCRIBER_FULL);
     /* What is full is of use again on the next connection. */
-    notices.wants = "a";
-    subscriber_stop(notices.subscriber);
-    subscriber_start(notices.subscriber);
-    run_until(&notices.world, "open\nlistening a\n");
-    notices_end(&notices);
+    f.wants = "a";
+    subscriber_stop(f.subscriber);
+    subscriber_start(f.subscriber);
+    run_until(&f.common, "open\nlistening a\n");
+    notice_fixture_end(&f);
 }
 
 /* One allocation fails, whichever it is: later all is well, or there was no subscriber in the first place. */
@@ -489,23 +488,23 @@ static void test_nomem(void **state)
     bool failed = true;
     (void)state;
     for (long turn = 0; failed; turn++) {
-        struct notices notices;
-        notices_begin(&notices);
-        world_uri(&notices.world, "localhost", "");
-        for (int i = 0; i < 3; i++) fake_play(notices.world.server, good);
-        notices.config.client_name = "me";
-        notices.world.counted.until_failure = turn;
-        if (notices_create(&notices)) {
-            subscriber_start(notices.subscriber);
-            for (unsigned opens = 0; !strstr(notices.world.story, "listening a");) {
-                event_base_loop(notices.world.base, EVLOOP_ONCE);
-                if (times_in(notices.world.story, "open\n") == opens) continue;
+        struct notice_fixture f;
+        notice_fixture_begin(&f);
+        node_fixture_uri(&f.common, "localhost", "");
+        for (int i = 0; i < 3; i++) fake_play(f.common.server, good);
+        f.config.client_name = "me";
+        f.common.counted.until_failure = turn;
+        if (notice_fixture_create(&f)) {
+            subscriber_start(f.subscriber);
+            for (unsigned opens = 0; !strstr(f.common.story, "listening a");) {
+                event_base_loop(f.common.base, EVLOOP_ONCE);
+                if (times_in(f.common.story, "open\n") == opens) continue;
                 opens++;
-                while (subscriber_listen(notices.subscriber, "a", 1) == SUBSCRIBER_NOMEM) continue;
+                while (subscriber_listen(f.subscriber, "a", 1) == SUBSCRIBER_NOMEM) continue;
             }
         }
-        failed = notices.world.counted.until_failure < 0;
-        notices_end(&notices);
+        failed = f.common.counted.until_failure < 0;
+        notice_fixture_end(&f);
     }
 }
 

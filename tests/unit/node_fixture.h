@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * node_world.h - a node, a server that plays scripts, and the story of what the node told
+ * node_fixture.h - a node, a server that plays scripts, and the story of what the node told
  *
  * Each level and each reply becomes a line: "ready 1", "down auth", "7 yes", "7 unknown timeout".
  */
-#ifndef QUORLOCK_TESTS_NODE_WORLD_H
-#define QUORLOCK_TESTS_NODE_WORLD_H
+#ifndef QUORLOCK_TESTS_NODE_FIXTURE_H
+#define QUORLOCK_TESTS_NODE_FIXTURE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ struct counted {
     long until_failure, out;
 };
 
-struct world {
+struct node_fixture {
     struct event_base *base;
     struct fake_server *server;
     struct counted counted;
@@ -38,7 +38,7 @@ struct world {
     uint32_t latency_us;
     unsigned n_replies;
     const char *free_at; /* the line at which a callback frees the node */
-    void (*on_line)(struct world *, const char *line);
+    void (*on_line)(struct node_fixture *, const char *line);
     bool freed;
     unsigned after_free;
 };
@@ -74,29 +74,31 @@ struct world {
 #define EXPECT(text) STEP(FAKE_EXPECT, text)
 #define SEND(text)   STEP(FAKE_SEND, text)
 
-/* world_open - a base and a server; the node comes with world_node, so that the test can set the config before.
+/* node_fixture_open - a base and a server; the node comes with node_fixture_new_node, so that the test can set
+ * the config before.
  */
-void world_open(struct world *);
-/* world_uri - the server's address with credentials in front or a database behind. */
-void world_uri(struct world *, const char *front, const char *back);
-struct node *world_node(struct world *);
-/* world_tell - one more line of the story; acts on it as free_at and on_line say. */
-void world_tell(struct world *, const char *line);
-/* world_log - as an events.log, with the world as its arg. */
-void world_log(void *world, int level, const char *text);
-/* world_start - all of it, the first connection playing that script. */
-void world_start(struct world *, const struct fake_step *script);
-/* world_close - frees everything; fails if an expectation was not met, memory is out, or a callback came late.
+void node_fixture_open(struct node_fixture *);
+/* node_fixture_uri - the server's address with credentials in front or a database behind. */
+void node_fixture_uri(struct node_fixture *, const char *front, const char *back);
+struct node *node_fixture_new_node(struct node_fixture *);
+/* node_fixture_trace - one more line of the story; acts on it as free_at and on_line say. */
+void node_fixture_trace(struct node_fixture *, const char *line);
+/* node_fixture_log - as an events.log, with the fixture as its arg. */
+void node_fixture_log(void *f, int level, const char *text);
+/* node_fixture_start - all of it, the first connection playing that script. */
+void node_fixture_start(struct node_fixture *, const struct fake_step *script);
+/* node_fixture_close - frees everything; fails if an expectation was not met, memory is out, or a callback came
+ * late.
  */
-void world_close(struct world *);
+void node_fixture_close(struct node_fixture *);
 /* run_until - runs the loop until the story holds that text; fails after a generous limit. */
-void run_until(struct world *, const char *line);
+void run_until(struct node_fixture *, const char *line);
 /* run_on - runs the loop for some time: only where nothing more may come. */
-void run_on(struct world *, unsigned ms);
-int ask(struct world *, unsigned tag, enum node_op, uint32_t timeout_ms);
+void run_on(struct node_fixture *, unsigned ms);
+int ask(struct node_fixture *, unsigned tag, enum node_op, uint32_t timeout_ms);
 /* ask_sent - must be taken, and told of later only. */
-void ask_sent(struct world *, unsigned tag, enum node_op, uint32_t timeout_ms);
-void assert_story(struct world *, const char *wanted);
+void ask_sent(struct node_fixture *, unsigned tag, enum node_op, uint32_t timeout_ms);
+void assert_story(struct node_fixture *, const char *wanted);
 void assert_holds(const char *text, const char *part);
 uint64_t clock_us(void *arg);
 /* block_ms - keeps the loop from running. */

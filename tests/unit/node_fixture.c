@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <event2/event.h>
+
+#include <cmocka.h>
+
+#include "node_fixture.h"
+
+static void *counted_allocate(void *arg, size_t size)
+{
+    struct counted *counted = arg;
+    if (counted->until_failure-- == 0) return NULL;
+    counted->out++;
+    return malloc(size);
+}
+
+static void *counted_reallocate(void *arg, void *block, size_t size)
+{
+    struct counted *counted = arg;
+    if (counted->until_failure-- == 0) return NULL;
+    if (!block) counted->out++;
+    return realloc(block, size);
+}
+
+static void counted_release(void *arg, void *block)
+{
+    struct counted *counted = arg;
+    counted->out--;
+    free(block);
+}
+
+uint64_t clock_us(void *arg)
+{
+    struct timespec now;
+    (void)arg;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+void block_ms(unsigned ms)
+{
+    uint64_t end_us = clock_us(NULL) + (uint64_t)ms * 1000;
+    while (clock_us(NULL) < end_us) continue;
+}
+
+static const char *level_name(enum node_level level)
+{
+    static const char *const names[] = {"connecting", "ready", "quarantined", "down"};
+    return names[level];
+}
+
+static const char *fault_name(enum node_fault fault)
+{
+    static const char *const names[] = {"none",    "unreachable", "timeout", "temporary", "replica",
+                                        "cluster", "auth",        "refused", "foreign",   "proto",
+                                        "other",   "limit",       "config",  "guard"};
+    return names[fault];
+}
+
+static const char *outcome_name(enum node_outcome outcome)
+{
+    static const char *const names[] = {"yes", "other", "missing", "noscript", "error", "unknown"};
+    return names[outcome];
+}
+
+void node_fixture_trace(struct node_fixture *f, const char *line)
+{
+    if (f->freed) f->after_free++;
+    size_t room = sizeof f->story - f->told;
+    assert_true(strlen(line) + 2 < room);
+    f->told += (size_t)snprintf(f->story + f->told, room, "%s\n", line);
+    if (f->free_at && strcmp(line, f->free_at) == 0) {
+        f->freed = true;
+        node_free(f->node);
+        f->node = NULL;
+    } else if (f->on_line) {
+        f->on_line(f, line);
+    }
+}
+
+static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t generation,
+                     enum node_fault fault, const char *why)
+{
+    struct node_fixture *f = arg;
+    char line[64];
+    assert_int_equal(index, 3);
+    assert_int_equal(generation, node_generation(f->node));
+    assert_int_equal(level, node_level_now(f->node));
+    assert_int_equal(fault, node_fault_now(f->node));
+    /* A quarantine counts down. */
+    if (level != NODE_QUARANTINED) assert_string_equal(why, node_why(f->node));
+    snprintf(f->why, sizeof f->why, "%s", why);
+    if (level == NODE_READY)
+        snprintf(line, sizeof line, "ready %u", (unsigned)generation);
+    else if (level == NODE_QUARANTINED)
+        snprintf(line, sizeof line, "quarantined %u", (unsigned)generation);
+    else
+        snprintf(line, sizeof line, "%s %s", level_name(level), fault_name(fault));
+    node_fixture_trace(f, line);
+    /* A callback that freed the node may still look at what it was handed. */
+    assert_true(strlen(why) < sizeof f->why);
+}
+
+static void on_reply(void *arg, uint32_t index, uint32_t generation, const union node_tag *tag,
+                     const struct node_reply *reply)
+{
+    struct node_fixture *f = arg;
+    char line[64];
+    assert_int_equal(index, 3);
+    assert_true(generation > 0);
+    f->n_replies++;
+    snprintf(f->error, sizeof f->error, "%s", reply->error ? reply->error : "");
+    snprintf(f->type, sizeof f->type, "%.*s", (int)reply->type_length, reply->type ? reply->type : "");
+    f->latency_us = reply->latency_us;
+    if (reply->fault)
+        snprintf(line, sizeof line, "%u %s %s", (unsigned)tag->align_number, outcome_name(reply->outcome),
+                 fault_name(reply->fault));
+    else
+        snprintf(line, sizeof line, "%u %s", (unsigned)tag->align_number, outcome_name(reply->outcome));
+    node_fixture_trace(f, line);
+    if (reply->holder) snprintf(f->holder, sizeof f->holder, "%.*s", (int)reply->holder_length, reply->holder);
+}
+
+void node_fixture_log(void *arg, int level, const char *text)
+{
+    struct node_fixture *f = arg;
+    (void)level;
+    if (f->freed) f->after_free++;
+    size_t used = strlen(f->logged);
+    snprintf(f->logged + used, sizeof f->logged - used, "%s\n", text);
+}
+
+void node_fixture_open(struct node_fixture *f)
+{
+    memset(f, 0, sizeof *f);
+    struct event_config *config = event_config_new();
+    event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
+    f->base = event_base_new_with_config(config);
+    event_config_free(config);
+    f->server = fake_new(f->base);
+    f->counted.until_failure = -1;
+    const struct quorlock_allocator hooks = {sizeof(hooks), counted_allocate, counted_reallocate,
+                                             counted_release, &f->counted};
+    alloc_init(&f->alloc, &hooks);
+    f->config = (struct node_config){.index = 3,
+                                     .client_name = "me",
+                                     .timeout_ms = 10000,
+                                     .stall_ms = 15000,
+                                     .reconnect_min_ms = 2,
+                                     .reconnect_max_ms = 20,
+                                     .now_us = clock_us};
+}
+
+void node_fixture_uri(struct node_fixture *f, const char *front, const char *back)
+{
+    char text[256], error[256];
+    snprintf(text, sizeof text, "%s:%u%s", front, (unsigned)fake_port(f->server), back);
+    if (uri_parse(&f->uri, &f->alloc, text, error, sizeof error)) fail_msg("%s", error);
+    f->config.uri = &f->uri;
+}
+
+struct node *node_fixture_new_node(struct node_fixture *f)
+{
+    const struct node_events events = {.level = on_level, .reply = on_reply, .log = node_fixture_log, .arg = f};
+    if (!f->uri.host) node_fixture_uri(f, "127.0.0.1", "");
+    f->node = node_new(f->base, &f->alloc, &f->config, &events);
+    return f->node;
+}
+
+void node_fixture_start(struct node_fixture *f, const struct fake_step *script)
+{
+    node_fixture_open(f);
+    fake_play(f->server, script);
+    assert_non_null(node_fixture_new_node(f));
+    assert_int_equal(f->told, 0);
+    assert_int_equal(node_level_now(f->node), NODE_CONNECTING);
+}
+
+void node_fixture_close(struct node_fixture *f)
+{
+    node_free(f->node);
+    /* What evdns still owes comes now. */
+    event_base_loop(f->base, EVLOOP_NONBLOCK);
+    if (fake_failure(f->server)) fail_msg("%s", fake_failure(f->server));
+    fake_free(f->server);
+    uri_clear(&f->uri, &f->alloc);
+    event_base_free(f->base);
+    assert_int_equal(f->counted.out, 0);
+    assert_int_equal(f->after_free, 0);
+}
+
+static bool until_story(struct node_fixture *f, const char *line)
+{
+    return strstr(f->story, line) != NULL;
+}
+
+static void on_limit(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    *(bool *)arg = true;
+}
+
+void run_until(struct node_fixture *f, const char *line)
+{
+    bool late = false;
+    const struct timeval limit = {LIMIT_S, 0};
+    struct event *timer = event_new(f->base, -1, 0, on_limit, &late);
+    event_add(timer, &limit);
+    while (!late && !until_story(f, line)) event_base_loop(f->base, EVLOOP_ONCE);
+    event_free(timer);
+    if (late) fail_msg("\"%s\" did not come; story:\n%slog:\n%s", line, f->story, f->logged);
+}
+
+void run_on(struct node_fixture *f, unsigned ms)
+{
+    bool late = false;
+    const struct timeval limit = {0, (suseconds_t)ms * 1000};
+    struct event *timer = event_new(f->base, -1, 0, on_limit, &late);
+    event_add(timer, &limit);
+    while (!late) event_base_loop(f->base, EVLOOP_ONCE);
+    event_free(timer);
+}
+
+int ask(struct node_fixture *f, unsigned tag, enum node_op op, uint32_t timeout_ms)
+{
+    struct node_request request = {.op = op,
+                                   NODE_KEY("key", 3),
+                                   .owner = "owner",
+                                   .owner_length = 5,
+                                   .lease_ms = 30000,
+                                   .timeout_ms = timeout_ms};
+    request.tag.align_number = tag;
+    return node_send(f->node, &request);
+}
+
+void ask_sent(struct node_fixture *f, unsigned tag, enum node_op op, uint32_t timeout_ms)
+{
+    unsigned told = f->n_replies;
+    assert_int_equal(ask(f, tag, op, timeout_ms), NODE_SENT);
+    assert_int_equal(f->n_replies, told); /* never from inside the call */
+}
+
+void assert_story(struct node_fixture *f, const char *wanted)
+{
+    if (strcmp(f->story, wanted) != 0) fail_msg("story:\n%swanted:\n%slog:\n%s", f->story, wanted, f->logged);
+}
+
+void assert_holds(const char *text, const char *part)
+{
+    if (!strstr(text, part)) fail_msg("\"%s\" without \"%s\"", text, part);
+}
