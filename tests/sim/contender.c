@@ -24,7 +24,7 @@ static void act_in(struct world *world, uint32_t index, uint64_t pause_us)
     struct lock *lock = &world->locks[index];
 
     lock->act_serial++;
-    world_plan(world, world->now_us + pause_us, HAPPEN_ACT, lock->client, 0, index, lock->act_serial);
+    world_plan(world, world->now_us + pause_us, EVENT_ACT, lock->client, 0, index, lock->act_serial);
 }
 
 void contender_begin(struct world *world, uint32_t index)
@@ -185,13 +185,13 @@ static void act_freed(struct world *world, uint32_t index)
     act_in(world, index, lease_of(world, index) / 8);
 }
 
-void contender_act(struct world *world, const struct happening *happening)
+void contender_act(struct world *world, const struct event *event)
 {
-    uint32_t index = happening->index;
+    uint32_t index = event->index;
     struct lock *lock = &world->locks[index];
 
-    if (lock->act_serial != happening->serial || lock->plot == PLOT_DEAD) return;
-    if (process_postponed(world, happening)) return;
+    if (lock->act_serial != event->serial || lock->plot == PLOT_DEAD) return;
+    if (process_postponed(world, event)) return;
     judge_in_time(world, index);
     switch (lock->plot) {
     case PLOT_REST:

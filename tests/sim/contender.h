@@ -9,7 +9,7 @@
 
 /* contender_begin - plans the first act of a lock that was made. */
 void contender_begin(struct world *, uint32_t lock);
-void contender_act(struct world *, const struct happening *);
+void contender_act(struct world *, const struct event *);
 /* contender_told - a callback of the library. */
 void contender_told(struct world *, uint32_t lock, const struct core_tell *);
 /* contender_hurry - the phase has changed: act anew, soon. */

@@ -7,33 +7,32 @@
 #include "story.h"
 
 /* What is on its way has the serial of its subscription, and is dropped where that has ended. */
-static struct ear *ear_of(struct world *world, const struct happening *happening)
+static struct ear *ear_of(struct world *world, const struct event *event)
 {
-    struct ear *ear = &world->locks[happening->index].ears[happening->node];
+    struct ear *ear = &world->locks[event->index].ears[event->node];
 
-    return ear->serial == happening->serial ? ear : NULL;
+    return ear->serial == event->serial ? ear : NULL;
 }
 
-static void plan(struct world *world, uint64_t at_us, enum happening_type type, uint32_t index, uint32_t node,
+static void plan(struct world *world, uint64_t at_us, enum event_type type, uint32_t index, uint32_t node,
                  uint64_t holder_id)
 {
     const struct lock *lock = &world->locks[index];
 
-    heap_push(&world->heap, (struct happening){.at_us = at_us,
-                                               .type = (uint8_t)type,
-                                               .client = lock->client,
-                                               .node = (uint8_t)node,
-                                               .index = index,
-                                               .serial = lock->ears[node].serial,
-                                               .holder_id = holder_id});
+    heap_push(&world->heap, (struct event){.at_us = at_us,
+                                           .type = (uint8_t)type,
+                                           .client = lock->client,
+                                           .node = (uint8_t)node,
+                                           .index = index,
+                                           .serial = lock->ears[node].serial,
+                                           .holder_id = holder_id});
 }
 
 /* Blocked: it comes when that has passed. */
-static bool blocked(struct world *world, const struct happening *happening, uint64_t until_us)
+static bool blocked(struct world *world, const struct event *event, uint64_t until_us)
 {
     if (world->now_us >= until_us) return false;
-    plan(world, until_us, (enum happening_type)happening->type, happening->index, happening->node,
-         happening->holder_id);
+    plan(world, until_us, (enum event_type)event->type, event->index, event->node, event->holder_id);
     return true;
 }
 
@@ -50,7 +49,7 @@ static void begin(struct world *world, uint32_t index, uint32_t node, uint64_t p
     ear->serial++;
     ear->subscribed = false;
     ear->last_us = world->now_us;
-    plan(world, world->now_us + pause_us + 3 * delay_us(world, index, node), HAPPEN_SUBSCRIBE, index, node, 0);
+    plan(world, world->now_us + pause_us + 3 * delay_us(world, index, node), EVENT_SUBSCRIBE, index, node, 0);
 }
 
 static uint64_t pause_us(struct world *world)
@@ -103,7 +102,7 @@ void ears_publish(struct world *world, uint32_t server, uint32_t key, const stru
             at_us = world->now_us + delay_us(world, i, node);
             if (at_us < ear->last_us) at_us = ear->last_us;
             ear->last_us = at_us;
-            plan(world, at_us, HAPPEN_NOTICE, i, node, server_name_of(token));
+            plan(world, at_us, EVENT_NOTICE, i, node, server_name_of(token));
         }
     }
 }
@@ -140,43 +139,40 @@ void ears_node_died(struct world *world, uint32_t server)
     }
 }
 
-void ears_subscribe(struct world *world, const struct happening *happening)
+void ears_subscribe(struct world *world, const struct event *event)
 {
-    struct ear *ear = ear_of(world, happening);
-    const struct node *server = &world->nodes[plan_server(world->plan, happening->client, happening->node)];
+    struct ear *ear = ear_of(world, event);
+    const struct node *server = &world->nodes[plan_server(world->plan, event->client, event->node)];
     uint64_t at_us;
 
     if (ear == NULL) return;
-    if (blocked(world, happening, world->clients[happening->client].links[happening->node].to_cut_until_us))
-        return;
-    if (blocked(world, happening, server->frozen_until_us)) return;
+    if (blocked(world, event, world->clients[event->client].links[event->node].to_cut_until_us)) return;
+    if (blocked(world, event, server->frozen_until_us)) return;
     if (!server->up) {
-        begin(world, happening->index, happening->node, pause_us(world));
+        begin(world, event->index, event->node, pause_us(world));
         return;
     }
     ear->subscribed = true;
-    at_us = world->now_us + delay_us(world, happening->index, happening->node);
+    at_us = world->now_us + delay_us(world, event->index, event->node);
     if (at_us < ear->last_us) at_us = ear->last_us;
     ear->last_us = at_us;
-    plan(world, at_us, HAPPEN_LISTENING, happening->index, happening->node, 0);
+    plan(world, at_us, EVENT_LISTENING, event->index, event->node, 0);
 }
 
-void ears_listening(struct world *world, const struct happening *happening)
+void ears_listening(struct world *world, const struct event *event)
 {
-    if (ear_of(world, happening) == NULL) return;
-    if (blocked(world, happening, world->clients[happening->client].links[happening->node].from_cut_until_us))
-        return;
-    if (process_postponed(world, happening)) return;
+    if (ear_of(world, event) == NULL) return;
+    if (blocked(world, event, world->clients[event->client].links[event->node].from_cut_until_us)) return;
+    if (process_postponed(world, event)) return;
     world->totals->of[TOTAL_LISTENING]++;
-    process_listening(world, happening->index, happening->node);
+    process_listening(world, event->index, event->node);
 }
 
-void ears_notice(struct world *world, const struct happening *happening)
+void ears_notice(struct world *world, const struct event *event)
 {
-    if (ear_of(world, happening) == NULL) return;
-    if (blocked(world, happening, world->clients[happening->client].links[happening->node].from_cut_until_us))
-        return;
-    if (process_postponed(world, happening)) return;
+    if (ear_of(world, event) == NULL) return;
+    if (blocked(world, event, world->clients[event->client].links[event->node].from_cut_until_us)) return;
+    if (process_postponed(world, event)) return;
     world->totals->of[TOTAL_NOTICES]++;
-    process_notice(world, happening->index, happening->node, happening->holder_id);
+    process_notice(world, event->index, event->node, event->holder_id);
 }

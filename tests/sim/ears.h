@@ -25,8 +25,8 @@ void ears_end(struct world *, uint32_t client, uint32_t node);
 void ears_node_died(struct world *, uint32_t server);
 
 /* What happens on the wire. */
-void ears_subscribe(struct world *, const struct happening *);
-void ears_listening(struct world *, const struct happening *);
-void ears_notice(struct world *, const struct happening *);
+void ears_subscribe(struct world *, const struct event *);
+void ears_listening(struct world *, const struct event *);
+void ears_notice(struct world *, const struct event *);
 
 #endif

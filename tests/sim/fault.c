@@ -27,7 +27,7 @@ void fault_plan_all(struct world *world)
         const struct plan_fault *fault = &world->plan->faults[i];
 
         if (is_ambush(fault->kind) || fault->left_out) continue;
-        world_plan(world, fault->at_us, HAPPEN_FAULT, 0, 0, i, 0);
+        world_plan(world, fault->at_us, EVENT_FAULT, 0, 0, i, 0);
     }
 }
 
@@ -46,7 +46,7 @@ static void crash(struct world *world, uint32_t index, bool empty, uint64_t unti
     node->scripts = 0;
     if (empty) server_forget_all(world, index);
     link_node_died(world, index);
-    if (until_us != 0) world_plan(world, until_us, HAPPEN_RESTART, 0, index, 0, node->life);
+    if (until_us != 0) world_plan(world, until_us, EVENT_RESTART, 0, index, 0, node->life);
 }
 
 void fault_restart(struct world *world, uint32_t index, uint32_t life)
@@ -71,7 +71,7 @@ static void promote(struct world *world, const struct plan_fault *fault, uint32_
 
     if (part == 0) {
         server_remember(world, fault->node);
-        world_plan(world, until_us, HAPPEN_FAULT, 0, 0, index, 1);
+        world_plan(world, until_us, EVENT_FAULT, 0, 0, index, 1);
         return;
     }
     if (!node->replica.there || world->phase != PHASE_FAULTS) return;
@@ -118,7 +118,7 @@ static void end_connection(struct world *world, const struct plan_fault *fault, 
 
     if (!client->alive) return;
     if (world->now_us < client->paused_until_us) {
-        world_plan(world, client->paused_until_us, HAPPEN_FAULT, 0, 0, index, 0);
+        world_plan(world, client->paused_until_us, EVENT_FAULT, 0, 0, index, 0);
         return;
     }
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
@@ -149,7 +149,7 @@ static void slow(struct world *world, const struct plan_fault *fault, uint64_t u
 static void die(struct world *world, const struct plan_fault *fault, uint64_t until_us)
 {
     process_die(world, fault->client);
-    if (fault->nth % 2 == 0) world_plan(world, until_us, HAPPEN_BIRTH, fault->client, 0, 0, 0);
+    if (fault->nth % 2 == 0) world_plan(world, until_us, EVENT_BIRTH, fault->client, 0, 0, 0);
 }
 
 static void break_lock(struct world *world, uint32_t key)
@@ -172,7 +172,7 @@ static void fill_queues(struct world *world, const struct plan_fault *fault, uin
         process_room(world, fault->client);
         return;
     }
-    world_plan(world, later(client->unsent_until_us, client->paused_until_us), HAPPEN_FAULT, 0, 0, index, 1);
+    world_plan(world, later(client->unsent_until_us, client->paused_until_us), EVENT_FAULT, 0, 0, index, 1);
 }
 
 /* As soon as the key is free there: nobody loses a vote by it. */
@@ -180,7 +180,7 @@ static void leave_odd_key(struct world *world, const struct plan_fault *fault, u
 {
     if (world->phase >= PHASE_STOPPED) return;
     if (world->nodes[fault->node].up && server_leave_odd(world, fault->node, fault->nth)) return;
-    world_plan(world, world->now_us + ODD_AGAIN_US, HAPPEN_FAULT, 0, 0, index, 1);
+    world_plan(world, world->now_us + ODD_AGAIN_US, EVENT_FAULT, 0, 0, index, 1);
 }
 
 static void begin(struct world *world, const struct plan_fault *fault, uint32_t index, uint32_t part,
@@ -226,7 +226,7 @@ static void begin(struct world *world, const struct plan_fault *fault, uint32_t 
     }
 }
 
-void fault_happens(struct world *world, uint32_t index, uint32_t part)
+void fault_event(struct world *world, uint32_t index, uint32_t part)
 {
     const struct plan *plan = world->plan;
     const struct plan_fault *fault = &plan->faults[index];

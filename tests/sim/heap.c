@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool before(const struct happening *a, const struct happening *b)
+static bool before(const struct event *a, const struct event *b)
 {
     if (a->at_us != b->at_us) return a->at_us < b->at_us;
     return a->order < b->order;
@@ -25,7 +25,7 @@ void heap_free(struct heap *heap)
 static void grow(struct heap *heap)
 {
     size_t capacity = heap->capacity == 0 ? 1024 : 2 * heap->capacity;
-    struct happening *items = realloc(heap->items, capacity * sizeof(*items));
+    struct event *items = realloc(heap->items, capacity * sizeof(*items));
 
     if (items == NULL) {
         (void)fputs("sim: out of memory\n", stderr);
@@ -35,7 +35,7 @@ static void grow(struct heap *heap)
     heap->capacity = capacity;
 }
 
-void heap_push(struct heap *heap, struct happening item)
+void heap_push(struct heap *heap, struct event item)
 {
     size_t at = heap->n;
 
@@ -52,9 +52,9 @@ void heap_push(struct heap *heap, struct happening item)
     heap->items[at] = item;
 }
 
-bool heap_pop(struct heap *heap, struct happening *ret)
+bool heap_pop(struct heap *heap, struct event *ret)
 {
-    struct happening last;
+    struct event last;
     size_t at = 0;
 
     if (heap->n == 0) return false;

@@ -9,31 +9,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum happening_type {
-    HAPPEN_ARRIVE,   /* a request reaches its server: index, serial */
-    HAPPEN_ANSWER,   /* an answer reaches its client: index, serial */
-    HAPPEN_TIMEOUT,  /* a request's own deadline: index, serial */
-    HAPPEN_STALL,    /* is the oldest request unanswered for too long? client, node, serial is the generation */
-    HAPPEN_CLOSED,   /* the client sees its connection end: client, node, serial is the generation */
-    HAPPEN_GREET,    /* a handshake is at the server: client, node, serial is the try */
-    HAPPEN_CONNECT,  /* a handshake ends: client, node, serial is the try */
-    HAPPEN_GUARD,    /* a quarantine ends, perhaps: client, node, index is the stage, serial the generation */
-    HAPPEN_RETRY,    /* connect again: client, node, serial is the try */
-    HAPPEN_TIMER,    /* a lock's timer: index, serial is its life */
-    HAPPEN_DISPATCH, /* callbacks of a lock: index, serial is its life */
-    HAPPEN_ACT,      /* a contender's next act: index, serial */
-    HAPPEN_EXPIRY,   /* a key may expire: node, index is the key */
-    HAPPEN_FAULT,    /* index, serial is the part of it */
-    HAPPEN_WRITE,    /* a write reaches the register: index is the grant */
-    HAPPEN_RESTART,  /* node, serial is its life */
-    HAPPEN_BIRTH,    /* client */
-    HAPPEN_SUBSCRIBE, /* a subscription reaches its server: index is the lock, node, serial */
-    HAPPEN_LISTENING, /* its confirmation reaches the client: the same */
-    HAPPEN_NOTICE,    /* a notice reaches the client: the same, and holder_id */
-    HAPPEN_PHASE,
+enum event_type {
+    EVENT_ARRIVE,    /* a request reaches its server: index, serial */
+    EVENT_ANSWER,    /* an answer reaches its client: index, serial */
+    EVENT_TIMEOUT,   /* a request's own deadline: index, serial */
+    EVENT_STALL,     /* is the oldest request unanswered for too long? client, node, serial is the generation */
+    EVENT_CLOSED,    /* the client sees its connection end: client, node, serial is the generation */
+    EVENT_GREET,     /* a handshake is at the server: client, node, serial is the try */
+    EVENT_CONNECT,   /* a handshake ends: client, node, serial is the try */
+    EVENT_GUARD,     /* a quarantine ends, perhaps: client, node, index is the stage, serial the generation */
+    EVENT_RETRY,     /* connect again: client, node, serial is the try */
+    EVENT_TIMER,     /* a lock's timer: index, serial is its life */
+    EVENT_DISPATCH,  /* callbacks of a lock: index, serial is its life */
+    EVENT_ACT,       /* a contender's next act: index, serial */
+    EVENT_EXPIRY,    /* a key may expire: node, index is the key */
+    EVENT_FAULT,     /* index, serial is the part of it */
+    EVENT_WRITE,     /* a write reaches the register: index is the grant */
+    EVENT_RESTART,   /* node, serial is its life */
+    EVENT_BIRTH,     /* client */
+    EVENT_SUBSCRIBE, /* a subscription reaches its server: index is the lock, node, serial */
+    EVENT_LISTENING, /* its confirmation reaches the client: the same */
+    EVENT_NOTICE,    /* a notice reaches the client: the same, and holder_id */
+    EVENT_PHASE,
 };
 
-struct happening {
+struct event {
     uint64_t at_us;
     uint64_t order;
     uint64_t holder_id;
@@ -45,7 +45,7 @@ struct happening {
 };
 
 struct heap {
-    struct happening *items;
+    struct event *items;
     size_t n;
     size_t capacity;
     uint64_t planned;
@@ -54,8 +54,8 @@ struct heap {
 void heap_clear(struct heap *);
 void heap_free(struct heap *);
 /* heap_push - plans one; its order is set here. Ends the program when memory is out. */
-void heap_push(struct heap *, struct happening);
+void heap_push(struct heap *, struct event);
 /* heap_pop - takes the first; false when nothing is left. */
-bool heap_pop(struct heap *, struct happening *);
+bool heap_pop(struct heap *, struct event *);
 
 #endif

@@ -25,14 +25,14 @@ void link_node_died(struct world *, uint32_t node);
 uint64_t link_delay(const struct world *, struct rng *, uint32_t client, uint32_t node);
 
 /* What happens on the wire. */
-void link_arrive(struct world *, const struct happening *);
-void link_answer(struct world *, const struct happening *);
-void link_timeout(struct world *, const struct happening *);
-void link_stall(struct world *, const struct happening *);
-void link_closed(struct world *, const struct happening *);
-void link_greet(struct world *, const struct happening *);
-void link_connect(struct world *, const struct happening *);
-void link_guard(struct world *, const struct happening *);
-void link_retry(struct world *, const struct happening *);
+void link_arrive(struct world *, const struct event *);
+void link_answer(struct world *, const struct event *);
+void link_timeout(struct world *, const struct event *);
+void link_stall(struct world *, const struct event *);
+void link_closed(struct world *, const struct event *);
+void link_greet(struct world *, const struct event *);
+void link_connect(struct world *, const struct event *);
+void link_guard(struct world *, const struct event *);
+void link_retry(struct world *, const struct event *);
 
 #endif

@@ -69,18 +69,18 @@ void process_blind(struct world *world, uint32_t client_index, uint64_t for_us)
     client->blind_us += for_us;
 }
 
-bool process_postponed(struct world *world, const struct happening *happening)
+bool process_postponed(struct world *world, const struct event *event)
 {
-    struct client *client = &world->clients[happening->client];
+    struct client *client = &world->clients[event->client];
     uint64_t until_us = client->paused_until_us;
-    uint32_t apart = happening->type == HAPPEN_ANSWER || happening->type == HAPPEN_CLOSED
-                         ? happening->node
-                         : 100u + happening->type + 32u * happening->index;
-    uint64_t on_us = until_us + world_apart(world, until_us, happening->client, apart);
-    struct happening again;
+    uint32_t apart = event->type == EVENT_ANSWER || event->type == EVENT_CLOSED
+                         ? event->node
+                         : 100u + event->type + 32u * event->index;
+    uint64_t on_us = until_us + world_apart(world, until_us, event->client, apart);
+    struct event again;
 
     if (!client->alive || until_us == 0 || world->now_us >= on_us) return false;
-    again = *happening;
+    again = *event;
     again.at_us = on_us;
     heap_push(&world->heap, again);
     return true;
@@ -114,7 +114,7 @@ static uint64_t ambush(struct world *world, uint32_t client, enum plan_fault_kin
         if (fault->kind == pause) {
             pause_us = fault->for_us < most_us ? fault->for_us : most_us;
         } else {
-            world_plan(world, world->now_us, HAPPEN_FAULT, 0, 0, i, 0);
+            world_plan(world, world->now_us, EVENT_FAULT, 0, 0, i, 0);
         }
     }
     if (pause_us != 0) process_pause(world, client, pause_us);
@@ -136,7 +136,7 @@ static void plan_timer(struct world *world, uint32_t index)
     if (rng_one_in(rng, 16)) at_us += rng_below(rng, 4000);
     if (lock->timer_us != 0 && lock->timer_us <= at_us) return;
     lock->timer_us = at_us;
-    world_plan(world, at_us, HAPPEN_TIMER, lock->client, 0, index, lock->life);
+    world_plan(world, at_us, EVENT_TIMER, lock->client, 0, index, lock->life);
 }
 
 static void plan_dispatch(struct world *world, uint32_t index)
@@ -148,7 +148,7 @@ static void plan_dispatch(struct world *world, uint32_t index)
     lock->dispatch_planned = true;
     (void)ambush(world, lock->client, FAULT_PAUSE_TELL, FAULT_DEATH_TELL, ++client->tells);
     world_plan(world, world->now_us + rng_below(&client->rng, rng_one_in(&client->rng, 32) ? 3000 : 100),
-               HAPPEN_DISPATCH, lock->client, 0, index, lock->life);
+               EVENT_DISPATCH, lock->client, 0, index, lock->life);
 }
 
 static uint32_t queue_commands(struct world *world, uint32_t index, const struct core_update *update,
@@ -382,41 +382,41 @@ void process_node_clock(struct world *world, uint32_t client, uint32_t node, uin
     }
 }
 
-void process_timer(struct world *world, const struct happening *happening)
+void process_timer(struct world *world, const struct event *event)
 {
-    struct lock *lock = &world->locks[happening->index];
+    struct lock *lock = &world->locks[event->index];
 
-    if (lock->life != happening->serial || !world->clients[lock->client].alive) return;
+    if (lock->life != event->serial || !world->clients[lock->client].alive) return;
     if (lock->timer_us == 0 || world->now_us < lock->timer_us) return;
-    if (process_postponed(world, happening)) return;
+    if (process_postponed(world, event)) return;
     lock->timer_us = 0;
     /* The deadline may have moved on since this was planned. */
     if (core_deadline(lock->core) <= process_clock(world, lock->client)) {
-        (void)call(world, happening->index, &(struct core_event){.type = CORE_EV_TIMER});
+        (void)call(world, event->index, &(struct core_event){.type = CORE_EV_TIMER});
     }
-    if (lock->life == happening->serial) plan_timer(world, happening->index);
+    if (lock->life == event->serial) plan_timer(world, event->index);
 }
 
-void process_dispatch(struct world *world, const struct happening *happening)
+void process_dispatch(struct world *world, const struct event *event)
 {
-    uint32_t index = happening->index;
+    uint32_t index = event->index;
     struct lock *lock = &world->locks[index];
 
-    if (lock->life != happening->serial || !world->clients[lock->client].alive) return;
-    if (process_postponed(world, happening)) return;
-    for (uint32_t i = 0; lock->life == happening->serial && !world->over; i++) {
-        struct core_event event = {.type = CORE_EV_DISPATCH};
+    if (lock->life != event->serial || !world->clients[lock->client].alive) return;
+    if (process_postponed(world, event)) return;
+    for (uint32_t i = 0; lock->life == event->serial && !world->over; i++) {
+        struct core_event dispatch = {.type = CORE_EV_DISPATCH};
         bool granted = core_phase_now(lock->core) == CORE_GRANTED;
         struct core_update update;
         int status;
 
-        step(world, index, &event, &update, &status);
+        step(world, index, &dispatch, &update, &status);
         if (granted && core_phase_now(lock->core) != CORE_HELD) world->totals->of[TOTAL_TOO_LATE]++;
         if (update.tell.kind == CORE_TELL_NOTHING) break;
         contender_told(world, index, &update.tell);
         if (i > TELLS_MAX) judge_violated(world, I6_TOLD_ONCE, "lock %u has no end of things to tell", index);
     }
-    if (lock->life == happening->serial) lock->dispatch_planned = false;
+    if (lock->life == event->serial) lock->dispatch_planned = false;
 }
 
 /* Whoever is born in its place finds a clock that runs. */

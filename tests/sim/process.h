@@ -9,8 +9,8 @@
 
 /* process_new_lock - a lock in IDLE, in fresh memory. */
 void process_new_lock(struct world *, uint32_t lock);
-/* process_postponed - the client stands still: the happening is planned anew for when it goes on. */
-bool process_postponed(struct world *, const struct happening *);
+/* process_postponed - the client stands still: the event is planned anew for when it goes on. */
+bool process_postponed(struct world *, const struct event *);
 /* process_pause - stands still from now on for so long. */
 void process_pause(struct world *, uint32_t client, uint64_t for_us);
 /* process_blind - the same, and its clock stands still with it. */
@@ -40,7 +40,7 @@ void process_node_clock(struct world *, uint32_t client, uint32_t node, uint64_t
 void process_listening(struct world *, uint32_t lock, uint32_t node);
 void process_notice(struct world *, uint32_t lock, uint32_t node, uint64_t holder_id);
 
-void process_timer(struct world *, const struct happening *);
-void process_dispatch(struct world *, const struct happening *);
+void process_timer(struct world *, const struct event *);
+void process_dispatch(struct world *, const struct event *);
 
 #endif

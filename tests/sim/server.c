@@ -58,7 +58,7 @@ static void watch(struct world *world, uint32_t node, uint32_t key)
 
     if (slot->watched_us != 0) return;
     slot->watched_us = server_expires_at(world, node, key);
-    world_plan(world, slot->watched_us, HAPPEN_EXPIRY, 0, node, key, 0);
+    world_plan(world, slot->watched_us, EVENT_EXPIRY, 0, node, key, 0);
 }
 
 void server_expire(struct world *world, uint32_t node, uint32_t key)

@@ -101,7 +101,7 @@ void tokens_write(struct world *world, uint32_t index, uint64_t delay_us)
     const struct lock *lock = &world->locks[index];
 
     if (!lock->config.fencing) return;
-    world_plan(world, world->now_us + delay_us, HAPPEN_WRITE, lock->client, 0, lock->verdicts.grant, 0);
+    world_plan(world, world->now_us + delay_us, EVENT_WRITE, lock->client, 0, lock->verdicts.grant, 0);
 }
 
 void tokens_write_arrives(struct world *world, uint32_t index)

@@ -23,10 +23,10 @@
 #include "story.h"
 #include "tokens.h"
 
-#define LOOK_US        10000u   /* how often the phase is looked at */
-#define LIVENESS_US    4000000u /* beyond the longest lease: polls of up to 1 s, reconnecting, splits */
-#define TURN_US        1500000u /* where everybody is to have a turn: a poll, and a hold */
-#define HAPPENINGS_MAX 2000000u /* a world that never comes to its end */
+#define LOOK_US     10000u   /* how often the phase is looked at */
+#define LIVENESS_US 4000000u /* beyond the longest lease: polls of up to 1 s, reconnecting, splits */
+#define TURN_US     1500000u /* where everybody is to have a turn: a poll, and a hold */
+#define EVENTS_MAX  2000000u /* a world that never comes to its end */
 
 uint64_t clock_read(uint64_t offset_us, int32_t rate_ppm, uint64_t true_us)
 {
@@ -141,7 +141,7 @@ static void build(struct world *world, const struct plan *plan)
         process_born(world, i);
     }
     fault_plan_all(world);
-    world_plan(world, plan->active_us, HAPPEN_PHASE, 0, 0, 0, 0);
+    world_plan(world, plan->active_us, EVENT_PHASE, 0, 0, 0, 0);
 }
 
 static void enter(struct world *world, enum world_phase phase, uint64_t for_us)
@@ -226,7 +226,7 @@ static void look(struct world *world)
         if (all_quiet(world)) {
             /* The dead have no rest: their last bytes may still be on slow ways. */
             enter(world, PHASE_SILENT, lease_us + plan->late_us + plan->stall_us + 4 * plan->base_lease_us);
-            world_plan(world, world->phase_until_us, HAPPEN_PHASE, 0, 0, 0, 0);
+            world_plan(world, world->phase_until_us, EVENT_PHASE, 0, 0, 0, 0);
             return;
         }
         if (world->now_us >= world->phase_until_us) {
@@ -237,42 +237,42 @@ static void look(struct world *world)
         judge_silent(world);
         world->over = true;
     }
-    world_plan(world, world->now_us + LOOK_US, HAPPEN_PHASE, 0, 0, 0, 0);
+    world_plan(world, world->now_us + LOOK_US, EVENT_PHASE, 0, 0, 0, 0);
 }
 
-static void happen(struct world *world, const struct happening *happening)
+static void handle(struct world *world, const struct event *event)
 {
-    switch ((enum happening_type)happening->type) {
-    case HAPPEN_ARRIVE: link_arrive(world, happening); break;
-    case HAPPEN_ANSWER: link_answer(world, happening); break;
-    case HAPPEN_TIMEOUT: link_timeout(world, happening); break;
-    case HAPPEN_STALL: link_stall(world, happening); break;
-    case HAPPEN_CLOSED: link_closed(world, happening); break;
-    case HAPPEN_GREET: link_greet(world, happening); break;
-    case HAPPEN_CONNECT: link_connect(world, happening); break;
-    case HAPPEN_GUARD: link_guard(world, happening); break;
-    case HAPPEN_RETRY: link_retry(world, happening); break;
-    case HAPPEN_TIMER: process_timer(world, happening); break;
-    case HAPPEN_DISPATCH: process_dispatch(world, happening); break;
-    case HAPPEN_ACT: contender_act(world, happening); break;
-    case HAPPEN_EXPIRY: server_expire(world, happening->node, happening->index); break;
-    case HAPPEN_FAULT: fault_happens(world, happening->index, happening->serial); break;
-    case HAPPEN_WRITE: tokens_write_arrives(world, happening->index); break;
-    case HAPPEN_RESTART: fault_restart(world, happening->node, happening->serial); break;
-    case HAPPEN_BIRTH:
+    switch ((enum event_type)event->type) {
+    case EVENT_ARRIVE: link_arrive(world, event); break;
+    case EVENT_ANSWER: link_answer(world, event); break;
+    case EVENT_TIMEOUT: link_timeout(world, event); break;
+    case EVENT_STALL: link_stall(world, event); break;
+    case EVENT_CLOSED: link_closed(world, event); break;
+    case EVENT_GREET: link_greet(world, event); break;
+    case EVENT_CONNECT: link_connect(world, event); break;
+    case EVENT_GUARD: link_guard(world, event); break;
+    case EVENT_RETRY: link_retry(world, event); break;
+    case EVENT_TIMER: process_timer(world, event); break;
+    case EVENT_DISPATCH: process_dispatch(world, event); break;
+    case EVENT_ACT: contender_act(world, event); break;
+    case EVENT_EXPIRY: server_expire(world, event->node, event->index); break;
+    case EVENT_FAULT: fault_event(world, event->index, event->serial); break;
+    case EVENT_WRITE: tokens_write_arrives(world, event->index); break;
+    case EVENT_RESTART: fault_restart(world, event->node, event->serial); break;
+    case EVENT_BIRTH:
         world->totals->of[TOTAL_BIRTHS]++;
-        process_born(world, happening->client);
+        process_born(world, event->client);
         break;
-    case HAPPEN_SUBSCRIBE: ears_subscribe(world, happening); break;
-    case HAPPEN_LISTENING: ears_listening(world, happening); break;
-    case HAPPEN_NOTICE: ears_notice(world, happening); break;
-    case HAPPEN_PHASE: look(world); break;
+    case EVENT_SUBSCRIBE: ears_subscribe(world, event); break;
+    case EVENT_LISTENING: ears_listening(world, event); break;
+    case EVENT_NOTICE: ears_notice(world, event); break;
+    case EVENT_PHASE: look(world); break;
     }
 }
 
 bool world_run(struct world *world, const struct plan *plan, struct totals *totals)
 {
-    struct happening happening;
+    struct event event;
     uint32_t judged = world->judged;
     uint32_t n = 0;
 
@@ -285,15 +285,15 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
         if (plan->counters_void) world->judged &= ~((1u << I2_UNIQUE) | (1u << I4_ORDER));
     }
     build(world, plan);
-    while (!world->over && heap_pop(&world->heap, &happening)) {
-        world->now_us = happening.at_us;
-        happen(world, &happening);
-        if (++n > HAPPENINGS_MAX) {
+    while (!world->over && heap_pop(&world->heap, &event)) {
+        world->now_us = event.at_us;
+        handle(world, &event);
+        if (++n > EVENTS_MAX) {
             judge_violated(world, I10_FORGOTTEN, "the world never comes to its end");
             break;
         }
     }
-    totals->happenings += n;
+    totals->events += n;
     world->judged = judged;
     return world->violation.invariant == INVARIANT_NONE;
 }

@@ -326,8 +326,8 @@ bool world_run(struct world *, const struct plan *, struct totals *);
 
 /* fault.c */
 void fault_plan_all(struct world *);
-/* fault_happens - its begin, or a later part of it. */
-void fault_happens(struct world *, uint32_t index, uint32_t part);
+/* fault_event - its begin, or a later part of it. */
+void fault_event(struct world *, uint32_t index, uint32_t part);
 void fault_restart(struct world *, uint32_t node, uint32_t life);
 /* fault_heal - ends every fault; nodes that are planned to be gone stay or go down. */
 void fault_heal(struct world *);
@@ -348,15 +348,15 @@ static inline bool world_talks(enum core_level level)
     return level == CORE_NODE_READY || level == CORE_NODE_QUARANTINED;
 }
 
-static inline void world_plan(struct world *world, uint64_t at_us, enum happening_type type, uint32_t client,
+static inline void world_plan(struct world *world, uint64_t at_us, enum event_type type, uint32_t client,
                               uint32_t node, uint32_t index, uint32_t serial)
 {
-    heap_push(&world->heap, (struct happening){.at_us = at_us,
-                                               .type = (uint8_t)type,
-                                               .client = (uint8_t)client,
-                                               .node = (uint8_t)node,
-                                               .index = index,
-                                               .serial = serial});
+    heap_push(&world->heap, (struct event){.at_us = at_us,
+                                           .type = (uint8_t)type,
+                                           .client = (uint8_t)client,
+                                           .node = (uint8_t)node,
+                                           .index = index,
+                                           .serial = serial});
 }
 
 /* world_apart - a small pause, the same for all that is on one connection after one standstill: what waited on
