@@ -21,7 +21,7 @@ enum event_type {
     EVENT_RETRY,     /* connect again: client, node, serial is the try */
     EVENT_TIMER,     /* a lock's timer: index, serial is its life */
     EVENT_DISPATCH,  /* callbacks of a lock: index, serial is its life */
-    EVENT_ACT,       /* a contender's next act: index, serial */
+    EVENT_ACT,       /* an actor's next act: index, serial */
     EVENT_EXPIRY,    /* a key may expire: node, index is the key */
     EVENT_FAULT,     /* index, serial is the part of it */
     EVENT_WRITE,     /* a write reaches the register: index is the grant */

@@ -102,7 +102,7 @@ void judge_key_gone(struct world *world, uint32_t node, uint32_t key, uint32_t i
 {
     (void)node;
     (void)key;
-    if (world->locks[index].life == life && world->locks[index].plot != PLOT_DEAD) check_quorum(world, index);
+    if (world->locks[index].life == life && world->locks[index].state != ACTOR_DEAD) check_quorum(world, index);
 }
 
 void judge_key_forgotten(struct world *world, uint32_t server, uint32_t index, const struct core_token *token,
@@ -112,7 +112,7 @@ void judge_key_forgotten(struct world *world, uint32_t server, uint32_t index, c
     struct shadow *shadow = &world->shadows[server][index];
 
     /* What came back with older memory may be of an older attempt, or end sooner, and is forgotten again. */
-    if (lock->plot == PLOT_DEAD || memcmp(core_token_now(lock->core), token, sizeof(*token)) != 0) return;
+    if (lock->state == ACTOR_DEAD || memcmp(core_token_now(lock->core), token, sizeof(*token)) != 0) return;
     if (shadow->expires_ms >= expires_ms && memcmp(&shadow->token, token, sizeof(*token)) == 0) return;
     *shadow = (struct shadow){.token = *token, .expires_ms = expires_ms};
 }
@@ -271,7 +271,7 @@ void judge_in_time(struct world *world, uint32_t index)
     uint64_t releasing_us;
     uint64_t bound_us = config->wait_us == 0 ? 3 * config->node_timeout_us : config->wait_us / 100 * 104;
 
-    if (lock->plot == PLOT_DEAD || slept_just_now(world, lock)) return;
+    if (lock->state == ACTOR_DEAD || slept_just_now(world, lock)) return;
     if (verdicts->acquiring && config->wait_us != CORE_NEVER &&
         awake_us(world, lock, verdicts->acquiring_since_us, verdicts->acquiring_pauses_us) >
             bound_us + LATE_US) {

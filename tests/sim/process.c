@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "contender.h"
+#include "actor.h"
 #include "ears.h"
 #include "handover.h"
 #include "judge.h"
@@ -43,7 +43,7 @@ void process_new_lock(struct world *world, uint32_t index)
     memset(&lock->verdicts, 0, sizeof(lock->verdicts));
     memset(lock->taken_attempt, 0, sizeof(lock->taken_attempt));
     core_init(lock->core, &lock->config);
-    contender_begin(world, index);
+    actor_begin(world, index);
 }
 
 void process_pause(struct world *world, uint32_t client_index, uint64_t for_us)
@@ -413,7 +413,7 @@ void process_dispatch(struct world *world, const struct event *event)
         step(world, index, &dispatch, &update, &status);
         if (granted && core_phase_now(lock->core) != CORE_HELD) world->totals->of[TOTAL_TOO_LATE]++;
         if (update.tell.kind == CORE_TELL_NOTHING) break;
-        contender_told(world, index, &update.tell);
+        actor_notify(world, index, &update.tell);
         if (i > TELLS_MAX) judge_violated(world, I6_TOLD_ONCE, "lock %u has no end of things to tell", index);
     }
     if (lock->life == event->serial) lock->dispatch_planned = false;
@@ -437,7 +437,7 @@ void process_die(struct world *world, uint32_t client)
         judge_death(world, i);
         ears_close(world, i);
         world->locks[i].active = false;
-        world->locks[i].plot = PLOT_DEAD;
+        world->locks[i].state = ACTOR_DEAD;
         world->locks[i].act_serial++;
         world->locks[i].life++;
     }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "contender.h"
+#include "actor.h"
 #include "ears.h"
 #include "guard.h"
 #include "handover.h"
@@ -134,7 +134,7 @@ static void build(struct world *world, const struct plan *plan)
         world->locks[i].config = plan->locks[i].config;
         world->locks[i].client = plan->locks[i].client;
         world->locks[i].key = plan->locks[i].key;
-        world->locks[i].plot = PLOT_DEAD;
+        world->locks[i].state = ACTOR_DEAD;
     }
     for (uint32_t i = 0; i < plan->n_clients; i++) {
         rng_seed(&world->clients[i].rng, plan->seed, 100 + i);
@@ -151,7 +151,7 @@ static void enter(struct world *world, enum world_phase phase, uint64_t for_us)
     STORY(world, "%s", texts[phase]);
     world->phase = phase;
     world->phase_until_us = world->now_us + for_us;
-    for (uint32_t i = 0; i < world->plan->n_locks && phase <= PHASE_STOPPED; i++) contender_hurry(world, i);
+    for (uint32_t i = 0; i < world->plan->n_locks && phase <= PHASE_STOPPED; i++) actor_hurry(world, i);
 }
 
 static bool all_granted(const struct world *world)
@@ -159,7 +159,7 @@ static bool all_granted(const struct world *world)
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         const struct lock *lock = &world->locks[i];
 
-        if (lock->plot == PLOT_DEAD) continue;
+        if (lock->state == ACTOR_DEAD) continue;
         if (lock->config.wait_us != 0 && lock->config.wait_us < PLAN_WAIT_MIN_US) continue;
         if (world->plan->clients[lock->client].twins) continue;
         if (world->grants_healed[lock->key] == 0) return false;
@@ -177,7 +177,7 @@ static void judge_starved(struct world *world)
         const struct lock *lock = &world->locks[i];
 
         if (world->grants_healed[lock->key] == 0) continue;
-        if (world->plan->turns && lock->plot != PLOT_DEAD && !lock->had_turn) {
+        if (world->plan->turns && lock->state != ACTOR_DEAD && !lock->had_turn) {
             judge_violated(world, I10_FORGOTTEN, "lock %u had no turn for %llu us after the last fault", i,
                            since_us);
         }
@@ -190,8 +190,8 @@ static bool all_quiet(const struct world *world)
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         const struct lock *lock = &world->locks[i];
 
-        if (lock->plot == PLOT_DEAD) continue;
-        if (lock->plot != PLOT_REST || !core_quiet(lock->core)) return false;
+        if (lock->state == ACTOR_DEAD) continue;
+        if (lock->state != ACTOR_IDLE || !core_quiet(lock->core)) return false;
     }
     return true;
 }
@@ -254,7 +254,7 @@ static void handle(struct world *world, const struct event *event)
     case EVENT_RETRY: link_retry(world, event); break;
     case EVENT_TIMER: process_timer(world, event); break;
     case EVENT_DISPATCH: process_dispatch(world, event); break;
-    case EVENT_ACT: contender_act(world, event); break;
+    case EVENT_ACT: actor_act(world, event); break;
     case EVENT_EXPIRY: server_expire(world, event->node, event->index); break;
     case EVENT_FAULT: fault_event(world, event->index, event->serial); break;
     case EVENT_WRITE: tokens_write_arrives(world, event->index); break;

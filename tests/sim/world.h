@@ -12,7 +12,7 @@
  *   link.c       a client's connection to a node: order, delay, loss, deadlines, reconnecting
  *   ears.c       subscriber connections: who hears of releases
  *   process.c    a client's loop around the core: clock, timers, callbacks; standing still and dying
- *   contender.c  what the user of a lock does
+ *   actor.c    what the user of a lock does
  *   judge.c      what must hold of locks
  *   handover.c   from a release to the next grant, measured
  *   tokens.c     what must hold of fencing tokens, and a register that they protect
@@ -228,15 +228,15 @@ struct guarded_register {
     uint64_t latest_begun_us; /* of the grants whose writes it took */
 };
 
-enum plot {
-    PLOT_REST,
-    PLOT_ASKING,
-    PLOT_HOLDING,
-    PLOT_EXTENDING,
-    PLOT_LOST,
-    PLOT_RELEASING,
-    PLOT_FREED,
-    PLOT_DEAD
+enum actor_state {
+    ACTOR_IDLE,
+    ACTOR_ACQUIRING,
+    ACTOR_HOLDING,
+    ACTOR_EXTENDING,
+    ACTOR_LOST,
+    ACTOR_RELEASING,
+    ACTOR_FREED,
+    ACTOR_DEAD
 };
 
 struct lock {
@@ -253,9 +253,9 @@ struct lock {
     uint64_t taken_attempt[PLAN_NODES_MAX];
     uint32_t taken_order[PLAN_NODES_MAX]; /* of servers, by that attempt */
 
-    enum plot plot;
+    enum actor_state state;
     uint32_t act_serial;
-    uint64_t hold_until_us; /* true time the contender means to release at */
+    uint64_t hold_until_us; /* true time the actor means to release at */
 
     struct verdicts verdicts;
 };
