@@ -6,8 +6,8 @@
 
 #include "judge.h"
 #include "process.h"
-#include "story.h"
 #include "tokens.h"
+#include "trace.h"
 
 static struct rng *rng_of(struct world *world, uint32_t index)
 {
@@ -45,7 +45,7 @@ static void expect(struct world *world, uint32_t index, const char *call, int st
 {
     if (status == expected) return;
     judge_violated(world, I6_TOLD_ONCE, "lock %u: %s answered \"%s\", expected \"%s\"", index, call,
-                   story_status(status), story_status(expected));
+                   trace_status(status), trace_status(expected));
 }
 
 /* After the faults, where everybody is to have a turn, one each is enough. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../../src/core/control.h"
-#include "story.h"
+#include "trace.h"
 
 #ifdef QUORLOCK_CONTROLS
 
@@ -105,7 +105,7 @@ static bool run_sound(struct world *world, const struct control *control, uint64
     for (uint32_t i = 0; i < runs; i++) {
         if (run_seed(world, first_seed + i, control->bias)) continue;
         (void)printf("sim: seed %" PRIu64 " violates %s with every rule kept: %s\n", first_seed + i,
-                     story_invariant(world->violation.invariant), world->violation.text);
+                     trace_invariant(world->violation.invariant), world->violation.text);
         (void)printf("  replay: sim_controls --seed %" PRIu64 " --trace --bias %d\n", first_seed + i,
                      (int)control->bias);
         return false;
@@ -118,7 +118,7 @@ static bool run_control(struct world *world, const struct control *control, uint
     uint32_t hits = 0;
     uint32_t runs = 0;
     uint64_t hit_seed = 0;
-    const char *invariant = story_invariant(control->invariant);
+    const char *invariant = trace_invariant(control->invariant);
     bool sound;
 
     break_rule(world, control);

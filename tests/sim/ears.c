@@ -4,7 +4,7 @@
 #include "link.h"
 #include "process.h"
 #include "server.h"
-#include "story.h"
+#include "trace.h"
 
 /* What is on its way has the serial of its subscription, and is dropped where that has ended. */
 static struct ear *ear_of(struct world *world, const struct event *event)

@@ -10,7 +10,7 @@
 #include "link.h"
 #include "process.h"
 #include "server.h"
-#include "story.h"
+#include "trace.h"
 
 #define ODD_AGAIN_US 300u
 
@@ -54,7 +54,7 @@ void fault_restart(struct world *world, uint32_t index, uint32_t life)
     struct node *node = &world->nodes[index];
 
     if (node->up || node->life != life) return;
-    STORY(world, "node %u   is up again", index);
+    TRACE(world, "node %u   is up again", index);
     node->up = true;
     guard_new_run(world, index);
 }
@@ -76,7 +76,7 @@ static void promote(struct world *world, const struct plan_fault *fault, uint32_
     }
     if (!node->replica.there || world->phase != PHASE_FAULTS) return;
     if (fault->kind != FAULT_PROMOTE && !node->up) return;
-    STORY(world, "node %u   is what its replica was", (unsigned)fault->node);
+    TRACE(world, "node %u   is what its replica was", (unsigned)fault->node);
     world->totals->of[TOTAL_PROMOTED]++;
     server_recall(world, fault->node);
     node->up = true;
@@ -236,7 +236,7 @@ void fault_event(struct world *world, uint32_t index, uint32_t part)
         until_us = plan->active_us + plan->base_lease_us / 4;
     if (until_us <= world->now_us) until_us = world->now_us + 1;
     if (part == 0 && !is_ambush(fault->kind)) world->totals->faults[fault->kind]++;
-    STORY(world, "FAULT %u  %s (node %u, client %u, for %llu us)", index, plan_fault_text(fault->kind),
+    TRACE(world, "FAULT %u  %s (node %u, client %u, for %llu us)", index, plan_fault_text(fault->kind),
           (unsigned)fault->node, (unsigned)fault->client, (unsigned long long)(until_us - world->now_us));
     begin(world, fault, index, part, until_us);
 }
@@ -245,7 +245,7 @@ void fault_heal(struct world *world)
 {
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
         if (!world->plan->node_gone[i]) continue;
-        STORY(world, "node %u   is gone for good", i);
+        TRACE(world, "node %u   is gone for good", i);
         crash(world, i, false, 0);
         world->nodes[i].life++;
         world->nodes[i].up = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "guard.h"
 
-#include "story.h"
+#include "trace.h"
 
 void guard_new_replid(struct world *world, uint32_t server)
 {
@@ -59,7 +59,7 @@ bool guard_look(struct world *world, uint32_t server, struct guard *ret_seen, ui
         if (world->now_us < node->refuse_writes_until_us) return false;
         *guard = (struct guard){.there = true, .run = node->run, .replid = node->replid, .until_ms = most_ms};
         world->totals->of[TOTAL_GUARD_WRITTEN]++;
-        STORY(world, "node %u   may have lost its memory: no vote for %llu ms", server,
+        TRACE(world, "node %u   may have lost its memory: no vote for %llu ms", server,
               (unsigned long long)(most_ms - now_ms));
     }
     *ret_seen = *guard;

@@ -15,8 +15,8 @@
 
 #include "handover.h"
 #include "server.h"
-#include "story.h"
 #include "tokens.h"
+#include "trace.h"
 
 #define LATE_US 30000u /* what a loop's lateness may add to any bound */
 
@@ -37,7 +37,7 @@ void judge_violated(struct world *world, enum invariant invariant, const char *f
      * NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
     (void)vsnprintf(world->violation.text, sizeof(world->violation.text), format, arguments);
     va_end(arguments);
-    STORY(world, "VIOLATION of %s: %s", story_invariant(invariant), world->violation.text);
+    TRACE(world, "VIOLATION of %s: %s", trace_invariant(invariant), world->violation.text);
 }
 
 static uint64_t clock_of(const struct world *world, const struct lock *lock)
@@ -129,7 +129,7 @@ void judge_asked(struct world *world, uint32_t index, const struct core_command 
 
 void judge_stepped(struct world *world, uint32_t client, uint32_t node)
 {
-    STORY(world, "client %u   finds that the clock of node %u has stepped forward", client, node);
+    TRACE(world, "client %u   finds that the clock of node %u has stepped forward", client, node);
     world->totals->of[TOTAL_CLOCK_STEPS]++;
     if (world->plan->outside) return;
     judge_violated(world, I7_FOREIGN_VOTE, "client %u drops votes for a step of node %u that never was", client,
@@ -180,7 +180,7 @@ void judge_before(struct world *world, uint32_t index, const struct core_event *
     if (event->type != CORE_EV_REPLY) return;
     link = &world->clients[lock->client].links[reply->tag.node];
     op = (enum core_op)reply->tag.op;
-    story_mix(world, ((uint64_t)reply->outcome << 8) | reply->tag.op);
+    trace_mix(world, ((uint64_t)reply->outcome << 8) | reply->tag.op);
     if (op == CORE_OP_RELEASE) return;
     if (op == CORE_OP_PEEK || reply->outcome == CORE_OTHER) lock->verdicts.other_seen = true;
     if (op == CORE_OP_PEEK || reply->tag.attempt != core_attempt(lock->core)) return;
@@ -416,7 +416,7 @@ static void told(struct world *world, uint32_t index, const struct core_tell *te
     uint64_t *of = world->totals->of;
     bool expected = true;
 
-    story_mix(world, ((uint64_t)tell->kind << 16) | (uint32_t)tell->status);
+    trace_mix(world, ((uint64_t)tell->kind << 16) | (uint32_t)tell->status);
     switch (tell->kind) {
     case CORE_TELL_NOTHING: return;
     case CORE_TELL_LOST: told_lost(world, index, tell); return;

@@ -17,7 +17,7 @@
 #include "handover.h"
 #include "process.h"
 #include "server.h"
-#include "story.h"
+#include "trace.h"
 
 #define NONE UINT32_MAX
 
@@ -413,7 +413,7 @@ void link_end(struct world *world, uint32_t client, uint32_t node, enum link_fat
     uint32_t index;
 
     if (!world_talks(link->level)) return;
-    STORY(world, "client %u   connection %u to node %u has ended", client, link->generation, node);
+    TRACE(world, "client %u   connection %u to node %u has ended", client, link->generation, node);
     index = detach(world, link, fate);
     link->level = CORE_NODE_CONNECTING;
     link->fault = CORE_FAULT_PASSING;
@@ -510,7 +510,7 @@ static bool expel_twins(struct world *world, uint32_t client, uint32_t node)
 
         if (i == node || other->run != link_of(world, client, node)->run) continue;
         if (rule == SERVER_TWINS_FORGOTTEN && !world_talks(other->level)) continue;
-        STORY(world, "client %u   nodes %u and %u are one server", client, i, node);
+        TRACE(world, "client %u   nodes %u and %u are one server", client, i, node);
         world->totals->of[TOTAL_TWINS]++;
         other->expelled = true;
         link_end(world, client, i, FATE_ANY);

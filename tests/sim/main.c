@@ -13,8 +13,8 @@
 #include "handover.h"
 #include "plan.h"
 #include "shrink.h"
-#include "story.h"
 #include "totals.h"
+#include "trace.h"
 #include "world.h"
 
 #define RUNS_DEFAULT   100000u

@@ -18,7 +18,7 @@
 #include "handover.h"
 #include "judge.h"
 #include "link.h"
-#include "story.h"
+#include "trace.h"
 
 #define UNSENT_MAX CORE_COMMANDS_MAX
 #define TELLS_MAX  8
@@ -52,7 +52,7 @@ void process_pause(struct world *world, uint32_t client_index, uint64_t for_us)
     uint64_t until_us = world->now_us + for_us;
 
     if (!client->alive || until_us <= client->paused_until_us) return;
-    STORY(world, "client %u stands still for %llu us", client_index, (unsigned long long)for_us);
+    TRACE(world, "client %u stands still for %llu us", client_index, (unsigned long long)for_us);
     client->paused_total_us +=
         until_us - (client->paused_until_us > world->now_us ? client->paused_until_us : world->now_us);
     client->paused_until_us = until_us;
@@ -166,7 +166,7 @@ static uint32_t queue_commands(struct world *world, uint32_t index, const struct
     for (uint32_t i = 0; i < update->n_commands; i++) {
         const struct core_command *command = &update->commands[i];
 
-        if (world->trace) story_command(world, index, command);
+        if (world->trace) trace_command(world, index, command);
         if (command->tag.op == CORE_OP_PEEK) world->totals->of[TOTAL_PEEKS]++;
         judge_asked(world, index, command);
         if (!link_send(world, index, command, leaves_us)) ret_unsent[unsent++] = command->tag;
@@ -228,14 +228,14 @@ static void step(struct world *world, uint32_t index, struct core_event *event, 
         event->wall_us = lock->config.fencing ? world_wall_us(world, lock->client) : 0;
     }
     event->now_us = process_clock(world, lock->client);
-    if (world->trace) story_step(world, index, event);
+    if (world->trace) trace_step(world, index, event);
     world->totals->steps++;
     judge_before(world, index, event);
     *ret_status = core_step(lock->core, event, update);
-    story_mix(world, ((uint64_t)index << 32) | ((uint64_t)event->type << 24) |
+    trace_mix(world, ((uint64_t)index << 32) | ((uint64_t)event->type << 24) |
                          ((uint64_t)update->n_commands << 8) | (uint64_t)update->tell.kind);
     note(world, update->notes);
-    if (world->trace) story_tell_of(world, index, &update->tell);
+    if (world->trace) trace_completion(world, index, &update->tell);
     judge_after(world, index, event, update, *ret_status);
     lock->active = !core_quiet(lock->core);
     ears_follow(world, index);

@@ -12,7 +12,7 @@
 #include "ears.h"
 #include "guard.h"
 #include "judge.h"
-#include "story.h"
+#include "trace.h"
 
 #define ODD_LEASE_MS 1000000000u
 
@@ -66,7 +66,7 @@ void server_expire(struct world *world, uint32_t node, uint32_t key)
     struct slot *slot = &world->nodes[node].slots[key];
 
     if (slot->set && world_node_ms(world, node) >= slot->expires_ms) {
-        STORY(world, "node %u   key %u of lock %u expires", node, key, slot->lock);
+        TRACE(world, "node %u   key %u of lock %u expires", node, key, slot->lock);
         vanish(world, node, key);
     }
     if (slot->watched_us != 0 && world->now_us >= slot->watched_us) {
@@ -88,7 +88,7 @@ bool server_leave_odd(struct world *world, uint32_t node, uint32_t key)
     if (slot->set) return false;
     *slot = (struct slot){.set = true, .life = SERVER_ODD_LIFE, .watched_us = slot->watched_us};
     slot->expires_ms = world_node_ms(world, node) + ODD_LEASE_MS;
-    STORY(world, "node %u   gets an odd key %u", node, key);
+    TRACE(world, "node %u   gets an odd key %u", node, key);
     return true;
 }
 
@@ -376,8 +376,8 @@ void server_execute(struct world *world, struct request *request)
         node->scripts |= 1u << op;
         run_script(world, request);
     }
-    STORY(world, "node %u   executes %s of lock %u, attempt %llu: %s%s%s", server, story_op(op), request->lock,
-          (unsigned long long)request->command.tag.attempt, story_outcome(reply->outcome),
+    TRACE(world, "node %u   executes %s of lock %u, attempt %llu: %s%s%s", server, trace_op(op), request->lock,
+          (unsigned long long)request->command.tag.attempt, trace_outcome(reply->outcome),
           request->guard_broken ? " (the guard has changed)" : "",
           request->queued ? "" : " (its connection has ended)");
 }

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "story.h"
+#include "trace.h"
 
 static bool still_violated(struct world *world, const struct plan *plan, enum invariant invariant)
 {
@@ -85,7 +85,7 @@ void shrink_report(const struct world *world, const struct plan *plan, enum plan
     (void)fprintf(out,
                   "sim: VIOLATION of %s\n  seed %" PRIu64 ", at %" PRIu64 ".%03" PRIu64 " ms: %s\n"
                   "  %u nodes, quorum %u, %u clients, %u locks%s; faults that it needs:\n",
-                  story_invariant(world->violation.invariant), plan->seed, world->violation.at_us / 1000,
+                  trace_invariant(world->violation.invariant), plan->seed, world->violation.at_us / 1000,
                   world->violation.at_us % 1000, world->violation.text, plan->n_nodes, plan->quorum,
                   plan->n_clients, plan->n_locks, plan->outside ? ", outside of the claim" : "");
     for (uint32_t i = 0; i < plan->n_faults; i++) {

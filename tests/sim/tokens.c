@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "judge.h"
-#include "story.h"
+#include "trace.h"
 
 void tokens_see(struct lock *lock, const struct core_reply *reply)
 {
@@ -111,11 +111,11 @@ void tokens_write_arrives(struct world *world, uint32_t index)
 
     if (grant->token < at->newest && world->server_rule != SERVER_TAKES_ANY) {
         world->totals->of[world->plan->outside ? TOTAL_REFUSED_OUTSIDE : TOTAL_WRITES_REFUSED]++;
-        STORY(world, "register  refuses lock %u, token %" PRIu64, grant->lock, grant->token);
+        TRACE(world, "register  refuses lock %u, token %" PRIu64, grant->lock, grant->token);
         return;
     }
     world->totals->of[TOTAL_WRITES]++;
-    STORY(world, "register  takes a write of lock %u, token %" PRIu64, grant->lock, grant->token);
+    TRACE(world, "register  takes a write of lock %u, token %" PRIu64, grant->lock, grant->token);
     if (grant->told_us <= at->latest_begun_us) {
         judge_violated(world, STALE_WRITE, "lock %u overwrote what a later grant had written", grant->lock);
     }

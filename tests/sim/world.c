@@ -20,8 +20,8 @@
 #include "link.h"
 #include "process.h"
 #include "server.h"
-#include "story.h"
 #include "tokens.h"
+#include "trace.h"
 
 #define LOOK_US     10000u   /* how often the phase is looked at */
 #define LIVENESS_US 4000000u /* beyond the longest lease: polls of up to 1 s, reconnecting, splits */
@@ -148,7 +148,7 @@ static void enter(struct world *world, enum world_phase phase, uint64_t for_us)
 {
     static const char *const texts[] = {"faults", "all faults have ended", "everybody gives back", "silence"};
 
-    STORY(world, "%s", texts[phase]);
+    TRACE(world, "%s", texts[phase]);
     world->phase = phase;
     world->phase_until_us = world->now_us + for_us;
     for (uint32_t i = 0; i < world->plan->n_locks && phase <= PHASE_STOPPED; i++) actor_hurry(world, i);

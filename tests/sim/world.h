@@ -16,7 +16,7 @@
  *   judge.c      what must hold of locks
  *   handover.c   from a release to the next grant, measured
  *   tokens.c     what must hold of fencing tokens, and a register that they protect
- *   story.c      the trace
+ *   trace.c      the trace
  */
 #ifndef QUORLOCK_SIM_WORLD_H
 #define QUORLOCK_SIM_WORLD_H

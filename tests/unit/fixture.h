@@ -3,7 +3,7 @@
  * fixture.h - one lock's core on a stage: tests say what nodes answer and how time passes, and look at what is
  * sent
  *
- * Nodes and times are few and exact, so that a test reads like a story. Nothing here waits.
+ * Nodes and times are few and exact, so that a test reads like a narrative. Nothing here waits.
  */
 #ifndef QUORLOCK_UNIT_FIXTURE_H
 #define QUORLOCK_UNIT_FIXTURE_H

@@ -75,9 +75,9 @@ static const char *outcome_name(enum node_outcome outcome)
 void node_fixture_trace(struct node_fixture *f, const char *line)
 {
     if (f->freed) f->after_free++;
-    size_t room = sizeof f->story - f->told;
+    size_t room = sizeof f->trace - f->told;
     assert_true(strlen(line) + 2 < room);
-    f->told += (size_t)snprintf(f->story + f->told, room, "%s\n", line);
+    f->told += (size_t)snprintf(f->trace + f->told, room, "%s\n", line);
     if (f->free_at && strcmp(line, f->free_at) == 0) {
         f->freed = true;
         node_free(f->node);
@@ -198,9 +198,9 @@ void node_fixture_close(struct node_fixture *f)
     assert_int_equal(f->after_free, 0);
 }
 
-static bool until_story(struct node_fixture *f, const char *line)
+static bool trace_holds(struct node_fixture *f, const char *line)
 {
-    return strstr(f->story, line) != NULL;
+    return strstr(f->trace, line) != NULL;
 }
 
 static void on_limit(evutil_socket_t fd, short what, void *arg)
@@ -216,9 +216,9 @@ void run_until(struct node_fixture *f, const char *line)
     const struct timeval limit = {LIMIT_S, 0};
     struct event *timer = event_new(f->base, -1, 0, on_limit, &late);
     event_add(timer, &limit);
-    while (!late && !until_story(f, line)) event_base_loop(f->base, EVLOOP_ONCE);
+    while (!late && !trace_holds(f, line)) event_base_loop(f->base, EVLOOP_ONCE);
     event_free(timer);
-    if (late) fail_msg("\"%s\" did not come; story:\n%slog:\n%s", line, f->story, f->logged);
+    if (late) fail_msg("\"%s\" did not come; trace:\n%slog:\n%s", line, f->trace, f->logged);
 }
 
 void run_on(struct node_fixture *f, unsigned ms)
@@ -250,9 +250,9 @@ void ask_sent(struct node_fixture *f, unsigned tag, enum node_op op, uint32_t ti
     assert_int_equal(f->n_replies, told); /* never from inside the call */
 }
 
-void assert_story(struct node_fixture *f, const char *wanted)
+void assert_trace(struct node_fixture *f, const char *wanted)
 {
-    if (strcmp(f->story, wanted) != 0) fail_msg("story:\n%swanted:\n%slog:\n%s", f->story, wanted, f->logged);
+    if (strcmp(f->trace, wanted) != 0) fail_msg("trace:\n%swanted:\n%slog:\n%s", f->trace, wanted, f->logged);
 }
 
 void assert_holds(const char *text, const char *part)

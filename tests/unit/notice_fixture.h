@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * notice_fixture.h - a subscriber, a server that plays scripts, and the story of what the subscriber told
+ * notice_fixture.h - a subscriber, a server that plays scripts, and the trace of what the subscriber told
  *
  * Each callback becomes a line: "open", "closed", "listening a", "refused a", "message a one".
  */

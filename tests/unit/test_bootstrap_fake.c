@@ -56,12 +56,12 @@ static void test_bootstrap(void **state)
     assert_int_equal(bootstrap(&f, 4, true, 0), NODE_SENT);
     run_until(&f, "4 other");
     assert_string_equal(f.holder, "9|z");
-    assert_story(&f, "ready 1\n1 yes\n2 other\n3 yes\n4 other\n");
+    assert_trace(&f, "ready 1\n1 yes\n2 other\n3 yes\n4 other\n");
     node_fixture_close(&f);
 }
 
 struct transaction {
-    const char *replies, *story, *error;
+    const char *replies, *trace, *error;
 };
 
 /* Not executed is certain only where the server said so; all else may have been written. */
@@ -83,7 +83,7 @@ static void test_transaction_refused(void **state)
         struct fake_step script[] = {SHAKE,         TRANSACTION,     SEND(transactions[i].replies),
                                      EXPECT("SET"), SEND("+OK\r\n"), END};
         struct node_fixture f;
-        char story[128];
+        char trace[128];
         node_fixture_start(&f, script);
         run_until(&f, "ready");
         assert_int_equal(bootstrap(&f, 1, true, 0), NODE_SENT);
@@ -92,8 +92,8 @@ static void test_transaction_refused(void **state)
         /* No reply is left over for somebody else. */
         ask_sent(&f, 2, NODE_ACQUIRE, 0);
         run_until(&f, "2 yes");
-        snprintf(story, sizeof story, "ready 1\n1 %s\n2 yes\n", transactions[i].story);
-        assert_story(&f, story);
+        snprintf(trace, sizeof trace, "ready 1\n1 %s\n2 yes\n", transactions[i].trace);
+        assert_trace(&f, trace);
         node_fixture_close(&f);
     }
 }
@@ -122,7 +122,7 @@ static void test_transaction_unanswered(void **state)
         if (i % 2) {
             ask_sent(&f, 2, NODE_ACQUIRE, 0);
             run_until(&f, "2 yes");
-            assert_story(&f, "ready 1\n1 unknown timeout\n2 yes\n");
+            assert_trace(&f, "ready 1\n1 unknown timeout\n2 yes\n");
         }
         node_fixture_close(&f);
     }
@@ -161,7 +161,7 @@ static void test_rehearsal(void **state)
         assert_int_equal(node_send(f.node, &request), NODE_SENT);
         run_until(&f, line);
     }
-    assert_story(&f, "ready 1\n1 yes\n2 error auth\n3 error auth\n4 error auth\n");
+    assert_trace(&f, "ready 1\n1 yes\n2 error auth\n3 error auth\n4 error auth\n");
     node_fixture_close(&f);
 }
 

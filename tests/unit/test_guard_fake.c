@@ -65,7 +65,7 @@ static void test_clear(void **state)
     ask_sent(&f, 2, NODE_EXTEND, 0);
     ask_sent(&f, 3, NODE_RELEASE, 0);
     run_until(&f, "3 yes");
-    assert_story(&f, "ready 1\n1 yes\n2 yes\n3 yes\n");
+    assert_trace(&f, "ready 1\n1 yes\n2 yes\n3 yes\n");
     node_fixture_close(&f);
 }
 
@@ -86,7 +86,7 @@ static void test_off_asks_nothing(void **state)
 }
 
 struct refusal {
-    const char *reply, *story, *why;
+    const char *reply, *trace, *why;
 };
 
 static const struct refusal refusals[] = {
@@ -128,7 +128,7 @@ static void test_refused(void **state)
         begin(&f, QUORLOCK_GUARD_STRICT, script);
         fake_play(f.server, clear);
         run_until(&f, "down");
-        assert_story(&f, refusals[i].story);
+        assert_trace(&f, refusals[i].trace);
         assert_holds(f.why, refusals[i].why);
         assert_int_equal(ask(&f, 1, NODE_ACQUIRE, 0), NODE_NOT_READY);
         run_until(&f, "ready 1");
@@ -176,7 +176,7 @@ static void test_reply_unasked(void **state)
     (void)state;
     begin(&f, QUORLOCK_GUARD_CONNECTION, script);
     run_until(&f, "down");
-    assert_story(&f, "down proto\n");
+    assert_trace(&f, "down proto\n");
     assert_holds(f.why, "nobody asked for");
     node_fixture_close(&f);
 }
@@ -224,7 +224,7 @@ static void test_quarantine_ends(void **state)
     assert_string_equal(node_why(f.node), "");
     ask_sent(&f, 2, NODE_EXTEND, 0);
     run_until(&f, "2 missing");
-    assert_story(&f, "quarantined 1\n1 yes\nquarantined 1\nready 1\n2 missing\n");
+    assert_trace(&f, "quarantined 1\n1 yes\nquarantined 1\nready 1\n2 missing\n");
     assert_int_equal(fake_connections(f.server), 1);
     node_fixture_close(&f);
 }
@@ -241,7 +241,7 @@ static void test_quarantine_counts_down(void **state)
     while (clock_us(NULL) + 1500000 > node_quarantined_until_us(f.node)) run_on(&f, 1);
     block_ms(600);
     assert_holds(node_why(f.node), "quarantined for 1.");
-    assert_story(&f, "quarantined 1\n");
+    assert_trace(&f, "quarantined 1\n");
     node_fixture_close(&f);
 }
 
@@ -264,7 +264,7 @@ static void test_second_look_fails(void **state)
     fake_play(f.server, clear);
     f.config.reconnect_min_ms = 2;
     run_until(&f, "ready 3");
-    assert_story(&f, "quarantined 1\nconnecting config\nquarantined 2\nconnecting unreachable\nready 3\n");
+    assert_trace(&f, "quarantined 1\nconnecting config\nquarantined 2\nconnecting unreachable\nready 3\n");
     node_fixture_close(&f);
 }
 
@@ -282,7 +282,7 @@ static void test_second_look_stalls(void **state)
     fake_play(f.server, clear);
     assert_non_null(node_fixture_new_node(&f));
     run_until(&f, "ready 2");
-    assert_story(&f, "quarantined 1\nconnecting unreachable\nready 2\n");
+    assert_trace(&f, "quarantined 1\nconnecting unreachable\nready 2\n");
     node_fixture_close(&f);
 }
 
@@ -302,7 +302,7 @@ static void test_guard_gone(void **state)
     ask_sent(&f, 1, NODE_EXTEND, 0);
     ask_sent(&f, 2, NODE_ACQUIRE, 0);
     run_until(&f, "quarantined 2");
-    assert_story(&f, "ready 1\n1 error guard\n2 unknown unreachable\nconnecting guard\nquarantined 2\n");
+    assert_trace(&f, "ready 1\n1 error guard\n2 unknown unreachable\nconnecting guard\nquarantined 2\n");
     node_fixture_close(&f);
 }
 
@@ -323,7 +323,7 @@ static void test_release_goes_through(void **state)
         ask_sent(&f, 1, NODE_RELEASE, 0);
         run_until(&f, "ready 2");
         snprintf(wanted, sizeof wanted, "ready 1\n%s\nconnecting guard\nready 2\n", outcomes[i]);
-        assert_story(&f, wanted);
+        assert_trace(&f, wanted);
         assert_string_equal(f.error, "");
         assert_holds(f.logged, "release (script): the guard changed or is gone");
         node_fixture_close(&f);
@@ -349,7 +349,7 @@ static void test_expelled_in_callback(void **state)
     fake_play(f.server, clear);
     assert_non_null(node_fixture_new_node(&f));
     run_until(&f, "ready 2");
-    assert_story(&f, "ready 1\ndown config\nready 2\n");
+    assert_trace(&f, "ready 1\ndown config\nready 2\n");
     node_fixture_close(&f);
 }
 
@@ -360,11 +360,11 @@ static void test_expelled_with_requests(void **state)
     (void)state;
     begin(&f, QUORLOCK_GUARD_CONNECTION, script);
     node_expel(f.node, NODE_FAULT_CONFIG, "too early"); /* nothing to expel */
-    assert_story(&f, "");
+    assert_trace(&f, "");
     run_until(&f, "ready");
     ask_sent(&f, 1, NODE_ACQUIRE, 0);
     node_expel(f.node, NODE_FAULT_CONFIG, "listed twice");
-    assert_story(&f, "ready 1\n1 unknown unreachable\ndown config\n");
+    assert_trace(&f, "ready 1\n1 unknown unreachable\ndown config\n");
     assert_string_equal(node_why(f.node), "listed twice");
     assert_int_equal(node_level_now(f.node), NODE_DOWN);
     node_fixture_close(&f);

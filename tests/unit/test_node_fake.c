@@ -50,7 +50,7 @@ static const struct fake_step plain_good[] = {SHAKE, END};
 
 struct refusal {
     struct fake_step script[12];
-    const char *story, *why;
+    const char *trace, *why;
 };
 
 static const struct refusal refusals[] = {
@@ -120,7 +120,7 @@ static void test_handshake_refused(void **state)
         node_fixture_uri(&f, "redis://bob:sesame@127.0.0.1", "/1");
         assert_non_null(node_fixture_new_node(&f));
         run_until(&f, "down");
-        assert_story(&f, refusal->story);
+        assert_trace(&f, refusal->trace);
         assert_holds(f.why, refusal->why);
         assert_int_equal(ask(&f, 1, NODE_PEEK, 0), NODE_NOT_READY);
         run_until(&f, "ready 1");
@@ -146,7 +146,7 @@ static void test_handshake_loading(void **state)
     fake_play(f.server, script);
     fake_play(f.server, plain_good);
     run_until(&f, "ready");
-    assert_story(&f, "down temporary\nready 1\n"); /* told once, though it failed twice */
+    assert_trace(&f, "down temporary\nready 1\n"); /* told once, though it failed twice */
     assert_int_equal(fake_connections(f.server), 3);
     node_fixture_close(&f);
 }
@@ -161,7 +161,7 @@ static void test_handshake_silence(void **state)
     fake_play(f.server, script);
     assert_non_null(node_fixture_new_node(&f));
     run_until(&f, "down");
-    assert_story(&f, "down unreachable\n");
+    assert_trace(&f, "down unreachable\n");
     assert_holds(f.why, "no answer to the handshake within 30 ms");
     node_fixture_close(&f);
 }
@@ -176,7 +176,7 @@ static void test_refused_port(void **state)
     assert_non_null(node_fixture_new_node(&f));
     run_until(&f, "down");
     run_on(&f, 50); /* tries again and again, and tells it once */
-    assert_story(&f, "down unreachable\n");
+    assert_trace(&f, "down unreachable\n");
     assert_holds(f.why, "refused");
     f.server = fake_new(f.base);
     node_fixture_close(&f);
@@ -185,7 +185,7 @@ static void test_refused_port(void **state)
 /* ---- the end ---- */
 
 struct free_row {
-    const char *free_at, *story;
+    const char *free_at, *trace;
     struct fake_step script[8];
     uint32_t timeout_ms;
 };
@@ -232,7 +232,7 @@ static void test_free_in_callback(void **state)
         run_until(&f, rows[i].free_at);
         assert_null(f.node);
         run_on(&f, 10);
-        assert_story(&f, rows[i].story);
+        assert_trace(&f, rows[i].trace);
         node_fixture_close(&f);
     }
 }
@@ -280,7 +280,7 @@ static void test_names(void **state)
     node_fixture_uri(&f, "nobody.invalid", "");
     assert_non_null(node_fixture_new_node(&f));
     run_until(&f, "down");
-    assert_holds(f.story, "down unreachable\n");
+    assert_holds(f.trace, "down unreachable\n");
     assert_holds(f.why, "nobody.invalid");
     node_fixture_close(&f);
 }
@@ -295,7 +295,7 @@ static void test_second_address(void **state)
     node_fixture_uri(&f, "two.example", "");
     assert_non_null(node_fixture_new_node(&f));
     run_until(&f, "ready");
-    assert_story(&f, "ready 1\n");
+    assert_trace(&f, "ready 1\n");
     node_fixture_close(&f);
 
     /* None of them: the reason names the last. */

@@ -64,7 +64,7 @@ static void test_handshake_words(void **state)
     run_until(&f, "ready 1");
     assert_int_equal(n_writes - before, 1);
     assert_int_equal(fake_commands(f.server), 11);
-    assert_story(&f, "ready 1\n");
+    assert_trace(&f, "ready 1\n");
     assert_string_equal(node_why(f.node), "");
     assert_true(node_srtt_us(f.node) > 0);
     assert_holds(f.logged, "Redis 7.0.15");
@@ -101,7 +101,7 @@ static void test_requests(void **state)
     ask_sent(&f, 5, NODE_BREAK, 0);
     run_until(&f, "5 yes");
     assert_int_equal(n_writes - before, 1); /* one turn, one write */
-    assert_story(&f, "ready 1\n1 yes\n2 missing\n3 other\n4 error foreign\n5 yes\n");
+    assert_trace(&f, "ready 1\n1 yes\n2 missing\n3 other\n4 error foreign\n5 yes\n");
     assert_string_equal(f.error, "");
     assert_string_equal(f.type, "hash");
     assert_string_equal(f.holder, "bob");
@@ -124,7 +124,7 @@ static void test_pieces(void **state)
     ask_sent(&f, 1, NODE_ACQUIRE, 0);
     ask_sent(&f, 2, NODE_PEEK, 0);
     run_until(&f, "2 yes");
-    assert_story(&f, "ready 1\n1 yes\n2 yes\n");
+    assert_trace(&f, "ready 1\n1 yes\n2 yes\n");
     assert_string_equal(f.holder, "bob");
     node_fixture_close(&f);
 }
@@ -153,12 +153,12 @@ static void test_noscript(void **state)
     run_until(&f, "ready");
     ask_sent(&f, 1, NODE_RELEASE, 0);
     run_until(&f, "2 yes");
-    assert_story(&f, "ready 1\n1 noscript\n2 yes\n");
+    assert_trace(&f, "ready 1\n1 noscript\n2 yes\n");
     node_fixture_close(&f);
 }
 
 struct changed {
-    const char *reply, *story;
+    const char *reply, *trace;
 };
 
 /* The server is not what it was: the reply is told, the rest is unknown, the connection is made anew. */
@@ -184,7 +184,7 @@ static void test_server_changed(void **state)
         ask_sent(&f, 1, NODE_ACQUIRE, 0);
         ask_sent(&f, 2, NODE_PEEK, 0);
         run_until(&f, "connecting");
-        assert_story(&f, rows[i].story);
+        assert_trace(&f, rows[i].trace);
         assert_int_equal(ask(&f, 3, NODE_PEEK, 0), NODE_NOT_READY);
         run_until(&f, "ready 2");
         node_fixture_close(&f);
@@ -212,7 +212,7 @@ static void test_plain_refusals(void **state)
     run_until(&f, "ready");
     for (unsigned i = 1; i <= 5; i++) ask_sent(&f, i, NODE_ACQUIRE, 0);
     run_until(&f, "5 other");
-    assert_story(&f, "ready 1\n1 error auth\n2 error refused\n3 error auth\n4 unknown other\n5 other\n");
+    assert_trace(&f, "ready 1\n1 error auth\n2 error refused\n3 error auth\n4 unknown other\n5 other\n");
     node_fixture_close(&f);
 }
 
@@ -226,7 +226,7 @@ static void test_unsolicited(void **state)
     run_until(&f, "ready");
     ask_sent(&f, 1, NODE_ACQUIRE, 0);
     run_until(&f, "ready 2");
-    assert_story(&f, "ready 1\n1 yes\nconnecting proto\nready 2\n");
+    assert_trace(&f, "ready 1\n1 yes\nconnecting proto\nready 2\n");
     assert_holds(f.logged, "nobody asked for");
     node_fixture_close(&f);
 }
@@ -248,7 +248,7 @@ static void test_unsolicited_before_request(void **state)
     run_until(&f, "ready");
     ask_sent(&f, 1, NODE_ACQUIRE, 0);
     run_until(&f, "ready 2");
-    assert_story(&f, "ready 1\n1 yes\n2 unknown unreachable\nconnecting proto\nready 2\n");
+    assert_trace(&f, "ready 1\n1 yes\n2 unknown unreachable\nconnecting proto\nready 2\n");
     node_fixture_close(&f);
 }
 
@@ -264,7 +264,7 @@ static void test_closed_in_the_middle(void **state)
     run_until(&f, "ready");
     for (unsigned i = 1; i <= 3; i++) ask_sent(&f, i, NODE_ACQUIRE, 0);
     run_until(&f, "ready 2");
-    assert_story(&f, "ready 1\n1 yes\n2 unknown unreachable\n3 unknown unreachable\n"
+    assert_trace(&f, "ready 1\n1 yes\n2 unknown unreachable\n3 unknown unreachable\n"
                      "connecting unreachable\ndown unreachable\nready 2\n");
     assert_int_equal(fake_connections(f.server), 4);
     node_fixture_close(&f);
@@ -298,7 +298,7 @@ static void test_tombstone(void **state)
     run_until(&f, "2 yes");
     ask_sent(&f, 3, NODE_ACQUIRE, 0);
     run_until(&f, "3 other");
-    assert_story(&f, "ready 1\n1 unknown timeout\n2 yes\n3 other\n");
+    assert_trace(&f, "ready 1\n1 unknown timeout\n2 yes\n3 other\n");
     node_fixture_close(&f);
 }
 
@@ -315,7 +315,7 @@ static void test_deadline_order(void **state)
     ask_sent(&f, 3, NODE_ACQUIRE, 0);
     ask_sent(&f, 4, NODE_ACQUIRE, 800);
     run_until(&f, "1 unknown");
-    assert_story(&f, "ready 1\n2 unknown timeout\n4 unknown timeout\n1 unknown timeout\n");
+    assert_trace(&f, "ready 1\n2 unknown timeout\n4 unknown timeout\n1 unknown timeout\n");
     node_fixture_close(&f);
 }
 
@@ -330,11 +330,11 @@ static void test_stall(void **state)
     assert_non_null(node_fixture_new_node(&f));
     run_until(&f, "ready");
     run_on(&f, 100); /* idle is not stalled */
-    assert_story(&f, "ready 1\n");
+    assert_trace(&f, "ready 1\n");
     ask_sent(&f, 1, NODE_ACQUIRE, 20);
     ask_sent(&f, 2, NODE_RELEASE, 0);
     run_until(&f, "ready 2");
-    assert_story(&f, "ready 1\n1 unknown timeout\n2 unknown unreachable\nconnecting unreachable\nready 2\n");
+    assert_trace(&f, "ready 1\n1 unknown timeout\n2 unknown unreachable\nconnecting unreachable\nready 2\n");
     assert_holds(f.error, "no answer for 60 ms");
     node_fixture_close(&f);
 }
@@ -372,7 +372,7 @@ static void test_read_before_judging(void **state)
     event_add(blocker, &block_at);
     event_add(writer, &write_at);
     run_until(&f, "1 ");
-    assert_story(&f, "ready 1\n1 yes\n");
+    assert_trace(&f, "ready 1\n1 yes\n");
     assert_true(f.latency_us >= 60000);
     event_free(blocker);
     event_free(writer);
@@ -397,7 +397,7 @@ static void test_ring_full(void **state)
     fake_write(f.server, "?\r\n");
     run_until(&f, "connecting");
     assert_int_equal(f.n_replies, RING_MAX + 1);
-    assert_holds(f.story, "4096 unknown unreachable\n4097 unknown unreachable\nconnecting proto\n");
+    assert_holds(f.trace, "4096 unknown unreachable\n4097 unknown unreachable\nconnecting proto\n");
     node_fixture_close(&f);
 }
 
@@ -433,7 +433,7 @@ static void test_time_runs_from_the_write(void **state)
     ask_sent(&f, 1, NODE_ACQUIRE, 1000);
     nanosleep(&pause, NULL);
     run_until(&f, "1 ");
-    assert_holds(f.story, "1 yes");
+    assert_holds(f.trace, "1 yes");
     node_fixture_close(&f);
 }
 

@@ -24,7 +24,7 @@
 static void test_rights(void **state)
 {
     static const struct {
-        const char *reply, *story, *why;
+        const char *reply, *trace, *why;
     } answers[] = {
         {"$7\r\nPEXPIRE\r\n", "down auth\n", "user \"default\" may not run PEXPIRE: what could not be renewed"},
         {"$8\r\nPTTL DEL\r\n", "down auth\n", "(ACL SETUSER default +pttl +del)"},
@@ -46,7 +46,7 @@ static void test_rights(void **state)
         fake_play(f.server, script);
         assert_non_null(node_fixture_new_node(&f));
         run_until(&f, "down");
-        assert_story(&f, answers[i].story);
+        assert_trace(&f, answers[i].trace);
         assert_holds(f.why, answers[i].why);
         node_fixture_close(&f);
     }

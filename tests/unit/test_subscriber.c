@@ -50,7 +50,7 @@ static void test_notices(void **state)
     f.act_at = "message  ";
     f.act = ACT_FORGET;
     run_until(&f.common, "message b end");
-    assert_story(&f.common, "open\nlistening a\nmessage a one\nlistening b\n"
+    assert_trace(&f.common, "open\nlistening a\nmessage a one\nlistening b\n"
                             "message a\\x00\\x0a \\x0d\\x0a\\x00\\xff\n"
                             "message b two\nmessage a two\nmessage  \nmessage a new\nmessage b end\n");
     assert_int_equal(fake_connections(f.common.server), 1);
@@ -58,7 +58,7 @@ static void test_notices(void **state)
 }
 
 static const char conversation[] = SUBSCRIBED("a") MESSAGE("a", "one") PONG NOPERM MESSAGE("a", "two");
-static const char conversation_story[] =
+static const char conversation_trace[] =
     "open\nlistening a\nmessage a one\nclosed\nopen\nlistening a\nmessage a one\nclosed\n";
 
 /* Nobody asked for that PONG: so far it must come in whatever packets, and no further. */
@@ -73,7 +73,7 @@ static void test_split(void **state)
         struct notice_fixture f;
         notice_fixture_begin_with(&f, "a", script);
         fake_play(f.common.server, pieces);
-        run_until(&f.common, conversation_story);
+        run_until(&f.common, conversation_trace);
         assert_holds(f.why, "nobody asked");
         notice_fixture_end(&f);
     }
@@ -93,7 +93,7 @@ static void test_many_in_one_packet(void **state)
     notice_fixture_begin_with(&f, "a", script);
     run_until(&f.common, "message a one\n");
     run_until(&f.common, "message a end\n");
-    assert_int_equal(times_in(f.common.story, "message a one\n"), N);
+    assert_int_equal(times_in(f.common.trace, "message a one\n"), N);
     notice_fixture_end(&f);
     free(text);
 }
@@ -119,7 +119,7 @@ static void test_forgotten_meanwhile(void **state)
     assert_int_equal(subscriber_listen(f.subscriber, "a", 1), SUBSCRIBER_ASKED);
     subscriber_forget(f.subscriber, "b", 1);
     run_until(&f.common, "message a end");
-    assert_story(&f.common, "open\nmessage z mid\nlistening a\nmessage a end\n");
+    assert_trace(&f.common, "open\nmessage z mid\nlistening a\nmessage a end\n");
     notice_fixture_end(&f);
 }
 
@@ -147,7 +147,7 @@ static void test_refused(void **state)
     run_until(&f.common, "refused c");
     assert_holds(f.why, "SUBSCRIBE: NOPERM No permissions to access a channel (give this user the right");
     run_until(&f.common, "message a end");
-    assert_story(&f.common, "open\nlistening a\nrefused b\nrefused c\nrefused d\nlistening z\nmessage a end\n");
+    assert_trace(&f.common, "open\nlistening a\nrefused b\nrefused c\nrefused d\nlistening z\nmessage a end\n");
     assert_string_equal(f.why, "SUBSCRIBE: refused");
     /* Told once for all the channels. */
     assert_int_equal(times_in(f.common.logged, "NOPERM"), 1);
@@ -192,7 +192,7 @@ static void test_not_let_in(void **state)
         node_fixture_uri(&f.common, "redis://bob:sesame@127.0.0.1", "");
         notice_fixture_start(&f);
         run_until(&f.common, "listening a");
-        assert_story(&f.common, "open\nlistening a\n");
+        assert_trace(&f.common, "open\nlistening a\n");
         assert_holds(f.common.logged, refusals[i].why);
         assert_int_equal(times_in(f.common.logged, "sesame"), 0);
         notice_fixture_end(&f);
@@ -234,7 +234,7 @@ static void test_wrong_password(void **state)
         run_on(&f.common, 20);
     }
     assert_int_equal(fake_connections(f.common.server), 1);
-    assert_story(&f.common, "");
+    assert_trace(&f.common, "");
     notice_fixture_end(&f);
 }
 
@@ -309,7 +309,7 @@ static void test_ends(void **state)
         fake_play(f.common.server, good);
         run_until(&f.common, "closed\nopen\nlistening a\n");
         assert_holds(f.why, ends[i].why);
-        assert_int_equal(times_in(f.common.story, "closed"), 1);
+        assert_int_equal(times_in(f.common.trace, "closed"), 1);
         notice_fixture_end(&f);
     }
 }
@@ -343,7 +343,7 @@ static void test_ping(void **state)
     assert_int_equal(subscriber_listen(f.subscriber, "z", 1), SUBSCRIBER_ASKED);
     run_until(&f.common, "closed");
     assert_string_equal(f.why, "no answer within 200 ms: frozen, or cut off");
-    assert_story(&f.common, "open\nlistening z\nclosed\n");
+    assert_trace(&f.common, "open\nlistening z\nclosed\n");
     assert_int_equal(fake_commands(f.common.server), 7);
     notice_fixture_end(&f);
 }
@@ -409,9 +409,9 @@ static void test_act_inside(void **state)
             }
             /* It is a new connection, and the old one says no more. */
             unsigned ends_wanted = strcmp(moment, "closed") == 0 ? 2 : 1;
-            while (times_in(f.common.story, "closed\n") < ends_wanted)
+            while (times_in(f.common.trace, "closed\n") < ends_wanted)
                 event_base_loop(f.common.base, EVLOOP_ONCE);
-            assert_int_equal(times_in(f.common.story, "open\n"), 2);
+            assert_int_equal(times_in(f.common.trace, "open\n"), 2);
             assert_int_equal(fake_connections(f.common.server), 2);
         }
         notice_fixture_end(&f);
@@ -496,9 +496,9 @@ static void test_nomem(void **state)
         f.common.counted.until_failure = turn;
         if (notice_fixture_create(&f)) {
             subscriber_start(f.subscriber);
-            for (unsigned opens = 0; !strstr(f.common.story, "listening a");) {
+            for (unsigned opens = 0; !strstr(f.common.trace, "listening a");) {
                 event_base_loop(f.common.base, EVLOOP_ONCE);
-                if (times_in(f.common.story, "open\n") == opens) continue;
+                if (times_in(f.common.trace, "open\n") == opens) continue;
                 opens++;
                 while (subscriber_listen(f.subscriber, "a", 1) == SUBSCRIBER_NOMEM) continue;
             }

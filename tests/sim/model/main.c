@@ -161,7 +161,7 @@ static bool check_control(struct options *options, const struct control *control
     struct model_result result;
     bool caught;
 
-    /* No licence here: every step of the story is one that the rules, but for the broken one, allow. */
+    /* No licence here: every step of the trace is one that the rules, but for the broken one, allow. */
     config.lift = false;
     config.forget = false;
     config.broken = control->broken;

@@ -171,7 +171,7 @@ struct model_result {
 void model_search(const struct model_config *config, const struct model_limits *limits,
                   struct model_result *ret_result);
 
-/* Prints a trace as a story on stdout. */
+/* Prints a trace on stdout. */
 void model_tell(const struct model_config *config, const struct model_step *trace, size_t n_trace);
 
 #endif

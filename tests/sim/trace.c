@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "story.h"
+#include "trace.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -12,14 +12,14 @@ static const char *pick(const char *const *names, size_t n, size_t which)
 
 #define PICK(names, which) pick(names, sizeof(names) / sizeof((names)[0]), (size_t)(which))
 
-const char *story_op(unsigned op)
+const char *trace_op(unsigned op)
 {
     static const char *const names[] = {"acquire", "repair", "extend", "release", "peek", "raise"};
 
     return PICK(names, op);
 }
 
-const char *story_outcome(unsigned outcome)
+const char *trace_outcome(unsigned outcome)
 {
     static const char *const names[] = {"yes",   "somebody else's", "missing",   "no such script",
                                         "error", "unknown",         "not queued"};
@@ -27,7 +27,7 @@ const char *story_outcome(unsigned outcome)
     return PICK(names, outcome);
 }
 
-const char *story_status(int status)
+const char *trace_status(int status)
 {
     switch (status) {
     case CORE_OK: return "ok";
@@ -44,7 +44,7 @@ const char *story_status(int status)
     }
 }
 
-const char *story_invariant(enum invariant invariant)
+const char *trace_invariant(enum invariant invariant)
 {
     static const char *const names[] = {
         "none",
@@ -65,7 +65,7 @@ const char *story_invariant(enum invariant invariant)
     return PICK(names, invariant);
 }
 
-void story_tell(const struct world *world, const char *format, ...)
+void trace_line(const struct world *world, const char *format, ...)
 {
     va_list arguments;
 
@@ -91,7 +91,7 @@ static const char *phase_name(enum core_phase phase)
     return PICK(names, phase);
 }
 
-void story_step(const struct world *world, uint32_t index, const struct core_event *event)
+void trace_step(const struct world *world, uint32_t index, const struct core_event *event)
 {
     const struct lock *lock = &world->locks[index];
     unsigned client = lock->client;
@@ -99,62 +99,62 @@ void story_step(const struct world *world, uint32_t index, const struct core_eve
     const struct core_tag *tag = &event->reply.tag;
 
     switch (event->type) {
-    case CORE_EV_ACQUIRE: story_tell(world, "client %u lock %u < acquires", client, index); break;
+    case CORE_EV_ACQUIRE: trace_line(world, "client %u lock %u < acquires", client, index); break;
     case CORE_EV_EXTEND:
-        story_tell(world, "client %u lock %u < extends to %" PRIu64 " ms", client, index,
+        trace_line(world, "client %u lock %u < extends to %" PRIu64 " ms", client, index,
                    event->lease_us / 1000);
         break;
-    case CORE_EV_RELEASE: story_tell(world, "client %u lock %u < releases", client, index); break;
-    case CORE_EV_CANCEL: story_tell(world, "client %u lock %u < cancels", client, index); break;
-    case CORE_EV_TIMER: story_tell(world, "client %u lock %u : timer, %s", client, index, phase); break;
+    case CORE_EV_RELEASE: trace_line(world, "client %u lock %u < releases", client, index); break;
+    case CORE_EV_CANCEL: trace_line(world, "client %u lock %u < cancels", client, index); break;
+    case CORE_EV_TIMER: trace_line(world, "client %u lock %u : timer, %s", client, index, phase); break;
     case CORE_EV_NODE:
-        story_tell(world, "client %u lock %u : node %u is %s, generation %u", client, index, event->node,
+        trace_line(world, "client %u lock %u : node %u is %s, generation %u", client, index, event->node,
                    level_name(event->level), event->generation);
         break;
     case CORE_EV_REPLY:
-        story_tell(world,
+        trace_line(world,
                    "client %u lock %u > node %u: %s of attempt %" PRIu64
                    ".%u: %s (generation %u, %s, counter %" PRIu64 ")",
-                   client, index, (unsigned)tag->node, story_op(tag->op), tag->attempt, (unsigned)tag->round,
-                   story_outcome(event->reply.outcome), event->reply.generation, phase, event->reply.fence);
+                   client, index, (unsigned)tag->node, trace_op(tag->op), tag->attempt, (unsigned)tag->round,
+                   trace_outcome(event->reply.outcome), event->reply.generation, phase, event->reply.fence);
         break;
     case CORE_EV_BEGIN:
-        story_tell(world, "client %u lock %u : there is room for what it wants, %s", client, index, phase);
+        trace_line(world, "client %u lock %u : there is room for what it wants, %s", client, index, phase);
         break;
     case CORE_EV_ROOM:
-        story_tell(world, "client %u lock %u : node %u has room again", client, index, event->node);
+        trace_line(world, "client %u lock %u : node %u has room again", client, index, event->node);
         break;
     case CORE_EV_STEP:
-        story_tell(world, "client %u lock %u : the clock of node %u has stepped", client, index, event->node);
+        trace_line(world, "client %u lock %u : the clock of node %u has stepped", client, index, event->node);
         break;
     case CORE_EV_NOTICE:
-        story_tell(world, "client %u lock %u : node %u tells of a release, %s", client, index, event->node,
+        trace_line(world, "client %u lock %u : node %u tells of a release, %s", client, index, event->node,
                    phase);
         break;
     case CORE_EV_LISTENING:
-        story_tell(world, "client %u lock %u : listens to node %u", client, index, event->node);
+        trace_line(world, "client %u lock %u : listens to node %u", client, index, event->node);
         break;
     case CORE_EV_WAKE:
-        story_tell(world, "client %u lock %u : a lock of the same process gave the keys back", client, index);
+        trace_line(world, "client %u lock %u : a lock of the same process gave the keys back", client, index);
         break;
     case CORE_EV_HEIR:
-        story_tell(world, "client %u lock %u : goes on for another who stood behind", client, index);
+        trace_line(world, "client %u lock %u : goes on for another who stood behind", client, index);
         break;
     case CORE_EV_DISPATCH: break;
     }
 }
 
-void story_command(const struct world *world, uint32_t index, const struct core_command *command)
+void trace_command(const struct world *world, uint32_t index, const struct core_command *command)
 {
     const struct core_tag *tag = &command->tag;
 
-    story_tell(world, "client %u lock %u   %s of attempt %" PRIu64 ".%u -> node %u%s (token %02x%02x%02x)",
-               (unsigned)world->locks[index].client, index, story_op(tag->op), tag->attempt,
+    trace_line(world, "client %u lock %u   %s of attempt %" PRIu64 ".%u -> node %u%s (token %02x%02x%02x)",
+               (unsigned)world->locks[index].client, index, trace_op(tag->op), tag->attempt,
                (unsigned)tag->round, (unsigned)tag->node, command->whole_script ? ", whole script" : "",
                command->token.bytes[0], command->token.bytes[1], command->token.bytes[2]);
 }
 
-void story_tell_of(const struct world *world, uint32_t index, const struct core_tell *tell)
+void trace_completion(const struct world *world, uint32_t index, const struct core_tell *tell)
 {
     static const char *const losses[] = {"", "expired", "gone", "max hold", "not renewed", "clock stepped"};
     const struct lock *lock = &world->locks[index];
@@ -165,22 +165,22 @@ void story_tell_of(const struct world *world, uint32_t index, const struct core_
     switch (tell->kind) {
     case CORE_TELL_NOTHING: break;
     case CORE_TELL_LOST:
-        story_tell(world, "client %u lock %u = LOST (%s)", client, index, PICK(losses, tell->loss));
+        trace_line(world, "client %u lock %u = LOST (%s)", client, index, PICK(losses, tell->loss));
         break;
     case CORE_TELL_ACQUIRED:
         if (tell->status == CORE_OK) {
-            story_tell(world,
+            trace_line(world,
                        "client %u lock %u = GRANTED, valid for %" PRId64 " us by its clock (fence %" PRIu64 ")",
                        client, index, (int64_t)(until_us - clock_us), core_fence(lock->core));
         } else {
-            story_tell(world, "client %u lock %u = not granted: %s", client, index, story_status(tell->status));
+            trace_line(world, "client %u lock %u = not granted: %s", client, index, trace_status(tell->status));
         }
         break;
     case CORE_TELL_EXTENDED:
-        story_tell(world, "client %u lock %u = extended: %s", client, index, story_status(tell->status));
+        trace_line(world, "client %u lock %u = extended: %s", client, index, trace_status(tell->status));
         break;
     case CORE_TELL_RELEASED:
-        story_tell(world, "client %u lock %u = released: %s%s", client, index, story_status(tell->status),
+        trace_line(world, "client %u lock %u = released: %s%s", client, index, trace_status(tell->status),
                    tell->expired ? ", had expired" : "");
         break;
     }
