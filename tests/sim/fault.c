@@ -5,11 +5,11 @@
  * No fault lasts beyond the time of faults by more than a quarter of a lease, so that what comes after can be
  * judged for liveness; but for one node that stays frozen, or a key that stays on one, where the plan says so.
  */
-#include "ears.h"
 #include "guard.h"
 #include "link.h"
 #include "process.h"
 #include "server.h"
+#include "subscriptions.h"
 #include "trace.h"
 
 #define ODD_AGAIN_US 300u
@@ -130,7 +130,7 @@ static void end_connection(struct world *world, const struct plan_fault *fault, 
 static void deafen(struct world *world, const struct plan_fault *fault)
 {
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
-        if (fault->all || node == fault->node) ears_end(world, fault->client, node);
+        if (fault->all || node == fault->node) subscriptions_end(world, fault->client, node);
     }
 }
 

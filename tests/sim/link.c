@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ears.h"
 #include "guard.h"
 #include "handover.h"
 #include "process.h"
 #include "server.h"
+#include "subscriptions.h"
 #include "trace.h"
 
 #define NONE UINT32_MAX
@@ -455,7 +455,7 @@ void link_die(struct world *world, uint32_t client)
 
 void link_node_died(struct world *world, uint32_t server)
 {
-    ears_node_died(world, server);
+    subscriptions_node_died(world, server);
     for (uint32_t client = 0; client < world->plan->n_clients; client++) {
         for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
             struct link *link = link_of(world, client, node);

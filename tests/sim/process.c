@@ -14,10 +14,10 @@
 #include <string.h>
 
 #include "actor.h"
-#include "ears.h"
 #include "handover.h"
 #include "judge.h"
 #include "link.h"
+#include "subscriptions.h"
 #include "trace.h"
 
 #define UNSENT_MAX CORE_COMMANDS_MAX
@@ -39,7 +39,7 @@ void process_new_lock(struct world *world, uint32_t index)
     lock->timer_us = 0;
     lock->dispatch_planned = false;
     lock->active = false;
-    ears_close(world, index);
+    subscriptions_close(world, index);
     memset(&lock->verdicts, 0, sizeof(lock->verdicts));
     memset(lock->taken_attempt, 0, sizeof(lock->taken_attempt));
     core_init(lock->core, &lock->config);
@@ -238,7 +238,7 @@ static void step(struct world *world, uint32_t index, struct core_event *event, 
     if (world->trace) trace_completion(world, index, &update->tell);
     judge_after(world, index, event, update, *ret_status);
     lock->active = !core_quiet(lock->core);
-    ears_follow(world, index);
+    subscriptions_follow(world, index);
     n_unsent = queue_commands(world, index, update, unsent);
     if (update->dispatch) plan_dispatch(world, index);
     plan_timer(world, index);
@@ -435,7 +435,7 @@ void process_die(struct world *world, uint32_t client)
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         if (world->locks[i].client != client) continue;
         judge_death(world, i);
-        ears_close(world, i);
+        subscriptions_close(world, i);
         world->locks[i].active = false;
         world->locks[i].state = ACTOR_DEAD;
         world->locks[i].act_serial++;

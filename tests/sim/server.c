@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-#include "ears.h"
 #include "guard.h"
 #include "judge.h"
+#include "subscriptions.h"
 #include "trace.h"
 
 #define ODD_LEASE_MS 1000000000u
@@ -224,7 +224,7 @@ static enum core_outcome do_acquire(struct world *world, struct request *request
 
     if (slot->set) {
         show_holder(world, request, slot);
-        request->reply.listeners = ears_count(world, server, key);
+        request->reply.listeners = subscriptions_count(world, server, key);
         if (!is_script(world, request)) { /* a plain SET tells nothing */
             request->reply.listeners = 0;
             request->reply.holder_id = 0;
@@ -276,8 +276,8 @@ static enum core_outcome do_release(struct world *world, struct request *request
     carry(&world->nodes[server].counters[key], request->command.fence);
     vanish(world, server, key);
     if (!request->command.silent && !world->plan->locks[request->lock].peer) {
-        request->reply.listeners = ears_count(world, server, key);
-        ears_publish(world, server, key, &request->command.token);
+        request->reply.listeners = subscriptions_count(world, server, key);
+        subscriptions_publish(world, server, key, &request->command.token);
     }
     return CORE_YES;
 }

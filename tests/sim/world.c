@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "actor.h"
-#include "ears.h"
 #include "guard.h"
 #include "handover.h"
 #include "judge.h"
 #include "link.h"
 #include "process.h"
 #include "server.h"
+#include "subscriptions.h"
 #include "tokens.h"
 #include "trace.h"
 
@@ -122,7 +122,7 @@ static void build(struct world *world, const struct plan *plan)
     world->over = false;
     world->hash = plan->seed;
     rng_seed(&world->chance, plan->seed, 3);
-    rng_seed(&world->ears, plan->seed, 6);
+    rng_seed(&world->subscriptions_rng, plan->seed, 6);
     memset(world->handover, 0, sizeof(world->handover));
     for (uint32_t i = 0; i < plan->n_nodes; i++) {
         world->nodes[i].up = true;
@@ -263,9 +263,9 @@ static void handle(struct world *world, const struct event *event)
         world->totals->of[TOTAL_BIRTHS]++;
         process_born(world, event->client);
         break;
-    case EVENT_SUBSCRIBE: ears_subscribe(world, event); break;
-    case EVENT_LISTENING: ears_listening(world, event); break;
-    case EVENT_NOTICE: ears_notice(world, event); break;
+    case EVENT_SUBSCRIBE: subscriptions_subscribe(world, event); break;
+    case EVENT_LISTENING: subscriptions_listening(world, event); break;
+    case EVENT_NOTICE: subscriptions_notice(world, event); break;
     case EVENT_PHASE: look(world); break;
     }
 }

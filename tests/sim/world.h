@@ -10,7 +10,7 @@
  *   server.c     a Redis server: keys, expiry by its clock, the rules of our scripts
  *   guard.c      the restart guard: what is in the node, and what a client learns of it
  *   link.c       a client's connection to a node: order, delay, loss, deadlines, reconnecting
- *   ears.c       subscriber connections: who hears of releases
+ *   subscriptions.c  subscriber connections: which locks get notices of releases
  *   process.c    a client's loop around the core: clock, timers, callbacks; standing still and dying
  *   actor.c    what the user of a lock does
  *   judge.c      what must hold of locks
@@ -201,7 +201,7 @@ struct verdicts {
 };
 
 /* One lock's subscription at one node. */
-struct ear {
+struct subscription {
     uint32_t serial;  /* what belongs to another one is dropped */
     bool subscribed;  /* at the server */
     uint64_t last_us; /* order on the wire */
@@ -247,7 +247,7 @@ struct lock {
     uint64_t timer_us; /* true time a TIMER is planned for, 0: none */
     bool dispatch_planned;
     bool listens; /* to notices: */
-    struct ear ears[PLAN_NODES_MAX];
+    struct subscription subscriptions[PLAN_NODES_MAX];
     bool had_turn; /* was granted after the faults had ended */
     bool active;   /* gets levels and replies: not quiet */
     uint64_t taken_attempt[PLAN_NODES_MAX];
@@ -291,8 +291,8 @@ struct world {
     enum world_phase phase;
     uint64_t phase_until_us;
     struct heap heap;
-    struct rng chance; /* of links and servers */
-    struct rng ears;   /* of notices */
+    struct rng chance;            /* of links and servers */
+    struct rng subscriptions_rng; /* of notices */
     struct node nodes[PLAN_NODES_MAX];
     struct client clients[PLAN_CLIENTS_MAX];
     struct lock locks[PLAN_LOCKS_MAX];
