@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct core_config fixture_config(uint32_t n_nodes, uint32_t quorum)
 {
@@ -50,39 +45,57 @@ static int step(struct fixture *f, struct core_event *event)
     for (uint32_t i = 0; i < f->update.n_commands; i++) {
         const struct core_command *command = &f->update.commands[i];
 
-        assert_true(f->n_sent < sizeof(f->sent) / sizeof(f->sent[0]));
+        assert_true(f->n_sent < LENGTH(f->sent));
         f->sent[f->n_sent++] =
             (struct fixture_sent){.command = *command, .generation = f->generations[command->tag.node]};
     }
     return status;
 }
 
-struct fixture *fixture_open(const struct core_config *config)
+void fixture_open_config(struct fixture *f, const struct core_config *config)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-
-    assert_non_null(f);
+    free(f->lock);
+    memset(f, 0, offsetof(struct fixture, sent));
     f->config = *config;
     f->now_us = FIXTURE_BEGIN_US;
     f->lock = calloc(1, core_size(config->n_nodes));
     assert_non_null(f->lock);
     core_init(f->lock, config);
     for (uint32_t i = 0; i < config->n_nodes; i++) fixture_level(f, i, CORE_NODE_READY);
-    return f;
 }
 
-struct fixture *fixture_open_waiting(uint32_t n_nodes, uint32_t quorum, uint64_t wait_us)
+void fixture_open_waiting(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint64_t wait_us)
 {
     struct core_config config = fixture_config(n_nodes, quorum);
 
     config.wait_us = wait_us;
-    return fixture_open(&config);
+    fixture_open_config(f, &config);
 }
 
-void fixture_close(struct fixture *f)
+void fixture_open(struct fixture *f, uint32_t n_nodes, uint32_t quorum)
 {
+    fixture_open_waiting(f, n_nodes, quorum, 0);
+}
+
+void fixture_open_held(struct fixture *f, uint32_t n_nodes, uint32_t quorum)
+{
+    fixture_open(f, n_nodes, quorum);
+    fixture_grant(f);
+}
+
+int fixture_setup(void **state)
+{
+    *state = calloc(1, sizeof(struct fixture));
+    return *state == NULL;
+}
+
+int fixture_teardown(void **state)
+{
+    struct fixture *f = *state;
+
     free(f->lock);
     free(f);
+    return 0;
 }
 
 int fixture_acquire(struct fixture *f)

@@ -8,10 +8,11 @@
 #ifndef QUORLOCK_UNIT_FIXTURE_H
 #define QUORLOCK_UNIT_FIXTURE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "core/core.h"
+#include "test.h"
+
+/* CORE_TEST - a test whose `f` is to be opened by one of the fixture_open functions, as often as it likes. */
+#define CORE_TEST(name) TEST_WITH(fixture, name, fixture_setup, fixture_teardown)
 
 #define FIXTURE_BEGIN_US 1000000u
 #define MS               UINT64_C(1000)
@@ -29,22 +30,26 @@ struct fixture {
     uint64_t wall_us; /* what the wall clock shows with the next attempt */
     uint32_t generations[CORE_NODES_MAX];
     bool ready[CORE_NODES_MAX];
-    struct fixture_sent sent[4096];
     uint32_t n_sent;
     struct core_update update; /* of the latest step */
     uint32_t notes;            /* of all steps */
     uint8_t randoms;           /* fresh bytes: counts up */
     bool no_attempt, no_round; /* the nodes have no room for either */
+    struct fixture_sent sent[4096];
 };
 
 /* fixture_config - lease 3 s, renewal every 1 s, node timeout 100 ms, wait 0, drift 1 % and 2 ms: a grant is
  * valid for 2968 ms after its send, and lost 64 ms before that. */
 struct core_config fixture_config(uint32_t n_nodes, uint32_t quorum);
-/* fixture_open - an idle lock, all nodes READY on generation 1. fixture_close frees it. */
-struct fixture *fixture_open(const struct core_config *);
-/* fixture_open_waiting - the same with fixture_config, and this wait bound. */
-struct fixture *fixture_open_waiting(uint32_t n_nodes, uint32_t quorum, uint64_t wait_us);
-void fixture_close(struct fixture *);
+/* fixture_open - an idle lock with fixture_config, all nodes READY on generation 1. What was open is closed. */
+void fixture_open(struct fixture *, uint32_t n_nodes, uint32_t quorum);
+/* fixture_open_waiting - the same with this wait bound. */
+void fixture_open_waiting(struct fixture *, uint32_t n_nodes, uint32_t quorum, uint64_t wait_us);
+void fixture_open_config(struct fixture *, const struct core_config *);
+/* fixture_open_held - granted on all nodes, and told. */
+void fixture_open_held(struct fixture *, uint32_t n_nodes, uint32_t quorum);
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
 
 int fixture_acquire(struct fixture *);
 /* fixture_acquire_behind - a lock of this process holds the keys. */

@@ -1,42 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "node_fixture.h"
+
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <event2/event.h>
-
-#include <cmocka.h>
-
-#include "node_fixture.h"
-
-static void *counted_allocate(void *arg, size_t size)
-{
-    struct counted *counted = arg;
-    if (counted->until_failure-- == 0) return NULL;
-    counted->out++;
-    return malloc(size);
-}
-
-static void *counted_reallocate(void *arg, void *block, size_t size)
-{
-    struct counted *counted = arg;
-    if (counted->until_failure-- == 0) return NULL;
-    if (!block) counted->out++;
-    return realloc(block, size);
-}
-
-static void counted_release(void *arg, void *block)
-{
-    struct counted *counted = arg;
-    counted->out--;
-    free(block);
-}
 
 uint64_t clock_us(void *arg)
 {
@@ -75,7 +44,7 @@ static const char *outcome_name(enum node_outcome outcome)
 void node_fixture_trace(struct node_fixture *f, const char *line)
 {
     if (f->freed) f->after_free++;
-    size_t room = sizeof f->trace - f->told;
+    size_t room = sizeof(f->trace) - f->told;
     assert_true(strlen(line) + 2 < room);
     f->told += (size_t)snprintf(f->trace + f->told, room, "%s\n", line);
     if (f->free_at && strcmp(line, f->free_at) == 0) {
@@ -98,16 +67,16 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
     assert_int_equal(fault, node_fault_now(f->node));
     /* A quarantine counts down. */
     if (level != NODE_QUARANTINED) assert_string_equal(why, node_why(f->node));
-    snprintf(f->why, sizeof f->why, "%s", why);
+    snprintf(f->why, sizeof(f->why), "%s", why);
     if (level == NODE_READY)
-        snprintf(line, sizeof line, "ready %u", (unsigned)generation);
+        snprintf(line, sizeof(line), "ready %u", (unsigned)generation);
     else if (level == NODE_QUARANTINED)
-        snprintf(line, sizeof line, "quarantined %u", (unsigned)generation);
+        snprintf(line, sizeof(line), "quarantined %u", (unsigned)generation);
     else
-        snprintf(line, sizeof line, "%s %s", level_name(level), fault_name(fault));
+        snprintf(line, sizeof(line), "%s %s", level_name(level), fault_name(fault));
     node_fixture_trace(f, line);
     /* A callback that freed the node may still look at what it was handed. */
-    assert_true(strlen(why) < sizeof f->why);
+    assert_true(strlen(why) < sizeof(f->why));
 }
 
 static void on_reply(void *arg, uint32_t index, uint32_t generation, const union node_tag *tag,
@@ -118,16 +87,16 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
     assert_int_equal(index, 3);
     assert_true(generation > 0);
     f->n_replies++;
-    snprintf(f->error, sizeof f->error, "%s", reply->error ? reply->error : "");
-    snprintf(f->type, sizeof f->type, "%.*s", (int)reply->type_length, reply->type ? reply->type : "");
+    snprintf(f->error, sizeof(f->error), "%s", reply->error ? reply->error : "");
+    snprintf(f->type, sizeof(f->type), "%.*s", (int)reply->type_length, reply->type ? reply->type : "");
     f->latency_us = reply->latency_us;
     if (reply->fault)
-        snprintf(line, sizeof line, "%u %s %s", (unsigned)tag->align_number, outcome_name(reply->outcome),
+        snprintf(line, sizeof(line), "%u %s %s", (unsigned)tag->align_number, outcome_name(reply->outcome),
                  fault_name(reply->fault));
     else
-        snprintf(line, sizeof line, "%u %s", (unsigned)tag->align_number, outcome_name(reply->outcome));
+        snprintf(line, sizeof(line), "%u %s", (unsigned)tag->align_number, outcome_name(reply->outcome));
     node_fixture_trace(f, line);
-    if (reply->holder) snprintf(f->holder, sizeof f->holder, "%.*s", (int)reply->holder_length, reply->holder);
+    if (reply->holder) snprintf(f->holder, sizeof(f->holder), "%.*s", (int)reply->holder_length, reply->holder);
 }
 
 void node_fixture_log(void *arg, int level, const char *text)
@@ -136,20 +105,56 @@ void node_fixture_log(void *arg, int level, const char *text)
     (void)level;
     if (f->freed) f->after_free++;
     size_t used = strlen(f->logged);
-    snprintf(f->logged + used, sizeof f->logged - used, "%s\n", text);
+    snprintf(f->logged + used, sizeof(f->logged) - used, "%s\n", text);
+}
+
+static void close_all(struct node_fixture *f)
+{
+    char failure[512] = "";
+
+    if (f->base == NULL) return;
+    node_free(f->node);
+    subscriber_free(f->subscriber);
+    f->freed = true;
+    /* What evdns still owes comes now. */
+    event_base_loop(f->base, EVLOOP_NONBLOCK);
+    if (fake_failure(f->server) != NULL) snprintf(failure, sizeof(failure), "%s", fake_failure(f->server));
+    fake_free(f->server);
+    uri_clear(&f->uri, &f->alloc);
+    event_base_free(f->base);
+    f->base = NULL;
+    if (failure[0] != '\0') fail_msg("%s", failure);
+    assert_int_equal(f->counted.out, 0);
+    assert_int_equal(f->after_free, 0);
+}
+
+int node_fixture_setup(void **state)
+{
+    static struct node_fixture f;
+
+    f.base = NULL;
+    *state = &f;
+    return 0;
+}
+
+int node_fixture_teardown(void **state)
+{
+    close_all(*state);
+    return 0;
 }
 
 void node_fixture_open(struct node_fixture *f)
 {
-    memset(f, 0, sizeof *f);
     struct event_config *config = event_config_new();
+    const struct quorlock_allocator hooks = counted_hooks(&f->counted);
+
+    close_all(f);
+    memset(f, 0, sizeof(*f));
     event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
     f->base = event_base_new_with_config(config);
     event_config_free(config);
     f->server = fake_new(f->base);
     f->counted.until_failure = -1;
-    const struct quorlock_allocator hooks = {sizeof(hooks), counted_allocate, counted_reallocate,
-                                             counted_release, &f->counted};
     alloc_init(&f->alloc, &hooks);
     f->config = (struct node_config){.index = 3,
                                      .client_name = "me",
@@ -163,8 +168,8 @@ void node_fixture_open(struct node_fixture *f)
 void node_fixture_uri(struct node_fixture *f, const char *front, const char *back)
 {
     char text[256], error[256];
-    snprintf(text, sizeof text, "%s:%u%s", front, (unsigned)fake_port(f->server), back);
-    if (uri_parse(&f->uri, &f->alloc, text, error, sizeof error)) fail_msg("%s", error);
+    snprintf(text, sizeof(text), "%s:%u%s", front, (unsigned)fake_port(f->server), back);
+    if (uri_parse(&f->uri, &f->alloc, text, error, sizeof(error))) fail_msg("%s", error);
     f->config.uri = &f->uri;
 }
 
@@ -183,19 +188,6 @@ void node_fixture_start(struct node_fixture *f, const struct fake_step *script)
     assert_non_null(node_fixture_new_node(f));
     assert_int_equal(f->told, 0);
     assert_int_equal(node_level_now(f->node), NODE_CONNECTING);
-}
-
-void node_fixture_close(struct node_fixture *f)
-{
-    node_free(f->node);
-    /* What evdns still owes comes now. */
-    event_base_loop(f->base, EVLOOP_NONBLOCK);
-    if (fake_failure(f->server)) fail_msg("%s", fake_failure(f->server));
-    fake_free(f->server);
-    uri_clear(&f->uri, &f->alloc);
-    event_base_free(f->base);
-    assert_int_equal(f->counted.out, 0);
-    assert_int_equal(f->after_free, 0);
 }
 
 static bool trace_holds(struct node_fixture *f, const char *line)
@@ -253,9 +245,4 @@ void ask_sent(struct node_fixture *f, unsigned tag, enum node_op op, uint32_t ti
 void assert_trace(struct node_fixture *f, const char *wanted)
 {
     if (strcmp(f->trace, wanted) != 0) fail_msg("trace:\n%swanted:\n%slog:\n%s", f->trace, wanted, f->logged);
-}
-
-void assert_holds(const char *text, const char *part)
-{
-    if (!strstr(text, part)) fail_msg("\"%s\" without \"%s\"", text, part);
 }

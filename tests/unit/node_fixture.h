@@ -7,20 +7,19 @@
 #ifndef QUORLOCK_TESTS_NODE_FIXTURE_H
 #define QUORLOCK_TESTS_NODE_FIXTURE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "fake_server.h"
 #include "redis/node.h"
+#include "redis/subscriber.h"
 #include "redis/uri.h"
+#include "test.h"
 
 #define LIMIT_S 20
 
-/* Memory hooks that fail the allocation whose turn it is, and count what is out. */
-struct counted {
-    long until_failure, out;
-};
+/* NODE_TEST - a test whose `f` is to be opened by node_fixture_open or a function that calls it. */
+#define NODE_TEST(name) TEST_WITH(node_fixture, name, node_fixture_setup, node_fixture_teardown)
+
+/* What the owner of a subscriber does from inside the callback that reports the line act_at, once. */
+enum act { ACT_NONE, ACT_STOP, ACT_RESTART, ACT_FREE, ACT_LISTEN, ACT_FORGET };
 
 struct node_fixture {
     struct event_base *base;
@@ -41,6 +40,13 @@ struct node_fixture {
     void (*on_line)(struct node_fixture *, const char *line);
     bool freed;
     unsigned after_free;
+    /* Instead of the node, by notice_fixture.h: */
+    struct subscriber_config subscriber_config;
+    struct subscriber *subscriber;
+    const char *wants; /* one-letter channels, asked for at each open */
+    const char *act_at;
+    enum act act;
+    void (*log)(void *f, int level, const char *text); /* instead of node_fixture_log */
 };
 
 #define STEP(verb, text)                                                                                       \
@@ -74,8 +80,8 @@ struct node_fixture {
 #define EXPECT(text) STEP(FAKE_EXPECT, text)
 #define SEND(text)   STEP(FAKE_SEND, text)
 
-/* node_fixture_open - a base and a server; the node comes with node_fixture_new_node, so that the test can set
- * the config before.
+/* node_fixture_open - a base and a server; the test may change the config before node_fixture_new_node. Closes
+ * what was open; that fails the test where an expectation was not met, memory is out, or a callback came late.
  */
 void node_fixture_open(struct node_fixture *);
 /* node_fixture_uri - the server's address with credentials in front or a database behind. */
@@ -87,10 +93,8 @@ void node_fixture_trace(struct node_fixture *, const char *line);
 void node_fixture_log(void *f, int level, const char *text);
 /* node_fixture_start - all of it, the first connection playing that script. */
 void node_fixture_start(struct node_fixture *, const struct fake_step *script);
-/* node_fixture_close - frees everything; fails if an expectation was not met, memory is out, or a callback came
- * late.
- */
-void node_fixture_close(struct node_fixture *);
+int node_fixture_setup(void **state);
+int node_fixture_teardown(void **state);
 /* run_until - runs the loop until the trace holds that text; fails after a generous limit. */
 void run_until(struct node_fixture *, const char *line);
 /* run_on - runs the loop for some time: only where nothing more may come. */
@@ -99,7 +103,6 @@ int ask(struct node_fixture *, unsigned tag, enum node_op, uint32_t timeout_ms);
 /* ask_sent - must be taken, and told of later only. */
 void ask_sent(struct node_fixture *, unsigned tag, enum node_op, uint32_t timeout_ms);
 void assert_trace(struct node_fixture *, const char *wanted);
-void assert_holds(const char *text, const char *part);
 uint64_t clock_us(void *arg);
 /* block_ms - keeps the loop from running. */
 void block_ms(unsigned ms);

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "notice_fixture.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "notice_fixture.h"
-
-void notice_fixture_act(struct notice_fixture *f)
+void notice_fixture_act(struct node_fixture *f)
 {
     struct subscriber *subscriber = f->subscriber;
     switch (f->act) {
@@ -22,7 +15,7 @@ void notice_fixture_act(struct notice_fixture *f)
         subscriber_start(subscriber);
         break;
     case ACT_FREE:
-        f->common.freed = true;
+        f->freed = true;
         f->subscriber = NULL;
         subscriber_free(subscriber);
         break;
@@ -31,26 +24,25 @@ void notice_fixture_act(struct notice_fixture *f)
     }
 }
 
-static void on_line(struct node_fixture *common, const char *line)
+static void on_line(struct node_fixture *f, const char *line)
 {
-    struct notice_fixture *f = (struct notice_fixture *)(void *)common;
     if (!f->act_at || strcmp(line, f->act_at) != 0) return;
     f->act_at = NULL;
     notice_fixture_act(f);
 }
 
 /* Any bytes, on one line. */
-static void tell(struct notice_fixture *f, const char *what, const char *channel, size_t length,
+static void tell(struct node_fixture *f, const char *what, const char *channel, size_t length,
                  const char *payload, size_t payload_length)
 {
     char line[1024];
-    size_t n = (size_t)snprintf(line, sizeof line, "%s", what);
+    size_t n = (size_t)snprintf(line, sizeof(line), "%s", what);
     for (int part = 0; part < 2; part++) {
         const char *bytes = part ? payload : channel;
         size_t left = part ? payload_length : length;
         if (!bytes) continue;
         line[n++] = ' ';
-        for (; left && n + 5 < sizeof line; left--, bytes++) {
+        for (; left && n + 5 < sizeof(line); left--, bytes++) {
             if (*bytes > ' ' && *bytes <= '~')
                 line[n++] = *bytes;
             else
@@ -58,12 +50,12 @@ static void tell(struct notice_fixture *f, const char *what, const char *channel
         }
     }
     line[n] = '\0';
-    node_fixture_trace(&f->common, line);
+    node_fixture_trace(f, line);
 }
 
 static void on_open(void *arg, uint32_t index)
 {
-    struct notice_fixture *f = arg;
+    struct node_fixture *f = arg;
     assert_int_equal(index, 3);
     assert_true(subscriber_is_open(f->subscriber));
     assert_string_equal(subscriber_why(f->subscriber), "");
@@ -74,12 +66,12 @@ static void on_open(void *arg, uint32_t index)
 
 static void on_closed(void *arg, uint32_t index, const char *why)
 {
-    struct notice_fixture *f = arg;
+    struct node_fixture *f = arg;
     assert_int_equal(index, 3);
     assert_false(subscriber_is_open(f->subscriber));
     assert_int_equal(subscriber_listen(f->subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
     assert_string_equal(why, subscriber_why(f->subscriber));
-    snprintf(f->why, sizeof f->why, "%s", why);
+    snprintf(f->why, sizeof(f->why), "%s", why);
     tell(f, "closed", NULL, 0, NULL, 0);
     assert_string_equal(why, f->why); /* also where the callback freed the subscriber */
 }
@@ -92,9 +84,9 @@ static void on_listening(void *arg, uint32_t index, const char *channel, size_t 
 
 static void on_refused(void *arg, uint32_t index, const char *channel, size_t length, const char *why)
 {
-    struct notice_fixture *f = arg;
+    struct node_fixture *f = arg;
     assert_int_equal(index, 3);
-    snprintf(f->why, sizeof f->why, "%s", why);
+    snprintf(f->why, sizeof(f->why), "%s", why);
     tell(arg, "refused", channel, length, NULL, 0);
     assert_true(*channel != '\0'); /* also where the callback changed the list it stood in */
 }
@@ -106,53 +98,38 @@ static void on_message(void *arg, uint32_t index, const char *channel, size_t le
     tell(arg, "message", channel, length, payload, payload_length);
 }
 
-void notice_fixture_begin(struct notice_fixture *f)
+void notice_fixture_begin(struct node_fixture *f)
 {
-    memset(f, 0, sizeof *f);
-    node_fixture_open(&f->common);
-    f->common.on_line = on_line;
-    f->config = (struct subscriber_config){
+    node_fixture_open(f);
+    f->on_line = on_line;
+    f->subscriber_config = (struct subscriber_config){
         .index = 3, .timeout_ms = 10000, .reconnect_min_ms = 2, .reconnect_max_ms = 20, .now_us = clock_us};
 }
 
-struct subscriber *notice_fixture_create(struct notice_fixture *f)
+struct subscriber *notice_fixture_create(struct node_fixture *f)
 {
     const struct subscriber_events events = {
         on_open, on_closed, on_listening, on_refused, on_message, f->log ? f->log : node_fixture_log, f};
-    if (!f->common.uri.host) node_fixture_uri(&f->common, "127.0.0.1", "");
-    f->config.uri = &f->common.uri;
-    f->subscriber = subscriber_new(f->common.base, &f->common.alloc, &f->config, &events);
+    if (!f->uri.host) node_fixture_uri(f, "127.0.0.1", "");
+    f->subscriber_config.uri = &f->uri;
+    f->subscriber = subscriber_new(f->base, &f->alloc, &f->subscriber_config, &events);
     return f->subscriber;
 }
 
-void notice_fixture_start(struct notice_fixture *f)
+void notice_fixture_start(struct node_fixture *f)
 {
     assert_non_null(notice_fixture_create(f));
     assert_string_equal(subscriber_why(f->subscriber), "stopped");
     subscriber_start(f->subscriber);
     subscriber_start(f->subscriber);
-    assert_int_equal(f->common.told, 0);
+    assert_int_equal(f->told, 0);
     assert_false(subscriber_is_open(f->subscriber));
 }
 
-void notice_fixture_begin_with(struct notice_fixture *f, const char *wants, const struct fake_step *script)
+void notice_fixture_begin_with(struct node_fixture *f, const char *wants, const struct fake_step *script)
 {
     notice_fixture_begin(f);
     f->wants = wants;
-    fake_play(f->common.server, script);
+    fake_play(f->server, script);
     notice_fixture_start(f);
-}
-
-void notice_fixture_end(struct notice_fixture *f)
-{
-    subscriber_free(f->subscriber);
-    f->common.freed = true;
-    node_fixture_close(&f->common);
-}
-
-unsigned times_in(const char *text, const char *part)
-{
-    unsigned n = 0;
-    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part)) n++;
-    return n;
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "clock.h"
+#include "test.h"
 
 #define BOOT_US   5000000000u /* unlike RAW, it counts the sleep before we began */
 #define RAW_US    1000000000u
@@ -36,27 +31,24 @@ static uint64_t pass(struct clock_fixture *f, uint64_t boot_us, uint64_t raw_us)
     return clock_advance(&f->clock, f->boot_us, f->raw_us) - f->first_us;
 }
 
-static void begins_at_boottime(void **state)
+TEST(begins_at_boottime)
 {
     struct clock_fixture f = begin();
 
-    (void)state;
     assert_int_equal(f.first_us, BOOT_US);
 }
 
-static void even_clocks_add_nothing(void **state)
+TEST(even_clocks_add_nothing)
 {
     struct clock_fixture f = begin();
 
-    (void)state;
     for (uint64_t i = 1; i <= 1000; i++) assert_int_equal(pass(&f, 777, 777), i * 777);
 }
 
-static void suspend_counts(void **state)
+TEST(suspend_counts)
 {
     struct clock_fixture f = begin();
 
-    (void)state;
     assert_int_equal(pass(&f, SECOND_US, SECOND_US), SECOND_US);
     assert_int_equal(pass(&f, 3600ull * SECOND_US, 10), 3600ull * SECOND_US + SECOND_US);
     /* Even running afterwards is even: the sleep is not counted again. */
@@ -64,12 +56,11 @@ static void suspend_counts(void **state)
 }
 
 /* A time daemon slows BOOTTIME by 500 ppm: RAW is what we follow, at whatever pace we look. */
-static void slowed_boottime_is_made_up_for(void **state)
+TEST(slowed_boottime_is_made_up_for)
 {
     static const uint64_t paces_us[] = {1000, 100000, 10000000};
 
-    (void)state;
-    for (size_t k = 0; k < sizeof(paces_us) / sizeof(paces_us[0]); k++) {
+    for (size_t k = 0; k < LENGTH(paces_us); k++) {
         struct clock_fixture f = begin();
         uint64_t pace_us = paces_us[k];
         uint64_t now_us = 0;
@@ -83,44 +74,40 @@ static void slowed_boottime_is_made_up_for(void **state)
     }
 }
 
-static void hurried_boottime_is_followed(void **state)
+TEST(hurried_boottime_is_followed)
 {
     struct clock_fixture f = begin();
 
-    (void)state;
     for (uint64_t i = 1; i <= 1000; i++) assert_int_equal(pass(&f, 100050, 100000), i * 100050);
 }
 
 /* The larger advance holds for any interval: a sleep must not pay for a slew that comes after it. */
-static void suspend_does_not_hide_a_slew(void **state)
+TEST(suspend_does_not_hide_a_slew)
 {
     struct clock_fixture f = begin();
     uint64_t before_us;
 
-    (void)state;
     before_us = pass(&f, 100ull * SECOND_US, 0);
     assert_int_equal(before_us, 100ull * SECOND_US);
     assert_true(pass(&f, 9 * SECOND_US, 10 * SECOND_US) - before_us >= 10 * SECOND_US - SLACK_US);
 }
 
-static void slew_does_not_hide_a_suspend(void **state)
+TEST(slew_does_not_hide_a_suspend)
 {
     struct clock_fixture f = begin();
     uint64_t before_us;
 
-    (void)state;
     before_us = pass(&f, 9 * SECOND_US, 10 * SECOND_US);
     assert_int_equal(before_us, 10 * SECOND_US);
     assert_int_equal(pass(&f, 5 * SECOND_US, 0) - before_us, 5 * SECOND_US);
 }
 
 /* Two readings are never taken at once; that must not make time run away. */
-static void noise_below_the_slack_adds_nothing(void **state)
+TEST(noise_below_the_slack_adds_nothing)
 {
     struct clock_fixture f = begin();
     uint64_t now_us = 0;
 
-    (void)state;
     for (int i = 0; i < 10000; i++) {
         uint64_t off_us = (uint64_t)(i * 37 % 100); /* RAW is read up to 100 us late */
 
@@ -129,12 +116,11 @@ static void noise_below_the_slack_adds_nothing(void **state)
     assert_int_equal(now_us, BOOT_US + 9999ull * 500u);
 }
 
-static void never_goes_back(void **state)
+TEST(never_goes_back)
 {
     struct clock_fixture f = begin();
     uint64_t now_us = pass(&f, SECOND_US, SECOND_US);
 
-    (void)state;
     f.boot_us -= SECOND_US / 2;
     f.raw_us -= SECOND_US / 2;
     assert_int_equal(pass(&f, 0, 0), now_us);
@@ -149,13 +135,12 @@ static uint64_t system_us(void)
     return (uint64_t)at.tv_sec * SECOND_US + (uint64_t)at.tv_nsec / 1000u;
 }
 
-static void reads_the_system(void **state)
+TEST(reads_the_system)
 {
     struct clock clock = {0};
     uint64_t from_us = system_us();
     uint64_t last_us = clock_now_us(&clock);
 
-    (void)state;
     assert_true(last_us >= from_us);
     assert_true(last_us <= system_us());
     for (int i = 0; i < 1000; i++) {
@@ -164,22 +149,4 @@ static void reads_the_system(void **state)
         assert_true(now_us >= last_us);
         last_us = now_us;
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(begins_at_boottime),
-        cmocka_unit_test(even_clocks_add_nothing),
-        cmocka_unit_test(suspend_counts),
-        cmocka_unit_test(slowed_boottime_is_made_up_for),
-        cmocka_unit_test(hurried_boottime_is_followed),
-        cmocka_unit_test(suspend_does_not_hide_a_slew),
-        cmocka_unit_test(slew_does_not_hide_a_suspend),
-        cmocka_unit_test(noise_below_the_slack_adds_nothing),
-        cmocka_unit_test(never_goes_back),
-        cmocka_unit_test(reads_the_system),
-    };
-
-    return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
 }

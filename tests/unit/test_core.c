@@ -2,38 +2,14 @@
 /*
  * test_core.c - acquiring: votes, verdicts, retries, cancelling, debts; holding is in test_core_hold.c
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/validity.h"
 #include "fixture.h"
 
-/* A lock over n nodes that tries once. */
-static struct fixture *open_fixture(uint32_t n, uint32_t quorum)
+CORE_TEST(everybody_is_asked_at_once)
 {
-    struct core_config config = fixture_config(n, quorum);
-
-    return fixture_open(&config);
-}
-
-static struct fixture *open_waiting(uint32_t n, uint32_t quorum, uint64_t wait_us)
-{
-    struct core_config config = fixture_config(n, quorum);
-
-    config.wait_us = wait_us;
-    return fixture_open(&config);
-}
-
-static void everybody_is_asked_at_once(void **state)
-{
-    struct fixture *f = open_fixture(5, 3);
-
-    (void)state;
+    fixture_open(f, 5, 3);
     assert_int_equal(fixture_acquire(f), CORE_OK);
     for (uint32_t i = 0; i < 5; i++) {
         const struct core_command *command = &fixture_latest(f, i, CORE_OP_ACQUIRE)->command;
@@ -44,14 +20,11 @@ static void everybody_is_asked_at_once(void **state)
         assert_int_equal(command->timeout_us, 100 * MS);
         assert_memory_equal(command->token.bytes, core_token_now(f->lock)->bytes, CORE_TOKEN_SIZE);
     }
-    fixture_close(f);
 }
 
-static void the_qth_yes_grants(void **state)
+CORE_TEST(the_qth_yes_grants)
 {
-    struct fixture *f = open_fixture(5, 3);
-
-    (void)state;
+    fixture_open(f, 5, 3);
     fixture_acquire(f);
     fixture_answer(f, 4, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
@@ -66,14 +39,11 @@ static void the_qth_yes_grants(void **state)
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
     assert_int_equal(core_lost_at(f->lock), FIXTURE_BEGIN_US + (2968 - 64) * MS);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void validity_counts_from_each_nodes_own_send(void **state)
+CORE_TEST(validity_counts_from_each_nodes_own_send)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_level(f, 1, CORE_NODE_CONNECTING);
     fixture_level(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
@@ -85,14 +55,11 @@ static void validity_counts_from_each_nodes_own_send(void **state)
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     /* The Qth largest is the older one. */
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
-    fixture_close(f);
 }
 
-static void a_late_yes_adds_margin(void **state)
+CORE_TEST(a_late_yes_adds_margin)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_level(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     fixture_pass(f, 50 * MS);
@@ -104,14 +71,11 @@ static void a_late_yes_adds_margin(void **state)
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(core_counted(f->lock), 3);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void it_fails_when_a_quorum_is_out_of_reach(void **state)
+CORE_TEST(it_fails_when_a_quorum_is_out_of_reach)
 {
-    struct fixture *f = open_fixture(5, 3);
-
-    (void)state;
+    fixture_open(f, 5, 3);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
@@ -126,15 +90,13 @@ static void it_fails_when_a_quorum_is_out_of_reach(void **state)
         assert_memory_equal(release->command.token.bytes,
                             fixture_latest(f, i, CORE_OP_ACQUIRE)->command.token.bytes, CORE_TOKEN_SIZE);
     }
-    fixture_close(f);
 }
 
-static void held_by_another_is_explained(void **state)
+CORE_TEST(held_by_another_is_explained)
 {
-    struct fixture *f = open_fixture(3, 2);
     struct core_reply holder = {.outcome = CORE_YES, .holder_id = 77, .ttl_us = 500 * MS};
 
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_OTHER);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
@@ -144,14 +106,11 @@ static void held_by_another_is_explained(void **state)
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
     fixture_expect_nothing(f);
     assert_int_equal(core_phase_now(f->lock), CORE_IDLE);
-    fixture_close(f);
 }
 
-static void too_few_nodes_is_no_quorum(void **state)
+CORE_TEST(too_few_nodes_is_no_quorum)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_UNKNOWN);
@@ -160,14 +119,11 @@ static void too_few_nodes_is_no_quorum(void **state)
     /* Unknown and yes are released; the error too: it costs nothing to be sure. */
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
     assert_int_equal(fixture_asked(f, 1, CORE_OP_RELEASE), 1);
-    fixture_close(f);
 }
 
-static void what_was_not_sent_is_not_released(void **state)
+CORE_TEST(what_was_not_sent_is_not_released)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_UNSENT);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_UNSENT);
@@ -175,10 +131,9 @@ static void what_was_not_sent_is_not_released(void **state)
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
     assert_int_equal(fixture_asked(f, 2, CORE_OP_RELEASE), 1);
-    fixture_close(f);
 }
 
-static void lasting_faults_have_their_own_status(void **state)
+CORE_TEST(lasting_faults_have_their_own_status)
 {
     static const struct {
         enum core_fault fault;
@@ -188,26 +143,22 @@ static void lasting_faults_have_their_own_status(void **state)
                  {CORE_FAULT_PROTO, CORE_NO_PROTO},
                  {CORE_FAULT_CONFIG, CORE_INVAL}};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct fixture *f = open_waiting(3, 2, CORE_NEVER);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
         struct core_reply reply = {.outcome = CORE_ERROR, .fault = cases[i].fault, .ttl_us = -2};
 
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
         fixture_acquire(f);
         fixture_answer_with(f, 0, CORE_OP_ACQUIRE, &reply);
         fixture_answer_with(f, 1, CORE_OP_ACQUIRE, &reply);
         fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
         /* No waiting mends it, so that even endless waiting ends. */
         fixture_expect(f, CORE_TELL_ACQUIRED, cases[i].status);
-        fixture_close(f);
     }
 }
 
-static void a_grant_that_waited_too_long_is_not_told(void **state)
+CORE_TEST(a_grant_that_waited_too_long_is_not_told)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -215,14 +166,11 @@ static void a_grant_that_waited_too_long_is_not_told(void **state)
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
     assert_false(core_told_held(f->lock));
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
-    fixture_close(f);
 }
 
-static void a_grant_just_in_time_is_told(void **state)
+CORE_TEST(a_grant_just_in_time_is_told)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -230,30 +178,24 @@ static void a_grant_just_in_time_is_told(void **state)
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     fixture_pass(f, 1);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
-    fixture_close(f);
 }
 
-static void min_valid_is_kept(void **state)
+CORE_TEST(min_valid_is_kept)
 {
     struct core_config config = fixture_config(3, 2);
-    struct fixture *f;
 
-    (void)state;
     config.min_valid_us = 2900 * MS;
-    f = fixture_open(&config);
+    fixture_open_config(f, &config);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_sleep(f, 68 * MS + 1);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    fixture_close(f);
 }
 
-static void readiness_waits_for_who_connects(void **state)
+CORE_TEST(readiness_waits_for_who_connects)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_level(f, 1, CORE_NODE_CONNECTING);
     fixture_level(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
@@ -262,28 +204,22 @@ static void readiness_waits_for_who_connects(void **state)
     fixture_expect_nothing(f); /* two nodes may still vote */
     fixture_pass(f, 1 * MS);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    fixture_close(f);
 }
 
-static void who_is_down_is_not_waited_for(void **state)
+CORE_TEST(who_is_down_is_not_waited_for)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_level(f, 1, CORE_NODE_DOWN);
     fixture_level(f, 2, CORE_NODE_DOWN);
     fixture_acquire(f);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1); /* it cannot be granted any more */
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    fixture_close(f);
 }
 
-static void a_node_that_goes_down_in_the_try_has_no_vote(void **state)
+CORE_TEST(a_node_that_goes_down_in_the_try_has_no_vote)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_level(f, 1, CORE_NODE_CONNECTING);
     fixture_level(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
@@ -292,30 +228,26 @@ static void a_node_that_goes_down_in_the_try_has_no_vote(void **state)
     fixture_expect_nothing(f);
     fixture_level(f, 2, CORE_NODE_DOWN);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    fixture_close(f);
 }
 
-static void a_fresh_token_for_every_attempt(void **state)
+CORE_TEST(a_fresh_token_for_every_attempt)
 {
-    struct fixture *f = open_waiting(3, 2, CORE_NEVER);
     struct core_token first;
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     first = *core_token_now(f->lock);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     fixture_pass(f, 2000 * MS);
     assert_true(core_attempt(f->lock) > 1);
     assert_memory_not_equal(first.bytes, core_token_now(f->lock)->bytes, CORE_TOKEN_SIZE);
-    fixture_close(f);
 }
 
-static void votes_of_another_attempt_do_not_count(void **state)
+CORE_TEST(votes_of_another_attempt_do_not_count)
 {
-    struct fixture *f = open_waiting(3, 2, CORE_NEVER);
     struct fixture_sent old[3];
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) {
         old[i] = *fixture_latest(f, i, CORE_OP_ACQUIRE);
@@ -326,15 +258,13 @@ static void votes_of_another_attempt_do_not_count(void **state)
     assert_int_equal(core_phase_now(f->lock), CORE_ASKING);
     assert_int_equal(core_counted(f->lock), 0);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void votes_of_another_connection_do_not_count(void **state)
+CORE_TEST(votes_of_another_connection_do_not_count)
 {
-    struct fixture *f = open_fixture(3, 3);
     struct fixture_sent old;
 
-    (void)state;
+    fixture_open(f, 3, 3);
     fixture_acquire(f);
     old = *fixture_latest(f, 0, CORE_OP_ACQUIRE);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -345,14 +275,11 @@ static void votes_of_another_connection_do_not_count(void **state)
     fixture_replay(f, &old, CORE_YES);
     assert_int_not_equal(core_phase_now(f->lock), CORE_GRANTED);
     assert_int_equal(fixture_told(f).status, CORE_NOQUORUM);
-    fixture_close(f);
 }
 
-static void the_wait_is_bounded(void **state)
+CORE_TEST(the_wait_is_bounded)
 {
-    struct fixture *f = open_waiting(3, 2, 700 * MS);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 700 * MS);
     fixture_level(f, 0, CORE_NODE_DOWN);
     fixture_level(f, 1, CORE_NODE_DOWN);
     fixture_acquire(f);
@@ -360,29 +287,24 @@ static void the_wait_is_bounded(void **state)
     fixture_expect_nothing(f);
     fixture_pass(f, 1 * MS);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    fixture_close(f);
 }
 
-static void a_wait_of_both_kinds_has_timed_out(void **state)
+CORE_TEST(a_wait_of_both_kinds_has_timed_out)
 {
-    struct fixture *f = open_waiting(3, 2, 5000 * MS);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 5000 * MS);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_PEEK, CORE_MISSING);
     for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
     fixture_pass(f, 5000 * MS);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    fixture_close(f);
 }
 
-static void a_waiter_gets_it_when_it_is_free(void **state)
+CORE_TEST(a_waiter_gets_it_when_it_is_free)
 {
-    struct fixture *f = open_waiting(3, 2, CORE_NEVER);
     struct core_reply holder = {.outcome = CORE_YES, .holder_id = 77, .ttl_us = 40 * MS};
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
     for (uint32_t i = 0; i < 3; i++) fixture_answer_with(f, i, CORE_OP_PEEK, &holder);
@@ -394,14 +316,11 @@ static void a_waiter_gets_it_when_it_is_free(void **state)
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(core_rounds(f->lock), 2);
-    fixture_close(f);
 }
 
-static void cancel_while_asking(void **state)
+CORE_TEST(cancel_while_asking)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(fixture_cancel(f), CORE_OK);
@@ -410,28 +329,22 @@ static void cancel_while_asking(void **state)
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
     fixture_expect_nothing(f);
     assert_int_equal(fixture_cancel(f), CORE_STATE);
-    fixture_close(f);
 }
 
-static void cancel_while_waiting(void **state)
+CORE_TEST(cancel_while_waiting)
 {
-    struct fixture *f = open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     assert_int_equal(fixture_cancel(f), CORE_OK);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void cancel_between_verdict_and_callback(void **state)
+CORE_TEST(cancel_between_verdict_and_callback)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -440,14 +353,11 @@ static void cancel_between_verdict_and_callback(void **state)
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void busy_while_something_is_in_flight(void **state)
+CORE_TEST(busy_while_something_is_in_flight)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     assert_int_equal(fixture_release(f), CORE_STATE);
     assert_int_equal(fixture_extend(f, 0), CORE_STATE);
     assert_int_equal(fixture_cancel(f), CORE_STATE);
@@ -460,14 +370,11 @@ static void busy_while_something_is_in_flight(void **state)
     assert_int_equal(fixture_release(f), CORE_BUSY); /* granted, but not told yet */
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(fixture_acquire(f), CORE_STATE);
-    fixture_close(f);
 }
 
-static void forgotten_scripts_are_sent_again_while_the_attempt_lives(void **state)
+CORE_TEST(forgotten_scripts_are_sent_again_while_the_attempt_lives)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.whole_script);
@@ -480,14 +387,11 @@ static void forgotten_scripts_are_sent_again_while_the_attempt_lives(void **stat
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_NOSCRIPT);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
     assert_true(fixture_latest(f, 0, CORE_OP_RELEASE)->command.whole_script);
-    fixture_close(f);
 }
 
-static void a_debt_is_paid_on_the_next_connection(void **state)
+CORE_TEST(a_debt_is_paid_on_the_next_connection)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_level(f, 0, CORE_NODE_CONNECTING); /* its answer, and whether it was executed: unknown */
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
@@ -502,14 +406,11 @@ static void a_debt_is_paid_on_the_next_connection(void **state)
     fixture_level(f, 0, CORE_NODE_READY);
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
     assert_int_equal(core_debts(f->lock, 0), 0);
-    fixture_close(f);
 }
 
-static void a_debt_ends_with_the_lease(void **state)
+CORE_TEST(a_debt_ends_with_the_lease)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     fixture_told(f);
@@ -523,14 +424,11 @@ static void a_debt_ends_with_the_lease(void **state)
     fixture_drop(f);
     fixture_level(f, 0, CORE_NODE_READY);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
-    fixture_close(f);
 }
 
-static void who_owes_too_much_is_not_asked(void **state)
+CORE_TEST(who_owes_too_much_is_not_asked)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     for (uint32_t i = 0; i < CORE_DEBTS_MAX; i++) {
         fixture_acquire(f);
         assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), i + 1);
@@ -541,14 +439,11 @@ static void who_owes_too_much_is_not_asked(void **state)
     fixture_acquire(f);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), CORE_DEBTS_MAX);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    fixture_close(f);
 }
 
-static void a_quarantined_node_has_no_vote(void **state)
+CORE_TEST(a_quarantined_node_has_no_vote)
 {
-    struct fixture *f = open_fixture(3, 2);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_level(f, 0, CORE_NODE_DOWN);
     fixture_level(f, 0, CORE_NODE_QUARANTINED);
     fixture_acquire(f);
@@ -556,43 +451,4 @@ static void a_quarantined_node_has_no_vote(void **state)
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-    fixture_close(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everybody_is_asked_at_once),
-        cmocka_unit_test(the_qth_yes_grants),
-        cmocka_unit_test(validity_counts_from_each_nodes_own_send),
-        cmocka_unit_test(a_late_yes_adds_margin),
-        cmocka_unit_test(it_fails_when_a_quorum_is_out_of_reach),
-        cmocka_unit_test(held_by_another_is_explained),
-        cmocka_unit_test(too_few_nodes_is_no_quorum),
-        cmocka_unit_test(what_was_not_sent_is_not_released),
-        cmocka_unit_test(lasting_faults_have_their_own_status),
-        cmocka_unit_test(a_grant_that_waited_too_long_is_not_told),
-        cmocka_unit_test(a_grant_just_in_time_is_told),
-        cmocka_unit_test(min_valid_is_kept),
-        cmocka_unit_test(readiness_waits_for_who_connects),
-        cmocka_unit_test(who_is_down_is_not_waited_for),
-        cmocka_unit_test(a_node_that_goes_down_in_the_try_has_no_vote),
-        cmocka_unit_test(a_fresh_token_for_every_attempt),
-        cmocka_unit_test(votes_of_another_attempt_do_not_count),
-        cmocka_unit_test(votes_of_another_connection_do_not_count),
-        cmocka_unit_test(the_wait_is_bounded),
-        cmocka_unit_test(a_wait_of_both_kinds_has_timed_out),
-        cmocka_unit_test(a_waiter_gets_it_when_it_is_free),
-        cmocka_unit_test(cancel_while_asking),
-        cmocka_unit_test(cancel_while_waiting),
-        cmocka_unit_test(cancel_between_verdict_and_callback),
-        cmocka_unit_test(busy_while_something_is_in_flight),
-        cmocka_unit_test(forgotten_scripts_are_sent_again_while_the_attempt_lives),
-        cmocka_unit_test(a_debt_is_paid_on_the_next_connection),
-        cmocka_unit_test(a_debt_ends_with_the_lease),
-        cmocka_unit_test(who_owes_too_much_is_not_asked),
-        cmocka_unit_test(a_quarantined_node_has_no_vote),
-    };
-
-    return cmocka_run_group_tests_name("core: acquiring", tests, NULL, NULL);
 }

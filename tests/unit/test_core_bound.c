@@ -2,12 +2,6 @@
 /*
  * test_core_bound.c - how a wait ends without a grant, and where it waits behind a lock of the same process
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "fixture.h"
 
@@ -15,11 +9,9 @@
 #define SRTT_US  ((uint64_t)500)
 #define GRACE_US (2 * SRTT_US + 1000) /* how long an arbiter may take */
 
-static void the_wait_bound_comes_while_the_arbiter_is_asked(void **state)
+CORE_TEST(the_wait_bound_comes_while_the_arbiter_is_asked)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 30 * MS);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 30 * MS);
     fixture_acquire(f);
     fixture_round_trip(f, 100);
     for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, 28000);
@@ -31,21 +23,18 @@ static void the_wait_bound_comes_while_the_arbiter_is_asked(void **state)
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
     assert_int_equal(fixture_asked(f, 1, CORE_OP_RELEASE), 0);
-    fixture_close(f);
 }
 
 /* Contention or outage: the arbiter alone was asked, so the levels say which it is. */
-static void outage_is_told_from_contention(void **state)
+CORE_TEST(outage_is_told_from_contention)
 {
     static const struct {
         bool before, after; /* are there enough nodes then? */
         int status;
     } cases[] = {{true, true, CORE_HELD_BY_OTHER}, {true, false, CORE_TIMEDOUT}, {false, false, CORE_NOQUORUM}};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct fixture *f = fixture_open_waiting(3, 2, 3000 * MS);
-
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        fixture_open_waiting(f, 3, 2, 3000 * MS);
         for (uint32_t node = 1; node < 3 && !cases[i].before; node++) fixture_level(f, node, CORE_NODE_DOWN);
         fixture_acquire(f);
         for (uint32_t node = 0; node < 3; node++) {
@@ -57,16 +46,13 @@ static void outage_is_told_from_contention(void **state)
         assert_int_equal(core_wait_verdict(f->lock), cases[i].status);
         fixture_pass(f, FIXTURE_BEGIN_US + 3000 * MS - f->now_us);
         fixture_expect(f, CORE_TELL_ACQUIRED, cases[i].status);
-        fixture_close(f);
     }
 }
 
 /* A grant that came too late to be told is neither contention nor outage. */
-static void too_late_and_then_the_bound_is_a_timeout(void **state)
+CORE_TEST(too_late_and_then_the_bound_is_a_timeout)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 5000 * MS);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 5000 * MS);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -76,29 +62,23 @@ static void too_late_and_then_the_bound_is_a_timeout(void **state)
         fixture_pass_to_attempt(f);
     fixture_pass(f, FIXTURE_BEGIN_US + 5000 * MS - f->now_us);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    fixture_close(f);
 }
 
-static void the_wait_counts_from_when_it_began(void **state)
+CORE_TEST(the_wait_counts_from_when_it_began)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 700 * MS);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 700 * MS);
     for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
     fixture_acquire_since(f, FIXTURE_BEGIN_US - 300 * MS);
     fixture_pass(f, 399 * MS);
     fixture_expect_nothing(f);
     fixture_pass(f, 1 * MS);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    fixture_close(f);
 }
 
 /* Its bound is another; what was asked and learned stays. */
-static void an_heir_goes_on_where_the_first_gave_up(void **state)
+CORE_TEST(an_heir_goes_on_where_the_first_gave_up)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 60 * MS);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 60 * MS);
     assert_int_equal(fixture_heir(f, FIXTURE_BEGIN_US, 100 * MS), CORE_STATE);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, 28000);
@@ -113,11 +93,10 @@ static void an_heir_goes_on_where_the_first_gave_up(void **state)
     /* Not that it gave up, for it does not wait any more. */
     assert_int_equal(fixture_heir(f, FIXTURE_BEGIN_US, 900 * MS), CORE_STATE);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
-    fixture_close(f);
 }
 
 /* Whoever waited before, in another's place, goes on with what stood in the way then. */
-static void what_was_in_the_way_before_is_told_too(void **state)
+CORE_TEST(what_was_in_the_way_before_is_told_too)
 {
     static const struct {
         uint32_t before;
@@ -129,10 +108,8 @@ static void what_was_in_the_way_before_is_told_too(void **state)
                  {CORE_SEEN_NOQUORUM, false, CORE_NOQUORUM},
                  {0, false, CORE_NOQUORUM}};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct fixture *f = fixture_open_waiting(3, 2, 60 * MS);
-
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        fixture_open_waiting(f, 3, 2, 60 * MS);
         for (uint32_t node = 0; node < 3 && !cases[i].held; node++) fixture_level(f, node, CORE_NODE_DOWN);
         fixture_acquire_after(f, cases[i].before);
         for (uint32_t node = 0; node < 3 && cases[i].held; node++) fixture_refuse(f, node, HOLDER, -1);
@@ -140,7 +117,6 @@ static void what_was_in_the_way_before_is_told_too(void **state)
                          cases[i].before | (cases[i].held ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM));
         fixture_pass(f, 60 * MS);
         fixture_expect(f, CORE_TELL_ACQUIRED, cases[i].status);
-        fixture_close(f);
     }
 }
 
@@ -199,16 +175,14 @@ static void to_woken(struct fixture *f)
     fixture_wake(f);
 }
 
-static void cancel_leaves_nothing_in_any_phase(void **state)
+CORE_TEST(cancel_leaves_nothing_in_any_phase)
 {
     static void (*const scripts[])(struct fixture *) = {to_asking_all,  to_doomed,         to_waiting,
                                                         to_asking_rest, to_asking_arbiter, to_silent_arbiter,
                                                         to_granted,     to_behind,         to_woken};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
-        struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
-
+    for (size_t i = 0; i < LENGTH(scripts); i++) {
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
         scripts[i](f);
         assert_int_equal(fixture_cancel(f), CORE_OK);
         fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
@@ -228,15 +202,12 @@ static void cancel_leaves_nothing_in_any_phase(void **state)
         fixture_expect_nothing(f);
         assert_true(core_quiet(f->lock));
         assert_int_equal(core_deadline(f->lock), CORE_NEVER);
-        fixture_close(f);
     }
 }
 
-static void who_waits_behind_another_asks_nobody(void **state)
+CORE_TEST(who_waits_behind_another_asks_nobody)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     assert_int_equal(fixture_acquire_behind(f), CORE_OK);
     assert_int_equal(f->n_sent, 0);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
@@ -245,36 +216,27 @@ static void who_waits_behind_another_asks_nobody(void **state)
     assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
     fixture_expect_asked_alone(f, 0);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
-    fixture_close(f);
 }
 
-static void behind_another_the_bound_is_contention(void **state)
+CORE_TEST(behind_another_the_bound_is_contention)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 40 * MS);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 40 * MS);
     fixture_acquire_behind(f);
     fixture_pass(f, 40 * MS);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
     assert_true(core_quiet(f->lock));
-    fixture_close(f);
 }
 
-static void who_tries_once_does_not_wait_behind(void **state)
+CORE_TEST(who_tries_once_does_not_wait_behind)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 0);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 0);
     fixture_acquire_behind(f);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
-    fixture_close(f);
 }
 
-static void whoever_is_woken_asks_everybody(void **state)
+CORE_TEST(whoever_is_woken_asks_everybody)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire_behind(f);
     fixture_pass(f, 10 * MS);
     fixture_wake(f);
@@ -286,16 +248,14 @@ static void whoever_is_woken_asks_everybody(void **state)
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-    fixture_close(f);
 }
 
 /* Votes of an attempt that asked one node say nothing of the others: theirs of before are shown. */
-static void votes_of_before_are_shown(void **state)
+CORE_TEST(votes_of_before_are_shown)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
     enum core_fault fault;
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     fixture_answer_with(f, 2, CORE_OP_ACQUIRE,
                         &(struct core_reply){.outcome = CORE_ERROR, .fault = CORE_FAULT_AUTH, .ttl_us = -2});
@@ -315,25 +275,4 @@ static void votes_of_before_are_shown(void **state)
     fixture_level(f, 1, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     assert_int_equal(core_vote(f->lock, 1, NULL), CORE_VOTE_NONE);
-    fixture_close(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_wait_bound_comes_while_the_arbiter_is_asked),
-        cmocka_unit_test(outage_is_told_from_contention),
-        cmocka_unit_test(too_late_and_then_the_bound_is_a_timeout),
-        cmocka_unit_test(the_wait_counts_from_when_it_began),
-        cmocka_unit_test(an_heir_goes_on_where_the_first_gave_up),
-        cmocka_unit_test(what_was_in_the_way_before_is_told_too),
-        cmocka_unit_test(cancel_leaves_nothing_in_any_phase),
-        cmocka_unit_test(who_waits_behind_another_asks_nobody),
-        cmocka_unit_test(behind_another_the_bound_is_contention),
-        cmocka_unit_test(who_tries_once_does_not_wait_behind),
-        cmocka_unit_test(whoever_is_woken_asks_everybody),
-        cmocka_unit_test(votes_of_before_are_shown),
-    };
-
-    return cmocka_run_group_tests_name("core: bounds of waiting", tests, NULL, NULL);
 }

@@ -3,25 +3,10 @@
  * test_core_clock.c - clocks that step, and validity that shrinks; the first rules of steps are in
  * test_core_fence.c
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "fixture.h"
 
 #define VALID_US (2968 * MS) /* of a grant, after its send */
-
-static struct fixture *open_held(uint32_t n, uint32_t quorum)
-{
-    struct core_config config = fixture_config(n, quorum);
-    struct fixture *f = fixture_open(&config);
-
-    fixture_grant(f);
-    return f;
-}
 
 static void answer_renewal(struct fixture *f, uint32_t node, enum core_outcome outcome)
 {
@@ -31,11 +16,9 @@ static void answer_renewal(struct fixture *f, uint32_t node, enum core_outcome o
 /* ---- steps ---- */
 
 /* Our own clock stood still for nobody knows how long: the lease may have ended already. */
-static void a_loss_by_our_own_clock_leaves_nothing(void **state)
+CORE_TEST(a_loss_by_our_own_clock_leaves_nothing)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 10 * MS);
     fixture_step(f, 0, FIXTURE_BEGIN_US);
     fixture_step(f, 2, FIXTURE_BEGIN_US);
@@ -43,42 +26,33 @@ static void a_loss_by_our_own_clock_leaves_nothing(void **state)
     assert_int_equal(core_remaining_us(f->lock, f->now_us), 0);
     fixture_expect_lost(f, CORE_LOSS_CLOCK);
     assert_int_equal(core_remaining_us(f->lock, f->now_us), 0);
-    fixture_close(f);
 }
 
-static void a_loss_of_the_keys_leaves_nothing(void **state)
+CORE_TEST(a_loss_of_the_keys_leaves_nothing)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     answer_renewal(f, 0, CORE_MISSING);
     answer_renewal(f, 1, CORE_OTHER);
     assert_int_equal(core_remaining_us(f->lock, f->now_us), 0);
     fixture_expect_lost(f, CORE_LOSS_GONE);
-    fixture_close(f);
 }
 
-static void a_loss_in_good_time_leaves_the_margin(void **state)
+CORE_TEST(a_loss_in_good_time_leaves_the_margin)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_level(f, 0, CORE_NODE_DOWN);
     fixture_level(f, 1, CORE_NODE_DOWN);
     fixture_level(f, 2, CORE_NODE_DOWN);
     fixture_pass(f, VALID_US - 64 * MS);
     assert_int_equal(core_remaining_us(f->lock, f->now_us), 64 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
-    fixture_close(f);
 }
 
 /* Each is one node's own clock: renewed in between, the lock has votes of after both. */
-static void steps_further_apart_than_a_lease_are_two_nodes_clocks(void **state)
+CORE_TEST(steps_further_apart_than_a_lease_are_two_nodes_clocks)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 10 * MS);
     fixture_step(f, 0, f->now_us);
     for (uint32_t round = 0; round < 4; round++) {
@@ -91,14 +65,11 @@ static void steps_further_apart_than_a_lease_are_two_nodes_clocks(void **state)
     fixture_expect_nothing(f);
     assert_true(core_told_held(f->lock));
     assert_int_equal(core_counted(f->lock), 2);
-    fixture_close(f);
 }
 
-static void steps_within_a_lease_are_our_own_clock(void **state)
+CORE_TEST(steps_within_a_lease_are_our_own_clock)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 10 * MS);
     fixture_step(f, 0, f->now_us);
     for (uint32_t round = 0; round < 2; round++) {
@@ -107,17 +78,13 @@ static void steps_within_a_lease_are_our_own_clock(void **state)
     }
     fixture_step(f, 1, FIXTURE_BEGIN_US);
     fixture_expect_lost(f, CORE_LOSS_CLOCK);
-    fixture_close(f);
 }
 
 /* A vote says what time it is there. Asked for before a step that another vote of the node proved, it counts
  * for nothing. */
-static void a_step_before_the_verdict_takes_the_vote(void **state)
+CORE_TEST(a_step_before_the_verdict_takes_the_vote)
 {
-    struct core_config config = fixture_config(3, 2);
-    struct fixture *f = fixture_open(&config);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_pass(f, 1 * MS);
@@ -128,20 +95,17 @@ static void a_step_before_the_verdict_takes_the_vote(void **state)
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(f->lock), 2);
-    fixture_close(f);
 }
 
 /* The votes themselves prove it on a quorum, while their token is not agreed yet. */
-static void votes_that_prove_our_own_standstill_grant_nothing(void **state)
+CORE_TEST(votes_that_prove_our_own_standstill_grant_nothing)
 {
     struct core_config config = fixture_config(3, 2);
     struct core_reply low = {.outcome = CORE_YES, .fence = 5, .ttl_us = -2};
     struct core_reply high = {.outcome = CORE_YES, .fence = 7, .ttl_us = -2};
-    struct fixture *f;
 
-    (void)state;
     config.fencing = true;
-    f = fixture_open(&config);
+    fixture_open_config(f, &config);
     fixture_acquire(f);
     fixture_answer_with(f, 0, CORE_OP_ACQUIRE, &low);
     fixture_step(f, 0, FIXTURE_BEGIN_US); /* the vote was asked for just then, and counts by itself */
@@ -151,15 +115,12 @@ static void votes_that_prove_our_own_standstill_grant_nothing(void **state)
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
     assert_false(core_told_held(f->lock));
-    fixture_close(f);
 }
 
 /* What was proven before an attempt says nothing about votes that were asked for after it. */
-static void steps_before_an_attempt_are_forgotten_with_it(void **state)
+CORE_TEST(steps_before_an_attempt_are_forgotten_with_it)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 10 * MS);
     fixture_step(f, 0, FIXTURE_BEGIN_US);
     fixture_step(f, 1, FIXTURE_BEGIN_US);
@@ -170,71 +131,60 @@ static void steps_before_an_attempt_are_forgotten_with_it(void **state)
     fixture_step(f, 2, f->now_us);
     fixture_expect_nothing(f);
     assert_true(core_told_held(f->lock));
-    fixture_close(f);
 }
 
 /* ---- validity that shrinks ---- */
 
 /* Two renewed it, then one of them says that the key is gone: the lock is valid as long as the next best two
  * are. */
-static void validity_shrinks_when_a_vote_goes(void **state)
+CORE_TEST(validity_shrinks_when_a_vote_goes)
 {
-    struct fixture *f = open_held(3, 2);
-    uint64_t first_us = f->now_us;
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     answer_renewal(f, 0, CORE_YES);
     answer_renewal(f, 1, CORE_YES);
     answer_renewal(f, 2, CORE_UNKNOWN);
-    assert_int_equal(core_valid_until(f->lock), first_us + 1000 * MS + VALID_US);
+    assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 1000 * MS + VALID_US);
     fixture_pass(f, 1000 * MS);
     answer_renewal(f, 1, CORE_MISSING);
     /* The round is not settled: one that was repaired before may still stand in. */
-    assert_int_equal(core_valid_until(f->lock), first_us + 1000 * MS + VALID_US);
+    assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 1000 * MS + VALID_US);
     answer_renewal(f, 2, CORE_UNKNOWN);
     answer_renewal(f, 0, CORE_UNKNOWN);
-    assert_int_equal(core_valid_until(f->lock), first_us + VALID_US);
-    assert_int_equal(core_lost_at(f->lock), first_us + VALID_US - 64 * MS);
+    assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + VALID_US);
+    assert_int_equal(core_lost_at(f->lock), FIXTURE_BEGIN_US + VALID_US - 64 * MS);
     fixture_expect_nothing(f);
     /* And the loss comes by that time. */
     fixture_level(f, 0, CORE_NODE_DOWN);
     fixture_level(f, 1, CORE_NODE_DOWN);
     fixture_level(f, 2, CORE_NODE_DOWN);
-    fixture_pass(f, first_us + VALID_US - 64 * MS - f->now_us - 1);
+    fixture_pass(f, FIXTURE_BEGIN_US + VALID_US - 64 * MS - f->now_us - 1);
     fixture_expect_nothing(f);
     fixture_pass(f, 1);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
-    fixture_close(f);
 }
 
-static void a_step_shrinks_validity_to_the_other_votes(void **state)
+CORE_TEST(a_step_shrinks_validity_to_the_other_votes)
 {
-    struct fixture *f = open_held(3, 2);
-    uint64_t first_us = f->now_us;
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     answer_renewal(f, 0, CORE_YES);
     answer_renewal(f, 1, CORE_YES);
     answer_renewal(f, 2, CORE_UNKNOWN);
     fixture_pass(f, 10 * MS);
     fixture_step(f, 1, f->now_us);
-    assert_int_equal(core_valid_until(f->lock), first_us + VALID_US);
-    fixture_close(f);
+    assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + VALID_US);
 }
 
 /* ---- the hold after ---- */
 
 /* A vote of the hold before, however late, is none of this one. */
-static void a_late_vote_of_the_hold_before_does_not_count(void **state)
+CORE_TEST(a_late_vote_of_the_hold_before_does_not_count)
 {
-    struct core_config config = fixture_config(3, 2);
-    struct fixture *f = fixture_open(&config);
     struct fixture_sent late;
     uint64_t begun_us;
 
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -258,16 +208,14 @@ static void a_late_vote_of_the_hold_before_does_not_count(void **state)
     /* Its own late vote does. */
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(core_counted(f->lock), 3);
-    fixture_close(f);
 }
 
 /* Nor do the votes, renewals and absences that the hold before had. */
-static void a_second_hold_begins_with_nothing(void **state)
+CORE_TEST(a_second_hold_begins_with_nothing)
 {
-    struct fixture *f = open_held(3, 2);
     uint64_t begun_us;
 
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     answer_renewal(f, 0, CORE_YES);
     answer_renewal(f, 1, CORE_YES);
@@ -293,25 +241,4 @@ static void a_second_hold_begins_with_nothing(void **state)
     assert_int_equal(core_valid_until(f->lock), begun_us + VALID_US);
     answer_renewal(f, 1, CORE_YES);
     assert_int_equal(f->notes & CORE_NOTE_RENEWED, CORE_NOTE_RENEWED);
-    fixture_close(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_loss_by_our_own_clock_leaves_nothing),
-        cmocka_unit_test(a_loss_of_the_keys_leaves_nothing),
-        cmocka_unit_test(a_loss_in_good_time_leaves_the_margin),
-        cmocka_unit_test(steps_further_apart_than_a_lease_are_two_nodes_clocks),
-        cmocka_unit_test(steps_within_a_lease_are_our_own_clock),
-        cmocka_unit_test(a_step_before_the_verdict_takes_the_vote),
-        cmocka_unit_test(votes_that_prove_our_own_standstill_grant_nothing),
-        cmocka_unit_test(steps_before_an_attempt_are_forgotten_with_it),
-        cmocka_unit_test(validity_shrinks_when_a_vote_goes),
-        cmocka_unit_test(a_step_shrinks_validity_to_the_other_votes),
-        cmocka_unit_test(a_late_vote_of_the_hold_before_does_not_count),
-        cmocka_unit_test(a_second_hold_begins_with_nothing),
-    };
-
-    return cmocka_run_group_tests_name("core: clocks and validity", tests, NULL, NULL);
 }

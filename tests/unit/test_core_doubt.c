@@ -3,12 +3,6 @@
  * test_core_doubt.c - an arbiter that names a holder whom no quorum confirms, or that fails, keeps nobody from
  * the lock
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "fixture.h"
 
@@ -84,16 +78,15 @@ static uint32_t asked_so_far(const struct fixture *f, enum core_op op)
 }
 
 /* The lock is held while the wait begins, and then the odd key alone is left. */
-static void an_odd_key_starves_nobody(void **state)
+CORE_TEST(an_odd_key_starves_nobody)
 {
     static const int64_t ttls_us[] = {ENDLESS, 3600000 * INT64_C(1000), INT64_MAX};
 
-    (void)state;
-    for (size_t t = 0; t < sizeof(ttls_us) / sizeof(ttls_us[0]); t++) {
+    for (size_t t = 0; t < LENGTH(ttls_us); t++) {
         for (uint32_t n = 3; n <= 5; n += 2) {
-            struct fixture *f = fixture_open_waiting(n, n / 2 + 1, CORE_NEVER);
             struct keys keys = {.of = {ODD, HOLDER, HOLDER, HOLDER, HOLDER}, .ttl_us = ttls_us[t]};
 
+            fixture_open_waiting(f, n, n / 2 + 1, CORE_NEVER);
             fixture_acquire(f);
             assert_false(try_on(f, &keys, 1000 * MS));
             keys = (struct keys){.of = {ODD}, .ttl_us = ttls_us[t]};
@@ -101,48 +94,42 @@ static void an_odd_key_starves_nobody(void **state)
             assert_true(try_on(f, &keys, 2000 * MS));
             fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
             assert_in_range(core_counted(f->lock), n / 2 + 1, n - 1);
-            fixture_close(f);
         }
     }
 }
 
 /* It was confirmed by a quorum once, and then the others lost it without a word. */
-static void a_holder_is_not_believed_for_ever(void **state)
+CORE_TEST(a_holder_is_not_believed_for_ever)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
     struct keys keys = {.of = {ODD, ODD, ODD}, .ttl_us = ENDLESS};
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, LIMIT_US));
     keys = (struct keys){.of = {ODD}, .ttl_us = ENDLESS};
     assert_true(try_on(f, &keys, 6000 * MS));
-    fixture_close(f);
 }
 
 /* Somebody told of the release, and the arbiter did not: no poll has to find that out. */
-static void a_holder_that_gave_it_back_elsewhere_is_not_believed(void **state)
+CORE_TEST(a_holder_that_gave_it_back_elsewhere_is_not_believed)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
     struct keys keys = {.of = {HOLDER, HOLDER, HOLDER}, .ttl_us = 20000 * (int64_t)MS};
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, LIMIT_US / 3));
     keys = (struct keys){.of = {HOLDER}, .ttl_us = 20000 * (int64_t)MS};
     fixture_notice(f, 1, HOLDER);
     assert_true(try_on(f, &keys, 20 * MS));
-    fixture_close(f);
 }
 
 /* Once it is known whose word is worth nothing the next in the order is asked first: one question a poll. */
-static void the_next_node_is_asked_first(void **state)
+CORE_TEST(the_next_node_is_asked_first)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
     struct keys keys = {.of = {ODD, HOLDER, HOLDER}, .ttl_us = ENDLESS};
     uint32_t alone = 0;
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 1000 * MS));
     for (uint32_t i = 0; i < 10; i++) {
@@ -152,17 +139,15 @@ static void the_next_node_is_asked_first(void **state)
         answer_all(f, &keys);
     }
     assert_int_equal(alone, 10); /* the others, where they are asked, come behind its answer */
-    fixture_close(f);
 }
 
 /* Its key goes, or is another's: it is asked first again, as everybody else does. */
-static void a_node_that_lost_its_odd_key_is_asked_first_again(void **state)
+CORE_TEST(a_node_that_lost_its_odd_key_is_asked_first_again)
 {
-    (void)state;
     for (int way = 0; way < 3; way++) {
-        struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
         struct keys keys = {.of = {ODD, HOLDER, HOLDER}, .ttl_us = ENDLESS};
 
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
         fixture_acquire(f);
         assert_false(try_on(f, &keys, 1000 * MS));
         keys.of[0] = way == 2 ? 0 : HOLDER;
@@ -174,18 +159,16 @@ static void a_node_that_lost_its_odd_key_is_asked_first_again(void **state)
         }
         fixture_pass_to_attempt(f);
         fixture_expect_asked_alone(f, 0);
-        fixture_close(f);
     }
 }
 
 /* A holder that a quorum confirms is polled at the arbiter alone, but for every fifth time. */
-static void a_holder_is_looked_for_everywhere_now_and_then(void **state)
+CORE_TEST(a_holder_is_looked_for_everywhere_now_and_then)
 {
-    struct fixture *f = fixture_open_waiting(5, 3, CORE_NEVER);
     struct keys keys = {.of = {HOLDER, HOLDER, HOLDER, HOLDER, HOLDER}, .ttl_us = ENDLESS};
     uint32_t acquires;
 
-    (void)state;
+    fixture_open_waiting(f, 5, 3, CORE_NEVER);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 10000 * MS));
     acquires = asked_so_far(f, CORE_OP_ACQUIRE);
@@ -196,17 +179,15 @@ static void a_holder_is_looked_for_everywhere_now_and_then(void **state)
     }
     acquires = asked_so_far(f, CORE_OP_ACQUIRE) - acquires;
     assert_in_range(acquires, 20 + 3 * 4, 20 + 4 * 4);
-    fixture_close(f);
 }
 
 /* It is not disproved while a node that could have it does not answer. */
-static void a_holder_that_may_have_a_quorum_is_waited_for(void **state)
+CORE_TEST(a_holder_that_may_have_a_quorum_is_waited_for)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
     struct keys keys = {.of = {HOLDER}, .ttl_us = ENDLESS};
     uint32_t sent;
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_level(f, 2, CORE_NODE_DOWN);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 5000 * MS));
@@ -217,64 +198,56 @@ static void a_holder_that_may_have_a_quorum_is_waited_for(void **state)
         answer_all(f, &keys);
     }
     assert_in_range(f->n_sent - sent, 4, 12);
-    fixture_close(f);
 }
 
-static void two_odd_keys_are_a_lock_that_is_held(void **state)
+CORE_TEST(two_odd_keys_are_a_lock_that_is_held)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 15000 * MS);
     struct keys keys = {.of = {ODD, ODD + 1}, .ttl_us = ENDLESS};
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 15000 * MS);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 14000 * MS));
     /* Nobody is to be woken by what is given back in vain, and no votes are fought for. */
     assert_in_range(core_rounds(f->lock), 10, 60);
     fixture_pass(f, 1000 * MS);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
-    fixture_close(f);
 }
 
-static void an_odd_key_and_an_outage_are_no_quorum(void **state)
+CORE_TEST(an_odd_key_and_an_outage_are_no_quorum)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 3000 * MS);
     struct keys keys = {.of = {ODD}, .ttl_us = ENDLESS};
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 3000 * MS);
     fixture_level(f, 1, CORE_NODE_DOWN);
     fixture_level(f, 2, CORE_NODE_DOWN);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 2999 * MS));
     fixture_pass(f, 1 * MS);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    fixture_close(f);
 }
 
 /* With all nodes needed, one odd key is in the way for good, and is told. */
-static void one_odd_key_of_all_is_held(void **state)
+CORE_TEST(one_odd_key_of_all_is_held)
 {
-    struct fixture *f = fixture_open_waiting(3, 3, 5000 * MS);
     struct keys keys = {.of = {ODD}, .ttl_us = ENDLESS};
 
-    (void)state;
+    fixture_open_waiting(f, 3, 3, 5000 * MS);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 4000 * MS));
     assert_in_range(core_rounds(f->lock), 3, 30);
     fixture_pass(f, 1000 * MS);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
-    fixture_close(f);
 }
 
 /* Busy with a script, out of memory, a value of another type: it is asked first no more, until it has voted. */
-static void a_node_that_answers_with_errors_is_no_arbiter(void **state)
+CORE_TEST(a_node_that_answers_with_errors_is_no_arbiter)
 {
     static const enum core_fault faults[] = {CORE_FAULT_PASSING, CORE_FAULT_FOREIGN};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-        struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
+    for (size_t i = 0; i < LENGTH(faults); i++) {
         struct keys keys = {.of = {0, HOLDER, HOLDER}, .ttl_us = ENDLESS, .fault = faults[i]};
 
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
         fixture_acquire(f);
         assert_false(try_on(f, &keys, 1000 * MS));
         fixture_pass_to_attempt(f);
@@ -285,32 +258,28 @@ static void a_node_that_answers_with_errors_is_no_arbiter(void **state)
         assert_false(try_on(f, &keys, 8000 * MS));
         fixture_pass_to_attempt(f);
         fixture_expect_asked_alone(f, 0);
-        fixture_close(f);
     }
 }
 
-static void a_new_connection_may_be_the_arbiter_again(void **state)
+CORE_TEST(a_new_connection_may_be_the_arbiter_again)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
     struct keys keys = {.of = {0, HOLDER, HOLDER}, .ttl_us = ENDLESS, .fault = CORE_FAULT_PASSING};
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 1000 * MS));
     fixture_level(f, 0, CORE_NODE_DOWN);
     fixture_level(f, 0, CORE_NODE_READY);
     fixture_pass_to_attempt(f);
     fixture_expect_asked_alone(f, 0);
-    fixture_close(f);
 }
 
 /* Whose connection ended and came back while the arbiter had the word is asked with its yes like any other. */
-static void a_node_that_comes_back_meanwhile_is_asked_with_the_rest(void **state)
+CORE_TEST(a_node_that_comes_back_meanwhile_is_asked_with_the_rest)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
     struct keys keys = {.of = {HOLDER, HOLDER, HOLDER}, .ttl_us = ENDLESS};
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     answer_all(f, &keys);
     fixture_pass_to_attempt(f);
@@ -323,26 +292,4 @@ static void a_node_that_comes_back_meanwhile_is_asked_with_the_rest(void **state
     assert_int_equal(fixture_asked(f, 2, CORE_OP_ACQUIRE), 0);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-    fixture_close(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_odd_key_starves_nobody),
-        cmocka_unit_test(a_holder_is_not_believed_for_ever),
-        cmocka_unit_test(a_holder_that_gave_it_back_elsewhere_is_not_believed),
-        cmocka_unit_test(the_next_node_is_asked_first),
-        cmocka_unit_test(a_node_that_lost_its_odd_key_is_asked_first_again),
-        cmocka_unit_test(a_holder_is_looked_for_everywhere_now_and_then),
-        cmocka_unit_test(a_holder_that_may_have_a_quorum_is_waited_for),
-        cmocka_unit_test(two_odd_keys_are_a_lock_that_is_held),
-        cmocka_unit_test(an_odd_key_and_an_outage_are_no_quorum),
-        cmocka_unit_test(one_odd_key_of_all_is_held),
-        cmocka_unit_test(a_node_that_answers_with_errors_is_no_arbiter),
-        cmocka_unit_test(a_new_connection_may_be_the_arbiter_again),
-        cmocka_unit_test(a_node_that_comes_back_meanwhile_is_asked_with_the_rest),
-    };
-
-    return cmocka_run_group_tests_name("core: doubted arbiters", tests, NULL, NULL);
 }

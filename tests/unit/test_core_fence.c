@@ -2,27 +2,19 @@
 /*
  * test_core_fence.c - one token over the quorum; and what becomes of votes when a node's clock steps
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "fixture.h"
 
 #define WALL UINT64_C(1700000000000000)
 
-static struct fixture *open_fenced(uint32_t n, uint32_t quorum, uint64_t wait_us)
+static void open_fenced(struct fixture *f, uint32_t n, uint32_t quorum, uint64_t wait_us)
 {
     struct core_config config = fixture_config(n, quorum);
-    struct fixture *f;
 
     config.fencing = true;
     config.wait_us = wait_us;
-    f = fixture_open(&config);
+    fixture_open_config(f, &config);
     f->wall_us = WALL;
-    return f;
 }
 
 /* A yes, and the counter that comes with it. */
@@ -37,22 +29,18 @@ static uint64_t asked_with(const struct fixture *f, uint32_t node, enum core_op 
 }
 
 /* Granted with this token on three nodes. */
-static struct fixture *open_granted(uint64_t token)
+static void open_granted(struct fixture *f, uint64_t token)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) shows(f, i, CORE_OP_ACQUIRE, token);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     fixture_expect_nothing(f);
-    return f;
 }
 
-static void a_quorum_that_agrees_needs_one_round(void **state)
+CORE_TEST(a_quorum_that_agrees_needs_one_round)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(asked_with(f, i, CORE_OP_ACQUIRE), WALL);
     shows(f, 0, CORE_OP_ACQUIRE, WALL);
@@ -61,15 +49,11 @@ static void a_quorum_that_agrees_needs_one_round(void **state)
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RAISE), 0);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), WALL);
-    fixture_close(f);
 }
 
-static void without_fencing_there_is_no_token(void **state)
+CORE_TEST(without_fencing_there_is_no_token)
 {
-    struct core_config config = fixture_config(3, 2);
-    struct fixture *f = fixture_open(&config);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     f->wall_us = WALL;
     fixture_acquire(f);
     assert_int_equal(asked_with(f, 0, CORE_OP_ACQUIRE), 0);
@@ -77,14 +61,11 @@ static void without_fencing_there_is_no_token(void **state)
     shows(f, 1, CORE_OP_ACQUIRE, 7);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 0);
-    fixture_close(f);
 }
 
-static void the_floor_is_above_the_token_before(void **state)
+CORE_TEST(the_floor_is_above_the_token_before)
 {
-    struct fixture *f = open_granted(WALL + 1000);
-
-    (void)state;
+    open_granted(f, WALL + 1000);
     fixture_release(f);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_RELEASE, CORE_YES);
     fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
@@ -95,14 +76,11 @@ static void the_floor_is_above_the_token_before(void **state)
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_OTHER);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
     assert_int_equal(asked_with(f, 2, CORE_OP_RELEASE), 0);
-    fixture_close(f);
 }
 
-static void nodes_that_show_less_are_raised(void **state)
+CORE_TEST(nodes_that_show_less_are_raised)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
@@ -114,14 +92,11 @@ static void nodes_that_show_less_are_raised(void **state)
     shows(f, 0, CORE_OP_RAISE, 7);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 7);
-    fixture_close(f);
 }
 
-static void a_higher_answer_is_the_new_token(void **state)
+CORE_TEST(a_higher_answer_is_the_new_token)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
@@ -131,14 +106,11 @@ static void a_higher_answer_is_the_new_token(void **state)
     shows(f, 1, CORE_OP_RAISE, 9);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 9);
-    fixture_close(f);
 }
 
-static void a_late_vote_may_be_the_highest(void **state)
+CORE_TEST(a_late_vote_may_be_the_highest)
 {
-    struct fixture *f = open_fenced(5, 3, 0);
-
-    (void)state;
+    open_fenced(f, 5, 3, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
@@ -154,14 +126,11 @@ static void a_late_vote_may_be_the_highest(void **state)
     shows(f, 2, CORE_OP_RAISE, 9);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 9);
-    fixture_close(f);
 }
 
-static void a_vote_after_the_verdict_changes_no_token(void **state)
+CORE_TEST(a_vote_after_the_verdict_changes_no_token)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 7);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
@@ -169,19 +138,16 @@ static void a_vote_after_the_verdict_changes_no_token(void **state)
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 7);
     assert_int_equal(core_counted(f->lock), 3);
-    fixture_close(f);
 }
 
 /* Whatever a raise came to but a yes: the node has not acknowledged, and has no vote. */
-static void a_raise_that_fails_is_no_vote(void **state)
+CORE_TEST(a_raise_that_fails_is_no_vote)
 {
     static const enum core_outcome outcomes[] = {CORE_UNKNOWN, CORE_ERROR, CORE_MISSING, CORE_OTHER,
                                                  CORE_UNSENT};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
-        struct fixture *f = open_fenced(3, 2, 0);
-
+    for (size_t i = 0; i < LENGTH(outcomes); i++) {
+        open_fenced(f, 3, 2, 0);
         fixture_acquire(f);
         fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
         shows(f, 0, CORE_OP_ACQUIRE, 5);
@@ -193,15 +159,12 @@ static void a_raise_that_fails_is_no_vote(void **state)
         }
         fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
         assert_int_equal(core_fence(f->lock), 0);
-        fixture_close(f);
     }
 }
 
-static void another_node_stands_in(void **state)
+CORE_TEST(another_node_stands_in)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
@@ -211,14 +174,11 @@ static void another_node_stands_in(void **state)
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 7);
     assert_int_equal(core_counted(f->lock), 2);
-    fixture_close(f);
 }
 
-static void a_node_that_is_gone_cannot_be_raised(void **state)
+CORE_TEST(a_node_that_is_gone_cannot_be_raised)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     fixture_level(f, 0, CORE_NODE_DOWN);
@@ -226,15 +186,12 @@ static void a_node_that_is_gone_cannot_be_raised(void **state)
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RAISE), 0);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
-    fixture_close(f);
 }
 
 /* It showed the highest before it went: that stands, for its counter is not lower since. */
-static void a_node_that_is_gone_may_have_agreed(void **state)
+CORE_TEST(a_node_that_is_gone_may_have_agreed)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 7);
     fixture_level(f, 0, CORE_NODE_DOWN);
@@ -242,14 +199,11 @@ static void a_node_that_is_gone_may_have_agreed(void **state)
     shows(f, 1, CORE_OP_RAISE, 7);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 7);
-    fixture_close(f);
 }
 
-static void a_connection_that_ends_takes_the_raise_with_it(void **state)
+CORE_TEST(a_connection_that_ends_takes_the_raise_with_it)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
@@ -261,14 +215,11 @@ static void a_connection_that_ends_takes_the_raise_with_it(void **state)
     shows(f, 2, CORE_OP_ACQUIRE, 7);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(f->lock), 2);
-    fixture_close(f);
 }
 
-static void an_unknown_script_is_sent_whole(void **state)
+CORE_TEST(an_unknown_script_is_sent_whole)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.whole_script);
@@ -280,14 +231,11 @@ static void an_unknown_script_is_sent_whole(void **state)
     assert_int_equal(asked_with(f, 0, CORE_OP_RAISE), 7);
     shows(f, 0, CORE_OP_RAISE, 7);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-    fixture_close(f);
 }
 
-static void all_means_all(void **state)
+CORE_TEST(all_means_all)
 {
-    struct fixture *f = open_fenced(3, 3, 0);
-
-    (void)state;
+    open_fenced(f, 3, 3, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 7);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
@@ -295,14 +243,11 @@ static void all_means_all(void **state)
     assert_false(f->update.dispatch);
     shows(f, 2, CORE_OP_RAISE, 7);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-    fixture_close(f);
 }
 
-static void what_follows_carries_the_token(void **state)
+CORE_TEST(what_follows_carries_the_token)
 {
-    struct fixture *f = open_granted(7);
-
-    (void)state;
+    open_granted(f, 7);
     fixture_pass(f, 1000 * MS);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(asked_with(f, i, CORE_OP_EXTEND), 7);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
@@ -311,14 +256,11 @@ static void what_follows_carries_the_token(void **state)
     assert_int_equal(asked_with(f, 2, CORE_OP_REPAIR), 7);
     fixture_release(f);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(asked_with(f, i, CORE_OP_RELEASE), 7);
-    fixture_close(f);
 }
 
-static void a_debt_keeps_its_own_token(void **state)
+CORE_TEST(a_debt_keeps_its_own_token)
 {
-    struct fixture *f = open_granted(7);
-
-    (void)state;
+    open_granted(f, 7);
     fixture_level(f, 0, CORE_NODE_DOWN);
     fixture_release(f);
     fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
@@ -330,14 +272,11 @@ static void a_debt_keeps_its_own_token(void **state)
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     fixture_level(f, 0, CORE_NODE_READY);
     assert_int_equal(asked_with(f, 0, CORE_OP_RELEASE), 7);
-    fixture_close(f);
 }
 
-static void rounds_that_take_too_long_are_no_grant(void **state)
+CORE_TEST(rounds_that_take_too_long_are_no_grant)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
@@ -346,71 +285,55 @@ static void rounds_that_take_too_long_are_no_grant(void **state)
     assert_true(f->update.dispatch);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
-    fixture_close(f);
 }
 
 /* Nobody stood in the way, and a quorum had granted: neither HELD nor NOQUORUM is the story. */
-static void a_wait_that_ends_while_raising_timed_out(void **state)
+CORE_TEST(a_wait_that_ends_while_raising_timed_out)
 {
-    struct fixture *f = open_fenced(3, 2, 20 * MS);
-
-    (void)state;
+    open_fenced(f, 3, 2, 20 * MS);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
     fixture_pass(f, 20 * MS);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    fixture_close(f);
 }
 
-static void a_wait_that_ends_while_held_was_held(void **state)
+CORE_TEST(a_wait_that_ends_while_held_was_held)
 {
-    struct fixture *f = open_fenced(3, 2, 20 * MS);
-
-    (void)state;
+    open_fenced(f, 3, 2, 20 * MS);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
     fixture_pass(f, 20 * MS);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
-    fixture_close(f);
 }
 
 /* ---- clocks that step ---- */
 
-static void one_step_drops_the_votes_before_it(void **state)
+CORE_TEST(one_step_drops_the_votes_before_it)
 {
-    struct fixture *f = open_granted(7);
-    uint64_t until_us = core_valid_until(f->lock);
-
-    (void)state;
+    open_granted(f, 7);
     fixture_pass(f, 10 * MS);
     fixture_step(f, 0, f->now_us);
     assert_int_equal(core_counted(f->lock), 2);
-    assert_int_equal(core_valid_until(f->lock), until_us); /* two are enough */
+    assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS); /* two are enough */
     fixture_pass(f, 0);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_EXTEND), 1); /* asked again at once */
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_counted(f->lock), 3);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void votes_asked_for_since_count(void **state)
+CORE_TEST(votes_asked_for_since_count)
 {
-    struct fixture *f = open_granted(7);
-
-    (void)state;
+    open_granted(f, 7);
     fixture_step(f, 0, FIXTURE_BEGIN_US); /* they were asked for just then */
     assert_int_equal(core_counted(f->lock), 3);
-    fixture_close(f);
 }
 
-static void a_step_that_takes_the_quorum_is_a_loss(void **state)
+CORE_TEST(a_step_that_takes_the_quorum_is_a_loss)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 7);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
@@ -420,14 +343,11 @@ static void a_step_that_takes_the_quorum_is_a_loss(void **state)
     fixture_step(f, 0, f->now_us);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
-    fixture_close(f);
 }
 
-static void steps_of_a_quorum_are_our_own_clock(void **state)
+CORE_TEST(steps_of_a_quorum_are_our_own_clock)
 {
-    struct fixture *f = open_granted(7);
-
-    (void)state;
+    open_granted(f, 7);
     fixture_pass(f, 10 * MS);
     fixture_step(f, 0, FIXTURE_BEGIN_US);
     fixture_expect_nothing(f);
@@ -436,28 +356,22 @@ static void steps_of_a_quorum_are_our_own_clock(void **state)
     fixture_expect_lost(f, CORE_LOSS_CLOCK);
     assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void the_same_node_twice_is_no_quorum(void **state)
+CORE_TEST(the_same_node_twice_is_no_quorum)
 {
-    struct fixture *f = open_granted(7);
-
-    (void)state;
+    open_granted(f, 7);
     for (uint32_t i = 0; i < 3; i++) {
         fixture_pass(f, 10 * MS);
         fixture_step(f, 0, FIXTURE_BEGIN_US);
     }
     fixture_expect_nothing(f);
     assert_true(core_told_held(f->lock));
-    fixture_close(f);
 }
 
-static void a_step_before_the_tell_is_no_grant(void **state)
+CORE_TEST(a_step_before_the_tell_is_no_grant)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) shows(f, i, CORE_OP_ACQUIRE, 7);
     fixture_pass(f, 1 * MS);
@@ -465,51 +379,13 @@ static void a_step_before_the_tell_is_no_grant(void **state)
     fixture_step(f, 1, f->now_us);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
     assert_false(core_told_held(f->lock));
-    fixture_close(f);
 }
 
-static void a_step_while_idle_is_nothing(void **state)
+CORE_TEST(a_step_while_idle_is_nothing)
 {
-    struct fixture *f = open_fenced(3, 2, 0);
-
-    (void)state;
+    open_fenced(f, 3, 2, 0);
     fixture_step(f, 0, f->now_us);
     fixture_expect_nothing(f);
     assert_int_equal(core_phase_now(f->lock), CORE_IDLE);
     assert_int_equal(core_deadline(f->lock), CORE_NEVER);
-    fixture_close(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_quorum_that_agrees_needs_one_round),
-        cmocka_unit_test(without_fencing_there_is_no_token),
-        cmocka_unit_test(the_floor_is_above_the_token_before),
-        cmocka_unit_test(nodes_that_show_less_are_raised),
-        cmocka_unit_test(a_higher_answer_is_the_new_token),
-        cmocka_unit_test(a_late_vote_may_be_the_highest),
-        cmocka_unit_test(a_vote_after_the_verdict_changes_no_token),
-        cmocka_unit_test(a_raise_that_fails_is_no_vote),
-        cmocka_unit_test(another_node_stands_in),
-        cmocka_unit_test(a_node_that_is_gone_cannot_be_raised),
-        cmocka_unit_test(a_node_that_is_gone_may_have_agreed),
-        cmocka_unit_test(a_connection_that_ends_takes_the_raise_with_it),
-        cmocka_unit_test(an_unknown_script_is_sent_whole),
-        cmocka_unit_test(all_means_all),
-        cmocka_unit_test(what_follows_carries_the_token),
-        cmocka_unit_test(a_debt_keeps_its_own_token),
-        cmocka_unit_test(rounds_that_take_too_long_are_no_grant),
-        cmocka_unit_test(a_wait_that_ends_while_raising_timed_out),
-        cmocka_unit_test(a_wait_that_ends_while_held_was_held),
-        cmocka_unit_test(one_step_drops_the_votes_before_it),
-        cmocka_unit_test(votes_asked_for_since_count),
-        cmocka_unit_test(a_step_that_takes_the_quorum_is_a_loss),
-        cmocka_unit_test(steps_of_a_quorum_are_our_own_clock),
-        cmocka_unit_test(the_same_node_twice_is_no_quorum),
-        cmocka_unit_test(a_step_before_the_tell_is_no_grant),
-        cmocka_unit_test(a_step_while_idle_is_nothing),
-    };
-
-    return cmocka_run_group_tests_name("core: fencing and clocks", tests, NULL, NULL);
 }

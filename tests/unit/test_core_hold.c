@@ -2,23 +2,8 @@
 /*
  * test_core_hold.c - holding: renewal, repair, loss, extend and release
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "fixture.h"
-
-static struct fixture *open_held(uint32_t n, uint32_t quorum)
-{
-    struct core_config config = fixture_config(n, quorum);
-    struct fixture *f = fixture_open(&config);
-
-    fixture_grant(f);
-    return f;
-}
 
 static void answer_all(struct fixture *f, enum core_op op, enum core_outcome outcome)
 {
@@ -27,11 +12,9 @@ static void answer_all(struct fixture *f, enum core_op op, enum core_outcome out
     }
 }
 
-static void renewal_asks_every_node_in_one_burst(void **state)
+CORE_TEST(renewal_asks_every_node_in_one_burst)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS - 1);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_EXTEND), 0);
     fixture_pass(f, 1);
@@ -47,29 +30,24 @@ static void renewal_asks_every_node_in_one_burst(void **state)
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
     fixture_pass(f, 1000 * MS); /* the next is due by the begin of this one */
     assert_int_equal(fixture_asked(f, 1, CORE_OP_EXTEND), 1);
-    fixture_close(f);
 }
 
-static void work_longer_than_the_lease_is_held(void **state)
+CORE_TEST(work_longer_than_the_lease_is_held)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     for (uint32_t i = 0; i < 30; i++) {
         fixture_pass(f, 1000 * MS);
         answer_all(f, CORE_OP_EXTEND, CORE_YES);
         assert_true(core_told_held(f->lock));
     }
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void a_failed_renewal_is_tried_again_until_lost_at(void **state)
+CORE_TEST(a_failed_renewal_is_tried_again_until_lost_at)
 {
-    struct fixture *f = open_held(3, 2);
     uint32_t rounds = 0;
 
-    (void)state;
+    fixture_open_held(f, 3, 2);
     while (core_told_held(f->lock)) {
         if (fixture_asked(f, 0, CORE_OP_EXTEND) != 0) rounds++;
         answer_all(f, CORE_OP_EXTEND, CORE_UNKNOWN);
@@ -79,14 +57,11 @@ static void a_failed_renewal_is_tried_again_until_lost_at(void **state)
     assert_int_equal(f->notes & CORE_NOTE_RENEW_FAILED, CORE_NOTE_RENEW_FAILED);
     assert_in_range(f->now_us, FIXTURE_BEGIN_US + 2904 * MS, FIXTURE_BEGIN_US + 2914 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
-    fixture_close(f);
 }
 
-static void a_node_that_comes_back_helps_at_once(void **state)
+CORE_TEST(a_node_that_comes_back_helps_at_once)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_level(f, 1, CORE_NODE_DOWN);
     fixture_level(f, 2, CORE_NODE_DOWN);
     fixture_pass(f, 1000 * MS);
@@ -98,14 +73,11 @@ static void a_node_that_comes_back_helps_at_once(void **state)
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     assert_true(core_valid_until(f->lock) > FIXTURE_BEGIN_US + 4000 * MS);
-    fixture_close(f);
 }
 
-static void loss_is_told_before_validity_ends(void **state)
+CORE_TEST(loss_is_told_before_validity_ends)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
     fixture_pass(f, 2904 * MS - 1);
     assert_int_equal(core_valid_us(f->lock, f->now_us), 64 * MS + 1);
@@ -115,24 +87,18 @@ static void loss_is_told_before_validity_ends(void **state)
     assert_false(core_told_held(f->lock));
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_expect_nothing(f); /* once */
-    fixture_close(f);
 }
 
-static void valid_us_is_zero_at_lost_at_whatever_was_told(void **state)
+CORE_TEST(valid_us_is_zero_at_lost_at_whatever_was_told)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     assert_int_equal(core_valid_us(f->lock, FIXTURE_BEGIN_US + 2904 * MS - 1), 64 * MS + 1);
     assert_int_equal(core_valid_us(f->lock, FIXTURE_BEGIN_US + 2904 * MS), 0);
-    fixture_close(f);
 }
 
-static void late_answers_do_not_wake_the_dead(void **state)
+CORE_TEST(late_answers_do_not_wake_the_dead)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_sleep(f, 1904 * MS); /* the process stood still; answers came meanwhile */
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
@@ -140,14 +106,11 @@ static void late_answers_do_not_wake_the_dead(void **state)
     assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void a_stopped_process_hears_of_its_loss_first(void **state)
+CORE_TEST(a_stopped_process_hears_of_its_loss_first)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     assert_int_equal(fixture_extend(f, 0), CORE_OK);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
@@ -156,41 +119,32 @@ static void a_stopped_process_hears_of_its_loss_first(void **state)
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_expect(f, CORE_TELL_EXTENDED, CORE_LOST_LOCK);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void a_lock_gone_from_a_majority_is_lost_at_once(void **state)
+CORE_TEST(a_lock_gone_from_a_majority_is_lost_at_once)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_MISSING);
     assert_true(core_told_held(f->lock));
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_OTHER);
     assert_false(core_told_held(f->lock));
     fixture_expect_lost(f, CORE_LOSS_GONE);
-    fixture_close(f);
 }
 
-static void one_lost_node_loses_a_lock_on_all(void **state)
+CORE_TEST(one_lost_node_loses_a_lock_on_all)
 {
-    struct fixture *f = open_held(3, 3);
-
-    (void)state;
+    fixture_open_held(f, 3, 3);
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_MISSING);
     fixture_expect_lost(f, CORE_LOSS_GONE);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_REPAIR), 0);
-    fixture_close(f);
 }
 
-static void repair_needs_a_quorum_of_its_round(void **state)
+CORE_TEST(repair_needs_a_quorum_of_its_round)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
@@ -205,16 +159,14 @@ static void repair_needs_a_quorum_of_its_round(void **state)
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_counted(f->lock), 3);
     assert_int_equal(f->notes & CORE_NOTE_WHOLE, CORE_NOTE_WHOLE);
-    fixture_close(f);
 }
 
 /* The key was given again after it was found missing: another word of the time before does not end the lock. */
-static void an_absence_from_before_a_repair_says_nothing(void **state)
+CORE_TEST(an_absence_from_before_a_repair_says_nothing)
 {
-    struct fixture *f = open_held(3, 2);
     struct fixture_sent before;
 
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     before = *fixture_latest(f, 2, CORE_OP_EXTEND);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
@@ -227,30 +179,24 @@ static void an_absence_from_before_a_repair_says_nothing(void **state)
     fixture_expect_nothing(f);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_counted(f->lock), 2);
-    fixture_close(f);
 }
 
-static void somebody_elses_key_is_not_repaired(void **state)
+CORE_TEST(somebody_elses_key_is_not_repaired)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_OTHER);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(fixture_asked(f, 2, CORE_OP_REPAIR), 0);
-    fixture_close(f);
 }
 
-static void a_repair_that_fails_waits_for_the_next_round(void **state)
+CORE_TEST(a_repair_that_fails_waits_for_the_next_round)
 {
     static const enum core_outcome outcomes[] = {CORE_UNSENT, CORE_ERROR, CORE_UNKNOWN, CORE_OTHER};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
-        struct fixture *f = open_held(3, 2);
-
+    for (size_t i = 0; i < LENGTH(outcomes); i++) {
+        fixture_open_held(f, 3, 2);
         fixture_pass(f, 1000 * MS);
         fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
         answer_all(f, CORE_OP_EXTEND, CORE_YES);
@@ -260,15 +206,12 @@ static void a_repair_that_fails_waits_for_the_next_round(void **state)
         fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
         answer_all(f, CORE_OP_EXTEND, CORE_YES);
         assert_int_equal(fixture_asked(f, 2, CORE_OP_REPAIR), 1);
-        fixture_close(f);
     }
 }
 
-static void a_repair_by_an_unknown_script_is_sent_whole(void **state)
+CORE_TEST(a_repair_by_an_unknown_script_is_sent_whole)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
@@ -277,15 +220,12 @@ static void a_repair_by_an_unknown_script_is_sent_whole(void **state)
     assert_true(fixture_latest(f, 2, CORE_OP_REPAIR)->command.whole_script);
     fixture_answer(f, 2, CORE_OP_REPAIR, CORE_YES);
     assert_int_equal(f->notes & CORE_NOTE_REPAIRED, CORE_NOTE_REPAIRED);
-    fixture_close(f);
 }
 
 /* A node that was given the key again, and whose answer is not known, may well hold it: no definite loss. */
-static void a_repair_of_unknown_outcome_is_no_absence(void **state)
+CORE_TEST(a_repair_of_unknown_outcome_is_no_absence)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
@@ -298,14 +238,11 @@ static void a_repair_of_unknown_outcome_is_no_absence(void **state)
     fixture_expect_nothing(f);
     assert_true(core_told_held(f->lock));
     assert_int_equal(core_counted(f->lock), 2);
-    fixture_close(f);
 }
 
-static void a_repair_that_met_another_is_an_absence(void **state)
+CORE_TEST(a_repair_that_met_another_is_an_absence)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
@@ -313,15 +250,11 @@ static void a_repair_that_met_another_is_an_absence(void **state)
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_MISSING);
     fixture_expect_lost(f, CORE_LOSS_GONE);
-    fixture_close(f);
 }
 
-static void a_node_that_was_away_is_repaired_and_released(void **state)
+CORE_TEST(a_node_that_was_away_is_repaired_and_released)
 {
-    struct core_config config = fixture_config(3, 2);
-    struct fixture *f = fixture_open(&config);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_level(f, 2, CORE_NODE_DOWN);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
@@ -334,14 +267,11 @@ static void a_node_that_was_away_is_repaired_and_released(void **state)
     fixture_answer(f, 2, CORE_OP_REPAIR, CORE_UNKNOWN);
     fixture_release(f);
     assert_int_equal(fixture_asked(f, 2, CORE_OP_RELEASE), 1); /* it may hold the key */
-    fixture_close(f);
 }
 
-static void extend_lengthens_and_never_shortens(void **state)
+CORE_TEST(extend_lengthens_and_never_shortens)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     assert_int_equal(fixture_extend(f, 2999 * MS), CORE_INVAL);
     assert_int_equal(fixture_extend(f, 6000 * MS), CORE_OK);
     assert_int_equal(fixture_extend(f, 6000 * MS), CORE_BUSY);
@@ -355,14 +285,11 @@ static void extend_lengthens_and_never_shortens(void **state)
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
     fixture_pass(f, 1000 * MS); /* later renewals use it too */
     assert_int_equal(fixture_latest(f, 0, CORE_OP_EXTEND)->command.tag.lease_us, 6000 * MS);
-    fixture_close(f);
 }
 
-static void an_extend_without_quorum_changes_nothing(void **state)
+CORE_TEST(an_extend_without_quorum_changes_nothing)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_extend(f, 6000 * MS);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_UNKNOWN);
@@ -371,14 +298,11 @@ static void an_extend_without_quorum_changes_nothing(void **state)
     assert_true(core_told_held(f->lock));
     assert_int_equal(core_lease_us(f->lock), 3000 * MS);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
-    fixture_close(f);
 }
 
-static void a_canceled_extend_leaves_the_lock_held(void **state)
+CORE_TEST(a_canceled_extend_leaves_the_lock_held)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_extend(f, 6000 * MS);
     assert_int_equal(fixture_cancel(f), CORE_OK);
     fixture_expect(f, CORE_TELL_EXTENDED, CORE_CANCELED);
@@ -386,16 +310,12 @@ static void a_canceled_extend_leaves_the_lock_held(void **state)
     fixture_expect_nothing(f);
     assert_true(core_told_held(f->lock));
     assert_int_equal(core_lease_us(f->lock), 3000 * MS);
-    fixture_close(f);
 }
 
 /* The acquire's answer of a slow node comes while a renewal already asks it: it is no answer to the renewal. */
-static void a_late_acquire_does_not_settle_a_renewal(void **state)
+CORE_TEST(a_late_acquire_does_not_settle_a_renewal)
 {
-    struct core_config config = fixture_config(3, 2);
-    struct fixture *f = fixture_open(&config);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -407,17 +327,14 @@ static void a_late_acquire_does_not_settle_a_renewal(void **state)
     fixture_expect_nothing(f); /* node 2 has not answered the extend */
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
     fixture_expect(f, CORE_TELL_EXTENDED, CORE_OK);
-    fixture_close(f);
 }
 
-static void max_hold_ends_renewal(void **state)
+CORE_TEST(max_hold_ends_renewal)
 {
     struct core_config config = fixture_config(3, 2);
-    struct fixture *f;
 
-    (void)state;
     config.max_hold_us = 1500 * MS;
-    f = fixture_open(&config);
+    fixture_open_config(f, &config);
     fixture_grant(f);
     fixture_pass(f, 1000 * MS);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
@@ -426,29 +343,23 @@ static void max_hold_ends_renewal(void **state)
     assert_int_equal(fixture_extend(f, 0), CORE_STATE);
     fixture_pass(f, 1404 * MS);
     fixture_expect_lost(f, CORE_LOSS_MAX_HOLD);
-    fixture_close(f);
 }
 
-static void without_renewal_it_holds_for_one_lease(void **state)
+CORE_TEST(without_renewal_it_holds_for_one_lease)
 {
     struct core_config config = fixture_config(3, 2);
-    struct fixture *f;
 
-    (void)state;
     config.renew_us = CORE_NEVER;
-    f = fixture_open(&config);
+    fixture_open_config(f, &config);
     fixture_grant(f);
     fixture_pass(f, 2904 * MS);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_EXTEND), 0);
     fixture_expect_lost(f, CORE_LOSS_NOT_RENEWED);
-    fixture_close(f);
 }
 
-static void release_is_told_when_a_quorum_answered(void **state)
+CORE_TEST(release_is_told_when_a_quorum_answered)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     assert_int_equal(fixture_release(f), CORE_OK);
     assert_false(core_told_held(f->lock));
     assert_int_equal(fixture_release(f), CORE_BUSY);
@@ -460,14 +371,11 @@ static void release_is_told_when_a_quorum_answered(void **state)
     fixture_answer(f, 2, CORE_OP_RELEASE, CORE_YES);
     assert_true(core_quiet(f->lock));
     assert_int_equal(fixture_release(f), CORE_STATE);
-    fixture_close(f);
 }
 
-static void release_ends_after_one_node_timeout(void **state)
+CORE_TEST(release_ends_after_one_node_timeout)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_release(f);
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_YES);
     fixture_pass(f, 100 * MS);
@@ -475,14 +383,11 @@ static void release_ends_after_one_node_timeout(void **state)
     fixture_expect_nothing(f);
     fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void an_acquire_does_not_wait_for_the_release(void **state)
+CORE_TEST(an_acquire_does_not_wait_for_the_release)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_release(f);
     assert_int_equal(fixture_acquire(f), CORE_OK);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 1);
@@ -491,14 +396,11 @@ static void an_acquire_does_not_wait_for_the_release(void **state)
     fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_true(core_told_held(f->lock));
-    fixture_close(f);
 }
 
-static void a_grant_ends_the_release_before_it(void **state)
+CORE_TEST(a_grant_ends_the_release_before_it)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_release(f);
     assert_int_equal(fixture_acquire(f), CORE_OK);
     answer_all(f, CORE_OP_ACQUIRE, CORE_YES);
@@ -509,28 +411,22 @@ static void a_grant_ends_the_release_before_it(void **state)
     fixture_answer_releases(f);
     fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void no_loss_is_told_after_release(void **state)
+CORE_TEST(no_loss_is_told_after_release)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_sleep(f, 10000 * MS);
     assert_int_equal(fixture_release(f), CORE_OK); /* it had expired: harmless, and told */
     answer_all(f, CORE_OP_RELEASE, CORE_MISSING);
     assert_true(fixture_told(f).expired);
     assert_int_equal(f->update.tell.kind, CORE_TELL_RELEASED);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void a_lost_lock_is_acquired_anew(void **state)
+CORE_TEST(a_lost_lock_is_acquired_anew)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
     fixture_pass(f, 2904 * MS);
     assert_int_equal(fixture_acquire(f), CORE_STATE); /* its loss is told first */
@@ -541,14 +437,11 @@ static void a_lost_lock_is_acquired_anew(void **state)
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
     answer_all(f, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-    fixture_close(f);
 }
 
-static void an_extend_asked_again_prolongs_the_debt(void **state)
+CORE_TEST(an_extend_asked_again_prolongs_the_debt)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_pass(f, 90 * MS);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_NOSCRIPT);
@@ -562,14 +455,11 @@ static void an_extend_asked_again_prolongs_the_debt(void **state)
     fixture_pass(f, 2 * MS);
     fixture_pass(f, 90 * MS);
     assert_int_equal(core_debts(f->lock, 0), 0);
-    fixture_close(f);
 }
 
-static void a_quarantined_node_extends(void **state)
+CORE_TEST(a_quarantined_node_extends)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_level(f, 0, CORE_NODE_CONNECTING);
     fixture_level(f, 0, CORE_NODE_QUARANTINED);
     fixture_level(f, 1, CORE_NODE_DOWN);
@@ -577,15 +467,13 @@ static void a_quarantined_node_extends(void **state)
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 3968 * MS);
-    fixture_close(f);
 }
 
-static void answers_of_an_old_connection_do_not_count(void **state)
+CORE_TEST(answers_of_an_old_connection_do_not_count)
 {
-    struct fixture *f = open_held(3, 2);
     struct fixture_sent old;
 
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_level(f, 1, CORE_NODE_DOWN);
     fixture_pass(f, 1000 * MS);
     old = *fixture_latest(f, 0, CORE_OP_EXTEND);
@@ -596,27 +484,21 @@ static void answers_of_an_old_connection_do_not_count(void **state)
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
     fixture_replay(f, &old, CORE_MISSING);
     assert_true(core_told_held(f->lock));
-    fixture_close(f);
 }
 
-static void loss_ends_an_extend_in_flight(void **state)
+CORE_TEST(loss_ends_an_extend_in_flight)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_extend(f, 0);
     fixture_pass(f, 2904 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_expect(f, CORE_TELL_EXTENDED, CORE_LOST_LOCK);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void a_release_whose_answer_is_lost_is_paid_again(void **state)
+CORE_TEST(a_release_whose_answer_is_lost_is_paid_again)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_release(f);
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_UNKNOWN);
     fixture_level(f, 0, CORE_NODE_CONNECTING);
@@ -624,14 +506,11 @@ static void a_release_whose_answer_is_lost_is_paid_again(void **state)
     fixture_level(f, 0, CORE_NODE_READY);
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
     assert_int_equal(core_debts(f->lock, 0), 0);
-    fixture_close(f);
 }
 
-static void a_shorter_renewal_does_not_take_validity_away(void **state)
+CORE_TEST(a_shorter_renewal_does_not_take_validity_away)
 {
-    struct fixture *f = open_held(3, 2);
-
-    (void)state;
+    fixture_open_held(f, 3, 2);
     fixture_extend(f, 6000 * MS);
     fixture_cancel(f);
     fixture_expect(f, CORE_TELL_EXTENDED, CORE_CANCELED);
@@ -641,49 +520,4 @@ static void a_shorter_renewal_does_not_take_validity_away(void **state)
     assert_int_equal(fixture_latest(f, 0, CORE_OP_EXTEND)->command.tag.lease_us, 3000 * MS);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + (6000 - 62) * MS);
-    fixture_close(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(renewal_asks_every_node_in_one_burst),
-        cmocka_unit_test(work_longer_than_the_lease_is_held),
-        cmocka_unit_test(a_failed_renewal_is_tried_again_until_lost_at),
-        cmocka_unit_test(a_node_that_comes_back_helps_at_once),
-        cmocka_unit_test(loss_is_told_before_validity_ends),
-        cmocka_unit_test(valid_us_is_zero_at_lost_at_whatever_was_told),
-        cmocka_unit_test(late_answers_do_not_wake_the_dead),
-        cmocka_unit_test(a_stopped_process_hears_of_its_loss_first),
-        cmocka_unit_test(a_lock_gone_from_a_majority_is_lost_at_once),
-        cmocka_unit_test(one_lost_node_loses_a_lock_on_all),
-        cmocka_unit_test(repair_needs_a_quorum_of_its_round),
-        cmocka_unit_test(an_absence_from_before_a_repair_says_nothing),
-        cmocka_unit_test(somebody_elses_key_is_not_repaired),
-        cmocka_unit_test(a_repair_that_fails_waits_for_the_next_round),
-        cmocka_unit_test(a_repair_by_an_unknown_script_is_sent_whole),
-        cmocka_unit_test(a_repair_of_unknown_outcome_is_no_absence),
-        cmocka_unit_test(a_repair_that_met_another_is_an_absence),
-        cmocka_unit_test(a_node_that_was_away_is_repaired_and_released),
-        cmocka_unit_test(extend_lengthens_and_never_shortens),
-        cmocka_unit_test(an_extend_without_quorum_changes_nothing),
-        cmocka_unit_test(a_canceled_extend_leaves_the_lock_held),
-        cmocka_unit_test(a_late_acquire_does_not_settle_a_renewal),
-        cmocka_unit_test(max_hold_ends_renewal),
-        cmocka_unit_test(without_renewal_it_holds_for_one_lease),
-        cmocka_unit_test(release_is_told_when_a_quorum_answered),
-        cmocka_unit_test(release_ends_after_one_node_timeout),
-        cmocka_unit_test(an_acquire_does_not_wait_for_the_release),
-        cmocka_unit_test(a_grant_ends_the_release_before_it),
-        cmocka_unit_test(no_loss_is_told_after_release),
-        cmocka_unit_test(a_lost_lock_is_acquired_anew),
-        cmocka_unit_test(an_extend_asked_again_prolongs_the_debt),
-        cmocka_unit_test(a_quarantined_node_extends),
-        cmocka_unit_test(answers_of_an_old_connection_do_not_count),
-        cmocka_unit_test(loss_ends_an_extend_in_flight),
-        cmocka_unit_test(a_release_whose_answer_is_lost_is_paid_again),
-        cmocka_unit_test(a_shorter_renewal_does_not_take_validity_away),
-    };
-
-    return cmocka_run_group_tests_name("core: holding", tests, NULL, NULL);
 }

@@ -3,12 +3,6 @@
  * test_core_notice.c - notices of releases, the lost wake, and who is told of what; pauses are in
  * test_core_wait.c
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "fixture.h"
 
@@ -16,13 +10,12 @@
 #define SRTT_US ((uint64_t)500)
 
 /* Everybody listens, and waits for a holder without an end: the next poll is 50 ms away at least. */
-static struct fixture *open_listening(uint32_t n, uint32_t quorum)
+static void open_listening(struct fixture *f, uint32_t n, uint32_t quorum)
 {
     struct core_config config = fixture_config(n, quorum);
-    struct fixture *f;
 
     config.wait_us = CORE_NEVER;
-    f = fixture_open(&config);
+    fixture_open_config(f, &config);
     fixture_acquire(f);
     for (uint32_t i = 0; i < n; i++) fixture_refuse(f, i, HOLDER, -1);
     assert_true(core_listens(f->lock));
@@ -36,17 +29,14 @@ static struct fixture *open_listening(uint32_t n, uint32_t quorum)
     fixture_pass(f, 30 * MS);
     assert_int_equal(core_attempt(f->lock), 2);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
-    return f;
 }
 
-static void listening_begins_with_the_wait(void **state)
+CORE_TEST(listening_begins_with_the_wait)
 {
     struct core_config config = fixture_config(3, 2);
-    struct fixture *f;
 
-    (void)state;
     config.wait_us = CORE_NEVER;
-    f = fixture_open(&config);
+    fixture_open_config(f, &config);
     assert_false(core_listens(f->lock));
     fixture_acquire(f);
     assert_false(core_listens(f->lock)); /* the first try is mostly granted */
@@ -58,25 +48,19 @@ static void listening_begins_with_the_wait(void **state)
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_false(core_listens(f->lock));
-    fixture_close(f);
 }
 
-static void the_arbiters_notice_wakes_at_once(void **state)
+CORE_TEST(the_arbiters_notice_wakes_at_once)
 {
-    struct fixture *f = open_listening(5, 3);
-
-    (void)state;
+    open_listening(f, 5, 3);
     fixture_notice(f, 0, HOLDER);
     assert_int_equal(core_attempt(f->lock), 3);
     for (uint32_t i = 0; i < 5; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), i == 0);
-    fixture_close(f);
 }
 
-static void notices_of_a_quorum_wake_at_once(void **state)
+CORE_TEST(notices_of_a_quorum_wake_at_once)
 {
-    struct fixture *f = open_listening(5, 3);
-
-    (void)state;
+    open_listening(f, 5, 3);
     fixture_notice(f, 3, HOLDER);
     fixture_notice(f, 3, HOLDER); /* the same node counts once */
     fixture_notice(f, 2, HOLDER);
@@ -84,28 +68,22 @@ static void notices_of_a_quorum_wake_at_once(void **state)
     fixture_notice(f, 4, HOLDER);
     assert_int_equal(core_attempt(f->lock), 3);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 1);
-    fixture_close(f);
 }
 
-static void one_other_notice_wakes_a_round_trip_later(void **state)
+CORE_TEST(one_other_notice_wakes_a_round_trip_later)
 {
-    struct fixture *f = open_listening(5, 3);
-
-    (void)state;
+    open_listening(f, 5, 3);
     fixture_notice(f, 3, HOLDER);
     fixture_pass(f, SRTT_US - 1);
     assert_int_equal(core_attempt(f->lock), 2);
     fixture_pass(f, 1);
     assert_int_equal(core_attempt(f->lock), 3);
-    fixture_close(f);
 }
 
 /* What woke the attempt before counts no more. */
-static void notices_count_from_when_the_wait_began(void **state)
+CORE_TEST(notices_count_from_when_the_wait_began)
 {
-    struct fixture *f = open_listening(5, 3);
-
-    (void)state;
+    open_listening(f, 5, 3);
     fixture_notice(f, 3, HOLDER);
     fixture_notice(f, 2, HOLDER);
     fixture_pass(f, SRTT_US);
@@ -115,15 +93,13 @@ static void notices_count_from_when_the_wait_began(void **state)
     assert_int_equal(core_attempt(f->lock), 3);
     fixture_pass(f, SRTT_US);
     assert_int_equal(core_attempt(f->lock), 4);
-    fixture_close(f);
 }
 
-static void a_notice_begins_the_polls_anew(void **state)
+CORE_TEST(a_notice_begins_the_polls_anew)
 {
-    struct fixture *f = open_listening(3, 2);
     uint64_t attempt;
 
-    (void)state;
+    open_listening(f, 3, 2);
     for (uint32_t i = 0; i < 6; i++) {
         attempt = core_attempt(f->lock);
         while (core_attempt(f->lock) == attempt) fixture_pass(f, MS);
@@ -137,15 +113,13 @@ static void a_notice_begins_the_polls_anew(void **state)
     fixture_refuse(f, 0, HOLDER + 1, -1);
     fixture_pass(f, 100 * MS);
     assert_int_equal(core_attempt(f->lock), attempt + 1);
-    fixture_close(f);
 }
 
-static void another_acquire_begins_without_notices(void **state)
+CORE_TEST(another_acquire_begins_without_notices)
 {
-    struct fixture *f = open_listening(3, 2);
     uint64_t attempt;
 
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_cancel(f);
     fixture_told(f);
@@ -161,29 +135,23 @@ static void another_acquire_begins_without_notices(void **state)
     fixture_notice(f, 1, HOLDER);
     fixture_pass(f, SRTT_US);
     assert_int_equal(core_attempt(f->lock), attempt + 1);
-    fixture_close(f);
 }
 
-static void the_arbiter_wakes_only_while_it_is_one(void **state)
+CORE_TEST(the_arbiter_wakes_only_while_it_is_one)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_level(f, 0, CORE_NODE_DOWN);
     fixture_notice(f, 0, HOLDER);
     assert_int_equal(core_attempt(f->lock), 2);
     fixture_notice(f, 1, HOLDER);
     assert_int_equal(core_attempt(f->lock), 3);
     assert_int_equal(fixture_asked(f, 1, CORE_OP_ACQUIRE), 1);
-    fixture_close(f);
 }
 
 /* The attempt may have asked before the release was there. */
-static void a_notice_during_an_attempt_is_followed_by_another(void **state)
+CORE_TEST(a_notice_during_an_attempt_is_followed_by_another)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_notice(f, 0, HOLDER);
     assert_int_equal(core_attempt(f->lock), 3);
@@ -195,29 +163,23 @@ static void a_notice_during_an_attempt_is_followed_by_another(void **state)
     fixture_refuse(f, 0, HOLDER, -1);
     fixture_pass(f, 40 * MS);
     assert_int_equal(core_attempt(f->lock), 4);
-    fixture_close(f);
 }
 
 /* Whoever holds it without the arbiter tells of his release elsewhere. */
-static void a_notice_of_one_that_was_not_asked_counts_too(void **state)
+CORE_TEST(a_notice_of_one_that_was_not_asked_counts_too)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_expect_asked_alone(f, 0);
     fixture_notice(f, 1, 88);
     fixture_refuse(f, 0, 89, -1);
     fixture_pass(f, 2 * SRTT_US);
     assert_int_equal(core_attempt(f->lock), 4);
-    fixture_close(f);
 }
 
-static void a_notice_of_one_that_was_asked_counts_too(void **state)
+CORE_TEST(a_notice_of_one_that_was_asked_counts_too)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_refuse(f, 1, 88, -1);
@@ -227,17 +189,14 @@ static void a_notice_of_one_that_was_asked_counts_too(void **state)
     fixture_answer_releases(f);
     fixture_pass(f, 2 * SRTT_US);
     assert_int_equal(core_attempt(f->lock), 4);
-    fixture_close(f);
 }
 
-static void confirmations_are_followed_by_one_more_try(void **state)
+CORE_TEST(confirmations_are_followed_by_one_more_try)
 {
     struct core_config config = fixture_config(3, 2);
-    struct fixture *f;
 
-    (void)state;
     config.wait_us = CORE_NEVER;
-    f = fixture_open(&config);
+    fixture_open_config(f, &config);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
     fixture_round_trip(f, SRTT_US);
@@ -249,15 +208,12 @@ static void confirmations_are_followed_by_one_more_try(void **state)
     assert_int_equal(core_attempt(f->lock), 1);
     fixture_pass(f, 1);
     assert_int_equal(core_attempt(f->lock), 2);
-    fixture_close(f);
 }
 
 /* Subscribed since before the first question: nothing was missed. */
-static void what_was_confirmed_before_needs_no_try(void **state)
+CORE_TEST(what_was_confirmed_before_needs_no_try)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_listening_before(f, i);
     for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
@@ -266,40 +222,31 @@ static void what_was_confirmed_before_needs_no_try(void **state)
     assert_int_equal(core_attempt(f->lock), 1);
     fixture_notice(f, 0, HOLDER);
     assert_int_equal(core_attempt(f->lock), 2);
-    fixture_close(f);
 }
 
-static void who_stands_behind_another_tries_at_no_confirmation(void **state)
+CORE_TEST(who_stands_behind_another_tries_at_no_confirmation)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire_behind(f);
     for (uint32_t i = 0; i < 3; i++) fixture_listening(f, i);
     fixture_pass(f, 40 * MS);
     assert_int_equal(core_attempt(f->lock), 0);
-    fixture_close(f);
 }
 
 /* After a reconnect notices may have been missed; an attempt under way may have asked before. */
-static void a_confirmation_during_an_attempt_is_followed_by_another(void **state)
+CORE_TEST(a_confirmation_during_an_attempt_is_followed_by_another)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_listening(f, 0);
     fixture_refuse(f, 0, HOLDER, -1);
     fixture_pass(f, 2 * SRTT_US);
     assert_int_equal(core_attempt(f->lock), 4);
-    fixture_close(f);
 }
 
-static void a_straggler_of_the_same_release_wakes_nobody(void **state)
+CORE_TEST(a_straggler_of_the_same_release_wakes_nobody)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_refuse(f, 0, 88, -1);
     fixture_notice(f, 1, HOLDER);
@@ -310,28 +257,23 @@ static void a_straggler_of_the_same_release_wakes_nobody(void **state)
     fixture_notice(f, 1, 88);
     fixture_pass(f, SRTT_US);
     assert_int_equal(core_attempt(f->lock), 4);
-    fixture_close(f);
 }
 
-static void releases_without_a_name_are_news(void **state)
+CORE_TEST(releases_without_a_name_are_news)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, 0);
     fixture_refuse(f, 0, 88, -1);
     fixture_notice(f, 1, 0);
     fixture_pass(f, SRTT_US);
     assert_int_equal(core_attempt(f->lock), 4);
-    fixture_close(f);
 }
 
-static void notices_of_our_own_releases_are_no_news(void **state)
+CORE_TEST(notices_of_our_own_releases_are_no_news)
 {
-    struct fixture *f = open_listening(3, 2);
     struct core_reply told = {.outcome = CORE_YES, .listeners = 1, .ttl_us = -2};
 
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_refuse(f, 1, 88, -1);
@@ -343,12 +285,11 @@ static void notices_of_our_own_releases_are_no_news(void **state)
     assert_int_equal(core_attempt(f->lock), 3);
     fixture_notice(f, 0, 0); /* somebody's */
     assert_int_equal(core_attempt(f->lock), 4);
-    fixture_close(f);
 }
 
 /* Nothing was there to be deleted, or nobody was told of it, or it was refused: no notice of ours is to come,
  * and the next one is somebody's. */
-static void a_release_that_told_nobody_swallows_no_notice(void **state)
+CORE_TEST(a_release_that_told_nobody_swallows_no_notice)
 {
     static const struct core_reply answers[] = {{.outcome = CORE_MISSING, .ttl_us = -2},
                                                 {.outcome = CORE_OTHER, .ttl_us = -2},
@@ -356,10 +297,8 @@ static void a_release_that_told_nobody_swallows_no_notice(void **state)
                                                 {.outcome = CORE_UNSENT, .ttl_us = -2},
                                                 {.outcome = CORE_ERROR, .fault = CORE_FAULT_PASSING}};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-        struct fixture *f = open_listening(3, 2);
-
+    for (size_t i = 0; i < LENGTH(answers); i++) {
+        open_listening(f, 3, 2);
         fixture_notice(f, 0, HOLDER);
         fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
         fixture_refuse(f, 1, 88, -1);
@@ -369,15 +308,12 @@ static void a_release_that_told_nobody_swallows_no_notice(void **state)
         fixture_room(f, 0);
         fixture_notice(f, 0, 88);
         fixture_expect_asked_alone(f, 0);
-        fixture_close(f);
     }
 }
 
-static void a_release_that_was_not_sent_swallows_no_notice(void **state)
+CORE_TEST(a_release_that_was_not_sent_swallows_no_notice)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_level(f, 0, CORE_NODE_CONNECTING);
@@ -388,15 +324,12 @@ static void a_release_that_was_not_sent_swallows_no_notice(void **state)
     fixture_drop(f);
     fixture_notice(f, 0, 88);
     fixture_expect_asked_alone(f, 0);
-    fixture_close(f);
 }
 
 /* Whoever waits asks the arbiter: only there a failed attempt was in the way of anybody. */
-static void failed_attempts_wake_others_only_where_they_were_in_the_way(void **state)
+CORE_TEST(failed_attempts_wake_others_only_where_they_were_in_the_way)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_refuse(f, 1, 88, -1);
@@ -404,16 +337,13 @@ static void failed_attempts_wake_others_only_where_they_were_in_the_way(void **s
     assert_false(fixture_latest(f, 0, CORE_OP_RELEASE)->command.silent);
     assert_true(fixture_latest(f, 1, CORE_OP_RELEASE)->command.silent);
     assert_true(fixture_latest(f, 2, CORE_OP_RELEASE)->command.silent);
-    fixture_close(f);
 }
 
 /* Somebody holds the others, and not the arbiter: whoever waits gets its yes, and in vain. If the release of
  * each woke the next they would try in turns for as long as he holds it. */
-static void failed_attempts_wake_nobody_where_a_holder_is(void **state)
+CORE_TEST(failed_attempts_wake_nobody_where_a_holder_is)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_refuse(f, 1, 88, -1);
@@ -425,70 +355,54 @@ static void failed_attempts_wake_nobody_where_a_holder_is(void **state)
     fixture_answer_releases(f);
     fixture_notice(f, 0, 0);
     assert_int_equal(core_attempt(f->lock), 4);
-    fixture_close(f);
 }
 
-static void cancelled_attempts_wake_others_likewise(void **state)
+CORE_TEST(cancelled_attempts_wake_others_likewise)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     fixture_cancel(f);
     assert_false(fixture_latest(f, 0, CORE_OP_RELEASE)->command.silent);
     assert_true(fixture_latest(f, 1, CORE_OP_RELEASE)->command.silent);
-    fixture_close(f);
 }
 
 /* Nor does an outage end by trying in turns. */
-static void failed_attempts_wake_nobody_where_too_few_can_vote(void **state)
+CORE_TEST(failed_attempts_wake_nobody_where_too_few_can_vote)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_level(f, 1, CORE_NODE_DOWN);
     fixture_level(f, 2, CORE_NODE_QUARANTINED);
     fixture_notice(f, 0, HOLDER);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     assert_true(fixture_latest(f, 0, CORE_OP_RELEASE)->command.silent);
-    fixture_close(f);
 }
 
 /* Who was in our way an attempt ago is not now: others are refused for the sake of this very attempt. */
-static void who_cancels_while_the_arbiter_is_asked_wakes_others(void **state)
+CORE_TEST(who_cancels_while_the_arbiter_is_asked_wakes_others)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_cancel(f);
     assert_false(fixture_latest(f, 0, CORE_OP_RELEASE)->command.silent);
-    fixture_close(f);
 }
 
-static void releases_of_a_hold_wake_everywhere(void **state)
+CORE_TEST(releases_of_a_hold_wake_everywhere)
 {
-    struct core_config config = fixture_config(3, 2);
-    struct fixture *f = fixture_open(&config);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_grant(f);
     fixture_release(f);
     for (uint32_t i = 0; i < 3; i++) {
         assert_false(fixture_latest(f, i, CORE_OP_RELEASE)->command.silent);
     }
-    fixture_close(f);
 }
 
 /* Granted, but too late to be told: others were refused for its sake, everywhere. */
-static void grants_that_come_too_late_wake_everywhere(void **state)
+CORE_TEST(grants_that_come_too_late_wake_everywhere)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -497,30 +411,24 @@ static void grants_that_come_too_late_wake_everywhere(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         assert_false(fixture_latest(f, i, CORE_OP_RELEASE)->command.silent);
     }
-    fixture_close(f);
 }
 
-static void a_wake_during_an_attempt_is_followed_by_another(void **state)
+CORE_TEST(a_wake_during_an_attempt_is_followed_by_another)
 {
-    struct fixture *f = open_listening(3, 2);
-
-    (void)state;
+    open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_wake(f);
     assert_int_equal(core_attempt(f->lock), 3);
     fixture_refuse(f, 0, HOLDER, -1);
     fixture_pass(f, 2 * SRTT_US);
     assert_int_equal(core_attempt(f->lock), 4);
-    fixture_close(f);
 }
 
 /* Others come first this time: the notice decides, or a little more time than it takes. */
-static void who_yields_lets_the_notice_decide(void **state)
+CORE_TEST(who_yields_lets_the_notice_decide)
 {
-    (void)state;
     for (int noticed = 0; noticed < 2; noticed++) {
-        struct fixture *f = open_listening(3, 2);
-
+        open_listening(f, 3, 2);
         fixture_yield(f);
         fixture_pass(f, 3 * SRTT_US);
         assert_int_equal(core_attempt(f->lock), 2);
@@ -528,16 +436,12 @@ static void who_yields_lets_the_notice_decide(void **state)
         if (!noticed) fixture_pass(f, SRTT_US + 1000);
         assert_int_equal(core_attempt(f->lock), 3);
         fixture_expect_asked_alone(f, 0);
-        fixture_close(f);
     }
 }
 
-static void who_does_not_acquire_does_not_listen(void **state)
+CORE_TEST(who_does_not_acquire_does_not_listen)
 {
-    struct core_config config = fixture_config(3, 2);
-    struct fixture *f = fixture_open(&config);
-
-    (void)state;
+    fixture_open(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_listening(f, 0);
     fixture_wake(f);
@@ -552,43 +456,4 @@ static void who_does_not_acquire_does_not_listen(void **state)
     fixture_notice(f, 0, HOLDER);
     fixture_wake(f);
     assert_int_equal(core_attempt(f->lock), 1);
-    fixture_close(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(listening_begins_with_the_wait),
-        cmocka_unit_test(the_arbiters_notice_wakes_at_once),
-        cmocka_unit_test(notices_of_a_quorum_wake_at_once),
-        cmocka_unit_test(one_other_notice_wakes_a_round_trip_later),
-        cmocka_unit_test(notices_count_from_when_the_wait_began),
-        cmocka_unit_test(a_notice_begins_the_polls_anew),
-        cmocka_unit_test(another_acquire_begins_without_notices),
-        cmocka_unit_test(the_arbiter_wakes_only_while_it_is_one),
-        cmocka_unit_test(a_notice_during_an_attempt_is_followed_by_another),
-        cmocka_unit_test(a_notice_of_one_that_was_not_asked_counts_too),
-        cmocka_unit_test(a_notice_of_one_that_was_asked_counts_too),
-        cmocka_unit_test(confirmations_are_followed_by_one_more_try),
-        cmocka_unit_test(what_was_confirmed_before_needs_no_try),
-        cmocka_unit_test(who_stands_behind_another_tries_at_no_confirmation),
-        cmocka_unit_test(a_confirmation_during_an_attempt_is_followed_by_another),
-        cmocka_unit_test(a_straggler_of_the_same_release_wakes_nobody),
-        cmocka_unit_test(releases_without_a_name_are_news),
-        cmocka_unit_test(notices_of_our_own_releases_are_no_news),
-        cmocka_unit_test(a_release_that_told_nobody_swallows_no_notice),
-        cmocka_unit_test(a_release_that_was_not_sent_swallows_no_notice),
-        cmocka_unit_test(failed_attempts_wake_others_only_where_they_were_in_the_way),
-        cmocka_unit_test(failed_attempts_wake_nobody_where_a_holder_is),
-        cmocka_unit_test(cancelled_attempts_wake_others_likewise),
-        cmocka_unit_test(failed_attempts_wake_nobody_where_too_few_can_vote),
-        cmocka_unit_test(who_cancels_while_the_arbiter_is_asked_wakes_others),
-        cmocka_unit_test(releases_of_a_hold_wake_everywhere),
-        cmocka_unit_test(grants_that_come_too_late_wake_everywhere),
-        cmocka_unit_test(a_wake_during_an_attempt_is_followed_by_another),
-        cmocka_unit_test(who_yields_lets_the_notice_decide),
-        cmocka_unit_test(who_does_not_acquire_does_not_listen),
-    };
-
-    return cmocka_run_group_tests_name("core: notices", tests, NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the core does when the nodes have no room for its commands. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "fixture.h"
 
@@ -19,19 +13,15 @@ static void expect_asked(const struct fixture *f, enum core_op op, uint32_t time
     for (uint32_t i = 0; i < f->config.n_nodes; i++) assert_int_equal(fixture_asked(f, i, op), times);
 }
 
-static struct fixture *open_crowded(uint64_t wait_us)
+static void open_crowded(struct fixture *f, uint64_t wait_us)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, wait_us);
-
+    fixture_open_waiting(f, 3, 2, wait_us);
     f->no_attempt = true;
-    return f;
 }
 
-static void an_attempt_waits_for_room(void **state)
+CORE_TEST(an_attempt_waits_for_room)
 {
-    struct fixture *f = open_crowded(0);
-
-    (void)state;
+    open_crowded(f, 0);
     assert_int_equal(fixture_acquire(f), CORE_OK);
     expect_asked(f, CORE_OP_ACQUIRE, 0);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_ATTEMPT);
@@ -44,14 +34,11 @@ static void an_attempt_waits_for_room(void **state)
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     /* The lease runs from when it was asked for, not from the call. */
     assert_int_equal(core_valid_us(f->lock, f->now_us), 2968 * MS);
-    fixture_close(f);
 }
 
-static void the_wait_bound_counts_the_wait_for_room(void **state)
+CORE_TEST(the_wait_bound_counts_the_wait_for_room)
 {
-    struct fixture *f = open_crowded(500 * MS);
-
-    (void)state;
+    open_crowded(f, 500 * MS);
     fixture_acquire(f);
     fixture_pass(f, 499 * MS);
     fixture_expect_nothing(f);
@@ -60,27 +47,21 @@ static void the_wait_bound_counts_the_wait_for_room(void **state)
     assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
     fixture_begin(f);
     expect_asked(f, CORE_OP_ACQUIRE, 0);
-    fixture_close(f);
 }
 
-static void cancel_ends_the_wait_for_room(void **state)
+CORE_TEST(cancel_ends_the_wait_for_room)
 {
-    struct fixture *f = open_crowded(500 * MS);
-
-    (void)state;
+    open_crowded(f, 500 * MS);
     fixture_acquire(f);
     assert_int_equal(fixture_cancel(f), CORE_OK);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
     assert_true(core_quiet(f->lock));
-    fixture_close(f);
 }
 
-static void a_retry_and_a_notice_wait_for_room_too(void **state)
+CORE_TEST(a_retry_and_a_notice_wait_for_room_too)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, 7, 400 * (int64_t)MS);
     fixture_answer_releases(f);
@@ -96,14 +77,11 @@ static void a_retry_and_a_notice_wait_for_room_too(void **state)
     assert_int_equal(core_rounds(f->lock), 1);
     fixture_begin(f);
     assert_int_equal(core_rounds(f->lock), 2);
-    fixture_close(f);
 }
 
-static void a_round_waits_for_room_but_not_the_loss(void **state)
+CORE_TEST(a_round_waits_for_room_but_not_the_loss)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 0);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
     f->no_round = true;
     fixture_pass(f, 1500 * MS);
@@ -119,14 +97,11 @@ static void a_round_waits_for_room_but_not_the_loss(void **state)
     fixture_pass(f, 1 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
-    fixture_close(f);
 }
 
-static void an_extend_waits_for_room(void **state)
+CORE_TEST(an_extend_waits_for_room)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 0);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
     f->no_round = true;
     assert_int_equal(fixture_extend(f, 5000 * MS), CORE_OK);
@@ -136,14 +111,11 @@ static void an_extend_waits_for_room(void **state)
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     fixture_expect(f, CORE_TELL_EXTENDED, CORE_OK);
     assert_int_equal(core_lease_us(f->lock), 5000 * MS);
-    fixture_close(f);
 }
 
-static void a_release_waits_for_room(void **state)
+CORE_TEST(a_release_waits_for_room)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 0);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
     assert_int_equal(fixture_release(f), CORE_OK);
     answer_all(f, CORE_OP_RELEASE, CORE_UNSENT);
@@ -157,14 +129,11 @@ static void a_release_waits_for_room(void **state)
     answer_all(f, CORE_OP_RELEASE, CORE_YES);
     fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
     assert_true(core_quiet(f->lock));
-    fixture_close(f);
 }
 
-static void a_release_that_was_sent_at_last_has_its_time_to_answer(void **state)
+CORE_TEST(a_release_that_was_sent_at_last_has_its_time_to_answer)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 0);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
     fixture_release(f);
     answer_all(f, CORE_OP_RELEASE, CORE_UNSENT);
@@ -172,15 +141,12 @@ static void a_release_that_was_sent_at_last_has_its_time_to_answer(void **state)
     for (uint32_t i = 0; i < 3; i++) fixture_room(f, i);
     fixture_pass(f, 100 * MS);
     fixture_expect(f, CORE_TELL_RELEASED, CORE_NOQUORUM);
-    fixture_close(f);
 }
 
 /* The answers lie there unread: they are not late. */
-static void a_process_that_stood_still_reads_the_answers_first(void **state)
+CORE_TEST(a_process_that_stood_still_reads_the_answers_first)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 0);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
     fixture_release(f);
     fixture_sleep(f, 400 * MS);
@@ -188,15 +154,12 @@ static void a_process_that_stood_still_reads_the_answers_first(void **state)
     fixture_expect_nothing(f);
     answer_all(f, CORE_OP_RELEASE, CORE_YES);
     fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
-    fixture_close(f);
 }
 
 /* Else the node would refuse us for the sake of our own old key. */
-static void a_node_that_owes_an_unsent_release_is_not_asked(void **state)
+CORE_TEST(a_node_that_owes_an_unsent_release_is_not_asked)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 0);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
     fixture_release(f);
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_UNSENT);
@@ -206,15 +169,12 @@ static void a_node_that_owes_an_unsent_release_is_not_asked(void **state)
     fixture_acquire(f);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 0);
     assert_int_equal(fixture_asked(f, 1, CORE_OP_ACQUIRE), 1);
-    fixture_close(f);
 }
 
 /* A held lock can do without the vote of a node that has just come back: renewal repairs it there. */
-static void a_late_vote_is_not_asked_for_without_room(void **state)
+CORE_TEST(a_late_vote_is_not_asked_for_without_room)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 0);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 0);
     fixture_level(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
@@ -226,24 +186,4 @@ static void a_late_vote_is_not_asked_for_without_room(void **state)
     f->no_attempt = false;
     fixture_level(f, 2, CORE_NODE_READY);
     assert_int_equal(fixture_asked(f, 2, CORE_OP_ACQUIRE), 1);
-    fixture_close(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_attempt_waits_for_room),
-        cmocka_unit_test(the_wait_bound_counts_the_wait_for_room),
-        cmocka_unit_test(cancel_ends_the_wait_for_room),
-        cmocka_unit_test(a_retry_and_a_notice_wait_for_room_too),
-        cmocka_unit_test(a_round_waits_for_room_but_not_the_loss),
-        cmocka_unit_test(an_extend_waits_for_room),
-        cmocka_unit_test(a_release_waits_for_room),
-        cmocka_unit_test(a_release_that_was_sent_at_last_has_its_time_to_answer),
-        cmocka_unit_test(a_process_that_stood_still_reads_the_answers_first),
-        cmocka_unit_test(a_node_that_owes_an_unsent_release_is_not_asked),
-        cmocka_unit_test(a_late_vote_is_not_asked_for_without_room),
-    };
-
-    return cmocka_run_group_tests_name("core: room", tests, NULL, NULL);
 }

@@ -3,13 +3,7 @@
  * test_core_wait.c - waiting: whom to ask first, and pauses; notices are in test_core_notice.c, bounds and
  * cancelling in test_core_bound.c
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/validity.h"
 #include "fixture.h"
@@ -20,11 +14,11 @@
 #define POLL_MAX (1000 * MS)
 
 /* The first try meets a holder on all nodes; from now on it is waited for. */
-static struct fixture *open_behind_holder(uint32_t n, uint32_t quorum, int64_t ttl_us)
+static void open_behind_holder(struct fixture *f, uint32_t n, uint32_t quorum, int64_t ttl_us)
 {
-    struct fixture *f = fixture_open_waiting(n, quorum, CORE_NEVER);
     struct core_reply holder = {.outcome = CORE_YES, .holder_id = HOLDER, .ttl_us = ttl_us};
 
+    fixture_open_waiting(f, n, quorum, CORE_NEVER);
     assert_int_equal(fixture_acquire(f), CORE_OK);
     for (uint32_t i = 0; i < n; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
     for (uint32_t i = 0; i < n; i++) {
@@ -33,7 +27,6 @@ static struct fixture *open_behind_holder(uint32_t n, uint32_t quorum, int64_t t
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     fixture_answer_releases(f);
     fixture_round_trip(f, SRTT_US);
-    return f;
 }
 
 /* It has the keys of all nodes: whoever is asked refuses. */
@@ -46,68 +39,55 @@ static void refuse_everywhere(struct fixture *f, uint64_t holder_id)
     fixture_answer_releases(f);
 }
 
-static void the_second_try_asks_the_arbiter_alone(void **state)
+CORE_TEST(the_second_try_asks_the_arbiter_alone)
 {
-    struct fixture *f = open_behind_holder(5, 3, 20 * MS);
-
-    (void)state;
+    open_behind_holder(f, 5, 3, 20 * MS);
     assert_false(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain); /* the first is mostly granted */
     fixture_pass_to_attempt(f);
     fixture_expect_asked_alone(f, 0);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
     assert_int_equal(core_phase_now(f->lock), CORE_ASKING);
-    fixture_close(f);
 }
 
-static void arbiters_are_asked_in_the_shared_order(void **state)
+CORE_TEST(arbiters_are_asked_in_the_shared_order)
 {
     struct core_config config = fixture_config(3, 2);
-    struct fixture *f;
 
-    (void)state;
     config.wait_us = CORE_NEVER;
     memcpy(config.arbiters, (const uint8_t[]){2, 0, 1}, 3);
-    f = fixture_open(&config);
+    fixture_open_config(f, &config);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_ERROR);
     fixture_pass_to_attempt(f);
     fixture_expect_asked_alone(f, 2);
-    fixture_close(f);
 }
 
-static void who_cannot_vote_is_no_arbiter(void **state)
+CORE_TEST(who_cannot_vote_is_no_arbiter)
 {
     static const enum core_level levels[] = {CORE_NODE_DOWN, CORE_NODE_QUARANTINED, CORE_NODE_CONNECTING};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-        struct fixture *f = open_behind_holder(3, 2, 20 * MS);
-
+    for (size_t i = 0; i < LENGTH(levels); i++) {
+        open_behind_holder(f, 3, 2, 20 * MS);
         fixture_level(f, 0, levels[i]);
         fixture_pass_to_attempt(f);
         fixture_expect_asked_alone(f, 1);
-        fixture_close(f);
     }
 }
 
-static void without_an_arbiter_nobody_is_waited_for(void **state)
+CORE_TEST(without_an_arbiter_nobody_is_waited_for)
 {
-    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
-
-    (void)state;
+    open_behind_holder(f, 3, 2, 20 * MS);
     for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
     fixture_pass_to_attempt(f);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 0);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
-    fixture_close(f);
 }
 
-static void its_no_is_the_attempts_end(void **state)
+CORE_TEST(its_no_is_the_attempts_end)
 {
-    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
     uint32_t sent;
 
-    (void)state;
+    open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
     sent = f->n_sent;
     fixture_refuse(f, 0, HOLDER, 900 * MS);
@@ -117,16 +97,14 @@ static void its_no_is_the_attempts_end(void **state)
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(core_debts(f->lock, i), 0);
     assert_true((f->notes & CORE_NOTE_ATTEMPT_FAILED) != 0);
     fixture_expect_nothing(f);
-    fixture_close(f);
 }
 
-static void with_its_yes_the_others_are_asked(void **state)
+CORE_TEST(with_its_yes_the_others_are_asked)
 {
-    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
     uint64_t asked_us;
     uint64_t attempt;
 
-    (void)state;
+    open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
     asked_us = f->now_us;
     attempt = core_attempt(f->lock);
@@ -147,15 +125,13 @@ static void with_its_yes_the_others_are_asked(void **state)
     assert_int_equal(core_valid_until(f->lock), asked_us + 2968 * MS);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(core_valid_until(f->lock), asked_us + 900 + 2968 * MS);
-    fixture_close(f);
 }
 
-static void all_of_them_need_the_arbiter_too(void **state)
+CORE_TEST(all_of_them_need_the_arbiter_too)
 {
-    struct fixture *f = open_behind_holder(3, 3, 20 * MS);
     uint64_t asked_us;
 
-    (void)state;
+    open_behind_holder(f, 3, 3, 20 * MS);
     fixture_pass_to_attempt(f);
     asked_us = f->now_us;
     fixture_expect_asked_alone(f, 0);
@@ -165,14 +141,11 @@ static void all_of_them_need_the_arbiter_too(void **state)
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
     assert_int_equal(core_valid_until(f->lock), asked_us + 2968 * MS);
-    fixture_close(f);
 }
 
-static void a_silent_arbiter_is_passed_over(void **state)
+CORE_TEST(a_silent_arbiter_is_passed_over)
 {
-    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
-
-    (void)state;
+    open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
     fixture_pass(f, GRACE_US - 1);
     fixture_expect_asked_alone(f, 0);
@@ -185,28 +158,22 @@ static void a_silent_arbiter_is_passed_over(void **state)
     fixture_drop(f);
     fixture_pass_to_attempt(f);
     fixture_expect_asked_alone(f, 1);
-    fixture_close(f);
 }
 
-static void a_silent_arbiter_counts_when_it_answers(void **state)
+CORE_TEST(a_silent_arbiter_counts_when_it_answers)
 {
-    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
-
-    (void)state;
+    open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
     fixture_pass(f, GRACE_US);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-    fixture_close(f);
 }
 
-static void an_answer_makes_it_the_arbiter_again(void **state)
+CORE_TEST(an_answer_makes_it_the_arbiter_again)
 {
-    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
-
-    (void)state;
+    open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
     fixture_pass(f, GRACE_US);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
@@ -215,14 +182,11 @@ static void an_answer_makes_it_the_arbiter_again(void **state)
     fixture_drop(f);
     fixture_pass_to_attempt(f);
     fixture_expect_asked_alone(f, 0);
-    fixture_close(f);
 }
 
-static void a_request_without_an_answer_makes_it_overdue(void **state)
+CORE_TEST(a_request_without_an_answer_makes_it_overdue)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
@@ -237,28 +201,22 @@ static void a_request_without_an_answer_makes_it_overdue(void **state)
     fixture_drop(f);
     fixture_pass_to_attempt(f);
     fixture_expect_asked_alone(f, 0);
-    fixture_close(f);
 }
 
-static void when_all_are_overdue_all_are_asked(void **state)
+CORE_TEST(when_all_are_overdue_all_are_asked)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     fixture_drop(f);
     fixture_pass_to_attempt(f);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
-    fixture_close(f);
 }
 
-static void an_arbiter_that_fails_is_no_obstacle(void **state)
+CORE_TEST(an_arbiter_that_fails_is_no_obstacle)
 {
-    (void)state;
     for (int ends = 0; ends < 2; ends++) {
-        struct fixture *f = open_behind_holder(3, 2, 20 * MS);
-
+        open_behind_holder(f, 3, 2, 20 * MS);
         fixture_pass_to_attempt(f);
         if (ends) {
             fixture_level(f, 0, CORE_NODE_CONNECTING);
@@ -270,17 +228,14 @@ static void an_arbiter_that_fails_is_no_obstacle(void **state)
             fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
         }
         fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-        fixture_close(f);
     }
 }
 
 /* One of three does not answer, another has somebody else's key: with that, Q nodes have voted, and whoever
  * holds on to his vote until the node timeout is in everybody's way. */
-static void who_does_not_answer_is_not_waited_for_where_somebody_is(void **state)
+CORE_TEST(who_does_not_answer_is_not_waited_for_where_somebody_is)
 {
-    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
-
-    (void)state;
+    open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_round_trip(f, SRTT_US);
@@ -290,14 +245,11 @@ static void who_does_not_answer_is_not_waited_for_where_somebody_is(void **state
     fixture_pass(f, 1);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
-    fixture_close(f);
 }
 
-static void who_did_not_answer_before_is_not_waited_for_at_all(void **state)
+CORE_TEST(who_did_not_answer_before_is_not_waited_for_at_all)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     for (uint32_t i = 0; i < 2; i++) fixture_refuse(f, i, HOLDER, 20 * MS);
@@ -307,17 +259,15 @@ static void who_did_not_answer_before_is_not_waited_for_at_all(void **state)
     assert_int_equal(fixture_asked(f, 2, CORE_OP_ACQUIRE), 1);
     fixture_refuse(f, 1, 88, 900 * MS);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
-    fixture_close(f);
 }
 
 /* Too few have voted, or nobody is in the way: then a slow node is what it depends on. */
-static void who_does_not_answer_is_waited_for_where_nobody_is(void **state)
+CORE_TEST(who_does_not_answer_is_waited_for_where_nobody_is)
 {
-    (void)state;
     for (int met = 0; met < 2; met++) {
         uint32_t n = met ? 5 : 3;
-        struct fixture *f = fixture_open_waiting(n, n / 2 + 1, CORE_NEVER);
 
+        fixture_open_waiting(f, n, n / 2 + 1, CORE_NEVER);
         fixture_acquire(f);
         fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
         if (met) fixture_refuse(f, 1, HOLDER, -1);
@@ -327,16 +277,13 @@ static void who_does_not_answer_is_waited_for_where_nobody_is(void **state)
             fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
             fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
         }
-        fixture_close(f);
     }
 }
 
 /* Nor for one that is still connecting. */
-static void who_connects_is_not_waited_for_where_somebody_is(void **state)
+CORE_TEST(who_connects_is_not_waited_for_where_somebody_is)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_level(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
@@ -345,15 +292,12 @@ static void who_connects_is_not_waited_for_where_somebody_is(void **state)
     fixture_pass(f, GRACE_US);
     fixture_expect_nothing(f);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
-    fixture_close(f);
 }
 
 /* Who tries once cannot come again: a vote that is late is waited for as long as any. */
-static void one_try_waits_for_the_late(void **state)
+CORE_TEST(one_try_waits_for_the_late)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, 0);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, 0);
     fixture_level(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
@@ -363,16 +307,13 @@ static void one_try_waits_for_the_late(void **state)
     fixture_level(f, 2, CORE_NODE_READY);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-    fixture_close(f);
 }
 
 /* Load makes round trips longer: whoever counted in those of a quiet time would pass over an arbiter that
  * answers, and come back too soon after split votes. */
-static void patience_grows_with_round_trips(void **state)
+CORE_TEST(patience_grows_with_round_trips)
 {
-    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
-
-    (void)state;
+    open_behind_holder(f, 3, 2, 20 * MS);
     for (uint32_t i = 0; i < 20; i++) {
         fixture_pass_to_attempt(f);
         while (fixture_asked(f, 1, CORE_OP_ACQUIRE) == 0 &&
@@ -388,29 +329,23 @@ static void patience_grows_with_round_trips(void **state)
     fixture_expect_asked_alone(f, 0);
     fixture_refuse(f, 0, HOLDER, 20 * MS);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
-    fixture_close(f);
 }
 
 /* Nor is anybody asked who comes meanwhile: that is what the arbiter's answer decides. */
-static void who_becomes_ready_waits_for_the_arbiter_too(void **state)
+CORE_TEST(who_becomes_ready_waits_for_the_arbiter_too)
 {
-    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
-
-    (void)state;
+    open_behind_holder(f, 3, 2, 20 * MS);
     fixture_level(f, 2, CORE_NODE_CONNECTING);
     fixture_pass_to_attempt(f);
     fixture_level(f, 2, CORE_NODE_READY);
     fixture_expect_asked_alone(f, 0);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     for (uint32_t i = 1; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
-    fixture_close(f);
 }
 
-static void a_forgotten_script_is_sent_to_the_arbiter_whole(void **state)
+CORE_TEST(a_forgotten_script_is_sent_to_the_arbiter_whole)
 {
-    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
-
-    (void)state;
+    open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
     fixture_expect_asked_alone(f, 0);
@@ -419,29 +354,24 @@ static void a_forgotten_script_is_sent_to_the_arbiter_whole(void **state)
     fixture_refuse(f, 0, HOLDER, 20 * MS);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     assert_int_equal(core_debts(f->lock, 0), 0);
-    fixture_close(f);
 }
 
 /* Expiry sends no notice: who waits comes when the arbiter's key ends, and no poll has to find that out. */
-static void the_end_of_a_lease_is_waited_for(void **state)
+CORE_TEST(the_end_of_a_lease_is_waited_for)
 {
-    struct fixture *f = open_behind_holder(3, 2, 20 * MS);
     uint64_t waited_us;
 
-    (void)state;
+    open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
     fixture_refuse(f, 0, HOLDER, 30 * MS);
     waited_us = fixture_pass_to_attempt(f);
     assert_in_range(waited_us, 30 * MS, 31 * MS + 4 * SRTT_US);
-    fixture_close(f);
 }
 
 /* The Qth smallest remaining lease: then a quorum is free. What was ours is free at once. */
-static void a_quorums_end_is_waited_for(void **state)
+CORE_TEST(a_quorums_end_is_waited_for)
 {
-    struct fixture *f = fixture_open_waiting(5, 3, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 5, 3, CORE_NEVER);
     fixture_acquire(f);
     fixture_answer(f, 4, CORE_OP_ACQUIRE, CORE_YES);
     fixture_refuse(f, 0, HOLDER, 40 * MS);
@@ -449,30 +379,24 @@ static void a_quorums_end_is_waited_for(void **state)
     fixture_refuse(f, 2, HOLDER, 25 * MS);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     assert_in_range(fixture_pass_to_attempt(f), 25 * MS, 26 * MS + 4 * SRTT_US);
-    fixture_close(f);
 }
 
 /* All of them: the last one's. */
-static void the_end_of_all_leases_is_waited_for(void **state)
+CORE_TEST(the_end_of_all_leases_is_waited_for)
 {
-    struct fixture *f = fixture_open_waiting(3, 3, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 3, CORE_NEVER);
     fixture_acquire(f);
     fixture_refuse(f, 0, HOLDER, 10 * MS);
     fixture_refuse(f, 1, HOLDER, 40 * MS);
     fixture_refuse(f, 2, HOLDER, 25 * MS);
     assert_in_range(fixture_pass_to_attempt(f), 40 * MS, 41 * MS + 4 * SRTT_US);
-    fixture_close(f);
 }
 
 /* Where too few could vote, whoever comes back is what was waited for; a holder does not go for it. */
-static void a_node_that_comes_back_ends_an_outage(void **state)
+CORE_TEST(a_node_that_comes_back_ends_an_outage)
 {
-    (void)state;
     for (int outage = 0; outage < 2; outage++) {
-        struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
-
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
         fixture_level(f, 2, CORE_NODE_DOWN);
         if (outage) fixture_level(f, 1, CORE_NODE_DOWN);
         fixture_acquire(f);
@@ -482,16 +406,14 @@ static void a_node_that_comes_back_ends_an_outage(void **state)
         fixture_level(f, 2, CORE_NODE_READY);
         fixture_pass(f, 4 * SRTT_US);
         assert_int_equal(core_attempt(f->lock), outage ? 2 : 1);
-        fixture_close(f);
     }
 }
 
-static void a_holder_is_polled_less_and_less(void **state)
+CORE_TEST(a_holder_is_polled_less_and_less)
 {
-    struct fixture *f = open_behind_holder(3, 2, -1);
     uint64_t longest_us = 0;
 
-    (void)state;
+    open_behind_holder(f, 3, 2, -1);
     for (uint32_t i = 0; i < 12; i++) {
         uint64_t waited_us = fixture_pass_to_attempt(f);
 
@@ -501,15 +423,12 @@ static void a_holder_is_polled_less_and_less(void **state)
         refuse_everywhere(f, HOLDER);
     }
     assert_in_range(longest_us, 500 * MS, POLL_MAX);
-    fixture_close(f);
 }
 
 /* Peers hand over without a word: who was there a moment ago may be gone in a moment, too. */
-static void another_holder_is_polled_from_the_beginning(void **state)
+CORE_TEST(another_holder_is_polled_from_the_beginning)
 {
-    struct fixture *f = open_behind_holder(3, 2, -1);
-
-    (void)state;
+    open_behind_holder(f, 3, 2, -1);
     for (uint32_t i = 0; i < 6; i++) {
         fixture_pass_to_attempt(f);
         refuse_everywhere(f, HOLDER);
@@ -517,17 +436,15 @@ static void another_holder_is_polled_from_the_beginning(void **state)
     fixture_pass_to_attempt(f);
     refuse_everywhere(f, HOLDER + 1);
     assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
-    fixture_close(f);
 }
 
 /* Each node is somebody else's, every time: nobody holds it. The pauses are round trips, not polls, and grow.
  */
-static void split_votes_are_tried_again_soon(void **state)
+CORE_TEST(split_votes_are_tried_again_soon)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
     uint64_t longest_us = 0;
 
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t round = 0; round < 40; round++) {
         uint64_t bound_us = (2 * SRTT_US) << (round < 5 ? round : 5);
@@ -543,14 +460,11 @@ static void split_votes_are_tried_again_soon(void **state)
         if (waited_us > longest_us) longest_us = waited_us;
     }
     assert_in_range(longest_us, 8 * SRTT_US, 64 * SRTT_US);
-    fixture_close(f);
 }
 
-static void whom_a_node_names_twice_is_a_holder(void **state)
+CORE_TEST(whom_a_node_names_twice_is_a_holder)
 {
-    struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     fixture_refuse(f, 1, 2, 900 * MS);
     fixture_refuse(f, 2, 3, 900 * MS);
@@ -560,42 +474,4 @@ static void whom_a_node_names_twice_is_a_holder(void **state)
     fixture_refuse(f, 1, 2, 900 * MS);
     fixture_refuse(f, 2, 5, 900 * MS);
     assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
-    fixture_close(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_second_try_asks_the_arbiter_alone),
-        cmocka_unit_test(arbiters_are_asked_in_the_shared_order),
-        cmocka_unit_test(who_cannot_vote_is_no_arbiter),
-        cmocka_unit_test(without_an_arbiter_nobody_is_waited_for),
-        cmocka_unit_test(its_no_is_the_attempts_end),
-        cmocka_unit_test(with_its_yes_the_others_are_asked),
-        cmocka_unit_test(all_of_them_need_the_arbiter_too),
-        cmocka_unit_test(a_silent_arbiter_is_passed_over),
-        cmocka_unit_test(a_silent_arbiter_counts_when_it_answers),
-        cmocka_unit_test(an_answer_makes_it_the_arbiter_again),
-        cmocka_unit_test(a_request_without_an_answer_makes_it_overdue),
-        cmocka_unit_test(when_all_are_overdue_all_are_asked),
-        cmocka_unit_test(an_arbiter_that_fails_is_no_obstacle),
-        cmocka_unit_test(who_does_not_answer_is_not_waited_for_where_somebody_is),
-        cmocka_unit_test(who_did_not_answer_before_is_not_waited_for_at_all),
-        cmocka_unit_test(who_does_not_answer_is_waited_for_where_nobody_is),
-        cmocka_unit_test(who_connects_is_not_waited_for_where_somebody_is),
-        cmocka_unit_test(one_try_waits_for_the_late),
-        cmocka_unit_test(patience_grows_with_round_trips),
-        cmocka_unit_test(who_becomes_ready_waits_for_the_arbiter_too),
-        cmocka_unit_test(a_forgotten_script_is_sent_to_the_arbiter_whole),
-        cmocka_unit_test(the_end_of_a_lease_is_waited_for),
-        cmocka_unit_test(a_quorums_end_is_waited_for),
-        cmocka_unit_test(the_end_of_all_leases_is_waited_for),
-        cmocka_unit_test(a_node_that_comes_back_ends_an_outage),
-        cmocka_unit_test(a_holder_is_polled_less_and_less),
-        cmocka_unit_test(another_holder_is_polled_from_the_beginning),
-        cmocka_unit_test(split_votes_are_tried_again_soon),
-        cmocka_unit_test(whom_a_node_names_twice_is_a_holder),
-    };
-
-    return cmocka_run_group_tests_name("core: waiting", tests, NULL, NULL);
 }

@@ -2,13 +2,7 @@
 /*
  * test_numbers.c - numbers that a node says, however large: nothing that is reckoned with them overflows
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/validity.h"
 #include "fixture.h"
@@ -18,7 +12,6 @@
 #define LARGEST  "9223372036854775807"
 #define SMALLEST "-9223372036854775808"
 
-static struct alloc memory;
 static const struct dialect *const dialects[] = {&dialect_plain, &dialect_redisson};
 
 static struct node_reply judged(const struct dialect *dialect, enum node_op op, const char *wire)
@@ -32,13 +25,13 @@ static struct node_reply judged(const struct dialect *dialect, enum node_op op, 
     assert_true(reply_open(&parser));
     reply_feed(&parser, wire, strlen(wire));
     assert_int_equal(reply_next(&parser, &raw, &why), REPLY_READY);
-    dialect->judge(op, true, raw, &ret, text, sizeof text);
+    dialect->judge(op, true, raw, &ret, text, sizeof(text));
     ret.holder = NULL;
     reply_clear(&parser);
     return ret;
 }
 
-static void a_remaining_lease_fits_into_microseconds(void **state)
+TEST(a_remaining_lease_fits_into_microseconds)
 {
     static const struct {
         enum node_op op;
@@ -65,15 +58,14 @@ static void a_remaining_lease_fits_into_microseconds(void **state)
         {"-2", -2},
         {SMALLEST, -2},
     };
-    (void)state;
     for (size_t d = 0; d < 2; d++) {
-        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-            for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++) {
+        for (size_t i = 0; i < LENGTH(rows); i++) {
+            for (size_t k = 0; k < LENGTH(numbers); k++) {
                 char wire[256] = "";
                 for (const char *at = rows[i].wire; *at; at++) {
                     size_t used = strlen(wire);
                     if (*at == '%')
-                        strncat(wire, numbers[k].said, sizeof wire - used - 1);
+                        strncat(wire, numbers[k].said, sizeof(wire) - used - 1);
                     else
                         strncat(wire, at, 1);
                 }
@@ -88,9 +80,8 @@ static void a_remaining_lease_fits_into_microseconds(void **state)
 }
 
 /* No token is as large: what the nodes count with loses digits there. */
-static void a_counter_that_cannot_be_is_no_token(void **state)
+TEST(a_counter_that_cannot_be_is_no_token)
 {
-    (void)state;
     for (size_t d = 0; d < 2; d++) {
         struct node_reply reply = judged(dialects[d], NODE_RAISE, "*3\r\n:1\r\n:9007199254740991\r\n:5\r\n");
         assert_int_equal(reply.outcome, NODE_YES);
@@ -103,9 +94,8 @@ static void a_counter_that_cannot_be_is_no_token(void **state)
     }
 }
 
-static void as_many_listeners_as_can_be_counted(void **state)
+TEST(as_many_listeners_as_can_be_counted)
 {
-    (void)state;
     for (size_t d = 0; d < 2; d++) {
         assert_int_equal(judged(dialects[d], NODE_RELEASE, ":" LARGEST "\r\n").count, UINT32_MAX);
         assert_int_equal(judged(dialects[d], NODE_RELEASE, ":" SMALLEST "\r\n").fault, NODE_FAULT_PROTO);
@@ -115,31 +105,18 @@ static void as_many_listeners_as_can_be_counted(void **state)
 }
 
 /* The core gets any number there is, and waits no shorter for it than a poll takes. */
-static void the_longest_lease_is_no_free_lock(void **state)
+CORE_TEST(the_longest_lease_is_no_free_lock)
 {
     static const int64_t ttls_us[] = {INT64_MAX, INT64_MAX - 1, INT64_MIN, NODE_MS_MAX * 1000};
-    (void)state;
-    for (size_t i = 0; i < sizeof ttls_us / sizeof ttls_us[0]; i++) {
-        struct fixture *f = fixture_open_waiting(3, 2, CORE_NEVER);
+    for (size_t i = 0; i < LENGTH(ttls_us); i++) {
         struct core_reply holder = {.outcome = CORE_YES, .holder_id = 7, .ttl_us = ttls_us[i]};
+
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
         fixture_acquire(f);
         for (uint32_t k = 0; k < 3; k++) fixture_answer(f, k, CORE_OP_ACQUIRE, CORE_OTHER);
         for (uint32_t k = 0; k < 3; k++)
             if (fixture_asked(f, k, CORE_OP_PEEK) > 0) fixture_answer_with(f, k, CORE_OP_PEEK, &holder);
         assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
         if (ttls_us[i] > 0) assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
-        fixture_close(f);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_remaining_lease_fits_into_microseconds),
-        cmocka_unit_test(a_counter_that_cannot_be_is_no_token),
-        cmocka_unit_test(as_many_listeners_as_can_be_counted),
-        cmocka_unit_test(the_longest_lease_is_no_free_lock),
-    };
-    alloc_init(&memory, NULL);
-    return cmocka_run_group_tests_name("numbers from nodes", tests, NULL, NULL);
 }

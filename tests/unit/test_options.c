@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/validity.h"
 #include "options.h"
+#include "test.h"
 
 #define MS 1000ull
 
@@ -86,12 +80,11 @@ static struct core_config takes_lock(const struct quorlock_client_options *clien
 
 /* ---- the client ---- */
 
-static void client_defaults(void **state)
+TEST(client_defaults)
 {
     struct quorlock_client_options given = plain_client();
     struct quorlock_client_options options = takes_client(&given);
 
-    (void)state;
     assert_int_equal(options.max_lease_ms, 30000);
     assert_int_equal(options.drift_ppm, 10000);
     assert_int_equal(options.drift_fixed_ms, 2);
@@ -100,9 +93,8 @@ static void client_defaults(void **state)
     assert_int_equal(options.node_timeout_ms, 0);
 }
 
-static void quorums(void **state)
+TEST(quorums)
 {
-    (void)state;
     for (uint32_t n = 1; n <= QUORLOCK_NODES_MAX; n++) {
         uint32_t quorum = options_quorum(QUORLOCK_MAJORITY, n);
 
@@ -113,11 +105,10 @@ static void quorums(void **state)
     }
 }
 
-static void number_of_nodes(void **state)
+TEST(number_of_nodes)
 {
     struct quorlock_client_options options = plain_client();
 
-    (void)state;
     options.n_nodes = 0;
     refuses_client(&options, QUORLOCK_INVAL, "is 0");
     options.n_nodes = QUORLOCK_NODES_MAX + 1;
@@ -129,7 +120,7 @@ static void number_of_nodes(void **state)
 }
 
 /* What an older or a newer caller hands in. */
-static void sizes(void **state)
+TEST(sizes)
 {
     struct {
         struct quorlock_client_options options;
@@ -137,7 +128,6 @@ static void sizes(void **state)
     } longer = {.options = plain_client()};
     struct quorlock_client_options options = plain_client();
 
-    (void)state;
     longer.options.size = sizeof(longer);
     takes_client(&longer.options);
     longer.newer[15] = 1;
@@ -157,7 +147,7 @@ struct kind_row {
     const char *said;
 };
 
-static void kinds(void **state)
+TEST(kinds)
 {
     static const struct kind_row rows[] = {
         {7, 0, 0, QUORLOCK_INVAL, "policy is 7"},
@@ -170,8 +160,7 @@ static void kinds(void **state)
     };
     struct quorlock_client_options options = plain_client();
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < LENGTH(rows); i++) {
         options.policy = rows[i].policy;
         options.dialect = rows[i].dialect;
         options.guard = rows[i].guard;
@@ -183,14 +172,13 @@ static void kinds(void **state)
 }
 
 /* With and without a guard the caller says the largest lease, or it is the default: it is never asked for. */
-static void guards(void **state)
+TEST(guards)
 {
     static const int guards[] = {QUORLOCK_GUARD_OFF, QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
     struct quorlock_client_options options = plain_client();
     struct quorlock_options lock = plain_lock();
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(guards) / sizeof(guards[0]); i++) {
+    for (size_t i = 0; i < LENGTH(guards); i++) {
         options = plain_client();
         options.guard = guards[i];
         assert_int_equal(takes_client(&options).guard, guards[i]);
@@ -212,12 +200,11 @@ static void guards(void **state)
     refuses_lock(&options, &lock, QUORLOCK_INVAL, "lease_ms is 30001");
 }
 
-static void set_names(void **state)
+TEST(set_names)
 {
     struct quorlock_client_options options = plain_client();
     char name[66];
 
-    (void)state;
     options.set_name = "";
     refuses_client(&options, QUORLOCK_INVAL, "set_name");
     options.set_name = "a|b";
@@ -230,11 +217,10 @@ static void set_names(void **state)
     takes_client(&options);
 }
 
-static void client_times(void **state)
+TEST(client_times)
 {
     struct quorlock_client_options options = plain_client();
 
-    (void)state;
     options.max_lease_ms = QUORLOCK_LEASE_MS_MIN - 1;
     refuses_client(&options, QUORLOCK_INVAL, "max_lease_ms is 9");
     options.max_lease_ms = QUORLOCK_LEASE_MS_MAX + 1;
@@ -259,12 +245,11 @@ static void client_times(void **state)
     assert_int_equal(takes_client(&options).reconnect_max_ms, 5000);
 }
 
-static void labels(void **state)
+TEST(labels)
 {
     struct quorlock_client_options options = plain_client();
     char label[OPTIONS_LABEL_MAX + 2];
 
-    (void)state;
     memset(label, 'x', sizeof(label));
     label[sizeof(label) - 1] = '\0';
     options.owner_label = label;
@@ -302,17 +287,16 @@ static void release(void *arg, void *block)
     (void)block;
 }
 
-static void half_an_allocator(void **state)
+TEST(half_an_allocator)
 {
     struct quorlock_client_options options = plain_client();
     const struct quorlock_allocator half = {.size = sizeof(half), .allocate = allocate};
 
-    (void)state;
     options.allocator = &half;
     refuses_client(&options, QUORLOCK_INVAL, "reallocate");
 }
 
-static void an_allocator_says_its_size(void **state)
+TEST(an_allocator_says_its_size)
 {
     struct {
         struct quorlock_allocator known;
@@ -320,7 +304,6 @@ static void an_allocator_says_its_size(void **state)
     } hooks = {.known = {.allocate = allocate, .reallocate = reallocate, .release = release}};
     struct quorlock_client_options options = plain_client();
 
-    (void)state;
     options.allocator = &hooks.known;
     refuses_client(&options, QUORLOCK_INVAL, "quorlock_allocator.size is 0");
     hooks.known.size = sizeof(hooks);
@@ -333,13 +316,12 @@ static void an_allocator_says_its_size(void **state)
 
 /* ---- the lock ---- */
 
-static void lock_defaults(void **state)
+TEST(lock_defaults)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_options given = plain_lock();
     struct core_config config = takes_lock(&client, &given);
 
-    (void)state;
     assert_int_equal(config.n_nodes, 3);
     assert_int_equal(config.quorum, 2);
     assert_int_equal(config.lease_us, 30000 * MS);
@@ -359,13 +341,12 @@ static void lock_defaults(void **state)
     assert_int_equal(takes_lock(&client, &given).node_timeout_us, 300 * MS);
 }
 
-static void never_and_forever(void **state)
+TEST(never_and_forever)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_options options = plain_lock();
     struct core_config config;
 
-    (void)state;
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     options.max_hold_ms = 7;
@@ -377,12 +358,11 @@ static void never_and_forever(void **state)
     assert_int_equal(takes_lock(&client, &options).wait_us, (uint64_t)(UINT32_MAX - 1) * MS);
 }
 
-static void leases(void **state)
+TEST(leases)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_options options = plain_lock();
 
-    (void)state;
     options.lease_ms = QUORLOCK_LEASE_MS_MIN - 1;
     refuses_lock(&client, &options, QUORLOCK_INVAL, "lease_ms is 9");
     options.lease_ms = 30001;
@@ -395,12 +375,11 @@ static void leases(void **state)
 }
 
 /* With defaults every allowed lease leaves room for a renewal that fails and one that does not. */
-static void defaults_fit_every_lease(void **state)
+TEST(defaults_fit_every_lease)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_options options = plain_lock();
 
-    (void)state;
     client.max_lease_ms = QUORLOCK_LEASE_MS_MAX;
     for (uint32_t lease_ms = QUORLOCK_LEASE_MS_MIN; lease_ms < QUORLOCK_LEASE_MS_MAX;
          lease_ms = lease_ms < 2000 ? lease_ms + 1 : lease_ms * 2) {
@@ -425,12 +404,11 @@ static void defaults_fit_every_lease(void **state)
 }
 
 /* What the caller chose is never bent, but refused: the limit of each value, and one above it. */
-static void chosen_values_are_refused_where_they_do_not_fit(void **state)
+TEST(chosen_values_are_refused_where_they_do_not_fit)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_options options = plain_lock();
 
-    (void)state;
     client.node_timeout_ms = 100;
     options.lease_ms = 1000; /* 12 ms of it for drift */
     options.lost_margin_ms = 88;
@@ -448,12 +426,11 @@ static void chosen_values_are_refused_where_they_do_not_fit(void **state)
     refuses_lock(&client, &options, QUORLOCK_INVAL, "4294967294");
 }
 
-static void without_renewal_only_the_margin_must_fit(void **state)
+TEST(without_renewal_only_the_margin_must_fit)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_options options = plain_lock();
 
-    (void)state;
     client.node_timeout_ms = 5000;
     options.lease_ms = 1000;
     options.renew_ms = QUORLOCK_RENEW_NEVER;
@@ -463,12 +440,11 @@ static void without_renewal_only_the_margin_must_fit(void **state)
     refuses_lock(&client, &options, QUORLOCK_INVAL, "988");
 }
 
-static void min_valid_above_the_lease(void **state)
+TEST(min_valid_above_the_lease)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_options options = plain_lock();
 
-    (void)state;
     options.lease_ms = 1000;
     options.min_valid_ms = 1000;
     refuses_lock(&client, &options, QUORLOCK_INVAL, "min_valid_ms is 1000");
@@ -476,25 +452,23 @@ static void min_valid_above_the_lease(void **state)
     assert_int_equal(takes_lock(&client, &options).min_valid_us, 500 * MS);
 }
 
-static void drift_that_eats_the_lease(void **state)
+TEST(drift_that_eats_the_lease)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_options options = plain_lock();
 
-    (void)state;
     client.drift_fixed_ms = 60000;
     refuses_lock(&client, &options, QUORLOCK_INVAL, "drift");
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     refuses_lock(&client, &options, QUORLOCK_INVAL, "drift");
 }
 
-static void owners(void **state)
+TEST(owners)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_options options = plain_lock();
     char name[QUORLOCK_OWNER_LENGTH_MAX + 2];
 
-    (void)state;
     assert_null(options_owner(NULL));
     assert_null(options_owner(&options));
     options.owner = "me";
@@ -515,12 +489,11 @@ static void owners(void **state)
     (void)takes_lock(&client, &options);
 }
 
-static void fencing(void **state)
+TEST(fencing)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_options options = plain_lock();
 
-    (void)state;
     assert_int_equal(options_fence_ttl_ms(NULL), QUORLOCK_FENCE_TTL_MS);
     assert_int_equal(options_fence_ttl_ms(&options), QUORLOCK_FENCE_TTL_MS);
     options.fencing = 1;
@@ -541,7 +514,7 @@ static void fencing(void **state)
     assert_int_equal(options_fence_ttl_ms(&options), QUORLOCK_FENCE_TTL_MS);
 }
 
-static void lock_sizes(void **state)
+TEST(lock_sizes)
 {
     struct quorlock_client_options client = plain_client();
     struct {
@@ -549,7 +522,6 @@ static void lock_sizes(void **state)
         unsigned char newer[8];
     } longer = {.options = plain_lock()};
 
-    (void)state;
     longer.options.size = sizeof(longer);
     takes_lock(&client, &longer.options);
     longer.newer[0] = 1;
@@ -558,13 +530,12 @@ static void lock_sizes(void **state)
     refuses_lock(&client, &longer.options, QUORLOCK_INVAL, "size");
 }
 
-static void keys(void **state)
+TEST(keys)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_client_options checked = takes_client(&client);
     char key[QUORLOCK_KEY_LENGTH_MAX + 2];
 
-    (void)state;
     assert_int_equal(options_key("", &checked, &error), QUORLOCK_INVAL);
     assert_said("empty");
     assert_int_equal(options_key(NULL, &checked, &error), QUORLOCK_INVAL);
@@ -579,7 +550,7 @@ static void keys(void **state)
     assert_int_equal(options_key(key, &checked, &error), 0);
 }
 
-static void several_keys(void **state)
+TEST(several_keys)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_client_options checked = takes_client(&client);
@@ -590,7 +561,6 @@ static void several_keys(void **state)
     const char *many[QUORLOCK_KEYS_MAX + 1];
     struct core_config config;
 
-    (void)state;
     assert_int_equal(options_lock(&config, &checked, two, 2, NULL, &error), 0);
     assert_int_equal(options_lock(&config, &checked, two, 0, NULL, &error), QUORLOCK_INVAL);
     assert_int_equal(options_lock(&config, &checked, NULL, 1, NULL, &error), QUORLOCK_INVAL);
@@ -606,36 +576,4 @@ static void several_keys(void **state)
     assert_int_equal(options_lock(&config, &checked, many, QUORLOCK_KEYS_MAX + 1, NULL, &error),
                      QUORLOCK_INVAL);
     assert_said("65");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(client_defaults),
-        cmocka_unit_test(quorums),
-        cmocka_unit_test(number_of_nodes),
-        cmocka_unit_test(sizes),
-        cmocka_unit_test(kinds),
-        cmocka_unit_test(guards),
-        cmocka_unit_test(set_names),
-        cmocka_unit_test(client_times),
-        cmocka_unit_test(labels),
-        cmocka_unit_test(half_an_allocator),
-        cmocka_unit_test(an_allocator_says_its_size),
-        cmocka_unit_test(lock_defaults),
-        cmocka_unit_test(never_and_forever),
-        cmocka_unit_test(leases),
-        cmocka_unit_test(defaults_fit_every_lease),
-        cmocka_unit_test(chosen_values_are_refused_where_they_do_not_fit),
-        cmocka_unit_test(without_renewal_only_the_margin_must_fit),
-        cmocka_unit_test(min_valid_above_the_lease),
-        cmocka_unit_test(drift_that_eats_the_lease),
-        cmocka_unit_test(owners),
-        cmocka_unit_test(fencing),
-        cmocka_unit_test(lock_sizes),
-        cmocka_unit_test(keys),
-        cmocka_unit_test(several_keys),
-    };
-
-    return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

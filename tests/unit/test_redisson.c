@@ -3,21 +3,15 @@
  * test_redisson.c - the redisson dialect: commands as words, replies judged, owners
  */
 #include <quorlock/quorlock.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lock.h"
 #include "owner.h"
 #include "redis/dialect.h"
 #include "redis/reply.h"
-
-static struct alloc memory;
+#include "test.h"
 
 /* ---- commands ---- */
 
@@ -96,26 +90,25 @@ static void fill_shas(struct dialect_shas *shas)
     }
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
     struct dialect_shas shas;
-    (void)state;
     fill_shas(&shas);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < LENGTH(words); i++) {
         char said[512];
         struct bytes out;
         bytes_init(&out, &memory, 65536);
         assert_true(dialect_redisson.build(&out, &words[i].request, &shas, words[i].guard));
         assert_int_equal(out.fault, BYTES_FINE);
         bytes_append(&out, "", 1);
-        read_words(&out, said, sizeof said);
+        read_words(&out, said, sizeof(said));
         assert_string_equal(said, words[i].wanted);
         bytes_clear(&out);
     }
 }
 
 /* Where the server forgot the scripts each travels whole: this dialect's own. */
-static void test_whole_scripts(void **state)
+TEST(test_whole_scripts)
 {
     static const struct {
         enum node_op op;
@@ -123,10 +116,9 @@ static void test_whole_scripts(void **state)
     } rows[] = {{NODE_EXTEND, 0},  {NODE_RELEASE, 1}, {NODE_PEEK, 2},  {NODE_BREAK, 3},
                 {NODE_ACQUIRE, 4}, {NODE_RAISE, 5},   {NODE_REPAIR, 4}};
     struct dialect_shas shas;
-    (void)state;
     fill_shas(&shas);
     assert_int_equal(dialect_redisson.n_scripts, dialect_plain.n_scripts);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < LENGTH(rows); i++) {
         struct node_request request = {.op = rows[i].op, KEY, .whole_script = true};
         const struct dialect_script *script = &dialect_redisson.scripts[rows[i].script];
         struct bytes out;
@@ -144,13 +136,12 @@ static void test_whole_scripts(void **state)
 }
 
 /* The guard that bootstrap looks at is a string in either dialect. */
-static void test_guard_is_peeked_plainly(void **state)
+TEST(test_guard_is_peeked_plainly)
 {
-    struct node_request request = {.op = NODE_PEEK, NODE_KEY(GUARD_KEY, sizeof GUARD_KEY - 1)};
+    struct node_request request = {.op = NODE_PEEK, NODE_KEY(GUARD_KEY, sizeof(GUARD_KEY) - 1)};
     struct dialect_shas shas;
     struct bytes out;
     size_t length;
-    (void)state;
     fill_shas(&shas);
     bytes_init(&out, &memory, 65536);
     assert_false(dialect_redisson.build(&out, &request, &shas, NULL));
@@ -225,21 +216,20 @@ static void assert_judged(const struct judgement *wanted, const struct node_repl
         fail_msg("%s: error %s", wanted->wire, error ? error : "(null)");
 }
 
-static void test_judgements(void **state)
+TEST(test_judgements)
 {
     struct reply_parser parser;
-    (void)state;
     reply_init(&parser, &memory);
     assert_true(reply_open(&parser));
-    for (size_t i = 0; i < sizeof judgements / sizeof judgements[0]; i++) {
+    for (size_t i = 0; i < LENGTH(judgements); i++) {
         const struct reply *raw = NULL;
         const char *why = NULL;
         struct node_reply got;
         char text[320];
         reply_feed(&parser, judgements[i].wire, strlen(judgements[i].wire));
         assert_int_equal(reply_next(&parser, &raw, &why), REPLY_READY);
-        memset(&got, 0x5a, sizeof got);
-        dialect_redisson.judge(judgements[i].op, true, raw, &got, text, sizeof text);
+        memset(&got, 0x5a, sizeof(got));
+        dialect_redisson.judge(judgements[i].op, true, raw, &got, text, sizeof(text));
         assert_judged(&judgements[i], &got);
     }
     reply_clear(&parser);
@@ -247,11 +237,10 @@ static void test_judgements(void **state)
 
 /* ---- owners ---- */
 
-static void test_uuid(void **state)
+TEST(test_uuid)
 {
     char uuid[OWNER_UUID_SIZE], other[OWNER_UUID_SIZE], owner[OWNER_REDISSON_SIZE];
     unsigned char seen_version = 0, seen_variants = 0;
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         assert_int_equal(owner_uuid(uuid), 0);
         assert_int_equal(strlen(uuid), OWNER_UUID_LENGTH);
@@ -261,7 +250,7 @@ static void test_uuid(void **state)
                                                 : uuid[19] == '9' ? 1
                                                                   : uuid[19] - 'a' + 2));
         seen_version |= (unsigned char)(uuid[0] != '4');
-        snprintf(owner, sizeof owner, "%s:1", uuid);
+        snprintf(owner, sizeof(owner), "%s:1", uuid);
         assert_true(owner_is_redisson(owner));
         assert_int_equal(owner_uuid(other), 0);
         assert_string_not_equal(uuid, other);
@@ -272,7 +261,7 @@ static void test_uuid(void **state)
 
 #define UUID "1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b"
 
-static void test_number(void **state)
+TEST(test_number)
 {
     static const struct {
         unsigned char bytes[CORE_TOKEN_SIZE];
@@ -284,18 +273,17 @@ static void test_number(void **state)
         {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, UUID ":9223372036854775807"},
         {{0}, UUID ":1"}, /* positive */
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < LENGTH(rows); i++) {
         char owner[OWNER_REDISSON_SIZE];
         struct core_token token;
-        memcpy(token.bytes, rows[i].bytes, sizeof token.bytes);
+        memcpy(token.bytes, rows[i].bytes, sizeof(token.bytes));
         assert_int_equal(owner_redisson(owner, UUID, &token), strlen(rows[i].owner));
         assert_string_equal(owner, rows[i].owner);
         assert_true(owner_is_redisson(owner));
     }
 }
 
-static void test_shown(void **state)
+TEST(test_shown)
 {
     static const struct {
         const char *owner, *shown;
@@ -318,16 +306,15 @@ static void test_shown(void **state)
         {"\xe2\x82\xac\xe2\x80\x8b a:b345678", "\\xe2\\x82\\xac\\xe2\\x80\\x8b\\x20a:b34", false},
         {"1b4e28ba-", "1b4e28ba", false},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < LENGTH(rows); i++) {
         char shown[96];
         assert_int_equal(owner_is_redisson(rows[i].owner), rows[i].redisson);
-        assert_string_equal(words_owner(shown, sizeof shown, rows[i].owner), rows[i].shown);
+        assert_string_equal(words_owner(shown, sizeof(shown), rows[i].owner), rows[i].shown);
     }
 }
 
 /* What a server sent, as a text that is as different as the bytes were. */
-static void test_copied(void **state)
+TEST(test_copied)
 {
     static const struct {
         const char *bytes;
@@ -347,8 +334,7 @@ static void test_copied(void **state)
         {"\xf0\x9f\x94\x92", 4, "\xf0\x9f\x94\x92"},     /* a lock */
         {"\xf4\x90\x80\x80", 4, "\\xf4\\x90\\x80\\x80"}, /* beyond the last one */
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < LENGTH(rows); i++) {
         char *copy = owner_copy(&memory, rows[i].bytes, rows[i].length);
         assert_non_null(copy);
         assert_string_equal(copy, rows[i].text);
@@ -356,12 +342,11 @@ static void test_copied(void **state)
     }
 }
 
-static void test_option(void **state)
+TEST(test_option)
 {
     const char *node = "127.0.0.1:6379";
-    struct quorlock_client_options ret, options = {.size = sizeof options, .nodes = &node, .n_nodes = 1};
+    struct quorlock_client_options ret, options = {.size = sizeof(options), .nodes = &node, .n_nodes = 1};
     struct options_error error = {""};
-    (void)state;
     options.dialect = QUORLOCK_DIALECT_REDISSON;
     assert_int_equal(options_client(&ret, &options, &error), 0);
     assert_int_equal(ret.dialect, QUORLOCK_DIALECT_REDISSON);
@@ -370,34 +355,15 @@ static void test_option(void **state)
     assert_non_null(strstr(error.text, "dialect is 2"));
 }
 
-static void test_same_owner(void **state)
+TEST(test_same_owner)
 {
     static const char first[] = "11111111-2222-4333-8444-555555555555:17";
     static const char second[] = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee:17";
     static const char third[] = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee:18";
 
-    (void)state;
     assert_int_equal(quorlock_same_owner("host:1:abc", "host:1:abc"), 1);
     assert_int_equal(quorlock_same_owner("host:1:abc", "host:1:abd"), 0);
     assert_int_equal(quorlock_same_owner(first, second), 1);
     assert_int_equal(quorlock_same_owner(second, third), 0);
     assert_int_equal(quorlock_same_owner(first, "host:17"), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_whole_scripts),
-        cmocka_unit_test(test_guard_is_peeked_plainly),
-        cmocka_unit_test(test_judgements),
-        cmocka_unit_test(test_uuid),
-        cmocka_unit_test(test_number),
-        cmocka_unit_test(test_shown),
-        cmocka_unit_test(test_copied),
-        cmocka_unit_test(test_option),
-        cmocka_unit_test(test_same_owner),
-    };
-    alloc_init(&memory, NULL);
-    return cmocka_run_group_tests_name("redisson", tests, NULL, NULL);
 }

@@ -2,21 +2,14 @@
 /*
  * test_reply.c - replies as bytes to typed results, whole and in pieces; commands as bytes
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "redis/dialect.h"
 #include "redis/errors.h"
 #include "redis/reply.h"
-
-static struct alloc memory;
+#include "test.h"
 
 struct row {
     enum node_op op;
@@ -117,8 +110,8 @@ static void assert_row(const struct row *row, const struct reply *reply)
 {
     struct node_reply got;
     char text[320];
-    memset(&got, 0x5a, sizeof got);
-    dialect_plain.judge(row->op, row->op != NODE_ACQUIRE, reply, &got, text, sizeof text);
+    memset(&got, 0x5a, sizeof(got));
+    dialect_plain.judge(row->op, row->op != NODE_ACQUIRE, reply, &got, text, sizeof(text));
     if (got.outcome != row->outcome || got.fault != row->fault || got.ttl_ms != row->ttl_ms)
         fail_msg("%s: outcome %d fault %d ttl %ld", row->wire, got.outcome, got.fault, (long)got.ttl_ms);
     if (!row->holder != !got.holder || (got.holder && strcmp(got.holder, row->holder) != 0))
@@ -135,14 +128,13 @@ static void parser_open(struct reply_parser *parser)
     assert_true(reply_open(parser));
 }
 
-static void test_whole(void **state)
+TEST(test_whole)
 {
-    (void)state;
     struct reply_parser parser;
     const struct reply *reply = NULL;
     const char *why = NULL;
     parser_open(&parser);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < LENGTH(rows); i++) {
         reply_feed(&parser, rows[i].wire, strlen(rows[i].wire));
         if (reply_next(&parser, &reply, &why) != REPLY_READY) fail_msg("%s: %s", rows[i].wire, why);
         assert_row(&rows[i], reply);
@@ -151,14 +143,13 @@ static void test_whole(void **state)
     reply_clear(&parser);
 }
 
-static void test_byte_by_byte(void **state)
+TEST(test_byte_by_byte)
 {
-    (void)state;
     struct reply_parser parser;
     const struct reply *reply = NULL;
     const char *why = NULL;
     parser_open(&parser);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < LENGTH(rows); i++) {
         size_t length = strlen(rows[i].wire);
         for (size_t j = 0; j < length; j++) {
             reply_feed(&parser, rows[i].wire + j, 1);
@@ -180,17 +171,16 @@ static uint32_t count_of(enum node_op op, const char *wire, enum node_outcome ou
     parser_open(&parser);
     reply_feed(&parser, wire, strlen(wire));
     assert_int_equal(reply_next(&parser, &reply, &why), REPLY_READY);
-    memset(&got, 0x5a, sizeof got);
-    dialect_plain.judge(op, true, reply, &got, text, sizeof text);
+    memset(&got, 0x5a, sizeof(got));
+    dialect_plain.judge(op, true, reply, &got, text, sizeof(text));
     reply_clear(&parser);
     if (got.outcome != outcome) fail_msg("%s: outcome %d", wire, got.outcome);
     return got.count;
 }
 
 /* How many listen for a release, as a refusal and a release tell it. */
-static void test_listeners(void **state)
+TEST(test_listeners)
 {
-    (void)state;
     assert_int_equal(count_of(NODE_ACQUIRE, "*3\r\n$1\r\nu\r\n:9\r\n:30\r\n", NODE_OTHER), 30);
     assert_int_equal(count_of(NODE_REPAIR, "*3\r\n$1\r\nu\r\n:9\r\n:0\r\n", NODE_OTHER), 0);
     assert_int_equal(count_of(NODE_ACQUIRE, "*3\r\n$1\r\nu\r\n:9\r\n:-1\r\n", NODE_ERROR), 0);
@@ -205,25 +195,24 @@ static void test_listeners(void **state)
 }
 
 /* All in one buffer, more than the reader keeps without moving what is left. */
-static void test_pipelined(void **state)
+TEST(test_pipelined)
 {
-    (void)state;
     struct reply_parser parser;
     const struct reply *reply = NULL;
     const char *why = NULL;
     static char wire[65536];
     size_t used = 0, n_rounds = 4;
     for (size_t round = 0; round < n_rounds; round++)
-        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (size_t i = 0; i < LENGTH(rows); i++) {
             size_t length = strlen(rows[i].wire);
-            assert_true(used + length < sizeof wire);
+            assert_true(used + length < sizeof(wire));
             memcpy(wire + used, rows[i].wire, length);
             used += length;
         }
     parser_open(&parser);
     reply_feed(&parser, wire, used);
     for (size_t round = 0; round < n_rounds; round++)
-        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (size_t i = 0; i < LENGTH(rows); i++) {
             assert_int_equal(reply_next(&parser, &reply, &why), REPLY_READY);
             assert_row(&rows[i], reply);
         }
@@ -231,9 +220,8 @@ static void test_pipelined(void **state)
     reply_clear(&parser);
 }
 
-static void test_holder_is_bytes(void **state)
+TEST(test_holder_is_bytes)
 {
-    (void)state;
     static const char wire[] = "*2\r\n$5\r\na\0\r\nb\r\n:9\r\n";
     struct reply_parser parser;
     const struct reply *reply = NULL;
@@ -241,9 +229,9 @@ static void test_holder_is_bytes(void **state)
     struct node_reply got;
     char text[320];
     parser_open(&parser);
-    reply_feed(&parser, wire, sizeof wire - 1);
+    reply_feed(&parser, wire, sizeof(wire) - 1);
     assert_int_equal(reply_next(&parser, &reply, &why), REPLY_READY);
-    dialect_plain.judge(NODE_PEEK, true, reply, &got, text, sizeof text);
+    dialect_plain.judge(NODE_PEEK, true, reply, &got, text, sizeof(text));
     assert_int_equal(got.holder_length, 5);
     assert_memory_equal(got.holder, "a\0\r\nb", 6);
     reply_clear(&parser);
@@ -275,10 +263,9 @@ static const struct refused_row refused_rows[] = {
     {",1.5\r\n", ""},
 };
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof refused_rows / sizeof refused_rows[0]; i++) {
+    for (size_t i = 0; i < LENGTH(refused_rows); i++) {
         const struct refused_row *row = &refused_rows[i];
         struct reply_parser parser;
         const struct reply *reply = NULL;
@@ -299,22 +286,21 @@ static void test_refused(void **state)
 }
 
 /* A line that never ends costs no more than the limit. */
-static void test_endless(void **state)
+TEST(test_endless)
 {
-    (void)state;
     static char chunk[16384];
     struct reply_parser parser;
     const struct reply *reply = NULL;
     const char *why = NULL;
-    memset(chunk, 'x', sizeof chunk);
+    memset(chunk, 'x', sizeof(chunk));
     parser_open(&parser);
     reply_feed(&parser, "+", 1);
     enum reply_result result = REPLY_NONE;
     size_t fed = 0;
     while (result == REPLY_NONE) {
         assert_true(fed <= REPLY_BYTES_MAX);
-        reply_feed(&parser, chunk, sizeof chunk);
-        fed += sizeof chunk;
+        reply_feed(&parser, chunk, sizeof(chunk));
+        fed += sizeof(chunk);
         result = reply_next(&parser, &reply, &why);
     }
     assert_int_equal(result, REPLY_BAD);
@@ -323,9 +309,8 @@ static void test_endless(void **state)
 }
 
 /* An integer that has not wholly arrived is no header. */
-static void test_long_integer(void **state)
+TEST(test_long_integer)
 {
-    (void)state;
     struct reply_parser parser;
     const struct reply *reply = NULL;
     const char *why = NULL;
@@ -341,19 +326,18 @@ static void test_long_integer(void **state)
 }
 
 /* The largest string that is taken, in pieces. */
-static void test_large(void **state)
+TEST(test_large)
 {
-    (void)state;
     static char chunk[1000];
     struct reply_parser parser;
     const struct reply *reply = NULL;
     const char *why = NULL;
-    memset(chunk, 'x', sizeof chunk);
+    memset(chunk, 'x', sizeof(chunk));
     parser_open(&parser);
     reply_feed(&parser, "$200000\r\n", 9);
     for (int i = 0; i < 200; i++) {
         assert_int_equal(reply_next(&parser, &reply, &why), REPLY_NONE);
-        reply_feed(&parser, chunk, sizeof chunk);
+        reply_feed(&parser, chunk, sizeof(chunk));
     }
     assert_int_equal(reply_next(&parser, &reply, &why), REPLY_NONE);
     reply_feed(&parser, "\r\n", 2);
@@ -372,9 +356,8 @@ static void *refuse_reallocate(void *arg, void *block, size_t size)
     return NULL;
 }
 
-static void test_out_of_memory(void **state)
+TEST(test_out_of_memory)
 {
-    (void)state;
     struct alloc alloc = memory;
     struct reply_parser parser;
     const struct reply *reply = NULL;
@@ -389,12 +372,11 @@ static void test_out_of_memory(void **state)
 }
 
 /* What a server echoes of our command may be a token or a password. */
-static void test_echo_is_cut(void **state)
+TEST(test_echo_is_cut)
 {
-    (void)state;
     static const char text[] = "ERR unknown command 'AUTH', with args beginning with: 'sesame'";
     char described[320];
-    error_describe(described, sizeof described, "AUTH", text, sizeof text - 1);
+    error_describe(described, sizeof(described), "AUTH", text, sizeof(text) - 1);
     assert_string_equal(described, "AUTH: ERR unknown command 'AUTH'");
 }
 
@@ -419,9 +401,8 @@ static void assert_built(const struct node_request *request, const char *wanted)
 #define SHA_C "$40\r\ncccccccccccccccccccccccccccccccccccccccc\r\n"
 #define SHA_D "$40\r\ndddddddddddddddddddddddddddddddddddddddd\r\n"
 
-static void test_build(void **state)
+TEST(test_build)
 {
-    (void)state;
     struct node_request request = {
         .op = NODE_ACQUIRE, NODE_KEY("key", 3), .owner = "me", .owner_length = 2, .lease_ms = 30000};
     assert_built(&request,
@@ -437,9 +418,8 @@ static void test_build(void **state)
     assert_built(&request, "*4\r\n$7\r\nEVALSHA\r\n" SHA_D "$1\r\n1\r\n$3\r\nkey\r\n");
 }
 
-static void test_build_bounded(void **state)
+TEST(test_build_bounded)
 {
-    (void)state;
     struct bytes out;
     struct dialect_shas shas;
     struct node_request request = {
@@ -452,19 +432,4 @@ static void test_build_bounded(void **state)
     assert_int_equal(out.fault, BYTES_FINE);
     assert_memory_equal(out.data, "before", 6);
     bytes_clear(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),           cmocka_unit_test(test_byte_by_byte),
-        cmocka_unit_test(test_listeners),       cmocka_unit_test(test_pipelined),
-        cmocka_unit_test(test_holder_is_bytes), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_endless),         cmocka_unit_test(test_large),
-        cmocka_unit_test(test_out_of_memory),   cmocka_unit_test(test_echo_is_cut),
-        cmocka_unit_test(test_build),           cmocka_unit_test(test_build_bounded),
-        cmocka_unit_test(test_long_integer),
-    };
-    alloc_init(&memory, NULL);
-    return cmocka_run_group_tests_name("reply", tests, NULL, NULL);
 }

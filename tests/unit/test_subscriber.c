@@ -2,18 +2,11 @@
 /*
  * test_subscriber.c - the connection for release notices, against a server that plays scripts
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <event2/event.h>
-
-#include <cmocka.h>
 
 #include "notice_fixture.h"
 #include "redis/conn.h"
@@ -23,7 +16,7 @@ static const struct fake_step good[] = {GREET, EXPECT("SUBSCRIBE a"), SEND(SUBSC
 
 /* ---- notices ---- */
 
-static void test_notices(void **state)
+NODE_TEST(test_notices)
 {
     static const struct fake_step script[] = {
         EXPECT("AUTH bob sesame"),
@@ -40,21 +33,18 @@ static void test_notices(void **state)
         EXPECT("UNSUBSCRIBE a"),
         SEND(MESSAGE("a", "new") UNSUBSCRIBED("a") MESSAGE("b", "end")),
         END};
-    struct notice_fixture f;
-    (void)state;
-    notice_fixture_begin(&f);
-    f.wants = "ab";
-    fake_play(f.common.server, script);
-    node_fixture_uri(&f.common, "redis://bob:sesame@127.0.0.1", "/7");
-    notice_fixture_start(&f);
-    f.act_at = "message  ";
-    f.act = ACT_FORGET;
-    run_until(&f.common, "message b end");
-    assert_trace(&f.common, "open\nlistening a\nmessage a one\nlistening b\n"
-                            "message a\\x00\\x0a \\x0d\\x0a\\x00\\xff\n"
-                            "message b two\nmessage a two\nmessage  \nmessage a new\nmessage b end\n");
-    assert_int_equal(fake_connections(f.common.server), 1);
-    notice_fixture_end(&f);
+    notice_fixture_begin(f);
+    f->wants = "ab";
+    fake_play(f->server, script);
+    node_fixture_uri(f, "redis://bob:sesame@127.0.0.1", "/7");
+    notice_fixture_start(f);
+    f->act_at = "message  ";
+    f->act = ACT_FORGET;
+    run_until(f, "message b end");
+    assert_trace(f, "open\nlistening a\nmessage a one\nlistening b\n"
+                    "message a\\x00\\x0a \\x0d\\x0a\\x00\\xff\n"
+                    "message b two\nmessage a two\nmessage  \nmessage a new\nmessage b end\n");
+    assert_int_equal(fake_connections(f->server), 1);
 }
 
 static const char conversation[] = SUBSCRIBED("a") MESSAGE("a", "one") PONG NOPERM MESSAGE("a", "two");
@@ -62,44 +52,38 @@ static const char conversation_trace[] =
     "open\nlistening a\nmessage a one\nclosed\nopen\nlistening a\nmessage a one\nclosed\n";
 
 /* Nobody asked for that PONG: so far it must come in whatever packets, and no further. */
-static void test_split(void **state)
+NODE_TEST(test_split)
 {
-    (void)state;
-    for (size_t at = 1; at < sizeof conversation - 1; at++) {
+    for (size_t at = 1; at < sizeof(conversation) - 1; at++) {
         const struct fake_step script[] = {
             GREET,    EXPECT("SUBSCRIBE a"),   {FAKE_SEND, (unsigned)at, conversation, NULL},
             SLEEP(1), SEND(conversation + at), END};
         const struct fake_step pieces[] = {GREET, EXPECT("SUBSCRIBE a"), STEP(FAKE_PIECES, conversation), END};
-        struct notice_fixture f;
-        notice_fixture_begin_with(&f, "a", script);
-        fake_play(f.common.server, pieces);
-        run_until(&f.common, conversation_trace);
-        assert_holds(f.why, "nobody asked");
-        notice_fixture_end(&f);
+        notice_fixture_begin_with(f, "a", script);
+        fake_play(f->server, pieces);
+        run_until(f, conversation_trace);
+        assert_contains(f->why, "nobody asked");
     }
 }
 
-static void test_many_in_one_packet(void **state)
+NODE_TEST(test_many_in_one_packet)
 {
     enum { N = 2000 };
     static const char one[] = MESSAGE("a", "one");
-    char *text = malloc(N * sizeof one + 1);
-    struct notice_fixture f;
-    (void)state;
+    char *text = malloc(N * sizeof(one) + 1);
     assert_non_null(text);
-    for (size_t i = 0; i < N; i++) memcpy(text + i * (sizeof one - 1), one, sizeof one);
+    for (size_t i = 0; i < N; i++) memcpy(text + i * (sizeof(one) - 1), one, sizeof(one));
     const struct fake_step script[] = {GREET,      EXPECT("SUBSCRIBE a"),     SEND(SUBSCRIBED("a")),
                                        SEND(text), SEND(MESSAGE("a", "end")), END};
-    notice_fixture_begin_with(&f, "a", script);
-    run_until(&f.common, "message a one\n");
-    run_until(&f.common, "message a end\n");
-    assert_int_equal(times_in(f.common.trace, "message a one\n"), N);
-    notice_fixture_end(&f);
+    notice_fixture_begin_with(f, "a", script);
+    run_until(f, "message a one\n");
+    run_until(f, "message a end\n");
+    assert_int_equal(times_in(f->trace, "message a one\n"), N);
     free(text);
 }
 
 /* The lost-wake race: between a forget and a later listen nothing was heard, whatever was confirmed before. */
-static void test_forgotten_meanwhile(void **state)
+NODE_TEST(test_forgotten_meanwhile)
 {
     static const struct fake_step script[] = {GREET,
                                               EXPECT("SUBSCRIBE a"),
@@ -111,19 +95,16 @@ static void test_forgotten_meanwhile(void **state)
                                               SEND(MESSAGE("z", "mid") SUBSCRIBED("a")),
                                               SEND("-ERR no UNSUBSCRIBE\r\n" MESSAGE("a", "end")),
                                               END};
-    struct notice_fixture f;
-    (void)state;
-    notice_fixture_begin_with(&f, "ab", script);
-    run_until(&f.common, "open");
-    subscriber_forget(f.subscriber, "a", 1);
-    assert_int_equal(subscriber_listen(f.subscriber, "a", 1), SUBSCRIBER_ASKED);
-    subscriber_forget(f.subscriber, "b", 1);
-    run_until(&f.common, "message a end");
-    assert_trace(&f.common, "open\nmessage z mid\nlistening a\nmessage a end\n");
-    notice_fixture_end(&f);
+    notice_fixture_begin_with(f, "ab", script);
+    run_until(f, "open");
+    subscriber_forget(f->subscriber, "a", 1);
+    assert_int_equal(subscriber_listen(f->subscriber, "a", 1), SUBSCRIBER_ASKED);
+    subscriber_forget(f->subscriber, "b", 1);
+    run_until(f, "message a end");
+    assert_trace(f, "open\nmessage z mid\nlistening a\nmessage a end\n");
 }
 
-static void test_refused(void **state)
+NODE_TEST(test_refused)
 {
     static const struct fake_step script[] = {
         GREET,
@@ -135,24 +116,21 @@ static void test_refused(void **state)
         EXPECT("SUBSCRIBE z"),
         SEND("-ERR sesame is not a channel\r\n" SUBSCRIBED("z") MESSAGE("a", "end")),
         END};
-    struct notice_fixture f;
-    (void)state;
-    notice_fixture_begin(&f);
-    f.wants = "abcd";
-    fake_play(f.common.server, script);
-    node_fixture_uri(&f.common, "redis://:sesame@127.0.0.1", "");
-    notice_fixture_start(&f);
-    f.act_at = "refused c";
-    f.act = ACT_LISTEN;
-    run_until(&f.common, "refused c");
-    assert_holds(f.why, "SUBSCRIBE: NOPERM No permissions to access a channel (give this user the right");
-    run_until(&f.common, "message a end");
-    assert_trace(&f.common, "open\nlistening a\nrefused b\nrefused c\nrefused d\nlistening z\nmessage a end\n");
-    assert_string_equal(f.why, "SUBSCRIBE: refused");
+    notice_fixture_begin(f);
+    f->wants = "abcd";
+    fake_play(f->server, script);
+    node_fixture_uri(f, "redis://:sesame@127.0.0.1", "");
+    notice_fixture_start(f);
+    f->act_at = "refused c";
+    f->act = ACT_LISTEN;
+    run_until(f, "refused c");
+    assert_contains(f->why, "SUBSCRIBE: NOPERM No permissions to access a channel (give this user the right");
+    run_until(f, "message a end");
+    assert_trace(f, "open\nlistening a\nrefused b\nrefused c\nrefused d\nlistening z\nmessage a end\n");
+    assert_string_equal(f->why, "SUBSCRIBE: refused");
     /* Told once for all the channels. */
-    assert_int_equal(times_in(f.common.logged, "NOPERM"), 1);
-    assert_int_equal(times_in(f.common.logged, "sesame"), 0);
-    notice_fixture_end(&f);
+    assert_int_equal(times_in(f->logged, "NOPERM"), 1);
+    assert_int_equal(times_in(f->logged, "sesame"), 0);
 }
 
 /* ---- beginning and end ---- */
@@ -179,67 +157,60 @@ static const struct refusal refusals[] = {
     {{RESET}, "Connection reset by peer"}, /* noticed while connecting, or later */
 };
 
-static void test_not_let_in(void **state)
+NODE_TEST(test_not_let_in)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        struct notice_fixture f;
-        notice_fixture_begin(&f);
-        f.wants = "a";
-        fake_play(f.common.server, refusals[i].script);
-        fake_play(f.common.server, refusals[i].script);
-        fake_play(f.common.server, good);
-        node_fixture_uri(&f.common, "redis://bob:sesame@127.0.0.1", "");
-        notice_fixture_start(&f);
-        run_until(&f.common, "listening a");
-        assert_trace(&f.common, "open\nlistening a\n");
-        assert_holds(f.common.logged, refusals[i].why);
-        assert_int_equal(times_in(f.common.logged, "sesame"), 0);
-        notice_fixture_end(&f);
+    for (size_t i = 0; i < LENGTH(refusals); i++) {
+        notice_fixture_begin(f);
+        f->wants = "a";
+        fake_play(f->server, refusals[i].script);
+        fake_play(f->server, refusals[i].script);
+        fake_play(f->server, good);
+        node_fixture_uri(f, "redis://bob:sesame@127.0.0.1", "");
+        notice_fixture_start(f);
+        run_until(f, "listening a");
+        assert_trace(f, "open\nlistening a\n");
+        assert_contains(f->logged, refusals[i].why);
+        assert_int_equal(times_in(f->logged, "sesame"), 0);
     }
 }
 
 /* A wrong password is told once, another reason again; and a pause is kept where somebody stops and starts. */
-static void test_wrong_password(void **state)
+NODE_TEST(test_wrong_password)
 {
     static const struct fake_step wrong[] = {EXPECT("AUTH"), SEND("-WRONGPASS no\r\n"), END};
     static const struct fake_step other[] = {EXPECT("AUTH"), SEND("-ERR AUTH is off\r\n"), END};
-    struct notice_fixture f;
-    (void)state;
-    notice_fixture_begin(&f);
-    for (int i = 0; i < 3; i++) fake_play(f.common.server, wrong);
-    fake_play(f.common.server, other);
-    fake_play(f.common.server, wrong);
-    fake_play(f.common.server, good);
-    node_fixture_uri(&f.common, "redis://:sesame@127.0.0.1", "");
-    f.wants = "a";
-    notice_fixture_start(&f);
-    run_until(&f.common, "listening a");
-    assert_int_equal(fake_connections(f.common.server), 6);
-    assert_int_equal(times_in(f.common.logged, "WRONGPASS"), 2);
-    assert_int_equal(times_in(f.common.logged, "is off"), 1);
-    notice_fixture_end(&f);
+    notice_fixture_begin(f);
+    for (int i = 0; i < 3; i++) fake_play(f->server, wrong);
+    fake_play(f->server, other);
+    fake_play(f->server, wrong);
+    fake_play(f->server, good);
+    node_fixture_uri(f, "redis://:sesame@127.0.0.1", "");
+    f->wants = "a";
+    notice_fixture_start(f);
+    run_until(f, "listening a");
+    assert_int_equal(fake_connections(f->server), 6);
+    assert_int_equal(times_in(f->logged, "WRONGPASS"), 2);
+    assert_int_equal(times_in(f->logged, "is off"), 1);
 
-    notice_fixture_begin(&f);
-    fake_play(f.common.server, wrong);
-    node_fixture_uri(&f.common, "redis://:sesame@127.0.0.1", "");
-    f.config.reconnect_min_ms = 2;
-    f.config.reconnect_max_ms = 3600000;
-    notice_fixture_start(&f);
-    while (!strstr(f.common.logged, "WRONGPASS")) event_base_loop(f.common.base, EVLOOP_ONCE);
+    notice_fixture_begin(f);
+    fake_play(f->server, wrong);
+    node_fixture_uri(f, "redis://:sesame@127.0.0.1", "");
+    f->subscriber_config.reconnect_min_ms = 2;
+    f->subscriber_config.reconnect_max_ms = 3600000;
+    notice_fixture_start(f);
+    while (!strstr(f->logged, "WRONGPASS")) event_base_loop(f->base, EVLOOP_ONCE);
     for (int i = 0; i < 3; i++) {
-        subscriber_stop(f.subscriber);
-        subscriber_stop(f.subscriber);
-        subscriber_start(f.subscriber);
-        run_on(&f.common, 20);
+        subscriber_stop(f->subscriber);
+        subscriber_stop(f->subscriber);
+        subscriber_start(f->subscriber);
+        run_on(f, 20);
     }
-    assert_int_equal(fake_connections(f.common.server), 1);
-    assert_trace(&f.common, "");
-    notice_fixture_end(&f);
+    assert_int_equal(fake_connections(f->server), 1);
+    assert_trace(f, "");
 }
 
 /* No matter for notices. */
-static void test_odd_servers(void **state)
+NODE_TEST(test_odd_servers)
 {
     static const char *const answers[] = {
         "+OK\r\n-LOADING Redis is loading the dataset in memory\r\n",
@@ -247,20 +218,17 @@ static void test_odd_servers(void **state)
         "-NOPERM no SETNAME\r\n-NOPERM no PING\r\n",
         "-ERR unknown command\r\n-ERR unknown command\r\n",
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+    for (size_t i = 0; i < LENGTH(answers); i++) {
         const struct fake_step script[] = {EXPECT("CLIENT SETNAME me"), EXPECT("PING"),        SEND(answers[i]),
                                            EXPECT("SUBSCRIBE a"),       SEND(SUBSCRIBED("a")), END};
-        struct notice_fixture f;
-        notice_fixture_begin(&f);
-        f.config.client_name = "me";
-        f.wants = "a";
-        fake_play(f.common.server, script);
-        node_fixture_uri(&f.common, "localhost", "");
-        notice_fixture_start(&f);
-        run_until(&f.common, "listening a");
-        assert_int_equal(fake_connections(f.common.server), 1);
-        notice_fixture_end(&f);
+        notice_fixture_begin(f);
+        f->subscriber_config.client_name = "me";
+        f->wants = "a";
+        fake_play(f->server, script);
+        node_fixture_uri(f, "localhost", "");
+        notice_fixture_start(f);
+        run_until(f, "listening a");
+        assert_int_equal(fake_connections(f->server), 1);
     }
 }
 
@@ -298,25 +266,22 @@ static const struct refusal ends[] = {
 };
 
 /* Whatever the server does, the subscriber is open again on a new connection. */
-static void test_ends(void **state)
+NODE_TEST(test_ends)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+    for (size_t i = 0; i < LENGTH(ends); i++) {
         const struct fake_step script[] = {GREET, EXPECT("SUBSCRIBE a"), ends[i].script[0], ends[i].script[1],
                                            END};
-        struct notice_fixture f;
-        notice_fixture_begin_with(&f, "a", script);
-        fake_play(f.common.server, good);
-        run_until(&f.common, "closed\nopen\nlistening a\n");
-        assert_holds(f.why, ends[i].why);
-        assert_int_equal(times_in(f.common.trace, "closed"), 1);
-        notice_fixture_end(&f);
+        notice_fixture_begin_with(f, "a", script);
+        fake_play(f->server, good);
+        run_until(f, "closed\nopen\nlistening a\n");
+        assert_contains(f->why, ends[i].why);
+        assert_int_equal(times_in(f->trace, "closed"), 1);
     }
 }
 
 /* ---- silence ---- */
 
-static void test_ping(void **state)
+NODE_TEST(test_ping)
 {
     static const struct fake_step script[] = {GREET,
                                               EXPECT("PING"),
@@ -329,42 +294,36 @@ static void test_ping(void **state)
                                               SEND(PONG),
                                               EXPECT("PING"),
                                               END};
-    struct notice_fixture f;
-    (void)state;
-    notice_fixture_begin(&f);
-    f.config.timeout_ms = 200;
-    fake_play(f.common.server, script);
-    notice_fixture_start(&f);
-    run_until(&f.common, "open");
+    notice_fixture_begin(f);
+    f->subscriber_config.timeout_ms = 200;
+    fake_play(f->server, script);
+    notice_fixture_start(f);
+    run_until(f, "open");
     uint64_t open_us = clock_us(NULL);
-    while (fake_commands(f.common.server) < 4) event_base_loop(f.common.base, EVLOOP_ONCE);
+    while (fake_commands(f->server) < 4) event_base_loop(f->base, EVLOOP_ONCE);
     /* Two of them: at most one a second, whatever the timeout. */
     assert_true(clock_us(NULL) - open_us >= 1900000);
-    assert_int_equal(subscriber_listen(f.subscriber, "z", 1), SUBSCRIBER_ASKED);
-    run_until(&f.common, "closed");
-    assert_string_equal(f.why, "no answer within 200 ms: frozen, or cut off");
-    assert_trace(&f.common, "open\nlistening z\nclosed\n");
-    assert_int_equal(fake_commands(f.common.server), 7);
-    notice_fixture_end(&f);
+    assert_int_equal(subscriber_listen(f->subscriber, "z", 1), SUBSCRIBER_ASKED);
+    run_until(f, "closed");
+    assert_string_equal(f->why, "no answer within 200 ms: frozen, or cut off");
+    assert_trace(f, "open\nlistening z\nclosed\n");
+    assert_int_equal(fake_commands(f->server), 7);
 }
 
-static void test_no_answer(void **state)
+NODE_TEST(test_no_answer)
 {
     static const struct fake_step silent[] = {END};
     static const struct fake_step deaf[] = {GREET, EXPECT("SUBSCRIBE a"), END};
-    struct notice_fixture f;
-    (void)state;
-    notice_fixture_begin(&f);
-    f.config.timeout_ms = 50;
-    f.wants = "a";
-    fake_play(f.common.server, silent);
-    fake_play(f.common.server, deaf);
-    fake_play(f.common.server, deaf);
-    notice_fixture_start(&f);
-    run_until(&f.common, "open\nclosed\nopen\nclosed\n");
-    assert_holds(f.common.logged, "no answer to the handshake within 50 ms");
-    assert_string_equal(f.why, "no answer within 50 ms: frozen, or cut off");
-    notice_fixture_end(&f);
+    notice_fixture_begin(f);
+    f->subscriber_config.timeout_ms = 50;
+    f->wants = "a";
+    fake_play(f->server, silent);
+    fake_play(f->server, deaf);
+    fake_play(f->server, deaf);
+    notice_fixture_start(f);
+    run_until(f, "open\nclosed\nopen\nclosed\n");
+    assert_contains(f->logged, "no answer to the handshake within 50 ms");
+    assert_string_equal(f->why, "no answer within 50 ms: frozen, or cut off");
 }
 
 /* ---- from inside callbacks ---- */
@@ -378,154 +337,119 @@ static const struct fake_step eventful[] = {
     END};
 static const char *const moments[] = {"open",          "listening a",   "refused b",
                                       "message a one", "message a two", "closed"};
-enum { N_MOMENTS = sizeof moments / sizeof moments[0] };
+enum { N_MOMENTS = LENGTH(moments) };
 
-static void test_act_inside(void **state)
+NODE_TEST(test_act_inside)
 {
     static const enum act acts[] = {ACT_STOP, ACT_RESTART, ACT_FREE};
-    (void)state;
     for (size_t i = 0; i < (size_t)N_MOMENTS * 3; i++) {
         const char *moment = moments[i / 3];
-        struct notice_fixture f;
-        notice_fixture_begin_with(&f, "ab", eventful);
-        fake_play(f.common.server, eventful);
-        f.act_at = moment;
-        f.act = acts[i % 3];
-        run_until(&f.common, moment);
-        if (f.act == ACT_FREE) {
-            run_on(&f.common, 10);
-            assert_int_equal(f.common.after_free, 0);
-            f.common.freed = false;
+        notice_fixture_begin_with(f, "ab", eventful);
+        fake_play(f->server, eventful);
+        f->act_at = moment;
+        f->act = acts[i % 3];
+        run_until(f, moment);
+        if (f->act == ACT_FREE) {
+            run_on(f, 10);
+            assert_int_equal(f->after_free, 0);
+            f->freed = false;
         } else {
-            if (f.act == ACT_STOP) {
-                size_t told = f.common.told;
-                assert_false(subscriber_is_open(f.subscriber));
-                assert_int_equal(subscriber_listen(f.subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
-                subscriber_forget(f.subscriber, "a", 1);
-                run_on(&f.common, 10);
-                assert_int_equal(f.common.told, told);
-                assert_string_equal(subscriber_why(f.subscriber), "stopped");
-                subscriber_start(f.subscriber);
+            if (f->act == ACT_STOP) {
+                size_t told = f->told;
+                assert_false(subscriber_is_open(f->subscriber));
+                assert_int_equal(subscriber_listen(f->subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
+                subscriber_forget(f->subscriber, "a", 1);
+                run_on(f, 10);
+                assert_int_equal(f->told, told);
+                assert_string_equal(subscriber_why(f->subscriber), "stopped");
+                subscriber_start(f->subscriber);
             }
             /* It is a new connection, and the old one says no more. */
             unsigned ends_wanted = strcmp(moment, "closed") == 0 ? 2 : 1;
-            while (times_in(f.common.trace, "closed\n") < ends_wanted)
-                event_base_loop(f.common.base, EVLOOP_ONCE);
-            assert_int_equal(times_in(f.common.trace, "open\n"), 2);
-            assert_int_equal(fake_connections(f.common.server), 2);
+            while (times_in(f->trace, "closed\n") < ends_wanted) event_base_loop(f->base, EVLOOP_ONCE);
+            assert_int_equal(times_in(f->trace, "open\n"), 2);
+            assert_int_equal(fake_connections(f->server), 2);
         }
-        notice_fixture_end(&f);
     }
 }
 
 /* As an owner may who gives up when something is logged. */
 static void log_then_act(void *arg, int level, const char *text)
 {
-    struct notice_fixture *f = arg;
-    node_fixture_log(&f->common, level, text);
+    struct node_fixture *f = arg;
+    node_fixture_log(f, level, text);
     if (strstr(text, f->act_at)) notice_fixture_act(f);
 }
 
-static void test_free_inside_log(void **state)
+NODE_TEST(test_free_inside_log)
 {
     static const struct fake_step wrong[] = {EXPECT("CLIENT"), SEND("-NOAUTH no\r\n"), END};
     static const char *const lines[] = {"NOAUTH", "open", "NOPERM", "closed the connection"};
-    (void)state;
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        struct notice_fixture f;
-        notice_fixture_begin(&f);
-        f.wants = "ab";
-        f.act = ACT_FREE;
-        f.act_at = lines[i];
-        fake_play(f.common.server, wrong);
-        fake_play(f.common.server, eventful);
-        f.log = log_then_act;
-        f.common.on_line = NULL;
-        notice_fixture_start(&f);
-        while (f.subscriber) event_base_loop(f.common.base, EVLOOP_ONCE);
-        run_on(&f.common, 10);
-        notice_fixture_end(&f);
+    for (size_t i = 0; i < LENGTH(lines); i++) {
+        notice_fixture_begin(f);
+        f->wants = "ab";
+        f->act = ACT_FREE;
+        f->act_at = lines[i];
+        fake_play(f->server, wrong);
+        fake_play(f->server, eventful);
+        f->log = log_then_act;
+        f->on_line = NULL;
+        notice_fixture_start(f);
+        while (f->subscriber) event_base_loop(f->base, EVLOOP_ONCE);
+        run_on(f, 10);
     }
 }
 
 /* ---- bounds ---- */
 
-static void test_full(void **state)
+NODE_TEST(test_full)
 {
     static char name[SUBSCRIBER_CHANNEL_MAX + 1];
     static const struct fake_step script[] = {GREET, END};
-    struct notice_fixture f;
     int result = SUBSCRIBER_ASKED;
     unsigned asked = 0;
-    (void)state;
-    memset(name, 'n', sizeof name);
-    notice_fixture_begin_with(&f, "", script);
-    fake_play(f.common.server, good);
-    assert_int_equal(subscriber_listen(f.subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
-    run_until(&f.common, "open");
-    assert_int_equal(subscriber_listen(f.subscriber, name, sizeof name), SUBSCRIBER_FULL);
+    memset(name, 'n', sizeof(name));
+    notice_fixture_begin_with(f, "", script);
+    fake_play(f->server, good);
+    assert_int_equal(subscriber_listen(f->subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
+    run_until(f, "open");
+    assert_int_equal(subscriber_listen(f->subscriber, name, sizeof(name)), SUBSCRIBER_FULL);
     while (result == SUBSCRIBER_ASKED && asked < 1000) {
-        result = subscriber_listen(f.subscriber, name, sizeof name - 1);
+        result = subscriber_listen(f->subscriber, name, sizeof(name) - 1);
         asked++;
     }
     assert_int_equal(result, SUBSCRIBER_FULL);
-    assert_in_range(asked, CONN_OUT_MAX / sizeof name / 2, CONN_OUT_MAX / sizeof name + 1);
+    assert_in_range(asked, CONN_OUT_MAX / sizeof(name) / 2, CONN_OUT_MAX / sizeof(name) + 1);
     /* Sent, but not answered, they fill the list all the same. */
-    while (fake_commands(f.common.server) < 2) event_base_loop(f.common.base, EVLOOP_ONCE);
-    run_on(&f.common, 50);
-    assert_int_equal(subscriber_listen(f.subscriber, name, sizeof name - 1), SUBSCRIBER_FULL);
+    while (fake_commands(f->server) < 2) event_base_loop(f->base, EVLOOP_ONCE);
+    run_on(f, 50);
+    assert_int_equal(subscriber_listen(f->subscriber, name, sizeof(name) - 1), SUBSCRIBER_FULL);
     /* What is full is of use again on the next connection. */
-    f.wants = "a";
-    subscriber_stop(f.subscriber);
-    subscriber_start(f.subscriber);
-    run_until(&f.common, "open\nlistening a\n");
-    notice_fixture_end(&f);
+    f->wants = "a";
+    subscriber_stop(f->subscriber);
+    subscriber_start(f->subscriber);
+    run_until(f, "open\nlistening a\n");
 }
 
 /* One allocation fails, whichever it is: later all is well, or there was no subscriber in the first place. */
-static void test_nomem(void **state)
+NODE_TEST(test_nomem)
 {
     bool failed = true;
-    (void)state;
     for (long turn = 0; failed; turn++) {
-        struct notice_fixture f;
-        notice_fixture_begin(&f);
-        node_fixture_uri(&f.common, "localhost", "");
-        for (int i = 0; i < 3; i++) fake_play(f.common.server, good);
-        f.config.client_name = "me";
-        f.common.counted.until_failure = turn;
-        if (notice_fixture_create(&f)) {
-            subscriber_start(f.subscriber);
-            for (unsigned opens = 0; !strstr(f.common.trace, "listening a");) {
-                event_base_loop(f.common.base, EVLOOP_ONCE);
-                if (times_in(f.common.trace, "open\n") == opens) continue;
+        notice_fixture_begin(f);
+        node_fixture_uri(f, "localhost", "");
+        for (int i = 0; i < 3; i++) fake_play(f->server, good);
+        f->subscriber_config.client_name = "me";
+        f->counted.until_failure = turn;
+        if (notice_fixture_create(f)) {
+            subscriber_start(f->subscriber);
+            for (unsigned opens = 0; !strstr(f->trace, "listening a");) {
+                event_base_loop(f->base, EVLOOP_ONCE);
+                if (times_in(f->trace, "open\n") == opens) continue;
                 opens++;
-                while (subscriber_listen(f.subscriber, "a", 1) == SUBSCRIBER_NOMEM) continue;
+                while (subscriber_listen(f->subscriber, "a", 1) == SUBSCRIBER_NOMEM) continue;
             }
         }
-        failed = f.common.counted.until_failure < 0;
-        notice_fixture_end(&f);
+        failed = f->counted.until_failure < 0;
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_notices),
-        cmocka_unit_test(test_split),
-        cmocka_unit_test(test_many_in_one_packet),
-        cmocka_unit_test(test_forgotten_meanwhile),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_not_let_in),
-        cmocka_unit_test(test_wrong_password),
-        cmocka_unit_test(test_odd_servers),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_ping),
-        cmocka_unit_test(test_no_answer),
-        cmocka_unit_test(test_act_inside),
-        cmocka_unit_test(test_free_inside_log),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_nomem),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
