@@ -50,7 +50,7 @@ static void begin_line(quorlock **locks, struct seen *seen, uint32_t n, const st
 static void expect_handed_over(quorlock *lock, struct seen *seen)
 {
     for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
-    await_count(&seen->calls, 1, GENEROUS_MS, "the heir's grant");
+    await_count(&seen->calls, 1, GENEROUS_MS, "the successor's grant");
     assert_status(seen->result.status, QUORLOCK_OK);
     await_holders("key", seen->owner, 3);
     assert_status(kit_release(lock, seen), QUORLOCK_OK);
@@ -137,7 +137,7 @@ static void unlike_wishes_are_not_inherited(void **state)
     quorlock_free(locks[1]);
 }
 
-/* ---- what the heir wished differently, one wish in each ---- */
+/* ---- what the successor wished differently, one wish in each ---- */
 
 enum unlike {
     UNLIKE_LEASE,
@@ -158,38 +158,38 @@ enum unlike {
 #define LARGE_MARGIN_MS 1900u
 
 struct wishes {
-    quorlock *first, *heir;
+    quorlock *first, *successor;
     struct seen first_seen, seen;
     struct seen_loss loss;
     char key[16];
 };
 
-/* That of the first is such that the heir's is not fulfilled if it inherits. */
-static void wish(enum unlike unlike, struct quorlock_options *first, struct quorlock_options *heir)
+/* That of the first is such that the successor's is not fulfilled if it inherits. */
+static void wish(enum unlike unlike, struct quorlock_options *first, struct quorlock_options *successor)
 {
-    *first = *heir = waiting(QUORLOCK_WAIT_FOREVER);
-    first->renew_ms = heir->renew_ms = SOON_MS;
+    *first = *successor = waiting(QUORLOCK_WAIT_FOREVER);
+    first->renew_ms = successor->renew_ms = SOON_MS;
     switch (unlike) {
-    case UNLIKE_LEASE: heir->lease_ms = LONG_LEASE_MS / 2; break;
-    case UNLIKE_FENCING: heir->fencing = 1; break;
+    case UNLIKE_LEASE: successor->lease_ms = LONG_LEASE_MS / 2; break;
+    case UNLIKE_FENCING: successor->fencing = 1; break;
     case UNLIKE_FENCE_TTL:
-        first->fencing = heir->fencing = 1;
+        first->fencing = successor->fencing = 1;
         first->fence_ttl_ms = 2 * LONG_LEASE_MS;
         break;
     case UNLIKE_RENEWAL: first->renew_ms = QUORLOCK_RENEW_NEVER; break;
     case UNLIKE_MIN_VALID:
         /* All but 10 us of what drift leaves: no server answers so soon. */
-        first->lease_ms = heir->lease_ms = 10099;
+        first->lease_ms = successor->lease_ms = 10099;
         first->min_valid_ms = 9996;
         break;
     case UNLIKE_MAX_HOLD: first->max_hold_ms = 1; break;
     case UNLIKE_MARGIN:
-        first->lease_ms = heir->lease_ms = SHORT_LEASE_MS;
-        first->renew_ms = heir->renew_ms = QUORLOCK_RENEW_NEVER;
+        first->lease_ms = successor->lease_ms = SHORT_LEASE_MS;
+        first->renew_ms = successor->renew_ms = QUORLOCK_RENEW_NEVER;
         first->lost_margin_ms = LARGE_MARGIN_MS;
         break;
     case UNLIKE_NO_OWNER: first->owner = "me"; break;
-    case UNLIKE_OWNER: heir->owner = "me"; break;
+    case UNLIKE_OWNER: successor->owner = "me"; break;
     case UNLIKES: break;
     }
 }
@@ -203,7 +203,7 @@ static bool was_renewed(void *arg)
     return strstr(kit.log, line) != NULL;
 }
 
-/* Another handle of the owner "me" tries: it nests where the heir is of that owner. */
+/* Another handle of the owner "me" tries: it nests where the successor is of that owner. */
 static void expect_nesting(const struct wishes *wishes, int status)
 {
     struct quorlock_options options = kit_lease(LONG_LEASE_MS);
@@ -264,16 +264,16 @@ static void each_unlike_wish_is_the_heirs_own(void **state)
     kit_client(&client_options, 3);
     for (int i = 0; i < UNLIKES; i++) {
         struct wishes *wishes = &all[i];
-        struct quorlock_options first, heir;
+        struct quorlock_options first, successor;
 
-        wish((enum unlike)i, &first, &heir);
+        wish((enum unlike)i, &first, &successor);
         snprintf(wishes->key, sizeof(wishes->key), "key%d", i);
         for (int k = 0; k < 3; k++) server_do(&kit.cluster.servers[k], "SET %s peer PX 60000", wishes->key);
         wishes->first = kit_lock(kit.client, wishes->key, &first);
-        wishes->heir = kit_lock(kit.client, wishes->key, &heir);
-        quorlock_on_lost(wishes->heir, on_loss, &wishes->loss);
+        wishes->successor = kit_lock(kit.client, wishes->key, &successor);
+        quorlock_on_lost(wishes->successor, on_loss, &wishes->loss);
         kit_start_acquire(wishes->first, &wishes->first_seen);
-        kit_start_acquire(wishes->heir, &wishes->seen);
+        kit_start_acquire(wishes->successor, &wishes->seen);
     }
     run_ms(300);
     for (int i = 0; i < UNLIKES; i++) assert_int_equal(quorlock_cancel(all[i].first), 0);
@@ -286,12 +286,12 @@ static void each_unlike_wish_is_the_heirs_own(void **state)
         assert_status(wishes->seen.result.status, QUORLOCK_OK);
         expect_own_wish((enum unlike)i, wishes);
         quorlock_free(wishes->first);
-        quorlock_free(wishes->heir);
+        quorlock_free(wishes->successor);
         await_free(wishes->key);
     }
 }
 
-/* The place may be a grant already that was not told yet: it is the heir's then. */
+/* The place may be a grant already that was not told yet: it is the successor's then. */
 static void a_grant_that_was_not_told_is_inherited(void **state)
 {
     struct seen seen[3] = {{0}};
@@ -350,5 +350,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_client_that_closes_tells_all_of_them, kit_setup, kit_teardown),
     };
 
-    return cmocka_run_group_tests_name("heirs in a line", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("successors in a line", tests, NULL, NULL);
 }

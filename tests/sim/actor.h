@@ -11,7 +11,7 @@
 void actor_begin(struct world *, uint32_t lock);
 void actor_act(struct world *, const struct event *);
 /* actor_notify - a callback of the library. */
-void actor_notify(struct world *, uint32_t lock, const struct core_tell *);
+void actor_notify(struct world *, uint32_t lock, const struct core_completion *);
 /* actor_hurry - the phase has changed: act anew, soon. */
 void actor_hurry(struct world *, uint32_t lock);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * process.h - a client's loop around its locks: what src/client.c and src/lock.c do around the core
+ * process.h - a client's loop around its locks: what src/api/client.c and src/lock/lock.c do around the core
  */
 #ifndef QUORLOCK_SIM_PROCESS_H
 #define QUORLOCK_SIM_PROCESS_H
@@ -27,7 +27,7 @@ int process_release(struct world *, uint32_t lock);
 int process_cancel(struct world *, uint32_t lock, int reason);
 
 /* What the nodes say. */
-void process_level(struct world *, uint32_t client, uint32_t node);
+void process_node_state(struct world *, uint32_t client, uint32_t node);
 /* process_room - the client's queues, which were full, take requests again. */
 void process_room(struct world *, uint32_t client);
 void process_reply(struct world *, uint32_t lock, uint32_t life, const struct core_reply *);

@@ -11,7 +11,7 @@
 void trace_line(const struct world *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void trace_step(const struct world *, uint32_t lock, const struct core_event *);
 void trace_command(const struct world *, uint32_t lock, const struct core_command *);
-void trace_completion(const struct world *, uint32_t lock, const struct core_tell *);
+void trace_completion(const struct world *, uint32_t lock, const struct core_completion *);
 const char *trace_status(int status);
 const char *trace_op(unsigned op);
 const char *trace_outcome(unsigned outcome);

@@ -41,7 +41,7 @@ static int step(struct fixture *f, struct core_event *event)
     event->no_round = f->no_round;
     event->now_us = f->now_us;
     status = core_step(f->lock, event, &f->update);
-    f->notes |= f->update.notes;
+    f->log |= f->update.log;
     for (uint32_t i = 0; i < f->update.n_commands; i++) {
         const struct core_command *command = &f->update.commands[i];
 
@@ -61,7 +61,7 @@ void fixture_open_config(struct fixture *f, const struct core_config *config)
     f->lock = calloc(1, core_size(config->n_nodes));
     assert_non_null(f->lock);
     core_init(f->lock, config);
-    for (uint32_t i = 0; i < config->n_nodes; i++) fixture_level(f, i, CORE_NODE_READY);
+    for (uint32_t i = 0; i < config->n_nodes; i++) fixture_node_state(f, i, CORE_NODE_READY);
 }
 
 void fixture_open_waiting(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint64_t wait_us)
@@ -113,9 +113,9 @@ int fixture_acquire_since(struct fixture *f, uint64_t begun_us)
     return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .begun_us = begun_us});
 }
 
-int fixture_heir(struct fixture *f, uint64_t begun_us, uint64_t wait_us)
+int fixture_hand_off(struct fixture *f, uint64_t begun_us, uint64_t wait_us)
 {
-    return step(f, &(struct core_event){.type = CORE_EV_HEIR, .begun_us = begun_us, .wait_us = wait_us});
+    return step(f, &(struct core_event){.type = CORE_EV_HAND_OFF, .begun_us = begun_us, .wait_us = wait_us});
 }
 
 int fixture_acquire_after(struct fixture *f, uint32_t seen)
@@ -179,23 +179,24 @@ void fixture_step(struct fixture *f, uint32_t node, uint64_t before_us)
     step(f, &(struct core_event){.type = CORE_EV_STEP, .node = node, .before_us = before_us});
 }
 
-void fixture_level_fault(struct fixture *f, uint32_t node, enum core_level level, enum core_fault fault)
+void fixture_node_state_fault(struct fixture *f, uint32_t node, enum core_node_state state,
+                              enum core_fault fault)
 {
-    bool talks = level == CORE_NODE_READY || level == CORE_NODE_QUARANTINED;
+    bool talks = state == CORE_NODE_READY || state == CORE_NODE_QUARANTINED;
 
     if (talks && !f->ready[node]) f->generations[node]++;
     f->ready[node] = talks;
     step(f, &(struct core_event){.type = CORE_EV_NODE,
                                  .node = node,
-                                 .level = level,
+                                 .state = state,
                                  .generation = talks ? f->generations[node] : 0,
                                  .fault = fault,
                                  .srtt_us = 500});
 }
 
-void fixture_level(struct fixture *f, uint32_t node, enum core_level level)
+void fixture_node_state(struct fixture *f, uint32_t node, enum core_node_state state)
 {
-    fixture_level_fault(f, node, level, level == CORE_NODE_READY ? CORE_FAULT_NONE : CORE_FAULT_PASSING);
+    fixture_node_state_fault(f, node, state, state == CORE_NODE_READY ? CORE_FAULT_NONE : CORE_FAULT_PASSING);
 }
 
 void fixture_round_trip(struct fixture *f, uint32_t us)
@@ -204,7 +205,7 @@ void fixture_round_trip(struct fixture *f, uint32_t us)
         if (!f->ready[i]) continue;
         step(f, &(struct core_event){.type = CORE_EV_NODE,
                                      .node = i,
-                                     .level = CORE_NODE_READY,
+                                     .state = CORE_NODE_READY,
                                      .generation = f->generations[i],
                                      .srtt_us = us});
     }
@@ -327,15 +328,15 @@ const struct fixture_sent *fixture_latest(const struct fixture *f, uint32_t node
     return NULL;
 }
 
-struct core_tell fixture_told(struct fixture *f)
+struct core_completion fixture_told(struct fixture *f)
 {
     step(f, &(struct core_event){.type = CORE_EV_DISPATCH});
-    return f->update.tell;
+    return f->update.completion;
 }
 
-void fixture_expect(struct fixture *f, enum core_tell_kind kind, int status)
+void fixture_expect(struct fixture *f, enum core_notify kind, int status)
 {
-    struct core_tell tell = fixture_told(f);
+    struct core_completion tell = fixture_told(f);
 
     assert_int_equal(tell.kind, kind);
     assert_int_equal(tell.status, status);
@@ -343,23 +344,23 @@ void fixture_expect(struct fixture *f, enum core_tell_kind kind, int status)
 
 void fixture_expect_lost(struct fixture *f, enum core_loss loss)
 {
-    struct core_tell tell = fixture_told(f);
+    struct core_completion tell = fixture_told(f);
 
-    assert_int_equal(tell.kind, CORE_TELL_LOST);
+    assert_int_equal(tell.kind, CORE_NOTIFY_LOST);
     assert_int_equal(tell.status, CORE_LOST_LOCK);
     assert_int_equal(tell.loss, loss);
 }
 
 void fixture_expect_nothing(struct fixture *f)
 {
-    fixture_expect(f, CORE_TELL_NOTHING, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_NOTHING, CORE_OK);
 }
 
 void fixture_grant(struct fixture *f)
 {
     assert_int_equal(fixture_acquire(f), CORE_OK);
     for (uint32_t i = 0; i < f->config.n_nodes; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_expect_nothing(f);
 }
 

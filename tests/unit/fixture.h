@@ -32,7 +32,7 @@ struct fixture {
     bool ready[CORE_NODES_MAX];
     uint32_t n_sent;
     struct core_update update; /* of the latest step */
-    uint32_t notes;            /* of all steps */
+    uint32_t log;              /* of all steps */
     uint8_t randoms;           /* fresh bytes: counts up */
     bool no_attempt, no_round; /* the nodes have no room for either */
     struct fixture_sent sent[4096];
@@ -56,8 +56,8 @@ int fixture_acquire(struct fixture *);
 int fixture_acquire_behind(struct fixture *);
 /* fixture_acquire_since - it waits since then already. */
 int fixture_acquire_since(struct fixture *, uint64_t begun_us);
-/* fixture_heir - the acquire goes on for another. */
-int fixture_heir(struct fixture *, uint64_t begun_us, uint64_t wait_us);
+/* fixture_hand_off - the acquire goes on for another. */
+int fixture_hand_off(struct fixture *, uint64_t begun_us, uint64_t wait_us);
 /* fixture_acquire_after - the same, and this stood in the way meanwhile: bits of enum core_seen. */
 int fixture_acquire_after(struct fixture *, uint32_t seen);
 /* fixture_notice - a node tells of a release; holder_id is whose, 0: it does not say. */
@@ -78,9 +78,9 @@ int fixture_release(struct fixture *);
 int fixture_cancel(struct fixture *);
 /* fixture_step - a node's clock was found to have stepped, by a request sent then. */
 void fixture_step(struct fixture *, uint32_t node, uint64_t before_us);
-/* fixture_level - a node's connection changes; READY begins a new generation. */
-void fixture_level(struct fixture *, uint32_t node, enum core_level);
-void fixture_level_fault(struct fixture *, uint32_t node, enum core_level, enum core_fault);
+/* fixture_node_state - a node's connection changes; READY begins a new generation. */
+void fixture_node_state(struct fixture *, uint32_t node, enum core_node_state);
+void fixture_node_state_fault(struct fixture *, uint32_t node, enum core_node_state, enum core_fault);
 /* fixture_round_trip - to each node that can talk it takes so long: told anew, for answers here take no time,
  * and the core measures them. */
 void fixture_round_trip(struct fixture *, uint32_t us);
@@ -108,9 +108,9 @@ void fixture_expect_asked_alone(const struct fixture *, uint32_t node);
 /* fixture_latest - the latest request of that kind to that node; fails the test where there is none. */
 const struct fixture_sent *fixture_latest(const struct fixture *, uint32_t node, enum core_op);
 /* fixture_told - what the owner is told next, now. */
-struct core_tell fixture_told(struct fixture *);
+struct core_completion fixture_told(struct fixture *);
 /* fixture_expect - the owner is told exactly this next, and nothing is asked twice. */
-void fixture_expect(struct fixture *, enum core_tell_kind, int status);
+void fixture_expect(struct fixture *, enum core_notify, int status);
 void fixture_expect_lost(struct fixture *, enum core_loss);
 void fixture_expect_nothing(struct fixture *);
 /* fixture_grant - acquires; all nodes say yes; the owner is told. */

@@ -21,10 +21,10 @@ void block_ms(unsigned ms)
     while (clock_us(NULL) < end_us) continue;
 }
 
-static const char *level_name(enum node_level level)
+static const char *state_name(enum node_state state)
 {
     static const char *const names[] = {"connecting", "ready", "quarantined", "down"};
-    return names[level];
+    return names[state];
 }
 
 static const char *fault_name(enum node_fault fault)
@@ -56,24 +56,24 @@ void node_fixture_trace(struct node_fixture *f, const char *line)
     }
 }
 
-static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t generation,
-                     enum node_fault fault, const char *why)
+static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
+                          enum node_fault fault, const char *why)
 {
     struct node_fixture *f = arg;
     char line[64];
     assert_int_equal(index, 3);
     assert_int_equal(generation, node_generation(f->node));
-    assert_int_equal(level, node_level_now(f->node));
+    assert_int_equal(state, node_state_now(f->node));
     assert_int_equal(fault, node_fault_now(f->node));
     /* A quarantine counts down. */
-    if (level != NODE_QUARANTINED) assert_string_equal(why, node_why(f->node));
+    if (state != NODE_QUARANTINED) assert_string_equal(why, node_why(f->node));
     snprintf(f->why, sizeof(f->why), "%s", why);
-    if (level == NODE_READY)
+    if (state == NODE_READY)
         snprintf(line, sizeof(line), "ready %u", (unsigned)generation);
-    else if (level == NODE_QUARANTINED)
+    else if (state == NODE_QUARANTINED)
         snprintf(line, sizeof(line), "quarantined %u", (unsigned)generation);
     else
-        snprintf(line, sizeof(line), "%s %s", level_name(level), fault_name(fault));
+        snprintf(line, sizeof(line), "%s %s", state_name(state), fault_name(fault));
     node_fixture_trace(f, line);
     /* A callback that freed the node may still look at what it was handed. */
     assert_true(strlen(why) < sizeof(f->why));
@@ -175,7 +175,8 @@ void node_fixture_uri(struct node_fixture *f, const char *front, const char *bac
 
 struct node *node_fixture_new_node(struct node_fixture *f)
 {
-    const struct node_events events = {.level = on_level, .reply = on_reply, .log = node_fixture_log, .arg = f};
+    const struct node_events events = {
+        .state = on_node_state, .reply = on_reply, .log = node_fixture_log, .arg = f};
     if (!f->uri.host) node_fixture_uri(f, "127.0.0.1", "");
     f->node = node_new(f->base, &f->alloc, &f->config, &events);
     return f->node;
@@ -187,7 +188,7 @@ void node_fixture_start(struct node_fixture *f, const struct fake_step *script)
     fake_play(f->server, script);
     assert_non_null(node_fixture_new_node(f));
     assert_int_equal(f->told, 0);
-    assert_int_equal(node_level_now(f->node), NODE_CONNECTING);
+    assert_int_equal(node_state_now(f->node), NODE_CONNECTING);
 }
 
 static bool trace_holds(struct node_fixture *f, const char *line)

@@ -2,15 +2,15 @@
 /*
  * node_fixture.h - a node, a server that plays scripts, and the trace of what the node told
  *
- * Each level and each reply becomes a line: "ready 1", "down auth", "7 yes", "7 unknown timeout".
+ * Each state and each reply becomes a line: "ready 1", "down auth", "7 yes", "7 unknown timeout".
  */
 #ifndef QUORLOCK_TESTS_NODE_FIXTURE_H
 #define QUORLOCK_TESTS_NODE_FIXTURE_H
 
 #include "fake_server.h"
+#include "redis/link/uri.h"
 #include "redis/node.h"
 #include "redis/subscriber.h"
-#include "redis/uri.h"
 #include "test.h"
 
 #define LIMIT_S 20
@@ -31,7 +31,7 @@ struct node_fixture {
     struct node *node;
     char trace[1 << 18];
     size_t told;
-    char why[512], error[512]; /* of the latest level and reply */
+    char why[512], error[512]; /* of the latest state and reply */
     char logged[8192];
     char holder[64], type[32];
     uint32_t latency_us;

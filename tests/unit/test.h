@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "alloc.h"
+#include "base/alloc.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <time.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "test.h"
 
 #define BOOT_US   5000000000u /* unlike RAW, it counts the sleep before we began */

@@ -31,10 +31,10 @@ CORE_TEST(the_qth_yes_grants)
     assert_false(f->update.dispatch);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     assert_true(f->update.dispatch);
-    assert_false(core_told_held(f->lock)); /* not before the owner was told */
+    assert_false(core_notified_held(f->lock)); /* not before the owner was told */
     assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-    assert_true(core_told_held(f->lock));
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_true(core_notified_held(f->lock));
     assert_int_equal(core_counted(f->lock), 3);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
     assert_int_equal(core_lost_at(f->lock), FIXTURE_BEGIN_US + (2968 - 64) * MS);
@@ -44,12 +44,12 @@ CORE_TEST(the_qth_yes_grants)
 CORE_TEST(validity_counts_from_each_nodes_own_send)
 {
     fixture_open(f, 3, 2);
-    fixture_level(f, 1, CORE_NODE_CONNECTING);
-    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 1, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_pass(f, 50 * MS);
-    fixture_level(f, 1, CORE_NODE_READY);
+    fixture_node_state(f, 1, CORE_NODE_READY);
     assert_int_equal(fixture_asked(f, 1, CORE_OP_ACQUIRE), 1);
     fixture_pass(f, 10 * MS);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -60,13 +60,13 @@ CORE_TEST(validity_counts_from_each_nodes_own_send)
 CORE_TEST(a_late_yes_adds_margin)
 {
     fixture_open(f, 3, 2);
-    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     fixture_pass(f, 50 * MS);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_level(f, 2, CORE_NODE_READY);
+    fixture_node_state(f, 2, CORE_NODE_READY);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(f->lock), 2);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(core_counted(f->lock), 3);
@@ -103,7 +103,7 @@ CORE_TEST(held_by_another_is_explained)
     assert_false(f->update.dispatch); /* first: who is it? */
     fixture_answer_with(f, 0, CORE_OP_PEEK, &holder);
     fixture_answer_with(f, 1, CORE_OP_PEEK, &holder);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     fixture_expect_nothing(f);
     assert_int_equal(core_phase_now(f->lock), CORE_IDLE);
 }
@@ -115,7 +115,7 @@ CORE_TEST(too_few_nodes_is_no_quorum)
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_ERROR);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     /* Unknown and yes are released; the error too: it costs nothing to be sure. */
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
     assert_int_equal(fixture_asked(f, 1, CORE_OP_RELEASE), 1);
@@ -128,7 +128,7 @@ CORE_TEST(what_was_not_sent_is_not_released)
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_UNSENT);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_UNSENT);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
     assert_int_equal(fixture_asked(f, 2, CORE_OP_RELEASE), 1);
 }
@@ -152,7 +152,7 @@ CORE_TEST(lasting_faults_have_their_own_status)
         fixture_answer_with(f, 1, CORE_OP_ACQUIRE, &reply);
         fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
         /* No waiting mends it, so that even endless waiting ends. */
-        fixture_expect(f, CORE_TELL_ACQUIRED, cases[i].status);
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, cases[i].status);
     }
 }
 
@@ -163,8 +163,8 @@ CORE_TEST(a_grant_that_waited_too_long_is_not_told)
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_sleep(f, (2968 - 64) * MS); /* exactly lost_at */
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    assert_false(core_told_held(f->lock));
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
+    assert_false(core_notified_held(f->lock));
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
 }
 
@@ -175,7 +175,7 @@ CORE_TEST(a_grant_just_in_time_is_told)
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_sleep(f, (2968 - 64) * MS - 1);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_pass(f, 1);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
 }
@@ -190,44 +190,44 @@ CORE_TEST(min_valid_is_kept)
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_sleep(f, 68 * MS + 1);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
 }
 
 CORE_TEST(readiness_waits_for_who_connects)
 {
     fixture_open(f, 3, 2);
-    fixture_level(f, 1, CORE_NODE_CONNECTING);
-    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 1, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_pass(f, 99 * MS);
     fixture_expect_nothing(f); /* two nodes may still vote */
     fixture_pass(f, 1 * MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 CORE_TEST(who_is_down_is_not_waited_for)
 {
     fixture_open(f, 3, 2);
-    fixture_level(f, 1, CORE_NODE_DOWN);
-    fixture_level(f, 2, CORE_NODE_DOWN);
+    fixture_node_state(f, 1, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, CORE_NODE_DOWN);
     fixture_acquire(f);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1); /* it cannot be granted any more */
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 CORE_TEST(a_node_that_goes_down_in_the_try_has_no_vote)
 {
     fixture_open(f, 3, 2);
-    fixture_level(f, 1, CORE_NODE_CONNECTING);
-    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 1, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_level(f, 1, CORE_NODE_DOWN);
+    fixture_node_state(f, 1, CORE_NODE_DOWN);
     fixture_expect_nothing(f);
-    fixture_level(f, 2, CORE_NODE_DOWN);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_node_state(f, 2, CORE_NODE_DOWN);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 CORE_TEST(a_fresh_token_for_every_attempt)
@@ -269,9 +269,9 @@ CORE_TEST(votes_of_another_connection_do_not_count)
     old = *fixture_latest(f, 0, CORE_OP_ACQUIRE);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_level(f, 0, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 0, CORE_NODE_CONNECTING);
     fixture_replay(f, &old, CORE_YES);
-    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, CORE_NODE_READY);
     fixture_replay(f, &old, CORE_YES);
     assert_int_not_equal(core_phase_now(f->lock), CORE_GRANTED);
     assert_int_equal(fixture_told(f).status, CORE_NOQUORUM);
@@ -280,13 +280,13 @@ CORE_TEST(votes_of_another_connection_do_not_count)
 CORE_TEST(the_wait_is_bounded)
 {
     fixture_open_waiting(f, 3, 2, 700 * MS);
-    fixture_level(f, 0, CORE_NODE_DOWN);
-    fixture_level(f, 1, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 1, CORE_NODE_DOWN);
     fixture_acquire(f);
     fixture_pass(f, 699 * MS);
     fixture_expect_nothing(f);
     fixture_pass(f, 1 * MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 CORE_TEST(a_wait_of_both_kinds_has_timed_out)
@@ -295,9 +295,9 @@ CORE_TEST(a_wait_of_both_kinds_has_timed_out)
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_PEEK, CORE_MISSING);
-    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
     fixture_pass(f, 5000 * MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
 }
 
 CORE_TEST(a_waiter_gets_it_when_it_is_free)
@@ -314,7 +314,7 @@ CORE_TEST(a_waiter_gets_it_when_it_is_free)
     assert_int_equal(core_attempt(f->lock), 2);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_rounds(f->lock), 2);
 }
 
@@ -326,7 +326,7 @@ CORE_TEST(cancel_while_asking)
     assert_int_equal(fixture_cancel(f), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES); /* comes too late */
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     fixture_expect_nothing(f);
     assert_int_equal(fixture_cancel(f), CORE_STATE);
 }
@@ -338,7 +338,7 @@ CORE_TEST(cancel_while_waiting)
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     assert_int_equal(fixture_cancel(f), CORE_OK);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     fixture_expect_nothing(f);
 }
 
@@ -351,7 +351,7 @@ CORE_TEST(cancel_between_verdict_and_callback)
     assert_int_equal(core_phase_now(f->lock), CORE_GRANTED);
     assert_int_equal(fixture_cancel(f), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     fixture_expect_nothing(f);
 }
 
@@ -368,7 +368,7 @@ CORE_TEST(busy_while_something_is_in_flight)
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(fixture_release(f), CORE_BUSY); /* granted, but not told yet */
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(fixture_acquire(f), CORE_STATE);
 }
 
@@ -377,7 +377,7 @@ CORE_TEST(forgotten_scripts_are_sent_again_while_the_attempt_lives)
     fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.whole_script);
+    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.use_eval);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_OTHER);
     /* The release is queued: an acquire behind it would stay for a lease. */
@@ -386,24 +386,24 @@ CORE_TEST(forgotten_scripts_are_sent_again_while_the_attempt_lives)
     /* But a release is asked again, whole. */
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_NOSCRIPT);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
-    assert_true(fixture_latest(f, 0, CORE_OP_RELEASE)->command.whole_script);
+    assert_true(fixture_latest(f, 0, CORE_OP_RELEASE)->command.use_eval);
 }
 
 CORE_TEST(a_debt_is_paid_on_the_next_connection)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_level(f, 0, CORE_NODE_CONNECTING); /* its answer, and whether it was executed: unknown */
+    fixture_node_state(f, 0, CORE_NODE_CONNECTING); /* its answer, and whether it was executed: unknown */
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_OTHER);
     assert_int_equal(core_debts(f->lock, 0), 1);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
     fixture_drop(f);
-    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, CORE_NODE_READY);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
-    fixture_level(f, 0, CORE_NODE_DOWN); /* and once more */
+    fixture_node_state(f, 0, CORE_NODE_DOWN); /* and once more */
     fixture_drop(f);
-    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, CORE_NODE_READY);
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
     assert_int_equal(core_debts(f->lock, 0), 0);
 }
@@ -414,7 +414,7 @@ CORE_TEST(a_debt_ends_with_the_lease)
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     fixture_told(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
     fixture_pass(f, 3030 * MS - 1);
     assert_int_equal(core_debts(f->lock, 0), 1);
     assert_false(core_quiet(f->lock));
@@ -422,7 +422,7 @@ CORE_TEST(a_debt_ends_with_the_lease)
     assert_int_equal(core_debts(f->lock, 0), 0);
     assert_true(core_quiet(f->lock));
     fixture_drop(f);
-    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, CORE_NODE_READY);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
 }
 
@@ -438,17 +438,17 @@ CORE_TEST(who_owes_too_much_is_not_asked)
     assert_int_equal(core_debts(f->lock, 0), CORE_DEBTS_MAX);
     fixture_acquire(f);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), CORE_DEBTS_MAX);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 CORE_TEST(a_quarantined_node_has_no_vote)
 {
     fixture_open(f, 3, 2);
-    fixture_level(f, 0, CORE_NODE_DOWN);
-    fixture_level(f, 0, CORE_NODE_QUARANTINED);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_QUARANTINED);
     fixture_acquire(f);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 0);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }

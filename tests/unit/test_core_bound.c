@@ -20,12 +20,12 @@ CORE_TEST(the_wait_bound_comes_while_the_arbiter_is_asked)
     assert_int_equal(core_phase_now(f->lock), CORE_ASKING);
     fixture_expect_asked_alone(f, 0);
     fixture_pass(f, FIXTURE_BEGIN_US + 30 * MS - f->now_us);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
     assert_int_equal(fixture_asked(f, 1, CORE_OP_RELEASE), 0);
 }
 
-/* Contention or outage: the arbiter alone was asked, so the levels say which it is. */
+/* Contention or outage: the arbiter alone was asked, so the node states say which it is. */
 CORE_TEST(outage_is_told_from_contention)
 {
     static const struct {
@@ -35,17 +35,19 @@ CORE_TEST(outage_is_told_from_contention)
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
         fixture_open_waiting(f, 3, 2, 3000 * MS);
-        for (uint32_t node = 1; node < 3 && !cases[i].before; node++) fixture_level(f, node, CORE_NODE_DOWN);
+        for (uint32_t node = 1; node < 3 && !cases[i].before; node++)
+            fixture_node_state(f, node, CORE_NODE_DOWN);
         fixture_acquire(f);
         for (uint32_t node = 0; node < 3; node++) {
             if (fixture_asked(f, node, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, node, HOLDER, -1);
         }
-        for (uint32_t node = 1; node < 3 && !cases[i].after; node++) fixture_level(f, node, CORE_NODE_DOWN);
+        for (uint32_t node = 1; node < 3 && !cases[i].after; node++)
+            fixture_node_state(f, node, CORE_NODE_DOWN);
         fixture_pass_to_attempt(f);
         fixture_refuse(f, 0, HOLDER, -1);
         assert_int_equal(core_wait_verdict(f->lock), cases[i].status);
         fixture_pass(f, FIXTURE_BEGIN_US + 3000 * MS - f->now_us);
-        fixture_expect(f, CORE_TELL_ACQUIRED, cases[i].status);
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, cases[i].status);
     }
 }
 
@@ -61,38 +63,38 @@ CORE_TEST(too_late_and_then_the_bound_is_a_timeout)
     while (core_phase_now(f->lock) == CORE_WAITING && core_deadline(f->lock) < FIXTURE_BEGIN_US + 5000 * MS)
         fixture_pass_to_attempt(f);
     fixture_pass(f, FIXTURE_BEGIN_US + 5000 * MS - f->now_us);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
 }
 
 CORE_TEST(the_wait_counts_from_when_it_began)
 {
     fixture_open_waiting(f, 3, 2, 700 * MS);
-    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
     fixture_acquire_since(f, FIXTURE_BEGIN_US - 300 * MS);
     fixture_pass(f, 399 * MS);
     fixture_expect_nothing(f);
     fixture_pass(f, 1 * MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 /* Its bound is another; what was asked and learned stays. */
-CORE_TEST(an_heir_goes_on_where_the_first_gave_up)
+CORE_TEST(a_successor_goes_on_where_the_first_gave_up)
 {
     fixture_open_waiting(f, 3, 2, 60 * MS);
-    assert_int_equal(fixture_heir(f, FIXTURE_BEGIN_US, 100 * MS), CORE_STATE);
+    assert_int_equal(fixture_hand_off(f, FIXTURE_BEGIN_US, 100 * MS), CORE_STATE);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, 28000);
     fixture_answer_releases(f);
     fixture_pass_to_attempt(f);
-    assert_int_equal(fixture_heir(f, FIXTURE_BEGIN_US + 5 * MS, 100 * MS), 0);
+    assert_int_equal(fixture_hand_off(f, FIXTURE_BEGIN_US + 5 * MS, 100 * MS), 0);
     fixture_expect_asked_alone(f, 0);
     fixture_refuse(f, 0, HOLDER, -1);
     fixture_pass(f, FIXTURE_BEGIN_US + 104 * MS - f->now_us);
     fixture_expect_nothing(f);
     fixture_pass(f, 1 * MS);
     /* Not that it gave up, for it does not wait any more. */
-    assert_int_equal(fixture_heir(f, FIXTURE_BEGIN_US, 900 * MS), CORE_STATE);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    assert_int_equal(fixture_hand_off(f, FIXTURE_BEGIN_US, 900 * MS), CORE_STATE);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
 /* Whoever waited before, in another's place, goes on with what stood in the way then. */
@@ -110,13 +112,13 @@ CORE_TEST(what_was_in_the_way_before_is_told_too)
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
         fixture_open_waiting(f, 3, 2, 60 * MS);
-        for (uint32_t node = 0; node < 3 && !cases[i].held; node++) fixture_level(f, node, CORE_NODE_DOWN);
+        for (uint32_t node = 0; node < 3 && !cases[i].held; node++) fixture_node_state(f, node, CORE_NODE_DOWN);
         fixture_acquire_after(f, cases[i].before);
         for (uint32_t node = 0; node < 3 && cases[i].held; node++) fixture_refuse(f, node, HOLDER, -1);
         assert_int_equal(core_seen(f->lock),
                          cases[i].before | (cases[i].held ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM));
         fixture_pass(f, 60 * MS);
-        fixture_expect(f, CORE_TELL_ACQUIRED, cases[i].status);
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, cases[i].status);
     }
 }
 
@@ -185,7 +187,7 @@ CORE_TEST(cancel_leaves_nothing_in_any_phase)
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
         scripts[i](f);
         assert_int_equal(fixture_cancel(f), CORE_OK);
-        fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
         fixture_expect_nothing(f);
         assert_false(core_listens(f->lock));
         /* Late yeses change nothing: whatever was asked is followed by its release, on every node. */
@@ -223,7 +225,7 @@ CORE_TEST(behind_another_the_bound_is_contention)
     fixture_open_waiting(f, 3, 2, 40 * MS);
     fixture_acquire_behind(f);
     fixture_pass(f, 40 * MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     assert_true(core_quiet(f->lock));
 }
 
@@ -247,7 +249,7 @@ CORE_TEST(whoever_is_woken_asks_everybody)
     }
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
 /* Votes of an attempt that asked one node say nothing of the others: theirs of before are shown. */
@@ -272,7 +274,7 @@ CORE_TEST(votes_of_before_are_shown)
     /* But never of another acquire. */
     fixture_cancel(f);
     fixture_told(f);
-    fixture_level(f, 1, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 1, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     assert_int_equal(core_vote(f->lock, 1, NULL), CORE_VOTE_NONE);
 }

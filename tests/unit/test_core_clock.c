@@ -22,7 +22,7 @@ CORE_TEST(a_loss_by_our_own_clock_leaves_nothing)
     fixture_pass(f, 10 * MS);
     fixture_step(f, 0, FIXTURE_BEGIN_US);
     fixture_step(f, 2, FIXTURE_BEGIN_US);
-    assert_true(core_lost_untold(f->lock));
+    assert_true(core_loss_pending(f->lock));
     assert_int_equal(core_remaining_us(f->lock, f->now_us), 0);
     fixture_expect_lost(f, CORE_LOSS_CLOCK);
     assert_int_equal(core_remaining_us(f->lock, f->now_us), 0);
@@ -41,9 +41,9 @@ CORE_TEST(a_loss_of_the_keys_leaves_nothing)
 CORE_TEST(a_loss_in_good_time_leaves_the_margin)
 {
     fixture_open_held(f, 3, 2);
-    fixture_level(f, 0, CORE_NODE_DOWN);
-    fixture_level(f, 1, CORE_NODE_DOWN);
-    fixture_level(f, 2, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 1, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, CORE_NODE_DOWN);
     fixture_pass(f, VALID_US - 64 * MS);
     assert_int_equal(core_remaining_us(f->lock, f->now_us), 64 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
@@ -63,7 +63,7 @@ CORE_TEST(steps_further_apart_than_a_lease_are_two_nodes_clocks)
     fixture_pass(f, 10 * MS);
     fixture_step(f, 1, f->now_us);
     fixture_expect_nothing(f);
-    assert_true(core_told_held(f->lock));
+    assert_true(core_notified_held(f->lock));
     assert_int_equal(core_counted(f->lock), 2);
 }
 
@@ -91,9 +91,9 @@ CORE_TEST(a_step_before_the_verdict_takes_the_vote)
     fixture_step(f, 0, f->now_us);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect_nothing(f);
-    assert_false(core_told_held(f->lock));
+    assert_false(core_notified_held(f->lock));
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(f->lock), 2);
 }
 
@@ -113,8 +113,8 @@ CORE_TEST(votes_that_prove_our_own_standstill_grant_nothing)
     fixture_step(f, 1, FIXTURE_BEGIN_US);
     fixture_answer_with(f, 0, CORE_OP_RAISE, &high);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    assert_false(core_told_held(f->lock));
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
+    assert_false(core_notified_held(f->lock));
 }
 
 /* What was proven before an attempt says nothing about votes that were asked for after it. */
@@ -130,7 +130,7 @@ CORE_TEST(steps_before_an_attempt_are_forgotten_with_it)
     fixture_pass(f, 10 * MS);
     fixture_step(f, 2, f->now_us);
     fixture_expect_nothing(f);
-    assert_true(core_told_held(f->lock));
+    assert_true(core_notified_held(f->lock));
 }
 
 /* ---- validity that shrinks ---- */
@@ -155,9 +155,9 @@ CORE_TEST(validity_shrinks_when_a_vote_goes)
     assert_int_equal(core_lost_at(f->lock), FIXTURE_BEGIN_US + VALID_US - 64 * MS);
     fixture_expect_nothing(f);
     /* And the loss comes by that time. */
-    fixture_level(f, 0, CORE_NODE_DOWN);
-    fixture_level(f, 1, CORE_NODE_DOWN);
-    fixture_level(f, 2, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 1, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, CORE_NODE_DOWN);
     fixture_pass(f, FIXTURE_BEGIN_US + VALID_US - 64 * MS - f->now_us - 1);
     fixture_expect_nothing(f);
     fixture_pass(f, 1);
@@ -188,11 +188,11 @@ CORE_TEST(a_late_vote_of_the_hold_before_does_not_count)
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     late = *fixture_latest(f, 2, CORE_OP_ACQUIRE);
     fixture_release(f);
     fixture_answer_releases(f);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     fixture_drop(f);
     fixture_pass(f, 10 * MS);
     begun_us = f->now_us;
@@ -201,7 +201,7 @@ CORE_TEST(a_late_vote_of_the_hold_before_does_not_count)
     fixture_replay(f, &late, CORE_YES);
     assert_false(f->update.dispatch);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_replay(f, &late, CORE_YES);
     assert_int_equal(core_counted(f->lock), 2);
     assert_int_equal(core_valid_until(f->lock), begun_us + VALID_US);
@@ -222,23 +222,23 @@ CORE_TEST(a_second_hold_begins_with_nothing)
     answer_renewal(f, 2, CORE_MISSING);
     fixture_release(f);
     fixture_answer_releases(f);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     fixture_drop(f);
     begun_us = f->now_us;
     fixture_acquire(f);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(f->lock), 2);
     assert_int_equal(core_valid_until(f->lock), begun_us + VALID_US);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     assert_int_equal(core_counted(f->lock), 2);
     /* A renewal of its own, by its own yes: one is not enough, whatever was said in the hold before. */
     fixture_pass(f, 1000 * MS);
-    f->notes = 0;
+    f->log = 0;
     answer_renewal(f, 0, CORE_YES);
-    assert_int_equal(f->notes & CORE_NOTE_RENEWED, 0);
+    assert_int_equal(f->log & CORE_LOG_RENEWED, 0);
     assert_int_equal(core_valid_until(f->lock), begun_us + VALID_US);
     answer_renewal(f, 1, CORE_YES);
-    assert_int_equal(f->notes & CORE_NOTE_RENEWED, CORE_NOTE_RENEWED);
+    assert_int_equal(f->log & CORE_LOG_RENEWED, CORE_LOG_RENEWED);
 }

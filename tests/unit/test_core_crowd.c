@@ -12,9 +12,10 @@
 #define SRTT_US  ((uint64_t)500)
 
 /* Somebody waits whom the arbiter told that so many listen; `seed` tells one from the other. */
-static void open_in_crowd(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint32_t crowd, uint8_t seed)
+static void open_in_crowd(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint32_t waiters, uint8_t seed)
 {
-    struct core_reply refusal = {.outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = crowd};
+    struct core_reply refusal = {
+        .outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = waiters};
 
     fixture_open_waiting(f, n_nodes, quorum, CORE_NEVER);
     f->randoms = seed;
@@ -26,13 +27,13 @@ static void open_in_crowd(struct fixture *f, uint32_t n_nodes, uint32_t quorum, 
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
-/* Of `crowd` who hear of a release, how many ask within so long after it. */
-static uint32_t ask_within(struct fixture *f, uint32_t crowd, uint64_t us)
+/* Of `waiters` who hear of a release, how many ask within so long after it. */
+static uint32_t ask_within(struct fixture *f, uint32_t waiters, uint64_t us)
 {
     uint32_t asked = 0;
 
-    for (uint32_t i = 0; i < crowd; i++) {
-        open_in_crowd(f, 3, 2, crowd, (uint8_t)i);
+    for (uint32_t i = 0; i < waiters; i++) {
+        open_in_crowd(f, 3, 2, waiters, (uint8_t)i);
         fixture_notice(f, LISTENER, HOLDER);
         if (us > 0) fixture_pass(f, us);
         asked += core_attempt(f->lock) > 1;
@@ -43,24 +44,25 @@ static uint32_t ask_within(struct fixture *f, uint32_t crowd, uint64_t us)
 /* The lots of these tests are drawn from the same seeds every time. */
 CORE_TEST(of_a_crowd_a_few_ask_at_once)
 {
-    for (uint32_t crowd = 10; crowd <= 250; crowd += 48) {
-        uint32_t at_once = ask_within(f, crowd, 0);
-        uint32_t soon = ask_within(f, crowd, 5 * SRTT_US);
+    for (uint32_t waiters = 10; waiters <= 250; waiters += 48) {
+        uint32_t at_once = ask_within(f, waiters, 0);
+        uint32_t soon = ask_within(f, waiters, 5 * SRTT_US);
 
-        if (at_once > 7 || soon < 1 || soon > 16) fail_msg("of %u, %u at once, %u soon", crowd, at_once, soon);
+        if (at_once > 7 || soon < 1 || soon > 16)
+            fail_msg("of %u, %u at once, %u soon", waiters, at_once, soon);
     }
     assert_int_equal(ask_within(f, 3, 100 * SRTT_US), 3);
 }
 
 CORE_TEST(two_ask_all_nodes_at_once)
 {
-    for (uint32_t crowd = 1; crowd <= 2; crowd++) {
-        open_in_crowd(f, 3, 2, crowd, 1);
+    for (uint32_t waiters = 1; waiters <= 2; waiters++) {
+        open_in_crowd(f, 3, 2, waiters, 1);
         fixture_notice(f, LISTENER, HOLDER);
         for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
         fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
         fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-        fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     }
 }
 
@@ -72,13 +74,13 @@ CORE_TEST(two_ask_the_arbiter_where_votes_could_be_split)
 
     for (uint32_t i = 0; i < 3; i++) {
         open_in_crowd(f, n_nodes[i], quorums[i], 2, 1);
-        if (i == 0) fixture_level(f, 2, CORE_NODE_DOWN);
+        if (i == 0) fixture_node_state(f, 2, CORE_NODE_DOWN);
         fixture_notice(f, LISTENER, HOLDER);
         fixture_expect_asked_alone(f, LISTENER);
     }
 }
 
-/* Where the nodes tell nothing of a crowd, everybody asks the arbiter. */
+/* Where the nodes tell nothing of a waiters, everybody asks the arbiter. */
 CORE_TEST(a_crowd_unknown_asks_the_arbiter)
 {
     open_in_crowd(f, 3, 2, 0, 1);
@@ -115,7 +117,7 @@ CORE_TEST(a_crowd_of_unmeasured_nodes_takes_turns)
             struct core_event event = {.type = CORE_EV_NODE, .now_us = f->now_us, .node = i};
             struct core_update update;
 
-            event.level = CORE_NODE_READY;
+            event.state = CORE_NODE_READY;
             event.generation = f->generations[i];
             core_step(f->lock, &event, &update);
         }
@@ -158,7 +160,7 @@ CORE_TEST(the_arbiter_is_told_first)
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(f->sent[i].command.tag.node, config.arbiters[i]);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_release(f);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(f->sent[3 + i].command.tag.node, config.arbiters[i]);
 }

@@ -92,7 +92,7 @@ CORE_TEST(an_odd_key_starves_nobody)
             keys = (struct keys){.of = {ODD}, .ttl_us = ttls_us[t]};
             /* No notice: the holder is a peer. A poll finds it. */
             assert_true(try_on(f, &keys, 2000 * MS));
-            fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+            fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
             assert_in_range(core_counted(f->lock), n / 2 + 1, n - 1);
         }
     }
@@ -188,7 +188,7 @@ CORE_TEST(a_holder_that_may_have_a_quorum_is_waited_for)
     uint32_t sent;
 
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
-    fixture_level(f, 2, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, CORE_NODE_DOWN);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 5000 * MS));
     sent = f->n_sent;
@@ -210,7 +210,7 @@ CORE_TEST(two_odd_keys_are_a_lock_that_is_held)
     /* Nobody is to be woken by what is given back in vain, and no votes are fought for. */
     assert_in_range(core_rounds(f->lock), 10, 60);
     fixture_pass(f, 1000 * MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
 CORE_TEST(an_odd_key_and_an_outage_are_no_quorum)
@@ -218,12 +218,12 @@ CORE_TEST(an_odd_key_and_an_outage_are_no_quorum)
     struct keys keys = {.of = {ODD}, .ttl_us = ENDLESS};
 
     fixture_open_waiting(f, 3, 2, 3000 * MS);
-    fixture_level(f, 1, CORE_NODE_DOWN);
-    fixture_level(f, 2, CORE_NODE_DOWN);
+    fixture_node_state(f, 1, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, CORE_NODE_DOWN);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 2999 * MS));
     fixture_pass(f, 1 * MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 /* With all nodes needed, one odd key is in the way for good, and is told. */
@@ -236,7 +236,7 @@ CORE_TEST(one_odd_key_of_all_is_held)
     assert_false(try_on(f, &keys, 4000 * MS));
     assert_in_range(core_rounds(f->lock), 3, 30);
     fixture_pass(f, 1000 * MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
 /* Busy with a script, out of memory, a value of another type: it is asked first no more, until it has voted. */
@@ -268,8 +268,8 @@ CORE_TEST(a_new_connection_may_be_the_arbiter_again)
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 1000 * MS));
-    fixture_level(f, 0, CORE_NODE_DOWN);
-    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_READY);
     fixture_pass_to_attempt(f);
     fixture_expect_asked_alone(f, 0);
 }
@@ -284,12 +284,12 @@ CORE_TEST(a_node_that_comes_back_meanwhile_is_asked_with_the_rest)
     answer_all(f, &keys);
     fixture_pass_to_attempt(f);
     fixture_expect_asked_alone(f, 0);
-    fixture_level(f, 1, CORE_NODE_DOWN);
-    fixture_level(f, 2, CORE_NODE_DOWN);
-    fixture_level(f, 1, CORE_NODE_READY);
+    fixture_node_state(f, 1, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, CORE_NODE_DOWN);
+    fixture_node_state(f, 1, CORE_NODE_READY);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(fixture_asked(f, 1, CORE_OP_ACQUIRE), 1);
     assert_int_equal(fixture_asked(f, 2, CORE_OP_ACQUIRE), 0);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }

@@ -34,7 +34,7 @@ static void open_granted(struct fixture *f, uint64_t token)
     open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) shows(f, i, CORE_OP_ACQUIRE, token);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_expect_nothing(f);
 }
 
@@ -47,7 +47,7 @@ CORE_TEST(a_quorum_that_agrees_needs_one_round)
     shows(f, 2, CORE_OP_ACQUIRE, WALL);
     assert_true(f->update.dispatch);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RAISE), 0);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), WALL);
 }
 
@@ -59,7 +59,7 @@ CORE_TEST(without_fencing_there_is_no_token)
     assert_int_equal(asked_with(f, 0, CORE_OP_ACQUIRE), 0);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 0);
 }
 
@@ -68,7 +68,7 @@ CORE_TEST(the_floor_is_above_the_token_before)
     open_granted(f, WALL + 1000);
     fixture_release(f);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_RELEASE, CORE_YES);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     f->wall_us = WALL - 1; /* set back meanwhile */
     fixture_acquire(f);
     assert_int_equal(asked_with(f, 1, CORE_OP_ACQUIRE), WALL + 1001);
@@ -90,7 +90,7 @@ CORE_TEST(nodes_that_show_less_are_raised)
     assert_int_equal(asked_with(f, 0, CORE_OP_RAISE), 7);
     assert_int_equal(core_fence(f->lock), 0); /* not agreed */
     shows(f, 0, CORE_OP_RAISE, 7);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 7);
 }
 
@@ -104,7 +104,7 @@ CORE_TEST(a_higher_answer_is_the_new_token)
     assert_false(f->update.dispatch);
     assert_int_equal(asked_with(f, 1, CORE_OP_RAISE), 9);
     shows(f, 1, CORE_OP_RAISE, 9);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 9);
 }
 
@@ -124,7 +124,7 @@ CORE_TEST(a_late_vote_may_be_the_highest)
     shows(f, 1, CORE_OP_RAISE, 9);
     assert_false(f->update.dispatch);
     shows(f, 2, CORE_OP_RAISE, 9);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 9);
 }
 
@@ -135,7 +135,7 @@ CORE_TEST(a_vote_after_the_verdict_changes_no_token)
     shows(f, 0, CORE_OP_ACQUIRE, 7);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
     shows(f, 2, CORE_OP_ACQUIRE, 9);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 7);
     assert_int_equal(core_counted(f->lock), 3);
 }
@@ -157,7 +157,7 @@ CORE_TEST(a_raise_that_fails_is_no_vote)
             assert_int_equal(fixture_asked(f, node, CORE_OP_RELEASE), 1);
             assert_int_equal(asked_with(f, node, CORE_OP_RELEASE), 0); /* nothing was agreed */
         }
-        fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
         assert_int_equal(core_fence(f->lock), 0);
     }
 }
@@ -171,7 +171,7 @@ CORE_TEST(another_node_stands_in)
     fixture_answer(f, 0, CORE_OP_RAISE, CORE_UNKNOWN);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0); /* node 2 may still agree */
     shows(f, 2, CORE_OP_ACQUIRE, 7);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 7);
     assert_int_equal(core_counted(f->lock), 2);
 }
@@ -181,11 +181,11 @@ CORE_TEST(a_node_that_is_gone_cannot_be_raised)
     open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
-    fixture_level(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RAISE), 0);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 /* It showed the highest before it went: that stands, for its counter is not lower since. */
@@ -194,10 +194,10 @@ CORE_TEST(a_node_that_is_gone_may_have_agreed)
     open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 7);
-    fixture_level(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
     shows(f, 1, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_RAISE, 7);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 7);
 }
 
@@ -207,13 +207,13 @@ CORE_TEST(a_connection_that_ends_takes_the_raise_with_it)
     fixture_acquire(f);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
-    fixture_level(f, 0, CORE_NODE_CONNECTING);
-    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 0, CORE_NODE_READY);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RAISE), 1); /* the one that went with the connection */
     shows(f, 0, CORE_OP_RAISE, 7);                           /* its answer comes all the same */
     assert_false(f->update.dispatch);
     shows(f, 2, CORE_OP_ACQUIRE, 7);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(f->lock), 2);
 }
 
@@ -222,15 +222,15 @@ CORE_TEST(an_unknown_script_is_sent_whole)
     open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.whole_script);
+    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.use_eval);
     assert_int_equal(asked_with(f, 0, CORE_OP_ACQUIRE), WALL);
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
     fixture_answer(f, 0, CORE_OP_RAISE, CORE_NOSCRIPT);
-    assert_true(fixture_latest(f, 0, CORE_OP_RAISE)->command.whole_script);
+    assert_true(fixture_latest(f, 0, CORE_OP_RAISE)->command.use_eval);
     assert_int_equal(asked_with(f, 0, CORE_OP_RAISE), 7);
     shows(f, 0, CORE_OP_RAISE, 7);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
 CORE_TEST(all_means_all)
@@ -242,7 +242,7 @@ CORE_TEST(all_means_all)
     shows(f, 2, CORE_OP_ACQUIRE, 6);
     assert_false(f->update.dispatch);
     shows(f, 2, CORE_OP_RAISE, 7);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
 CORE_TEST(what_follows_carries_the_token)
@@ -261,16 +261,16 @@ CORE_TEST(what_follows_carries_the_token)
 CORE_TEST(a_debt_keeps_its_own_token)
 {
     open_granted(f, 7);
-    fixture_level(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
     fixture_release(f);
     fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
     fixture_answer(f, 2, CORE_OP_RELEASE, CORE_YES);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     fixture_acquire(f);
     shows(f, 1, CORE_OP_ACQUIRE, 9);
     shows(f, 2, CORE_OP_ACQUIRE, 9);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    fixture_node_state(f, 0, CORE_NODE_READY);
     assert_int_equal(asked_with(f, 0, CORE_OP_RELEASE), 7);
 }
 
@@ -283,7 +283,7 @@ CORE_TEST(rounds_that_take_too_long_are_no_grant)
     fixture_sleep(f, 2950 * MS); /* valid until 2968, lost at 2904 */
     shows(f, 0, CORE_OP_RAISE, 7);
     assert_true(f->update.dispatch);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
 }
 
@@ -295,7 +295,7 @@ CORE_TEST(a_wait_that_ends_while_raising_timed_out)
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
     fixture_pass(f, 20 * MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
 }
 
 CORE_TEST(a_wait_that_ends_while_held_was_held)
@@ -305,7 +305,7 @@ CORE_TEST(a_wait_that_ends_while_held_was_held)
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
     fixture_pass(f, 20 * MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
 /* ---- clocks that step ---- */
@@ -338,7 +338,7 @@ CORE_TEST(a_step_that_takes_the_quorum_is_a_loss)
     shows(f, 0, CORE_OP_ACQUIRE, 7);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_pass(f, 10 * MS);
     fixture_step(f, 0, f->now_us);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
@@ -366,7 +366,7 @@ CORE_TEST(the_same_node_twice_is_no_quorum)
         fixture_step(f, 0, FIXTURE_BEGIN_US);
     }
     fixture_expect_nothing(f);
-    assert_true(core_told_held(f->lock));
+    assert_true(core_notified_held(f->lock));
 }
 
 CORE_TEST(a_step_before_the_tell_is_no_grant)
@@ -377,8 +377,8 @@ CORE_TEST(a_step_before_the_tell_is_no_grant)
     fixture_pass(f, 1 * MS);
     fixture_step(f, 0, f->now_us);
     fixture_step(f, 1, f->now_us);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    assert_false(core_told_held(f->lock));
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
+    assert_false(core_notified_held(f->lock));
 }
 
 CORE_TEST(a_step_while_idle_is_nothing)

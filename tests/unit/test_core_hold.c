@@ -26,7 +26,7 @@ CORE_TEST(renewal_asks_every_node_in_one_burst)
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS); /* one yes is no renewal */
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 3968 * MS);
-    assert_int_equal(f->notes & CORE_NOTE_RENEWED, CORE_NOTE_RENEWED);
+    assert_int_equal(f->log & CORE_LOG_RENEWED, CORE_LOG_RENEWED);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
     fixture_pass(f, 1000 * MS); /* the next is due by the begin of this one */
     assert_int_equal(fixture_asked(f, 1, CORE_OP_EXTEND), 1);
@@ -38,7 +38,7 @@ CORE_TEST(work_longer_than_the_lease_is_held)
     for (uint32_t i = 0; i < 30; i++) {
         fixture_pass(f, 1000 * MS);
         answer_all(f, CORE_OP_EXTEND, CORE_YES);
-        assert_true(core_told_held(f->lock));
+        assert_true(core_notified_held(f->lock));
     }
     fixture_expect_nothing(f);
 }
@@ -48,13 +48,13 @@ CORE_TEST(a_failed_renewal_is_tried_again_until_lost_at)
     uint32_t rounds = 0;
 
     fixture_open_held(f, 3, 2);
-    while (core_told_held(f->lock)) {
+    while (core_notified_held(f->lock)) {
         if (fixture_asked(f, 0, CORE_OP_EXTEND) != 0) rounds++;
         answer_all(f, CORE_OP_EXTEND, CORE_UNKNOWN);
         fixture_pass(f, 10 * MS);
     }
     assert_in_range(rounds, 10, 60); /* again and again, but not without a pause */
-    assert_int_equal(f->notes & CORE_NOTE_RENEW_FAILED, CORE_NOTE_RENEW_FAILED);
+    assert_int_equal(f->log & CORE_LOG_RENEW_FAILED, CORE_LOG_RENEW_FAILED);
     assert_in_range(f->now_us, FIXTURE_BEGIN_US + 2904 * MS, FIXTURE_BEGIN_US + 2914 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
 }
@@ -62,13 +62,13 @@ CORE_TEST(a_failed_renewal_is_tried_again_until_lost_at)
 CORE_TEST(a_node_that_comes_back_helps_at_once)
 {
     fixture_open_held(f, 3, 2);
-    fixture_level(f, 1, CORE_NODE_DOWN);
-    fixture_level(f, 2, CORE_NODE_DOWN);
+    fixture_node_state(f, 1, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, CORE_NODE_DOWN);
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     fixture_pass(f, 300 * MS);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
-    fixture_level(f, 1, CORE_NODE_READY);
+    fixture_node_state(f, 1, CORE_NODE_READY);
     fixture_pass(f, 0);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
@@ -78,13 +78,13 @@ CORE_TEST(a_node_that_comes_back_helps_at_once)
 CORE_TEST(loss_is_told_before_validity_ends)
 {
     fixture_open_held(f, 3, 2);
-    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
     fixture_pass(f, 2904 * MS - 1);
     assert_int_equal(core_valid_us(f->lock, f->now_us), 64 * MS + 1);
     fixture_pass(f, 1);
     assert_true(f->update.dispatch);
     assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
-    assert_false(core_told_held(f->lock));
+    assert_false(core_notified_held(f->lock));
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_expect_nothing(f); /* once */
 }
@@ -102,7 +102,7 @@ CORE_TEST(late_answers_do_not_wake_the_dead)
     fixture_pass(f, 1000 * MS);
     fixture_sleep(f, 1904 * MS); /* the process stood still; answers came meanwhile */
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
-    assert_false(core_told_held(f->lock));
+    assert_false(core_notified_held(f->lock));
     assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_expect_nothing(f);
@@ -117,7 +117,7 @@ CORE_TEST(a_stopped_process_hears_of_its_loss_first)
     /* The extend has succeeded, but before that is told the lock is lost: it must not be told as a success. */
     fixture_sleep(f, 10000 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
-    fixture_expect(f, CORE_TELL_EXTENDED, CORE_LOST_LOCK);
+    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_LOST_LOCK);
     fixture_expect_nothing(f);
 }
 
@@ -126,9 +126,9 @@ CORE_TEST(a_lock_gone_from_a_majority_is_lost_at_once)
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_MISSING);
-    assert_true(core_told_held(f->lock));
+    assert_true(core_notified_held(f->lock));
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_OTHER);
-    assert_false(core_told_held(f->lock));
+    assert_false(core_notified_held(f->lock));
     fixture_expect_lost(f, CORE_LOSS_GONE);
 }
 
@@ -151,14 +151,14 @@ CORE_TEST(repair_needs_a_quorum_of_its_round)
     assert_int_equal(fixture_asked(f, 2, CORE_OP_REPAIR), 0);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(fixture_asked(f, 2, CORE_OP_REPAIR), 1);
-    assert_int_equal(f->notes & CORE_NOTE_DEGRADED, CORE_NOTE_DEGRADED);
+    assert_int_equal(f->log & CORE_LOG_DEGRADED, CORE_LOG_DEGRADED);
     fixture_answer(f, 2, CORE_OP_REPAIR, CORE_YES);
-    assert_int_equal(f->notes & CORE_NOTE_REPAIRED, CORE_NOTE_REPAIRED);
+    assert_int_equal(f->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
     assert_int_equal(core_counted(f->lock), 2); /* it counts from the next round on */
     fixture_pass(f, 1000 * MS);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_counted(f->lock), 3);
-    assert_int_equal(f->notes & CORE_NOTE_WHOLE, CORE_NOTE_WHOLE);
+    assert_int_equal(f->log & CORE_LOG_WHOLE, CORE_LOG_WHOLE);
 }
 
 /* The key was given again after it was found missing: another word of the time before does not end the lock. */
@@ -217,9 +217,9 @@ CORE_TEST(a_repair_by_an_unknown_script_is_sent_whole)
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 2, CORE_OP_REPAIR, CORE_NOSCRIPT);
     assert_int_equal(fixture_asked(f, 2, CORE_OP_REPAIR), 1);
-    assert_true(fixture_latest(f, 2, CORE_OP_REPAIR)->command.whole_script);
+    assert_true(fixture_latest(f, 2, CORE_OP_REPAIR)->command.use_eval);
     fixture_answer(f, 2, CORE_OP_REPAIR, CORE_YES);
-    assert_int_equal(f->notes & CORE_NOTE_REPAIRED, CORE_NOTE_REPAIRED);
+    assert_int_equal(f->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
 }
 
 /* A node that was given the key again, and whose answer is not known, may well hold it: no definite loss. */
@@ -236,7 +236,7 @@ CORE_TEST(a_repair_of_unknown_outcome_is_no_absence)
     fixture_expect_nothing(f);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES); /* it does */
     fixture_expect_nothing(f);
-    assert_true(core_told_held(f->lock));
+    assert_true(core_notified_held(f->lock));
     assert_int_equal(core_counted(f->lock), 2);
 }
 
@@ -255,12 +255,12 @@ CORE_TEST(a_repair_that_met_another_is_an_absence)
 CORE_TEST(a_node_that_was_away_is_repaired_and_released)
 {
     fixture_open(f, 3, 2);
-    fixture_level(f, 2, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, CORE_NODE_DOWN);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-    fixture_level(f, 2, CORE_NODE_READY);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    fixture_node_state(f, 2, CORE_NODE_READY);
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
@@ -278,7 +278,7 @@ CORE_TEST(extend_lengthens_and_never_shortens)
     assert_int_equal(fixture_release(f), CORE_BUSY);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
-    fixture_expect(f, CORE_TELL_EXTENDED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_OK);
     assert_int_equal(core_lease_us(f->lock), 6000 * MS);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + (6000 - 62) * MS);
     assert_int_equal(fixture_extend(f, 3000 * MS), CORE_INVAL);
@@ -294,8 +294,8 @@ CORE_TEST(an_extend_without_quorum_changes_nothing)
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_UNKNOWN);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_UNKNOWN);
-    fixture_expect(f, CORE_TELL_EXTENDED, CORE_NOQUORUM);
-    assert_true(core_told_held(f->lock));
+    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_NOQUORUM);
+    assert_true(core_notified_held(f->lock));
     assert_int_equal(core_lease_us(f->lock), 3000 * MS);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
 }
@@ -305,10 +305,10 @@ CORE_TEST(a_canceled_extend_leaves_the_lock_held)
     fixture_open_held(f, 3, 2);
     fixture_extend(f, 6000 * MS);
     assert_int_equal(fixture_cancel(f), CORE_OK);
-    fixture_expect(f, CORE_TELL_EXTENDED, CORE_CANCELED);
+    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_CANCELED);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     fixture_expect_nothing(f);
-    assert_true(core_told_held(f->lock));
+    assert_true(core_notified_held(f->lock));
     assert_int_equal(core_lease_us(f->lock), 3000 * MS);
 }
 
@@ -319,14 +319,14 @@ CORE_TEST(a_late_acquire_does_not_settle_a_renewal)
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_extend(f, 0);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_UNKNOWN);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect_nothing(f); /* node 2 has not answered the extend */
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
-    fixture_expect(f, CORE_TELL_EXTENDED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_OK);
 }
 
 CORE_TEST(max_hold_ends_renewal)
@@ -361,12 +361,12 @@ CORE_TEST(release_is_told_when_a_quorum_answered)
 {
     fixture_open_held(f, 3, 2);
     assert_int_equal(fixture_release(f), CORE_OK);
-    assert_false(core_told_held(f->lock));
+    assert_false(core_notified_held(f->lock));
     assert_int_equal(fixture_release(f), CORE_BUSY);
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_YES);
     fixture_expect_nothing(f);
     fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     assert_false(core_quiet(f->lock)); /* node 2 still owes */
     fixture_answer(f, 2, CORE_OP_RELEASE, CORE_YES);
     assert_true(core_quiet(f->lock));
@@ -379,7 +379,7 @@ CORE_TEST(release_ends_after_one_node_timeout)
     fixture_release(f);
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_YES);
     fixture_pass(f, 100 * MS);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
     fixture_expect_nothing(f);
     fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
     fixture_expect_nothing(f);
@@ -393,9 +393,9 @@ CORE_TEST(an_acquire_does_not_wait_for_the_release)
     assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 1);
     answer_all(f, CORE_OP_RELEASE, CORE_YES);
     answer_all(f, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
-    assert_true(core_told_held(f->lock));
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_true(core_notified_held(f->lock));
 }
 
 CORE_TEST(a_grant_ends_the_release_before_it)
@@ -404,12 +404,12 @@ CORE_TEST(a_grant_ends_the_release_before_it)
     fixture_release(f);
     assert_int_equal(fixture_acquire(f), CORE_OK);
     answer_all(f, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_NOQUORUM);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* What is held can be released. */
     assert_int_equal(fixture_release(f), CORE_OK);
     fixture_answer_releases(f);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     fixture_expect_nothing(f);
 }
 
@@ -420,23 +420,23 @@ CORE_TEST(no_loss_is_told_after_release)
     assert_int_equal(fixture_release(f), CORE_OK); /* it had expired: harmless, and told */
     answer_all(f, CORE_OP_RELEASE, CORE_MISSING);
     assert_true(fixture_told(f).expired);
-    assert_int_equal(f->update.tell.kind, CORE_TELL_RELEASED);
+    assert_int_equal(f->update.completion.kind, CORE_NOTIFY_RELEASED);
     fixture_expect_nothing(f);
 }
 
 CORE_TEST(a_lost_lock_is_acquired_anew)
 {
     fixture_open_held(f, 3, 2);
-    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
     fixture_pass(f, 2904 * MS);
     assert_int_equal(fixture_acquire(f), CORE_STATE); /* its loss is told first */
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_drop(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_READY);
+    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_READY);
     assert_int_equal(fixture_acquire(f), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
     answer_all(f, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
 CORE_TEST(an_extend_asked_again_prolongs_the_debt)
@@ -445,10 +445,10 @@ CORE_TEST(an_extend_asked_again_prolongs_the_debt)
     fixture_pass(f, 1000 * MS);
     fixture_pass(f, 90 * MS);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_NOSCRIPT);
-    assert_true(fixture_latest(f, 0, CORE_OP_EXTEND)->command.whole_script);
+    assert_true(fixture_latest(f, 0, CORE_OP_EXTEND)->command.use_eval);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     fixture_release(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
     /* Asked at 1090 ms, the key may live until 4090 ms and a little. */
     fixture_pass(f, (3030 - 90) * MS + 89 * MS);
     assert_int_equal(core_debts(f->lock, 0), 1);
@@ -460,9 +460,9 @@ CORE_TEST(an_extend_asked_again_prolongs_the_debt)
 CORE_TEST(a_quarantined_node_extends)
 {
     fixture_open_held(f, 3, 2);
-    fixture_level(f, 0, CORE_NODE_CONNECTING);
-    fixture_level(f, 0, CORE_NODE_QUARANTINED);
-    fixture_level(f, 1, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 0, CORE_NODE_QUARANTINED);
+    fixture_node_state(f, 1, CORE_NODE_DOWN);
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
@@ -474,16 +474,16 @@ CORE_TEST(answers_of_an_old_connection_do_not_count)
     struct fixture_sent old;
 
     fixture_open_held(f, 3, 2);
-    fixture_level(f, 1, CORE_NODE_DOWN);
+    fixture_node_state(f, 1, CORE_NODE_DOWN);
     fixture_pass(f, 1000 * MS);
     old = *fixture_latest(f, 0, CORE_OP_EXTEND);
-    fixture_level(f, 0, CORE_NODE_CONNECTING);
-    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 0, CORE_NODE_READY);
     fixture_replay(f, &old, CORE_YES);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
     fixture_replay(f, &old, CORE_MISSING);
-    assert_true(core_told_held(f->lock));
+    assert_true(core_notified_held(f->lock));
 }
 
 CORE_TEST(loss_ends_an_extend_in_flight)
@@ -492,7 +492,7 @@ CORE_TEST(loss_ends_an_extend_in_flight)
     fixture_extend(f, 0);
     fixture_pass(f, 2904 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
-    fixture_expect(f, CORE_TELL_EXTENDED, CORE_LOST_LOCK);
+    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_LOST_LOCK);
     fixture_expect_nothing(f);
 }
 
@@ -501,9 +501,9 @@ CORE_TEST(a_release_whose_answer_is_lost_is_paid_again)
     fixture_open_held(f, 3, 2);
     fixture_release(f);
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_UNKNOWN);
-    fixture_level(f, 0, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 0, CORE_NODE_CONNECTING);
     assert_int_equal(core_debts(f->lock, 0), 1);
-    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, CORE_NODE_READY);
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
     assert_int_equal(core_debts(f->lock, 0), 0);
 }
@@ -513,7 +513,7 @@ CORE_TEST(a_shorter_renewal_does_not_take_validity_away)
     fixture_open_held(f, 3, 2);
     fixture_extend(f, 6000 * MS);
     fixture_cancel(f);
-    fixture_expect(f, CORE_TELL_EXTENDED, CORE_CANCELED);
+    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_CANCELED);
     answer_all(f, CORE_OP_EXTEND, CORE_YES); /* the nodes did it all the same */
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + (6000 - 62) * MS);
     fixture_pass(f, 1000 * MS);

@@ -46,7 +46,7 @@ CORE_TEST(listening_begins_with_the_wait)
     assert_true(core_listens(f->lock)); /* also while it asks again */
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_false(core_listens(f->lock));
 }
 
@@ -140,7 +140,7 @@ CORE_TEST(another_acquire_begins_without_notices)
 CORE_TEST(the_arbiter_wakes_only_while_it_is_one)
 {
     open_listening(f, 3, 2);
-    fixture_level(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
     fixture_notice(f, 0, HOLDER);
     assert_int_equal(core_attempt(f->lock), 2);
     fixture_notice(f, 1, HOLDER);
@@ -316,10 +316,10 @@ CORE_TEST(a_release_that_was_not_sent_swallows_no_notice)
     open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_level(f, 0, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 0, CORE_NODE_CONNECTING);
     fixture_refuse(f, 1, 88, -1);
     fixture_refuse(f, 2, 89, -1);
-    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, CORE_NODE_READY);
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
     fixture_drop(f);
     fixture_notice(f, 0, 88);
@@ -372,8 +372,8 @@ CORE_TEST(cancelled_attempts_wake_others_likewise)
 CORE_TEST(failed_attempts_wake_nobody_where_too_few_can_vote)
 {
     open_listening(f, 3, 2);
-    fixture_level(f, 1, CORE_NODE_DOWN);
-    fixture_level(f, 2, CORE_NODE_QUARANTINED);
+    fixture_node_state(f, 1, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, CORE_NODE_QUARANTINED);
     fixture_notice(f, 0, HOLDER);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
@@ -451,7 +451,7 @@ CORE_TEST(who_does_not_acquire_does_not_listen)
     fixture_listening(f, 0);
     fixture_wake(f);
     assert_int_equal(core_attempt(f->lock), 1);
-    assert_true(core_told_held(f->lock));
+    assert_true(core_notified_held(f->lock));
     fixture_release(f);
     fixture_notice(f, 0, HOLDER);
     fixture_wake(f);

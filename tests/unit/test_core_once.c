@@ -21,7 +21,7 @@ CORE_TEST(split_votes_are_settled)
     assert_false(core_listens(f->lock));
     assert_in_range(fixture_pass_to_attempt(f), 0, 50 * MS);
     for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
 CORE_TEST(the_arbiters_no_ends_it)
@@ -31,7 +31,7 @@ CORE_TEST(the_arbiters_no_ends_it)
     fixture_pass_to_attempt(f);
     fixture_refuse(f, 0, 9, 3000 * (int64_t)MS);
     assert_int_equal(core_rounds(f->lock), 2);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
 /* Whatever the others do, it is over after half a node timeout. */
@@ -49,7 +49,7 @@ CORE_TEST(votes_that_stay_split_are_given_up)
         fixture_answer_releases(f);
     }
     assert_in_range(f->now_us - FIXTURE_BEGIN_US, 50 * MS, 100 * MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     assert_int_equal(core_deadline(f->lock), CORE_NEVER);
 }
 
@@ -58,19 +58,19 @@ CORE_TEST(one_holder_on_a_quorum_is_told_at_once)
     fixture_open_waiting(f, 3, 2, 0);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, 7, 3000 * (int64_t)MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
 /* One node is down and one refuses: whether the lock is held, or too few can vote, the third will say. */
 static void open_with_a_late_node(struct fixture *f)
 {
     fixture_open_waiting(f, 3, 2, 0);
-    fixture_level(f, 0, CORE_NODE_DOWN);
-    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     fixture_refuse(f, 1, 7, 3000 * (int64_t)MS);
     fixture_expect_nothing(f);
-    fixture_level(f, 2, CORE_NODE_READY);
+    fixture_node_state(f, 2, CORE_NODE_READY);
     assert_int_equal(fixture_asked(f, 2, CORE_OP_ACQUIRE), 0);
     assert_int_equal(fixture_asked(f, 2, CORE_OP_PEEK), 1);
 }
@@ -81,14 +81,14 @@ CORE_TEST(a_node_that_comes_late_names_the_holder)
     fixture_answer_with(
         f, 2, CORE_OP_PEEK,
         &(struct core_reply){.outcome = CORE_YES, .holder_id = 7, .ttl_us = 3000 * (int64_t)MS});
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
 CORE_TEST(a_node_that_comes_late_and_fails_is_no_vote)
 {
     open_with_a_late_node(f);
     fixture_answer(f, 2, CORE_OP_PEEK, CORE_UNKNOWN);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 CORE_TEST(a_node_that_comes_late_and_is_free_leaves_a_chance)
@@ -100,5 +100,5 @@ CORE_TEST(a_node_that_comes_late_and_is_free_leaves_a_chance)
     fixture_pass_to_attempt(f);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }

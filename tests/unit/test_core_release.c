@@ -21,9 +21,9 @@ static void refuse(struct fixture *f, uint32_t node, enum core_fault fault)
 
 static void expect_released(struct fixture *f, int status, bool expired)
 {
-    struct core_tell tell = fixture_told(f);
+    struct core_completion tell = fixture_told(f);
 
-    assert_int_equal(tell.kind, CORE_TELL_RELEASED);
+    assert_int_equal(tell.kind, CORE_NOTIFY_RELEASED);
     assert_int_equal(tell.status, status);
     assert_int_equal(tell.expired, expired);
 }
@@ -38,7 +38,7 @@ CORE_TEST(a_release_is_repeated_after_a_passing_error)
     fixture_release(f);
     answer(f, 1, CORE_YES);
     answer(f, 2, CORE_YES);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     for (uint32_t i = 0; i < 8; i++) {
         uint64_t asked_us = f->now_us;
 
@@ -83,7 +83,7 @@ CORE_TEST(a_failed_attempts_release_is_repeated_too)
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_ERROR);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_ERROR);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     for (uint32_t i = 0; i < 3; i++) refuse(f, i, CORE_FAULT_PASSING);
     fixture_pass(f, 20 * MS);
     for (uint32_t i = 0; i < 3; i++) answer(f, i, CORE_YES);
@@ -148,8 +148,8 @@ CORE_TEST(a_lasting_error_waits_for_the_next_connection)
         expect_released(f, CORE_NOQUORUM, false);
         fixture_pass(f, 2000 * MS);
         assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
-        fixture_level(f, 0, CORE_NODE_DOWN);
-        fixture_level(f, 0, CORE_NODE_READY);
+        fixture_node_state(f, 0, CORE_NODE_DOWN);
+        fixture_node_state(f, 0, CORE_NODE_READY);
         assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
     }
 }
@@ -163,10 +163,10 @@ CORE_TEST(a_pause_ends_with_the_connection)
     answer(f, 2, CORE_YES);
     fixture_told(f);
     refuse(f, 0, CORE_FAULT_PASSING);
-    fixture_level(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
     fixture_pass(f, 500 * MS);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
-    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, CORE_NODE_READY);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
 }
 
@@ -272,7 +272,7 @@ CORE_TEST(an_answer_that_cannot_come_is_not_waited_for)
     fixture_release(f);
     answer(f, 0, CORE_MISSING);
     answer(f, 1, CORE_YES);
-    fixture_level(f, 2, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, CORE_NODE_DOWN);
     expect_released(f, CORE_OK, false);
 }
 
@@ -283,8 +283,8 @@ CORE_TEST(a_repeated_release_that_finds_nothing_says_nothing)
     fixture_release(f);
     for (uint32_t i = 0; i < 2; i++) {
         answer(f, i, CORE_UNKNOWN);
-        fixture_level(f, i, CORE_NODE_CONNECTING);
-        fixture_level(f, i, CORE_NODE_READY);
+        fixture_node_state(f, i, CORE_NODE_CONNECTING);
+        fixture_node_state(f, i, CORE_NODE_READY);
         answer(f, i, CORE_MISSING);
     }
     answer(f, 2, CORE_YES);
@@ -296,10 +296,10 @@ CORE_TEST(a_release_paid_again_that_finds_nothing_says_nothing)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_CONNECTING);
+    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_CONNECTING);
     fixture_drop(f);
-    assert_int_equal(fixture_told(f).kind, CORE_TELL_RELEASED);
-    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_READY);
+    assert_int_equal(fixture_told(f).kind, CORE_NOTIFY_RELEASED);
+    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_READY);
     for (uint32_t i = 0; i < 3; i++) answer(f, i, CORE_MISSING);
     assert_true(core_quiet(f->lock));
 }
@@ -312,8 +312,8 @@ CORE_TEST(a_release_paid_again_in_time_that_finds_nothing_says_nothing)
     fixture_open_held(f, 3, 2);
     fixture_release(f);
     for (uint32_t i = 0; i < 2; i++) {
-        fixture_level(f, i, CORE_NODE_CONNECTING);
-        fixture_level(f, i, CORE_NODE_READY);
+        fixture_node_state(f, i, CORE_NODE_CONNECTING);
+        fixture_node_state(f, i, CORE_NODE_READY);
         again = *fixture_latest(f, i, CORE_OP_RELEASE);
         fixture_replay(f, &again, CORE_MISSING);
     }

@@ -31,7 +31,7 @@ CORE_TEST(an_attempt_waits_for_room)
     fixture_begin(f);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
     answer_all(f, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* The lease runs from when it was asked for, not from the call. */
     assert_int_equal(core_valid_us(f->lock, f->now_us), 2968 * MS);
 }
@@ -43,7 +43,7 @@ CORE_TEST(the_wait_bound_counts_the_wait_for_room)
     fixture_pass(f, 499 * MS);
     fixture_expect_nothing(f);
     fixture_pass(f, 1 * MS);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
     fixture_begin(f);
     expect_asked(f, CORE_OP_ACQUIRE, 0);
@@ -55,7 +55,7 @@ CORE_TEST(cancel_ends_the_wait_for_room)
     fixture_acquire(f);
     assert_int_equal(fixture_cancel(f), CORE_OK);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     assert_true(core_quiet(f->lock));
 }
 
@@ -109,7 +109,7 @@ CORE_TEST(an_extend_waits_for_room)
     assert_int_equal(fixture_release(f), CORE_BUSY);
     fixture_begin(f);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
-    fixture_expect(f, CORE_TELL_EXTENDED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_OK);
     assert_int_equal(core_lease_us(f->lock), 5000 * MS);
 }
 
@@ -127,7 +127,7 @@ CORE_TEST(a_release_waits_for_room)
     fixture_pass(f, 99 * MS);
     fixture_expect_nothing(f);
     answer_all(f, CORE_OP_RELEASE, CORE_YES);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     assert_true(core_quiet(f->lock));
 }
 
@@ -140,7 +140,7 @@ CORE_TEST(a_release_that_was_sent_at_last_has_its_time_to_answer)
     fixture_pass(f, 1000 * MS);
     for (uint32_t i = 0; i < 3; i++) fixture_room(f, i);
     fixture_pass(f, 100 * MS);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
 }
 
 /* The answers lie there unread: they are not late. */
@@ -153,7 +153,7 @@ CORE_TEST(a_process_that_stood_still_reads_the_answers_first)
     fixture_pass(f, 1 * MS);
     fixture_expect_nothing(f);
     answer_all(f, CORE_OP_RELEASE, CORE_YES);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
 }
 
 /* Else the node would refuse us for the sake of our own old key. */
@@ -165,7 +165,7 @@ CORE_TEST(a_node_that_owes_an_unsent_release_is_not_asked)
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_UNSENT);
     fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
     fixture_answer(f, 2, CORE_OP_RELEASE, CORE_YES);
-    fixture_expect(f, CORE_TELL_RELEASED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     fixture_acquire(f);
     assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 0);
     assert_int_equal(fixture_asked(f, 1, CORE_OP_ACQUIRE), 1);
@@ -175,15 +175,15 @@ CORE_TEST(a_node_that_owes_an_unsent_release_is_not_asked)
 CORE_TEST(a_late_vote_is_not_asked_for_without_room)
 {
     fixture_open_waiting(f, 3, 2, 0);
-    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     f->no_attempt = true;
-    fixture_level(f, 2, CORE_NODE_READY);
+    fixture_node_state(f, 2, CORE_NODE_READY);
     assert_int_equal(fixture_asked(f, 2, CORE_OP_ACQUIRE), 0);
     f->no_attempt = false;
-    fixture_level(f, 2, CORE_NODE_READY);
+    fixture_node_state(f, 2, CORE_NODE_READY);
     assert_int_equal(fixture_asked(f, 2, CORE_OP_ACQUIRE), 1);
 }

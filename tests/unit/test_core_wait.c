@@ -64,11 +64,11 @@ CORE_TEST(arbiters_are_asked_in_the_shared_order)
 
 CORE_TEST(who_cannot_vote_is_no_arbiter)
 {
-    static const enum core_level levels[] = {CORE_NODE_DOWN, CORE_NODE_QUARANTINED, CORE_NODE_CONNECTING};
+    static const enum core_node_state states[] = {CORE_NODE_DOWN, CORE_NODE_QUARANTINED, CORE_NODE_CONNECTING};
 
-    for (size_t i = 0; i < LENGTH(levels); i++) {
+    for (size_t i = 0; i < LENGTH(states); i++) {
         open_behind_holder(f, 3, 2, 20 * MS);
-        fixture_level(f, 0, levels[i]);
+        fixture_node_state(f, 0, states[i]);
         fixture_pass_to_attempt(f);
         fixture_expect_asked_alone(f, 1);
     }
@@ -77,7 +77,7 @@ CORE_TEST(who_cannot_vote_is_no_arbiter)
 CORE_TEST(without_an_arbiter_nobody_is_waited_for)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
-    for (uint32_t i = 0; i < 3; i++) fixture_level(f, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
     fixture_pass_to_attempt(f);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 0);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
@@ -95,7 +95,7 @@ CORE_TEST(its_no_is_the_attempts_end)
     assert_int_equal(f->n_sent, sent);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(core_debts(f->lock, i), 0);
-    assert_true((f->notes & CORE_NOTE_ATTEMPT_FAILED) != 0);
+    assert_true((f->log & CORE_LOG_ATTEMPT_FAILED) != 0);
     fixture_expect_nothing(f);
 }
 
@@ -120,7 +120,7 @@ CORE_TEST(with_its_yes_the_others_are_asked)
         assert_memory_equal(command->token.bytes, core_token_now(f->lock)->bytes, CORE_TOKEN_SIZE);
     }
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* The older of two votes bounds it; with three the second oldest. */
     assert_int_equal(core_valid_until(f->lock), asked_us + 2968 * MS);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -139,7 +139,7 @@ CORE_TEST(all_of_them_need_the_arbiter_too)
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect_nothing(f);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_valid_until(f->lock), asked_us + 2968 * MS);
 }
 
@@ -168,7 +168,7 @@ CORE_TEST(a_silent_arbiter_counts_when_it_answers)
     fixture_refuse(f, 1, HOLDER, 20 * MS);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
 CORE_TEST(an_answer_makes_it_the_arbiter_again)
@@ -196,8 +196,8 @@ CORE_TEST(a_request_without_an_answer_makes_it_overdue)
     fixture_expect_asked_alone(f, 1);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
     /* A new connection owes no answer. */
-    fixture_level(f, 0, CORE_NODE_DOWN);
-    fixture_level(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_READY);
     fixture_drop(f);
     fixture_pass_to_attempt(f);
     fixture_expect_asked_alone(f, 0);
@@ -219,7 +219,7 @@ CORE_TEST(an_arbiter_that_fails_is_no_obstacle)
         open_behind_holder(f, 3, 2, 20 * MS);
         fixture_pass_to_attempt(f);
         if (ends) {
-            fixture_level(f, 0, CORE_NODE_CONNECTING);
+            fixture_node_state(f, 0, CORE_NODE_CONNECTING);
         } else {
             fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_ERROR);
         }
@@ -227,7 +227,7 @@ CORE_TEST(an_arbiter_that_fails_is_no_obstacle)
             assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
             fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
         }
-        fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     }
 }
 
@@ -275,7 +275,7 @@ CORE_TEST(who_does_not_answer_is_waited_for_where_nobody_is)
         assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
         if (!met) {
             fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-            fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+            fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
         }
     }
 }
@@ -284,7 +284,7 @@ CORE_TEST(who_does_not_answer_is_waited_for_where_nobody_is)
 CORE_TEST(who_connects_is_not_waited_for_where_somebody_is)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
-    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_refuse(f, 1, HOLDER, 900 * MS);
@@ -298,15 +298,15 @@ CORE_TEST(who_connects_is_not_waited_for_where_somebody_is)
 CORE_TEST(one_try_waits_for_the_late)
 {
     fixture_open_waiting(f, 3, 2, 0);
-    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_refuse(f, 1, HOLDER, 900 * MS);
     fixture_pass(f, GRACE_US);
     fixture_expect_nothing(f);
-    fixture_level(f, 2, CORE_NODE_READY);
+    fixture_node_state(f, 2, CORE_NODE_READY);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_TELL_ACQUIRED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
 /* Load makes round trips longer: whoever counted in those of a quiet time would pass over an arbiter that
@@ -335,9 +335,9 @@ CORE_TEST(patience_grows_with_round_trips)
 CORE_TEST(who_becomes_ready_waits_for_the_arbiter_too)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
-    fixture_level(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
     fixture_pass_to_attempt(f);
-    fixture_level(f, 2, CORE_NODE_READY);
+    fixture_node_state(f, 2, CORE_NODE_READY);
     fixture_expect_asked_alone(f, 0);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     for (uint32_t i = 1; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
@@ -349,7 +349,7 @@ CORE_TEST(a_forgotten_script_is_sent_to_the_arbiter_whole)
     fixture_pass_to_attempt(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
     fixture_expect_asked_alone(f, 0);
-    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.whole_script);
+    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.use_eval);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
     fixture_refuse(f, 0, HOLDER, 20 * MS);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
@@ -397,13 +397,13 @@ CORE_TEST(a_node_that_comes_back_ends_an_outage)
 {
     for (int outage = 0; outage < 2; outage++) {
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
-        fixture_level(f, 2, CORE_NODE_DOWN);
-        if (outage) fixture_level(f, 1, CORE_NODE_DOWN);
+        fixture_node_state(f, 2, CORE_NODE_DOWN);
+        if (outage) fixture_node_state(f, 1, CORE_NODE_DOWN);
         fixture_acquire(f);
         fixture_refuse(f, 0, HOLDER, -1);
         if (!outage) fixture_refuse(f, 1, HOLDER, -1);
         assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
-        fixture_level(f, 2, CORE_NODE_READY);
+        fixture_node_state(f, 2, CORE_NODE_READY);
         fixture_pass(f, 4 * SRTT_US);
         assert_int_equal(core_attempt(f->lock), outage ? 2 : 1);
     }

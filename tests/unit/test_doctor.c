@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose.h"
+#include "admin/diagnose.h"
 #include "test.h"
 
 #define NODES 3

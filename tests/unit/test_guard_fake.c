@@ -9,7 +9,7 @@
 #include <quorlock/quorlock.h>
 
 #include "node_fixture.h"
-#include "redis/dialect.h"
+#include "redis/dialect/dialect.h"
 
 #define ASK_GUARD EXPECT("EVAL local function info")
 #define SEEN      "1|3|s|500|aaaa|bbbb|0"
@@ -318,7 +318,7 @@ NODE_TEST(test_expelled_with_requests)
     node_expel(f->node, NODE_FAULT_CONFIG, "listed twice");
     assert_trace(f, "ready 1\n1 unknown unreachable\ndown config\n");
     assert_string_equal(node_why(f->node), "listed twice");
-    assert_int_equal(node_level_now(f->node), NODE_DOWN);
+    assert_int_equal(node_state_now(f->node), NODE_DOWN);
 }
 
 /* ---- callbacks may free ---- */

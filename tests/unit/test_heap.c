@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "heap.h"
+#include "base/heap.h"
 #include "test.h"
 
 #define ENTRIES 300

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "list.h"
+#include "base/list.h"
 #include "test.h"
 
 #define ITEMS 5

@@ -221,7 +221,7 @@ NODE_TEST(test_free_any_time)
     for (int turns = 0; turns < 12; turns++) {
         node_fixture_start(f, plain_good);
         for (int i = 0; i < turns; i++) event_base_loop(f->base, EVLOOP_NONBLOCK);
-        if (node_level_now(f->node) == NODE_READY) ask_sent(f, 1, NODE_PEEK, 0);
+        if (node_state_now(f->node) == NODE_READY) ask_sent(f, 1, NODE_PEEK, 0);
         node_free(f->node);
         f->node = NULL;
         f->freed = true;

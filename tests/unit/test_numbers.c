@@ -6,8 +6,8 @@
 
 #include "core/validity.h"
 #include "fixture.h"
-#include "redis/dialect.h"
-#include "redis/reply.h"
+#include "redis/dialect/dialect.h"
+#include "redis/wire/reply.h"
 
 #define LARGEST  "9223372036854775807"
 #define SMALLEST "-9223372036854775808"

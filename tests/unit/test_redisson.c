@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock.h"
-#include "owner.h"
-#include "redis/dialect.h"
-#include "redis/reply.h"
+#include "lock/lock.h"
+#include "lock/owner.h"
+#include "redis/dialect/dialect.h"
+#include "redis/wire/reply.h"
 #include "test.h"
 
 /* ---- commands ---- */
@@ -119,7 +119,7 @@ TEST(test_whole_scripts)
     fill_shas(&shas);
     assert_int_equal(dialect_redisson.n_scripts, dialect_plain.n_scripts);
     for (size_t i = 0; i < LENGTH(rows); i++) {
-        struct node_request request = {.op = rows[i].op, KEY, .whole_script = true};
+        struct node_request request = {.op = rows[i].op, KEY, .use_eval = true};
         const struct dialect_script *script = &dialect_redisson.scripts[rows[i].script];
         struct bytes out;
         size_t length;
@@ -309,7 +309,7 @@ TEST(test_shown)
     for (size_t i = 0; i < LENGTH(rows); i++) {
         char shown[96];
         assert_int_equal(owner_is_redisson(rows[i].owner), rows[i].redisson);
-        assert_string_equal(words_owner(shown, sizeof(shown), rows[i].owner), rows[i].shown);
+        assert_string_equal(message_owner(shown, sizeof(shown), rows[i].owner), rows[i].shown);
     }
 }
 

@@ -9,7 +9,7 @@
 #include <event2/event.h>
 
 #include "notice_fixture.h"
-#include "redis/conn.h"
+#include "redis/link/conn.h"
 
 /* A whole good connection that listens to "a". */
 static const struct fake_step good[] = {GREET, EXPECT("SUBSCRIBE a"), SEND(SUBSCRIBED("a")), END};

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/uri.h"
+#include "redis/link/uri.h"
 #include "test.h"
 
 struct good_row {
