@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_core_wait.c - waiting: whom to ask first, and pauses; notices are in test_core_notice.c, bounds and
- * cancelling in test_core_bound.c
+ * cancelling in test_core_wait_bound.c
  */
 #include <string.h>
 

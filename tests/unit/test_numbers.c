@@ -4,34 +4,15 @@
  */
 #include <string.h>
 
-#include "core/validity.h"
+#include "dialect_fixture.h"
 #include "fixture.h"
-#include "redis/dialect/dialect.h"
-#include "redis/wire/reply.h"
 
 #define LARGEST  "9223372036854775807"
 #define SMALLEST "-9223372036854775808"
 
 static const struct dialect *const dialects[] = {&dialect_plain, &dialect_redisson};
 
-static struct node_reply judged(const struct dialect *dialect, enum node_op op, const char *wire)
-{
-    static char text[320];
-    struct reply_parser parser;
-    const struct reply *raw = NULL;
-    const char *why = NULL;
-    struct node_reply ret;
-    reply_init(&parser, &memory);
-    assert_true(reply_open(&parser));
-    reply_feed(&parser, wire, strlen(wire));
-    assert_int_equal(reply_next(&parser, &raw, &why), REPLY_READY);
-    dialect->judge(op, true, raw, &ret, text, sizeof(text));
-    ret.holder = NULL;
-    reply_clear(&parser);
-    return ret;
-}
-
-TEST(a_remaining_lease_fits_into_microseconds)
+DIALECT_TEST(a_remaining_lease_fits_into_microseconds)
 {
     static const struct {
         enum node_op op;
@@ -58,49 +39,55 @@ TEST(a_remaining_lease_fits_into_microseconds)
         {"-2", -2},
         {SMALLEST, -2},
     };
-    for (size_t d = 0; d < 2; d++) {
-        for (size_t i = 0; i < LENGTH(rows); i++) {
-            for (size_t k = 0; k < LENGTH(numbers); k++) {
-                char wire[256] = "";
-                for (const char *at = rows[i].wire; *at; at++) {
-                    size_t used = strlen(wire);
-                    if (*at == '%')
-                        strncat(wire, numbers[k].said, sizeof(wire) - used - 1);
-                    else
-                        strncat(wire, at, 1);
-                }
-                struct node_reply reply = judged(dialects[d], rows[i].op, wire);
-                assert_in_range(reply.ttl_ms + 2, 0, NODE_MS_MAX + 2);
-                assert_in_range(reply.quarantine_ms + 1, 0, NODE_MS_MAX + 1);
-                if (numbers[k].wanted_ms) assert_int_equal(reply.ttl_ms, numbers[k].wanted_ms);
-            }
+
+    for (size_t i = 0; i < LENGTH(dialects) * LENGTH(rows) * LENGTH(numbers); i++) {
+        const struct dialect *dialect = dialects[i % LENGTH(dialects)];
+        size_t row = i / LENGTH(dialects) % LENGTH(rows);
+        size_t number = i / LENGTH(dialects) / LENGTH(rows);
+        int64_t wanted_ms = numbers[number].wanted_ms;
+        char wire[256] = "";
+        struct node_reply reply;
+
+        for (const char *at = rows[row].wire; *at != '\0'; at++) {
+            size_t left = sizeof(wire) - strlen(wire) - 1;
+
+            strncat(wire, *at == '%' ? numbers[number].said : at, *at == '%' ? left : 1);
         }
+        reply = dialect_judge(f, dialect, rows[row].op, true, wire);
+        assert_in_range(reply.ttl_ms + 2, 0, NODE_MS_MAX + 2);
+        assert_in_range(reply.quarantine_ms + 1, 0, NODE_MS_MAX + 1);
+        if (wanted_ms != 0) assert_int_equal(reply.ttl_ms, wanted_ms);
     }
     _Static_assert(NODE_MS_MAX <= INT64_MAX / 1000, "microseconds of it fit");
 }
 
 /* No token is as large: what the nodes count with loses digits there. */
-TEST(a_counter_that_cannot_be_is_no_token)
+DIALECT_TEST(a_counter_that_cannot_be_is_no_token)
 {
     for (size_t d = 0; d < 2; d++) {
-        struct node_reply reply = judged(dialects[d], NODE_RAISE, "*3\r\n:1\r\n:9007199254740991\r\n:5\r\n");
+        struct node_reply reply =
+            dialect_judge(f, dialects[d], NODE_RAISE, true, "*3\r\n:1\r\n:9007199254740991\r\n:5\r\n");
         assert_int_equal(reply.outcome, NODE_YES);
         assert_int_equal(reply.fence, 9007199254740991);
-        reply = judged(dialects[d], NODE_RAISE, "*3\r\n:1\r\n:" LARGEST "\r\n:5\r\n");
+        reply = dialect_judge(f, dialects[d], NODE_RAISE, true, "*3\r\n:1\r\n:" LARGEST "\r\n:5\r\n");
         assert_int_equal(reply.outcome, NODE_ERROR);
         assert_int_equal(reply.fault, NODE_FAULT_PROTO);
-        reply = judged(dialects[d], NODE_ACQUIRE, "*3\r\n:1\r\n:9007199254740992\r\n:" LARGEST "\r\n");
+        reply = dialect_judge(f, dialects[d], NODE_ACQUIRE, true,
+                              "*3\r\n:1\r\n:9007199254740992\r\n:" LARGEST "\r\n");
         assert_int_equal(reply.fault, NODE_FAULT_PROTO);
     }
 }
 
-TEST(as_many_listeners_as_can_be_counted)
+DIALECT_TEST(as_many_listeners_as_can_be_counted)
 {
     for (size_t d = 0; d < 2; d++) {
-        assert_int_equal(judged(dialects[d], NODE_RELEASE, ":" LARGEST "\r\n").count, UINT32_MAX);
-        assert_int_equal(judged(dialects[d], NODE_RELEASE, ":" SMALLEST "\r\n").fault, NODE_FAULT_PROTO);
-        assert_int_equal(judged(dialects[d], NODE_ACQUIRE, "*3\r\n$1\r\na\r\n:1\r\n:" LARGEST "\r\n").count,
+        assert_int_equal(dialect_judge(f, dialects[d], NODE_RELEASE, true, ":" LARGEST "\r\n").count,
                          UINT32_MAX);
+        assert_int_equal(dialect_judge(f, dialects[d], NODE_RELEASE, true, ":" SMALLEST "\r\n").fault,
+                         NODE_FAULT_PROTO);
+        assert_int_equal(
+            dialect_judge(f, dialects[d], NODE_ACQUIRE, true, "*3\r\n$1\r\na\r\n:1\r\n:" LARGEST "\r\n").count,
+            UINT32_MAX);
     }
 }
 

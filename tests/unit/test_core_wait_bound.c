@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_bound.c - how a wait ends without a grant, and where it waits behind a lock of the same process
+ * test_core_wait_bound.c - how a wait ends without a grant, and where it waits behind a lock of the same
+ * process
  */
 
 #include "fixture.h"

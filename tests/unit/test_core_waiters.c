@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_crowd.c - many who wait for one key: who of them asks when they hear of a release, and who has had
- * it lets others come first
+ * test_core_waiters.c - many who wait for one key: who of them asks when they hear of a release, and who has
+ * had it lets others come first
  */
 #include <string.h>
 

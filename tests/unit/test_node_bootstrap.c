@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_bootstrap_fake.c - the write of a guard, alone and as one transaction, against a server that plays
+ * test_node_bootstrap.c - the write of a guard, alone and as one transaction, against a server that plays
  * scripts
  */
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_guard_fake.c - a node and its guard, against a server that plays scripts
+ * test_node_guard.c - a node and its guard, against a server that plays scripts
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 #include <quorlock/quorlock.h>
 
+#include "dialect_fixture.h"
 #include "node_fixture.h"
-#include "redis/dialect/dialect.h"
 
 #define ASK_GUARD EXPECT("EVAL local function info")
 #define SEEN      "1|3|s|500|aaaa|bbbb|0"
@@ -359,125 +359,17 @@ NODE_TEST(test_memory)
     }
 }
 
-/* ---- words and judgements ---- */
-
-static const struct guard strict = {.mode = QUORLOCK_GUARD_STRICT, .seen = "G", .max_lease_ms = 500};
-static const struct guard lax = {.mode = QUORLOCK_GUARD_CONNECTION, .seen = "G", .max_lease_ms = 500};
-static const struct guard off = {.mode = QUORLOCK_GUARD_OFF, .max_lease_ms = 700};
-
-struct words {
-    struct node_request request;
-    const struct guard *guard;
-    const char *wanted; /* the words that are sent, joined by spaces */
-};
-
-#define KEY  NODE_KEY("k", 1), .owner = "me", .owner_length = 2, .lease_ms = 9
-#define KEYS .keys = two, .n_keys = 2, .owner = "me", .owner_length = 2, .lease_ms = 9
-static const struct node_key two[] = {{"k", 1}, {"l", 1}};
-static const struct words words[] = {
-    {{.op = NODE_ACQUIRE, KEY}, &lax, "SET k me NX PX 9"},
-    {{.op = NODE_ACQUIRE, KEY}, &off, "SET k me NX PX 9"},
-    {{.op = NODE_ACQUIRE, KEY}, NULL, "SET k me NX PX 9"},
-    {{.op = NODE_ACQUIRE, KEY}, &strict, "EVALSHA e 2 k quorlock:guard 1 me 9 G strict  604800000 500"},
-    {{.op = NODE_ACQUIRE, KEY, .fenced = true},
-     &strict,
-     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G strict 0 604800000 500"},
-    {{.op = NODE_ACQUIRE, KEY, .fenced = true, .fence = 77, .fence_ttl_ms = 88},
-     &lax,
-     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G  77 88 500"},
-    {{.op = NODE_ACQUIRE, KEY, .fenced = true},
-     &off,
-     "EVALSHA e 2 k quorlock:fence:k 1 me 9   0 604800000 700"},
-    {{.op = NODE_ACQUIRE, KEY, .fenced = true},
-     NULL,
-     "EVALSHA e 2 k quorlock:fence:k 1 me 9   0 604800000 30000"},
-    {{.op = NODE_REPAIR, KEY}, &off, "EVALSHA e 1 k 1 me 9  repair  604800000 700"},
-    {{.op = NODE_ACQUIRE, KEY, .explain = true}, NULL, "EVALSHA e 1 k 1 me 9    604800000 30000"},
-    {{.op = NODE_REPAIR, KEY}, &lax, "EVALSHA e 2 k quorlock:guard 1 me 9 G repair  604800000 500"},
-    {{.op = NODE_REPAIR, KEY, .fenced = true, .fence = 5},
-     &off,
-     "EVALSHA e 2 k quorlock:fence:k 1 me 9  repair 5 604800000 700"},
-    {{.op = NODE_EXTEND, KEY}, &off, "EVALSHA a 1 k 1 me 9"},
-    {{.op = NODE_EXTEND, KEY}, &lax, "EVALSHA a 2 k quorlock:guard 1 me 9 G  604800000"},
-    {{.op = NODE_EXTEND, KEY, .fenced = true, .fence = 5},
-     &strict,
-     "EVALSHA a 3 k quorlock:guard quorlock:fence:k 1 me 9 G 5 604800000"},
-    {{.op = NODE_EXTEND, KEY, .fenced = true}, &off, "EVALSHA a 2 k quorlock:fence:k 1 me 9  0 604800000"},
-    {{.op = NODE_RELEASE, KEY}, &off, "EVALSHA b 1 k 1 me"},
-    {{.op = NODE_RELEASE, KEY, .fenced = true}, &lax, "EVALSHA b 2 k quorlock:guard 1 me G  604800000"},
-    {{.op = NODE_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6},
-     &off,
-     "EVALSHA b 2 k quorlock:fence:k 1 me  5 6"},
-    {{.op = NODE_RELEASE, KEY, .silent = true}, NULL, "EVALSHA b 1 k 1 me   604800000 silent"},
-    {{.op = NODE_ACQUIRE, KEYS, .fenced = true, .fence = 5},
-     &strict,
-     "EVALSHA e 5 k l quorlock:guard quorlock:fence:k quorlock:fence:l 2 me 9 G strict 5 604800000 500"},
-    {{.op = NODE_RELEASE, KEYS, .fence = 5},
-     &off,
-     "EVALSHA b 4 k l quorlock:fence:k quorlock:fence:l 2 me  5 604800000"},
-    {{.op = NODE_PEEK, KEYS}, &strict, "EVALSHA c 2 k l"},
-    {{.op = NODE_RAISE, KEY, .fence = 5},
-     &lax,
-     "EVALSHA f 3 k quorlock:guard quorlock:fence:k 1 me G 5 604800000"},
-    {{.op = NODE_RAISE, KEY, .fence = 5}, &off, "EVALSHA f 2 k quorlock:fence:k 1 me  5 604800000"},
-    {{.op = NODE_PEEK, KEY, .fenced = true}, &strict, "EVALSHA c 1 k"},
-    {{.op = NODE_BREAK, KEY}, &strict, "EVALSHA d 1 k"},
-};
-
-/* The words of one command, a hash as its first letter. */
-static void read_words(const struct bytes *out, char *ret, size_t size)
-{
-    size_t at = 0, used = 0;
-    ret[0] = '\0';
-    while (at < out->used && out->data[at] != '\n') at++;
-    at++;
-    while (at < out->used) {
-        size_t length = strtoul(out->data + at + 1, NULL, 10);
-        while (out->data[at] != '\n') at++;
-        at++;
-        int shown = length == DIALECT_SHA_LENGTH ? 1 : (int)length;
-        used += (size_t)snprintf(ret + used, size - used, "%s%.*s", used ? " " : "", shown, out->data + at);
-        at += length + 2;
-    }
-    /* As many words as were announced. */
-    size_t n = used ? 1 : 0;
-    for (const char *c = ret; *c; c++) n += *c == ' ';
-    assert_int_equal(strtoul(out->data + 1, NULL, 10), n);
-}
-
-TEST(test_words)
-{
-    struct dialect_shas shas;
-    for (size_t i = 0; i < DIALECT_SCRIPTS_MAX; i++) {
-        memset(shas.sha[i], 'a' + (int)i, DIALECT_SHA_LENGTH);
-        shas.sha[i][DIALECT_SHA_LENGTH] = '\0';
-    }
-    for (size_t i = 0; i < LENGTH(words); i++) {
-        char said[512];
-        struct bytes out;
-        bytes_init(&out, &memory, 65536);
-        bool by_hash = dialect_plain.build(&out, &words[i].request, &shas, words[i].guard);
-        read_words(&out, said, sizeof(said));
-        assert_string_equal(said, words[i].wanted);
-        assert_int_equal(by_hash, strncmp(said, "EVALSHA", 7) == 0);
-        bytes_clear(&out);
-    }
-}
+/* ---- what is left ---- */
 
 /* What is left is counted from the reply on, and a clock of theirs that goes slower is allowed for. */
-TEST(test_margin)
+DIALECT_TEST(what_is_left_of_a_quarantine_is_counted_from_the_reply)
 {
-    static const char wire[] = "*4\r\n$4\r\nkept\r\n:1000\r\n:500\r\n$1\r\nx\r\n";
-    struct reply_parser parser;
-    const struct reply *raw = NULL;
-    const char *why = NULL;
-    char text[256];
     struct guard guard = {.mode = QUORLOCK_GUARD_CONNECTION, .asked = true};
-    reply_init(&parser, &memory);
-    assert_true(reply_open(&parser));
-    reply_feed(&parser, wire, sizeof(wire) - 1);
-    assert_int_equal(reply_next(&parser, &raw, &why), REPLY_READY);
-    assert_int_equal(guard_judge(&guard, raw, 7), GUARD_QUARANTINED);
+    char text[256];
+
+    dialect_feed(f, "*4\r\n$4\r\nkept\r\n:1000\r\n:500\r\n$1\r\nx\r\n");
+    assert_int_equal(dialect_next(f), REPLY_READY);
+    assert_int_equal(guard_judge(&guard, f->reply, 7), GUARD_QUARANTINED);
     assert_int_equal(guard.until_us, 7 + 1000000 + 10000 + 2000);
     assert_false(guard.asked);
     guard_describe(&guard, 7, text, sizeof(text));
@@ -486,87 +378,4 @@ TEST(test_margin)
     assert_contains(text, "quarantined for 0.1 s more");
     guard_describe(&guard, guard.until_us + 1, text, sizeof(text));
     assert_contains(text, "quarantined for 0.0 s more");
-    reply_clear(&parser);
-}
-
-struct judgement {
-    enum node_op op;
-    enum node_outcome outcome;
-    enum node_fault fault;
-    bool has_guard;
-    const char *wire;
-    uint64_t fence, node_time_us;
-    int64_t quarantine_ms, ttl_ms;
-};
-
-#define FINE  NODE_FAULT_NONE
-#define PROTO NODE_FAULT_PROTO
-static const struct judgement judgements[] = {
-    {NODE_ACQUIRE, NODE_YES, FINE, false, "*3\r\n:1\r\n:17\r\n:1700000000000001\r\n", 17, 1700000000000001, -1,
-     -2},
-    {NODE_REPAIR, NODE_YES, FINE, false, "*3\r\n:1\r\n:0\r\n:5\r\n", 0, 5, -1, -2},
-    {NODE_REPAIR, NODE_YES, FINE, false, "+OK\r\n", 0, 0, -1, -2},
-    {NODE_REPAIR, NODE_OTHER, FINE, false, "$-1\r\n", 0, 0, -1, -2},
-    {NODE_ACQUIRE, NODE_OTHER, FINE, false, "*2\r\n$3\r\nbob\r\n:9\r\n", 0, 0, -1, 9},
-    {NODE_ACQUIRE, NODE_ERROR, PROTO, false, "*3\r\n:2\r\n:17\r\n:5\r\n", 0, 0, -1, -2},
-    {NODE_ACQUIRE, NODE_ERROR, PROTO, false, "*3\r\n:1\r\n:-17\r\n:5\r\n", 0, 0, -1, -2},
-    {NODE_ACQUIRE, NODE_ERROR, PROTO, false, "*3\r\n:1\r\n$2\r\n17\r\n:5\r\n", 0, 0, -1, -2},
-    {NODE_ACQUIRE, NODE_ERROR, PROTO, false, "*2\r\n:1\r\n:17\r\n", 0, 0, -1, -2},
-    {NODE_RAISE, NODE_YES, FINE, false, "*3\r\n:1\r\n:9007199254740991\r\n:5\r\n", 9007199254740991, 5, -1, -2},
-    {NODE_RAISE, NODE_MISSING, FINE, false, ":0\r\n", 0, 0, -1, -2},
-    {NODE_RAISE, NODE_ERROR, PROTO, false, ":1\r\n", 0, 0, -1, -2},
-    {NODE_RAISE, NODE_ERROR, PROTO, false, "+OK\r\n", 0, 0, -1, -2},
-    {NODE_EXTEND, NODE_YES, FINE, false, "*2\r\n:1\r\n:1700000000000001\r\n", 0, 1700000000000001, -1, -2},
-    {NODE_EXTEND, NODE_ERROR, PROTO, false, "*2\r\n:0\r\n:5\r\n", 0, 0, -1, -2},
-    {NODE_EXTEND, NODE_ERROR, PROTO, false, "*2\r\n:1\r\n:-5\r\n", 0, 0, -1, -2},
-    {NODE_EXTEND, NODE_ERROR, NODE_FAULT_GUARD, false, GONE, 0, 0, -1, -2},
-    {NODE_ACQUIRE, NODE_ERROR, NODE_FAULT_REFUSED, false, "-FENCE the counter\r\n", 0, 0, -1, -2},
-    {NODE_RELEASE, NODE_YES, NODE_FAULT_GUARD, false, "*2\r\n:1\r\n$5\r\nGUARD\r\n", 0, 0, -1, -2},
-    {NODE_RELEASE, NODE_ERROR, PROTO, false, "*2\r\n:-2\r\n$5\r\nGUARD\r\n", 0, 0, -1, -2},
-    {NODE_BREAK, NODE_ERROR, PROTO, false, "*2\r\n:1\r\n:1\r\n", 0, 0, -1, -2},
-    {NODE_PEEK, NODE_YES, FINE, true, "*5\r\n$3\r\nbob\r\n:9\r\n:17\r\n:1\r\n:250\r\n", 17, 0, 250, 9},
-    {NODE_PEEK, NODE_MISSING, FINE, false, "*5\r\n$-1\r\n:-2\r\n:17\r\n:0\r\n:-1\r\n", 17, 0, -1, -2},
-    {NODE_PEEK, NODE_MISSING, FINE, true, "*5\r\n$-1\r\n:-2\r\n:-17\r\n:1\r\n:0\r\n", 0, 0, -1, -2},
-    {NODE_PEEK, NODE_ERROR, PROTO, false, "*5\r\n$-1\r\n:-2\r\n$2\r\n17\r\n:1\r\n:0\r\n", 0, 0, -1, -2},
-    {NODE_PEEK, NODE_ERROR, PROTO, false, "*5\r\n:1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_YES, FINE, false, "$9\r\nwritten:x\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_OTHER, FINE, false, "$9\r\nguarded:x\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "$9\r\nnothing:x\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "$4\r\nwrit\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, ":1\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "*1\r\n$9\r\nwritten:x\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "*2\r\n:1\r\n:1\r\n", 0, 0, -1, -2},
-    {NODE_BOOTSTRAP, NODE_ERROR, PROTO, false, "*2\r\n$9\r\nwritten:x\r\n+OK\r\n", 0, 0, -1, -2},
-    {NODE_MAY_KILL, NODE_YES, FINE, false, "*1\r\n:0\r\n", 0, 0, -1, -2},
-    {NODE_MAY_KILL, NODE_ERROR, PROTO, false, "*1\r\n+OK\r\n", 0, 0, -1, -2},
-    {NODE_MAY_KILL, NODE_ERROR, PROTO, false, "*0\r\n", 0, 0, -1, -2},
-    {NODE_MAY_KILL, NODE_ERROR, PROTO, false, ":0\r\n", 0, 0, -1, -2},
-    {NODE_ACQUIRE, NODE_NOSCRIPT, FINE, false, "-NOSCRIPT no\r\n", 0, 0, -1, -2},
-};
-
-TEST(test_judgements)
-{
-    struct reply_parser parser;
-    reply_init(&parser, &memory);
-    assert_true(reply_open(&parser));
-    for (size_t i = 0; i < LENGTH(judgements); i++) {
-        const struct judgement *wanted = &judgements[i];
-        const struct reply *raw = NULL;
-        const char *why = NULL;
-        struct node_reply got;
-        char text[320];
-        reply_feed(&parser, wanted->wire, strlen(wanted->wire));
-        assert_int_equal(reply_next(&parser, &raw, &why), REPLY_READY);
-        memset(&got, 0x5a, sizeof(got));
-        dialect_plain.judge(wanted->op, true, raw, &got, text, sizeof(text));
-        if (got.outcome != wanted->outcome || got.fault != wanted->fault || got.fence != wanted->fence ||
-            got.node_time_us != wanted->node_time_us || got.quarantine_ms != wanted->quarantine_ms ||
-            got.ttl_ms != wanted->ttl_ms || got.has_guard != wanted->has_guard)
-            fail_msg("%d %s: outcome %d fault %d fence %llu time %llu quarantine %lld ttl %lld guard %d",
-                     (int)wanted->op, wanted->wire, got.outcome, got.fault, (unsigned long long)got.fence,
-                     (unsigned long long)got.node_time_us, (long long)got.quarantine_ms, (long long)got.ttl_ms,
-                     got.has_guard);
-        if (got.outcome == NODE_ERROR) assert_non_null(got.error);
-    }
-    reply_clear(&parser);
 }

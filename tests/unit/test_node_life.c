@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_node_fake.c - a node's beginning and end, against a server that plays scripts
+ * test_node_life.c - a node's beginning and end, against a server that plays scripts
  */
 #include <dlfcn.h>
 #include <stdio.h>

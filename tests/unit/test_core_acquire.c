@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core.c - acquiring: votes, verdicts, retries, cancelling, debts; holding is in test_core_hold.c
+ * test_core_acquire.c - acquiring: votes, verdicts, retries, cancelling, debts; holding is in test_core_hold.c
  */
 #include <string.h>
 
