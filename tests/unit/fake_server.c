@@ -52,7 +52,7 @@ static void advance(struct fake_connection *);
 
 static void record_failure(struct fake_server *server, const char *what, const char *detail)
 {
-    if (!server->failure[0]) snprintf(server->failure, sizeof(server->failure), "%s: %s", what, detail);
+    if (server->failure[0] == '\0') snprintf(server->failure, sizeof(server->failure), "%s: %s", what, detail);
 }
 
 static void drop(struct fake_connection *connection)
@@ -69,7 +69,7 @@ static void drop(struct fake_connection *connection)
 /* The peer may be gone: that is the test's business, not ours. */
 static void put(struct fake_connection *connection, const char *data, size_t length)
 {
-    while (length && !connection->closed) {
+    while (length != 0 && !connection->closed) {
         ssize_t n = sendto(connection->fd, data, length, MSG_NOSIGNAL, NULL, 0);
         if (n <= 0) return;
         data += n;
@@ -96,7 +96,7 @@ static bool number(const struct fake_connection *connection, size_t *at, char ki
 {
     char *line = connection->input + *at;
     char *end = *at < connection->used ? memchr(line, '\n', connection->used - *at) : NULL;
-    if (!end) return false;
+    if (end == NULL) return false;
     if (*line != kind) record_failure(connection->server, "not a command", "wrong type byte");
     *ret = strtoul(line + 1, NULL, 10);
     *at += (size_t)(end - line) + 1;
@@ -111,7 +111,7 @@ static bool read_command(struct fake_connection *connection, char shown[FAKE_COM
     for (size_t i = 0; i < n_words; i++) {
         if (!number(connection, &at, '$', &length)) return false;
         if (at + length + 2 > connection->used) return false;
-        if (i && n + 1 < FAKE_COMMAND_SHOWN) shown[n++] = ' ';
+        if (i != 0 && n + 1 < FAKE_COMMAND_SHOWN) shown[n++] = ' ';
         for (size_t j = 0; j < length && n + 1 < FAKE_COMMAND_SHOWN; j++)
             shown[n++] = connection->input[at + j];
         at += length + 2;
@@ -140,9 +140,9 @@ static bool answer_handshake(struct fake_connection *connection, const char *com
         return ++connection->scripts_loaded == dialect_plain.n_scripts;
     }
     if (strcmp(command, "INFO server") == 0)
-        put_bulk(connection, step->text ? step->text : info_server);
+        put_bulk(connection, step->text != NULL ? step->text : info_server);
     else if (strcmp(command, "INFO replication") == 0)
-        put_bulk(connection, step->more ? step->more : info_replication);
+        put_bulk(connection, step->more != NULL ? step->more : info_replication);
     else if (strcmp(command, "INFO memory") == 0)
         put_bulk(connection, info_memory);
     else if (begins(command, "EVAL "))
@@ -180,14 +180,14 @@ static bool play_step(struct fake_connection *connection)
         if (!read_command(connection, command)) return false;
         if (!begins(command, step->text)) record_failure(connection->server, step->text, command);
         return true;
-    case FAKE_SEND: put(connection, step->text, step->ms ? step->ms : strlen(step->text)); return true;
+    case FAKE_SEND: put(connection, step->text, step->ms != 0 ? step->ms : strlen(step->text)); return true;
     case FAKE_PIECES:
         if (connection->piece == strlen(step->text)) return true;
         put(connection, step->text + connection->piece++, 1);
         later(connection, 0);
         return false;
     case FAKE_SLEEP:
-        if (connection->piece++) return true;
+        if (connection->piece++ != 0) return true;
         later(connection, step->ms);
         return false;
     case FAKE_CLOSE:
@@ -311,7 +311,7 @@ void fake_play(struct fake_server *server, const struct fake_step *script)
 
 void fake_write(struct fake_server *server, const char *text)
 {
-    if (server->n_connections) put_text(server->connections[server->n_connections - 1], text);
+    if (server->n_connections != 0) put_text(server->connections[server->n_connections - 1], text);
 }
 
 unsigned fake_connections(const struct fake_server *server)
@@ -326,5 +326,5 @@ unsigned fake_commands(const struct fake_server *server)
 
 const char *fake_failure(const struct fake_server *server)
 {
-    return server->failure[0] ? server->failure : NULL;
+    return server->failure[0] != '\0' ? server->failure : NULL;
 }

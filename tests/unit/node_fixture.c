@@ -44,14 +44,14 @@ static const char *outcome_name(enum node_outcome outcome)
 void node_fixture_trace(struct node_fixture *f, const char *line)
 {
     if (f->freed) f->after_free++;
-    size_t room = sizeof(f->trace) - f->told;
+    size_t room = sizeof(f->trace) - f->trace_length;
     assert_true(strlen(line) + 2 < room);
-    f->told += (size_t)snprintf(f->trace + f->told, room, "%s\n", line);
-    if (f->free_at && strcmp(line, f->free_at) == 0) {
+    f->trace_length += (size_t)snprintf(f->trace + f->trace_length, room, "%s\n", line);
+    if (f->free_at != NULL && strcmp(line, f->free_at) == 0) {
         f->freed = true;
         node_free(f->node);
         f->node = NULL;
-    } else if (f->on_line) {
+    } else if (f->on_line != NULL) {
         f->on_line(f, line);
     }
 }
@@ -87,16 +87,17 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
     assert_int_equal(index, 3);
     assert_true(generation > 0);
     f->n_replies++;
-    snprintf(f->error, sizeof(f->error), "%s", reply->error ? reply->error : "");
-    snprintf(f->type, sizeof(f->type), "%.*s", (int)reply->type_length, reply->type ? reply->type : "");
+    snprintf(f->error, sizeof(f->error), "%s", reply->error != NULL ? reply->error : "");
+    snprintf(f->type, sizeof(f->type), "%.*s", (int)reply->type_length, reply->type != NULL ? reply->type : "");
     f->latency_us = reply->latency_us;
-    if (reply->fault)
+    if (reply->fault != 0)
         snprintf(line, sizeof(line), "%u %s %s", (unsigned)tag->align_number, outcome_name(reply->outcome),
                  fault_name(reply->fault));
     else
         snprintf(line, sizeof(line), "%u %s", (unsigned)tag->align_number, outcome_name(reply->outcome));
     node_fixture_trace(f, line);
-    if (reply->holder) snprintf(f->holder, sizeof(f->holder), "%.*s", (int)reply->holder_length, reply->holder);
+    if (reply->holder != NULL)
+        snprintf(f->holder, sizeof(f->holder), "%.*s", (int)reply->holder_length, reply->holder);
 }
 
 void node_fixture_log(void *arg, int level, const char *text)
@@ -169,7 +170,7 @@ void node_fixture_uri(struct node_fixture *f, const char *front, const char *bac
 {
     char text[256], error[256];
     snprintf(text, sizeof(text), "%s:%u%s", front, (unsigned)fake_port(f->server), back);
-    if (uri_parse(&f->uri, &f->alloc, text, error, sizeof(error))) fail_msg("%s", error);
+    if (uri_parse(&f->uri, &f->alloc, text, error, sizeof(error)) != 0) fail_msg("%s", error);
     f->config.uri = &f->uri;
 }
 
@@ -177,7 +178,7 @@ struct node *node_fixture_new_node(struct node_fixture *f)
 {
     const struct node_events events = {
         .state = on_node_state, .reply = on_reply, .log = node_fixture_log, .arg = f};
-    if (!f->uri.host) node_fixture_uri(f, "127.0.0.1", "");
+    if (f->uri.host == NULL) node_fixture_uri(f, "127.0.0.1", "");
     f->node = node_new(f->base, &f->alloc, &f->config, &events);
     return f->node;
 }
@@ -187,7 +188,7 @@ void node_fixture_start(struct node_fixture *f, const struct fake_step *script)
     node_fixture_open(f);
     fake_play(f->server, script);
     assert_non_null(node_fixture_new_node(f));
-    assert_int_equal(f->told, 0);
+    assert_int_equal(f->trace_length, 0);
     assert_int_equal(node_state_now(f->node), NODE_CONNECTING);
 }
 

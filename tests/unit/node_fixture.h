@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * node_fixture.h - a node, a server that plays scripts, and the trace of what the node told
+ * node_fixture.h - a node, a server that plays scripts, and the trace of what the node reported
  *
  * Each state and each reply becomes a line: "ready 1", "down auth", "7 yes", "7 unknown timeout".
  */
@@ -30,7 +30,7 @@ struct node_fixture {
     struct node_config config;
     struct node *node;
     char trace[1 << 18];
-    size_t told;
+    size_t trace_length;
     char why[512], error[512]; /* of the latest state and reply */
     char logged[8192];
     char holder[64], type[32];
@@ -87,7 +87,7 @@ void node_fixture_open(struct node_fixture *);
 /* node_fixture_uri - the server's address with credentials in front or a database behind. */
 void node_fixture_uri(struct node_fixture *, const char *front, const char *back);
 struct node *node_fixture_new_node(struct node_fixture *);
-/* node_fixture_trace - one more line of the trace; acts on it as free_at and on_line say. */
+/* node_fixture_trace - one more line of the trace; free_at and on_line react to it. */
 void node_fixture_trace(struct node_fixture *, const char *line);
 /* node_fixture_log - as an events.log, with the fixture as its arg. */
 void node_fixture_log(void *f, int level, const char *text);
@@ -97,10 +97,10 @@ int node_fixture_setup(void **state);
 int node_fixture_teardown(void **state);
 /* run_until - runs the loop until the trace holds that text; fails after a generous limit. */
 void run_until(struct node_fixture *, const char *line);
-/* run_on - runs the loop for some time: only where nothing more may come. */
+/* run_on - runs the loop for some time; only where nothing more may come. */
 void run_on(struct node_fixture *, unsigned ms);
 int ask(struct node_fixture *, unsigned tag, enum node_op, uint32_t timeout_ms);
-/* ask_sent - must be taken, and told of later only. */
+/* ask_sent - must be accepted, and reported only later. */
 void ask_sent(struct node_fixture *, unsigned tag, enum node_op, uint32_t timeout_ms);
 void assert_trace(struct node_fixture *, const char *wanted);
 uint64_t clock_us(void *arg);

@@ -26,7 +26,7 @@ void notice_fixture_act(struct node_fixture *f)
 
 static void on_line(struct node_fixture *f, const char *line)
 {
-    if (!f->act_at || strcmp(line, f->act_at) != 0) return;
+    if (f->act_at == NULL || strcmp(line, f->act_at) != 0) return;
     f->act_at = NULL;
     notice_fixture_act(f);
 }
@@ -38,11 +38,11 @@ static void tell(struct node_fixture *f, const char *what, const char *channel, 
     char line[1024];
     size_t n = (size_t)snprintf(line, sizeof(line), "%s", what);
     for (int part = 0; part < 2; part++) {
-        const char *bytes = part ? payload : channel;
-        size_t left = part ? payload_length : length;
-        if (!bytes) continue;
+        const char *bytes = part != 0 ? payload : channel;
+        size_t left = part != 0 ? payload_length : length;
+        if (bytes == NULL) continue;
         line[n++] = ' ';
-        for (; left && n + 5 < sizeof(line); left--, bytes++) {
+        for (; left != 0 && n + 5 < sizeof(line); left--, bytes++) {
             if (*bytes > ' ' && *bytes <= '~')
                 line[n++] = *bytes;
             else
@@ -59,7 +59,7 @@ static void on_open(void *arg, uint32_t index)
     assert_int_equal(index, 3);
     assert_true(subscriber_is_open(f->subscriber));
     assert_string_equal(subscriber_why(f->subscriber), "");
-    for (const char *want = f->wants; want && *want; want++)
+    for (const char *want = f->wants; want != NULL && *want != '\0'; want++)
         assert_int_equal(subscriber_listen(f->subscriber, want, 1), SUBSCRIBER_ASKED);
     tell(f, "open", NULL, 0, NULL, 0);
 }
@@ -108,9 +108,10 @@ void notice_fixture_begin(struct node_fixture *f)
 
 struct subscriber *notice_fixture_create(struct node_fixture *f)
 {
-    const struct subscriber_events events = {
-        on_open, on_closed, on_listening, on_refused, on_message, f->log ? f->log : node_fixture_log, f};
-    if (!f->uri.host) node_fixture_uri(f, "127.0.0.1", "");
+    const struct subscriber_events events = {on_open,    on_closed,  on_listening,
+                                             on_refused, on_message, f->log != NULL ? f->log : node_fixture_log,
+                                             f};
+    if (f->uri.host == NULL) node_fixture_uri(f, "127.0.0.1", "");
     f->subscriber_config.uri = &f->uri;
     f->subscriber = subscriber_new(f->base, &f->alloc, &f->subscriber_config, &events);
     return f->subscriber;
@@ -122,7 +123,7 @@ void notice_fixture_start(struct node_fixture *f)
     assert_string_equal(subscriber_why(f->subscriber), "stopped");
     subscriber_start(f->subscriber);
     subscriber_start(f->subscriber);
-    assert_int_equal(f->told, 0);
+    assert_int_equal(f->trace_length, 0);
     assert_false(subscriber_is_open(f->subscriber));
 }
 

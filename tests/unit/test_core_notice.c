@@ -432,8 +432,8 @@ CORE_TEST(who_yields_lets_the_notice_decide)
         fixture_yield(f);
         fixture_pass(f, 3 * SRTT_US);
         assert_int_equal(core_attempt(f->lock), 2);
-        if (noticed) fixture_notice(f, 0, HOLDER);
-        if (!noticed) fixture_pass(f, SRTT_US + 1000);
+        if (noticed != 0) fixture_notice(f, 0, HOLDER);
+        if (noticed == 0) fixture_pass(f, SRTT_US + 1000);
         assert_int_equal(core_attempt(f->lock), 3);
         fixture_expect_asked_alone(f, 0);
     }

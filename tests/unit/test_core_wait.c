@@ -218,7 +218,7 @@ CORE_TEST(an_arbiter_that_fails_is_no_obstacle)
     for (int ends = 0; ends < 2; ends++) {
         open_behind_holder(f, 3, 2, 20 * MS);
         fixture_pass_to_attempt(f);
-        if (ends) {
+        if (ends != 0) {
             fixture_node_state(f, 0, CORE_NODE_CONNECTING);
         } else {
             fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_ERROR);
@@ -265,15 +265,15 @@ CORE_TEST(who_did_not_answer_before_is_not_waited_for_at_all)
 CORE_TEST(who_does_not_answer_is_waited_for_where_nobody_is)
 {
     for (int met = 0; met < 2; met++) {
-        uint32_t n = met ? 5 : 3;
+        uint32_t n = met != 0 ? 5 : 3;
 
         fixture_open_waiting(f, n, n / 2 + 1, CORE_NEVER);
         fixture_acquire(f);
         fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-        if (met) fixture_refuse(f, 1, HOLDER, -1);
+        if (met != 0) fixture_refuse(f, 1, HOLDER, -1);
         fixture_pass(f, 90 * MS);
         assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
-        if (!met) {
+        if (met == 0) {
             fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
             fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
         }
@@ -398,14 +398,14 @@ CORE_TEST(a_node_that_comes_back_ends_an_outage)
     for (int outage = 0; outage < 2; outage++) {
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
         fixture_node_state(f, 2, CORE_NODE_DOWN);
-        if (outage) fixture_node_state(f, 1, CORE_NODE_DOWN);
+        if (outage != 0) fixture_node_state(f, 1, CORE_NODE_DOWN);
         fixture_acquire(f);
         fixture_refuse(f, 0, HOLDER, -1);
-        if (!outage) fixture_refuse(f, 1, HOLDER, -1);
+        if (outage == 0) fixture_refuse(f, 1, HOLDER, -1);
         assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
         fixture_node_state(f, 2, CORE_NODE_READY);
         fixture_pass(f, 4 * SRTT_US);
-        assert_int_equal(core_attempt(f->lock), outage ? 2 : 1);
+        assert_int_equal(core_attempt(f->lock), outage != 0 ? 2 : 1);
     }
 }
 

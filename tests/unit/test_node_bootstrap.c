@@ -99,12 +99,12 @@ NODE_TEST(test_transaction_unanswered)
                                    EXPECT("SET"),
                                    SEND("+OK\r\n"),
                                    END};
-        node_fixture_start(f, i % 2 ? late : ends);
+        node_fixture_start(f, i % 2 != 0 ? late : ends);
         fake_play(f->server, again);
         run_until(f, "ready");
-        assert_int_equal(bootstrap(f, 1, true, i % 2 ? 20 : 0), NODE_SENT);
+        assert_int_equal(bootstrap(f, 1, true, i % 2 != 0 ? 20 : 0), NODE_SENT);
         run_until(f, "1 unknown");
-        if (i % 2) {
+        if (i % 2 != 0) {
             ask_sent(f, 2, NODE_ACQUIRE, 0);
             run_until(f, "2 yes");
             assert_trace(f, "ready 1\n1 unknown timeout\n2 yes\n");

@@ -353,7 +353,7 @@ NODE_TEST(test_memory)
         node_fixture_uri(f, "127.0.0.1", "");
         for (int n = 0; n < 3; n++) fake_play(f->server, script);
         f->counted.until_failure = i;
-        if (node_fixture_new_node(f)) run_until(f, "ready");
+        if (node_fixture_new_node(f) != NULL) run_until(f, "ready");
         failed = f->counted.until_failure < 0;
         f->counted.until_failure = -1;
     }

@@ -115,7 +115,7 @@ NODE_TEST(test_handshake_refused)
         assert_contains(f->why, refusal->why);
         assert_int_equal(ask(f, 1, NODE_PEEK, 0), NODE_NOT_READY);
         run_until(f, "ready 1");
-        if (strstr(f->logged, "ses")) fail_msg("a password: %s", f->logged);
+        if (strstr(f->logged, "ses") != NULL) fail_msg("a password: %s", f->logged);
     }
 }
 
@@ -286,9 +286,9 @@ NODE_TEST(test_out_of_memory)
         assert_true(n < 100);
         node_fixture_open(f);
         for (int i = 0; i < 4; i++) fake_play(f->server, script);
-        node_fixture_uri(f, n % 2 ? "localhost" : "127.0.0.1", "");
+        node_fixture_uri(f, n % 2 != 0 ? "localhost" : "127.0.0.1", "");
         f->counted.until_failure = n / 2;
-        if (node_fixture_new_node(f)) {
+        if (node_fixture_new_node(f) != NULL) {
             run_until(f, "ready");
             int result = ask(f, 1, NODE_ACQUIRE, 0);
             if (result == NODE_NOMEM) result = ask(f, 1, NODE_ACQUIRE, 0);

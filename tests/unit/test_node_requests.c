@@ -23,7 +23,7 @@ static bool write_full;
 ssize_t send(int fd, const void *data, size_t length, int flags)
 {
     n_writes++;
-    if (write_most) {
+    if (write_most != 0) {
         write_full = !write_full;
         if (!write_full) {
             errno = EAGAIN;

@@ -27,7 +27,7 @@ static struct quorlock_options plain_lock(void)
 /* The text names what is wrong. */
 static void assert_said(const char *part)
 {
-    if (!strstr(error.text, part)) fail_msg("'%s' is not in '%s'", part, error.text);
+    if (strstr(error.text, part) == NULL) fail_msg("'%s' is not in '%s'", part, error.text);
 }
 
 static void refuses_client(const struct quorlock_client_options *options, int status, const char *part)

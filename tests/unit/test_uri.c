@@ -40,8 +40,8 @@ static const struct good_row good_rows[] = {
 
 static void assert_text(const char *got, const char *wanted)
 {
-    if (wanted)
-        assert_string_equal(got ? got : "(null)", wanted);
+    if (wanted != NULL)
+        assert_string_equal(got != NULL ? got : "(null)", wanted);
     else
         assert_null(got);
 }
@@ -150,10 +150,11 @@ TEST(test_bad)
         memcpy(&before, &uri, sizeof(uri));
         int status = uri_parse(&uri, &memory, row->text, error, sizeof(error));
         if (status != row->status) fail_msg("%s: status %d", row->text, status);
-        if (!strstr(error, row->shown)) fail_msg("%s: error shows another value: %s", row->text, error);
-        if (!strstr(error, row->remedy))
+        if (strstr(error, row->shown) == NULL) fail_msg("%s: error shows another value: %s", row->text, error);
+        if (strstr(error, row->remedy) == NULL)
             fail_msg("%s: error without \"%s\": %s", row->text, row->remedy, error);
-        if (strstr(error, "ses") || strstr(error, "same")) fail_msg("a part of a password in: %s", error);
+        if (strstr(error, "ses") != NULL || strstr(error, "same") != NULL)
+            fail_msg("a part of a password in: %s", error);
         assert_memory_equal(&uri, &before, sizeof(uri));
     }
 }
