@@ -177,7 +177,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0) return 0;
     alloc_init(&alloc, NULL);
     uint8_t first = feed_byte(&feed);
-    size_t piece = first != '\0' ? first : REPLY_BYTES_MAX;
+    size_t piece = first != 0 ? first : REPLY_BYTES_MAX;
     choose_guard(&feed, &guard);
     for (size_t i = 0; i < N_REQUESTS; i++) {
         choose_request(&feed, &asked[i]);

@@ -18,7 +18,8 @@ uint64_t clock_us(void *arg)
 void block_ms(unsigned ms)
 {
     uint64_t end_us = clock_us(NULL) + (uint64_t)ms * 1000;
-    while (clock_us(NULL) < end_us) continue;
+
+    while (clock_us(NULL) < end_us) nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
 static const char *state_name(enum node_state state)
@@ -119,8 +120,9 @@ static void close_all(struct node_fixture *f)
     f->freed = true;
     /* What evdns still owes comes now. */
     event_base_loop(f->base, EVLOOP_NONBLOCK);
-    if (fake_failure(f->server) != NULL) snprintf(failure, sizeof(failure), "%s", fake_failure(f->server));
-    fake_free(f->server);
+    if (f->server != NULL && fake_failure(f->server) != NULL)
+        snprintf(failure, sizeof(failure), "%s", fake_failure(f->server));
+    if (f->server != NULL) fake_free(f->server);
     uri_clear(&f->uri, &f->alloc);
     event_base_free(f->base);
     f->base = NULL;
@@ -190,6 +192,12 @@ void node_fixture_start(struct node_fixture *f, const struct fake_step *script)
     assert_non_null(node_fixture_new_node(f));
     assert_int_equal(f->trace_length, 0);
     assert_int_equal(node_state_now(f->node), NODE_CONNECTING);
+}
+
+void node_fixture_ready(struct node_fixture *f, const struct fake_step *script)
+{
+    node_fixture_start(f, script);
+    run_until(f, "ready");
 }
 
 static bool trace_holds(struct node_fixture *f, const char *line)

@@ -91,8 +91,10 @@ struct node *node_fixture_new_node(struct node_fixture *);
 void node_fixture_trace(struct node_fixture *, const char *line);
 /* node_fixture_log - as an events.log, with the fixture as its arg. */
 void node_fixture_log(void *f, int level, const char *text);
-/* node_fixture_start - all of it, the first connection playing that script. */
+/* node_fixture_start - opens it and starts the node; the first connection plays that script. */
 void node_fixture_start(struct node_fixture *, const struct fake_step *script);
+/* node_fixture_ready - the same, and the handshake has been answered. */
+void node_fixture_ready(struct node_fixture *, const struct fake_step *script);
 int node_fixture_setup(void **state);
 int node_fixture_teardown(void **state);
 /* run_until - runs the loop until the trace holds that text; fails after a generous limit. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_node_bootstrap.c - the write of a guard, alone and as one transaction, against a server that plays
+ * test_node_bootstrap.c - a node writes a guard, alone and as one transaction, against a server that plays
  * scripts
  */
 #include <stdio.h>
@@ -22,7 +22,7 @@ static int bootstrap(struct node_fixture *f, unsigned tag, bool force, uint32_t 
 #define QUEUED  "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
 #define WRITTEN "$11\r\nwritten:1|x\r\n"
 
-NODE_TEST(test_bootstrap)
+NODE_TEST(bootstrap_writes_a_guard_or_finds_one)
 {
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("EVAL local time"),
@@ -34,8 +34,7 @@ NODE_TEST(test_bootstrap)
                                               TRANSACTION,
                                               SEND(QUEUED "*2\r\n$11\r\nguarded:9|z\r\n:0\r\n"),
                                               END};
-    node_fixture_start(f, script);
-    run_until(f, "ready");
+    node_fixture_ready(f, script);
     assert_int_equal(bootstrap(f, 1, false, 0), NODE_SENT);
     run_until(f, "1 yes");
     assert_string_equal(f->holder, "1|x");
@@ -50,12 +49,10 @@ NODE_TEST(test_bootstrap)
     assert_trace(f, "ready 1\n1 yes\n2 other\n3 yes\n4 other\n");
 }
 
-struct transaction {
-    const char *replies, *trace, *error;
-};
-
 /* Not executed is certain only where the server said so; all else may have been written. */
-static const struct transaction transactions[] = {
+static const struct {
+    const char *replies, *trace, *error;
+} transactions[] = {
     {"+OK\r\n+QUEUED\r\n-NOPERM this user has no permissions to run 'client|kill'\r\n-EXECABORT dropped\r\n",
      "error auth", "bootstrap: NOPERM"},
     {"+OK\r\n-OOM command\r\n+QUEUED\r\n-EXECABORT dropped\r\n", "error refused", "OOM"},
@@ -66,18 +63,16 @@ static const struct transaction transactions[] = {
     {QUEUED "-ERR what ever\r\n", "unknown other", "what ever"},
 };
 
-NODE_TEST(test_transaction_refused)
+NODE_TEST(a_transaction_that_fails_is_reported_once_and_leaves_no_reply_over)
 {
     for (size_t i = 0; i < LENGTH(transactions); i++) {
         struct fake_step script[] = {SHAKE,         TRANSACTION,     SEND(transactions[i].replies),
                                      EXPECT("SET"), SEND("+OK\r\n"), END};
         char trace[128];
-        node_fixture_start(f, script);
-        run_until(f, "ready");
+        node_fixture_ready(f, script);
         assert_int_equal(bootstrap(f, 1, true, 0), NODE_SENT);
         run_until(f, "1 ");
         assert_contains(f->error, transactions[i].error);
-        /* No reply is left over for somebody else. */
         ask_sent(f, 2, NODE_ACQUIRE, 0);
         run_until(f, "2 yes");
         snprintf(trace, sizeof(trace), "ready 1\n1 %s\n2 yes\n", transactions[i].trace);
@@ -85,8 +80,7 @@ NODE_TEST(test_transaction_refused)
     }
 }
 
-/* What does not come any more is unknown, once, wherever it ends. */
-NODE_TEST(test_transaction_unanswered)
+NODE_TEST(a_transaction_without_all_answers_is_unknown)
 {
     static const char *const replies[] = {"", "+OK\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n"};
     for (size_t i = 0; i < 6; i++) {
@@ -112,7 +106,7 @@ NODE_TEST(test_transaction_unanswered)
     }
 }
 
-NODE_TEST(test_rehearsal)
+NODE_TEST(the_right_to_kill_is_tried_on_an_address_nobody_has)
 {
     static const struct fake_step script[] = {
         SHAKE,
@@ -134,8 +128,7 @@ NODE_TEST(test_rehearsal)
         SEND("+OK\r\n+QUEUED\r\n*1\r\n-NOPERM only now\r\n"),
         END};
     struct node_request request = {.op = NODE_MAY_KILL};
-    node_fixture_start(f, script);
-    run_until(f, "ready");
+    node_fixture_ready(f, script);
     for (unsigned i = 1; i <= 4; i++) {
         char line[16];
         snprintf(line, sizeof(line), "%u ", i);

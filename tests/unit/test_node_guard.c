@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_node_guard.c - a node and its guard, against a server that plays scripts
+ * test_node_guard.c - a node and its guard, and the rights that it asks for first, against a server that plays
+ * scripts
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +20,15 @@
 #define REMAINS(why, ms) "*4\r\n$" why "\r\n:" ms "\r\n:500\r\n$21\r\n" SEEN_LATER "\r\n"
 #define GONE             "-GUARD the guard changed or is gone: the server may have lost its memory\r\n"
 
+#define UP_TO_RIGHTS                                                                                           \
+    EXPECT("CLIENT"), EXPECT("INFO server"), EXPECT("INFO replication"), EXPECT("INFO memory"),                \
+        EXPECT("EVAL"),                                                                                        \
+        SEND("+OK\r\n$36\r\nredis_version:7.0.0\r\nrun_id:12345678\r\n$34\r\nrole:master\r\nmaster_replid:"    \
+             "1234567\r\n$0\r\n\r\n")
+
 static const struct fake_step clear[] = {SHAKE, ASK_GUARD, SEND(CLEAR), END};
 
-/* A fixture whose node keeps a guard in that mode. */
+/* Opens a node that keeps a guard in that mode. */
 static void begin(struct node_fixture *f, uint32_t mode, const struct fake_step *script)
 {
     node_fixture_open(f);
@@ -32,9 +39,9 @@ static void begin(struct node_fixture *f, uint32_t mode, const struct fake_step 
     assert_non_null(node_fixture_new_node(f));
 }
 
-/* ---- at the beginning ---- */
+/* ---- at the handshake ---- */
 
-NODE_TEST(test_clear)
+NODE_TEST(scripts_carry_the_guard_that_the_handshake_saw)
 {
     static const struct fake_step script[] = {
         SHAKE,
@@ -51,7 +58,7 @@ NODE_TEST(test_clear)
     run_until(f, "ready 1");
     assert_string_equal(node_run_id(f->node), "aaaa");
     assert_int_equal(node_quarantined_until_us(f->node), 0);
-    /* The plain acquire is what it always was; the scripts look at the guard. */
+    /* A plain acquire is a SET without it. */
     ask_sent(f, 1, NODE_ACQUIRE, 0);
     ask_sent(f, 2, NODE_EXTEND, 0);
     ask_sent(f, 3, NODE_RELEASE, 0);
@@ -59,7 +66,7 @@ NODE_TEST(test_clear)
     assert_trace(f, "ready 1\n1 yes\n2 yes\n3 yes\n");
 }
 
-NODE_TEST(test_off_asks_nothing)
+NODE_TEST(without_a_guard_nothing_is_asked)
 {
     static const struct fake_step script[] = {
         SHAKE, EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1 key 1 owner 30000"), SEND(":1\r\n"),
@@ -72,11 +79,9 @@ NODE_TEST(test_off_asks_nothing)
     assert_string_equal(node_run_id(f->node), "aaaa");
 }
 
-struct refusal {
+static const struct {
     const char *reply, *trace, *why;
-};
-
-static const struct refusal refusals[] = {
+} refusals[] = {
     {"-NOPERM this user\r\n", "down auth\n", "restart guard (key quorlock:guard): NOPERM"},
     {"-READONLY You can't\r\n", "down replica\n", "READONLY"},
     {"-LOADING Redis is\r\n", "down temporary\n", "LOADING"},
@@ -106,7 +111,7 @@ static const struct refusal refusals[] = {
     {"*3\r\n$4\r\nkept\r\n:0\r\n:500\r\n", "down proto\n", "does not fit"},
 };
 
-NODE_TEST(test_refused)
+NODE_TEST(a_guard_that_cannot_be_read_keeps_the_node_down)
 {
     for (size_t i = 0; i < LENGTH(refusals); i++) {
         struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(refusals[i].reply), END};
@@ -120,10 +125,11 @@ NODE_TEST(test_refused)
     }
 }
 
-/* A guard of any length does not fit: what is compared must be whole. */
-NODE_TEST(test_too_long)
+/* It must be compared whole. */
+NODE_TEST(a_guard_that_is_too_long_does_not_fit)
 {
-    char reply[GUARD_TEXT_SIZE + 64], text[GUARD_TEXT_SIZE + 1];
+    static char reply[GUARD_TEXT_SIZE + 64];
+    char text[GUARD_TEXT_SIZE + 1];
     memset(text, 'x', GUARD_TEXT_SIZE);
     text[GUARD_TEXT_SIZE] = '\0';
     snprintf(reply, sizeof(reply), "*4\r\n$4\r\nkept\r\n:0\r\n:500\r\n$%d\r\n%s\r\n", GUARD_TEXT_SIZE, text);
@@ -134,32 +140,25 @@ NODE_TEST(test_too_long)
 
 #define SHA "$40\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"
 
-/* A guard's reply before it was asked for is nobody's. */
-NODE_TEST(test_reply_unasked)
+NODE_TEST(a_guard_that_comes_before_it_was_asked_for_is_refused)
 {
-    static const struct fake_step script[] = {
-        EXPECT("CLIENT"),
-        EXPECT("INFO server"),
-        EXPECT("INFO replication"),
-        EXPECT("INFO memory"),
-        EXPECT("EVAL"),
-        SEND("+OK\r\n$36\r\nredis_version:7.0.0\r\nrun_id:12345678\r\n$34\r\nrole:master\r\nmaster_replid:"
-             "1234567\r\n$0\r\n\r\n$0\r\n\r\n"),
-        EXPECT("SCRIPT"),
-        EXPECT("SCRIPT"),
-        EXPECT("SCRIPT"),
-        EXPECT("SCRIPT"),
-        EXPECT("SCRIPT"),
-        EXPECT("SCRIPT"),
-        SEND(SHA SHA SHA SHA SHA SHA CLEAR),
-        END};
+    static const struct fake_step script[] = {UP_TO_RIGHTS,
+                                              SEND("$0\r\n\r\n"),
+                                              EXPECT("SCRIPT"),
+                                              EXPECT("SCRIPT"),
+                                              EXPECT("SCRIPT"),
+                                              EXPECT("SCRIPT"),
+                                              EXPECT("SCRIPT"),
+                                              EXPECT("SCRIPT"),
+                                              SEND(SHA SHA SHA SHA SHA SHA CLEAR),
+                                              END};
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     run_until(f, "down");
     assert_trace(f, "down proto\n");
     assert_contains(f->why, "nobody asked for");
 }
 
-NODE_TEST(test_unnamed_server)
+NODE_TEST(a_server_without_a_run_id_is_refused)
 {
     static const struct fake_step script[] = {SHAKE_AS("redis_version:7.0.0\r\n", NULL), END};
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
@@ -167,9 +166,45 @@ NODE_TEST(test_unnamed_server)
     assert_contains(f->why, "run_id");
 }
 
+/* ---- rights ---- */
+
+/* A lock that could not be renewed or released is not acquired. */
+NODE_TEST(a_missing_right_keeps_the_node_down)
+{
+    static const struct {
+        const char *reply, *trace, *why;
+    } answers[] = {
+        {"$7\r\nPEXPIRE\r\n", "down auth\n", "user \"default\" may not run PEXPIRE: what could not be renewed"},
+        {"$8\r\nPTTL DEL\r\n", "down auth\n", "(ACL SETUSER default +pttl +del)"},
+        {"$8\r\nPEXPIREX\r\n", "down proto\n", "does not fit"},
+        {"$6\r\nsesame\r\n", "down proto\n", "does not fit"},
+        {"$9\r\nDEL  PTTL\r\n", "down proto\n", "does not fit"},
+        {":0\r\n", "down proto\n", "EVAL: a reply that Redis would not give"},
+        {"-NOPERM this user has no permissions to run the 'eval' command\r\n", "down auth\n", "EVAL: NOPERM"},
+    };
+
+    for (size_t i = 0; i < LENGTH(answers); i++) {
+        struct fake_step script[] = {UP_TO_RIGHTS, SEND(answers[i].reply), END};
+        begin(f, QUORLOCK_GUARD_CONNECTION, script);
+        run_until(f, "down");
+        assert_trace(f, answers[i].trace);
+        assert_contains(f->why, answers[i].why);
+    }
+}
+
+/* A client without a guard may only want to inspect. */
+NODE_TEST(without_a_guard_no_rights_are_asked_for)
+{
+    static const struct fake_step script[] = {EXPECT("CLIENT"), EXPECT("INFO server"),
+                                              EXPECT("INFO replication"), EXPECT("SCRIPT LOAD"), END};
+
+    begin(f, QUORLOCK_GUARD_OFF, script);
+    while (fake_commands(f->server) < 4) run_on(f, 1);
+}
+
 /* ---- quarantine ---- */
 
-NODE_TEST(test_quarantine_ends)
+NODE_TEST(a_quarantine_ends_when_the_server_says_so)
 {
     static const struct fake_step script[] = {
         SHAKE,
@@ -201,7 +236,7 @@ NODE_TEST(test_quarantine_ends)
     assert_int_equal(fake_connections(f->server), 1);
 }
 
-NODE_TEST(test_quarantine_counts_down)
+NODE_TEST(the_reason_counts_down_the_quarantine)
 {
     static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "2000")), END};
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
@@ -214,8 +249,7 @@ NODE_TEST(test_quarantine_counts_down)
     assert_trace(f, "quarantined 1\n");
 }
 
-/* At the second look the server is set up otherwise, or refuses. */
-NODE_TEST(test_second_look_fails)
+NODE_TEST(a_second_look_at_the_guard_that_fails_ends_the_connection)
 {
     static const struct fake_step script[] = {
         SHAKE,
@@ -234,8 +268,7 @@ NODE_TEST(test_second_look_fails)
     assert_trace(f, "quarantined 1\nconnecting config\nquarantined 2\nconnecting unreachable\nready 3\n");
 }
 
-/* Nobody answers it: the stall limit sees that too. */
-NODE_TEST(test_second_look_stalls)
+NODE_TEST(a_second_look_without_an_answer_stalls)
 {
     static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "10")), END};
     node_fixture_open(f);
@@ -251,11 +284,12 @@ NODE_TEST(test_second_look_stalls)
 
 /* ---- a guard that changes ---- */
 
-NODE_TEST(test_guard_gone)
+NODE_TEST(a_guard_that_is_gone_ends_the_connection)
 {
-    static const struct fake_step script[] = {SHAKE,         ASK_GUARD, SEND(CLEAR), EXPECT("EVALSHA"),
-                                              EXPECT("SET"), SLEEP(5), /* so that the connection was of use */
-                                              SEND(GONE),    END};
+    static const struct fake_step script[] = {
+        SHAKE,         ASK_GUARD, SEND(CLEAR), EXPECT("EVALSHA"),
+        EXPECT("SET"), SLEEP(5), /* the connection was of use: it is made anew at once */
+        SEND(GONE),    END};
     static const struct fake_step later[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "10000")), END};
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     fake_play(f->server, later);
@@ -266,8 +300,7 @@ NODE_TEST(test_guard_gone)
     assert_trace(f, "ready 1\n1 error guard\n2 unknown unreachable\nconnecting guard\nquarantined 2\n");
 }
 
-/* A release is never refused for it. */
-NODE_TEST(test_release_goes_through)
+NODE_TEST(a_release_is_carried_out_although_the_guard_changed)
 {
     static const char *const replies[] = {"*2\r\n:1\r\n$5\r\nGUARD\r\n", "*2\r\n:0\r\n$5\r\nGUARD\r\n",
                                           "*3\r\n$3\r\nbob\r\n:5\r\n$5\r\nGUARD\r\n"};
@@ -287,31 +320,27 @@ NODE_TEST(test_release_goes_through)
     }
 }
 
-/* ---- expelled ---- */
+/* ---- a node that is expelled ---- */
 
 static void expel(struct node_fixture *f, const char *line)
 {
     if (strcmp(line, "ready 1") == 0) node_expel(f->node, NODE_FAULT_CONFIG, "listed twice");
 }
 
-NODE_TEST(test_expelled_in_callback)
+NODE_TEST(a_callback_may_expel_the_node)
 {
-    node_fixture_open(f);
-    f->config.guard = QUORLOCK_GUARD_CONNECTION;
-    f->config.set = "s";
+    begin(f, QUORLOCK_GUARD_CONNECTION, clear);
+    fake_play(f->server, clear);
     f->on_line = expel;
-    fake_play(f->server, clear);
-    fake_play(f->server, clear);
-    assert_non_null(node_fixture_new_node(f));
     run_until(f, "ready 2");
     assert_trace(f, "ready 1\ndown config\nready 2\n");
 }
 
-NODE_TEST(test_expelled_with_requests)
+NODE_TEST(an_expelled_node_ends_its_requests)
 {
     static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(CLEAR), END};
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
-    node_expel(f->node, NODE_FAULT_CONFIG, "too early"); /* nothing to expel */
+    node_expel(f->node, NODE_FAULT_CONFIG, "too early"); /* does nothing */
     assert_trace(f, "");
     run_until(f, "ready");
     ask_sent(f, 1, NODE_ACQUIRE, 0);
@@ -323,7 +352,7 @@ NODE_TEST(test_expelled_with_requests)
 
 /* ---- callbacks may free ---- */
 
-NODE_TEST(test_freed)
+NODE_TEST(callbacks_of_the_guard_may_free_the_node)
 {
     static const char *const lines[] = {"quarantined 1", "ready 1", "1 error guard", "connecting guard"};
     static const struct fake_step script[] = {SHAKE,      ASK_GUARD,   SEND(REMAINS("3\r\nnew", "5")),
@@ -340,8 +369,7 @@ NODE_TEST(test_freed)
     }
 }
 
-/* Each allocation fails once: it goes on all the same, or says so. */
-NODE_TEST(test_memory)
+NODE_TEST(whatever_allocation_fails_the_guarded_node_connects)
 {
     static const struct fake_step script[] = {SHAKE,     ASK_GUARD,   SEND(REMAINS("3\r\nnew", "5")),
                                               ASK_GUARD, SEND(CLEAR), END};
@@ -359,9 +387,7 @@ NODE_TEST(test_memory)
     }
 }
 
-/* ---- what is left ---- */
-
-/* What is left is counted from the reply on, and a clock of theirs that goes slower is allowed for. */
+/* And longer by the drift, for the node's clock may be slower. */
 DIALECT_TEST(what_is_left_of_a_quarantine_is_counted_from_the_reply)
 {
     struct guard guard = {.mode = QUORLOCK_GUARD_CONNECTION, .asked = true};

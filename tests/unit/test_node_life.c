@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_node_life.c - a node's beginning and end, against a server that plays scripts
+ * test_node_life.c - a node connects, fails to, and is freed, against a server that plays scripts
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -13,9 +13,7 @@
 
 #include "node_fixture.h"
 
-/* A name with two addresses, of which the first refuses, whatever this machine's hosts file says. */
-static bool two_addresses;
-
+/* "two.example" has two addresses, of which the first refuses; other names are resolved as ever. */
 struct evdns_getaddrinfo_request *evdns_getaddrinfo(struct evdns_base *dns, const char *name,
                                                     const char *service, const struct evutil_addrinfo *hints,
                                                     evdns_getaddrinfo_cb done, void *arg)
@@ -24,7 +22,7 @@ struct evdns_getaddrinfo_request *evdns_getaddrinfo(struct evdns_base *dns, cons
                                                         const struct evutil_addrinfo *, evdns_getaddrinfo_cb,
                                                         void *);
     struct evutil_addrinfo *first = NULL, *second = NULL;
-    if (!two_addresses) {
+    if (strcmp(name, "two.example") != 0) {
         void *symbol = dlsym(RTLD_NEXT, "evdns_getaddrinfo");
         ask_evdns *real = NULL;
         memcpy(&real, &symbol, sizeof(real));
@@ -100,12 +98,11 @@ static const struct refusal refusals[] = {
     {{EXPECT("AUTH"), RESET}, "down unreachable\n", "during the handshake"},
 };
 
-NODE_TEST(test_handshake_refused)
+NODE_TEST(a_node_reports_why_a_handshake_failed_and_tries_again)
 {
     for (size_t i = 0; i < LENGTH(refusals); i++) {
         const struct refusal *refusal = &refusals[i];
         node_fixture_open(f);
-        /* It goes on trying, and the second time all is well. */
         fake_play(f->server, refusal->script);
         fake_play(f->server, plain_good);
         node_fixture_uri(f, "redis://bob:sesame@127.0.0.1", "/1");
@@ -119,7 +116,7 @@ NODE_TEST(test_handshake_refused)
     }
 }
 
-NODE_TEST(test_handshake_loading)
+NODE_TEST(a_failure_that_repeats_is_reported_once)
 {
     static const struct fake_step script[] = {EXPECT("CLIENT"),
                                               SEND("-NOPERM this name is only for show\r\n"),
@@ -134,11 +131,11 @@ NODE_TEST(test_handshake_loading)
     fake_play(f->server, script);
     fake_play(f->server, plain_good);
     run_until(f, "ready");
-    assert_trace(f, "down temporary\nready 1\n"); /* told once, though it failed twice */
+    assert_trace(f, "down temporary\nready 1\n");
     assert_int_equal(fake_connections(f->server), 3);
 }
 
-NODE_TEST(test_handshake_silence)
+NODE_TEST(a_handshake_without_an_answer_ends_at_the_node_timeout)
 {
     static const struct fake_step script[] = {END};
     node_fixture_open(f);
@@ -150,17 +147,17 @@ NODE_TEST(test_handshake_silence)
     assert_contains(f->why, "no answer to the handshake within 30 ms");
 }
 
-NODE_TEST(test_refused_port)
+NODE_TEST(a_port_that_refuses_is_reported_once)
 {
     node_fixture_open(f);
     node_fixture_uri(f, "127.0.0.1", "");
     fake_free(f->server);
+    f->server = NULL;
     assert_non_null(node_fixture_new_node(f));
     run_until(f, "down");
-    run_on(f, 50); /* tries again and again, and tells it once */
+    run_on(f, 50); /* tries again and again */
     assert_trace(f, "down unreachable\n");
     assert_contains(f->why, "refused");
-    f->server = fake_new(f->base);
 }
 
 /* ---- the end ---- */
@@ -177,7 +174,7 @@ static void ask_three(struct node_fixture *f, const char *line)
     for (unsigned i = 1; i <= 3; i++) assert_int_equal(ask(f, i, NODE_ACQUIRE, i == 1 ? 20 : 0), NODE_SENT);
 }
 
-NODE_TEST(test_free_in_callback)
+NODE_TEST(any_callback_may_free_the_node)
 {
     static const struct free_row rows[] = {
         {"ready 1", "ready 1\n", {SHAKE, END}, 0},
@@ -215,9 +212,8 @@ NODE_TEST(test_free_in_callback)
     }
 }
 
-NODE_TEST(test_free_any_time)
+NODE_TEST(a_node_may_be_freed_at_any_turn_of_the_loop)
 {
-    /* After so many turns of the loop, wherever it stands then. */
     for (int turns = 0; turns < 12; turns++) {
         node_fixture_start(f, plain_good);
         for (int i = 0; i < turns; i++) event_base_loop(f->base, EVLOOP_NONBLOCK);
@@ -230,8 +226,7 @@ NODE_TEST(test_free_any_time)
     node_free(NULL);
 }
 
-/* By the hosts file, or the name server: either way from the loop, and freed at any time. */
-NODE_TEST(test_names)
+NODE_TEST(a_name_is_resolved_from_the_loop)
 {
     node_fixture_open(f);
     fake_play(f->server, plain_good);
@@ -255,9 +250,8 @@ NODE_TEST(test_names)
     assert_contains(f->why, "nobody.invalid");
 }
 
-NODE_TEST(test_second_address)
+NODE_TEST(the_second_address_of_a_name_is_tried_when_the_first_refuses)
 {
-    two_addresses = true;
     node_fixture_open(f);
     fake_play(f->server, plain_good);
     node_fixture_uri(f, "two.example", "");
@@ -265,23 +259,22 @@ NODE_TEST(test_second_address)
     run_until(f, "ready");
     assert_trace(f, "ready 1\n");
 
-    /* None of them: the reason names the last. */
+    /* Neither answers: the reason names the last. */
     node_fixture_open(f);
     node_fixture_uri(f, "two.example", "");
     fake_free(f->server);
+    f->server = NULL;
     assert_non_null(node_fixture_new_node(f));
     run_until(f, "down");
-    two_addresses = false;
     assert_contains(f->why, "connect to 127.0.0.1: ");
-    f->server = fake_new(f->base);
 }
 
-/* Each allocation of a whole life fails once: no crash, no leak, and in the end it works. */
-NODE_TEST(test_out_of_memory)
+NODE_TEST(whatever_allocation_fails_the_node_connects_in_the_end)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n"), END};
     bool failed = true;
     long n = 0;
+
     for (; failed; n++) {
         assert_true(n < 100);
         node_fixture_open(f);

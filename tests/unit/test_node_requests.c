@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include <event2/event.h>
 
@@ -37,7 +36,7 @@ ssize_t send(int fd, const void *data, size_t length, int flags)
 static const struct fake_step plain_good[] = {SHAKE, END};
 static const struct fake_step shut[] = {CLOSE};
 
-NODE_TEST(test_handshake_words)
+NODE_TEST(the_handshake_is_one_write_of_these_commands)
 {
     static const struct fake_step script[] = {EXPECT("AUTH bob se same"),
                                               SEND("+OK\r\n"),
@@ -63,7 +62,7 @@ NODE_TEST(test_handshake_words)
 
 /* ---- requests ---- */
 
-NODE_TEST(test_requests)
+NODE_TEST(requests_of_one_turn_are_one_write)
 {
     static const struct fake_step script[] = {
         SHAKE,
@@ -78,9 +77,7 @@ NODE_TEST(test_requests)
         EXPECT("EVALSHA dddddddddddddddddddddddddddddddddddddddd 1 key"),
         SEND("*3\r\n$-1\r\n:-1\r\n$4\r\nhash\r\n"),
         END};
-    /* The scripts come in the order in which the node loads them: extend, release, peek, break. */
-    node_fixture_start(f, script);
-    run_until(f, "ready");
+    node_fixture_ready(f, script);
     unsigned before = n_writes;
     ask_sent(f, 1, NODE_ACQUIRE, 10000);
     ask_sent(f, 2, NODE_EXTEND, 0);
@@ -88,7 +85,7 @@ NODE_TEST(test_requests)
     ask_sent(f, 4, NODE_PEEK, 0);
     ask_sent(f, 5, NODE_BREAK, 0);
     run_until(f, "5 yes");
-    assert_int_equal(n_writes - before, 1); /* one turn, one write */
+    assert_int_equal(n_writes - before, 1);
     assert_trace(f, "ready 1\n1 yes\n2 missing\n3 other\n4 error foreign\n5 yes\n");
     assert_string_equal(f->error, "");
     assert_string_equal(f->type, "hash");
@@ -96,7 +93,7 @@ NODE_TEST(test_requests)
     assert_true(f->latency_us > 0 && f->latency_us < LIMIT_S * 1000000);
 }
 
-NODE_TEST(test_pieces)
+NODE_TEST(replies_are_read_byte_by_byte)
 {
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("SET"),
@@ -104,8 +101,7 @@ NODE_TEST(test_pieces)
                                               SLEEP(5),
                                               STEP(FAKE_PIECES, "+OK\r\n*2\r\n$3\r\nbob\r\n:123\r\n"),
                                               END};
-    node_fixture_start(f, script);
-    run_until(f, "ready");
+    node_fixture_ready(f, script);
     ask_sent(f, 1, NODE_ACQUIRE, 0);
     ask_sent(f, 2, NODE_PEEK, 0);
     run_until(f, "2 yes");
@@ -113,7 +109,7 @@ NODE_TEST(test_pieces)
     assert_string_equal(f->holder, "bob");
 }
 
-static void ask_whole(struct node_fixture *f, const char *line)
+static void ask_by_eval(struct node_fixture *f, const char *line)
 {
     if (strcmp(line, "1 noscript") != 0) return;
     struct node_request request = {
@@ -122,7 +118,7 @@ static void ask_whole(struct node_fixture *f, const char *line)
     assert_int_equal(node_send(f->node, &request), NODE_SENT);
 }
 
-NODE_TEST(test_noscript)
+NODE_TEST(a_forgotten_script_can_be_sent_by_eval)
 {
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("EVALSHA bbbb"),
@@ -131,21 +127,19 @@ NODE_TEST(test_noscript)
                                               SEND(":1\r\n"),
                                               END};
     node_fixture_start(f, script);
-    f->on_line = ask_whole;
+    f->on_line = ask_by_eval;
     run_until(f, "ready");
     ask_sent(f, 1, NODE_RELEASE, 0);
     run_until(f, "2 yes");
     assert_trace(f, "ready 1\n1 noscript\n2 yes\n");
 }
 
-struct changed {
-    const char *reply, *trace;
-};
-
-/* The server is not what it was: the reply is told, the rest is unknown, the connection is made anew. */
-NODE_TEST(test_server_changed)
+/* The server is not what it was: its reply is reported, the other outcome is unknown. */
+NODE_TEST(a_server_that_changed_is_connected_to_anew)
 {
-    static const struct changed rows[] = {
+    static const struct {
+        const char *reply, *trace;
+    } rows[] = {
         {"-LOADING Redis is loading\r\n",
          "ready 1\n1 error temporary\n2 unknown unreachable\nconnecting temporary\n"},
         {"-READONLY You can't write\r\n",
@@ -169,8 +163,7 @@ NODE_TEST(test_server_changed)
     }
 }
 
-/* Refused by right or memory: the connection is as good as before. */
-NODE_TEST(test_plain_refusals)
+NODE_TEST(a_request_refused_by_right_or_memory_keeps_the_connection)
 {
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("SET"),
@@ -184,14 +177,13 @@ NODE_TEST(test_plain_refusals)
                                               EXPECT("SET"),
                                               SEND("$-1\r\n"),
                                               END};
-    node_fixture_start(f, script);
-    run_until(f, "ready");
+    node_fixture_ready(f, script);
     for (unsigned i = 1; i <= 5; i++) ask_sent(f, i, NODE_ACQUIRE, 0);
     run_until(f, "5 other");
     assert_trace(f, "ready 1\n1 error auth\n2 error refused\n3 error auth\n4 unknown other\n5 other\n");
 }
 
-NODE_TEST(test_unsolicited)
+NODE_TEST(a_reply_without_a_request_ends_the_connection)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n+OK\r\n"), END};
     node_fixture_start(f, script);
@@ -203,13 +195,12 @@ NODE_TEST(test_unsolicited)
     assert_contains(f->logged, "nobody asked for");
 }
 
-/* The surplus reply must not become the answer to a request that was only queued meanwhile. */
 static void ask_more(struct node_fixture *f, const char *line)
 {
     if (strcmp(line, "1 yes") == 0) assert_int_equal(ask(f, 2, NODE_ACQUIRE, 0), NODE_SENT);
 }
 
-NODE_TEST(test_unsolicited_before_request)
+NODE_TEST(a_surplus_reply_does_not_answer_a_request_queued_behind_it)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n+OK\r\n"), END};
     node_fixture_start(f, script);
@@ -221,7 +212,7 @@ NODE_TEST(test_unsolicited_before_request)
     assert_trace(f, "ready 1\n1 yes\n2 unknown unreachable\nconnecting proto\nready 2\n");
 }
 
-NODE_TEST(test_closed_in_the_middle)
+NODE_TEST(a_close_in_a_reply_leaves_outcomes_unknown)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n+O"), CLOSE};
     node_fixture_start(f, script);
@@ -238,9 +229,10 @@ NODE_TEST(test_closed_in_the_middle)
 
 /* ---- deadlines ---- */
 
-/* No answer in time: unknown, at once. The late answer is swallowed, and the next one is for the next request.
+/* The deadline leaves a tombstone in the ring: the late answer is swallowed, the next one is for the next
+ * request.
  */
-NODE_TEST(test_tombstone)
+NODE_TEST(an_answer_behind_its_deadline_is_swallowed)
 {
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("SET"),
@@ -250,14 +242,13 @@ NODE_TEST(test_tombstone)
                                               EXPECT("SET"),
                                               SEND("$-1\r\n"),
                                               END};
-    node_fixture_start(f, script);
-    run_until(f, "ready");
+    node_fixture_ready(f, script);
     uint32_t srtt_us = node_srtt_us(f->node);
     ask_sent(f, 1, NODE_ACQUIRE, 20);
     run_until(f, "1 unknown");
     assert_contains(f->error, "within 20 ms");
     assert_true(f->latency_us >= 20000);
-    assert_int_equal(node_srtt_us(f->node), srtt_us); /* no answer, no measure */
+    assert_int_equal(node_srtt_us(f->node), srtt_us);
     ask_sent(f, 2, NODE_PEEK, 0);
     run_until(f, "2 yes");
     ask_sent(f, 3, NODE_ACQUIRE, 0);
@@ -265,12 +256,10 @@ NODE_TEST(test_tombstone)
     assert_trace(f, "ready 1\n1 unknown timeout\n2 yes\n3 other\n");
 }
 
-/* Each request has a deadline of its own, not in the order of sending. */
-NODE_TEST(test_deadline_order)
+NODE_TEST(each_request_has_a_deadline_of_its_own)
 {
-    node_fixture_start(f, plain_good);
-    run_until(f, "ready");
-    /* Far apart: those that one turn of the loop finds over are told in the order of sending. */
+    node_fixture_ready(f, plain_good);
+    /* Far apart: deadlines that one turn of the loop finds passed are reported in the order of sending. */
     ask_sent(f, 1, NODE_ACQUIRE, 2000);
     ask_sent(f, 2, NODE_ACQUIRE, 20);
     ask_sent(f, 3, NODE_ACQUIRE, 0);
@@ -279,7 +268,7 @@ NODE_TEST(test_deadline_order)
     assert_trace(f, "ready 1\n2 unknown timeout\n4 unknown timeout\n1 unknown timeout\n");
 }
 
-NODE_TEST(test_stall)
+NODE_TEST(a_connection_whose_head_is_not_answered_stalls)
 {
     node_fixture_open(f);
     f->config.stall_ms = 60;
@@ -311,34 +300,25 @@ static void on_write(evutil_socket_t fd, short what, void *arg)
     fake_write(((struct node_fixture *)arg)->server, "+OK\r\n");
 }
 
-/*
- * A loop that stood still finds the deadline passed and the reply just there, in one and the same turn, behind
- * the poll: the timer must look at the socket before it judges.
- */
-NODE_TEST(test_read_before_judging)
+/* A loop that stood still finds the deadline passed and the reply there, in one turn: the timer reads first. */
+NODE_TEST(a_reply_that_lies_there_beats_its_deadline)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), END};
-    node_fixture_start(f, script);
-    run_until(f, "ready");
-    struct event *blocker = event_new(f->base, -1, 0, on_block, NULL);
-    struct event *writer = event_new(f->base, -1, 0, on_write, f);
+    node_fixture_ready(f, script);
     const struct timeval block_at = {0, 10000}, write_at = {0, 20000};
     ask_sent(f, 1, NODE_ACQUIRE, 60);
-    event_add(blocker, &block_at);
-    event_add(writer, &write_at);
+    event_base_once(f->base, -1, EV_TIMEOUT, on_block, NULL, &block_at);
+    event_base_once(f->base, -1, EV_TIMEOUT, on_write, f, &write_at);
     run_until(f, "1 ");
     assert_trace(f, "ready 1\n1 yes\n");
     assert_true(f->latency_us >= 60000);
-    event_free(blocker);
-    event_free(writer);
 }
 
 /* ---- bounds ---- */
 
-NODE_TEST(test_ring_full)
+NODE_TEST(a_full_ring_refuses_until_an_answer_comes)
 {
-    node_fixture_start(f, plain_good);
-    run_until(f, "ready");
+    node_fixture_ready(f, plain_good);
     for (unsigned i = 1; i <= RING_MAX; i++) ask_sent(f, i, NODE_ACQUIRE, 0);
     assert_int_equal(ask(f, 0, NODE_ACQUIRE, 0), NODE_FULL);
     run_on(f, 20);
@@ -352,8 +332,7 @@ NODE_TEST(test_ring_full)
     assert_contains(f->trace, "4096 unknown unreachable\n4097 unknown unreachable\nconnecting proto\n");
 }
 
-/* New locks leave room to those that are held, and both to attempts that are under way. */
-NODE_TEST(test_kinds_of_room)
+NODE_TEST(new_locks_leave_room_for_held_ones_and_both_for_attempts_under_way)
 {
     unsigned n = 0;
     node_fixture_start(f, plain_good);
@@ -368,40 +347,34 @@ NODE_TEST(test_kinds_of_room)
     ask_sent(f, ++n, NODE_PEEK, 0);
 }
 
-/* The caller does something else for long before the loop gets its turn: that is not the server's fault. */
-NODE_TEST(test_time_runs_from_the_write)
+/* The caller keeps the loop from running: that is not the server's fault. */
+NODE_TEST(a_deadline_counts_from_the_write)
 {
-    static const struct timespec pause = {1, 200000000};
     static const struct fake_step answers[] = {SHAKE, EXPECT("SET key"), SEND("+OK\r\n"), END};
 
-    node_fixture_start(f, answers);
-    run_until(f, "ready");
+    node_fixture_ready(f, answers);
     ask_sent(f, 1, NODE_ACQUIRE, 1000);
-    nanosleep(&pause, NULL);
+    block_ms(1200);
     run_until(f, "1 ");
     assert_contains(f->trace, "1 yes");
 }
 
-/* Silence makes it late, an answer that waits to be read does not. */
-NODE_TEST(test_late)
+NODE_TEST(silence_makes_a_node_late_but_an_unread_answer_does_not)
 {
-    const struct timespec pause = {0, 300000000};
-    node_fixture_start(f, plain_good);
-    run_until(f, "ready");
-    nanosleep(&pause, NULL);
+    node_fixture_ready(f, plain_good);
+    block_ms(300);
     assert_false(node_is_late(f->node)); /* nothing is asked of it */
     ask_sent(f, 1, NODE_ACQUIRE, 0);
     assert_false(node_is_late(f->node));
     while (!node_is_late(f->node)) run_on(f, 5);
     fake_write(f->server, "+OK\r\n");
-    while (node_is_late(f->node)) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    while (node_is_late(f->node)) block_ms(1);
     assert_int_equal(f->n_replies, 0);
     run_until(f, "1 yes");
     assert_false(node_is_late(f->node));
 }
 
-/* More than the sockets take at once: what is left follows when there is room, in order and whole. */
-NODE_TEST(test_large_output)
+NODE_TEST(output_that_the_socket_does_not_take_follows_in_order)
 {
     static char key[8192];
     struct fake_step script[2 * 100 + 2] = {SHAKE};
@@ -411,8 +384,7 @@ NODE_TEST(test_large_output)
         script[2 + 2 * i] = (struct fake_step)SEND("+OK\r\n");
     }
     memset(key, 'k', sizeof(key));
-    node_fixture_start(f, script);
-    run_until(f, "ready");
+    node_fixture_ready(f, script);
     struct node_request request = {
         .op = NODE_ACQUIRE, NODE_KEY(key, sizeof(key)), .owner = "o", .owner_length = 1};
     int result = NODE_SENT;
