@@ -3,7 +3,6 @@
  * test_subscriber.c - the connection for release notices, against a server that plays scripts
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <event2/event.h>
@@ -16,7 +15,7 @@ static const struct fake_step good[] = {GREET, EXPECT("SUBSCRIBE a"), SEND(SUBSC
 
 /* ---- notices ---- */
 
-NODE_TEST(test_notices)
+NODE_TEST(notices_come_as_bytes_until_the_channel_is_forgotten)
 {
     static const struct fake_step script[] = {
         EXPECT("AUTH bob sesame"),
@@ -51,8 +50,8 @@ static const char conversation[] = SUBSCRIBED("a") MESSAGE("a", "one") PONG NOPE
 static const char conversation_trace[] =
     "open\nlistening a\nmessage a one\nclosed\nopen\nlistening a\nmessage a one\nclosed\n";
 
-/* Nobody asked for that PONG: so far it must come in whatever packets, and no further. */
-NODE_TEST(test_split)
+/* The PONG was not asked for: the trace ends there, however the bytes are cut into packets. */
+NODE_TEST(replies_may_be_cut_anywhere)
 {
     for (size_t at = 1; at < sizeof(conversation) - 1; at++) {
         const struct fake_step script[] = {
@@ -66,12 +65,11 @@ NODE_TEST(test_split)
     }
 }
 
-NODE_TEST(test_many_in_one_packet)
+NODE_TEST(many_notices_come_in_one_packet)
 {
     enum { N = 2000 };
     static const char one[] = MESSAGE("a", "one");
-    char *text = malloc(N * sizeof(one) + 1);
-    assert_non_null(text);
+    static char text[N * sizeof(one) + 1];
     for (size_t i = 0; i < N; i++) memcpy(text + i * (sizeof(one) - 1), one, sizeof(one));
     const struct fake_step script[] = {GREET,      EXPECT("SUBSCRIBE a"),     SEND(SUBSCRIBED("a")),
                                        SEND(text), SEND(MESSAGE("a", "end")), END};
@@ -79,11 +77,10 @@ NODE_TEST(test_many_in_one_packet)
     run_until(f, "message a one\n");
     run_until(f, "message a end\n");
     assert_int_equal(times_in(f->trace, "message a one\n"), N);
-    free(text);
 }
 
-/* The lost-wake race: between a forget and a later listen nothing was heard, whatever was confirmed before. */
-NODE_TEST(test_forgotten_meanwhile)
+/* The lost-wake race: notices between a forget and a later listen are missed, whatever was confirmed before. */
+NODE_TEST(a_confirmation_from_before_a_forget_does_not_count)
 {
     static const struct fake_step script[] = {GREET,
                                               EXPECT("SUBSCRIBE a"),
@@ -104,7 +101,7 @@ NODE_TEST(test_forgotten_meanwhile)
     assert_trace(f, "open\nmessage z mid\nlistening a\nmessage a end\n");
 }
 
-NODE_TEST(test_refused)
+NODE_TEST(a_refused_channel_is_reported_and_the_reason_logged_once)
 {
     static const struct fake_step script[] = {
         GREET,
@@ -128,7 +125,6 @@ NODE_TEST(test_refused)
     run_until(f, "message a end");
     assert_trace(f, "open\nlistening a\nrefused b\nrefused c\nrefused d\nlistening z\nmessage a end\n");
     assert_string_equal(f->why, "SUBSCRIBE: refused");
-    /* Told once for all the channels. */
     assert_int_equal(times_in(f->logged, "NOPERM"), 1);
     assert_int_equal(times_in(f->logged, "sesame"), 0);
 }
@@ -157,7 +153,7 @@ static const struct refusal refusals[] = {
     {{RESET}, "Connection reset by peer"}, /* noticed while connecting, or later */
 };
 
-NODE_TEST(test_not_let_in)
+NODE_TEST(a_failed_handshake_is_logged_and_tried_again)
 {
     for (size_t i = 0; i < LENGTH(refusals); i++) {
         notice_fixture_begin(f);
@@ -174,8 +170,7 @@ NODE_TEST(test_not_let_in)
     }
 }
 
-/* A wrong password is told once, another reason again; and a pause is kept where somebody stops and starts. */
-NODE_TEST(test_wrong_password)
+NODE_TEST(each_reason_of_a_failed_handshake_is_logged_once)
 {
     static const struct fake_step wrong[] = {EXPECT("AUTH"), SEND("-WRONGPASS no\r\n"), END};
     static const struct fake_step other[] = {EXPECT("AUTH"), SEND("-ERR AUTH is off\r\n"), END};
@@ -191,6 +186,11 @@ NODE_TEST(test_wrong_password)
     assert_int_equal(fake_connections(f->server), 6);
     assert_int_equal(times_in(f->logged, "WRONGPASS"), 2);
     assert_int_equal(times_in(f->logged, "is off"), 1);
+}
+
+NODE_TEST(a_restart_keeps_the_pause_before_the_next_connection)
+{
+    static const struct fake_step wrong[] = {EXPECT("AUTH"), SEND("-WRONGPASS no\r\n"), END};
 
     notice_fixture_begin(f);
     fake_play(f->server, wrong);
@@ -209,8 +209,7 @@ NODE_TEST(test_wrong_password)
     assert_trace(f, "");
 }
 
-/* No matter for notices. */
-NODE_TEST(test_odd_servers)
+NODE_TEST(errors_that_do_not_concern_notices_are_ignored)
 {
     static const char *const answers[] = {
         "+OK\r\n-LOADING Redis is loading the dataset in memory\r\n",
@@ -265,8 +264,7 @@ static const struct refusal ends[] = {
     {{SEND("*1\r\n*1\r\n:1\r\n")}, "nested too deep"},
 };
 
-/* Whatever the server does, the subscriber is open again on a new connection. */
-NODE_TEST(test_ends)
+NODE_TEST(whatever_ends_a_connection_the_next_one_is_opened)
 {
     for (size_t i = 0; i < LENGTH(ends); i++) {
         const struct fake_step script[] = {GREET, EXPECT("SUBSCRIBE a"), ends[i].script[0], ends[i].script[1],
@@ -281,7 +279,7 @@ NODE_TEST(test_ends)
 
 /* ---- silence ---- */
 
-NODE_TEST(test_ping)
+NODE_TEST(silence_is_probed_by_ping_once_a_second_at_most)
 {
     static const struct fake_step script[] = {GREET,
                                               EXPECT("PING"),
@@ -301,7 +299,6 @@ NODE_TEST(test_ping)
     run_until(f, "open");
     uint64_t open_us = clock_us(NULL);
     while (fake_commands(f->server) < 4) event_base_loop(f->base, EVLOOP_ONCE);
-    /* Two of them: at most one a second, whatever the timeout. */
     assert_true(clock_us(NULL) - open_us >= 1900000);
     assert_int_equal(subscriber_listen(f->subscriber, "z", 1), SUBSCRIBER_ASKED);
     run_until(f, "closed");
@@ -310,16 +307,16 @@ NODE_TEST(test_ping)
     assert_int_equal(fake_commands(f->server), 7);
 }
 
-NODE_TEST(test_no_answer)
+NODE_TEST(a_server_that_does_not_answer_is_dropped)
 {
     static const struct fake_step silent[] = {END};
-    static const struct fake_step deaf[] = {GREET, EXPECT("SUBSCRIBE a"), END};
+    static const struct fake_step frozen[] = {GREET, EXPECT("SUBSCRIBE a"), END};
     notice_fixture_begin(f);
     f->subscriber_config.timeout_ms = 50;
     f->wants = "a";
     fake_play(f->server, silent);
-    fake_play(f->server, deaf);
-    fake_play(f->server, deaf);
+    fake_play(f->server, frozen);
+    fake_play(f->server, frozen);
     notice_fixture_start(f);
     run_until(f, "open\nclosed\nopen\nclosed\n");
     assert_contains(f->logged, "no answer to the handshake within 50 ms");
@@ -339,7 +336,7 @@ static const char *const moments[] = {"open",          "listening a",   "refused
                                       "message a one", "message a two", "closed"};
 enum { N_MOMENTS = LENGTH(moments) };
 
-NODE_TEST(test_act_inside)
+NODE_TEST(any_callback_may_stop_restart_or_free_the_subscriber)
 {
     static const enum act acts[] = {ACT_STOP, ACT_RESTART, ACT_FREE};
     for (size_t i = 0; i < (size_t)N_MOMENTS * 3; i++) {
@@ -364,7 +361,7 @@ NODE_TEST(test_act_inside)
                 assert_string_equal(subscriber_why(f->subscriber), "stopped");
                 subscriber_start(f->subscriber);
             }
-            /* It is a new connection, and the old one says no more. */
+            /* The old connection reports nothing more. */
             unsigned ends_wanted = strcmp(moment, "closed") == 0 ? 2 : 1;
             while (times_in(f->trace, "closed\n") < ends_wanted) event_base_loop(f->base, EVLOOP_ONCE);
             assert_int_equal(times_in(f->trace, "open\n"), 2);
@@ -373,7 +370,7 @@ NODE_TEST(test_act_inside)
     }
 }
 
-/* As an owner may who gives up when something is logged. */
+/* An owner may free it when something is logged. */
 static void log_then_act(void *arg, int level, const char *text)
 {
     struct node_fixture *f = arg;
@@ -381,7 +378,7 @@ static void log_then_act(void *arg, int level, const char *text)
     if (strstr(text, f->act_at) != NULL) notice_fixture_act(f);
 }
 
-NODE_TEST(test_free_inside_log)
+NODE_TEST(the_log_callback_may_free_the_subscriber)
 {
     static const struct fake_step wrong[] = {EXPECT("CLIENT"), SEND("-NOAUTH no\r\n"), END};
     static const char *const lines[] = {"NOAUTH", "open", "NOPERM", "closed the connection"};
@@ -402,7 +399,7 @@ NODE_TEST(test_free_inside_log)
 
 /* ---- bounds ---- */
 
-NODE_TEST(test_full)
+NODE_TEST(a_full_subscriber_refuses_until_the_next_connection)
 {
     static char name[SUBSCRIBER_CHANNEL_MAX + 1];
     static const struct fake_step script[] = {GREET, END};
@@ -420,19 +417,17 @@ NODE_TEST(test_full)
     }
     assert_int_equal(result, SUBSCRIBER_FULL);
     assert_in_range(asked, CONN_OUT_MAX / sizeof(name) / 2, CONN_OUT_MAX / sizeof(name) + 1);
-    /* Sent, but not answered, they fill the list all the same. */
+    /* Channels that were sent but not answered fill the list, too. */
     while (fake_commands(f->server) < 2) event_base_loop(f->base, EVLOOP_ONCE);
     run_on(f, 50);
     assert_int_equal(subscriber_listen(f->subscriber, name, sizeof(name) - 1), SUBSCRIBER_FULL);
-    /* What is full is of use again on the next connection. */
     f->wants = "a";
     subscriber_stop(f->subscriber);
     subscriber_start(f->subscriber);
     run_until(f, "open\nlistening a\n");
 }
 
-/* One allocation fails, whichever it is: later all is well, or there was no subscriber in the first place. */
-NODE_TEST(test_nomem)
+NODE_TEST(whatever_allocation_fails_the_subscriber_listens_in_the_end)
 {
     bool failed = true;
     for (long turn = 0; failed; turn++) {
