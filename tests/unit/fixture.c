@@ -275,6 +275,36 @@ void fixture_answer(struct fixture *f, uint32_t node, enum core_op op, enum core
     fixture_answer_with(f, node, op, &reply);
 }
 
+static size_t letter(const char *letters, char wanted)
+{
+    const char *at = strchr(letters, wanted);
+
+    assert_true(wanted != '\0' && at != NULL);
+    return (size_t)(at - letters);
+}
+
+void fixture_answers(struct fixture *f, enum core_op op, const char *outcomes)
+{
+    static const enum core_outcome of[] = {CORE_YES,   CORE_OTHER,    CORE_MISSING, CORE_UNKNOWN,
+                                           CORE_ERROR, CORE_NOSCRIPT, CORE_UNSENT};
+
+    assert_int_equal(strlen(outcomes), f->config.n_nodes);
+    for (uint32_t i = 0; i < f->config.n_nodes; i++) {
+        if (outcomes[i] != '.') fixture_answer(f, i, op, of[letter("yomuesn", outcomes[i])]);
+    }
+}
+
+void fixture_node_states(struct fixture *f, const char *states)
+{
+    static const enum core_node_state of[] = {CORE_NODE_READY, CORE_NODE_QUARANTINED, CORE_NODE_DOWN,
+                                              CORE_NODE_CONNECTING};
+
+    assert_int_equal(strlen(states), f->config.n_nodes);
+    for (uint32_t i = 0; i < f->config.n_nodes; i++) {
+        if (states[i] != '.') fixture_node_state(f, i, of[letter("rqdc", states[i])]);
+    }
+}
+
 void fixture_refuse(struct fixture *f, uint32_t node, uint64_t holder_id, int64_t ttl_us)
 {
     fixture_answer_with(f, node, CORE_OP_ACQUIRE,
@@ -284,7 +314,7 @@ void fixture_refuse(struct fixture *f, uint32_t node, uint64_t holder_id, int64_
 void fixture_answer_releases(struct fixture *f)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
-        while (fixture_asked(f, i, CORE_OP_RELEASE) > 0) {
+        while (fixture_pending(f, i, CORE_OP_RELEASE) > 0) {
             fixture_answer(f, i, CORE_OP_RELEASE, CORE_YES);
         }
     }
@@ -298,7 +328,7 @@ void fixture_replay(struct fixture *f, const struct fixture_sent *sent, enum cor
     hear(f, &reply);
 }
 
-uint32_t fixture_asked(const struct fixture *f, uint32_t node, enum core_op op)
+uint32_t fixture_pending(const struct fixture *f, uint32_t node, enum core_op op)
 {
     uint32_t asked = 0;
 
@@ -310,10 +340,22 @@ uint32_t fixture_asked(const struct fixture *f, uint32_t node, enum core_op op)
     return asked;
 }
 
-void fixture_expect_asked_alone(const struct fixture *f, uint32_t node)
+void fixture_expect_pending(const struct fixture *f, enum core_op op, const char *counts)
+{
+    assert_int_equal(strlen(counts), f->config.n_nodes);
+    for (uint32_t i = 0; i < f->config.n_nodes; i++) {
+        uint32_t n = fixture_pending(f, i, op);
+
+        if (counts[i] != '.' && n != (uint32_t)(counts[i] - '0')) {
+            fail_msg("op %u: %u pending at node %u, expected \"%s\"", (unsigned)op, n, i, counts);
+        }
+    }
+}
+
+void fixture_expect_alone(const struct fixture *f, uint32_t node)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
-        assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), i == node);
+        assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), i == node);
     }
 }
 
@@ -328,7 +370,7 @@ const struct fixture_sent *fixture_latest(const struct fixture *f, uint32_t node
     return NULL;
 }
 
-struct core_completion fixture_told(struct fixture *f)
+struct core_completion fixture_completion(struct fixture *f)
 {
     step(f, &(struct core_event){.type = CORE_EV_DISPATCH});
     return f->update.completion;
@@ -336,7 +378,7 @@ struct core_completion fixture_told(struct fixture *f)
 
 void fixture_expect(struct fixture *f, enum core_notify kind, int status)
 {
-    struct core_completion tell = fixture_told(f);
+    struct core_completion tell = fixture_completion(f);
 
     assert_int_equal(tell.kind, kind);
     assert_int_equal(tell.status, status);
@@ -344,7 +386,7 @@ void fixture_expect(struct fixture *f, enum core_notify kind, int status)
 
 void fixture_expect_lost(struct fixture *f, enum core_loss loss)
 {
-    struct core_completion tell = fixture_told(f);
+    struct core_completion tell = fixture_completion(f);
 
     assert_int_equal(tell.kind, CORE_NOTIFY_LOST);
     assert_int_equal(tell.status, CORE_LOST_LOCK);

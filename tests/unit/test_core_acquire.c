@@ -14,7 +14,7 @@ CORE_TEST(everybody_is_asked_at_once)
     for (uint32_t i = 0; i < 5; i++) {
         const struct core_command *command = &fixture_latest(f, i, CORE_OP_ACQUIRE)->command;
 
-        assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+        assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), 1);
         assert_int_equal(command->tag.sent_us, FIXTURE_BEGIN_US);
         assert_int_equal(command->tag.lease_us, 3000 * MS);
         assert_int_equal(command->timeout_us, 100 * MS);
@@ -44,13 +44,12 @@ CORE_TEST(the_qth_yes_grants)
 CORE_TEST(validity_counts_from_each_nodes_own_send)
 {
     fixture_open(f, 3, 2);
-    fixture_node_state(f, 1, CORE_NODE_CONNECTING);
-    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_states(f, ".cc");
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_pass(f, 50 * MS);
     fixture_node_state(f, 1, CORE_NODE_READY);
-    assert_int_equal(fixture_asked(f, 1, CORE_OP_ACQUIRE), 1);
+    assert_int_equal(fixture_pending(f, 1, CORE_OP_ACQUIRE), 1);
     fixture_pass(f, 10 * MS);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     /* The Qth largest is the older one. */
@@ -77,10 +76,8 @@ CORE_TEST(it_fails_when_a_quorum_is_out_of_reach)
 {
     fixture_open(f, 5, 3);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_OTHER);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yoo..");
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
     fixture_answer(f, 3, CORE_OP_ACQUIRE, CORE_OTHER);
     /* Released at once and everywhere: also where it was refused, and where nobody has answered yet. */
     for (uint32_t i = 0; i < 5; i++) {
@@ -98,8 +95,7 @@ CORE_TEST(held_by_another_is_explained)
 
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_OTHER);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_answers(f, CORE_OP_ACQUIRE, "oo.");
     assert_false(f->update.dispatch); /* first: who is it? */
     fixture_answer_with(f, 0, CORE_OP_PEEK, &holder);
     fixture_answer_with(f, 1, CORE_OP_PEEK, &holder);
@@ -112,25 +108,19 @@ CORE_TEST(too_few_nodes_is_no_quorum)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_ERROR);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yue");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     /* Unknown and yes are released; the error too: it costs nothing to be sure. */
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
-    assert_int_equal(fixture_asked(f, 1, CORE_OP_RELEASE), 1);
+    fixture_expect_pending(f, CORE_OP_RELEASE, "11.");
 }
 
 CORE_TEST(what_was_not_sent_is_not_released)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_UNSENT);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_UNSENT);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "nny");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
-    assert_int_equal(fixture_asked(f, 2, CORE_OP_RELEASE), 1);
+    fixture_expect_pending(f, CORE_OP_RELEASE, "0.1");
 }
 
 CORE_TEST(lasting_faults_have_their_own_status)
@@ -160,20 +150,18 @@ CORE_TEST(a_grant_that_waited_too_long_is_not_told)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     fixture_sleep(f, (2968 - 64) * MS); /* exactly lost_at */
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     assert_false(core_notified_held(f->lock));
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
+    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
 }
 
 CORE_TEST(a_grant_just_in_time_is_told)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     fixture_sleep(f, (2968 - 64) * MS - 1);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_pass(f, 1);
@@ -187,8 +175,7 @@ CORE_TEST(min_valid_is_kept)
     config.min_valid_us = 2900 * MS;
     fixture_open_config(f, &config);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     fixture_sleep(f, 68 * MS + 1);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
 }
@@ -196,8 +183,7 @@ CORE_TEST(min_valid_is_kept)
 CORE_TEST(readiness_waits_for_who_connects)
 {
     fixture_open(f, 3, 2);
-    fixture_node_state(f, 1, CORE_NODE_CONNECTING);
-    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_states(f, ".cc");
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_pass(f, 99 * MS);
@@ -209,10 +195,9 @@ CORE_TEST(readiness_waits_for_who_connects)
 CORE_TEST(who_is_down_is_not_waited_for)
 {
     fixture_open(f, 3, 2);
-    fixture_node_state(f, 1, CORE_NODE_DOWN);
-    fixture_node_state(f, 2, CORE_NODE_DOWN);
+    fixture_node_states(f, ".dd");
     fixture_acquire(f);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1); /* it cannot be granted any more */
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1); /* it cannot be granted any more */
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
@@ -220,8 +205,7 @@ CORE_TEST(who_is_down_is_not_waited_for)
 CORE_TEST(a_node_that_goes_down_in_the_try_has_no_vote)
 {
     fixture_open(f, 3, 2);
-    fixture_node_state(f, 1, CORE_NODE_CONNECTING);
-    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_states(f, ".cc");
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_node_state(f, 1, CORE_NODE_DOWN);
@@ -237,7 +221,7 @@ CORE_TEST(a_fresh_token_for_every_attempt)
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     first = *core_token_now(f->lock);
-    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_answers(f, CORE_OP_ACQUIRE, "uuu");
     fixture_pass(f, 2000 * MS);
     assert_true(core_attempt(f->lock) > 1);
     assert_memory_not_equal(first.bytes, core_token_now(f->lock)->bytes, CORE_TOKEN_SIZE);
@@ -267,21 +251,19 @@ CORE_TEST(votes_of_another_connection_do_not_count)
     fixture_open(f, 3, 3);
     fixture_acquire(f);
     old = *fixture_latest(f, 0, CORE_OP_ACQUIRE);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
     fixture_node_state(f, 0, CORE_NODE_CONNECTING);
     fixture_replay(f, &old, CORE_YES);
     fixture_node_state(f, 0, CORE_NODE_READY);
     fixture_replay(f, &old, CORE_YES);
     assert_int_not_equal(core_phase_now(f->lock), CORE_GRANTED);
-    assert_int_equal(fixture_told(f).status, CORE_NOQUORUM);
+    assert_int_equal(fixture_completion(f).status, CORE_NOQUORUM);
 }
 
 CORE_TEST(the_wait_is_bounded)
 {
     fixture_open_waiting(f, 3, 2, 700 * MS);
-    fixture_node_state(f, 0, CORE_NODE_DOWN);
-    fixture_node_state(f, 1, CORE_NODE_DOWN);
+    fixture_node_states(f, "dd.");
     fixture_acquire(f);
     fixture_pass(f, 699 * MS);
     fixture_expect_nothing(f);
@@ -293,9 +275,9 @@ CORE_TEST(a_wait_of_both_kinds_has_timed_out)
 {
     fixture_open_waiting(f, 3, 2, 5000 * MS);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
-    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_PEEK, CORE_MISSING);
-    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
+    fixture_answers(f, CORE_OP_ACQUIRE, "ooo");
+    fixture_answers(f, CORE_OP_PEEK, "mmm");
+    fixture_node_states(f, "ddd");
     fixture_pass(f, 5000 * MS);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
 }
@@ -306,14 +288,13 @@ CORE_TEST(a_waiter_gets_it_when_it_is_free)
 
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_answers(f, CORE_OP_ACQUIRE, "ooo");
     for (uint32_t i = 0; i < 3; i++) fixture_answer_with(f, i, CORE_OP_PEEK, &holder);
     fixture_expect_nothing(f);
     /* The holder's lease ends before the next poll would come. */
     fixture_pass(f, 60 * MS);
     assert_int_equal(core_attempt(f->lock), 2);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_rounds(f->lock), 2);
 }
@@ -324,7 +305,7 @@ CORE_TEST(cancel_while_asking)
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(fixture_cancel(f), CORE_OK);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
+    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES); /* comes too late */
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     fixture_expect_nothing(f);
@@ -335,7 +316,7 @@ CORE_TEST(cancel_while_waiting)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_answers(f, CORE_OP_ACQUIRE, "uuu");
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     assert_int_equal(fixture_cancel(f), CORE_OK);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
@@ -346,11 +327,10 @@ CORE_TEST(cancel_between_verdict_and_callback)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     assert_int_equal(core_phase_now(f->lock), CORE_GRANTED);
     assert_int_equal(fixture_cancel(f), CORE_OK);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
+    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     fixture_expect_nothing(f);
 }
@@ -365,8 +345,7 @@ CORE_TEST(busy_while_something_is_in_flight)
     assert_int_equal(fixture_acquire(f), CORE_BUSY);
     assert_int_equal(fixture_release(f), CORE_BUSY);
     assert_int_equal(fixture_extend(f, 0), CORE_BUSY);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     assert_int_equal(fixture_release(f), CORE_BUSY); /* granted, but not told yet */
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(fixture_acquire(f), CORE_STATE);
@@ -378,14 +357,13 @@ CORE_TEST(forgotten_scripts_are_sent_again_while_the_attempt_lives)
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.use_eval);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_answers(f, CORE_OP_ACQUIRE, ".oo");
     /* The release is queued: an acquire behind it would stay for a lease. */
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 0);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), 0);
     /* But a release is asked again, whole. */
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_NOSCRIPT);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
     assert_true(fixture_latest(f, 0, CORE_OP_RELEASE)->command.use_eval);
 }
 
@@ -394,13 +372,12 @@ CORE_TEST(a_debt_is_paid_on_the_next_connection)
     fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_node_state(f, 0, CORE_NODE_CONNECTING); /* its answer, and whether it was executed: unknown */
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_answers(f, CORE_OP_ACQUIRE, ".oo");
     assert_int_equal(core_debts(f->lock, 0), 1);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
     fixture_drop(f);
     fixture_node_state(f, 0, CORE_NODE_READY);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
     fixture_node_state(f, 0, CORE_NODE_DOWN); /* and once more */
     fixture_drop(f);
     fixture_node_state(f, 0, CORE_NODE_READY);
@@ -412,9 +389,9 @@ CORE_TEST(a_debt_ends_with_the_lease)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    fixture_told(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
+    fixture_answers(f, CORE_OP_ACQUIRE, "uuu");
+    fixture_completion(f);
+    fixture_node_states(f, "ddd");
     fixture_pass(f, 3030 * MS - 1);
     assert_int_equal(core_debts(f->lock, 0), 1);
     assert_false(core_quiet(f->lock));
@@ -423,7 +400,7 @@ CORE_TEST(a_debt_ends_with_the_lease)
     assert_true(core_quiet(f->lock));
     fixture_drop(f);
     fixture_node_state(f, 0, CORE_NODE_READY);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
 }
 
 CORE_TEST(who_owes_too_much_is_not_asked)
@@ -431,13 +408,13 @@ CORE_TEST(who_owes_too_much_is_not_asked)
     fixture_open(f, 3, 2);
     for (uint32_t i = 0; i < CORE_DEBTS_MAX; i++) {
         fixture_acquire(f);
-        assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), i + 1);
+        assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), i + 1);
         fixture_cancel(f);
-        fixture_told(f);
+        fixture_completion(f);
     }
     assert_int_equal(core_debts(f->lock, 0), CORE_DEBTS_MAX);
     fixture_acquire(f);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), CORE_DEBTS_MAX);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), CORE_DEBTS_MAX);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
@@ -447,8 +424,7 @@ CORE_TEST(a_quarantined_node_has_no_vote)
     fixture_node_state(f, 0, CORE_NODE_DOWN);
     fixture_node_state(f, 0, CORE_NODE_QUARANTINED);
     fixture_acquire(f);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 0);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), 0);
+    fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }

@@ -41,9 +41,7 @@ CORE_TEST(a_loss_of_the_keys_leaves_nothing)
 CORE_TEST(a_loss_in_good_time_leaves_the_margin)
 {
     fixture_open_held(f, 3, 2);
-    fixture_node_state(f, 0, CORE_NODE_DOWN);
-    fixture_node_state(f, 1, CORE_NODE_DOWN);
-    fixture_node_state(f, 2, CORE_NODE_DOWN);
+    fixture_node_states(f, "ddd");
     fixture_pass(f, VALID_US - 64 * MS);
     assert_int_equal(core_remaining_us(f->lock, f->now_us), 64 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
@@ -155,9 +153,7 @@ CORE_TEST(validity_shrinks_when_a_vote_goes)
     assert_int_equal(core_lost_at(f->lock), FIXTURE_BEGIN_US + VALID_US - 64 * MS);
     fixture_expect_nothing(f);
     /* And the loss comes by that time. */
-    fixture_node_state(f, 0, CORE_NODE_DOWN);
-    fixture_node_state(f, 1, CORE_NODE_DOWN);
-    fixture_node_state(f, 2, CORE_NODE_DOWN);
+    fixture_node_states(f, "ddd");
     fixture_pass(f, FIXTURE_BEGIN_US + VALID_US - 64 * MS - f->now_us - 1);
     fixture_expect_nothing(f);
     fixture_pass(f, 1);
@@ -186,8 +182,7 @@ CORE_TEST(a_late_vote_of_the_hold_before_does_not_count)
 
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     late = *fixture_latest(f, 2, CORE_OP_ACQUIRE);
     fixture_release(f);
@@ -226,8 +221,7 @@ CORE_TEST(a_second_hold_begins_with_nothing)
     fixture_drop(f);
     begun_us = f->now_us;
     fixture_acquire(f);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(f->lock), 2);
     assert_int_equal(core_valid_until(f->lock), begun_us + VALID_US);

@@ -46,7 +46,7 @@ CORE_TEST(a_quorum_that_agrees_needs_one_round)
     shows(f, 0, CORE_OP_ACQUIRE, WALL);
     shows(f, 2, CORE_OP_ACQUIRE, WALL);
     assert_true(f->update.dispatch);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RAISE), 0);
+    fixture_expect_pending(f, CORE_OP_RAISE, "000");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), WALL);
 }
@@ -67,14 +67,13 @@ CORE_TEST(the_floor_is_above_the_token_before)
 {
     open_granted(f, WALL + 1000);
     fixture_release(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_RELEASE, CORE_YES);
+    fixture_answers(f, CORE_OP_RELEASE, "yyy");
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     f->wall_us = WALL - 1; /* set back meanwhile */
     fixture_acquire(f);
     assert_int_equal(asked_with(f, 1, CORE_OP_ACQUIRE), WALL + 1001);
     /* The token of another grant is none of this attempt's to leave behind. */
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_OTHER);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_answers(f, CORE_OP_ACQUIRE, "oo.");
     assert_int_equal(asked_with(f, 2, CORE_OP_RELEASE), 0);
 }
 
@@ -85,8 +84,7 @@ CORE_TEST(nodes_that_show_less_are_raised)
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
     assert_false(f->update.dispatch);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RAISE), 1);
-    assert_int_equal(fixture_asked(f, 1, CORE_OP_RAISE), 0);
+    fixture_expect_pending(f, CORE_OP_RAISE, "10.");
     assert_int_equal(asked_with(f, 0, CORE_OP_RAISE), 7);
     assert_int_equal(core_fence(f->lock), 0); /* not agreed */
     shows(f, 0, CORE_OP_RAISE, 7);
@@ -116,7 +114,7 @@ CORE_TEST(a_late_vote_may_be_the_highest)
     shows(f, 1, CORE_OP_ACQUIRE, 7);
     shows(f, 2, CORE_OP_ACQUIRE, 7);
     shows(f, 3, CORE_OP_ACQUIRE, 9);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RAISE), 1); /* to 7: one at a time */
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RAISE), 1); /* to 7: one at a time */
     assert_int_equal(asked_with(f, 1, CORE_OP_RAISE), 9);
     assert_int_equal(asked_with(f, 2, CORE_OP_RAISE), 9);
     shows(f, 0, CORE_OP_RAISE, 7);
@@ -154,7 +152,7 @@ CORE_TEST(a_raise_that_fails_is_no_vote)
         shows(f, 1, CORE_OP_ACQUIRE, 7);
         fixture_answer(f, 0, CORE_OP_RAISE, outcomes[i]);
         for (uint32_t node = 0; node < 3; node++) {
-            assert_int_equal(fixture_asked(f, node, CORE_OP_RELEASE), 1);
+            assert_int_equal(fixture_pending(f, node, CORE_OP_RELEASE), 1);
             assert_int_equal(asked_with(f, node, CORE_OP_RELEASE), 0); /* nothing was agreed */
         }
         fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
@@ -169,7 +167,7 @@ CORE_TEST(another_node_stands_in)
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
     fixture_answer(f, 0, CORE_OP_RAISE, CORE_UNKNOWN);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0); /* node 2 may still agree */
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0); /* node 2 may still agree */
     shows(f, 2, CORE_OP_ACQUIRE, 7);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 7);
@@ -183,7 +181,7 @@ CORE_TEST(a_node_that_is_gone_cannot_be_raised)
     shows(f, 0, CORE_OP_ACQUIRE, 5);
     fixture_node_state(f, 0, CORE_NODE_DOWN);
     shows(f, 1, CORE_OP_ACQUIRE, 7);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RAISE), 0);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RAISE), 0);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
@@ -209,8 +207,8 @@ CORE_TEST(a_connection_that_ends_takes_the_raise_with_it)
     shows(f, 1, CORE_OP_ACQUIRE, 7);
     fixture_node_state(f, 0, CORE_NODE_CONNECTING);
     fixture_node_state(f, 0, CORE_NODE_READY);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RAISE), 1); /* the one that went with the connection */
-    shows(f, 0, CORE_OP_RAISE, 7);                           /* its answer comes all the same */
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RAISE), 1); /* the one that went with the connection */
+    shows(f, 0, CORE_OP_RAISE, 7);                             /* its answer comes all the same */
     assert_false(f->update.dispatch);
     shows(f, 2, CORE_OP_ACQUIRE, 7);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
@@ -251,8 +249,7 @@ CORE_TEST(what_follows_carries_the_token)
     fixture_pass(f, 1000 * MS);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(asked_with(f, i, CORE_OP_EXTEND), 7);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
+    fixture_answers(f, CORE_OP_EXTEND, "yy.");
     assert_int_equal(asked_with(f, 2, CORE_OP_REPAIR), 7);
     fixture_release(f);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(asked_with(f, i, CORE_OP_RELEASE), 7);
@@ -263,8 +260,7 @@ CORE_TEST(a_debt_keeps_its_own_token)
     open_granted(f, 7);
     fixture_node_state(f, 0, CORE_NODE_DOWN);
     fixture_release(f);
-    fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_RELEASE, CORE_YES);
+    fixture_answers(f, CORE_OP_RELEASE, ".yy");
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     fixture_acquire(f);
     shows(f, 1, CORE_OP_ACQUIRE, 9);
@@ -284,7 +280,7 @@ CORE_TEST(rounds_that_take_too_long_are_no_grant)
     shows(f, 0, CORE_OP_RAISE, 7);
     assert_true(f->update.dispatch);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
+    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
 }
 
 /* Nobody stood in the way, and a quorum had granted: neither HELD nor NOQUORUM is the story. */
@@ -318,7 +314,7 @@ CORE_TEST(one_step_drops_the_votes_before_it)
     assert_int_equal(core_counted(f->lock), 2);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS); /* two are enough */
     fixture_pass(f, 0);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_EXTEND), 1); /* asked again at once */
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_EXTEND), 1); /* asked again at once */
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_counted(f->lock), 3);
     fixture_expect_nothing(f);

@@ -8,7 +8,7 @@
 static void answer_all(struct fixture *f, enum core_op op, enum core_outcome outcome)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
-        if (fixture_asked(f, i, op) != 0) fixture_answer(f, i, op, outcome);
+        if (fixture_pending(f, i, op) != 0) fixture_answer(f, i, op, outcome);
     }
 }
 
@@ -16,7 +16,7 @@ CORE_TEST(renewal_asks_every_node_in_one_burst)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS - 1);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_EXTEND), 0);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_EXTEND), 0);
     fixture_pass(f, 1);
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(fixture_latest(f, i, CORE_OP_EXTEND)->command.tag.sent_us,
@@ -29,7 +29,7 @@ CORE_TEST(renewal_asks_every_node_in_one_burst)
     assert_int_equal(f->log & CORE_LOG_RENEWED, CORE_LOG_RENEWED);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
     fixture_pass(f, 1000 * MS); /* the next is due by the begin of this one */
-    assert_int_equal(fixture_asked(f, 1, CORE_OP_EXTEND), 1);
+    assert_int_equal(fixture_pending(f, 1, CORE_OP_EXTEND), 1);
 }
 
 CORE_TEST(work_longer_than_the_lease_is_held)
@@ -49,7 +49,7 @@ CORE_TEST(a_failed_renewal_is_tried_again_until_lost_at)
 
     fixture_open_held(f, 3, 2);
     while (core_notified_held(f->lock)) {
-        if (fixture_asked(f, 0, CORE_OP_EXTEND) != 0) rounds++;
+        if (fixture_pending(f, 0, CORE_OP_EXTEND) != 0) rounds++;
         answer_all(f, CORE_OP_EXTEND, CORE_UNKNOWN);
         fixture_pass(f, 10 * MS);
     }
@@ -62,8 +62,7 @@ CORE_TEST(a_failed_renewal_is_tried_again_until_lost_at)
 CORE_TEST(a_node_that_comes_back_helps_at_once)
 {
     fixture_open_held(f, 3, 2);
-    fixture_node_state(f, 1, CORE_NODE_DOWN);
-    fixture_node_state(f, 2, CORE_NODE_DOWN);
+    fixture_node_states(f, ".dd");
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
     fixture_pass(f, 300 * MS);
@@ -78,7 +77,7 @@ CORE_TEST(a_node_that_comes_back_helps_at_once)
 CORE_TEST(loss_is_told_before_validity_ends)
 {
     fixture_open_held(f, 3, 2);
-    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
+    fixture_node_states(f, "ddd");
     fixture_pass(f, 2904 * MS - 1);
     assert_int_equal(core_valid_us(f->lock, f->now_us), 64 * MS + 1);
     fixture_pass(f, 1);
@@ -112,8 +111,7 @@ CORE_TEST(a_stopped_process_hears_of_its_loss_first)
 {
     fixture_open_held(f, 3, 2);
     assert_int_equal(fixture_extend(f, 0), CORE_OK);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
+    fixture_answers(f, CORE_OP_EXTEND, "yy.");
     /* The extend has succeeded, but before that is told the lock is lost: it must not be told as a success. */
     fixture_sleep(f, 10000 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
@@ -136,10 +134,9 @@ CORE_TEST(one_lost_node_loses_a_lock_on_all)
 {
     fixture_open_held(f, 3, 3);
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_MISSING);
+    fixture_answers(f, CORE_OP_EXTEND, "ym.");
     fixture_expect_lost(f, CORE_LOSS_GONE);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_REPAIR), 0);
+    fixture_expect_pending(f, CORE_OP_REPAIR, "000");
 }
 
 CORE_TEST(repair_needs_a_quorum_of_its_round)
@@ -148,9 +145,9 @@ CORE_TEST(repair_needs_a_quorum_of_its_round)
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
     fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
-    assert_int_equal(fixture_asked(f, 2, CORE_OP_REPAIR), 0);
+    assert_int_equal(fixture_pending(f, 2, CORE_OP_REPAIR), 0);
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
-    assert_int_equal(fixture_asked(f, 2, CORE_OP_REPAIR), 1);
+    assert_int_equal(fixture_pending(f, 2, CORE_OP_REPAIR), 1);
     assert_int_equal(f->log & CORE_LOG_DEGRADED, CORE_LOG_DEGRADED);
     fixture_answer(f, 2, CORE_OP_REPAIR, CORE_YES);
     assert_int_equal(f->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
@@ -186,9 +183,8 @@ CORE_TEST(somebody_elses_key_is_not_repaired)
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_OTHER);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
-    assert_int_equal(fixture_asked(f, 2, CORE_OP_REPAIR), 0);
+    fixture_answers(f, CORE_OP_EXTEND, "yy.");
+    assert_int_equal(fixture_pending(f, 2, CORE_OP_REPAIR), 0);
 }
 
 CORE_TEST(a_repair_that_fails_waits_for_the_next_round)
@@ -201,11 +197,11 @@ CORE_TEST(a_repair_that_fails_waits_for_the_next_round)
         fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
         answer_all(f, CORE_OP_EXTEND, CORE_YES);
         fixture_answer(f, 2, CORE_OP_REPAIR, outcomes[i]);
-        assert_int_equal(fixture_asked(f, 2, CORE_OP_REPAIR), 0);
+        assert_int_equal(fixture_pending(f, 2, CORE_OP_REPAIR), 0);
         fixture_pass(f, 1000 * MS);
         fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
         answer_all(f, CORE_OP_EXTEND, CORE_YES);
-        assert_int_equal(fixture_asked(f, 2, CORE_OP_REPAIR), 1);
+        assert_int_equal(fixture_pending(f, 2, CORE_OP_REPAIR), 1);
     }
 }
 
@@ -216,7 +212,7 @@ CORE_TEST(a_repair_by_an_unknown_script_is_sent_whole)
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 2, CORE_OP_REPAIR, CORE_NOSCRIPT);
-    assert_int_equal(fixture_asked(f, 2, CORE_OP_REPAIR), 1);
+    assert_int_equal(fixture_pending(f, 2, CORE_OP_REPAIR), 1);
     assert_true(fixture_latest(f, 2, CORE_OP_REPAIR)->command.use_eval);
     fixture_answer(f, 2, CORE_OP_REPAIR, CORE_YES);
     assert_int_equal(f->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
@@ -231,8 +227,7 @@ CORE_TEST(a_repair_of_unknown_outcome_is_no_absence)
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 2, CORE_OP_REPAIR, CORE_UNKNOWN);
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_MISSING);
+    fixture_answers(f, CORE_OP_EXTEND, "ym.");
     fixture_expect_nothing(f);
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES); /* it does */
     fixture_expect_nothing(f);
@@ -257,8 +252,7 @@ CORE_TEST(a_node_that_was_away_is_repaired_and_released)
     fixture_open(f, 3, 2);
     fixture_node_state(f, 2, CORE_NODE_DOWN);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_node_state(f, 2, CORE_NODE_READY);
     fixture_pass(f, 1000 * MS);
@@ -266,7 +260,7 @@ CORE_TEST(a_node_that_was_away_is_repaired_and_released)
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     fixture_answer(f, 2, CORE_OP_REPAIR, CORE_UNKNOWN);
     fixture_release(f);
-    assert_int_equal(fixture_asked(f, 2, CORE_OP_RELEASE), 1); /* it may hold the key */
+    assert_int_equal(fixture_pending(f, 2, CORE_OP_RELEASE), 1); /* it may hold the key */
 }
 
 CORE_TEST(extend_lengthens_and_never_shortens)
@@ -276,8 +270,7 @@ CORE_TEST(extend_lengthens_and_never_shortens)
     assert_int_equal(fixture_extend(f, 6000 * MS), CORE_OK);
     assert_int_equal(fixture_extend(f, 6000 * MS), CORE_BUSY);
     assert_int_equal(fixture_release(f), CORE_BUSY);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
+    fixture_answers(f, CORE_OP_EXTEND, "yy.");
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_OK);
     assert_int_equal(core_lease_us(f->lock), 6000 * MS);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + (6000 - 62) * MS);
@@ -291,9 +284,7 @@ CORE_TEST(an_extend_without_quorum_changes_nothing)
 {
     fixture_open_held(f, 3, 2);
     fixture_extend(f, 6000 * MS);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_UNKNOWN);
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_UNKNOWN);
+    fixture_answers(f, CORE_OP_EXTEND, "yuu");
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_NOQUORUM);
     assert_true(core_notified_held(f->lock));
     assert_int_equal(core_lease_us(f->lock), 3000 * MS);
@@ -317,12 +308,10 @@ CORE_TEST(a_late_acquire_does_not_settle_a_renewal)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_extend(f, 0);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_UNKNOWN);
+    fixture_answers(f, CORE_OP_EXTEND, "yu.");
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect_nothing(f); /* node 2 has not answered the extend */
     fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
@@ -339,7 +328,7 @@ CORE_TEST(max_hold_ends_renewal)
     fixture_pass(f, 1000 * MS);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     fixture_pass(f, 1500 * MS);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_EXTEND), 0);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_EXTEND), 0);
     assert_int_equal(fixture_extend(f, 0), CORE_STATE);
     fixture_pass(f, 1404 * MS);
     fixture_expect_lost(f, CORE_LOSS_MAX_HOLD);
@@ -353,7 +342,7 @@ CORE_TEST(without_renewal_it_holds_for_one_lease)
     fixture_open_config(f, &config);
     fixture_grant(f);
     fixture_pass(f, 2904 * MS);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_EXTEND), 0);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_EXTEND), 0);
     fixture_expect_lost(f, CORE_LOSS_NOT_RENEWED);
 }
 
@@ -390,7 +379,7 @@ CORE_TEST(an_acquire_does_not_wait_for_the_release)
     fixture_open_held(f, 3, 2);
     fixture_release(f);
     assert_int_equal(fixture_acquire(f), CORE_OK);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 1);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), 1);
     answer_all(f, CORE_OP_RELEASE, CORE_YES);
     answer_all(f, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
@@ -419,7 +408,7 @@ CORE_TEST(no_loss_is_told_after_release)
     fixture_sleep(f, 10000 * MS);
     assert_int_equal(fixture_release(f), CORE_OK); /* it had expired: harmless, and told */
     answer_all(f, CORE_OP_RELEASE, CORE_MISSING);
-    assert_true(fixture_told(f).expired);
+    assert_true(fixture_completion(f).expired);
     assert_int_equal(f->update.completion.kind, CORE_NOTIFY_RELEASED);
     fixture_expect_nothing(f);
 }
@@ -427,14 +416,14 @@ CORE_TEST(no_loss_is_told_after_release)
 CORE_TEST(a_lost_lock_is_acquired_anew)
 {
     fixture_open_held(f, 3, 2);
-    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
+    fixture_node_states(f, "ddd");
     fixture_pass(f, 2904 * MS);
     assert_int_equal(fixture_acquire(f), CORE_STATE); /* its loss is told first */
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_drop(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_READY);
+    fixture_node_states(f, "rrr");
     assert_int_equal(fixture_acquire(f), CORE_OK);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
+    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
     answer_all(f, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
@@ -448,7 +437,7 @@ CORE_TEST(an_extend_asked_again_prolongs_the_debt)
     assert_true(fixture_latest(f, 0, CORE_OP_EXTEND)->command.use_eval);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     fixture_release(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
+    fixture_node_states(f, "ddd");
     /* Asked at 1090 ms, the key may live until 4090 ms and a little. */
     fixture_pass(f, (3030 - 90) * MS + 89 * MS);
     assert_int_equal(core_debts(f->lock, 0), 1);
@@ -461,11 +450,9 @@ CORE_TEST(a_quarantined_node_extends)
 {
     fixture_open_held(f, 3, 2);
     fixture_node_state(f, 0, CORE_NODE_CONNECTING);
-    fixture_node_state(f, 0, CORE_NODE_QUARANTINED);
-    fixture_node_state(f, 1, CORE_NODE_DOWN);
+    fixture_node_states(f, "qd.");
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
+    fixture_answers(f, CORE_OP_EXTEND, "y.y");
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 3968 * MS);
 }
 

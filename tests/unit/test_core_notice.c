@@ -44,8 +44,7 @@ CORE_TEST(listening_begins_with_the_wait)
     assert_true(core_listens(f->lock));
     fixture_notice(f, 0, HOLDER);
     assert_true(core_listens(f->lock)); /* also while it asks again */
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_false(core_listens(f->lock));
 }
@@ -55,7 +54,7 @@ CORE_TEST(the_arbiters_notice_wakes_at_once)
     open_listening(f, 5, 3);
     fixture_notice(f, 0, HOLDER);
     assert_int_equal(core_attempt(f->lock), 3);
-    for (uint32_t i = 0; i < 5; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), i == 0);
+    for (uint32_t i = 0; i < 5; i++) assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), i == 0);
 }
 
 CORE_TEST(notices_of_a_quorum_wake_at_once)
@@ -67,7 +66,7 @@ CORE_TEST(notices_of_a_quorum_wake_at_once)
     assert_int_equal(core_attempt(f->lock), 2);
     fixture_notice(f, 4, HOLDER);
     assert_int_equal(core_attempt(f->lock), 3);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 1);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), 1);
 }
 
 CORE_TEST(one_other_notice_wakes_a_round_trip_later)
@@ -104,7 +103,7 @@ CORE_TEST(a_notice_begins_the_polls_anew)
         attempt = core_attempt(f->lock);
         while (core_attempt(f->lock) == attempt) fixture_pass(f, MS);
         for (uint32_t k = 0; k < 3; k++) {
-            if (fixture_asked(f, k, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, k, HOLDER, -1);
+            if (fixture_pending(f, k, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, k, HOLDER, -1);
         }
         fixture_answer_releases(f);
     }
@@ -122,7 +121,7 @@ CORE_TEST(another_acquire_begins_without_notices)
     open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
     fixture_cancel(f);
-    fixture_told(f);
+    fixture_completion(f);
     fixture_drop(f);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, 88, -1);
@@ -145,7 +144,7 @@ CORE_TEST(the_arbiter_wakes_only_while_it_is_one)
     assert_int_equal(core_attempt(f->lock), 2);
     fixture_notice(f, 1, HOLDER);
     assert_int_equal(core_attempt(f->lock), 3);
-    assert_int_equal(fixture_asked(f, 1, CORE_OP_ACQUIRE), 1);
+    assert_int_equal(fixture_pending(f, 1, CORE_OP_ACQUIRE), 1);
 }
 
 /* The attempt may have asked before the release was there. */
@@ -170,7 +169,7 @@ CORE_TEST(a_notice_of_one_that_was_not_asked_counts_too)
 {
     open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
-    fixture_expect_asked_alone(f, 0);
+    fixture_expect_alone(f, 0);
     fixture_notice(f, 1, 88);
     fixture_refuse(f, 0, 89, -1);
     fixture_pass(f, 2 * SRTT_US);
@@ -307,7 +306,7 @@ CORE_TEST(a_release_that_told_nobody_swallows_no_notice)
         fixture_answer_with(f, 0, CORE_OP_RELEASE, &answers[i]);
         fixture_room(f, 0);
         fixture_notice(f, 0, 88);
-        fixture_expect_asked_alone(f, 0);
+        fixture_expect_alone(f, 0);
     }
 }
 
@@ -323,7 +322,7 @@ CORE_TEST(a_release_that_was_not_sent_swallows_no_notice)
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
     fixture_drop(f);
     fixture_notice(f, 0, 88);
-    fixture_expect_asked_alone(f, 0);
+    fixture_expect_alone(f, 0);
 }
 
 /* Whoever waits asks the arbiter: only there a failed attempt was in the way of anybody. */
@@ -361,8 +360,7 @@ CORE_TEST(cancelled_attempts_wake_others_likewise)
 {
     open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yu.");
     fixture_cancel(f);
     assert_false(fixture_latest(f, 0, CORE_OP_RELEASE)->command.silent);
     assert_true(fixture_latest(f, 1, CORE_OP_RELEASE)->command.silent);
@@ -372,8 +370,7 @@ CORE_TEST(cancelled_attempts_wake_others_likewise)
 CORE_TEST(failed_attempts_wake_nobody_where_too_few_can_vote)
 {
     open_listening(f, 3, 2);
-    fixture_node_state(f, 1, CORE_NODE_DOWN);
-    fixture_node_state(f, 2, CORE_NODE_QUARANTINED);
+    fixture_node_states(f, ".dq");
     fixture_notice(f, 0, HOLDER);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
@@ -404,8 +401,7 @@ CORE_TEST(grants_that_come_too_late_wake_everywhere)
 {
     open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     fixture_sleep(f, 3000 * MS);
     fixture_expect_nothing(f);
     for (uint32_t i = 0; i < 3; i++) {
@@ -435,7 +431,7 @@ CORE_TEST(who_yields_lets_the_notice_decide)
         if (noticed != 0) fixture_notice(f, 0, HOLDER);
         if (noticed == 0) fixture_pass(f, SRTT_US + 1000);
         assert_int_equal(core_attempt(f->lock), 3);
-        fixture_expect_asked_alone(f, 0);
+        fixture_expect_alone(f, 0);
     }
 }
 

@@ -21,7 +21,7 @@ static void refuse(struct fixture *f, uint32_t node, enum core_fault fault)
 
 static void expect_released(struct fixture *f, int status, bool expired)
 {
-    struct core_completion tell = fixture_told(f);
+    struct core_completion tell = fixture_completion(f);
 
     assert_int_equal(tell.kind, CORE_NOTIFY_RELEASED);
     assert_int_equal(tell.status, status);
@@ -36,18 +36,17 @@ CORE_TEST(a_release_is_repeated_after_a_passing_error)
 
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    answer(f, 1, CORE_YES);
-    answer(f, 2, CORE_YES);
+    fixture_answers(f, CORE_OP_RELEASE, ".yy");
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     for (uint32_t i = 0; i < 8; i++) {
         uint64_t asked_us = f->now_us;
 
         refuse(f, 0, CORE_FAULT_PASSING);
-        assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0); /* not at once: it would spin */
-        while (fixture_asked(f, 0, CORE_OP_RELEASE) == 0 && f->now_us <= asked_us + PAUSE_MAX_US) {
+        assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0); /* not at once: it would spin */
+        while (fixture_pending(f, 0, CORE_OP_RELEASE) == 0 && f->now_us <= asked_us + PAUSE_MAX_US) {
             fixture_pass(f, 1 * MS);
         }
-        assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+        assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
         if (f->now_us - asked_us > longest_us) longest_us = f->now_us - asked_us;
     }
     /* The pauses grow. */
@@ -70,7 +69,7 @@ CORE_TEST(a_release_is_repeated_when_it_was_not_sent)
         fixture_expect_nothing(f); /* there is time for more */
         for (uint32_t k = 0; k < 3; k++) fixture_room(f, k);
         fixture_pass(f, NODE_TIMEOUT_US / 2);
-        for (uint32_t k = 0; k < 3; k++) answer(f, k, CORE_YES);
+        fixture_answers(f, CORE_OP_RELEASE, "yyy");
         expect_released(f, CORE_OK, false);
         assert_true(core_quiet(f->lock));
     }
@@ -80,13 +79,11 @@ CORE_TEST(a_failed_attempts_release_is_repeated_too)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_ERROR);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_ERROR);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yee");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     for (uint32_t i = 0; i < 3; i++) refuse(f, i, CORE_FAULT_PASSING);
     fixture_pass(f, 20 * MS);
-    for (uint32_t i = 0; i < 3; i++) answer(f, i, CORE_YES);
+    fixture_answers(f, CORE_OP_RELEASE, "yyy");
     assert_true(core_quiet(f->lock));
 }
 
@@ -96,10 +93,10 @@ CORE_TEST(a_release_is_repeated_until_the_lease_has_ended)
 
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    fixture_told(f);
+    fixture_completion(f);
     for (uint32_t i = 0; i < 20; i++) {
         for (uint32_t k = 0; k < 3; k++) {
-            if (fixture_asked(f, k, CORE_OP_RELEASE) > 0) refuse(f, k, CORE_FAULT_PASSING);
+            if (fixture_pending(f, k, CORE_OP_RELEASE) > 0) refuse(f, k, CORE_FAULT_PASSING);
         }
         fixture_pass(f, 200 * MS);
     }
@@ -117,9 +114,9 @@ CORE_TEST(room_does_not_cut_a_pause_short)
     fixture_release(f);
     refuse(f, 0, CORE_FAULT_PASSING);
     fixture_room(f, 0);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
     fixture_pass(f, 20 * MS);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
 }
 
 /* One node lacks the key, one has no room for the question: a quorum has answered, and that is waited for. */
@@ -127,9 +124,7 @@ CORE_TEST(what_has_no_room_is_waited_for_one_node_timeout)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    answer(f, 0, CORE_MISSING);
-    answer(f, 1, CORE_YES);
-    answer(f, 2, CORE_UNSENT);
+    fixture_answers(f, CORE_OP_RELEASE, "myn");
     fixture_pass(f, NODE_TIMEOUT_US - 1);
     fixture_expect_nothing(f);
     fixture_pass(f, 1);
@@ -147,10 +142,10 @@ CORE_TEST(a_lasting_error_waits_for_the_next_connection)
         for (uint32_t k = 0; k < 3; k++) refuse(f, k, faults[i]);
         expect_released(f, CORE_NOQUORUM, false);
         fixture_pass(f, 2000 * MS);
-        assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+        assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
         fixture_node_state(f, 0, CORE_NODE_DOWN);
         fixture_node_state(f, 0, CORE_NODE_READY);
-        assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+        assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
     }
 }
 
@@ -159,15 +154,14 @@ CORE_TEST(a_pause_ends_with_the_connection)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    answer(f, 1, CORE_YES);
-    answer(f, 2, CORE_YES);
-    fixture_told(f);
+    fixture_answers(f, CORE_OP_RELEASE, ".yy");
+    fixture_completion(f);
     refuse(f, 0, CORE_FAULT_PASSING);
     fixture_node_state(f, 0, CORE_NODE_DOWN);
     fixture_pass(f, 500 * MS);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
     fixture_node_state(f, 0, CORE_NODE_READY);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
 }
 
 /* Many of many nodes at once: a step has room for them, and the rest comes with the next. */
@@ -177,15 +171,15 @@ CORE_TEST(as_many_as_a_step_has_room_for_are_repeated)
     for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
         fixture_acquire(f);
         fixture_cancel(f);
-        fixture_told(f);
+        fixture_completion(f);
     }
     for (uint32_t i = 0; i < 31; i++) {
-        while (fixture_asked(f, i, CORE_OP_RELEASE) > 0) refuse(f, i, CORE_FAULT_PASSING);
+        while (fixture_pending(f, i, CORE_OP_RELEASE) > 0) refuse(f, i, CORE_FAULT_PASSING);
     }
     fixture_sleep(f, PAUSE_MAX_US);
     fixture_pass(f, 0);
     for (uint32_t i = 0; i < 31; i++) {
-        assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), CORE_DEBTS_MAX);
+        assert_int_equal(fixture_pending(f, i, CORE_OP_RELEASE), CORE_DEBTS_MAX);
     }
 }
 
@@ -235,9 +229,7 @@ CORE_TEST(with_all_nodes_needed_none_may_lack_it)
 {
     fixture_open_held(f, 3, 3);
     fixture_release(f);
-    answer(f, 0, CORE_YES);
-    answer(f, 1, CORE_MISSING);
-    answer(f, 2, CORE_YES);
+    fixture_answers(f, CORE_OP_RELEASE, "ymy");
     expect_released(f, CORE_OK, true);
 }
 
@@ -257,8 +249,7 @@ CORE_TEST(the_answer_that_decides_is_waited_for_one_node_timeout)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    answer(f, 0, CORE_MISSING);
-    answer(f, 1, CORE_YES);
+    fixture_answers(f, CORE_OP_RELEASE, "my.");
     fixture_pass(f, NODE_TIMEOUT_US - 1);
     fixture_expect_nothing(f);
     fixture_pass(f, 1);
@@ -270,8 +261,7 @@ CORE_TEST(an_answer_that_cannot_come_is_not_waited_for)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    answer(f, 0, CORE_MISSING);
-    answer(f, 1, CORE_YES);
+    fixture_answers(f, CORE_OP_RELEASE, "my.");
     fixture_node_state(f, 2, CORE_NODE_DOWN);
     expect_released(f, CORE_OK, false);
 }
@@ -296,11 +286,11 @@ CORE_TEST(a_release_paid_again_that_finds_nothing_says_nothing)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_CONNECTING);
+    fixture_node_states(f, "ccc");
     fixture_drop(f);
-    assert_int_equal(fixture_told(f).kind, CORE_NOTIFY_RELEASED);
-    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_READY);
-    for (uint32_t i = 0; i < 3; i++) answer(f, i, CORE_MISSING);
+    assert_int_equal(fixture_completion(f).kind, CORE_NOTIFY_RELEASED);
+    fixture_node_states(f, "rrr");
+    fixture_answers(f, CORE_OP_RELEASE, "mmm");
     assert_true(core_quiet(f->lock));
 }
 
@@ -327,11 +317,10 @@ CORE_TEST(a_repeated_release_that_was_refused_first_says_all)
     fixture_open_held(f, 3, 2);
     fixture_release(f);
     refuse(f, 0, CORE_FAULT_PASSING);
-    answer(f, 1, CORE_UNSENT);
-    answer(f, 2, CORE_NOSCRIPT);
+    fixture_answers(f, CORE_OP_RELEASE, ".ns");
     fixture_room(f, 1);
     fixture_pass(f, NODE_TIMEOUT_US / 2);
-    for (uint32_t i = 0; i < 3; i++) answer(f, i, CORE_OTHER);
+    fixture_answers(f, CORE_OP_RELEASE, "ooo");
     expect_released(f, CORE_OK, true);
 }
 
@@ -339,11 +328,10 @@ CORE_TEST(a_hold_that_was_lost_stays_lost)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_MISSING);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_MISSING);
+    fixture_answers(f, CORE_OP_EXTEND, "mm.");
     fixture_expect_lost(f, CORE_LOSS_GONE);
     fixture_release(f);
-    for (uint32_t i = 0; i < 2; i++) answer(f, i, CORE_YES);
+    fixture_answers(f, CORE_OP_RELEASE, "yy.");
     expect_released(f, CORE_OK, true);
 }
 
@@ -352,13 +340,11 @@ CORE_TEST(the_release_after_is_judged_by_itself)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    answer(f, 0, CORE_MISSING);
-    answer(f, 1, CORE_MISSING);
+    fixture_answers(f, CORE_OP_RELEASE, "mm.");
     expect_released(f, CORE_OK, true);
     fixture_grant(f);
     fixture_release(f);
     answer(f, 2, CORE_MISSING); /* of the one before */
-    answer(f, 0, CORE_YES);
-    answer(f, 1, CORE_YES);
+    fixture_answers(f, CORE_OP_RELEASE, "yy.");
     expect_released(f, CORE_OK, false);
 }

@@ -3,16 +3,6 @@
 
 #include "fixture.h"
 
-static void answer_all(struct fixture *f, enum core_op op, enum core_outcome outcome)
-{
-    for (uint32_t i = 0; i < f->config.n_nodes; i++) fixture_answer(f, i, op, outcome);
-}
-
-static void expect_asked(const struct fixture *f, enum core_op op, uint32_t times)
-{
-    for (uint32_t i = 0; i < f->config.n_nodes; i++) assert_int_equal(fixture_asked(f, i, op), times);
-}
-
 static void open_crowded(struct fixture *f, uint64_t wait_us)
 {
     fixture_open_waiting(f, 3, 2, wait_us);
@@ -23,14 +13,14 @@ CORE_TEST(an_attempt_waits_for_room)
 {
     open_crowded(f, 0);
     assert_int_equal(fixture_acquire(f), CORE_OK);
-    expect_asked(f, CORE_OP_ACQUIRE, 0);
+    fixture_expect_pending(f, CORE_OP_ACQUIRE, "000");
     assert_int_equal(core_wants(f->lock), CORE_WANTS_ATTEMPT);
     assert_false(core_listens(f->lock)); /* nobody is in its way */
     fixture_pass(f, 60000 * MS);
     fixture_expect_nothing(f);
     fixture_begin(f);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
-    answer_all(f, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* The lease runs from when it was asked for, not from the call. */
     assert_int_equal(core_valid_us(f->lock, f->now_us), 2968 * MS);
@@ -46,7 +36,7 @@ CORE_TEST(the_wait_bound_counts_the_wait_for_room)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
     fixture_begin(f);
-    expect_asked(f, CORE_OP_ACQUIRE, 0);
+    fixture_expect_pending(f, CORE_OP_ACQUIRE, "000");
 }
 
 CORE_TEST(cancel_ends_the_wait_for_room)
@@ -85,11 +75,11 @@ CORE_TEST(a_round_waits_for_room_but_not_the_loss)
     fixture_grant(f);
     f->no_round = true;
     fixture_pass(f, 1500 * MS);
-    expect_asked(f, CORE_OP_EXTEND, 0);
+    fixture_expect_pending(f, CORE_OP_EXTEND, "000");
     assert_int_equal(core_wants(f->lock), CORE_WANTS_ROUND);
     fixture_begin(f);
-    expect_asked(f, CORE_OP_EXTEND, 1);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
+    fixture_expect_pending(f, CORE_OP_EXTEND, "111");
+    fixture_answers(f, CORE_OP_EXTEND, "yyy");
     assert_int_equal(core_valid_us(f->lock, f->now_us), 2968 * MS);
     f->no_round = true;
     fixture_pass(f, 2903 * MS);
@@ -105,10 +95,10 @@ CORE_TEST(an_extend_waits_for_room)
     fixture_grant(f);
     f->no_round = true;
     assert_int_equal(fixture_extend(f, 5000 * MS), CORE_OK);
-    expect_asked(f, CORE_OP_EXTEND, 0);
+    fixture_expect_pending(f, CORE_OP_EXTEND, "000");
     assert_int_equal(fixture_release(f), CORE_BUSY);
     fixture_begin(f);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
+    fixture_answers(f, CORE_OP_EXTEND, "yyy");
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_OK);
     assert_int_equal(core_lease_us(f->lock), 5000 * MS);
 }
@@ -118,15 +108,15 @@ CORE_TEST(a_release_waits_for_room)
     fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
     assert_int_equal(fixture_release(f), CORE_OK);
-    answer_all(f, CORE_OP_RELEASE, CORE_UNSENT);
+    fixture_answers(f, CORE_OP_RELEASE, "nnn");
     /* Longer than the node timeout: that runs from when it was sent. */
     fixture_pass(f, 1000 * MS);
     fixture_expect_nothing(f);
     for (uint32_t i = 0; i < 3; i++) fixture_room(f, i);
-    expect_asked(f, CORE_OP_RELEASE, 1);
+    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
     fixture_pass(f, 99 * MS);
     fixture_expect_nothing(f);
-    answer_all(f, CORE_OP_RELEASE, CORE_YES);
+    fixture_answers(f, CORE_OP_RELEASE, "yyy");
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     assert_true(core_quiet(f->lock));
 }
@@ -136,7 +126,7 @@ CORE_TEST(a_release_that_was_sent_at_last_has_its_time_to_answer)
     fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
     fixture_release(f);
-    answer_all(f, CORE_OP_RELEASE, CORE_UNSENT);
+    fixture_answers(f, CORE_OP_RELEASE, "nnn");
     fixture_pass(f, 1000 * MS);
     for (uint32_t i = 0; i < 3; i++) fixture_room(f, i);
     fixture_pass(f, 100 * MS);
@@ -152,7 +142,7 @@ CORE_TEST(a_process_that_stood_still_reads_the_answers_first)
     fixture_sleep(f, 400 * MS);
     fixture_pass(f, 1 * MS);
     fixture_expect_nothing(f);
-    answer_all(f, CORE_OP_RELEASE, CORE_YES);
+    fixture_answers(f, CORE_OP_RELEASE, "yyy");
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
 }
 
@@ -162,13 +152,10 @@ CORE_TEST(a_node_that_owes_an_unsent_release_is_not_asked)
     fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
     fixture_release(f);
-    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_UNSENT);
-    fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_RELEASE, CORE_YES);
+    fixture_answers(f, CORE_OP_RELEASE, "nyy");
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     fixture_acquire(f);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_ACQUIRE), 0);
-    assert_int_equal(fixture_asked(f, 1, CORE_OP_ACQUIRE), 1);
+    fixture_expect_pending(f, CORE_OP_ACQUIRE, "01.");
 }
 
 /* A held lock can do without the vote of a node that has just come back: renewal repairs it there. */
@@ -177,13 +164,12 @@ CORE_TEST(a_late_vote_is_not_asked_for_without_room)
     fixture_open_waiting(f, 3, 2, 0);
     fixture_node_state(f, 2, CORE_NODE_CONNECTING);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     f->no_attempt = true;
     fixture_node_state(f, 2, CORE_NODE_READY);
-    assert_int_equal(fixture_asked(f, 2, CORE_OP_ACQUIRE), 0);
+    assert_int_equal(fixture_pending(f, 2, CORE_OP_ACQUIRE), 0);
     f->no_attempt = false;
     fixture_node_state(f, 2, CORE_NODE_READY);
-    assert_int_equal(fixture_asked(f, 2, CORE_OP_ACQUIRE), 1);
+    assert_int_equal(fixture_pending(f, 2, CORE_OP_ACQUIRE), 1);
 }

@@ -20,7 +20,7 @@ CORE_TEST(split_votes_are_settled)
     fixture_expect_nothing(f);
     assert_false(core_listens(f->lock));
     assert_in_range(fixture_pass_to_attempt(f), 0, 50 * MS);
-    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
@@ -65,14 +65,13 @@ CORE_TEST(one_holder_on_a_quorum_is_told_at_once)
 static void open_with_a_late_node(struct fixture *f)
 {
     fixture_open_waiting(f, 3, 2, 0);
-    fixture_node_state(f, 0, CORE_NODE_DOWN);
-    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_states(f, "d.c");
     fixture_acquire(f);
     fixture_refuse(f, 1, 7, 3000 * (int64_t)MS);
     fixture_expect_nothing(f);
     fixture_node_state(f, 2, CORE_NODE_READY);
-    assert_int_equal(fixture_asked(f, 2, CORE_OP_ACQUIRE), 0);
-    assert_int_equal(fixture_asked(f, 2, CORE_OP_PEEK), 1);
+    assert_int_equal(fixture_pending(f, 2, CORE_OP_ACQUIRE), 0);
+    assert_int_equal(fixture_pending(f, 2, CORE_OP_PEEK), 1);
 }
 
 CORE_TEST(a_node_that_comes_late_names_the_holder)
@@ -98,7 +97,6 @@ CORE_TEST(a_node_that_comes_late_and_is_free_leaves_a_chance)
     fixture_answer_releases(f);
     fixture_expect_nothing(f);
     fixture_pass_to_attempt(f);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }

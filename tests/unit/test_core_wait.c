@@ -22,7 +22,7 @@ static void open_behind_holder(struct fixture *f, uint32_t n, uint32_t quorum, i
     assert_int_equal(fixture_acquire(f), CORE_OK);
     for (uint32_t i = 0; i < n; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
     for (uint32_t i = 0; i < n; i++) {
-        if (fixture_asked(f, i, CORE_OP_PEEK) > 0) fixture_answer_with(f, i, CORE_OP_PEEK, &holder);
+        if (fixture_pending(f, i, CORE_OP_PEEK) > 0) fixture_answer_with(f, i, CORE_OP_PEEK, &holder);
     }
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     fixture_answer_releases(f);
@@ -33,7 +33,7 @@ static void open_behind_holder(struct fixture *f, uint32_t n, uint32_t quorum, i
 static void refuse_everywhere(struct fixture *f, uint64_t holder_id)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
-        if (fixture_asked(f, i, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, i, holder_id, -1);
+        if (fixture_pending(f, i, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, i, holder_id, -1);
     }
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     fixture_answer_releases(f);
@@ -44,7 +44,7 @@ CORE_TEST(the_second_try_asks_the_arbiter_alone)
     open_behind_holder(f, 5, 3, 20 * MS);
     assert_false(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain); /* the first is mostly granted */
     fixture_pass_to_attempt(f);
-    fixture_expect_asked_alone(f, 0);
+    fixture_expect_alone(f, 0);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
     assert_int_equal(core_phase_now(f->lock), CORE_ASKING);
 }
@@ -57,9 +57,9 @@ CORE_TEST(arbiters_are_asked_in_the_shared_order)
     memcpy(config.arbiters, (const uint8_t[]){2, 0, 1}, 3);
     fixture_open_config(f, &config);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_ERROR);
+    fixture_answers(f, CORE_OP_ACQUIRE, "eee");
     fixture_pass_to_attempt(f);
-    fixture_expect_asked_alone(f, 2);
+    fixture_expect_alone(f, 2);
 }
 
 CORE_TEST(who_cannot_vote_is_no_arbiter)
@@ -70,16 +70,16 @@ CORE_TEST(who_cannot_vote_is_no_arbiter)
         open_behind_holder(f, 3, 2, 20 * MS);
         fixture_node_state(f, 0, states[i]);
         fixture_pass_to_attempt(f);
-        fixture_expect_asked_alone(f, 1);
+        fixture_expect_alone(f, 1);
     }
 }
 
 CORE_TEST(without_an_arbiter_nobody_is_waited_for)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
-    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
+    fixture_node_states(f, "ddd");
     fixture_pass_to_attempt(f);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 0);
+    fixture_expect_pending(f, CORE_OP_ACQUIRE, "000");
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
@@ -114,7 +114,7 @@ CORE_TEST(with_its_yes_the_others_are_asked)
     for (uint32_t i = 1; i < 3; i++) {
         const struct core_command *command = &fixture_latest(f, i, CORE_OP_ACQUIRE)->command;
 
-        assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+        assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), 1);
         assert_int_equal(command->tag.attempt, attempt);
         assert_int_equal(command->tag.sent_us, asked_us + 900);
         assert_memory_equal(command->token.bytes, core_token_now(f->lock)->bytes, CORE_TOKEN_SIZE);
@@ -134,9 +134,8 @@ CORE_TEST(all_of_them_need_the_arbiter_too)
     open_behind_holder(f, 3, 3, 20 * MS);
     fixture_pass_to_attempt(f);
     asked_us = f->now_us;
-    fixture_expect_asked_alone(f, 0);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect_alone(f, 0);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     fixture_expect_nothing(f);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
@@ -148,16 +147,16 @@ CORE_TEST(a_silent_arbiter_is_passed_over)
     open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
     fixture_pass(f, GRACE_US - 1);
-    fixture_expect_asked_alone(f, 0);
+    fixture_expect_alone(f, 0);
     fixture_pass(f, 1);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+    fixture_expect_pending(f, CORE_OP_ACQUIRE, "111");
     fixture_refuse(f, 1, HOLDER, 20 * MS);
     fixture_refuse(f, 2, HOLDER, 20 * MS);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     /* It still has not answered: another one is asked first. */
     fixture_drop(f);
     fixture_pass_to_attempt(f);
-    fixture_expect_asked_alone(f, 1);
+    fixture_expect_alone(f, 1);
 }
 
 CORE_TEST(a_silent_arbiter_counts_when_it_answers)
@@ -166,8 +165,7 @@ CORE_TEST(a_silent_arbiter_counts_when_it_answers)
     fixture_pass_to_attempt(f);
     fixture_pass(f, GRACE_US);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "y.y");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
@@ -181,7 +179,7 @@ CORE_TEST(an_answer_makes_it_the_arbiter_again)
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
     fixture_drop(f);
     fixture_pass_to_attempt(f);
-    fixture_expect_asked_alone(f, 0);
+    fixture_expect_alone(f, 0);
 }
 
 CORE_TEST(a_request_without_an_answer_makes_it_overdue)
@@ -193,24 +191,24 @@ CORE_TEST(a_request_without_an_answer_makes_it_overdue)
     fixture_refuse(f, 2, HOLDER, 20 * MS);
     fixture_drop(f);
     fixture_pass_to_attempt(f);
-    fixture_expect_asked_alone(f, 1);
+    fixture_expect_alone(f, 1);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
     /* A new connection owes no answer. */
     fixture_node_state(f, 0, CORE_NODE_DOWN);
     fixture_node_state(f, 0, CORE_NODE_READY);
     fixture_drop(f);
     fixture_pass_to_attempt(f);
-    fixture_expect_asked_alone(f, 0);
+    fixture_expect_alone(f, 0);
 }
 
 CORE_TEST(when_all_are_overdue_all_are_asked)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_answers(f, CORE_OP_ACQUIRE, "uuu");
     fixture_drop(f);
     fixture_pass_to_attempt(f);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+    fixture_expect_pending(f, CORE_OP_ACQUIRE, "111");
 }
 
 CORE_TEST(an_arbiter_that_fails_is_no_obstacle)
@@ -224,7 +222,7 @@ CORE_TEST(an_arbiter_that_fails_is_no_obstacle)
             fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_ERROR);
         }
         for (uint32_t i = 1; i < 3; i++) {
-            assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+            assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), 1);
             fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
         }
         fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
@@ -241,9 +239,9 @@ CORE_TEST(who_does_not_answer_is_not_waited_for_where_somebody_is)
     fixture_round_trip(f, SRTT_US);
     fixture_refuse(f, 1, 88, 900 * MS);
     fixture_pass(f, GRACE_US - 1);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0); /* a round trip or two are granted */
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0); /* a round trip or two are granted */
     fixture_pass(f, 1);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_RELEASE), 1);
+    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
@@ -256,9 +254,9 @@ CORE_TEST(who_did_not_answer_before_is_not_waited_for_at_all)
     fixture_drop(f);
     fixture_pass_to_attempt(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    assert_int_equal(fixture_asked(f, 2, CORE_OP_ACQUIRE), 1);
+    assert_int_equal(fixture_pending(f, 2, CORE_OP_ACQUIRE), 1);
     fixture_refuse(f, 1, 88, 900 * MS);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
 }
 
 /* Too few have voted, or nobody is in the way: then a slow node is what it depends on. */
@@ -272,7 +270,7 @@ CORE_TEST(who_does_not_answer_is_waited_for_where_nobody_is)
         fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
         if (met != 0) fixture_refuse(f, 1, HOLDER, -1);
         fixture_pass(f, 90 * MS);
-        assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+        assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
         if (met == 0) {
             fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
             fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
@@ -288,10 +286,10 @@ CORE_TEST(who_connects_is_not_waited_for_where_somebody_is)
     fixture_acquire(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_refuse(f, 1, HOLDER, 900 * MS);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 0);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
     fixture_pass(f, GRACE_US);
     fixture_expect_nothing(f);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
 }
 
 /* Who tries once cannot come again: a vote that is late is waited for as long as any. */
@@ -316,17 +314,17 @@ CORE_TEST(patience_grows_with_round_trips)
     open_behind_holder(f, 3, 2, 20 * MS);
     for (uint32_t i = 0; i < 20; i++) {
         fixture_pass_to_attempt(f);
-        while (fixture_asked(f, 1, CORE_OP_ACQUIRE) == 0 &&
+        while (fixture_pending(f, 1, CORE_OP_ACQUIRE) == 0 &&
                f->now_us < fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.tag.sent_us + 10 * MS) {
             fixture_pass(f, 100);
         }
-        if (fixture_asked(f, 1, CORE_OP_ACQUIRE) == 0) break;
+        if (fixture_pending(f, 1, CORE_OP_ACQUIRE) == 0) break;
         fixture_pass(f, fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.tag.sent_us + 10 * MS - f->now_us);
         for (uint32_t node = 0; node < 3; node++) fixture_refuse(f, node, HOLDER, 20 * MS);
         fixture_answer_releases(f);
     }
     /* An arbiter that takes 10 ms is waited for. */
-    fixture_expect_asked_alone(f, 0);
+    fixture_expect_alone(f, 0);
     fixture_refuse(f, 0, HOLDER, 20 * MS);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
@@ -338,9 +336,9 @@ CORE_TEST(who_becomes_ready_waits_for_the_arbiter_too)
     fixture_node_state(f, 2, CORE_NODE_CONNECTING);
     fixture_pass_to_attempt(f);
     fixture_node_state(f, 2, CORE_NODE_READY);
-    fixture_expect_asked_alone(f, 0);
+    fixture_expect_alone(f, 0);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    for (uint32_t i = 1; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+    for (uint32_t i = 1; i < 3; i++) assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), 1);
 }
 
 CORE_TEST(a_forgotten_script_is_sent_to_the_arbiter_whole)
@@ -348,7 +346,7 @@ CORE_TEST(a_forgotten_script_is_sent_to_the_arbiter_whole)
     open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    fixture_expect_asked_alone(f, 0);
+    fixture_expect_alone(f, 0);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.use_eval);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
     fixture_refuse(f, 0, HOLDER, 20 * MS);
@@ -419,7 +417,7 @@ CORE_TEST(a_holder_is_polled_less_and_less)
 
         assert_in_range(waited_us, i == 0 ? 50 * MS : i < 4 ? 100 * MS : 500 * MS, POLL_MAX);
         if (waited_us > longest_us) longest_us = waited_us;
-        fixture_expect_asked_alone(f, 0);
+        fixture_expect_alone(f, 0);
         refuse_everywhere(f, HOLDER);
     }
     assert_in_range(longest_us, 500 * MS, POLL_MAX);

@@ -19,11 +19,10 @@ CORE_TEST(the_wait_bound_comes_while_the_arbiter_is_asked)
     fixture_answer_releases(f);
     fixture_pass_to_attempt(f);
     assert_int_equal(core_phase_now(f->lock), CORE_ASKING);
-    fixture_expect_asked_alone(f, 0);
+    fixture_expect_alone(f, 0);
     fixture_pass(f, FIXTURE_BEGIN_US + 30 * MS - f->now_us);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-    assert_int_equal(fixture_asked(f, 0, CORE_OP_RELEASE), 1);
-    assert_int_equal(fixture_asked(f, 1, CORE_OP_RELEASE), 0);
+    fixture_expect_pending(f, CORE_OP_RELEASE, "10.");
 }
 
 /* Contention or outage: the arbiter alone was asked, so the node states say which it is. */
@@ -40,7 +39,7 @@ CORE_TEST(outage_is_told_from_contention)
             fixture_node_state(f, node, CORE_NODE_DOWN);
         fixture_acquire(f);
         for (uint32_t node = 0; node < 3; node++) {
-            if (fixture_asked(f, node, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, node, HOLDER, -1);
+            if (fixture_pending(f, node, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, node, HOLDER, -1);
         }
         for (uint32_t node = 1; node < 3 && !cases[i].after; node++)
             fixture_node_state(f, node, CORE_NODE_DOWN);
@@ -57,8 +56,7 @@ CORE_TEST(too_late_and_then_the_bound_is_a_timeout)
 {
     fixture_open_waiting(f, 3, 2, 5000 * MS);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
     fixture_sleep(f, 4998 * MS);
     fixture_expect_nothing(f);
     while (core_phase_now(f->lock) == CORE_WAITING && core_deadline(f->lock) < FIXTURE_BEGIN_US + 5000 * MS)
@@ -70,7 +68,7 @@ CORE_TEST(too_late_and_then_the_bound_is_a_timeout)
 CORE_TEST(the_wait_counts_from_when_it_began)
 {
     fixture_open_waiting(f, 3, 2, 700 * MS);
-    for (uint32_t i = 0; i < 3; i++) fixture_node_state(f, i, CORE_NODE_DOWN);
+    fixture_node_states(f, "ddd");
     fixture_acquire_since(f, FIXTURE_BEGIN_US - 300 * MS);
     fixture_pass(f, 399 * MS);
     fixture_expect_nothing(f);
@@ -88,7 +86,7 @@ CORE_TEST(a_successor_goes_on_where_the_first_gave_up)
     fixture_answer_releases(f);
     fixture_pass_to_attempt(f);
     assert_int_equal(fixture_hand_off(f, FIXTURE_BEGIN_US + 5 * MS, 100 * MS), 0);
-    fixture_expect_asked_alone(f, 0);
+    fixture_expect_alone(f, 0);
     fixture_refuse(f, 0, HOLDER, -1);
     fixture_pass(f, FIXTURE_BEGIN_US + 104 * MS - f->now_us);
     fixture_expect_nothing(f);
@@ -133,8 +131,7 @@ static void to_asking_all(struct fixture *f)
 static void to_doomed(struct fixture *f)
 {
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_OTHER);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_answers(f, CORE_OP_ACQUIRE, "oo.");
 }
 
 static void to_waiting(struct fixture *f)
@@ -193,11 +190,11 @@ CORE_TEST(cancel_leaves_nothing_in_any_phase)
         assert_false(core_listens(f->lock));
         /* Late yeses change nothing: whatever was asked is followed by its release, on every node. */
         for (uint32_t node = 0; node < 3; node++) {
-            while (fixture_asked(f, node, CORE_OP_ACQUIRE) > 0) {
+            while (fixture_pending(f, node, CORE_OP_ACQUIRE) > 0) {
                 assert_true(core_debts(f->lock, node) > 0);
                 fixture_answer(f, node, CORE_OP_ACQUIRE, CORE_YES);
             }
-            while (fixture_asked(f, node, CORE_OP_PEEK) > 0) {
+            while (fixture_pending(f, node, CORE_OP_PEEK) > 0) {
                 fixture_answer(f, node, CORE_OP_PEEK, CORE_MISSING);
             }
         }
@@ -217,7 +214,7 @@ CORE_TEST(who_waits_behind_another_asks_nobody)
     assert_true(core_listens(f->lock));
     /* The other's end may be missed: he is polled, and the refusal names somebody to wait for. */
     assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
-    fixture_expect_asked_alone(f, 0);
+    fixture_expect_alone(f, 0);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
 }
 
@@ -234,7 +231,7 @@ CORE_TEST(who_tries_once_does_not_wait_behind)
 {
     fixture_open_waiting(f, 3, 2, 0);
     fixture_acquire_behind(f);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+    fixture_expect_pending(f, CORE_OP_ACQUIRE, "111");
 }
 
 CORE_TEST(whoever_is_woken_asks_everybody)
@@ -244,12 +241,11 @@ CORE_TEST(whoever_is_woken_asks_everybody)
     fixture_pass(f, 10 * MS);
     fixture_wake(f);
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(fixture_asked(f, i, CORE_OP_ACQUIRE), 1);
+        assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), 1);
         assert_int_equal(fixture_latest(f, i, CORE_OP_ACQUIRE)->command.tag.sent_us,
                          FIXTURE_BEGIN_US + 10 * MS);
     }
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
@@ -274,7 +270,7 @@ CORE_TEST(votes_of_before_are_shown)
     assert_int_equal(core_vote(f->lock, 2, NULL), CORE_VOTE_FAILED);
     /* But never of another acquire. */
     fixture_cancel(f);
-    fixture_told(f);
+    fixture_completion(f);
     fixture_node_state(f, 1, CORE_NODE_CONNECTING);
     fixture_acquire(f);
     assert_int_equal(core_vote(f->lock, 1, NULL), CORE_VOTE_NONE);

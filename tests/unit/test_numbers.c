@@ -102,7 +102,7 @@ CORE_TEST(the_longest_lease_is_no_free_lock)
         fixture_acquire(f);
         for (uint32_t k = 0; k < 3; k++) fixture_answer(f, k, CORE_OP_ACQUIRE, CORE_OTHER);
         for (uint32_t k = 0; k < 3; k++)
-            if (fixture_asked(f, k, CORE_OP_PEEK) > 0) fixture_answer_with(f, k, CORE_OP_PEEK, &holder);
+            if (fixture_pending(f, k, CORE_OP_PEEK) > 0) fixture_answer_with(f, k, CORE_OP_PEEK, &holder);
         assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
         if (ttls_us[i] > 0) assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
     }
