@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_acquire.c - acquiring: votes, verdicts, retries, cancelling, debts; holding is in test_core_hold.c
+ * test_core_acquire.c - acquiring: votes, verdicts and releases of attempts that failed
  */
 #include <string.h>
 
 #include "core/validity.h"
 #include "fixture.h"
 
-CORE_TEST(everybody_is_asked_at_once)
+CORE_TEST(an_acquire_asks_all_nodes_at_once)
 {
     fixture_open(f, 5, 3);
     assert_int_equal(fixture_acquire(f), CORE_OK);
@@ -31,7 +31,7 @@ CORE_TEST(the_qth_yes_grants)
     assert_false(f->update.dispatch);
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     assert_true(f->update.dispatch);
-    assert_false(core_notified_held(f->lock)); /* not before the owner was told */
+    assert_false(core_notified_held(f->lock)); /* not before the owner is notified */
     assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_true(core_notified_held(f->lock));
@@ -79,7 +79,7 @@ CORE_TEST(it_fails_when_a_quorum_is_out_of_reach)
     fixture_answers(f, CORE_OP_ACQUIRE, "yoo..");
     assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
     fixture_answer(f, 3, CORE_OP_ACQUIRE, CORE_OTHER);
-    /* Released at once and everywhere: also where it was refused, and where nobody has answered yet. */
+    /* Released at once on all nodes, also on those that refused or have not answered. */
     for (uint32_t i = 0; i < 5; i++) {
         const struct fixture_sent *release = fixture_latest(f, i, CORE_OP_RELEASE);
 
@@ -89,14 +89,14 @@ CORE_TEST(it_fails_when_a_quorum_is_out_of_reach)
     }
 }
 
-CORE_TEST(held_by_another_is_explained)
+CORE_TEST(held_by_another_is_reported_when_the_holder_is_known)
 {
     struct core_reply holder = {.outcome = CORE_YES, .holder_id = 77, .ttl_us = 500 * MS};
 
     fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answers(f, CORE_OP_ACQUIRE, "oo.");
-    assert_false(f->update.dispatch); /* first: who is it? */
+    assert_false(f->update.dispatch); /* the holder is looked up first */
     fixture_answer_with(f, 0, CORE_OP_PEEK, &holder);
     fixture_answer_with(f, 1, CORE_OP_PEEK, &holder);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
@@ -104,14 +104,13 @@ CORE_TEST(held_by_another_is_explained)
     assert_int_equal(core_phase_now(f->lock), CORE_IDLE);
 }
 
-CORE_TEST(too_few_nodes_is_no_quorum)
+CORE_TEST(too_few_votes_are_no_quorum)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
     fixture_answers(f, CORE_OP_ACQUIRE, "yue");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-    /* Unknown and yes are released; the error too: it costs nothing to be sure. */
-    fixture_expect_pending(f, CORE_OP_RELEASE, "11.");
+    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
 }
 
 CORE_TEST(what_was_not_sent_is_not_released)
@@ -123,7 +122,7 @@ CORE_TEST(what_was_not_sent_is_not_released)
     fixture_expect_pending(f, CORE_OP_RELEASE, "0.1");
 }
 
-CORE_TEST(lasting_faults_have_their_own_status)
+CORE_TEST(a_permanent_error_ends_even_an_endless_wait)
 {
     static const struct {
         enum core_fault fault;
@@ -141,12 +140,11 @@ CORE_TEST(lasting_faults_have_their_own_status)
         fixture_answer_with(f, 0, CORE_OP_ACQUIRE, &reply);
         fixture_answer_with(f, 1, CORE_OP_ACQUIRE, &reply);
         fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
-        /* No waiting mends it, so that even endless waiting ends. */
         fixture_expect(f, CORE_NOTIFY_ACQUIRED, cases[i].status);
     }
 }
 
-CORE_TEST(a_grant_that_waited_too_long_is_not_told)
+CORE_TEST(a_grant_that_is_dispatched_at_lost_at_is_none)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
@@ -157,7 +155,7 @@ CORE_TEST(a_grant_that_waited_too_long_is_not_told)
     fixture_expect_pending(f, CORE_OP_RELEASE, "111");
 }
 
-CORE_TEST(a_grant_just_in_time_is_told)
+CORE_TEST(a_grant_that_is_dispatched_before_lost_at_is_one)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
@@ -168,7 +166,7 @@ CORE_TEST(a_grant_just_in_time_is_told)
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
 }
 
-CORE_TEST(min_valid_is_kept)
+CORE_TEST(a_grant_with_less_than_min_valid_left_is_none)
 {
     struct core_config config = fixture_config(3, 2);
 
@@ -180,7 +178,7 @@ CORE_TEST(min_valid_is_kept)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
 }
 
-CORE_TEST(readiness_waits_for_who_connects)
+CORE_TEST(an_acquire_waits_for_connecting_nodes)
 {
     fixture_open(f, 3, 2);
     fixture_node_states(f, ".cc");
@@ -192,17 +190,17 @@ CORE_TEST(readiness_waits_for_who_connects)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
-CORE_TEST(who_is_down_is_not_waited_for)
+CORE_TEST(an_acquire_does_not_wait_for_nodes_that_are_down)
 {
     fixture_open(f, 3, 2);
     fixture_node_states(f, ".dd");
     fixture_acquire(f);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1); /* it cannot be granted any more */
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1); /* no quorum is left */
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
-CORE_TEST(a_node_that_goes_down_in_the_try_has_no_vote)
+CORE_TEST(a_node_that_goes_down_during_the_attempt_has_no_vote)
 {
     fixture_open(f, 3, 2);
     fixture_node_states(f, ".cc");
@@ -214,7 +212,7 @@ CORE_TEST(a_node_that_goes_down_in_the_try_has_no_vote)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
-CORE_TEST(a_fresh_token_for_every_attempt)
+CORE_TEST(every_attempt_has_a_fresh_token)
 {
     struct core_token first;
 
@@ -260,82 +258,7 @@ CORE_TEST(votes_of_another_connection_do_not_count)
     assert_int_equal(fixture_completion(f).status, CORE_NOQUORUM);
 }
 
-CORE_TEST(the_wait_is_bounded)
-{
-    fixture_open_waiting(f, 3, 2, 700 * MS);
-    fixture_node_states(f, "dd.");
-    fixture_acquire(f);
-    fixture_pass(f, 699 * MS);
-    fixture_expect_nothing(f);
-    fixture_pass(f, 1 * MS);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-}
-
-CORE_TEST(a_wait_of_both_kinds_has_timed_out)
-{
-    fixture_open_waiting(f, 3, 2, 5000 * MS);
-    fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "ooo");
-    fixture_answers(f, CORE_OP_PEEK, "mmm");
-    fixture_node_states(f, "ddd");
-    fixture_pass(f, 5000 * MS);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
-}
-
-CORE_TEST(a_waiter_gets_it_when_it_is_free)
-{
-    struct core_reply holder = {.outcome = CORE_YES, .holder_id = 77, .ttl_us = 40 * MS};
-
-    fixture_open_waiting(f, 3, 2, CORE_NEVER);
-    fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "ooo");
-    for (uint32_t i = 0; i < 3; i++) fixture_answer_with(f, i, CORE_OP_PEEK, &holder);
-    fixture_expect_nothing(f);
-    /* The holder's lease ends before the next poll would come. */
-    fixture_pass(f, 60 * MS);
-    assert_int_equal(core_attempt(f->lock), 2);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    assert_int_equal(core_rounds(f->lock), 2);
-}
-
-CORE_TEST(cancel_while_asking)
-{
-    fixture_open(f, 3, 2);
-    fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    assert_int_equal(fixture_cancel(f), CORE_OK);
-    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES); /* comes too late */
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
-    fixture_expect_nothing(f);
-    assert_int_equal(fixture_cancel(f), CORE_STATE);
-}
-
-CORE_TEST(cancel_while_waiting)
-{
-    fixture_open_waiting(f, 3, 2, CORE_NEVER);
-    fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "uuu");
-    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
-    assert_int_equal(fixture_cancel(f), CORE_OK);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
-    fixture_expect_nothing(f);
-}
-
-CORE_TEST(cancel_between_verdict_and_callback)
-{
-    fixture_open(f, 3, 2);
-    fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
-    assert_int_equal(core_phase_now(f->lock), CORE_GRANTED);
-    assert_int_equal(fixture_cancel(f), CORE_OK);
-    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
-    fixture_expect_nothing(f);
-}
-
-CORE_TEST(busy_while_something_is_in_flight)
+CORE_TEST(a_pending_operation_makes_others_busy)
 {
     fixture_open(f, 3, 2);
     assert_int_equal(fixture_release(f), CORE_STATE);
@@ -358,10 +281,10 @@ CORE_TEST(forgotten_scripts_are_sent_again_while_the_attempt_lives)
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.use_eval);
     fixture_answers(f, CORE_OP_ACQUIRE, ".oo");
-    /* The release is queued: an acquire behind it would stay for a lease. */
+    /* The release is queued: an acquire behind it would keep the key for a lease. */
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
     assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), 0);
-    /* But a release is asked again, whole. */
+    /* But the release is sent again, by EVAL. */
     fixture_answer(f, 0, CORE_OP_RELEASE, CORE_NOSCRIPT);
     assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
     assert_true(fixture_latest(f, 0, CORE_OP_RELEASE)->command.use_eval);
@@ -371,7 +294,7 @@ CORE_TEST(a_debt_is_paid_on_the_next_connection)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_node_state(f, 0, CORE_NODE_CONNECTING); /* its answer, and whether it was executed: unknown */
+    fixture_node_state(f, 0, CORE_NODE_CONNECTING); /* the outcome is unknown */
     fixture_answers(f, CORE_OP_ACQUIRE, ".oo");
     assert_int_equal(core_debts(f->lock, 0), 1);
     assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
@@ -403,7 +326,7 @@ CORE_TEST(a_debt_ends_with_the_lease)
     assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
 }
 
-CORE_TEST(who_owes_too_much_is_not_asked)
+CORE_TEST(a_node_that_is_owed_too_many_releases_is_not_asked)
 {
     fixture_open(f, 3, 2);
     for (uint32_t i = 0; i < CORE_DEBTS_MAX; i++) {

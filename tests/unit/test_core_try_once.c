@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A lock that tries once: what it is told where votes are split, or a node comes late. */
+/* test_core_try_once.c - a lock that tries once, where votes are split or a node comes late */
 
 #include "fixture.h"
 
@@ -12,7 +12,7 @@ static void split(struct fixture *f)
     fixture_answer_releases(f);
 }
 
-/* Of several that fire at the same tick one gets it: whoever met no holder tries on. */
+/* Of several locks that ask at the same time one is granted: a lock that met no holder tries again. */
 CORE_TEST(split_votes_are_settled)
 {
     fixture_open_waiting(f, 3, 2, 0);
@@ -24,7 +24,7 @@ CORE_TEST(split_votes_are_settled)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
-CORE_TEST(the_arbiters_no_ends_it)
+CORE_TEST(the_refusal_of_the_arbiter_ends_it)
 {
     fixture_open_waiting(f, 3, 2, 0);
     split(f);
@@ -34,7 +34,7 @@ CORE_TEST(the_arbiters_no_ends_it)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
-/* Whatever the others do, it is over after half a node timeout. */
+/* After half a node timeout. */
 CORE_TEST(votes_that_stay_split_are_given_up)
 {
     uint64_t owner = 100;
@@ -53,7 +53,7 @@ CORE_TEST(votes_that_stay_split_are_given_up)
     assert_int_equal(core_deadline(f->lock), CORE_NEVER);
 }
 
-CORE_TEST(one_holder_on_a_quorum_is_told_at_once)
+CORE_TEST(one_holder_on_a_quorum_is_reported_at_once)
 {
     fixture_open_waiting(f, 3, 2, 0);
     fixture_acquire(f);
@@ -61,7 +61,7 @@ CORE_TEST(one_holder_on_a_quorum_is_told_at_once)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
-/* One node is down and one refuses: whether the lock is held, or too few can vote, the third will say. */
+/* One node is down and one refuses: the third decides whether the lock is held, or too few can vote. */
 static void open_with_a_late_node(struct fixture *f)
 {
     fixture_open_waiting(f, 3, 2, 0);
@@ -83,14 +83,14 @@ CORE_TEST(a_node_that_comes_late_names_the_holder)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
-CORE_TEST(a_node_that_comes_late_and_fails_is_no_vote)
+CORE_TEST(a_node_that_comes_late_and_fails_has_no_vote)
 {
     open_with_a_late_node(f);
     fixture_answer(f, 2, CORE_OP_PEEK, CORE_UNKNOWN);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
-CORE_TEST(a_node_that_comes_late_and_is_free_leaves_a_chance)
+CORE_TEST(a_node_that_comes_late_and_is_free_allows_another_attempt)
 {
     open_with_a_late_node(f);
     fixture_answer(f, 2, CORE_OP_PEEK, CORE_MISSING);

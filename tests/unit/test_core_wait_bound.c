@@ -8,9 +8,9 @@
 
 #define HOLDER   77u
 #define SRTT_US  ((uint64_t)500)
-#define GRACE_US (2 * SRTT_US + 1000) /* how long an arbiter may take */
+#define GRACE_US (2 * SRTT_US + 1000) /* how long the arbiter may take */
 
-CORE_TEST(the_wait_bound_comes_while_the_arbiter_is_asked)
+CORE_TEST(the_wait_bound_ends_an_attempt_at_the_arbiter)
 {
     fixture_open_waiting(f, 3, 2, 30 * MS);
     fixture_acquire(f);
@@ -25,8 +25,8 @@ CORE_TEST(the_wait_bound_comes_while_the_arbiter_is_asked)
     fixture_expect_pending(f, CORE_OP_RELEASE, "10.");
 }
 
-/* Contention or outage: the arbiter alone was asked, so the node states say which it is. */
-CORE_TEST(outage_is_told_from_contention)
+/* Only the arbiter was asked, so the node states decide. */
+CORE_TEST(the_verdict_tells_outage_from_contention)
 {
     static const struct {
         bool before, after; /* are there enough nodes then? */
@@ -51,8 +51,7 @@ CORE_TEST(outage_is_told_from_contention)
     }
 }
 
-/* A grant that came too late to be told is neither contention nor outage. */
-CORE_TEST(too_late_and_then_the_bound_is_a_timeout)
+CORE_TEST(a_late_grant_and_then_the_bound_is_a_timeout)
 {
     fixture_open_waiting(f, 3, 2, 5000 * MS);
     fixture_acquire(f);
@@ -76,8 +75,7 @@ CORE_TEST(the_wait_counts_from_when_it_began)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
-/* Its bound is another; what was asked and learned stays. */
-CORE_TEST(a_successor_goes_on_where_the_first_gave_up)
+CORE_TEST(a_successor_keeps_what_was_asked_and_has_its_own_bound)
 {
     fixture_open_waiting(f, 3, 2, 60 * MS);
     assert_int_equal(fixture_hand_off(f, FIXTURE_BEGIN_US, 100 * MS), CORE_STATE);
@@ -91,13 +89,13 @@ CORE_TEST(a_successor_goes_on_where_the_first_gave_up)
     fixture_pass(f, FIXTURE_BEGIN_US + 104 * MS - f->now_us);
     fixture_expect_nothing(f);
     fixture_pass(f, 1 * MS);
-    /* Not that it gave up, for it does not wait any more. */
+    /* The wait has ended, although the owner is not notified yet. */
     assert_int_equal(fixture_hand_off(f, FIXTURE_BEGIN_US, 900 * MS), CORE_STATE);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
-/* Whoever waited before, in another's place, goes on with what stood in the way then. */
-CORE_TEST(what_was_in_the_way_before_is_told_too)
+/* A lock that takes over a wait takes over what stood in its way. */
+CORE_TEST(what_was_in_the_way_before_counts_in_the_verdict)
 {
     static const struct {
         uint32_t before;
@@ -121,7 +119,7 @@ CORE_TEST(what_was_in_the_way_before_is_told_too)
     }
 }
 
-/* Each brings a lock that waits for ever into another phase of its acquire. */
+/* Each brings a lock into another phase of its acquire. */
 static void to_asking_all(struct fixture *f)
 {
     fixture_acquire(f);
@@ -188,10 +186,11 @@ CORE_TEST(cancel_leaves_nothing_in_any_phase)
         fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
         fixture_expect_nothing(f);
         assert_false(core_listens(f->lock));
-        /* Late yeses change nothing: whatever was asked is followed by its release, on every node. */
+        assert_int_equal(fixture_cancel(f), CORE_STATE);
+        /* Late answers change nothing: each acquire is followed by its release at once. */
         for (uint32_t node = 0; node < 3; node++) {
             while (fixture_pending(f, node, CORE_OP_ACQUIRE) > 0) {
-                assert_true(core_debts(f->lock, node) > 0);
+                assert_true(fixture_pending(f, node, CORE_OP_RELEASE) > 0);
                 fixture_answer(f, node, CORE_OP_ACQUIRE, CORE_YES);
             }
             while (fixture_pending(f, node, CORE_OP_PEEK) > 0) {
@@ -205,20 +204,20 @@ CORE_TEST(cancel_leaves_nothing_in_any_phase)
     }
 }
 
-CORE_TEST(who_waits_behind_another_asks_nobody)
+CORE_TEST(a_lock_behind_another_of_its_process_asks_no_node)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     assert_int_equal(fixture_acquire_behind(f), CORE_OK);
     assert_int_equal(f->n_sent, 0);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     assert_true(core_listens(f->lock));
-    /* The other's end may be missed: he is polled, and the refusal names somebody to wait for. */
+    /* The release of the other may be missed: the node is polled, and asked who holds the lock. */
     assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
     fixture_expect_alone(f, 0);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
 }
 
-CORE_TEST(behind_another_the_bound_is_contention)
+CORE_TEST(a_bound_reached_behind_another_is_contention)
 {
     fixture_open_waiting(f, 3, 2, 40 * MS);
     fixture_acquire_behind(f);
@@ -227,14 +226,14 @@ CORE_TEST(behind_another_the_bound_is_contention)
     assert_true(core_quiet(f->lock));
 }
 
-CORE_TEST(who_tries_once_does_not_wait_behind)
+CORE_TEST(a_single_try_does_not_wait_behind_another)
 {
     fixture_open_waiting(f, 3, 2, 0);
     fixture_acquire_behind(f);
     fixture_expect_pending(f, CORE_OP_ACQUIRE, "111");
 }
 
-CORE_TEST(whoever_is_woken_asks_everybody)
+CORE_TEST(a_lock_that_is_woken_asks_all_nodes)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire_behind(f);
@@ -249,8 +248,8 @@ CORE_TEST(whoever_is_woken_asks_everybody)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
-/* Votes of an attempt that asked one node say nothing of the others: theirs of before are shown. */
-CORE_TEST(votes_of_before_are_shown)
+/* An attempt that asks one node has no votes of the others. */
+CORE_TEST(votes_of_the_attempt_before_are_shown)
 {
     enum core_fault fault;
 
@@ -268,7 +267,7 @@ CORE_TEST(votes_of_before_are_shown)
     fixture_refuse(f, 0, HOLDER, 20 * MS);
     assert_int_equal(core_vote(f->lock, 0, NULL), CORE_VOTE_OTHER);
     assert_int_equal(core_vote(f->lock, 2, NULL), CORE_VOTE_FAILED);
-    /* But never of another acquire. */
+    /* But not votes of another acquire. */
     fixture_cancel(f);
     fixture_completion(f);
     fixture_node_state(f, 1, CORE_NODE_CONNECTING);
