@@ -58,6 +58,7 @@ void fixture_open_config(struct fixture *f, const struct core_config *config)
     memset(f, 0, offsetof(struct fixture, sent));
     f->config = *config;
     f->now_us = FIXTURE_BEGIN_US;
+    f->srtt_us = 500;
     f->lock = calloc(1, core_size(config->n_nodes));
     assert_non_null(f->lock);
     core_init(f->lock, config);
@@ -191,7 +192,7 @@ void fixture_node_state_fault(struct fixture *f, uint32_t node, enum core_node_s
                                  .state = state,
                                  .generation = talks ? f->generations[node] : 0,
                                  .fault = fault,
-                                 .srtt_us = 500});
+                                 .srtt_us = f->srtt_us});
 }
 
 void fixture_node_state(struct fixture *f, uint32_t node, enum core_node_state state)

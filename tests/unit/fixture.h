@@ -32,6 +32,7 @@ struct fixture {
     uint32_t n_sent;
     struct core_update update; /* of the latest step */
     uint32_t log;              /* of all steps */
+    uint32_t srtt_us;          /* that node states bring along; 0: not measured */
     uint8_t randoms;           /* the random bytes of the latest step; counts up */
     bool no_attempt, no_round; /* the nodes have no room for either */
     struct fixture_sent sent[4096];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_clock.c - clocks that step, and validity that shrinks; the first rules of steps are in
- * test_core_fence.c
+ * test_core_clock.c - clocks that step, validity that shrinks, and what a hold leaves to the next
  */
 
 #include "fixture.h"
@@ -15,40 +14,88 @@ static void answer_renewal(struct fixture *f, uint32_t node, enum core_outcome o
 
 /* ---- steps ---- */
 
-/* Our own clock stood still for nobody knows how long: the lease may have ended already. */
-CORE_TEST(a_loss_by_our_own_clock_leaves_nothing)
+CORE_TEST(a_step_drops_the_vote_asked_for_before_it)
+{
+    fixture_open_held(f, 3, 2);
+    fixture_pass(f, 10 * MS);
+    fixture_step(f, 0, f->now_us);
+    assert_int_equal(core_counted(f->lock), 2);
+    assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS); /* two are enough */
+    fixture_pass(f, 0);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_EXTEND), 1); /* asked again at once */
+    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
+    assert_int_equal(core_counted(f->lock), 3);
+    fixture_expect_nothing(f);
+}
+
+CORE_TEST(a_vote_asked_for_since_the_step_counts)
+{
+    fixture_open_held(f, 3, 2);
+    fixture_step(f, 0, FIXTURE_BEGIN_US); /* they were asked for just then */
+    assert_int_equal(core_counted(f->lock), 3);
+}
+
+CORE_TEST(a_step_that_drops_the_vote_of_a_quorum_is_a_loss)
+{
+    fixture_open(f, 3, 2);
+    fixture_acquire(f);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yyu");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    fixture_pass(f, 10 * MS);
+    fixture_step(f, 0, f->now_us);
+    fixture_expect_lost(f, CORE_LOSS_EXPIRED);
+    assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
+}
+
+CORE_TEST(steps_of_a_quorum_prove_that_our_own_clock_stood_still)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 10 * MS);
     fixture_step(f, 0, FIXTURE_BEGIN_US);
+    fixture_expect_nothing(f);
+    fixture_pass(f, 10 * MS);
     fixture_step(f, 2, FIXTURE_BEGIN_US);
     assert_true(core_loss_pending(f->lock));
     assert_int_equal(core_remaining_us(f->lock, f->now_us), 0);
     fixture_expect_lost(f, CORE_LOSS_CLOCK);
-    assert_int_equal(core_remaining_us(f->lock, f->now_us), 0);
+    assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
+    fixture_expect_nothing(f);
 }
 
-CORE_TEST(a_loss_of_the_keys_leaves_nothing)
+CORE_TEST(one_node_that_steps_again_is_no_quorum)
 {
     fixture_open_held(f, 3, 2);
-    fixture_pass(f, 1000 * MS);
-    answer_renewal(f, 0, CORE_MISSING);
-    answer_renewal(f, 1, CORE_OTHER);
-    assert_int_equal(core_remaining_us(f->lock, f->now_us), 0);
-    fixture_expect_lost(f, CORE_LOSS_GONE);
+    for (uint32_t i = 0; i < 3; i++) {
+        fixture_pass(f, 10 * MS);
+        fixture_step(f, 0, FIXTURE_BEGIN_US);
+    }
+    fixture_expect_nothing(f);
+    assert_true(core_notified_held(f->lock));
 }
 
-CORE_TEST(a_loss_in_good_time_leaves_the_margin)
+CORE_TEST(a_step_before_the_owner_is_notified_is_no_grant)
 {
-    fixture_open_held(f, 3, 2);
-    fixture_node_states(f, "ddd");
-    fixture_pass(f, VALID_US - 64 * MS);
-    assert_int_equal(core_remaining_us(f->lock, f->now_us), 64 * MS);
-    fixture_expect_lost(f, CORE_LOSS_EXPIRED);
+    fixture_open(f, 3, 2);
+    fixture_acquire(f);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
+    fixture_pass(f, 1 * MS);
+    fixture_step(f, 0, f->now_us);
+    fixture_step(f, 1, f->now_us);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
+    assert_false(core_notified_held(f->lock));
 }
 
-/* Each is one node's own clock: renewed in between, the lock has votes of after both. */
-CORE_TEST(steps_further_apart_than_a_lease_are_two_nodes_clocks)
+CORE_TEST(a_step_while_idle_does_nothing)
+{
+    fixture_open(f, 3, 2);
+    fixture_step(f, 0, f->now_us);
+    fixture_expect_nothing(f);
+    assert_int_equal(core_phase_now(f->lock), CORE_IDLE);
+    assert_int_equal(core_deadline(f->lock), CORE_NEVER);
+}
+
+/* Renewed in between, the lock has votes from after both. */
+CORE_TEST(steps_further_apart_than_a_lease_are_clocks_of_nodes)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 10 * MS);
@@ -65,7 +112,7 @@ CORE_TEST(steps_further_apart_than_a_lease_are_two_nodes_clocks)
     assert_int_equal(core_counted(f->lock), 2);
 }
 
-CORE_TEST(steps_within_a_lease_are_our_own_clock)
+CORE_TEST(steps_within_a_lease_prove_that_our_own_clock_stood_still)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 10 * MS);
@@ -78,9 +125,8 @@ CORE_TEST(steps_within_a_lease_are_our_own_clock)
     fixture_expect_lost(f, CORE_LOSS_CLOCK);
 }
 
-/* A vote says what time it is there. Asked for before a step that another vote of the node proved, it counts
- * for nothing. */
-CORE_TEST(a_step_before_the_verdict_takes_the_vote)
+/* It was asked for before the step. */
+CORE_TEST(a_step_before_the_verdict_drops_the_vote)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
@@ -95,7 +141,7 @@ CORE_TEST(a_step_before_the_verdict_takes_the_vote)
     assert_int_equal(core_counted(f->lock), 2);
 }
 
-/* The votes themselves prove it on a quorum, while their token is not agreed yet. */
+/* The votes of a quorum prove it, while their token is not agreed yet. */
 CORE_TEST(votes_that_prove_our_own_standstill_grant_nothing)
 {
     struct core_config config = fixture_config(3, 2);
@@ -106,7 +152,7 @@ CORE_TEST(votes_that_prove_our_own_standstill_grant_nothing)
     fixture_open_config(f, &config);
     fixture_acquire(f);
     fixture_answer_with(f, 0, CORE_OP_ACQUIRE, &low);
-    fixture_step(f, 0, FIXTURE_BEGIN_US); /* the vote was asked for just then, and counts by itself */
+    fixture_step(f, 0, FIXTURE_BEGIN_US); /* the vote was sent just then, and counts */
     fixture_answer_with(f, 1, CORE_OP_ACQUIRE, &high);
     fixture_step(f, 1, FIXTURE_BEGIN_US);
     fixture_answer_with(f, 0, CORE_OP_RAISE, &high);
@@ -115,8 +161,7 @@ CORE_TEST(votes_that_prove_our_own_standstill_grant_nothing)
     assert_false(core_notified_held(f->lock));
 }
 
-/* What was proven before an attempt says nothing about votes that were asked for after it. */
-CORE_TEST(steps_before_an_attempt_are_forgotten_with_it)
+CORE_TEST(steps_before_an_attempt_do_not_count_in_it)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 10 * MS);
@@ -133,8 +178,7 @@ CORE_TEST(steps_before_an_attempt_are_forgotten_with_it)
 
 /* ---- validity that shrinks ---- */
 
-/* Two renewed it, then one of them says that the key is gone: the lock is valid as long as the next best two
- * are. */
+/* Two nodes renewed it, then one lacks the key: the lock is valid as long as the next best two votes. */
 CORE_TEST(validity_shrinks_when_a_vote_goes)
 {
     fixture_open_held(f, 3, 2);
@@ -145,14 +189,13 @@ CORE_TEST(validity_shrinks_when_a_vote_goes)
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 1000 * MS + VALID_US);
     fixture_pass(f, 1000 * MS);
     answer_renewal(f, 1, CORE_MISSING);
-    /* The round is not settled: one that was repaired before may still stand in. */
+    /* The round is not settled: a repaired node may still take its place. */
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 1000 * MS + VALID_US);
     answer_renewal(f, 2, CORE_UNKNOWN);
     answer_renewal(f, 0, CORE_UNKNOWN);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + VALID_US);
     assert_int_equal(core_lost_at(f->lock), FIXTURE_BEGIN_US + VALID_US - 64 * MS);
     fixture_expect_nothing(f);
-    /* And the loss comes by that time. */
     fixture_node_states(f, "ddd");
     fixture_pass(f, FIXTURE_BEGIN_US + VALID_US - 64 * MS - f->now_us - 1);
     fixture_expect_nothing(f);
@@ -174,7 +217,6 @@ CORE_TEST(a_step_shrinks_validity_to_the_other_votes)
 
 /* ---- the hold after ---- */
 
-/* A vote of the hold before, however late, is none of this one. */
 CORE_TEST(a_late_vote_of_the_hold_before_does_not_count)
 {
     struct fixture_sent late;
@@ -200,12 +242,12 @@ CORE_TEST(a_late_vote_of_the_hold_before_does_not_count)
     fixture_replay(f, &late, CORE_YES);
     assert_int_equal(core_counted(f->lock), 2);
     assert_int_equal(core_valid_until(f->lock), begun_us + VALID_US);
-    /* Its own late vote does. */
+    /* Its own late vote counts. */
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(core_counted(f->lock), 3);
 }
 
-/* Nor do the votes, renewals and absences that the hold before had. */
+/* Without the votes, renewals and absences of the hold before. */
 CORE_TEST(a_second_hold_begins_with_nothing)
 {
     uint64_t begun_us;
@@ -227,7 +269,7 @@ CORE_TEST(a_second_hold_begins_with_nothing)
     assert_int_equal(core_valid_until(f->lock), begun_us + VALID_US);
     fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     assert_int_equal(core_counted(f->lock), 2);
-    /* A renewal of its own, by its own yes: one is not enough, whatever was said in the hold before. */
+    /* One yes is no renewal, whatever the nodes answered in the hold before. */
     fixture_pass(f, 1000 * MS);
     f->log = 0;
     answer_renewal(f, 0, CORE_YES);

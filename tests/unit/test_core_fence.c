@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_fence.c - one token over the quorum; and what becomes of votes when a node's clock steps
+ * test_core_fence.c - one fencing token over the quorum; counters of nodes that show less are raised
  */
 
 #include "fixture.h"
@@ -17,10 +17,19 @@ static void open_fenced(struct fixture *f, uint32_t n, uint32_t quorum, uint64_t
     f->wall_us = WALL;
 }
 
-/* A yes, and the counter that comes with it. */
+/* A yes with this counter. */
 static void shows(struct fixture *f, uint32_t node, enum core_op op, uint64_t counter)
 {
     fixture_answer_with(f, node, op, &(struct core_reply){.outcome = CORE_YES, .ttl_us = -2, .fence = counter});
+}
+
+/* Two of three nodes granted it, with counters that differ: node 0 is to be raised to 7. */
+static void open_raising(struct fixture *f, uint64_t wait_us)
+{
+    open_fenced(f, 3, 2, wait_us);
+    fixture_acquire(f);
+    shows(f, 0, CORE_OP_ACQUIRE, 5);
+    shows(f, 1, CORE_OP_ACQUIRE, 7);
 }
 
 static uint64_t asked_with(const struct fixture *f, uint32_t node, enum core_op op)
@@ -72,17 +81,14 @@ CORE_TEST(the_floor_is_above_the_token_before)
     f->wall_us = WALL - 1; /* set back meanwhile */
     fixture_acquire(f);
     assert_int_equal(asked_with(f, 1, CORE_OP_ACQUIRE), WALL + 1001);
-    /* The token of another grant is none of this attempt's to leave behind. */
+    /* Releases do not leave the token of another grant behind. */
     fixture_answers(f, CORE_OP_ACQUIRE, "oo.");
     assert_int_equal(asked_with(f, 2, CORE_OP_RELEASE), 0);
 }
 
 CORE_TEST(nodes_that_show_less_are_raised)
 {
-    open_fenced(f, 3, 2, 0);
-    fixture_acquire(f);
-    shows(f, 0, CORE_OP_ACQUIRE, 5);
-    shows(f, 1, CORE_OP_ACQUIRE, 7);
+    open_raising(f, 0);
     assert_false(f->update.dispatch);
     fixture_expect_pending(f, CORE_OP_RAISE, "10.");
     assert_int_equal(asked_with(f, 0, CORE_OP_RAISE), 7);
@@ -94,10 +100,7 @@ CORE_TEST(nodes_that_show_less_are_raised)
 
 CORE_TEST(a_higher_answer_is_the_new_token)
 {
-    open_fenced(f, 3, 2, 0);
-    fixture_acquire(f);
-    shows(f, 0, CORE_OP_ACQUIRE, 5);
-    shows(f, 1, CORE_OP_ACQUIRE, 7);
+    open_raising(f, 0);
     shows(f, 0, CORE_OP_RAISE, 9);
     assert_false(f->update.dispatch);
     assert_int_equal(asked_with(f, 1, CORE_OP_RAISE), 9);
@@ -106,7 +109,7 @@ CORE_TEST(a_higher_answer_is_the_new_token)
     assert_int_equal(core_fence(f->lock), 9);
 }
 
-CORE_TEST(a_late_vote_may_be_the_highest)
+CORE_TEST(a_late_vote_with_a_higher_counter_raises_the_others)
 {
     open_fenced(f, 5, 3, 0);
     fixture_acquire(f);
@@ -138,7 +141,6 @@ CORE_TEST(a_vote_after_the_verdict_changes_no_token)
     assert_int_equal(core_counted(f->lock), 3);
 }
 
-/* Whatever a raise came to but a yes: the node has not acknowledged, and has no vote. */
 CORE_TEST(a_raise_that_fails_is_no_vote)
 {
     static const enum core_outcome outcomes[] = {CORE_UNKNOWN, CORE_ERROR, CORE_MISSING, CORE_OTHER,
@@ -160,12 +162,9 @@ CORE_TEST(a_raise_that_fails_is_no_vote)
     }
 }
 
-CORE_TEST(another_node_stands_in)
+CORE_TEST(another_node_takes_the_place_of_one_that_failed)
 {
-    open_fenced(f, 3, 2, 0);
-    fixture_acquire(f);
-    shows(f, 0, CORE_OP_ACQUIRE, 5);
-    shows(f, 1, CORE_OP_ACQUIRE, 7);
+    open_raising(f, 0);
     fixture_answer(f, 0, CORE_OP_RAISE, CORE_UNKNOWN);
     assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0); /* node 2 may still agree */
     shows(f, 2, CORE_OP_ACQUIRE, 7);
@@ -186,8 +185,8 @@ CORE_TEST(a_node_that_is_gone_cannot_be_raised)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
-/* It showed the highest before it went: that stands, for its counter is not lower since. */
-CORE_TEST(a_node_that_is_gone_may_have_agreed)
+/* Its counter is not lower since. */
+CORE_TEST(a_node_that_went_after_it_showed_the_highest_agrees)
 {
     open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
@@ -201,10 +200,7 @@ CORE_TEST(a_node_that_is_gone_may_have_agreed)
 
 CORE_TEST(a_connection_that_ends_takes_the_raise_with_it)
 {
-    open_fenced(f, 3, 2, 0);
-    fixture_acquire(f);
-    shows(f, 0, CORE_OP_ACQUIRE, 5);
-    shows(f, 1, CORE_OP_ACQUIRE, 7);
+    open_raising(f, 0);
     fixture_node_state(f, 0, CORE_NODE_CONNECTING);
     fixture_node_state(f, 0, CORE_NODE_READY);
     assert_int_equal(fixture_pending(f, 0, CORE_OP_RAISE), 1); /* the one that went with the connection */
@@ -215,7 +211,7 @@ CORE_TEST(a_connection_that_ends_takes_the_raise_with_it)
     assert_int_equal(core_counted(f->lock), 2);
 }
 
-CORE_TEST(an_unknown_script_is_sent_whole)
+CORE_TEST(a_forgotten_script_is_sent_by_eval)
 {
     open_fenced(f, 3, 2, 0);
     fixture_acquire(f);
@@ -231,7 +227,7 @@ CORE_TEST(an_unknown_script_is_sent_whole)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
-CORE_TEST(all_means_all)
+CORE_TEST(a_quorum_of_all_agrees_on_all_nodes)
 {
     open_fenced(f, 3, 3, 0);
     fixture_acquire(f);
@@ -243,7 +239,7 @@ CORE_TEST(all_means_all)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
-CORE_TEST(what_follows_carries_the_token)
+CORE_TEST(renewal_repair_and_release_carry_the_token)
 {
     open_granted(f, 7);
     fixture_pass(f, 1000 * MS);
@@ -255,7 +251,7 @@ CORE_TEST(what_follows_carries_the_token)
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(asked_with(f, i, CORE_OP_RELEASE), 7);
 }
 
-CORE_TEST(a_debt_keeps_its_own_token)
+CORE_TEST(a_release_that_is_owed_keeps_its_own_token)
 {
     open_granted(f, 7);
     fixture_node_state(f, 0, CORE_NODE_DOWN);
@@ -270,12 +266,9 @@ CORE_TEST(a_debt_keeps_its_own_token)
     assert_int_equal(asked_with(f, 0, CORE_OP_RELEASE), 7);
 }
 
-CORE_TEST(rounds_that_take_too_long_are_no_grant)
+CORE_TEST(raises_that_take_too_long_are_no_grant)
 {
-    open_fenced(f, 3, 2, 0);
-    fixture_acquire(f);
-    shows(f, 0, CORE_OP_ACQUIRE, 5);
-    shows(f, 1, CORE_OP_ACQUIRE, 7);
+    open_raising(f, 0);
     fixture_sleep(f, 2950 * MS); /* valid until 2968, lost at 2904 */
     shows(f, 0, CORE_OP_RAISE, 7);
     assert_true(f->update.dispatch);
@@ -283,18 +276,15 @@ CORE_TEST(rounds_that_take_too_long_are_no_grant)
     fixture_expect_pending(f, CORE_OP_RELEASE, "111");
 }
 
-/* Nobody stood in the way, and a quorum had granted: neither HELD nor NOQUORUM is the story. */
-CORE_TEST(a_wait_that_ends_while_raising_timed_out)
+/* A quorum had granted: neither HELD_BY_OTHER nor NOQUORUM. */
+CORE_TEST(a_wait_that_ends_during_a_raise_has_timed_out)
 {
-    open_fenced(f, 3, 2, 20 * MS);
-    fixture_acquire(f);
-    shows(f, 0, CORE_OP_ACQUIRE, 5);
-    shows(f, 1, CORE_OP_ACQUIRE, 7);
+    open_raising(f, 20 * MS);
     fixture_pass(f, 20 * MS);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
 }
 
-CORE_TEST(a_wait_that_ends_while_held_was_held)
+CORE_TEST(a_wait_that_ends_while_another_holds_is_held_by_other)
 {
     open_fenced(f, 3, 2, 20 * MS);
     fixture_acquire(f);
@@ -302,86 +292,4 @@ CORE_TEST(a_wait_that_ends_while_held_was_held)
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_OTHER);
     fixture_pass(f, 20 * MS);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-}
-
-/* ---- clocks that step ---- */
-
-CORE_TEST(one_step_drops_the_votes_before_it)
-{
-    open_granted(f, 7);
-    fixture_pass(f, 10 * MS);
-    fixture_step(f, 0, f->now_us);
-    assert_int_equal(core_counted(f->lock), 2);
-    assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS); /* two are enough */
-    fixture_pass(f, 0);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_EXTEND), 1); /* asked again at once */
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
-    assert_int_equal(core_counted(f->lock), 3);
-    fixture_expect_nothing(f);
-}
-
-CORE_TEST(votes_asked_for_since_count)
-{
-    open_granted(f, 7);
-    fixture_step(f, 0, FIXTURE_BEGIN_US); /* they were asked for just then */
-    assert_int_equal(core_counted(f->lock), 3);
-}
-
-CORE_TEST(a_step_that_takes_the_quorum_is_a_loss)
-{
-    open_fenced(f, 3, 2, 0);
-    fixture_acquire(f);
-    shows(f, 0, CORE_OP_ACQUIRE, 7);
-    shows(f, 1, CORE_OP_ACQUIRE, 7);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    fixture_pass(f, 10 * MS);
-    fixture_step(f, 0, f->now_us);
-    fixture_expect_lost(f, CORE_LOSS_EXPIRED);
-    assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
-}
-
-CORE_TEST(steps_of_a_quorum_are_our_own_clock)
-{
-    open_granted(f, 7);
-    fixture_pass(f, 10 * MS);
-    fixture_step(f, 0, FIXTURE_BEGIN_US);
-    fixture_expect_nothing(f);
-    fixture_pass(f, 10 * MS);
-    fixture_step(f, 2, FIXTURE_BEGIN_US);
-    fixture_expect_lost(f, CORE_LOSS_CLOCK);
-    assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
-    fixture_expect_nothing(f);
-}
-
-CORE_TEST(the_same_node_twice_is_no_quorum)
-{
-    open_granted(f, 7);
-    for (uint32_t i = 0; i < 3; i++) {
-        fixture_pass(f, 10 * MS);
-        fixture_step(f, 0, FIXTURE_BEGIN_US);
-    }
-    fixture_expect_nothing(f);
-    assert_true(core_notified_held(f->lock));
-}
-
-CORE_TEST(a_step_before_the_tell_is_no_grant)
-{
-    open_fenced(f, 3, 2, 0);
-    fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) shows(f, i, CORE_OP_ACQUIRE, 7);
-    fixture_pass(f, 1 * MS);
-    fixture_step(f, 0, f->now_us);
-    fixture_step(f, 1, f->now_us);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
-    assert_false(core_notified_held(f->lock));
-}
-
-CORE_TEST(a_step_while_idle_is_nothing)
-{
-    open_fenced(f, 3, 2, 0);
-    fixture_step(f, 0, f->now_us);
-    fixture_expect_nothing(f);
-    assert_int_equal(core_phase_now(f->lock), CORE_IDLE);
-    assert_int_equal(core_deadline(f->lock), CORE_NEVER);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_hold.c - holding: renewal, repair, loss, extend and release
+ * test_core_hold.c - holding: renewal, repair, loss and extend
  */
 
 #include "fixture.h"
 
+/* All nodes to which such a request is pending. */
 static void answer_all(struct fixture *f, enum core_op op, enum core_outcome outcome)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
@@ -32,7 +33,7 @@ CORE_TEST(renewal_asks_every_node_in_one_burst)
     assert_int_equal(fixture_pending(f, 1, CORE_OP_EXTEND), 1);
 }
 
-CORE_TEST(work_longer_than_the_lease_is_held)
+CORE_TEST(renewals_hold_a_lock_for_many_leases)
 {
     fixture_open_held(f, 3, 2);
     for (uint32_t i = 0; i < 30; i++) {
@@ -53,13 +54,13 @@ CORE_TEST(a_failed_renewal_is_tried_again_until_lost_at)
         answer_all(f, CORE_OP_EXTEND, CORE_UNKNOWN);
         fixture_pass(f, 10 * MS);
     }
-    assert_in_range(rounds, 10, 60); /* again and again, but not without a pause */
+    assert_in_range(rounds, 10, 60); /* with pauses */
     assert_int_equal(f->log & CORE_LOG_RENEW_FAILED, CORE_LOG_RENEW_FAILED);
     assert_in_range(f->now_us, FIXTURE_BEGIN_US + 2904 * MS, FIXTURE_BEGIN_US + 2914 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
 }
 
-CORE_TEST(a_node_that_comes_back_helps_at_once)
+CORE_TEST(a_node_that_comes_back_is_renewed_at_once)
 {
     fixture_open_held(f, 3, 2);
     fixture_node_states(f, ".dd");
@@ -74,28 +75,23 @@ CORE_TEST(a_node_that_comes_back_helps_at_once)
     assert_true(core_valid_until(f->lock) > FIXTURE_BEGIN_US + 4000 * MS);
 }
 
-CORE_TEST(loss_is_told_before_validity_ends)
+CORE_TEST(loss_is_reported_before_validity_ends)
 {
     fixture_open_held(f, 3, 2);
     fixture_node_states(f, "ddd");
+    assert_int_equal(core_valid_us(f->lock, FIXTURE_BEGIN_US + 2904 * MS), 0); /* before any step */
     fixture_pass(f, 2904 * MS - 1);
     assert_int_equal(core_valid_us(f->lock, f->now_us), 64 * MS + 1);
     fixture_pass(f, 1);
     assert_true(f->update.dispatch);
     assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
+    assert_int_equal(core_remaining_us(f->lock, f->now_us), 64 * MS);
     assert_false(core_notified_held(f->lock));
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_expect_nothing(f); /* once */
 }
 
-CORE_TEST(valid_us_is_zero_at_lost_at_whatever_was_told)
-{
-    fixture_open_held(f, 3, 2);
-    assert_int_equal(core_valid_us(f->lock, FIXTURE_BEGIN_US + 2904 * MS - 1), 64 * MS + 1);
-    assert_int_equal(core_valid_us(f->lock, FIXTURE_BEGIN_US + 2904 * MS), 0);
-}
-
-CORE_TEST(late_answers_do_not_wake_the_dead)
+CORE_TEST(answers_behind_lost_at_do_not_bring_the_lock_back)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
@@ -107,19 +103,18 @@ CORE_TEST(late_answers_do_not_wake_the_dead)
     fixture_expect_nothing(f);
 }
 
-CORE_TEST(a_stopped_process_hears_of_its_loss_first)
+CORE_TEST(loss_is_reported_before_an_extend_that_had_succeeded)
 {
     fixture_open_held(f, 3, 2);
     assert_int_equal(fixture_extend(f, 0), CORE_OK);
     fixture_answers(f, CORE_OP_EXTEND, "yy.");
-    /* The extend has succeeded, but before that is told the lock is lost: it must not be told as a success. */
     fixture_sleep(f, 10000 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_LOST_LOCK);
     fixture_expect_nothing(f);
 }
 
-CORE_TEST(a_lock_gone_from_a_majority_is_lost_at_once)
+CORE_TEST(a_lock_missing_on_a_majority_is_lost_at_once)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
@@ -127,10 +122,11 @@ CORE_TEST(a_lock_gone_from_a_majority_is_lost_at_once)
     assert_true(core_notified_held(f->lock));
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_OTHER);
     assert_false(core_notified_held(f->lock));
+    assert_int_equal(core_remaining_us(f->lock, f->now_us), 0);
     fixture_expect_lost(f, CORE_LOSS_GONE);
 }
 
-CORE_TEST(one_lost_node_loses_a_lock_on_all)
+CORE_TEST(a_lock_on_all_nodes_is_lost_with_one)
 {
     fixture_open_held(f, 3, 3);
     fixture_pass(f, 1000 * MS);
@@ -158,8 +154,8 @@ CORE_TEST(repair_needs_a_quorum_of_its_round)
     assert_int_equal(f->log & CORE_LOG_WHOLE, CORE_LOG_WHOLE);
 }
 
-/* The key was given again after it was found missing: another word of the time before does not end the lock. */
-CORE_TEST(an_absence_from_before_a_repair_says_nothing)
+/* The key was set again since. */
+CORE_TEST(an_absence_from_before_a_repair_does_not_count)
 {
     struct fixture_sent before;
 
@@ -171,14 +167,14 @@ CORE_TEST(an_absence_from_before_a_repair_says_nothing)
     fixture_answer(f, 2, CORE_OP_REPAIR, CORE_YES);
     fixture_replay(f, &before, CORE_MISSING);
     fixture_pass(f, 1000 * MS);
-    /* One is gone, not two. */
+    /* One node lacks the key, not two. */
     fixture_answer(f, 1, CORE_OP_EXTEND, CORE_MISSING);
     fixture_expect_nothing(f);
     answer_all(f, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_counted(f->lock), 2);
 }
 
-CORE_TEST(somebody_elses_key_is_not_repaired)
+CORE_TEST(a_key_of_another_is_not_repaired)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
@@ -205,7 +201,7 @@ CORE_TEST(a_repair_that_fails_waits_for_the_next_round)
     }
 }
 
-CORE_TEST(a_repair_by_an_unknown_script_is_sent_whole)
+CORE_TEST(a_repair_by_a_forgotten_script_is_sent_by_eval)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
@@ -218,7 +214,7 @@ CORE_TEST(a_repair_by_an_unknown_script_is_sent_whole)
     assert_int_equal(f->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
 }
 
-/* A node that was given the key again, and whose answer is not known, may well hold it: no definite loss. */
+/* The node may hold the key. */
 CORE_TEST(a_repair_of_unknown_outcome_is_no_absence)
 {
     fixture_open_held(f, 3, 2);
@@ -235,7 +231,7 @@ CORE_TEST(a_repair_of_unknown_outcome_is_no_absence)
     assert_int_equal(core_counted(f->lock), 2);
 }
 
-CORE_TEST(a_repair_that_met_another_is_an_absence)
+CORE_TEST(a_repair_refused_by_another_is_an_absence)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
@@ -263,7 +259,7 @@ CORE_TEST(a_node_that_was_away_is_repaired_and_released)
     assert_int_equal(fixture_pending(f, 2, CORE_OP_RELEASE), 1); /* it may hold the key */
 }
 
-CORE_TEST(extend_lengthens_and_never_shortens)
+CORE_TEST(an_extend_lengthens_the_lease_and_never_shortens_it)
 {
     fixture_open_held(f, 3, 2);
     assert_int_equal(fixture_extend(f, 2999 * MS), CORE_INVAL);
@@ -303,8 +299,8 @@ CORE_TEST(a_canceled_extend_leaves_the_lock_held)
     assert_int_equal(core_lease_us(f->lock), 3000 * MS);
 }
 
-/* The acquire's answer of a slow node comes while a renewal already asks it: it is no answer to the renewal. */
-CORE_TEST(a_late_acquire_does_not_settle_a_renewal)
+/* It answers the acquire, while the renewal is pending at the same node. */
+CORE_TEST(a_late_vote_does_not_settle_a_renewal)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
@@ -334,7 +330,7 @@ CORE_TEST(max_hold_ends_renewal)
     fixture_expect_lost(f, CORE_LOSS_MAX_HOLD);
 }
 
-CORE_TEST(without_renewal_it_holds_for_one_lease)
+CORE_TEST(a_lock_without_renewal_holds_for_one_lease)
 {
     struct core_config config = fixture_config(3, 2);
 
@@ -346,79 +342,12 @@ CORE_TEST(without_renewal_it_holds_for_one_lease)
     fixture_expect_lost(f, CORE_LOSS_NOT_RENEWED);
 }
 
-CORE_TEST(release_is_told_when_a_quorum_answered)
-{
-    fixture_open_held(f, 3, 2);
-    assert_int_equal(fixture_release(f), CORE_OK);
-    assert_false(core_notified_held(f->lock));
-    assert_int_equal(fixture_release(f), CORE_BUSY);
-    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_YES);
-    fixture_expect_nothing(f);
-    fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
-    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
-    assert_false(core_quiet(f->lock)); /* node 2 still owes */
-    fixture_answer(f, 2, CORE_OP_RELEASE, CORE_YES);
-    assert_true(core_quiet(f->lock));
-    assert_int_equal(fixture_release(f), CORE_STATE);
-}
-
-CORE_TEST(release_ends_after_one_node_timeout)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_release(f);
-    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_YES);
-    fixture_pass(f, 100 * MS);
-    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
-    fixture_expect_nothing(f);
-    fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
-    fixture_expect_nothing(f);
-}
-
-CORE_TEST(an_acquire_does_not_wait_for_the_release)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_release(f);
-    assert_int_equal(fixture_acquire(f), CORE_OK);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), 1);
-    answer_all(f, CORE_OP_RELEASE, CORE_YES);
-    answer_all(f, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    assert_true(core_notified_held(f->lock));
-}
-
-CORE_TEST(a_grant_ends_the_release_before_it)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_release(f);
-    assert_int_equal(fixture_acquire(f), CORE_OK);
-    answer_all(f, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    /* What is held can be released. */
-    assert_int_equal(fixture_release(f), CORE_OK);
-    fixture_answer_releases(f);
-    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
-    fixture_expect_nothing(f);
-}
-
-CORE_TEST(no_loss_is_told_after_release)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_sleep(f, 10000 * MS);
-    assert_int_equal(fixture_release(f), CORE_OK); /* it had expired: harmless, and told */
-    answer_all(f, CORE_OP_RELEASE, CORE_MISSING);
-    assert_true(fixture_completion(f).expired);
-    assert_int_equal(f->update.completion.kind, CORE_NOTIFY_RELEASED);
-    fixture_expect_nothing(f);
-}
-
 CORE_TEST(a_lost_lock_is_acquired_anew)
 {
     fixture_open_held(f, 3, 2);
     fixture_node_states(f, "ddd");
     fixture_pass(f, 2904 * MS);
-    assert_int_equal(fixture_acquire(f), CORE_STATE); /* its loss is told first */
+    assert_int_equal(fixture_acquire(f), CORE_STATE); /* the loss is reported first */
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_drop(f);
     fixture_node_states(f, "rrr");
@@ -481,18 +410,6 @@ CORE_TEST(loss_ends_an_extend_in_flight)
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_LOST_LOCK);
     fixture_expect_nothing(f);
-}
-
-CORE_TEST(a_release_whose_answer_is_lost_is_paid_again)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_release(f);
-    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_UNKNOWN);
-    fixture_node_state(f, 0, CORE_NODE_CONNECTING);
-    assert_int_equal(core_debts(f->lock, 0), 1);
-    fixture_node_state(f, 0, CORE_NODE_READY);
-    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
-    assert_int_equal(core_debts(f->lock, 0), 0);
 }
 
 CORE_TEST(a_shorter_renewal_does_not_take_validity_away)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_release.c - releases that fail are repeated, and what their answers say of the hold
+ * test_core_release.c - releases: when they end, how they are repeated, and what their answers prove
  */
 
 #include "fixture.h"
@@ -28,6 +28,74 @@ static void expect_released(struct fixture *f, int status, bool expired)
     assert_int_equal(tell.expired, expired);
 }
 
+/* ---- when it ends ---- */
+
+CORE_TEST(a_release_ends_when_a_quorum_has_answered)
+{
+    fixture_open_held(f, 3, 2);
+    assert_int_equal(fixture_release(f), CORE_OK);
+    assert_false(core_notified_held(f->lock));
+    assert_int_equal(fixture_release(f), CORE_BUSY);
+    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_YES);
+    fixture_expect_nothing(f);
+    fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
+    expect_released(f, CORE_OK, false);
+    assert_false(core_quiet(f->lock)); /* node 2 has not answered */
+    fixture_answer(f, 2, CORE_OP_RELEASE, CORE_YES);
+    assert_true(core_quiet(f->lock));
+    assert_int_equal(fixture_release(f), CORE_STATE);
+}
+
+CORE_TEST(a_release_without_a_quorum_ends_after_one_node_timeout)
+{
+    fixture_open_held(f, 3, 2);
+    fixture_release(f);
+    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_YES);
+    fixture_pass(f, 100 * MS);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
+    fixture_expect_nothing(f);
+    fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
+    fixture_expect_nothing(f);
+}
+
+CORE_TEST(an_acquire_does_not_wait_for_the_release)
+{
+    fixture_open_held(f, 3, 2);
+    fixture_release(f);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), 1);
+    fixture_answers(f, CORE_OP_RELEASE, "yyy");
+    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_true(core_notified_held(f->lock));
+}
+
+CORE_TEST(a_grant_ends_the_release_before_it)
+{
+    fixture_open_held(f, 3, 2);
+    fixture_release(f);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    /* What is held can be released. */
+    assert_int_equal(fixture_release(f), CORE_OK);
+    fixture_answer_releases(f);
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
+    fixture_expect_nothing(f);
+}
+
+CORE_TEST(no_loss_is_reported_after_a_release)
+{
+    fixture_open_held(f, 3, 2);
+    fixture_sleep(f, 10000 * MS);
+    assert_int_equal(fixture_release(f), CORE_OK); /* it had expired */
+    fixture_answers(f, CORE_OP_RELEASE, "mmm");
+    expect_released(f, CORE_OK, true);
+    fixture_expect_nothing(f);
+}
+
 /* ---- repeated ---- */
 
 CORE_TEST(a_release_is_repeated_after_a_passing_error)
@@ -42,7 +110,7 @@ CORE_TEST(a_release_is_repeated_after_a_passing_error)
         uint64_t asked_us = f->now_us;
 
         refuse(f, 0, CORE_FAULT_PASSING);
-        assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0); /* not at once: it would spin */
+        assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0); /* after a pause */
         while (fixture_pending(f, 0, CORE_OP_RELEASE) == 0 && f->now_us <= asked_us + PAUSE_MAX_US) {
             fixture_pass(f, 1 * MS);
         }
@@ -57,7 +125,6 @@ CORE_TEST(a_release_is_repeated_after_a_passing_error)
     assert_int_equal(core_deadline(f->lock), CORE_NEVER);
 }
 
-/* It did not fit into the queue, or nobody knows what became of it on a connection that lives. */
 CORE_TEST(a_release_is_repeated_when_it_was_not_sent)
 {
     static const enum core_outcome outcomes[] = {CORE_UNSENT, CORE_UNKNOWN};
@@ -107,8 +174,7 @@ CORE_TEST(a_release_is_repeated_until_the_lease_has_ended)
     assert_int_equal(f->n_sent, sent);
 }
 
-/* Room at the node is no reason to come before the pause is over. */
-CORE_TEST(room_does_not_cut_a_pause_short)
+CORE_TEST(room_at_the_node_does_not_end_a_pause)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
@@ -119,19 +185,6 @@ CORE_TEST(room_does_not_cut_a_pause_short)
     assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
 }
 
-/* One node lacks the key, one has no room for the question: a quorum has answered, and that is waited for. */
-CORE_TEST(what_has_no_room_is_waited_for_one_node_timeout)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_release(f);
-    fixture_answers(f, CORE_OP_RELEASE, "myn");
-    fixture_pass(f, NODE_TIMEOUT_US - 1);
-    fixture_expect_nothing(f);
-    fixture_pass(f, 1);
-    expect_released(f, CORE_OK, false);
-}
-
-/* What repeating on this connection cannot mend waits for the next one. */
 CORE_TEST(a_lasting_error_waits_for_the_next_connection)
 {
     static const enum core_fault faults[] = {CORE_FAULT_AUTH, CORE_FAULT_PROTO, CORE_FAULT_CONFIG};
@@ -149,8 +202,7 @@ CORE_TEST(a_lasting_error_waits_for_the_next_connection)
     }
 }
 
-/* While there is no connection no timer runs for it, and the next one is asked at once. */
-CORE_TEST(a_pause_ends_with_the_connection)
+CORE_TEST(a_new_connection_ends_the_pause)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
@@ -164,8 +216,7 @@ CORE_TEST(a_pause_ends_with_the_connection)
     assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
 }
 
-/* Many of many nodes at once: a step has room for them, and the rest comes with the next. */
-CORE_TEST(as_many_as_a_step_has_room_for_are_repeated)
+CORE_TEST(more_releases_than_fit_into_one_step_are_all_repeated)
 {
     fixture_open(f, 31, 16);
     for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
@@ -183,33 +234,28 @@ CORE_TEST(as_many_as_a_step_has_room_for_are_repeated)
     }
 }
 
-/* ---- what the answers say ---- */
+/* ---- what the answers prove ---- */
 
-CORE_TEST(keys_that_were_gone_are_told)
+CORE_TEST(keys_that_were_gone_are_reported)
 {
-    static const enum core_outcome outcomes[] = {CORE_MISSING, CORE_OTHER};
+    static const struct core_reply answers[] = {
+        {.outcome = CORE_MISSING, .ttl_us = -2},
+        {.outcome = CORE_OTHER, .ttl_us = -2},
+        {.outcome = CORE_ERROR, .fault = CORE_FAULT_FOREIGN, .ttl_us = -2}};
 
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < LENGTH(answers); i++) {
         fixture_open_held(f, 3, 2);
         fixture_release(f);
-        answer(f, 0, outcomes[i]);
+        fixture_answer_with(f, 0, CORE_OP_RELEASE, &answers[i]);
         fixture_expect_nothing(f);
-        answer(f, 1, outcomes[i]);
+        fixture_answer_with(f, 1, CORE_OP_RELEASE, &answers[i]);
         expect_released(f, CORE_OK, true);
+        assert_int_equal(core_debts(f->lock, 0), 0);
     }
 }
 
-CORE_TEST(a_value_of_another_type_is_not_ours)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_release(f);
-    for (uint32_t i = 0; i < 2; i++) refuse(f, i, CORE_FAULT_FOREIGN);
-    expect_released(f, CORE_OK, true);
-    assert_int_equal(core_debts(f->lock, 0), 0);
-}
-
-/* One that restarted need not have it. */
-CORE_TEST(so_many_nodes_may_lack_the_key)
+/* A node that restarted has no key. */
+CORE_TEST(nodes_that_a_quorum_can_spare_may_lack_the_key)
 {
     for (uint32_t n = 3; n <= 5; n += 2) {
         uint32_t spare = n - n / 2 - 1;
@@ -225,7 +271,7 @@ CORE_TEST(so_many_nodes_may_lack_the_key)
     }
 }
 
-CORE_TEST(with_all_nodes_needed_none_may_lack_it)
+CORE_TEST(in_a_quorum_of_all_no_node_may_lack_the_key)
 {
     fixture_open_held(f, 3, 3);
     fixture_release(f);
@@ -233,30 +279,22 @@ CORE_TEST(with_all_nodes_needed_none_may_lack_it)
     expect_released(f, CORE_OK, true);
 }
 
-/* A good release is told as soon as before: with the Qth answer. */
-CORE_TEST(good_answers_of_a_quorum_decide)
+/* It is late, or there is no room at the node for the request. */
+CORE_TEST(the_deciding_answer_is_waited_for_one_node_timeout)
 {
-    fixture_open_held(f, 5, 3);
-    fixture_release(f);
-    answer(f, 4, CORE_YES);
-    answer(f, 0, CORE_YES);
-    fixture_expect_nothing(f);
-    answer(f, 2, CORE_YES);
-    expect_released(f, CORE_OK, false);
+    static const char *const answers[] = {"my.", "myn"};
+
+    for (size_t i = 0; i < LENGTH(answers); i++) {
+        fixture_open_held(f, 3, 2);
+        fixture_release(f);
+        fixture_answers(f, CORE_OP_RELEASE, answers[i]);
+        fixture_pass(f, NODE_TIMEOUT_US - 1);
+        fixture_expect_nothing(f);
+        fixture_pass(f, 1);
+        expect_released(f, CORE_OK, false);
+    }
 }
 
-CORE_TEST(the_answer_that_decides_is_waited_for_one_node_timeout)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_release(f);
-    fixture_answers(f, CORE_OP_RELEASE, "my.");
-    fixture_pass(f, NODE_TIMEOUT_US - 1);
-    fixture_expect_nothing(f);
-    fixture_pass(f, 1);
-    expect_released(f, CORE_OK, false);
-}
-
-/* Where it cannot come, it is not waited for. */
 CORE_TEST(an_answer_that_cannot_come_is_not_waited_for)
 {
     fixture_open_held(f, 3, 2);
@@ -266,8 +304,8 @@ CORE_TEST(an_answer_that_cannot_come_is_not_waited_for)
     expect_released(f, CORE_OK, false);
 }
 
-/* It was executed perhaps, and then there was nothing left to delete. */
-CORE_TEST(a_repeated_release_that_finds_nothing_says_nothing)
+/* The first may have been executed. */
+CORE_TEST(a_repeated_release_that_finds_no_key_proves_nothing)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
@@ -281,8 +319,7 @@ CORE_TEST(a_repeated_release_that_finds_nothing_says_nothing)
     expect_released(f, CORE_OK, false);
 }
 
-/* The connection ended, and nobody told of the request. */
-CORE_TEST(a_release_paid_again_that_finds_nothing_says_nothing)
+CORE_TEST(a_release_repeated_on_the_next_connection_proves_nothing)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
@@ -294,8 +331,7 @@ CORE_TEST(a_release_paid_again_that_finds_nothing_says_nothing)
     assert_true(core_quiet(f->lock));
 }
 
-/* The same while the others are still to answer: it is not counted as a hold that had ended. */
-CORE_TEST(a_release_paid_again_in_time_that_finds_nothing_says_nothing)
+CORE_TEST(nor_does_one_repeated_while_others_are_pending)
 {
     struct fixture_sent again;
 
@@ -311,8 +347,8 @@ CORE_TEST(a_release_paid_again_in_time_that_finds_nothing_says_nothing)
     expect_released(f, CORE_OK, false);
 }
 
-/* That certainly did not execute: the answer is the first. */
-CORE_TEST(a_repeated_release_that_was_refused_first_says_all)
+/* The first was certainly not executed. */
+CORE_TEST(a_repeated_release_that_was_refused_first_counts)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
@@ -335,8 +371,7 @@ CORE_TEST(a_hold_that_was_lost_stays_lost)
     expect_released(f, CORE_OK, true);
 }
 
-/* Answers to the release before are none to this one. */
-CORE_TEST(the_release_after_is_judged_by_itself)
+CORE_TEST(answers_to_the_release_before_do_not_count)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_wait_bound.c - how a wait ends without a grant, and where it waits behind a lock of the same
- * process
+ * test_core_wait_bound.c - how a wait ends without a grant, and how a lock waits behind another of its process
  */
 
 #include "fixture.h"

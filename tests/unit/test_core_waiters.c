@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_waiters.c - many who wait for one key: who of them asks when they hear of a release, and who has
- * had it lets others come first
+ * test_core_waiters.c - many wait for one key: which of them asks when its release is noticed
  */
 #include <string.h>
 
@@ -11,8 +10,8 @@
 #define LISTENER 0 /* the arbiter */
 #define SRTT_US  ((uint64_t)500)
 
-/* Somebody waits whom the arbiter told that so many listen; `seed` tells one from the other. */
-static void open_in_crowd(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint32_t waiters, uint8_t seed)
+/* A waiter to which the arbiter reported so many listeners; `seed` tells one from the other. */
+static void open_among(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint32_t waiters, uint8_t seed)
 {
     struct core_reply refusal = {
         .outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = waiters};
@@ -27,13 +26,13 @@ static void open_in_crowd(struct fixture *f, uint32_t n_nodes, uint32_t quorum, 
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
-/* Of `waiters` who hear of a release, how many ask within so long after it. */
+/* Of `waiters` that hear of a release, how many ask within this time. */
 static uint32_t ask_within(struct fixture *f, uint32_t waiters, uint64_t us)
 {
     uint32_t asked = 0;
 
     for (uint32_t i = 0; i < waiters; i++) {
-        open_in_crowd(f, 3, 2, waiters, (uint8_t)i);
+        open_among(f, 3, 2, waiters, (uint8_t)i);
         fixture_notice(f, LISTENER, HOLDER);
         if (us > 0) fixture_pass(f, us);
         asked += core_attempt(f->lock) > 1;
@@ -41,8 +40,8 @@ static uint32_t ask_within(struct fixture *f, uint32_t waiters, uint64_t us)
     return asked;
 }
 
-/* The lots of these tests are drawn from the same seeds every time. */
-CORE_TEST(of_a_crowd_a_few_ask_at_once)
+/* Each waiter draws from the same seed every time. */
+CORE_TEST(of_many_waiters_a_few_ask_at_once)
 {
     for (uint32_t waiters = 10; waiters <= 250; waiters += 48) {
         uint32_t at_once = ask_within(f, waiters, 0);
@@ -54,10 +53,10 @@ CORE_TEST(of_a_crowd_a_few_ask_at_once)
     assert_int_equal(ask_within(f, 3, 100 * SRTT_US), 3);
 }
 
-CORE_TEST(two_ask_all_nodes_at_once)
+CORE_TEST(two_waiters_ask_all_nodes_at_once)
 {
     for (uint32_t waiters = 1; waiters <= 2; waiters++) {
-        open_in_crowd(f, 3, 2, waiters, 1);
+        open_among(f, 3, 2, waiters, 1);
         fixture_notice(f, LISTENER, HOLDER);
         fixture_expect_pending(f, CORE_OP_ACQUIRE, "111");
         fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
@@ -65,14 +64,14 @@ CORE_TEST(two_ask_all_nodes_at_once)
     }
 }
 
-/* Where one does not vote they would split the rest, and of an even number, or where all are needed, too. */
-CORE_TEST(two_ask_the_arbiter_where_votes_could_be_split)
+/* One node does not vote; an even number of nodes; a quorum of all. */
+CORE_TEST(two_waiters_ask_the_arbiter_where_votes_could_be_split)
 {
     static const uint32_t n_nodes[] = {3, 4, 3};
     static const uint32_t quorums[] = {2, 3, 3};
 
     for (uint32_t i = 0; i < 3; i++) {
-        open_in_crowd(f, n_nodes[i], quorums[i], 2, 1);
+        open_among(f, n_nodes[i], quorums[i], 2, 1);
         if (i == 0) fixture_node_state(f, 2, CORE_NODE_DOWN);
         fixture_notice(f, LISTENER, HOLDER);
         fixture_expect_alone(f, LISTENER);
@@ -80,18 +79,18 @@ CORE_TEST(two_ask_the_arbiter_where_votes_could_be_split)
 }
 
 /* Where the nodes tell nothing of a waiters, everybody asks the arbiter. */
-CORE_TEST(a_crowd_unknown_asks_the_arbiter)
+CORE_TEST(an_unknown_number_of_waiters_asks_the_arbiter)
 {
-    open_in_crowd(f, 3, 2, 0, 1);
+    open_among(f, 3, 2, 0, 1);
     fixture_notice(f, LISTENER, HOLDER);
     fixture_expect_alone(f, LISTENER);
 }
 
-/* Whoever was not drawn asks in any case, no later than if he had heard nothing. */
-CORE_TEST(whoever_was_not_drawn_polls)
+/* No later than without the notice. */
+CORE_TEST(a_waiter_that_was_not_drawn_polls)
 {
     for (uint32_t seed = 0; seed < 50; seed++) {
-        open_in_crowd(f, 3, 2, UINT32_MAX, (uint8_t)seed);
+        open_among(f, 3, 2, UINT32_MAX, (uint8_t)seed);
         fixture_notice(f, LISTENER, HOLDER);
         assert_int_equal(core_attempt(f->lock), 1);
         fixture_pass(f, 100 * MS);
@@ -99,9 +98,8 @@ CORE_TEST(whoever_was_not_drawn_polls)
     }
 }
 
-/* Round trips that nobody has measured yet, as of nodes that just came, are no reason to ask all at once; nor
- * is a number that only a broken server can tell a reason to draw for ever. */
-CORE_TEST(a_crowd_of_unmeasured_nodes_takes_turns)
+/* Nor does a number of listeners that only a broken server reports keep them from asking. */
+CORE_TEST(waiters_at_unmeasured_nodes_are_drawn_too)
 {
     uint32_t asked = 0;
 
@@ -112,14 +110,8 @@ CORE_TEST(a_crowd_of_unmeasured_nodes_takes_turns)
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
         if (seed % 10 == 0) refusal.listeners = UINT32_MAX;
         core_init(f->lock, &f->config);
-        for (uint32_t i = 0; i < 3; i++) {
-            struct core_event event = {.type = CORE_EV_NODE, .now_us = f->now_us, .node = i};
-            struct core_update update;
-
-            event.state = CORE_NODE_READY;
-            event.generation = f->generations[i];
-            core_step(f->lock, &event, &update);
-        }
+        f->srtt_us = 0;
+        fixture_node_states(f, "rrr");
         f->randoms = (uint8_t)seed;
         fixture_acquire(f);
         for (uint32_t i = 0; i < 3; i++) fixture_answer_with(f, i, CORE_OP_ACQUIRE, &refusal);
@@ -130,27 +122,25 @@ CORE_TEST(a_crowd_of_unmeasured_nodes_takes_turns)
     if (asked > 10) fail_msg("%u of 100 asked at once", asked);
 }
 
-/* A release that follows soon is a new lot: the old one does not ask in the middle of somebody's hold. */
+/* Else a waiter drawn for the release before would ask in the middle of the next hold. */
 CORE_TEST(each_release_is_drawn_anew)
 {
     uint32_t asked = 0;
 
     for (uint32_t seed = 0; seed < 100; seed++) {
-        open_in_crowd(f, 3, 2, 100, (uint8_t)seed);
+        open_among(f, 3, 2, 100, (uint8_t)seed);
         for (uint64_t i = 0; i < 20 && core_attempt(f->lock) == 1; i++) {
             fixture_notice(f, LISTENER, 1000 + i);
             if (core_attempt(f->lock) == 1) fixture_pass(f, SRTT_US / 2);
         }
         asked += core_attempt(f->lock) > 1;
     }
-    /* 20 releases for two of a hundred each, and half of the two that would have come within the next round
-     * trip.
-     */
+    /* 20 releases for two of a hundred each, and half of those drawn for the next round trip. */
     if (asked < 20 || asked > 70) fail_msg("%u asked", asked);
 }
 
-/* Those who wait ask the arbiter as soon as it has told them: it hears first. */
-CORE_TEST(the_arbiter_is_told_first)
+/* Waiters ask the arbiter as soon as it publishes the release. */
+CORE_TEST(requests_and_releases_reach_the_arbiter_first)
 {
     struct core_config config = fixture_config(3, 2);
 
