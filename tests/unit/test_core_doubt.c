@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_doubt.c - an arbiter that names a holder whom no quorum confirms, or that fails, keeps nobody from
- * the lock
+ * test_core_doubt.c - an arbiter that fails, or that names a holder which no quorum confirms, blocks no lock
  */
 
 #include "fixture.h"
@@ -11,18 +10,16 @@
 #define ENDLESS  (-1)
 #define LIMIT_US (15000 * MS)
 
-/* What stands at each node, for tests that let a lock try again and again. */
+/* The keys on the nodes, for tests in which a lock tries again and again. */
 struct keys {
-    uint64_t of[5]; /* who; 0: nobody */
+    uint64_t of[5]; /* holders; 0: none */
     int64_t ttl_us;
-    enum core_fault fault; /* of node 0: it answers with this error */
+    enum core_fault fault; /* node 0 answers with this error */
 };
 
-/* Answers everything that is asked, as servers with these keys do. Says whether the lock was granted. */
-static bool answer(struct fixture *f, const struct keys *keys)
+/* Answers everything that is pending, as servers with these keys do. */
+static void answer(struct fixture *f, const struct keys *keys)
 {
-    uint32_t granted = 0;
-
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
         const struct core_reply failed = {.outcome = CORE_ERROR, .fault = keys->fault, .ttl_us = -2};
         const struct core_reply there = {.outcome = CORE_YES, .holder_id = keys->of[i], .ttl_us = keys->ttl_us};
@@ -33,7 +30,6 @@ static bool answer(struct fixture *f, const struct keys *keys)
                 fixture_answer_with(f, i, CORE_OP_ACQUIRE, &failed);
             } else if (keys->of[i] == 0) {
                 fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
-                granted++;
             } else if (fixture_latest(f, i, CORE_OP_ACQUIRE)->command.explain) {
                 fixture_refuse(f, i, keys->of[i], keys->ttl_us);
             } else {
@@ -45,18 +41,17 @@ static bool answer(struct fixture *f, const struct keys *keys)
             fixture_answer(f, i, CORE_OP_RELEASE, keys->of[i] == 0 ? CORE_YES : CORE_OTHER);
         }
     }
-    return core_phase_now(f->lock) == CORE_GRANTED;
 }
 
 static void answer_all(struct fixture *f, const struct keys *keys)
 {
     for (uint32_t before = UINT32_MAX; before != f->n_sent;) {
         before = f->n_sent;
-        (void)answer(f, keys);
+        answer(f, keys);
     }
 }
 
-/* Until granted, or the limit; true: granted. */
+/* Tries until granted, or the limit; true: granted. */
 static bool try_on(struct fixture *f, const struct keys *keys, uint64_t limit_us)
 {
     uint64_t until_us = f->now_us + limit_us;
@@ -77,8 +72,8 @@ static uint32_t asked_so_far(const struct fixture *f, enum core_op op)
     return n;
 }
 
-/* The lock is held while the wait begins, and then the odd key alone is left. */
-CORE_TEST(an_odd_key_starves_nobody)
+/* The lock is held when the wait begins, and then only the odd key is left. */
+CORE_TEST(an_odd_key_at_the_arbiter_blocks_no_lock)
 {
     static const int64_t ttls_us[] = {ENDLESS, 3600000 * INT64_C(1000), INT64_MAX};
 
@@ -90,7 +85,7 @@ CORE_TEST(an_odd_key_starves_nobody)
             fixture_acquire(f);
             assert_false(try_on(f, &keys, 1000 * MS));
             keys = (struct keys){.of = {ODD}, .ttl_us = ttls_us[t]};
-            /* No notice: the holder is a peer. A poll finds it. */
+            /* Without a notice a poll finds out. */
             assert_true(try_on(f, &keys, 2000 * MS));
             fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
             assert_in_range(core_counted(f->lock), n / 2 + 1, n - 1);
@@ -98,8 +93,7 @@ CORE_TEST(an_odd_key_starves_nobody)
     }
 }
 
-/* It was confirmed by a quorum once, and then the others lost it without a word. */
-CORE_TEST(a_holder_is_not_believed_for_ever)
+CORE_TEST(a_holder_that_the_others_lost_silently_is_found_out)
 {
     struct keys keys = {.of = {ODD, ODD, ODD}, .ttl_us = ENDLESS};
 
@@ -110,8 +104,8 @@ CORE_TEST(a_holder_is_not_believed_for_ever)
     assert_true(try_on(f, &keys, 6000 * MS));
 }
 
-/* Somebody told of the release, and the arbiter did not: no poll has to find that out. */
-CORE_TEST(a_holder_that_gave_it_back_elsewhere_is_not_believed)
+/* Without a poll. */
+CORE_TEST(a_notice_of_another_node_disproves_the_arbiter)
 {
     struct keys keys = {.of = {HOLDER, HOLDER, HOLDER}, .ttl_us = 20000 * (int64_t)MS};
 
@@ -123,8 +117,7 @@ CORE_TEST(a_holder_that_gave_it_back_elsewhere_is_not_believed)
     assert_true(try_on(f, &keys, 20 * MS));
 }
 
-/* Once it is known whose word is worth nothing the next in the order is asked first: one question a poll. */
-CORE_TEST(the_next_node_is_asked_first)
+CORE_TEST(the_node_after_a_disproved_arbiter_is_asked_first)
 {
     struct keys keys = {.of = {ODD, HOLDER, HOLDER}, .ttl_us = ENDLESS};
     uint32_t alone = 0;
@@ -138,11 +131,10 @@ CORE_TEST(the_next_node_is_asked_first)
         alone += fixture_pending(f, 0, CORE_OP_ACQUIRE) == 0 && fixture_pending(f, 2, CORE_OP_ACQUIRE) == 0;
         answer_all(f, &keys);
     }
-    assert_int_equal(alone, 10); /* the others, where they are asked, come behind its answer */
+    assert_int_equal(alone, 10); /* the others are asked behind its answer, if at all */
 }
 
-/* Its key goes, or is another's: it is asked first again, as everybody else does. */
-CORE_TEST(a_node_that_lost_its_odd_key_is_asked_first_again)
+CORE_TEST(a_node_without_its_odd_key_is_the_arbiter_again)
 {
     for (int way = 0; way < 3; way++) {
         struct keys keys = {.of = {ODD, HOLDER, HOLDER}, .ttl_us = ENDLESS};
@@ -162,8 +154,8 @@ CORE_TEST(a_node_that_lost_its_odd_key_is_asked_first_again)
     }
 }
 
-/* A holder that a quorum confirms is polled at the arbiter alone, but for every fifth time. */
-CORE_TEST(a_holder_is_looked_for_everywhere_now_and_then)
+/* The others ask only the arbiter, which names a holder that a quorum confirms. */
+CORE_TEST(every_fifth_poll_asks_all_nodes)
 {
     struct keys keys = {.of = {HOLDER, HOLDER, HOLDER, HOLDER, HOLDER}, .ttl_us = ENDLESS};
     uint32_t acquires;
@@ -181,8 +173,8 @@ CORE_TEST(a_holder_is_looked_for_everywhere_now_and_then)
     assert_in_range(acquires, 20 + 3 * 4, 20 + 4 * 4);
 }
 
-/* It is not disproved while a node that could have it does not answer. */
-CORE_TEST(a_holder_that_may_have_a_quorum_is_waited_for)
+/* A node that could hold its key is down. */
+CORE_TEST(a_holder_is_waited_for_while_it_may_have_a_quorum)
 {
     struct keys keys = {.of = {HOLDER}, .ttl_us = ENDLESS};
     uint32_t sent;
@@ -207,7 +199,7 @@ CORE_TEST(two_odd_keys_are_a_lock_that_is_held)
     fixture_open_waiting(f, 3, 2, 15000 * MS);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 14000 * MS));
-    /* Nobody is to be woken by what is given back in vain, and no votes are fought for. */
+    /* Attempts are polls, not those of split votes. */
     assert_in_range(core_rounds(f->lock), 10, 60);
     fixture_pass(f, 1000 * MS);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
@@ -225,8 +217,7 @@ CORE_TEST(an_odd_key_and_an_outage_are_no_quorum)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
-/* With all nodes needed, one odd key is in the way for good, and is told. */
-CORE_TEST(one_odd_key_of_all_is_held)
+CORE_TEST(one_odd_key_blocks_a_quorum_of_all)
 {
     struct keys keys = {.of = {ODD}, .ttl_us = ENDLESS};
 
@@ -238,8 +229,8 @@ CORE_TEST(one_odd_key_of_all_is_held)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
-/* Busy with a script, out of memory, a value of another type: it is asked first no more, until it has voted. */
-CORE_TEST(a_node_that_answers_with_errors_is_no_arbiter)
+/* Busy with a script, out of memory, or with a value of another type. */
+CORE_TEST(a_node_that_answers_with_errors_is_no_arbiter_until_it_votes)
 {
     static const enum core_fault faults[] = {CORE_FAULT_PASSING, CORE_FAULT_FOREIGN};
 
@@ -273,8 +264,7 @@ CORE_TEST(a_new_connection_may_be_the_arbiter_again)
     fixture_expect_alone(f, 0);
 }
 
-/* Whose connection ended and came back while the arbiter had the word is asked with its yes like any other. */
-CORE_TEST(a_node_that_comes_back_meanwhile_is_asked_with_the_rest)
+CORE_TEST(a_node_that_comes_back_is_asked_when_the_arbiter_has_granted)
 {
     struct keys keys = {.of = {HOLDER, HOLDER, HOLDER}, .ttl_us = ENDLESS};
 

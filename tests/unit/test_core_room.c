@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the core does when the nodes have no room for its commands. */
+/* test_core_room.c - what a lock does while the nodes have no room for its commands */
 
 #include "fixture.h"
 
@@ -9,20 +9,20 @@ static void open_crowded(struct fixture *f, uint64_t wait_us)
     f->no_attempt = true;
 }
 
-CORE_TEST(an_attempt_waits_for_room)
+CORE_TEST(an_attempt_waits_for_room_at_the_nodes)
 {
     open_crowded(f, 0);
     assert_int_equal(fixture_acquire(f), CORE_OK);
     fixture_expect_pending(f, CORE_OP_ACQUIRE, "000");
     assert_int_equal(core_wants(f->lock), CORE_WANTS_ATTEMPT);
-    assert_false(core_listens(f->lock)); /* nobody is in its way */
+    assert_false(core_listens(f->lock)); /* no holder is in its way */
     fixture_pass(f, 60000 * MS);
     fixture_expect_nothing(f);
     fixture_begin(f);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
     fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    /* The lease runs from when it was asked for, not from the call. */
+    /* The lease counts from the request, not from the call. */
     assert_int_equal(core_valid_us(f->lock, f->now_us), 2968 * MS);
 }
 
@@ -49,7 +49,7 @@ CORE_TEST(cancel_ends_the_wait_for_room)
     assert_true(core_quiet(f->lock));
 }
 
-CORE_TEST(a_retry_and_a_notice_wait_for_room_too)
+CORE_TEST(a_lock_that_waits_for_room_ignores_polls_and_notices)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
@@ -60,7 +60,7 @@ CORE_TEST(a_retry_and_a_notice_wait_for_room_too)
     assert_int_equal(core_rounds(f->lock), 1);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_ATTEMPT);
     assert_true(core_listens(f->lock));
-    /* It keeps its turn: nothing but its turn makes it ask. */
+    /* It keeps its turn. */
     f->no_attempt = false;
     for (uint32_t i = 0; i < 3; i++) fixture_notice(f, i, 7);
     fixture_pass(f, 2000 * MS);
@@ -69,7 +69,7 @@ CORE_TEST(a_retry_and_a_notice_wait_for_room_too)
     assert_int_equal(core_rounds(f->lock), 2);
 }
 
-CORE_TEST(a_round_waits_for_room_but_not_the_loss)
+CORE_TEST(a_renewal_waits_for_room_but_loss_does_not)
 {
     fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
@@ -109,7 +109,7 @@ CORE_TEST(a_release_waits_for_room)
     fixture_grant(f);
     assert_int_equal(fixture_release(f), CORE_OK);
     fixture_answers(f, CORE_OP_RELEASE, "nnn");
-    /* Longer than the node timeout: that runs from when it was sent. */
+    /* Longer than the node timeout, which counts from the sending. */
     fixture_pass(f, 1000 * MS);
     fixture_expect_nothing(f);
     for (uint32_t i = 0; i < 3; i++) fixture_room(f, i);
@@ -121,7 +121,7 @@ CORE_TEST(a_release_waits_for_room)
     assert_true(core_quiet(f->lock));
 }
 
-CORE_TEST(a_release_that_was_sent_at_last_has_its_time_to_answer)
+CORE_TEST(the_node_timeout_of_a_release_counts_from_its_sending)
 {
     fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
@@ -133,8 +133,7 @@ CORE_TEST(a_release_that_was_sent_at_last_has_its_time_to_answer)
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
 }
 
-/* The answers lie there unread: they are not late. */
-CORE_TEST(a_process_that_stood_still_reads_the_answers_first)
+CORE_TEST(after_a_standstill_answers_are_read_before_a_release_times_out)
 {
     fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
@@ -146,8 +145,8 @@ CORE_TEST(a_process_that_stood_still_reads_the_answers_first)
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
 }
 
-/* Else the node would refuse us for the sake of our own old key. */
-CORE_TEST(a_node_that_owes_an_unsent_release_is_not_asked)
+/* It would refuse because of our own key. */
+CORE_TEST(a_node_with_an_unsent_release_is_not_asked)
 {
     fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
@@ -158,8 +157,8 @@ CORE_TEST(a_node_that_owes_an_unsent_release_is_not_asked)
     fixture_expect_pending(f, CORE_OP_ACQUIRE, "01.");
 }
 
-/* A held lock can do without the vote of a node that has just come back: renewal repairs it there. */
-CORE_TEST(a_late_vote_is_not_asked_for_without_room)
+/* The lock is held: a renewal repairs it there. */
+CORE_TEST(a_node_that_comes_late_is_not_asked_without_room)
 {
     fixture_open_waiting(f, 3, 2, 0);
     fixture_node_state(f, 2, CORE_NODE_CONNECTING);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_wait.c - waiting: whom to ask first, and pauses; notices are in test_core_notice.c, bounds and
- * cancelling in test_core_wait_bound.c
+ * test_core_wait.c - waiting: the arbiter, which is asked first, and the pauses between attempts
  */
 #include <string.h>
 
@@ -13,7 +12,7 @@
 #define GRACE_US (2 * SRTT_US + 1000) /* how long an arbiter may take */
 #define POLL_MAX (1000 * MS)
 
-/* The first try meets a holder on all nodes; from now on it is waited for. */
+/* The first attempt meets a holder on all nodes. */
 static void open_behind_holder(struct fixture *f, uint32_t n, uint32_t quorum, int64_t ttl_us)
 {
     struct core_reply holder = {.outcome = CORE_YES, .holder_id = HOLDER, .ttl_us = ttl_us};
@@ -29,7 +28,7 @@ static void open_behind_holder(struct fixture *f, uint32_t n, uint32_t quorum, i
     fixture_round_trip(f, SRTT_US);
 }
 
-/* It has the keys of all nodes: whoever is asked refuses. */
+/* All nodes that are asked refuse. */
 static void refuse_everywhere(struct fixture *f, uint64_t holder_id)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
@@ -39,17 +38,17 @@ static void refuse_everywhere(struct fixture *f, uint64_t holder_id)
     fixture_answer_releases(f);
 }
 
-CORE_TEST(the_second_try_asks_the_arbiter_alone)
+CORE_TEST(the_second_attempt_asks_only_the_arbiter)
 {
     open_behind_holder(f, 5, 3, 20 * MS);
-    assert_false(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain); /* the first is mostly granted */
+    assert_false(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
     fixture_pass_to_attempt(f);
     fixture_expect_alone(f, 0);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
     assert_int_equal(core_phase_now(f->lock), CORE_ASKING);
 }
 
-CORE_TEST(arbiters_are_asked_in_the_shared_order)
+CORE_TEST(the_arbiter_is_the_first_node_of_the_shared_order)
 {
     struct core_config config = fixture_config(3, 2);
 
@@ -62,7 +61,7 @@ CORE_TEST(arbiters_are_asked_in_the_shared_order)
     fixture_expect_alone(f, 2);
 }
 
-CORE_TEST(who_cannot_vote_is_no_arbiter)
+CORE_TEST(a_node_that_cannot_vote_is_no_arbiter)
 {
     static const enum core_node_state states[] = {CORE_NODE_DOWN, CORE_NODE_QUARANTINED, CORE_NODE_CONNECTING};
 
@@ -74,7 +73,7 @@ CORE_TEST(who_cannot_vote_is_no_arbiter)
     }
 }
 
-CORE_TEST(without_an_arbiter_nobody_is_waited_for)
+CORE_TEST(without_any_node_an_attempt_asks_nothing)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
     fixture_node_states(f, "ddd");
@@ -83,7 +82,7 @@ CORE_TEST(without_an_arbiter_nobody_is_waited_for)
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
-CORE_TEST(its_no_is_the_attempts_end)
+CORE_TEST(a_refusal_of_the_arbiter_ends_the_attempt)
 {
     uint32_t sent;
 
@@ -91,7 +90,7 @@ CORE_TEST(its_no_is_the_attempts_end)
     fixture_pass_to_attempt(f);
     sent = f->n_sent;
     fixture_refuse(f, 0, HOLDER, 900 * MS);
-    /* One request; nothing of ours is anywhere, so nothing is released. */
+    /* No key is set, so nothing is released. */
     assert_int_equal(f->n_sent, sent);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(core_debts(f->lock, i), 0);
@@ -99,7 +98,7 @@ CORE_TEST(its_no_is_the_attempts_end)
     fixture_expect_nothing(f);
 }
 
-CORE_TEST(with_its_yes_the_others_are_asked)
+CORE_TEST(a_yes_of_the_arbiter_asks_the_others)
 {
     uint64_t asked_us;
     uint64_t attempt;
@@ -121,13 +120,13 @@ CORE_TEST(with_its_yes_the_others_are_asked)
     }
     fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    /* The older of two votes bounds it; with three the second oldest. */
+    /* The older of two votes bounds it; of three the second oldest. */
     assert_int_equal(core_valid_until(f->lock), asked_us + 2968 * MS);
     fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(core_valid_until(f->lock), asked_us + 900 + 2968 * MS);
 }
 
-CORE_TEST(all_of_them_need_the_arbiter_too)
+CORE_TEST(a_quorum_of_all_asks_the_arbiter_first_too)
 {
     uint64_t asked_us;
 
@@ -142,7 +141,7 @@ CORE_TEST(all_of_them_need_the_arbiter_too)
     assert_int_equal(core_valid_until(f->lock), asked_us + 2968 * MS);
 }
 
-CORE_TEST(a_silent_arbiter_is_passed_over)
+CORE_TEST(a_silent_arbiter_is_passed_over_after_its_grace)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
@@ -153,7 +152,7 @@ CORE_TEST(a_silent_arbiter_is_passed_over)
     fixture_refuse(f, 1, HOLDER, 20 * MS);
     fixture_refuse(f, 2, HOLDER, 20 * MS);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
-    /* It still has not answered: another one is asked first. */
+    /* It still has not answered: the next node is asked first. */
     fixture_drop(f);
     fixture_pass_to_attempt(f);
     fixture_expect_alone(f, 1);
@@ -169,7 +168,7 @@ CORE_TEST(a_silent_arbiter_counts_when_it_answers)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
-CORE_TEST(an_answer_makes_it_the_arbiter_again)
+CORE_TEST(an_answer_makes_a_silent_node_the_arbiter_again)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
@@ -182,7 +181,7 @@ CORE_TEST(an_answer_makes_it_the_arbiter_again)
     fixture_expect_alone(f, 0);
 }
 
-CORE_TEST(a_request_without_an_answer_makes_it_overdue)
+CORE_TEST(a_node_with_an_unknown_outcome_is_no_arbiter_until_it_reconnects)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
@@ -193,7 +192,7 @@ CORE_TEST(a_request_without_an_answer_makes_it_overdue)
     fixture_pass_to_attempt(f);
     fixture_expect_alone(f, 1);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
-    /* A new connection owes no answer. */
+    /* On a new connection no answer is missing. */
     fixture_node_state(f, 0, CORE_NODE_DOWN);
     fixture_node_state(f, 0, CORE_NODE_READY);
     fixture_drop(f);
@@ -201,7 +200,7 @@ CORE_TEST(a_request_without_an_answer_makes_it_overdue)
     fixture_expect_alone(f, 0);
 }
 
-CORE_TEST(when_all_are_overdue_all_are_asked)
+CORE_TEST(when_all_nodes_are_overdue_all_are_asked)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
@@ -211,7 +210,7 @@ CORE_TEST(when_all_are_overdue_all_are_asked)
     fixture_expect_pending(f, CORE_OP_ACQUIRE, "111");
 }
 
-CORE_TEST(an_arbiter_that_fails_is_no_obstacle)
+CORE_TEST(an_arbiter_that_fails_lets_the_others_decide)
 {
     for (int ends = 0; ends < 2; ends++) {
         open_behind_holder(f, 3, 2, 20 * MS);
@@ -229,9 +228,8 @@ CORE_TEST(an_arbiter_that_fails_is_no_obstacle)
     }
 }
 
-/* One of three does not answer, another has somebody else's key: with that, Q nodes have voted, and whoever
- * holds on to his vote until the node timeout is in everybody's way. */
-CORE_TEST(who_does_not_answer_is_not_waited_for_where_somebody_is)
+/* A quorum has voted: to keep the vote until the node timeout would block the others. */
+CORE_TEST(a_silent_node_is_not_waited_for_when_another_holds)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
@@ -239,13 +237,13 @@ CORE_TEST(who_does_not_answer_is_not_waited_for_where_somebody_is)
     fixture_round_trip(f, SRTT_US);
     fixture_refuse(f, 1, 88, 900 * MS);
     fixture_pass(f, GRACE_US - 1);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0); /* a round trip or two are granted */
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
     fixture_pass(f, 1);
     fixture_expect_pending(f, CORE_OP_RELEASE, "111");
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
-CORE_TEST(who_did_not_answer_before_is_not_waited_for_at_all)
+CORE_TEST(a_node_that_was_silent_before_is_not_waited_for)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
@@ -259,8 +257,8 @@ CORE_TEST(who_did_not_answer_before_is_not_waited_for_at_all)
     assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
 }
 
-/* Too few have voted, or nobody is in the way: then a slow node is what it depends on. */
-CORE_TEST(who_does_not_answer_is_waited_for_where_nobody_is)
+/* Too few have voted, or no other holds. */
+CORE_TEST(a_silent_node_is_waited_for_when_its_vote_decides)
 {
     for (int met = 0; met < 2; met++) {
         uint32_t n = met != 0 ? 5 : 3;
@@ -278,8 +276,7 @@ CORE_TEST(who_does_not_answer_is_waited_for_where_nobody_is)
     }
 }
 
-/* Nor for one that is still connecting. */
-CORE_TEST(who_connects_is_not_waited_for_where_somebody_is)
+CORE_TEST(a_connecting_node_is_not_waited_for_when_another_holds)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_node_state(f, 2, CORE_NODE_CONNECTING);
@@ -292,8 +289,7 @@ CORE_TEST(who_connects_is_not_waited_for_where_somebody_is)
     assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
 }
 
-/* Who tries once cannot come again: a vote that is late is waited for as long as any. */
-CORE_TEST(one_try_waits_for_the_late)
+CORE_TEST(a_single_try_waits_for_late_votes)
 {
     fixture_open_waiting(f, 3, 2, 0);
     fixture_node_state(f, 2, CORE_NODE_CONNECTING);
@@ -307,9 +303,8 @@ CORE_TEST(one_try_waits_for_the_late)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
-/* Load makes round trips longer: whoever counted in those of a quiet time would pass over an arbiter that
- * answers, and come back too soon after split votes. */
-CORE_TEST(patience_grows_with_round_trips)
+/* Under load the arbiter answers later. */
+CORE_TEST(the_grace_of_the_arbiter_grows_with_round_trips)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
     for (uint32_t i = 0; i < 20; i++) {
@@ -323,14 +318,13 @@ CORE_TEST(patience_grows_with_round_trips)
         for (uint32_t node = 0; node < 3; node++) fixture_refuse(f, node, HOLDER, 20 * MS);
         fixture_answer_releases(f);
     }
-    /* An arbiter that takes 10 ms is waited for. */
+    /* An arbiter that takes 10 ms is waited for now. */
     fixture_expect_alone(f, 0);
     fixture_refuse(f, 0, HOLDER, 20 * MS);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
-/* Nor is anybody asked who comes meanwhile: that is what the arbiter's answer decides. */
-CORE_TEST(who_becomes_ready_waits_for_the_arbiter_too)
+CORE_TEST(a_node_that_becomes_ready_is_asked_behind_the_arbiter)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
     fixture_node_state(f, 2, CORE_NODE_CONNECTING);
@@ -341,7 +335,7 @@ CORE_TEST(who_becomes_ready_waits_for_the_arbiter_too)
     for (uint32_t i = 1; i < 3; i++) assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), 1);
 }
 
-CORE_TEST(a_forgotten_script_is_sent_to_the_arbiter_whole)
+CORE_TEST(a_forgotten_script_is_sent_to_the_arbiter_by_eval)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
@@ -354,8 +348,8 @@ CORE_TEST(a_forgotten_script_is_sent_to_the_arbiter_whole)
     assert_int_equal(core_debts(f->lock, 0), 0);
 }
 
-/* Expiry sends no notice: who waits comes when the arbiter's key ends, and no poll has to find that out. */
-CORE_TEST(the_end_of_a_lease_is_waited_for)
+/* Expiry publishes no notice. */
+CORE_TEST(the_next_attempt_comes_when_the_lease_at_the_arbiter_ends)
 {
     uint64_t waited_us;
 
@@ -366,8 +360,8 @@ CORE_TEST(the_end_of_a_lease_is_waited_for)
     assert_in_range(waited_us, 30 * MS, 31 * MS + 4 * SRTT_US);
 }
 
-/* The Qth smallest remaining lease: then a quorum is free. What was ours is free at once. */
-CORE_TEST(a_quorums_end_is_waited_for)
+/* At the Qth smallest remaining lease; our own key is free at once. */
+CORE_TEST(the_next_attempt_comes_when_the_leases_of_a_quorum_end)
 {
     fixture_open_waiting(f, 5, 3, CORE_NEVER);
     fixture_acquire(f);
@@ -379,8 +373,7 @@ CORE_TEST(a_quorums_end_is_waited_for)
     assert_in_range(fixture_pass_to_attempt(f), 25 * MS, 26 * MS + 4 * SRTT_US);
 }
 
-/* All of them: the last one's. */
-CORE_TEST(the_end_of_all_leases_is_waited_for)
+CORE_TEST(a_quorum_of_all_waits_for_the_end_of_all_leases)
 {
     fixture_open_waiting(f, 3, 3, CORE_NEVER);
     fixture_acquire(f);
@@ -390,8 +383,8 @@ CORE_TEST(the_end_of_all_leases_is_waited_for)
     assert_in_range(fixture_pass_to_attempt(f), 40 * MS, 41 * MS + 4 * SRTT_US);
 }
 
-/* Where too few could vote, whoever comes back is what was waited for; a holder does not go for it. */
-CORE_TEST(a_node_that_comes_back_ends_an_outage)
+/* But not while another holds. */
+CORE_TEST(a_node_that_comes_back_starts_an_attempt_in_an_outage)
 {
     for (int outage = 0; outage < 2; outage++) {
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
@@ -407,7 +400,7 @@ CORE_TEST(a_node_that_comes_back_ends_an_outage)
     }
 }
 
-CORE_TEST(a_holder_is_polled_less_and_less)
+CORE_TEST(a_holder_is_polled_at_growing_pauses)
 {
     uint64_t longest_us = 0;
 
@@ -423,8 +416,8 @@ CORE_TEST(a_holder_is_polled_less_and_less)
     assert_in_range(longest_us, 500 * MS, POLL_MAX);
 }
 
-/* Peers hand over without a word: who was there a moment ago may be gone in a moment, too. */
-CORE_TEST(another_holder_is_polled_from_the_beginning)
+/* Peers without notices hand over, and may do so again soon. */
+CORE_TEST(a_new_holder_is_polled_at_short_pauses_again)
 {
     open_behind_holder(f, 3, 2, -1);
     for (uint32_t i = 0; i < 6; i++) {
@@ -436,9 +429,8 @@ CORE_TEST(another_holder_is_polled_from_the_beginning)
     assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
 }
 
-/* Each node is somebody else's, every time: nobody holds it. The pauses are round trips, not polls, and grow.
- */
-CORE_TEST(split_votes_are_tried_again_soon)
+/* Each node names another holder every time: none holds the lock. */
+CORE_TEST(split_votes_are_tried_again_after_round_trips)
 {
     uint64_t longest_us = 0;
 
@@ -448,7 +440,7 @@ CORE_TEST(split_votes_are_tried_again_soon)
         uint64_t bound_us = (2 * SRTT_US) << (round < 5 ? round : 5);
         uint64_t waited_us;
 
-        fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES); /* the arbiter's */
+        fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES); /* the arbiter */
         fixture_refuse(f, 1, 2000 + round, 900 * MS);
         fixture_refuse(f, 2, 3000 + round, 900 * MS);
         assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
@@ -460,7 +452,7 @@ CORE_TEST(split_votes_are_tried_again_soon)
     assert_in_range(longest_us, 8 * SRTT_US, 64 * SRTT_US);
 }
 
-CORE_TEST(whom_a_node_names_twice_is_a_holder)
+CORE_TEST(a_holder_that_a_node_names_twice_is_polled)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
