@@ -2,12 +2,7 @@
 /*
  * actor.c    - acquires, holds for a while, extends, releases; cancels, loses, frees; and misuses now and then
  */
-#include "actor.h"
-
-#include "judge.h"
-#include "process.h"
-#include "tokens.h"
-#include "trace.h"
+#include "sim.h"
 
 static struct rng *rng_of(struct world *world, uint32_t index)
 {

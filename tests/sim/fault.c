@@ -5,12 +5,7 @@
  * No fault lasts beyond the time of faults by more than a quarter of a lease, so that what comes after can be
  * judged for liveness; but for one node that stays frozen, or a key that stays on one, where the plan says so.
  */
-#include "guard.h"
-#include "link.h"
-#include "process.h"
-#include "server.h"
-#include "subscriptions.h"
-#include "trace.h"
+#include "sim.h"
 
 #define ODD_AGAIN_US 300u
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "guard.h"
-
-#include "trace.h"
+/*
+ * guard.c - the restart guard
+ *
+ * A node that cannot be sure of its memory has no vote for one max_lease, by its own clock: whatever it may
+ * have forgotten has ended then. A key of its own, which names the server that wrote it, shows whether it is.
+ */
+#include "sim.h"
 
 void guard_new_replid(struct world *world, uint32_t server)
 {

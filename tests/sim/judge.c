@@ -7,16 +7,11 @@
  * its owner's clock: whichever comes first. A loss told in good time does not end it, for its owner may use
  * what remains.
  */
-#include "judge.h"
+#include "sim.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "handover.h"
-#include "server.h"
-#include "tokens.h"
-#include "trace.h"
 
 #define LATE_US 30000u /* what a loop's lateness may add to any bound */
 
@@ -98,10 +93,8 @@ static void check_quorum(struct world *world, uint32_t index)
                    index, (unsigned long long)(lock->verdicts.until_us - clock_of(world, lock)), holding);
 }
 
-void judge_key_gone(struct world *world, uint32_t node, uint32_t key, uint32_t index, uint32_t life)
+void judge_key_gone(struct world *world, uint32_t index, uint32_t life)
 {
-    (void)node;
-    (void)key;
     if (world->locks[index].life == life && world->locks[index].state != ACTOR_DEAD) check_quorum(world, index);
 }
 

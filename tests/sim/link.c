@@ -6,18 +6,11 @@
  * connection ended may still be executed by the server, even after what was sent on the next one. A request
  * lives until it is out of its connection's order and nothing of it is on the wire any more.
  */
-#include "link.h"
+#include "sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "guard.h"
-#include "handover.h"
-#include "process.h"
-#include "server.h"
-#include "subscriptions.h"
-#include "trace.h"
 
 #define NONE UINT32_MAX
 
@@ -173,8 +166,7 @@ static bool held_up(struct world *world, const struct event *event, uint64_t unt
     uint64_t on_us = goes_on(world, until_us, request);
 
     if (until_us == 0 || world->now_us >= on_us) return false;
-    world_plan(world, on_us, (enum event_type)event->type, event->client, event->node, event->index,
-               event->serial);
+    world_postpone(world, event, on_us);
     return true;
 }
 
@@ -190,8 +182,7 @@ static bool has_earlier(const struct world *world, const struct link *link, cons
 
 static void wait_for_earlier(struct world *world, const struct event *event)
 {
-    world_plan(world, world->now_us + 20, (enum event_type)event->type, event->client, event->node,
-               event->index, event->serial);
+    world_postpone(world, event, world->now_us + 20);
 }
 
 /* A server does one thing after the other. */
@@ -203,8 +194,7 @@ static bool queues(struct world *world, const struct event *event, struct reques
     request->served = true;
     if (server->busy_until_us < world->now_us) server->busy_until_us = world->now_us;
     server->busy_until_us += world->plan->service_us;
-    world_plan(world, server->busy_until_us, EVENT_ARRIVE, event->client, event->node, event->index,
-               event->serial);
+    world_postpone(world, event, server->busy_until_us);
     return true;
 }
 
@@ -221,8 +211,7 @@ void link_arrive(struct world *world, const struct event *event)
         uint64_t late_us = request->late_us;
 
         request->late_us = 0;
-        world_plan(world, world->now_us + late_us, EVENT_ARRIVE, event->client, event->node, event->index,
-                   event->serial);
+        world_postpone(world, event, world->now_us + late_us);
         return;
     }
     if (held_up(world, event, link->to_cut_until_us, request)) return;
@@ -567,8 +556,7 @@ static bool is_blocked(struct world *world, const struct event *event, uint64_t 
     uint64_t again_us = until_us < link->try_until_us ? until_us : link->try_until_us;
 
     if (world->now_us >= again_us) return false;
-    world_plan(world, again_us, (enum event_type)event->type, event->client, event->node, event->index,
-               event->serial);
+    world_postpone(world, event, again_us);
     return true;
 }
 
@@ -637,7 +625,7 @@ void link_guard(struct world *world, const struct event *event)
         return;
     }
     if (world->now_us < held_us) {
-        world_plan(world, held_us, EVENT_GUARD, client, node, event->index, event->serial);
+        world_postpone(world, event, held_us);
         return;
     }
     if (event->index == GUARD_ANSWERED) {

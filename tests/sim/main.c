@@ -2,20 +2,14 @@
 /*
  * main.c - sim: many seeds, or one seed as a readable trace
  */
+#include "sim.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "controls.h"
-#include "handover.h"
-#include "plan.h"
-#include "shrink.h"
-#include "totals.h"
-#include "trace.h"
-#include "world.h"
 
 #define RUNS_DEFAULT   100000u
 #define RUNS_COMPLETE  20000u /* so many runs must have seen every kind of fault and outcome */

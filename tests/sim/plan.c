@@ -24,20 +24,9 @@ static const char *const fault_texts[] = {
 #undef TEXT
 };
 
-static const char *const fault_names[] = {
-#define NAME(name, text) #name,
-    PLAN_FAULT_MAP(NAME)
-#undef NAME
-};
-
 const char *plan_fault_text(enum plan_fault_kind kind)
 {
     return fault_texts[kind];
-}
-
-const char *plan_fault_name(enum plan_fault_kind kind)
-{
-    return fault_names[kind];
 }
 
 static void draw_shape(struct plan *plan, struct rng *rng)

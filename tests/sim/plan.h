@@ -162,7 +162,5 @@ static inline uint32_t plan_server(const struct plan *plan, uint32_t client, uin
 }
 /* plan_fault_text - what this kind of fault is, for people. */
 const char *plan_fault_text(enum plan_fault_kind);
-/* plan_fault_name - short, for the totals. */
-const char *plan_fault_name(enum plan_fault_kind);
 
 #endif

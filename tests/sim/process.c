@@ -9,16 +9,9 @@
  * A client that stands still (process_pause) misses everything; what came meanwhile happens when it goes on, in
  * an order that only keeps what one connection promises.
  */
-#include "process.h"
+#include "sim.h"
 
 #include <string.h>
-
-#include "actor.h"
-#include "handover.h"
-#include "judge.h"
-#include "link.h"
-#include "subscriptions.h"
-#include "trace.h"
 
 #define UNSENT_MAX CORE_COMMANDS_MAX
 #define TELLS_MAX  8
@@ -77,12 +70,9 @@ bool process_postponed(struct world *world, const struct event *event)
                          ? event->node
                          : 100u + event->type + 32u * event->index;
     uint64_t on_us = until_us + world_apart(world, until_us, event->client, apart);
-    struct event again;
 
     if (!client->alive || until_us == 0 || world->now_us >= on_us) return false;
-    again = *event;
-    again.at_us = on_us;
-    heap_push(&world->heap, again);
+    world_postpone(world, event, on_us);
     return true;
 }
 

@@ -5,14 +5,9 @@
  * A key set at any moment of a millisecond expires at the begin of the millisecond in which its lease ends.
  * Real servers keep it up to one millisecond longer; this is the harder case.
  */
-#include "server.h"
+#include "sim.h"
 
 #include <string.h>
-
-#include "guard.h"
-#include "judge.h"
-#include "subscriptions.h"
-#include "trace.h"
 
 #define ODD_LEASE_MS 1000000000u
 
@@ -48,7 +43,7 @@ static void vanish(struct world *world, uint32_t node, uint32_t key)
     uint32_t lock = slot->lock;
 
     slot->set = false;
-    judge_key_gone(world, node, key, lock, slot->life);
+    judge_key_gone(world, lock, slot->life);
 }
 
 /* One planned look a key is enough: it is planned again while the expiry moves on. */

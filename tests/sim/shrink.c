@@ -2,12 +2,10 @@
 /*
  * shrink.c - leaves out faults: half of them, a quarter, one by one, while the same invariant is violated
  */
-#include "shrink.h"
+#include "sim.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-
-#include "trace.h"
 
 static bool still_violated(struct world *world, const struct plan *plan, enum invariant invariant)
 {
@@ -15,14 +13,6 @@ static bool still_violated(struct world *world, const struct plan *plan, enum in
 
     (void)world_run(world, plan, &ignored);
     return world->violation.invariant == invariant;
-}
-
-static uint32_t count_left(const struct plan *plan)
-{
-    uint32_t left = 0;
-
-    for (uint32_t i = 0; i < plan->n_faults; i++) left += !plan->faults[i].left_out;
-    return left;
 }
 
 /* Tries without the faults from .. from + n - 1; true where that went well. */
@@ -43,7 +33,7 @@ static bool leave_out(struct world *world, struct plan *plan, uint32_t from, uin
     return false;
 }
 
-uint32_t shrink_plan(struct world *world, struct plan *plan)
+void shrink_plan(struct world *world, struct plan *plan)
 {
     enum invariant invariant = world->violation.invariant;
     bool trace = world->trace;
@@ -61,7 +51,6 @@ uint32_t shrink_plan(struct world *world, struct plan *plan)
     }
     (void)still_violated(world, plan, invariant);
     world->trace = trace;
-    return count_left(plan);
 }
 
 bool shrink_only(struct plan *plan, const char *list)

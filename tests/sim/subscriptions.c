@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "subscriptions.h"
-
-#include "link.h"
-#include "process.h"
-#include "server.h"
-#include "trace.h"
+/*
+ * subscriptions.c - subscriber connections: each lock that waits has one to each node, with a delay of its own
+ *
+ * A notice may overtake the answer of the release that it reports, or come long after it. A notice that is
+ * published without a subscription, or is on its way when the connection ends, is lost.
+ */
+#include "sim.h"
 
 /* What is on its way has the serial of its subscription, and is dropped where that has ended. */
 static struct subscription *subscription_of(struct world *world, const struct event *event)
@@ -19,20 +20,20 @@ static void plan(struct world *world, uint64_t at_us, enum event_type type, uint
 {
     const struct lock *lock = &world->locks[index];
 
-    heap_push(&world->heap, (struct event){.at_us = at_us,
-                                           .type = (uint8_t)type,
-                                           .client = lock->client,
-                                           .node = (uint8_t)node,
-                                           .index = index,
-                                           .serial = lock->subscriptions[node].serial,
-                                           .holder_id = holder_id});
+    events_plan(&world->events, &(struct event){.at_us = at_us,
+                                                .type = (uint8_t)type,
+                                                .client = lock->client,
+                                                .node = (uint8_t)node,
+                                                .index = index,
+                                                .serial = lock->subscriptions[node].serial,
+                                                .holder_id = holder_id});
 }
 
 /* Blocked: it comes when that has passed. */
 static bool blocked(struct world *world, const struct event *event, uint64_t until_us)
 {
     if (world->now_us >= until_us) return false;
-    plan(world, until_us, (enum event_type)event->type, event->index, event->node, event->holder_id);
+    world_postpone(world, event, until_us);
     return true;
 }
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tokens.h"
+/*
+ * tokens.c - fencing tokens, and a register that takes a write only with a token not older than it has seen
+ *
+ * Writes travel for long, and clients that only believe to hold the lock write too. Whatever happened to
+ * exclusion, a write is never taken after one of a grant that began when ours had been reported already.
+ */
+#include "sim.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "judge.h"
-#include "trace.h"
 
 void tokens_see(struct lock *lock, const struct core_reply *reply)
 {

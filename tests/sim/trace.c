@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "trace.h"
+#include "sim.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -65,13 +65,34 @@ const char *trace_invariant(enum invariant invariant)
     return PICK(names, invariant);
 }
 
+static void begin_line(const struct world *world)
+{
+    (void)printf("[%8" PRIu64 ".%03" PRIu64 "] ", world->now_us / 1000, world->now_us % 1000);
+}
+
 void trace_line(const struct world *world, const char *format, ...)
 {
     va_list arguments;
 
-    (void)printf("[%8" PRIu64 ".%03" PRIu64 "] ", world->now_us / 1000, world->now_us % 1000);
+    begin_line(world);
     va_start(arguments, format);
     /* A file of two programs is looked at twice in one run; the second time va_start is overlooked. */
+    (void)vprintf(format, arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
+    va_end(arguments);
+    (void)putchar('\n');
+}
+
+/* A line of what a lock does or learns. */
+static void lock_line(const struct world *world, uint32_t index, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void lock_line(const struct world *world, uint32_t index, const char *format, ...)
+{
+    va_list arguments;
+
+    begin_line(world);
+    (void)printf("client %u lock %u ", (unsigned)world->locks[index].client, index);
+    va_start(arguments, format);
     (void)vprintf(format, arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
     va_end(arguments);
     (void)putchar('\n');
@@ -94,52 +115,32 @@ static const char *phase_name(enum core_phase phase)
 void trace_step(const struct world *world, uint32_t index, const struct core_event *event)
 {
     const struct lock *lock = &world->locks[index];
-    unsigned client = lock->client;
     const char *phase = phase_name(core_phase_now(lock->core));
     const struct core_tag *tag = &event->reply.tag;
 
     switch (event->type) {
-    case CORE_EV_ACQUIRE: trace_line(world, "client %u lock %u < acquires", client, index); break;
-    case CORE_EV_EXTEND:
-        trace_line(world, "client %u lock %u < extends to %" PRIu64 " ms", client, index,
-                   event->lease_us / 1000);
-        break;
-    case CORE_EV_RELEASE: trace_line(world, "client %u lock %u < releases", client, index); break;
-    case CORE_EV_CANCEL: trace_line(world, "client %u lock %u < cancels", client, index); break;
-    case CORE_EV_TIMER: trace_line(world, "client %u lock %u : timer, %s", client, index, phase); break;
+    case CORE_EV_ACQUIRE: lock_line(world, index, "< acquires"); break;
+    case CORE_EV_EXTEND: lock_line(world, index, "< extends to %" PRIu64 " ms", event->lease_us / 1000); break;
+    case CORE_EV_RELEASE: lock_line(world, index, "< releases"); break;
+    case CORE_EV_CANCEL: lock_line(world, index, "< cancels"); break;
+    case CORE_EV_TIMER: lock_line(world, index, ": timer, %s", phase); break;
     case CORE_EV_NODE:
-        trace_line(world, "client %u lock %u : node %u is %s, generation %u", client, index, event->node,
-                   state_name(event->state), event->generation);
+        lock_line(world, index, ": node %u is %s, generation %u", event->node, state_name(event->state),
+                  event->generation);
         break;
     case CORE_EV_REPLY:
-        trace_line(world,
-                   "client %u lock %u > node %u: %s of attempt %" PRIu64
-                   ".%u: %s (generation %u, %s, counter %" PRIu64 ")",
-                   client, index, (unsigned)tag->node, trace_op(tag->op), tag->attempt, (unsigned)tag->round,
-                   trace_outcome(event->reply.outcome), event->reply.generation, phase, event->reply.fence);
+        lock_line(world, index,
+                  "> node %u: %s of attempt %" PRIu64 ".%u: %s (generation %u, %s, counter %" PRIu64 ")",
+                  (unsigned)tag->node, trace_op(tag->op), tag->attempt, (unsigned)tag->round,
+                  trace_outcome(event->reply.outcome), event->reply.generation, phase, event->reply.fence);
         break;
-    case CORE_EV_BEGIN:
-        trace_line(world, "client %u lock %u : there is room for what it wants, %s", client, index, phase);
-        break;
-    case CORE_EV_ROOM:
-        trace_line(world, "client %u lock %u : node %u has room again", client, index, event->node);
-        break;
-    case CORE_EV_STEP:
-        trace_line(world, "client %u lock %u : the clock of node %u has stepped", client, index, event->node);
-        break;
-    case CORE_EV_NOTICE:
-        trace_line(world, "client %u lock %u : node %u tells of a release, %s", client, index, event->node,
-                   phase);
-        break;
-    case CORE_EV_LISTENING:
-        trace_line(world, "client %u lock %u : listens to node %u", client, index, event->node);
-        break;
-    case CORE_EV_WAKE:
-        trace_line(world, "client %u lock %u : a lock of the same process gave the keys back", client, index);
-        break;
-    case CORE_EV_HAND_OFF:
-        trace_line(world, "client %u lock %u : goes on for another who stood behind", client, index);
-        break;
+    case CORE_EV_BEGIN: lock_line(world, index, ": there is room for what it wants, %s", phase); break;
+    case CORE_EV_ROOM: lock_line(world, index, ": node %u has room again", event->node); break;
+    case CORE_EV_STEP: lock_line(world, index, ": the clock of node %u has stepped", event->node); break;
+    case CORE_EV_NOTICE: lock_line(world, index, ": node %u tells of a release, %s", event->node, phase); break;
+    case CORE_EV_LISTENING: lock_line(world, index, ": listens to node %u", event->node); break;
+    case CORE_EV_WAKE: lock_line(world, index, ": a lock of the same process gave the keys back"); break;
+    case CORE_EV_HAND_OFF: lock_line(world, index, ": goes on for another who stood behind"); break;
     case CORE_EV_DISPATCH: break;
     }
 }
@@ -148,40 +149,34 @@ void trace_command(const struct world *world, uint32_t index, const struct core_
 {
     const struct core_tag *tag = &command->tag;
 
-    trace_line(world, "client %u lock %u   %s of attempt %" PRIu64 ".%u -> node %u%s (token %02x%02x%02x)",
-               (unsigned)world->locks[index].client, index, trace_op(tag->op), tag->attempt,
-               (unsigned)tag->round, (unsigned)tag->node, command->use_eval ? ", whole script" : "",
-               command->token.bytes[0], command->token.bytes[1], command->token.bytes[2]);
+    lock_line(world, index, "  %s of attempt %" PRIu64 ".%u -> node %u%s (token %02x%02x%02x)",
+              trace_op(tag->op), tag->attempt, (unsigned)tag->round, (unsigned)tag->node,
+              command->use_eval ? ", whole script" : "", command->token.bytes[0], command->token.bytes[1],
+              command->token.bytes[2]);
 }
 
 void trace_completion(const struct world *world, uint32_t index, const struct core_completion *tell)
 {
     static const char *const losses[] = {"", "expired", "gone", "max hold", "not renewed", "clock stepped"};
     const struct lock *lock = &world->locks[index];
-    unsigned client = lock->client;
-    uint64_t clock_us = world_client_clock(world, client, world->now_us);
+    uint64_t clock_us = world_client_clock(world, lock->client, world->now_us);
     uint64_t until_us = core_valid_until(lock->core);
 
     switch (tell->kind) {
     case CORE_NOTIFY_NOTHING: break;
-    case CORE_NOTIFY_LOST:
-        trace_line(world, "client %u lock %u = LOST (%s)", client, index, PICK(losses, tell->loss));
-        break;
+    case CORE_NOTIFY_LOST: lock_line(world, index, "= LOST (%s)", PICK(losses, tell->loss)); break;
     case CORE_NOTIFY_ACQUIRED:
         if (tell->status == CORE_OK) {
-            trace_line(world,
-                       "client %u lock %u = GRANTED, valid for %" PRId64 " us by its clock (fence %" PRIu64 ")",
-                       client, index, (int64_t)(until_us - clock_us), core_fence(lock->core));
+            lock_line(world, index, "= GRANTED, valid for %" PRId64 " us by its clock (fence %" PRIu64 ")",
+                      (int64_t)(until_us - clock_us), core_fence(lock->core));
         } else {
-            trace_line(world, "client %u lock %u = not granted: %s", client, index, trace_status(tell->status));
+            lock_line(world, index, "= not granted: %s", trace_status(tell->status));
         }
         break;
-    case CORE_NOTIFY_EXTENDED:
-        trace_line(world, "client %u lock %u = extended: %s", client, index, trace_status(tell->status));
-        break;
+    case CORE_NOTIFY_EXTENDED: lock_line(world, index, "= extended: %s", trace_status(tell->status)); break;
     case CORE_NOTIFY_RELEASED:
-        trace_line(world, "client %u lock %u = released: %s%s", client, index, trace_status(tell->status),
-                   tell->expired ? ", had expired" : "");
+        lock_line(world, index, "= released: %s%s", trace_status(tell->status),
+                  tell->expired ? ", had expired" : "");
         break;
     }
 }

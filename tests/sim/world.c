@@ -6,22 +6,11 @@
  * stopped, where everybody gives back what he has and must come to rest; silence, after which no key may be
  * left.
  */
-#include "world.h"
+#include "sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "actor.h"
-#include "guard.h"
-#include "handover.h"
-#include "judge.h"
-#include "link.h"
-#include "process.h"
-#include "server.h"
-#include "subscriptions.h"
-#include "tokens.h"
-#include "trace.h"
 
 #define LOOK_US     10000u   /* how often the phase is looked at */
 #define LIVENESS_US 4000000u /* beyond the longest lease: polls of up to 1 s, reconnecting, splits */
@@ -90,12 +79,13 @@ void world_open(struct world *world)
         (void)fputs("sim: out of memory\n", stderr);
         exit(2);
     }
+    alloc_init(&world->events.alloc, NULL);
     world->judged = UINT32_MAX;
 }
 
 void world_close(struct world *world)
 {
-    heap_free(&world->heap);
+    events_free(&world->events);
     free(world->requests);
     free(world->grants);
     free(world->memory);
@@ -108,7 +98,7 @@ static void build(struct world *world, const struct plan *plan)
     memset(world->locks, 0, sizeof(world->locks));
     memset(&world->violation, 0, sizeof(world->violation));
     memset(world->grants_healed, 0, sizeof(world->grants_healed));
-    heap_clear(&world->heap);
+    events_clear(&world->events);
     world->plan = plan;
     world->now_us = 0;
     world->phase = PHASE_FAULTS;
@@ -285,7 +275,7 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
         if (plan->counters_void) world->judged &= ~((1u << I2_UNIQUE) | (1u << I4_ORDER));
     }
     build(world, plan);
-    while (!world->over && heap_pop(&world->heap, &event)) {
+    while (!world->over && events_next(&world->events, &event)) {
         world->now_us = event.at_us;
         handle(world, &event);
         if (++n > EVENTS_MAX) {

@@ -26,7 +26,7 @@
 
 #include "../../src/core/core.h"
 #include "../../src/core/nodeclock.h"
-#include "heap.h"
+#include "events.h"
 #include "plan.h"
 #include "rng.h"
 #include "totals.h"
@@ -290,7 +290,7 @@ struct world {
     uint64_t now_us;
     enum world_phase phase;
     uint64_t phase_until_us;
-    struct heap heap;
+    struct events events;
     struct rng chance;            /* of links and servers */
     struct rng subscriptions_rng; /* of notices */
     struct node nodes[PLAN_NODES_MAX];
@@ -351,12 +351,21 @@ static inline bool world_talks(enum core_node_state state)
 static inline void world_plan(struct world *world, uint64_t at_us, enum event_type type, uint32_t client,
                               uint32_t node, uint32_t index, uint32_t serial)
 {
-    heap_push(&world->heap, (struct event){.at_us = at_us,
-                                           .type = (uint8_t)type,
-                                           .client = (uint8_t)client,
-                                           .node = (uint8_t)node,
-                                           .index = index,
-                                           .serial = serial});
+    events_plan(&world->events, &(struct event){.at_us = at_us,
+                                                .type = (uint8_t)type,
+                                                .client = (uint8_t)client,
+                                                .node = (uint8_t)node,
+                                                .index = index,
+                                                .serial = serial});
+}
+
+/* world_postpone - the same event again, at that time. */
+static inline void world_postpone(struct world *world, const struct event *event, uint64_t at_us)
+{
+    struct event again = *event;
+
+    again.at_us = at_us;
+    events_plan(&world->events, &again);
 }
 
 /* world_apart - a small pause, the same for all that is on one connection after one standstill: what waited on

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * heap.h - what is going to happen, in order of true time; at one instant in order of planning
+ * events.h - what is going to happen, in order of true time; at one instant in order of planning
  */
-#ifndef QUORLOCK_SIM_HEAP_H
-#define QUORLOCK_SIM_HEAP_H
+#ifndef QUORLOCK_SIM_EVENTS_H
+#define QUORLOCK_SIM_EVENTS_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
+#include "../../src/base/heap.h"
 
 enum event_type {
     EVENT_ARRIVE,    /* a request reaches its server: index, serial */
@@ -34,28 +34,29 @@ enum event_type {
 };
 
 struct event {
+    struct heap_entry entry; /* first; by time and order of planning */
     uint64_t at_us;
-    uint64_t order;
     uint64_t holder_id;
     uint32_t index;
     uint32_t serial;
     uint8_t type;
     uint8_t client;
     uint8_t node;
+    struct event *next; /* in the list of free ones */
 };
 
-struct heap {
-    struct event *items;
-    size_t n;
-    size_t capacity;
+struct events {
+    struct heap heap;
+    struct alloc alloc;
+    struct event *free;
     uint64_t planned;
 };
 
-void heap_clear(struct heap *);
-void heap_free(struct heap *);
-/* heap_push - plans one; its order is set here. Ends the program when memory is out. */
-void heap_push(struct heap *, struct event);
-/* heap_pop - takes the first; false when nothing is left. */
-bool heap_pop(struct heap *, struct event *);
+void events_clear(struct events *);
+void events_free(struct events *);
+/* events_plan - plans one more. Ends the program when memory is out. */
+void events_plan(struct events *, const struct event *);
+/* events_next - takes the first; false when none is left. */
+bool events_next(struct events *, struct event *);
 
 #endif
