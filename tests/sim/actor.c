@@ -97,6 +97,11 @@ static void begin_extend(struct world *world, uint32_t index)
     if (rng_one_in(rng, 4)) act_in(world, index, rng_below(rng, lock->config.node_timeout_us));
 }
 
+static void cancel(struct world *world, uint32_t index)
+{
+    expect(world, index, "cancel", process_cancel(world, index, CORE_CANCELED), CORE_OK);
+}
+
 static void begin_free(struct world *world, uint32_t index)
 {
     world->totals->of[TOTAL_FREED]++;
@@ -168,9 +173,7 @@ static void act_freed(struct world *world, uint32_t index)
     struct lock *lock = &world->locks[index];
     enum core_phase phase;
 
-    if (lock->verdicts.acquiring || lock->verdicts.extending) {
-        expect(world, index, "cancel", process_cancel(world, index, CORE_CANCELED), CORE_OK);
-    }
+    if (lock->verdicts.acquiring || lock->verdicts.extending) cancel(world, index);
     phase = core_phase_now(lock->core);
     if (phase == CORE_HELD || phase == CORE_LOST) (void)process_release(world, index);
     if (core_quiet(lock->core)) {
@@ -193,15 +196,12 @@ void actor_act(struct world *world, const struct event *event)
         if (wants(world, index)) begin_acquire(world, index);
         break;
     case ACTOR_ACQUIRING:
-        if (lock->verdicts.acquiring && !(world->plan->calm && world->phase < PHASE_STOPPED)) {
-            expect(world, index, "cancel", process_cancel(world, index, CORE_CANCELED), CORE_OK);
-        }
+        if (lock->verdicts.acquiring && !(world->plan->calm && world->phase < PHASE_STOPPED))
+            cancel(world, index);
         break;
     case ACTOR_HOLDING: act_holding(world, index); break;
     case ACTOR_EXTENDING:
-        if (lock->verdicts.extending) {
-            expect(world, index, "cancel", process_cancel(world, index, CORE_CANCELED), CORE_OK);
-        }
+        if (lock->verdicts.extending) cancel(world, index);
         break;
     case ACTOR_LOST: act_lost(world, index); break;
     case ACTOR_FREED: act_freed(world, index); break;

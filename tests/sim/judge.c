@@ -35,6 +35,12 @@ void judge_violated(struct world *world, enum invariant invariant, const char *f
     TRACE(world, "VIOLATION of %s: %s", trace_invariant(invariant), world->violation.text);
 }
 
+static void violated_if(struct world *world, uint32_t index, enum invariant invariant, bool violated,
+                        const char *what)
+{
+    if (violated) judge_violated(world, invariant, "lock %u %s", index, what);
+}
+
 static uint64_t clock_of(const struct world *world, const struct lock *lock)
 {
     return world_client_clock(world, lock->client, world->now_us);
@@ -285,9 +291,9 @@ void judge_in_time(struct world *world, uint32_t index)
             config->node_timeout_us / 4 * 5 + LATE_US) {
         judge_violated(world, I10_FORGOTTEN, "the release of lock %u is overdue", index);
     }
-    if (verdicts->notified_held && clock_of(world, lock) >= verdicts->until_us) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u was not told its loss before its validity ended", index);
-    }
+    violated_if(world, index, I6_TOLD_ONCE,
+                verdicts->notified_held && clock_of(world, lock) >= verdicts->until_us,
+                "was not told its loss before its validity ended");
 }
 
 static void begun(struct world *world, uint32_t index, const struct core_event *event)
@@ -321,37 +327,32 @@ static void begun(struct world *world, uint32_t index, const struct core_event *
 
 static void told_lost(struct world *world, uint32_t index, const struct core_completion *tell)
 {
+    static const enum total of[] = {[CORE_LOSS_EXPIRED] = TOTAL_LOST_EXPIRED,
+                                    [CORE_LOSS_GONE] = TOTAL_LOST_GONE,
+                                    [CORE_LOSS_MAX_HOLD] = TOTAL_LOST_MAX_HOLD,
+                                    [CORE_LOSS_NOT_RENEWED] = TOTAL_LOST_NOT_RENEWED,
+                                    [CORE_LOSS_CLOCK] = TOTAL_LOST_CLOCK};
     struct lock *lock = &world->locks[index];
     struct verdicts *verdicts = &lock->verdicts;
     uint32_t spare = world->plan->n_nodes - world->plan->quorum;
 
-    if (!verdicts->notified_held) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss, but it holds nothing", index);
-    }
-    if (clock_of(world, lock) >= verdicts->until_us && !slept_just_now(world, lock)) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told its loss after its validity", index);
-    }
-    if (tell->loss == CORE_LOSS_GONE && (uint32_t)__builtin_popcount(verdicts->absent_nodes) <= spare) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u is told that its key is gone, but a quorum may have it",
-                       index);
+    violated_if(world, index, I6_TOLD_ONCE, !verdicts->notified_held, "is told a loss, but it holds nothing");
+    violated_if(world, index, I6_TOLD_ONCE,
+                clock_of(world, lock) >= verdicts->until_us && !slept_just_now(world, lock),
+                "is told its loss after its validity");
+    violated_if(world, index, I7_FOREIGN_VOTE,
+                tell->loss == CORE_LOSS_GONE && (uint32_t)__builtin_popcount(verdicts->absent_nodes) <= spare,
+                "is told that its key is gone, but a quorum may have it");
+    if (tell->loss == CORE_LOSS_NONE) {
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss without a reason", index);
+        return;
     }
     if (tell->loss == CORE_LOSS_GONE) verdicts->open = false;
     verdicts->notified_held = false;
     verdicts->lost = true;
-    switch (tell->loss) {
-    case CORE_LOSS_EXPIRED: world->totals->of[TOTAL_LOST_EXPIRED]++; break;
-    case CORE_LOSS_GONE: world->totals->of[TOTAL_LOST_GONE]++; break;
-    case CORE_LOSS_MAX_HOLD: world->totals->of[TOTAL_LOST_MAX_HOLD]++; break;
-    case CORE_LOSS_NOT_RENEWED: world->totals->of[TOTAL_LOST_NOT_RENEWED]++; break;
-    case CORE_LOSS_CLOCK:
-        world->totals->of[TOTAL_LOST_CLOCK]++;
-        if (world->plan->outside) break;
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told that clocks stepped that never did", index);
-        break;
-    case CORE_LOSS_NONE:
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss without a reason that is there", index);
-        break;
-    }
+    world->totals->of[of[tell->loss]]++;
+    violated_if(world, index, I6_TOLD_ONCE, tell->loss == CORE_LOSS_CLOCK && !world->plan->outside,
+                "is told that clocks stepped that never did");
 }
 
 static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
@@ -367,9 +368,9 @@ static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
     if (seen < world->plan->quorum) {
         judge_violated(world, I7_FOREIGN_VOTE, "lock %u is granted with %u votes", index, seen);
     }
-    if (core_lost_at(lock->core) <= now_us || verdicts->until_us < now_us + lock->config.min_valid_us) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is granted too late", index);
-    }
+    violated_if(world, index, I6_TOLD_ONCE,
+                core_lost_at(lock->core) <= now_us || verdicts->until_us < now_us + lock->config.min_valid_us,
+                "is granted too late");
     world->totals->of[TOTAL_GRANTS]++;
     if (world->phase == PHASE_HEALED) {
         world->grants_healed[lock->key]++;
@@ -387,9 +388,8 @@ static void told_refused(struct world *world, uint32_t index, int status)
     switch (status) {
     case CORE_HELD_BY_OTHER:
         world->totals->of[TOTAL_HELD_BY_OTHER]++;
-        if (!world->locks[index].verdicts.other_seen) {
-            judge_violated(world, I7_FOREIGN_VOTE, "lock %u is refused, but nobody was seen in its way", index);
-        }
+        violated_if(world, index, I7_FOREIGN_VOTE, !world->locks[index].verdicts.other_seen,
+                    "is refused, but nobody was seen in its way");
         break;
     case CORE_NOQUORUM: world->totals->of[TOTAL_NOQUORUM]++; break;
     case CORE_TIMEDOUT: world->totals->of[TOTAL_TIMEDOUT]++; break;
@@ -426,9 +426,8 @@ static void told(struct world *world, uint32_t index, const struct core_completi
         expected = verdicts->extending;
         verdicts->extending = false;
         of[tell->status == CORE_OK ? TOTAL_EXTENDED : TOTAL_EXTEND_FAILED]++;
-        if (tell->status == CORE_OK && !verdicts->notified_held) {
-            judge_violated(world, I6_TOLD_ONCE, "lock %u is told that it was extended after its loss", index);
-        }
+        violated_if(world, index, I6_TOLD_ONCE, tell->status == CORE_OK && !verdicts->notified_held,
+                    "is told that it was extended after its loss");
         break;
     case CORE_NOTIFY_RELEASED:
         expected = verdicts->releasing;
@@ -468,16 +467,14 @@ static void check_told_state(struct world *world, uint32_t index, uint64_t now_u
 {
     const struct lock *lock = &world->locks[index];
     uint64_t left_us = core_valid_us(lock->core, now_us);
+    bool holds = core_notified_held(lock->core) || left_us != 0;
 
-    if (!lock->verdicts.notified_held && (core_notified_held(lock->core) || left_us != 0)) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u says held after its owner was told otherwise", index);
-    }
-    if (lock->verdicts.past_lost_at && (core_notified_held(lock->core) || left_us != 0)) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is held on although lost_at had passed", index);
-    }
-    if (left_us != 0 && now_us >= core_lost_at(lock->core)) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u has validity left after lost_at", index);
-    }
+    violated_if(world, index, I6_TOLD_ONCE, !lock->verdicts.notified_held && holds,
+                "says held after its owner was told otherwise");
+    violated_if(world, index, I6_TOLD_ONCE, lock->verdicts.past_lost_at && holds,
+                "is held on although lost_at had passed");
+    violated_if(world, index, I6_TOLD_ONCE, left_us != 0 && now_us >= core_lost_at(lock->core),
+                "has validity left after lost_at");
 }
 
 void judge_after(struct world *world, uint32_t index, const struct core_event *event,
@@ -491,9 +488,8 @@ void judge_after(struct world *world, uint32_t index, const struct core_event *e
         verdicts->attempt_begun_us = world->now_us;
     }
     if (status == 0) begun(world, index, event);
-    if (status != 0 && update->n_commands != 0) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u refused a call, but sends commands", index);
-    }
+    violated_if(world, index, I6_TOLD_ONCE, status != 0 && update->n_commands != 0,
+                "refused a call, but sends commands");
     told(world, index, &update->completion, event->now_us);
     check_votes(world, index);
     check_told_state(world, index, event->now_us);

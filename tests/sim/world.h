@@ -4,19 +4,7 @@
  *
  * True time is microseconds from 0, known to nobody inside; every client and every node has a clock of its own.
  *
- *   plan.c       the shape of the run and its faults, from the seed
- *   world.c      builds it, lets things happen in order, heals it at the end
- *   fault.c      what each kind of fault does
- *   server.c     a Redis server: keys, expiry by its clock, the rules of our scripts
- *   guard.c      the restart guard: what is in the node, and what a client learns of it
- *   link.c       a client's connection to a node: order, delay, loss, deadlines, reconnecting
- *   subscriptions.c  subscriber connections: which locks get notices of releases
- *   process.c    a client's loop around the core: clock, timers, callbacks; standing still and dying
- *   actor.c    what the user of a lock does
- *   judge.c      what must hold of locks
- *   handover.c   from a release to the next grant, measured
- *   tokens.c     what must hold of fencing tokens, and a register that they protect
- *   trace.c      the trace
+ * sim.h says which file does what.
  */
 #ifndef QUORLOCK_SIM_WORLD_H
 #define QUORLOCK_SIM_WORLD_H
@@ -273,8 +261,6 @@ struct handover {
     uint32_t requests; /* since then */
     uint32_t all;      /* since the grant before */
 };
-
-struct handovers;
 
 enum world_phase { PHASE_FAULTS, PHASE_HEALED, PHASE_STOPPED, PHASE_SILENT };
 
