@@ -164,15 +164,12 @@ static uint32_t queue_commands(struct world *world, uint32_t index, const struct
     return unsent;
 }
 
-static void step(struct world *world, uint32_t index, struct core_event *event, struct core_update *update,
-                 int *ret_status);
+static int call(struct world *world, uint32_t index, struct core_event *event);
 
 static void give_back_unsent(struct world *world, uint32_t index, const struct core_tag *tags, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct core_event event = {.type = CORE_EV_REPLY};
-        struct core_update update;
-        int status;
 
         event.reply = (struct core_reply){
             .tag = tags[i],
@@ -181,7 +178,7 @@ static void give_back_unsent(struct world *world, uint32_t index, const struct c
             .fault = CORE_FAULT_PASSING,
             .ttl_us = -2};
         world->totals->of[TOTAL_UNSENT]++;
-        step(world, index, &event, &update, &status);
+        (void)call(world, index, &event);
     }
 }
 
@@ -204,13 +201,13 @@ static bool may_begin(enum core_event_type type)
            type == CORE_EV_LISTENING || type == CORE_EV_WAKE;
 }
 
-static void step(struct world *world, uint32_t index, struct core_event *event, struct core_update *update,
-                 int *ret_status)
+static int step(struct world *world, uint32_t index, struct core_event *event, struct core_update *update)
 {
     struct lock *lock = &world->locks[index];
     unsigned char random[CORE_RANDOM_SIZE];
     struct core_tag unsent[UNSENT_MAX];
     uint32_t n_unsent;
+    int status;
 
     if (may_begin(event->type)) {
         rng_bytes(&world->clients[lock->client].rng, random, sizeof(random));
@@ -221,27 +218,26 @@ static void step(struct world *world, uint32_t index, struct core_event *event, 
     if (world->trace) trace_step(world, index, event);
     world->totals->steps++;
     judge_before(world, index, event);
-    *ret_status = core_step(lock->core, event, update);
+    status = core_step(lock->core, event, update);
     trace_mix(world, ((uint64_t)index << 32) | ((uint64_t)event->type << 24) |
                          ((uint64_t)update->n_commands << 8) | (uint64_t)update->completion.kind);
     note(world, update->log);
     if (world->trace) trace_completion(world, index, &update->completion);
-    judge_after(world, index, event, update, *ret_status);
+    judge_after(world, index, event, update, status);
     lock->active = !core_quiet(lock->core);
     subscriptions_follow(world, index);
     n_unsent = queue_commands(world, index, update, unsent);
     if (update->dispatch) plan_dispatch(world, index);
     plan_timer(world, index);
     give_back_unsent(world, index, unsent, n_unsent);
+    return status;
 }
 
 static int call(struct world *world, uint32_t index, struct core_event *event)
 {
     struct core_update update;
-    int status;
 
-    step(world, index, event, &update, &status);
-    return status;
+    return step(world, index, event, &update);
 }
 
 static void show_state(struct world *world, uint32_t index, uint32_t node)
@@ -398,9 +394,8 @@ void process_dispatch(struct world *world, const struct event *event)
         struct core_event dispatch = {.type = CORE_EV_DISPATCH};
         bool granted = core_phase_now(lock->core) == CORE_GRANTED;
         struct core_update update;
-        int status;
 
-        step(world, index, &dispatch, &update, &status);
+        (void)step(world, index, &dispatch, &update);
         if (granted && core_phase_now(lock->core) != CORE_HELD) world->totals->of[TOTAL_TOO_LATE]++;
         if (update.completion.kind == CORE_NOTIFY_NOTHING) break;
         actor_notify(world, index, &update.completion);
