@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/options.h"
 #include "core/validity.h"
+#include "runtime/options.h"
 #include "test.h"
 
 #define MS 1000ull

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "dialect_fixture.h"
-#include "lock/lock.h"
-#include "lock/owner.h"
+#include "lock/message.h"
+#include "runtime/owner.h"
 
 /* ---- commands ---- */
 
