@@ -31,7 +31,7 @@ static uint64_t pass(struct clock_fixture *f, uint64_t boot_us, uint64_t raw_us)
     return clock_advance(&f->clock, f->boot_us, f->raw_us) - f->first_us;
 }
 
-TEST(begins_at_boottime)
+TEST(the_clock_begins_at_boottime)
 {
     struct clock_fixture f = begin();
 
@@ -56,7 +56,7 @@ TEST(suspend_counts)
 }
 
 /* A time daemon slows BOOTTIME by 500 ppm: RAW is what we follow, at whatever pace we look. */
-TEST(slowed_boottime_is_made_up_for)
+TEST(a_slowed_boottime_is_compensated)
 {
     static const uint64_t paces_us[] = {1000, 100000, 10000000};
 
@@ -74,7 +74,7 @@ TEST(slowed_boottime_is_made_up_for)
     }
 }
 
-TEST(hurried_boottime_is_followed)
+TEST(a_hurried_boottime_is_followed)
 {
     struct clock_fixture f = begin();
 
@@ -82,7 +82,7 @@ TEST(hurried_boottime_is_followed)
 }
 
 /* The larger advance holds for any interval: a sleep must not pay for a slew that comes after it. */
-TEST(suspend_does_not_hide_a_slew)
+TEST(a_suspend_does_not_hide_a_slew)
 {
     struct clock_fixture f = begin();
     uint64_t before_us;
@@ -92,7 +92,7 @@ TEST(suspend_does_not_hide_a_slew)
     assert_true(pass(&f, 9 * SECOND_US, 10 * SECOND_US) - before_us >= 10 * SECOND_US - SLACK_US);
 }
 
-TEST(slew_does_not_hide_a_suspend)
+TEST(a_slew_does_not_hide_a_suspend)
 {
     struct clock_fixture f = begin();
     uint64_t before_us;
@@ -116,7 +116,7 @@ TEST(noise_below_the_slack_adds_nothing)
     assert_int_equal(now_us, BOOT_US + 9999ull * 500u);
 }
 
-TEST(never_goes_back)
+TEST(the_clock_never_goes_back)
 {
     struct clock_fixture f = begin();
     uint64_t now_us = pass(&f, SECOND_US, SECOND_US);
@@ -135,7 +135,7 @@ static uint64_t system_us(void)
     return (uint64_t)at.tv_sec * SECOND_US + (uint64_t)at.tv_nsec / 1000u;
 }
 
-TEST(reads_the_system)
+TEST(the_clock_reads_the_clocks_of_the_system)
 {
     struct clock clock = {0};
     uint64_t from_us = system_us();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The doctor without a server: what facts mean, and how they are read. Every finding is provoked on a real
- * server elsewhere; here are the limits, and what real servers show too seldom.
+ * test_doctor.c - the doctor without a server: what facts mean, and how they are read. Integration tests
+ * provoke every finding on real servers; here are the limits, and what real servers seldom show.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +106,7 @@ DOCTOR_TEST(a_sound_set_has_no_finding)
     assert_int_equal(diagnose_severity(&f->diagnosis), QUORLOCK_NOTE);
 }
 
-DOCTOR_TEST(the_worst_come_first_and_nodes_in_order)
+DOCTOR_TEST(findings_are_sorted_by_severity_and_node)
 {
     f->facts[0].replicas = 2;
     f->facts[1].loopback = false;
@@ -132,14 +132,14 @@ DOCTOR_TEST(a_quorum_of_voters_is_needed)
     assert_non_null(strstr(f->diagnosis.findings[0]->text, "can be reached"));
     f->set.quorum = 1;
     assert_string_equal(judged(f), "warning unreachable a:1; warning unreachable b:2");
-    /* An unreachable node may still have told some facts: they are not judged. */
+    /* Facts of an unreachable node are not judged. */
     f->facts[0].used_memory = f->facts[0].maxmemory = 1;
     f->facts[0].refused_rights = 1;
     assert_string_equal(judged(f), "warning unreachable a:1; warning unreachable b:2");
 }
 
-/* What run -n meets now: a vote that comes later is none. */
-DOCTOR_TEST(a_quorum_must_be_had_now)
+/* As quorlock run -n needs it: a vote that comes later does not count. */
+DOCTOR_TEST(a_quorum_is_needed_now)
 {
     f->facts[0].guard.quarantine_ms = 12345;
     assert_string_equal(judged(f), "warning quarantine a:1");
@@ -157,17 +157,17 @@ DOCTOR_TEST(a_quorum_must_be_had_now)
     assert_first(f, "for 30.0 s from the next contact on", "quorlock bootstrap");
     f->facts[2].guard.max_lease_ms = f->set.max_lease_ms = 5000;
     assert_first(f, "for 5.0 s from the next contact on", "quorlock bootstrap");
-    /* What does not pass by itself has no time. */
+    /* A reason that does not pass by itself has no time. */
     f->facts[0].guard.state = EXAMINE_GUARD_FOREIGN;
     f->facts[1].guard.state = EXAMINE_GUARD_UNKNOWN;
     assert_first(f, "only 1 of 3 nodes can vote, 2 are needed: no lock can be taken", "other nodes");
 }
 
-DOCTOR_TEST(one_server_under_three_names)
+DOCTOR_TEST(one_server_under_three_names_is_unsafe)
 {
     for (unsigned i = 0; i < NODES; i++) memcpy(f->facts[i].run_id, "same", sizeof("same"));
     assert_string_equal(judged(f), "unsafe same-server b:2; unsafe same-server c:3");
-    /* Not knowing who they are makes no two of them one. */
+    /* Servers without a run_id are not the same. */
     for (unsigned i = 0; i < NODES; i++) f->facts[i].run_id[0] = '\0';
     assert_string_equal(judged(f), "");
 }
@@ -190,7 +190,7 @@ DOCTOR_TEST(guards_must_agree)
     assert_non_null(strstr(f->diagnosis.findings[0]->text, "was not finished: it refuses all clients"));
 }
 
-DOCTOR_TEST(sets_of_guards)
+DOCTOR_TEST(guards_of_another_set_are_found)
 {
     for (unsigned i = 0; i < NODES; i++) memcpy(f->facts[i].guard.set, "blue", sizeof("blue"));
     assert_string_equal(judged(f), "note guard-set a:1; note guard-set b:2; note guard-set c:3");
@@ -206,7 +206,7 @@ DOCTOR_TEST(sets_of_guards)
     assert_string_equal(judged(f), "unsafe guard-set a:1; unsafe guard-set b:2; unsafe guard-set c:3");
 }
 
-DOCTOR_TEST(limits_of_memory_and_clients)
+DOCTOR_TEST(limits_of_memory_and_clients_are_checked)
 {
     f->facts[0].maxmemory = 1200000;
     assert_string_equal(judged(f), "");
@@ -233,7 +233,7 @@ DOCTOR_TEST(limits_of_memory_and_clients)
     assert_string_equal(judged(f), "warning clients a:1");
 }
 
-DOCTOR_TEST(clocks)
+DOCTOR_TEST(clocks_that_differ_are_found)
 {
     f->facts[1].offset_us = 100050;
     assert_string_equal(judged(f), "");
@@ -241,20 +241,20 @@ DOCTOR_TEST(clocks)
     assert_string_equal(judged(f), "warning clock b:2");
     f->facts[1].offset_us = -100101;
     assert_string_equal(judged(f), "warning clock b:2; warning clocks");
-    /* A long way there and back says little. */
+    /* A long round trip proves little. */
     f->facts[1].offset_error_us = 200000;
     assert_string_equal(judged(f), "");
-    /* The nodes agree with one another: it is ours. */
+    /* The nodes agree with one another: it is our clock. */
     for (unsigned i = 0; i < NODES; i++) f->facts[i].offset_us = -5000000 + (int)i;
     assert_string_equal(judged(f), "warning clock");
-    /* Short leases bear less. */
+    /* With short leases less is allowed. */
     for (unsigned i = 0; i < NODES; i++) f->facts[i].offset_us = 0;
     f->facts[1].offset_error_us = 50;
     f->facts[1].offset_us = 60000;
     assert_string_equal(judged(f), "");
     for (unsigned i = 0; i < NODES; i++) f->facts[i].guard.max_lease_ms = 1000;
     assert_string_equal(judged(f), "warning clock b:2; warning clocks");
-    /* One node alone cannot tell whose clock it is. */
+    /* With one node it is not known whose clock it is. */
     f->set.n_nodes = f->set.quorum = 1;
     f->facts[0].guard.n_nodes = 1;
     f->facts[0].offset_us = INT64_C(-4000000000000000);
@@ -263,7 +263,7 @@ DOCTOR_TEST(clocks)
     assert_string_equal(judged(f), "");
 }
 
-DOCTOR_TEST(rights_and_names)
+DOCTOR_TEST(missing_rights_and_names_are_found)
 {
     f->nodes[0].user = "app";
     f->facts[0].refused_rights = (1u << EXAMINE_RIGHTS) - 1;
@@ -277,7 +277,7 @@ DOCTOR_TEST(rights_and_names)
     assert_string_equal(f->diagnosis.findings[0]->remedy,
                         "ACL SETUSER app +info +time +get +set +pttl +pexpire +del "
                         "+eval +evalsha +script|load");
-    /* Patterns that include the guard were given with care. */
+    /* Patterns that include the guard were chosen on purpose. */
     f->facts[0].refused_rights = 0;
     f->facts[0].refused_names = 1u << EXAMINE_LOCK | 1u << EXAMINE_FENCE;
     assert_string_equal(judged(f), "note names a:1; note names a:1");
@@ -285,8 +285,8 @@ DOCTOR_TEST(rights_and_names)
     assert_string_equal(judged(f), "warning names a:1");
 }
 
-/* Everything at once, on as many nodes as there can be: there is room for all of it. */
-DOCTOR_TEST(there_is_room_for_all)
+/* All of them at once, on as many nodes as there can be. */
+DOCTOR_TEST(there_is_room_for_all_findings)
 {
     struct diagnose_node many[QUORLOCK_NODES_MAX];
 
@@ -342,7 +342,7 @@ static void info(struct doctor_fixture *f, enum examine_section section, const c
     examine_read_info(&f->facts[0], section, text, strlen(text));
 }
 
-DOCTOR_TEST(sections_of_info)
+DOCTOR_TEST(sections_of_info_are_read)
 {
     info(f, EXAMINE_SERVER, "# Server\r\nredis_version:6.1.9\r\nredis_mode:cluster\r\nrun_id:ab\r\n");
     assert_string_equal(f->facts[0].version, "6.1.9");
@@ -392,7 +392,7 @@ static enum examine_guard_state read_guard(struct doctor_fixture *f, const char 
     return f->facts[0].guard.state;
 }
 
-DOCTOR_TEST(the_guard)
+DOCTOR_TEST(a_guard_is_read)
 {
     static const char *const foreign[] = {"",
                                           "|",
@@ -426,8 +426,7 @@ DOCTOR_TEST(the_guard)
     assert_int_equal(f->facts[0].guard.quarantine_ms, 12000);
     read_guard(f, "1|3|set|30000|run|rep|999999");
     assert_int_equal(f->facts[0].guard.quarantine_ms, 0);
-    /* Further away than a lease: clients cut it. A longer one that it was reconfigured from may be so far away.
-     */
+    /* Clients cut a quarantine longer than a lease, unless the guard was reconfigured from a longer one. */
     read_guard(f, "1|3|set|30000|run|rep|1050000");
     assert_int_equal(f->facts[0].guard.quarantine_ms, 30001);
     read_guard(f, "1|3|set|30000|run|rep|1050000|60000");
@@ -442,7 +441,7 @@ DOCTOR_TEST(the_guard)
     assert_true(f->facts[0].guard.stale);
 }
 
-DOCTOR_TEST(the_shortest_way_tells_the_clock)
+DOCTOR_TEST(the_shortest_round_trip_reads_the_clock)
 {
     f->facts[0] = (struct examine_facts){0};
     examine_read_time(&f->facts[0], 5000, 1000, 900); /* ours was set back meanwhile */
@@ -458,8 +457,8 @@ DOCTOR_TEST(the_shortest_way_tells_the_clock)
     assert_int_equal(f->facts[0].time_us, 9000);
 }
 
-/* No server's clock stands before 1970, and with a guard without end what is left of it would overflow. */
-DOCTOR_TEST(a_clock_before_all_clocks_is_none)
+/* With a guard without end the remaining quarantine would overflow. */
+DOCTOR_TEST(a_clock_before_1970_is_ignored)
 {
     f->facts[0] = (struct examine_facts){0};
     examine_read_time(&f->facts[0], -9999999999000000, 1000, 2000);
@@ -475,7 +474,7 @@ static void refuse(struct doctor_fixture *f, enum examine_right right, enum exam
     examine_read_refusal(&f->facts[0], right, name, text, strlen(text));
 }
 
-DOCTOR_TEST(refusals_of_old_and_new_servers)
+DOCTOR_TEST(refusals_of_old_and_new_servers_are_read)
 {
     refuse(f, EXAMINE_GET, EXAMINE_LOCK,
            "NOPERM this user has no permissions to run the 'get' command or its "

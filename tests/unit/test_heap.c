@@ -65,7 +65,7 @@ static void assert_sound(const struct heap_fixture *f)
     }
 }
 
-HEAP_TEST(empty_has_no_first)
+HEAP_TEST(an_empty_heap_has_no_first)
 {
     assert_null(heap_first(&f->heap));
     heap_set(&f->heap, &f->entries[0], UINT64_MAX);
@@ -73,7 +73,7 @@ HEAP_TEST(empty_has_no_first)
     assert_int_equal(f->entries[0].index, HEAP_OUT);
 }
 
-HEAP_TEST(comes_out_in_order)
+HEAP_TEST(entries_come_out_in_order)
 {
     uint64_t last_us = 0;
 
@@ -90,7 +90,7 @@ HEAP_TEST(comes_out_in_order)
     assert_null(heap_first(&f->heap));
 }
 
-HEAP_TEST(moves_both_ways_and_out)
+HEAP_TEST(entries_move_both_ways_and_out)
 {
     for (int i = 0; i < MOVES; i++) {
         struct heap_entry *entry = &f->entries[random_number() % ENTRIES];
@@ -108,7 +108,7 @@ HEAP_TEST(moves_both_ways_and_out)
 
 /* An entry in the middle whose place is taken by one that belongs above it: the other side of the tree is
  * lower. */
-HEAP_TEST(taking_out_of_the_middle_keeps_order)
+HEAP_TEST(removing_from_the_middle_keeps_the_order)
 {
     static const uint64_t times_us[] = {0, 100, 1, 101, 102, 2, 3, 103, 104, 105, 106, 4};
 
@@ -119,7 +119,7 @@ HEAP_TEST(taking_out_of_the_middle_keeps_order)
     assert_int_equal(heap_first(&f->heap)->at_us, 0);
 }
 
-HEAP_TEST(no_room_keeps_what_is_there)
+HEAP_TEST(without_memory_the_heap_stays_as_it_is)
 {
     struct counted counted = {0};
     const struct quorlock_allocator hooks = counted_hooks(&counted);

@@ -48,7 +48,7 @@ TEST(a_walk_meets_everything_once)
     assert_string_equal(met, "01234");
 }
 
-TEST(an_empty_list_has_nothing_to_meet)
+TEST(a_walk_over_an_empty_list_ends_at_once)
 {
     struct list empty = {0};
     struct list_walk walk;
@@ -59,7 +59,7 @@ TEST(an_empty_list_has_nothing_to_meet)
 }
 
 /* For every place and every range that is removed there: what is left of the list is met, and nothing else. */
-TEST(what_is_removed_is_passed_over)
+TEST(a_walk_passes_over_removed_items)
 {
     for (size_t when = 0; when < ITEMS; when++) {
         for (size_t first = 0; first < ITEMS; first++) {
@@ -80,7 +80,7 @@ TEST(what_is_removed_is_passed_over)
     }
 }
 
-TEST(walks_nest)
+TEST(walks_may_be_nested)
 {
     struct list_walk outer;
     struct list_walk inner;

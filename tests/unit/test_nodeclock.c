@@ -36,7 +36,7 @@ TEST(a_clock_that_runs_along_has_not_stepped)
 }
 
 /* From the first question to the second answer one second and 500 us pass: 1 % of it and 2 ms are allowed. */
-TEST(beyond_the_allowance_it_has_stepped)
+TEST(a_reading_beyond_the_allowance_proves_a_step)
 {
     const uint64_t passed_us = SECOND + 500;
     const uint64_t allowed_us = passed_us + 10005 + FIXED_US;
@@ -68,7 +68,7 @@ TEST(a_step_is_proven_once)
     assert_false(read_clock(&clock, 2 * SECOND, 2 * SECOND + 500, EPOCH + 11 * SECOND));
 }
 
-TEST(back_is_no_harm)
+TEST(a_step_back_does_no_harm)
 {
     struct nodeclock clock = {.known = false};
 

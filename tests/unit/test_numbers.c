@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_numbers.c - numbers that a node says, however large: nothing that is reckoned with them overflows
+ * test_numbers.c - numbers that a node reports, however large: no sum of them overflows
  */
 #include <string.h>
 
@@ -61,8 +61,8 @@ DIALECT_TEST(a_remaining_lease_fits_into_microseconds)
     _Static_assert(NODE_MS_MAX <= INT64_MAX / 1000, "microseconds of it fit");
 }
 
-/* No token is as large: what the nodes count with loses digits there. */
-DIALECT_TEST(a_counter_that_cannot_be_is_no_token)
+/* The nodes count in doubles, which lose digits there. */
+DIALECT_TEST(a_counter_beyond_2_to_the_53_is_no_token)
 {
     for (size_t d = 0; d < 2; d++) {
         struct node_reply reply =
@@ -78,7 +78,7 @@ DIALECT_TEST(a_counter_that_cannot_be_is_no_token)
     }
 }
 
-DIALECT_TEST(as_many_listeners_as_can_be_counted)
+DIALECT_TEST(numbers_of_listeners_saturate)
 {
     for (size_t d = 0; d < 2; d++) {
         assert_int_equal(dialect_judge(f, dialects[d], NODE_RELEASE, true, ":" LARGEST "\r\n").count,
@@ -91,8 +91,8 @@ DIALECT_TEST(as_many_listeners_as_can_be_counted)
     }
 }
 
-/* The core gets any number there is, and waits no shorter for it than a poll takes. */
-CORE_TEST(the_longest_lease_is_no_free_lock)
+/* The core waits for it as long as for a poll. */
+CORE_TEST(the_longest_lease_does_not_look_like_a_free_lock)
 {
     static const int64_t ttls_us[] = {INT64_MAX, INT64_MAX - 1, INT64_MIN, NODE_MS_MAX * 1000};
     for (size_t i = 0; i < LENGTH(ttls_us); i++) {

@@ -46,7 +46,7 @@ static void assert_text(const char *got, const char *wanted)
         assert_null(got);
 }
 
-TEST(test_good)
+TEST(good_addresses_are_read)
 {
     for (size_t i = 0; i < LENGTH(good_rows); i++) {
         const struct good_row *row = &good_rows[i];
@@ -140,7 +140,7 @@ static const struct bad_row bad_rows[] = {
     {"sesame;redis://h", QUORLOCK_INVAL, "address: ", "host"},
 };
 
-TEST(test_bad)
+TEST(bad_addresses_are_refused_without_a_password_in_the_error)
 {
     for (size_t i = 0; i < LENGTH(bad_rows); i++) {
         const struct bad_row *row = &bad_rows[i];
@@ -159,7 +159,7 @@ TEST(test_bad)
     }
 }
 
-TEST(test_too_long)
+TEST(addresses_that_are_too_long_are_refused)
 {
     struct uri uri;
     char text[6000], error[512];
@@ -186,7 +186,7 @@ TEST(test_too_long)
     assert_non_null(strstr(error, "107"));
 }
 
-TEST(test_no_error_buffer)
+TEST(the_error_text_may_be_left_out)
 {
     struct uri uri;
     assert_int_equal(uri_parse(&uri, &memory, NULL, NULL, 0), QUORLOCK_INVAL);
@@ -205,7 +205,7 @@ static bool same(const char *one_text, const char *other_text)
     return result;
 }
 
-TEST(test_same)
+TEST(addresses_of_one_server_are_the_same)
 {
     assert_true(same("h", "redis://H.:6379/4"));
     assert_true(same("redis://a:b@h", "redis://h"));
@@ -218,7 +218,7 @@ TEST(test_same)
     assert_false(same("unix:///x", "x"));
 }
 
-TEST(test_out_of_memory)
+TEST(whatever_allocation_fails_nothing_leaks)
 {
     struct counted counted = {0};
     const struct quorlock_allocator hooks = counted_hooks(&counted);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_validity.c - lease arithmetic: rounding against us, and no sum that wraps round
+ * test_validity.c - lease arithmetic: rounded to the safe side, and no sum that wraps round
  */
 
 #include "core/backoff.h"
@@ -20,7 +20,7 @@ TEST(sums_saturate)
     assert_int_equal(validity_sub(0, LAST), 0);
 }
 
-TEST(allowance_is_rounded_up)
+TEST(the_allowance_is_rounded_up)
 {
     assert_int_equal(validity_allowance_us(30000000, 10000, 2000), 302000);
     assert_int_equal(validity_allowance_us(1, 10000, 0), 1);
@@ -66,7 +66,7 @@ TEST(the_quorums_end_is_the_qth_largest)
     assert_int_equal(validity_of_quorum(ends, 0, 1), 0);
 }
 
-TEST(loss_is_told_at_least_ten_milliseconds_before)
+TEST(loss_is_reported_at_least_ten_milliseconds_before)
 {
     assert_int_equal(validity_lost_margin_us(30000000, 10000, 2000), 604000);
     assert_int_equal(validity_lost_margin_us(10000, 10000, 2000), 10000);
