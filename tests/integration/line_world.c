@@ -5,12 +5,12 @@ struct line_world line;
 
 void stand_in_line(int from, int to, uint32_t wait_ms)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
 
     options.wait_ms = wait_ms;
     for (int i = from; i < to; i++) {
-        line.locks[i] = kit_lock(kit.client, "key", &options);
-        kit_start_acquire(line.locks[i], &line.seen[i]);
+        line.locks[i] = fixture_lock(fixture.client, "key", &options);
+        fixture_start_acquire(line.locks[i], &line.seen[i]);
     }
 }
 
@@ -50,14 +50,14 @@ void await_told(int from, int to, const char *what)
 
 quorlock *hold_key(struct seen *seen)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
-    quorlock *holder = kit_lock(kit.client, "key", &options);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
+    quorlock *holder = fixture_lock(fixture.client, "key", &options);
 
-    assert_status(kit_acquire(holder, seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(holder, seen), QUORLOCK_OK);
     return holder;
 }
 
 void by_hand_on(const char *key, int n_servers)
 {
-    for (int i = 0; i < n_servers; i++) server_do(&kit.cluster.servers[i], "SET %s by-hand PX 60000", key);
+    for (int i = 0; i < n_servers; i++) server_do(&fixture.cluster.servers[i], "SET %s by-hand PX 60000", key);
 }

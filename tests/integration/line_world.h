@@ -5,7 +5,7 @@
 #ifndef TESTS_LINE_WORLD_H
 #define TESTS_LINE_WORLD_H
 
-#include "kit.h"
+#include "fixture.h"
 
 #define LINE_MAX 50
 
@@ -17,13 +17,14 @@ struct line_world {
 /* The one line of this program, on "key". */
 extern struct line_world line;
 
-/* stand_in_line - new handles [from .. to) of kit.client begin to acquire; free_line frees them. */
+/* stand_in_line - new handles [from .. to) of fixture.client begin to acquire; free_line frees them. */
 void stand_in_line(int from, int to, uint32_t wait_ms);
 void free_line(int from, int to);
 /* told - how many of them were told, none twice. await_told: all of them. */
 int told(int from, int to);
 void await_told(int from, int to, const char *what);
-/* hold_key - a handle of kit.client that holds the key. by_hand_on: somebody else does, on the first servers.
+/* hold_key - a handle of fixture.client that holds the key. by_hand_on: somebody else does, on the first
+ * servers.
  */
 quorlock *hold_key(struct seen *);
 void by_hand_on(const char *key, int n_servers);

@@ -8,12 +8,12 @@ struct flavour all_redisson = {QUORLOCK_ALL, QUORLOCK_DIALECT_REDISSON};
 
 static void begin_with(const struct flavour *flavour, uint32_t node_timeout_ms)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
 
     client_options.policy = flavour->policy;
     client_options.dialect = flavour->dialect;
     client_options.node_timeout_ms = node_timeout_ms;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
 }
 
 void begin(void **state)
@@ -28,7 +28,7 @@ void begin_patient(void **state)
 
 struct quorlock_options owned(const char *owner, uint32_t lease_ms)
 {
-    struct quorlock_options options = kit_lease(lease_ms);
+    struct quorlock_options options = fixture_lease(lease_ms);
 
     options.owner = owner;
     return options;
@@ -38,7 +38,7 @@ quorlock *lock_of(const char *owner, uint32_t lease_ms)
 {
     struct quorlock_options options = owned(owner, lease_ms);
 
-    return kit_lock(kit.client, "key", &options);
+    return fixture_lock(fixture.client, "key", &options);
 }
 
 quorlock *waiter_of(const char *owner)
@@ -46,7 +46,7 @@ quorlock *waiter_of(const char *owner)
     struct quorlock_options options = owned(owner, LONG_LEASE_MS);
 
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    return kit_lock(kit.client, "key", &options);
+    return fixture_lock(fixture.client, "key", &options);
 }
 
 quorlock *unrenewed_of(const char *owner, uint32_t lease_ms)
@@ -54,14 +54,14 @@ quorlock *unrenewed_of(const char *owner, uint32_t lease_ms)
     struct quorlock_options options = owned(owner, lease_ms);
 
     options.renew_ms = QUORLOCK_RENEW_NEVER;
-    return kit_lock(kit.client, "key", &options);
+    return fixture_lock(fixture.client, "key", &options);
 }
 
 long long calls(void)
 {
     long long sum = 0;
 
-    for (int i = 0; i < 3; i++) sum += server_lock_calls(&kit.cluster.servers[i]);
+    for (int i = 0; i < 3; i++) sum += server_lock_calls(&fixture.cluster.servers[i]);
     return sum;
 }
 
@@ -70,7 +70,7 @@ int64_t least_pttl(void)
     int64_t least_ms = INT64_MAX;
 
     for (int i = 0; i < 3; i++) {
-        int64_t left_ms = server_pttl(&kit.cluster.servers[i], "key");
+        int64_t left_ms = server_pttl(&fixture.cluster.servers[i], "key");
 
         if (left_ms < least_ms) least_ms = left_ms;
     }
@@ -79,5 +79,5 @@ int64_t least_pttl(void)
 
 void delete_by_hand(void)
 {
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
 }

@@ -5,7 +5,7 @@
 #ifndef TESTS_NEST_WORLD_H
 #define TESTS_NEST_WORLD_H
 
-#include "kit.h"
+#include "fixture.h"
 
 struct flavour {
     int policy, dialect;
@@ -15,13 +15,13 @@ extern struct flavour majority, majority_redisson, all, all_redisson;
 
 #define FLAVOURED(test, flavour)                                                                               \
     {                                                                                                          \
-#test " (" #flavour ")", test, kit_setup, kit_teardown, &(flavour)                                     \
+#test " (" #flavour ")", test, fixture_setup, fixture_teardown, &(flavour)                             \
     }
 #define EVERY_FLAVOUR(test)                                                                                    \
     FLAVOURED(test, majority), FLAVOURED(test, majority_redisson), FLAVOURED(test, all),                       \
         FLAVOURED(test, all_redisson)
 
-/* begin - kit.client in the flavour that *state points to. */
+/* begin - fixture.client in the flavour that *state points to. */
 void begin(void **state);
 /* begin_patient - with a node timeout that a busy machine keeps too, for leases that are short and not renewed.
  */

@@ -4,7 +4,7 @@
  *
  * Whatever fails, nothing crashes or leaks, every promised callback comes once, and the client can be closed.
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <stdlib.h>
 
@@ -149,8 +149,8 @@ static bool live(struct memory *memory)
 {
     const struct quorlock_allocator allocator = {sizeof(allocator), sweep_allocate, sweep_reallocate,
                                                  sweep_release, memory};
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(400);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(400);
     char key[64];
     const char *const keys[1] = {key};
     quorlock_client *client = NULL;
@@ -165,7 +165,7 @@ static bool live(struct memory *memory)
     client_options.reconnect_max_ms = 2;
     client_options.owner_label = "sweep";
     client_options.key_prefix = "p:";
-    status = quorlock_client_new(&client, kit.base, &client_options);
+    status = quorlock_client_new(&client, fixture.base, &client_options);
     if (status != QUORLOCK_OK) {
         assert_status(status, QUORLOCK_NOMEM);
         assert_null(client);
@@ -188,7 +188,7 @@ static void sweep(bool for_good)
     long at = 0;
     bool whole = false;
 
-    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "SET p:taken peer");
+    for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "SET p:taken peer");
     while (!whole && at < SWEEP_MAX) {
         struct memory memory = {.fail_at = ++at, .for_good = for_good};
 
@@ -215,8 +215,8 @@ static void memory_ends_for_good(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_allocation_fails, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(memory_ends_for_good, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(one_allocation_fails, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(memory_ends_for_good, fixture_setup, fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("alloc sweep", tests, NULL, NULL);

@@ -5,7 +5,7 @@
  * Servers get their clock from a preloaded library that adds what a file says. A suspend is what it looks like
  * to a process: the clock that counts it is ahead, all others stood still.
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -38,17 +38,17 @@ int clock_gettime(clockid_t id, struct timespec *now)
 
 static void hold(uint32_t renew_ms)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LEASE_MS);
 
     options.renew_ms = renew_ms;
     options.fencing = 1; /* then an answer to an acquire tells the node's clock */
     memset(&held, 0, sizeof(held));
     memset(&lost, 0, sizeof(lost));
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
+    fixture_client(&client_options, 3);
+    lock = fixture_lock(fixture.client, "key", &options);
     quorlock_on_lost(lock, on_loss, &lost);
-    assert_status(kit_acquire(lock, &held), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &held), QUORLOCK_OK);
     await_holders("key", held.owner, 3);
 }
 
@@ -70,7 +70,7 @@ static void set_clock(uint32_t node, int64_t ahead_us)
 static void restart_with_clocks(void)
 {
     for (uint32_t i = 0; i < 3; i++) {
-        struct server *server = &kit.cluster.servers[i];
+        struct server *server = &fixture.cluster.servers[i];
 
         snprintf(clock_files[i], TEXT_SIZE, "%s/clock", server->folder);
         set_clock(i, 0);
@@ -86,7 +86,7 @@ static void restart_with_clocks(void)
 static bool logs_a_step(void *arg)
 {
     (void)arg;
-    return kit.log != NULL && strstr(kit.log, "its clock stepped forward") != NULL;
+    return fixture.log != NULL && strstr(fixture.log, "its clock stepped forward") != NULL;
 }
 
 static bool is_lost(void *arg)
@@ -98,7 +98,7 @@ static bool is_lost(void *arg)
 static bool renewed_since(void *pttl_ms)
 {
     for (uint32_t i = 0; i < 3; i++) {
-        if (server_pttl(&kit.cluster.servers[i], "key") < *(int64_t *)pttl_ms) return false;
+        if (server_pttl(&fixture.cluster.servers[i], "key") < *(int64_t *)pttl_ms) return false;
     }
     return true;
 }
@@ -115,18 +115,18 @@ static void a_server_whose_clock_steps_costs_no_lock(void **state)
     assert_false(logs_a_step(NULL));
     set_clock(1, STEP_US);
     await(logs_a_step, NULL, GENEROUS_MS, "the step is noticed");
-    assert_contains(kit.log, kit.cluster.servers[1].address);
+    assert_contains(fixture.log, fixture.cluster.servers[1].address);
     await(renewed_since, &nearly_whole_ms, GENEROUS_MS, "all three hold it as long as before");
     assert_int_equal(lost.calls, 0);
     assert_true(quorlock_valid_ms(lock) > 0);
-    assert_status(kit_release(lock, &held), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &held), QUORLOCK_OK);
     assert_int_equal(held.result.expired, 0);
 }
 
 /* Nothing is renewed here: what shows the step is the clock in the answer to another lock's acquire. */
 static void an_acquire_shows_a_step_too(void **state)
 {
-    struct quorlock_options options = kit_lease(LEASE_MS);
+    struct quorlock_options options = fixture_lease(LEASE_MS);
     struct seen seen;
     quorlock *other;
 
@@ -135,12 +135,12 @@ static void an_acquire_shows_a_step_too(void **state)
     hold(QUORLOCK_RENEW_NEVER);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     options.fencing = 1;
-    other = kit_lock(kit.client, "other", &options);
+    other = fixture_lock(fixture.client, "other", &options);
     assert_false(logs_a_step(NULL));
     set_clock(1, STEP_US);
-    assert_status(kit_acquire(other, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(other, &seen), QUORLOCK_OK);
     await(logs_a_step, NULL, GENEROUS_MS, "the step is noticed");
-    assert_contains(kit.log, kit.cluster.servers[1].address);
+    assert_contains(fixture.log, fixture.cluster.servers[1].address);
     assert_int_equal(lost.calls, 0);
 }
 
@@ -158,7 +158,7 @@ static void servers_whose_clocks_step_together_end_it(void **state)
     assert_int_equal(lost.loss.reason, QUORLOCK_LOST_CLOCK);
     assert_int_equal(lost.loss.remaining_ms, 0);
     assert_int_equal(lost.valid_ms, 0);
-    assert_status(kit_release(lock, &held), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &held), QUORLOCK_OK);
     assert_int_equal(held.result.expired, 1);
 }
 
@@ -192,7 +192,7 @@ static void a_suspend_past_the_lease_is_a_loss(void **state)
 
     (void)state;
     hold(0);
-    kit_start_extend(lock, 0, &extended);
+    fixture_start_extend(lock, 0, &extended);
     slept_us += INT64_C(2000) * LEASE_MS;
     assert_int_equal(quorlock_valid_ms(lock), 0); /* at once, whatever was told */
     await_count(&lost.calls, 1, GENEROUS_MS, "the loss is told");
@@ -223,17 +223,19 @@ static void a_suspend_within_the_lease_is_none(void **state)
     least_ms = before_ms - LEASE_MS / 4;
     await(is_renewed, &least_ms, GENEROUS_MS, "it is renewed");
     assert_int_equal(lost.calls, 0);
-    assert_status(kit_release(lock, &held), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &held), QUORLOCK_OK);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_server_whose_clock_steps_costs_no_lock, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(an_acquire_shows_a_step_too, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(servers_whose_clocks_step_together_end_it, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_suspend_past_the_lease_is_a_loss, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_suspend_within_the_lease_is_none, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_server_whose_clock_steps_costs_no_lock, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(an_acquire_shows_a_step_too, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(servers_whose_clocks_step_together_end_it, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_suspend_past_the_lease_is_a_loss, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_suspend_within_the_lease_is_none, fixture_setup, fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("clocks that jump", tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /*
  * test_contend.c - others want the same key: peers by hand, clients of this process, twenty processes
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,16 +16,16 @@
 
 static void a_peers_key_makes_us_held(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
-    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "SET key peer-1 NX PX 30000");
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    fixture_client(&client_options, 3);
+    for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "SET key peer-1 NX PX 30000");
+    lock = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     assert_int_equal(seen.result.refused, 2);
     assert_int_equal(seen.result.valid_ms, 0);
     for (int i = 0; i < 2; i++) {
@@ -35,22 +35,22 @@ static void a_peers_key_makes_us_held(void **state)
     }
     /* What we took on the third is given back; theirs stay. */
     await_holders("key", NULL, 2);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", "peer-1"), 2);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", "peer-1"), 2);
 
     /* A key without expiry is shown as such. */
-    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "SET key peer-2");
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "SET key peer-2");
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     assert_string_equal(seen.votes[0].holder, "peer-2");
     assert_int_equal(seen.votes[0].ttl_ms, -1);
-    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     await_free("key");
 
     /* And ours makes theirs fail. */
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET key peer-3 NX PX 30000");
-    assert_int_equal(cluster_holders(&kit.cluster, "key", seen.owner), 3);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key peer-3 NX PX 30000");
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", seen.owner), 3);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free("key");
     quorlock_free(lock);
 }
@@ -58,50 +58,50 @@ static void a_peers_key_makes_us_held(void **state)
 /* A peer on one node only stands in nobody's way. */
 static void a_peer_on_a_minority_is_outvoted(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
-    server_do(&kit.cluster.servers[1], "SET key peer-1 NX PX 60000");
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", seen.owner), 2);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    fixture_client(&client_options, 3);
+    server_do(&fixture.cluster.servers[1], "SET key peer-1 NX PX 60000");
+    lock = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", seen.owner), 2);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 1);
-    assert_true(server_holds(&kit.cluster.servers[1], "key", "peer-1"));
+    assert_true(server_holds(&fixture.cluster.servers[1], "key", "peer-1"));
     quorlock_free(lock);
 }
 
 static void waits_and_is_handed_over(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen held, waited;
     quorlock_client *second;
     quorlock *holder, *waiter;
 
     (void)state;
-    kit_client(&client_options, 3);
-    second = kit_new_client(&client_options);
-    kit_await_ready(second, 3);
-    holder = kit_lock(kit.client, "key", &options);
+    fixture_client(&client_options, 3);
+    second = fixture_new_client(&client_options);
+    fixture_await_ready(second, 3);
+    holder = fixture_lock(fixture.client, "key", &options);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    waiter = kit_lock(second, "key", &options);
-    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
-    kit_start_acquire(waiter, &waited);
+    waiter = fixture_lock(second, "key", &options);
+    assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
+    fixture_start_acquire(waiter, &waited);
     run_ms(700);
     assert_int_equal(waited.calls, 0);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", held.owner), 3);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", held.owner), 3);
     assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
     await_count(&waited.calls, 1, GENEROUS_MS, "hand-over");
     assert_status(waited.result.status, QUORLOCK_OK);
     assert_true(waited.result.rounds > 1);
     await_holders("key", waited.owner, 3);
-    kit_close(second);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+    fixture_close(second);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
     quorlock_free(holder);
 }
 
@@ -116,90 +116,90 @@ static void acquire_again(quorlock *lock, const struct quorlock_result *result, 
 
     (void)lock;
     (void)result;
-    kit_start_acquire(again->lock, again->seen);
+    fixture_start_acquire(again->lock, again->seen);
 }
 
 /* Who gives it back and wants it again at once would be sooner there every time than whoever waits and has to
  * hear of it first. */
 static void who_had_it_lets_others_come_first(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen first, second;
     quorlock_client *other;
     quorlock *has, *wants;
     int polite = 0;
 
     (void)state;
-    kit_client(&client_options, 3);
-    other = kit_new_client(&client_options);
-    kit_await_ready(other, 3);
+    fixture_client(&client_options, 3);
+    other = fixture_new_client(&client_options);
+    fixture_await_ready(other, 3);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    has = kit_lock(kit.client, "key", &options);
-    wants = kit_lock(other, "key", &options);
-    assert_status(kit_acquire(has, &first), QUORLOCK_OK);
+    has = fixture_lock(fixture.client, "key", &options);
+    wants = fixture_lock(other, "key", &options);
+    assert_status(fixture_acquire(has, &first), QUORLOCK_OK);
     for (int turn = 0; turn < 20; turn++) {
         struct again again = {.lock = has, .seen = &first};
 
-        kit_start_acquire(wants, &second);
+        fixture_start_acquire(wants, &second);
         run_ms(60);
         assert_int_equal(second.calls, 0);
         memset(&first, 0, sizeof(first));
         assert_int_equal(quorlock_release(has, acquire_again, &again), 0);
-        while (first.calls + second.calls == 0) event_base_loop(kit.base, EVLOOP_ONCE);
+        while (first.calls + second.calls == 0) event_base_loop(fixture.base, EVLOOP_ONCE);
         polite += first.calls == 0;
         if (second.calls == 0) assert_int_equal(quorlock_release(has, NULL, NULL), 0);
         await_count(&second.calls, 1, GENEROUS_MS, "the other's turn");
         assert_int_equal(quorlock_release(wants, NULL, NULL), 0);
         if (first.calls == 0) await_count(&first.calls, 1, GENEROUS_MS, "its own turn again");
         /* Where it was the quicker one after all it has given it back meanwhile. */
-        if (quorlock_valid_ms(has) == 0) assert_status(kit_acquire(has, &first), QUORLOCK_OK);
+        if (quorlock_valid_ms(has) == 0) assert_status(fixture_acquire(has, &first), QUORLOCK_OK);
     }
     print_message("%d of 20 times the other came first\n", polite);
     assert_true(polite >= 10);
-    kit_close(other);
+    fixture_close(other);
     quorlock_free(has);
 }
 
 /* The wait bound holds, and says who was in the way. */
 static void the_wait_bound_holds(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET key peer-1 PX 60000");
+    fixture_client(&client_options, 3);
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key peer-1 PX 60000");
     options.wait_ms = 800;
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    lock = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     assert_true(seen.result.elapsed_ms >= 800);
     assert_true(seen.result.elapsed_ms < 10000);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", "peer-1"), 3);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", "peer-1"), 3);
     quorlock_free(lock);
 }
 
 /* However an acquire is interrupted, and whenever, nothing of it stays and its callback comes once. */
 static void cancel_at_any_moment_leaves_nothing(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    lock = kit_lock(kit.client, "key", &options);
+    lock = fixture_lock(fixture.client, "key", &options);
     for (int turns = 0; turns < 40; turns++) {
         bool held = turns % 2 == 1;
 
-        for (int i = 0; held && i < 2; i++) server_do(&kit.cluster.servers[i], "SET key peer-1 PX 60000");
-        kit_start_acquire(lock, &seen);
+        for (int i = 0; held && i < 2; i++) server_do(&fixture.cluster.servers[i], "SET key peer-1 PX 60000");
+        fixture_start_acquire(lock, &seen);
         /* The loop gets a few turns: connected, asked, some answered, told, waiting... */
-        for (int i = 0; i < turns / 2 && seen.calls == 0; i++) event_base_loop(kit.base, EVLOOP_NONBLOCK);
+        for (int i = 0; i < turns / 2 && seen.calls == 0; i++) event_base_loop(fixture.base, EVLOOP_NONBLOCK);
         if (seen.calls == 0) {
             assert_status(quorlock_cancel(lock), QUORLOCK_OK);
             await_count(&seen.calls, 1, GENEROUS_MS, "canceled acquire");
@@ -210,7 +210,7 @@ static void cancel_at_any_moment_leaves_nothing(void **state)
         assert_int_equal(quorlock_valid_ms(lock), 0);
         if (held) {
             await_holders("key", NULL, 2);
-            for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "DEL key");
+            for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "DEL key");
         }
         await_free("key");
         assert_int_equal(seen.calls, 1);
@@ -221,21 +221,21 @@ static void cancel_at_any_moment_leaves_nothing(void **state)
 /* A failed contender has released before its verdict is old; the holder's keys are untouched throughout. */
 static void a_failing_contender_leaves_no_key(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
-    for (int i = 1; i < 3; i++) server_do(&kit.cluster.servers[i], "SET key peer-1 PX 60000");
+    fixture_client(&client_options, 3);
+    lock = fixture_lock(fixture.client, "key", &options);
+    for (int i = 1; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key peer-1 PX 60000");
     for (int i = 0; i < 50; i++) {
-        assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
         assert_int_equal(seen.calls, 1);
     }
     await_holders("key", NULL, 2);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", "peer-1"), 2);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", "peer-1"), 2);
     quorlock_free(lock);
 }
 
@@ -266,7 +266,7 @@ static void contender_released(quorlock *lock, const struct quorlock_result *res
 
     (void)lock;
     (void)result;
-    if (event_base_once(kit.base, -1, EV_TIMEOUT, contender_rested, arg, &rest) != 0) _exit(28);
+    if (event_base_once(fixture.base, -1, EV_TIMEOUT, contender_rested, arg, &rest) != 0) _exit(28);
 }
 
 static void contender_leaves(evutil_socket_t fd, short what, void *arg)
@@ -296,7 +296,7 @@ static void contender_inside(quorlock *lock, const struct quorlock_result *resul
     fd = open(contender->file, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     if (fd < 0) _exit(errno == EEXIST ? 23 : 24); /* two inside */
     close(fd);
-    if (event_base_once(kit.base, -1, EV_TIMEOUT, contender_leaves, contender, &work) != 0) _exit(25);
+    if (event_base_once(fixture.base, -1, EV_TIMEOUT, contender_leaves, contender, &work) != 0) _exit(25);
 }
 
 static void contender_next(struct contender *contender)
@@ -315,24 +315,24 @@ static void contender_next(struct contender *contender)
 /* The child: its exit status says what went wrong, its file how many turns it had. */
 static void contender_life(int number, uint64_t end_us)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(10000);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(10000);
     char inside[TEXT_SIZE], turns[TEXT_SIZE];
     struct contender contender = {.file = inside, .end_us = end_us};
     FILE *file;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    event_reinit(kit.base);
-    snprintf(inside, sizeof(inside), "%s/inside", kit.cluster.folder);
-    snprintf(turns, sizeof(turns), "%s/turns.%d", kit.cluster.folder, number);
+    event_reinit(fixture.base);
+    snprintf(inside, sizeof(inside), "%s/inside", fixture.cluster.folder);
+    snprintf(turns, sizeof(turns), "%s/turns.%d", fixture.cluster.folder, number);
     client_options.log = NULL;
     client_options.reconnect_max_ms = 500;
-    kit.client = kit_new_client(&client_options);
+    fixture.client = fixture_new_client(&client_options);
     options.wait_ms = 2000;
-    contender.lock = kit_lock(kit.client, "key", &options);
+    contender.lock = fixture_lock(fixture.client, "key", &options);
     contender_next(&contender);
-    while (!contender.done) event_base_loop(kit.base, EVLOOP_ONCE);
-    kit_close(kit.client);
+    while (!contender.done) event_base_loop(fixture.base, EVLOOP_ONCE);
+    fixture_close(fixture.client);
     file = fopen(turns, "w");
     if (file == NULL || fprintf(file, "%d\n", contender.turns) < 0 || fclose(file) != 0) _exit(27);
     _exit(0);
@@ -343,7 +343,7 @@ static int turns_of(int number)
     char path[TEXT_SIZE], line[32] = "";
     FILE *file;
 
-    snprintf(path, sizeof(path), "%s/turns.%d", kit.cluster.folder, number);
+    snprintf(path, sizeof(path), "%s/turns.%d", fixture.cluster.folder, number);
     file = fopen(path, "r");
     if (file == NULL) return 0;
     if (fgets(line, sizeof(line), file) == NULL) line[0] = '\0';
@@ -368,9 +368,9 @@ static void twenty_processes_one_key(void **state)
     }
     for (uint32_t node = 0; clock_us() + span_us / 6 < end_us; node = (node + 1) % 3) {
         run_ms((uint32_t)(span_us / 1000 / 12));
-        server_kill(&kit.cluster.servers[node]);
+        server_kill(&fixture.cluster.servers[node]);
         run_ms((uint32_t)(span_us / 1000 / 12));
-        server_start(&kit.cluster.servers[node]);
+        server_start(&fixture.cluster.servers[node]);
     }
     for (int i = 0; i < CONTENDERS; i++) {
         int status = 0;
@@ -388,14 +388,14 @@ static void twenty_processes_one_key(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_peers_key_makes_us_held, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_peer_on_a_minority_is_outvoted, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(waits_and_is_handed_over, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(who_had_it_lets_others_come_first, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(the_wait_bound_holds, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(cancel_at_any_moment_leaves_nothing, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_failing_contender_leaves_no_key, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(twenty_processes_one_key, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_peers_key_makes_us_held, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_peer_on_a_minority_is_outvoted, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(waits_and_is_handed_over, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(who_had_it_lets_others_come_first, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_wait_bound_holds, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(cancel_at_any_moment_leaves_nothing, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_failing_contender_leaves_no_key, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(twenty_processes_one_key, fixture_setup, fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("contend", tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * test_keys_refused.c - several keys in one request, on one real server, in both dialects: what the server, its
  * rights or its guard refuse leaves nothing behind; and as many and as large keys as there may be
  */
-#include "keys_world.h"
+#include "keys_fixture.h"
 
 #include <hiredis/hiredis.h>
 

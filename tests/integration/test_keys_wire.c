@@ -2,7 +2,7 @@
 /*
  * test_keys_wire.c - several keys in one request, on one real server, in both dialects: all of them or none
  */
-#include "keys_world.h"
+#include "keys_fixture.h"
 
 #include <hiredis/hiredis.h>
 

@@ -4,7 +4,7 @@
  *
  * Also run under valgrind, so it is kept short.
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -14,7 +14,7 @@ static int64_t quorum_pttl(const char *key)
 {
     int64_t left[3];
 
-    for (int i = 0; i < 3; i++) left[i] = server_pttl(&kit.cluster.servers[i], key);
+    for (int i = 0; i < 3; i++) left[i] = server_pttl(&fixture.cluster.servers[i], key);
     for (int i = 0; i < 3; i++) {
         for (int k = i + 1; k < 3; k++) {
             int64_t larger = left[k] > left[i] ? left[k] : left[i];
@@ -41,8 +41,8 @@ static void check_validity(quorlock *lock, const char *key, uint32_t lease_ms)
 
 static void one_whole_life(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(5000);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(5000);
     struct seen seen;
     struct seen_loss loss = {0};
     uint64_t granted_us;
@@ -51,14 +51,14 @@ static void one_whole_life(void **state)
     (void)state;
     client_options.key_prefix = "app:";
     client_options.owner_label = "tester:7";
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.renew_ms = 250;
-    lock = kit_lock(kit.client, "job", &options);
+    lock = fixture_lock(fixture.client, "job", &options);
     quorlock_on_lost(lock, on_loss, &loss);
     assert_int_equal(quorlock_valid_ms(lock), 0);
     assert_null(quorlock_token(lock));
 
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     granted_us = seen.at_us;
     assert_int_equal(seen.result.n_votes, 3);
     assert_true(seen.result.granted >= 2);
@@ -69,7 +69,7 @@ static void one_whole_life(void **state)
     assert_string_equal(seen.owner, quorlock_token(lock));
     assert_ptr_equal(strstr(seen.owner, "tester:7"), seen.owner);
     assert_int_equal(quorlock_fence(lock), 0);
-    for (int i = 0; i < 3; i++) assert_string_equal(seen.votes[i].node, kit.cluster.addresses[i]);
+    for (int i = 0; i < 3; i++) assert_string_equal(seen.votes[i].node, fixture.cluster.addresses[i]);
     await_holders("app:job", seen.owner, 3);
 
     /* Longer than a lease, so it lives by renewal alone. */
@@ -78,9 +78,9 @@ static void one_whole_life(void **state)
         check_validity(lock, "app:job", 5000);
     }
     assert_int_equal(loss.calls, 0);
-    assert_int_equal(cluster_holders(&kit.cluster, "app:job", quorlock_token(lock)), 3);
+    assert_int_equal(cluster_holders(&fixture.cluster, "app:job", quorlock_token(lock)), 3);
 
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
     assert_int_equal(quorlock_valid_ms(lock), 0);
     assert_null(quorlock_token(lock));
@@ -91,64 +91,64 @@ static void one_whole_life(void **state)
 
 static void extends_longer_but_never_shorter(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(10000);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(10000);
     struct seen seen;
     quorlock *lock;
 
     (void)state;
     client_options.max_lease_ms = 60000;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
+    fixture_client(&client_options, 3);
+    lock = fixture_lock(fixture.client, "key", &options);
     assert_status(quorlock_extend(lock, 0, on_result, &seen), QUORLOCK_STATE);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
 
-    assert_status(kit_extend(lock, 60000, &seen), QUORLOCK_OK);
+    assert_status(fixture_extend(lock, 60000, &seen), QUORLOCK_OK);
     assert_true(quorlock_valid_ms(lock) > 30000);
     assert_true(quorum_pttl("key") > 30000);
     assert_status(quorlock_extend(lock, 10000, on_result, &seen), QUORLOCK_INVAL);
-    assert_contains(quorlock_client_error(kit.client), "10000");
+    assert_contains(quorlock_client_error(fixture.client), "10000");
     assert_status(quorlock_extend(lock, 60001, on_result, &seen), QUORLOCK_INVAL);
-    assert_contains(quorlock_client_error(kit.client), "60001");
-    assert_status(kit_extend(lock, 0, &seen), QUORLOCK_OK);
+    assert_contains(quorlock_client_error(fixture.client), "60001");
+    assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
     assert_true(quorum_pttl("key") > 30000);
 
     /* A canceled extend leaves the lock held. */
-    kit_start_extend(lock, 0, &seen);
+    fixture_start_extend(lock, 0, &seen);
     assert_status(quorlock_release(lock, on_result, &seen), QUORLOCK_BUSY);
     assert_status(quorlock_cancel(lock), QUORLOCK_OK);
     await_count(&seen.calls, 1, GENEROUS_MS, "canceled extend");
     assert_status(seen.result.status, QUORLOCK_CANCELED);
     assert_true(quorlock_valid_ms(lock) > 0);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", quorlock_token(lock)), 3);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", quorlock_token(lock)), 3);
 
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free("key");
     quorlock_free(lock);
 }
 
 static void wrong_moments_are_refused(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen, other;
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
+    fixture_client(&client_options, 3);
+    lock = fixture_lock(fixture.client, "key", &options);
     assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_STATE);
     assert_status(quorlock_cancel(lock), QUORLOCK_STATE);
-    kit_start_acquire(lock, &seen);
+    fixture_start_acquire(lock, &seen);
     assert_status(quorlock_acquire(lock, on_result, &other), QUORLOCK_BUSY);
     assert_status(quorlock_extend(lock, 0, on_result, &other), QUORLOCK_BUSY);
     assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_BUSY);
-    assert_true(strlen(quorlock_client_error(kit.client)) > 0);
+    assert_true(strlen(quorlock_client_error(fixture.client)) > 0);
     await_count(&seen.calls, 1, GENEROUS_MS, "acquire");
     assert_status(seen.result.status, QUORLOCK_OK);
     assert_status(quorlock_acquire(lock, on_result, &other), QUORLOCK_STATE);
     assert_status(quorlock_cancel(lock), QUORLOCK_STATE);
-    kit_start_release(lock, &seen);
+    fixture_start_release(lock, &seen);
     assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_BUSY);
     await_count(&seen.calls, 1, GENEROUS_MS, "release");
     assert_int_equal(seen.calls, 1);
@@ -159,20 +159,20 @@ static void wrong_moments_are_refused(void **state)
 
 static void acquires_anew_while_its_release_is_in_flight(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen, released;
     char first[TEXT_SIZE];
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    fixture_client(&client_options, 3);
+    lock = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     snprintf(first, sizeof(first), "%s", seen.owner);
     for (int i = 0; i < 20; i++) {
-        kit_start_release(lock, &released);
-        kit_start_acquire(lock, &seen);
+        fixture_start_release(lock, &released);
+        fixture_start_acquire(lock, &seen);
         await_count(&seen.calls, 1, GENEROUS_MS, "acquire");
         await_count(&released.calls, 1, GENEROUS_MS, "release");
         assert_status(seen.result.status, QUORLOCK_OK);
@@ -183,7 +183,7 @@ static void acquires_anew_while_its_release_is_in_flight(void **state)
     for (int i = 0; i < 3; i++) {
         if (seen.votes[i].outcome == QUORLOCK_VOTE_REFUSED) fail_msg("refused by %s", seen.votes[i].holder);
     }
-    assert_true(cluster_holders(&kit.cluster, "key", quorlock_token(lock)) >= 2);
+    assert_true(cluster_holders(&fixture.cluster, "key", quorlock_token(lock)) >= 2);
     assert_int_equal(quorlock_release(lock, NULL, NULL), 0);
     await_free("key");
     quorlock_free(lock);
@@ -191,53 +191,53 @@ static void acquires_anew_while_its_release_is_in_flight(void **state)
 
 static void several_locks_of_one_client(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen[4];
     quorlock *locks[4];
     const char *const keys[4] = {"a", "b", "c", "a"};
 
     (void)state;
-    kit_client(&client_options, 3);
-    for (int i = 0; i < 4; i++) locks[i] = kit_lock(kit.client, keys[i], &options);
-    for (int i = 0; i < 3; i++) kit_start_acquire(locks[i], &seen[i]);
+    fixture_client(&client_options, 3);
+    for (int i = 0; i < 4; i++) locks[i] = fixture_lock(fixture.client, keys[i], &options);
+    for (int i = 0; i < 3; i++) fixture_start_acquire(locks[i], &seen[i]);
     for (int i = 0; i < 3; i++) {
         await_count(&seen[i].calls, 1, GENEROUS_MS, "acquire");
         assert_status(seen[i].result.status, QUORLOCK_OK);
     }
     /* The same client is no exception to exclusion. */
-    assert_status(kit_acquire(locks[3], &seen[3]), QUORLOCK_HELD);
+    assert_status(fixture_acquire(locks[3], &seen[3]), QUORLOCK_HELD);
     assert_true(seen[3].result.refused >= 2);
     assert_string_equal(seen[3].votes[0].holder[0] ? seen[3].votes[0].holder : seen[3].votes[1].holder,
                         quorlock_token(locks[0]));
-    assert_int_equal(cluster_holders(&kit.cluster, "a", quorlock_token(locks[0])), 3);
+    assert_int_equal(cluster_holders(&fixture.cluster, "a", quorlock_token(locks[0])), 3);
     quorlock_free(locks[0]);
     await_free("a");
-    assert_status(kit_acquire(locks[3], &seen[3]), QUORLOCK_OK);
+    assert_status(fixture_acquire(locks[3], &seen[3]), QUORLOCK_OK);
     for (int i = 1; i < 4; i++) quorlock_free(locks[i]);
     for (int i = 0; i < 3; i++) await_free(keys[i]);
 }
 
 static void asks_and_breaks(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     struct seen_report report;
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
-    kit_inspect(kit.client, "key", &report);
+    fixture_client(&client_options, 3);
+    fixture_inspect(fixture.client, "key", &report);
     assert_status(report.status, QUORLOCK_OK);
     assert_int_equal(report.report.held, 0);
     assert_int_equal(report.report.quorum, 2);
     for (int i = 0; i < 3; i++) assert_string_equal(report.nodes[i].state, "free");
 
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    lock = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
-    kit_inspect(kit.client, "key", &report);
+    fixture_inspect(fixture.client, "key", &report);
     assert_int_equal(report.report.held, 1);
     assert_int_equal(report.report.answered, 3);
     assert_string_equal(report.holder, seen.owner);
@@ -248,9 +248,9 @@ static void asks_and_breaks(void **state)
         assert_true(report.nodes[i].ttl_ms > 0 && report.nodes[i].ttl_ms <= LONG_LEASE_MS);
         assert_int_equal(report.nodes[i].broken, 0);
     }
-    assert_int_equal(cluster_holders(&kit.cluster, "key", seen.owner), 3);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", seen.owner), 3);
 
-    kit_break(kit.client, "key", &report);
+    fixture_break(fixture.client, "key", &report);
     assert_status(report.status, QUORLOCK_OK);
     assert_string_equal(report.holder, seen.owner);
     for (int i = 0; i < 3; i++) assert_int_equal(report.nodes[i].broken, 1);
@@ -282,14 +282,14 @@ static void free_inside(quorlock *lock, const struct quorlock_result *result, vo
 
 static void frees_inside_a_callback(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct last_words words = {.closed = 0};
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
+    fixture_client(&client_options, 3);
+    lock = fixture_lock(fixture.client, "key", &options);
     assert_status(quorlock_acquire(lock, free_inside, &words), QUORLOCK_OK);
     await_count(&words.seen.calls, 1, GENEROUS_MS, "acquire");
     assert_status(words.seen.result.status, QUORLOCK_OK);
@@ -301,81 +301,81 @@ static void close_inside(quorlock *lock, const struct quorlock_result *result, v
     struct last_words *words = arg;
 
     on_result(lock, result, &words->seen);
-    assert_status(quorlock_client_close(kit.client, on_closed, words), QUORLOCK_OK);
-    assert_status(quorlock_client_close(kit.client, on_closed, words), QUORLOCK_CLOSED);
+    assert_status(quorlock_client_close(fixture.client, on_closed, words), QUORLOCK_OK);
+    assert_status(quorlock_client_close(fixture.client, on_closed, words), QUORLOCK_CLOSED);
     assert_int_equal(words->closed, 0);
 }
 
 static void closes_inside_a_callback(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct last_words words = {.closed = 0};
     quorlock *lock, *waiting;
     struct seen waited;
 
     (void)state;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
+    fixture_client(&client_options, 3);
+    lock = fixture_lock(fixture.client, "key", &options);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    server_do(&kit.cluster.servers[0], "SET other by-hand PX 20000");
-    server_do(&kit.cluster.servers[1], "SET other by-hand PX 20000");
-    waiting = kit_lock(kit.client, "other", &options);
-    kit_start_acquire(waiting, &waited);
+    server_do(&fixture.cluster.servers[0], "SET other by-hand PX 20000");
+    server_do(&fixture.cluster.servers[1], "SET other by-hand PX 20000");
+    waiting = fixture_lock(fixture.client, "other", &options);
+    fixture_start_acquire(waiting, &waited);
     assert_status(quorlock_acquire(lock, close_inside, &words), QUORLOCK_OK);
     await_count(&words.closed, 1, GENEROUS_MS, "close");
-    kit.client = NULL;
+    fixture.client = NULL;
     assert_status(words.seen.result.status, QUORLOCK_OK);
     assert_int_equal(waited.calls, 1);
     assert_status(waited.result.status, QUORLOCK_CLOSED);
     /* Close waits for the answers of its releases. */
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
-    assert_int_equal(cluster_holders(&kit.cluster, "other", "by-hand"), 2);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
+    assert_int_equal(cluster_holders(&fixture.cluster, "other", "by-hand"), 2);
 }
 
 static void close_waits_for_its_releases(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct last_words words = {.closed = 0};
     quorlock *lock;
 
     (void)state;
     client_options.node_timeout_ms = GENEROUS_MS;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &words.seen), QUORLOCK_OK);
+    fixture_client(&client_options, 3);
+    lock = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(lock, &words.seen), QUORLOCK_OK);
     await_holders("key", words.seen.owner, 3);
-    server_freeze(&kit.cluster.servers[0]);
-    assert_status(quorlock_client_close(kit.client, on_closed, &words), QUORLOCK_OK);
+    server_freeze(&fixture.cluster.servers[0]);
+    assert_status(quorlock_client_close(fixture.client, on_closed, &words), QUORLOCK_OK);
     run_ms(100);
     assert_int_equal(words.closed, 0);
-    server_thaw(&kit.cluster.servers[0]);
+    server_thaw(&fixture.cluster.servers[0]);
     await_count(&words.closed, 1, GENEROUS_MS, "close");
-    kit.client = NULL;
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+    fixture.client = NULL;
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
 }
 
 static void free_in_flight_owes_its_callback(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen acquired, released;
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
-    kit_start_acquire(lock, &acquired);
+    fixture_client(&client_options, 3);
+    lock = fixture_lock(fixture.client, "key", &options);
+    fixture_start_acquire(lock, &acquired);
     quorlock_free(lock);
     assert_int_equal(acquired.calls, 0);
     await_count(&acquired.calls, 1, GENEROUS_MS, "acquire of a freed lock");
     assert_status(acquired.result.status, QUORLOCK_CANCELED);
     await_free("key");
 
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &acquired), QUORLOCK_OK);
-    kit_start_release(lock, &released);
+    lock = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(lock, &acquired), QUORLOCK_OK);
+    fixture_start_release(lock, &released);
     quorlock_free(lock);
     await_count(&released.calls, 1, GENEROUS_MS, "release of a freed lock");
     await_free("key");
@@ -386,18 +386,18 @@ static void free_in_flight_owes_its_callback(void **state)
 
 static void closes_before_the_loop_ever_ran(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
-    quorlock_client *client = kit_new_client(&client_options);
-    quorlock *lock = kit_lock(client, "key", &options);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
+    quorlock_client *client = fixture_new_client(&client_options);
+    quorlock *lock = fixture_lock(client, "key", &options);
     struct seen seen;
 
     (void)state;
-    kit_start_acquire(lock, &seen);
-    kit_close(client);
+    fixture_start_acquire(lock, &seen);
+    fixture_close(client);
     assert_int_equal(seen.calls, 1);
     assert_status(seen.result.status, QUORLOCK_CLOSED);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
 }
 
 static void names_and_version(void **state)
@@ -414,11 +414,11 @@ static void names_and_version(void **state)
 
 static uint64_t fence_of(const char *key, int fencing)
 {
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_options options = fixture_lease(20000);
     struct seen seen = {0};
 
     options.fencing = fencing;
-    assert_status(kit_acquire(kit_lock(kit.client, key, &options), &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(fixture_lock(fixture.client, key, &options), &seen), QUORLOCK_OK);
     return seen.result.fence;
 }
 
@@ -426,15 +426,15 @@ static uint64_t fence_of(const char *key, int fencing)
  * lease. Grants in between that have none, or a lower one, do not make it forget. */
 static void the_highest_token_is_kept_in_mind(void **state)
 {
-    const struct quorlock_client_options options = kit_options();
+    const struct quorlock_client_options options = fixture_options();
     const uint64_t highest = (uint64_t)1 << 52;
     struct timespec now;
     uint64_t ahead_us;
 
     (void)state;
-    kit_client(&options, 3);
+    fixture_client(&options, 3);
     for (uint32_t i = 0; i < 3; i++)
-        server_do(&kit.cluster.servers[i], "SET quorlock:fence:high 4503599627370496");
+        server_do(&fixture.cluster.servers[i], "SET quorlock:fence:high 4503599627370496");
     clock_gettime(CLOCK_REALTIME, &now);
     ahead_us = ((uint64_t)now.tv_sec + 10) * 1000000u;
     assert_int_equal(fence_of("high", 1), highest + 1);
@@ -446,18 +446,19 @@ static void the_highest_token_is_kept_in_mind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_whole_life, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(extends_longer_but_never_shorter, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(wrong_moments_are_refused, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(acquires_anew_while_its_release_is_in_flight, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(several_locks_of_one_client, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(asks_and_breaks, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(frees_inside_a_callback, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(closes_inside_a_callback, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(close_waits_for_its_releases, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(free_in_flight_owes_its_callback, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(closes_before_the_loop_ever_ran, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(the_highest_token_is_kept_in_mind, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(one_whole_life, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(extends_longer_but_never_shorter, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(wrong_moments_are_refused, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(acquires_anew_while_its_release_is_in_flight, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(several_locks_of_one_client, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(asks_and_breaks, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(frees_inside_a_callback, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(closes_inside_a_callback, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(close_waits_for_its_releases, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(free_in_flight_owes_its_callback, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(closes_before_the_loop_ever_ran, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_highest_token_is_kept_in_mind, fixture_setup, fixture_teardown),
         cmocka_unit_test(names_and_version),
     };
 

@@ -8,10 +8,10 @@
 
 static quorlock_client *other_client(void)
 {
-    struct quorlock_client_options client_options = kit_options();
-    quorlock_client *other = kit_new_client(&client_options);
+    struct quorlock_client_options client_options = fixture_options();
+    quorlock_client *other = fixture_new_client(&client_options);
 
-    kit_await_ready(other, kit.cluster.n);
+    fixture_await_ready(other, fixture.cluster.n);
     return other;
 }
 
@@ -19,24 +19,24 @@ static quorlock_client *other_client(void)
 
 static void granted_in_the_order_of_coming(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
     struct seen held, released;
     quorlock *holder;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     holder = hold_key(&held);
     stand_in_line(0, 10, QUORLOCK_WAIT_FOREVER);
     run_ms(100);
     assert_int_equal(told(0, 10), 0);
-    kit_start_release(holder, &released);
+    fixture_start_release(holder, &released);
     for (int i = 0; i < 10; i++) {
         await_told(0, i + 1, "the next in line");
         assert_int_equal(told(i + 1, 10), 0);
         assert_status(line.seen[i].result.status, QUORLOCK_OK);
         assert_true(quorlock_valid_ms(line.locks[i]) > 0);
         assert_true(strcmp(line.seen[i].owner, i > 0 ? line.seen[i - 1].owner : held.owner) != 0);
-        assert_true(cluster_holders(&kit.cluster, "key", line.seen[i].owner) >= 2);
+        assert_true(cluster_holders(&fixture.cluster, "key", line.seen[i].owner) >= 2);
         assert_int_equal(quorlock_release(line.locks[i], NULL, NULL), 0);
     }
     await_free("key");
@@ -50,11 +50,11 @@ static long long cost_of_waiting(int n, uint32_t span_ms)
     long long before = 0;
     long long after = 0;
 
-    for (int i = 0; i < 3; i++) before += server_lock_calls(&kit.cluster.servers[i]);
+    for (int i = 0; i < 3; i++) before += server_lock_calls(&fixture.cluster.servers[i]);
     stand_in_line(0, n, QUORLOCK_WAIT_FOREVER);
     run_ms(span_ms);
     assert_int_equal(told(0, n), 0);
-    for (int i = 0; i < 3; i++) after += server_lock_calls(&kit.cluster.servers[i]);
+    for (int i = 0; i < 3; i++) after += server_lock_calls(&fixture.cluster.servers[i]);
     free_line(0, n);
     await_told(0, n, "freed in line");
     return after - before;
@@ -62,11 +62,11 @@ static long long cost_of_waiting(int n, uint32_t span_ms)
 
 static void many_who_wait_cost_what_one_costs(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
     long long one, many;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     by_hand_on("key", 3);
     one = cost_of_waiting(1, 1500);
     many = cost_of_waiting(LINE_MAX, 1500);
@@ -74,22 +74,22 @@ static void many_who_wait_cost_what_one_costs(void **state)
     assert_true(one > 0);
     /* They poll after pauses that are drawn by lot. */
     assert_true(many <= 3 * one + 10);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", "by-hand"), 3);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", "by-hand"), 3);
 }
 
 static void a_try_does_not_stand_in_line(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *once;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     by_hand_on("key", 3);
     stand_in_line(0, 3, QUORLOCK_WAIT_FOREVER);
-    once = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(once, &seen), QUORLOCK_HELD);
+    once = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(once, &seen), QUORLOCK_HELD);
     assert_contains(seen.text, "is held by by-hand");
     assert_int_equal(seen.result.rounds, 1);
     assert_int_equal(told(0, 3), 0);
@@ -107,13 +107,13 @@ static void a_try_does_not_stand_in_line(void **state)
 static void handed_over_in_one_flush(void **state)
 {
     enum { TURNS = 12 };
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
     struct seen held;
     quorlock *holder;
     int at_once = 0;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     holder = hold_key(&held);
     await_holders("key", held.owner, 3);
     stand_in_line(0, TURNS, QUORLOCK_WAIT_FOREVER);
@@ -124,8 +124,8 @@ static void handed_over_in_one_flush(void **state)
         bool seen_free = false;
 
         while (line.seen[i].calls == 0) {
-            event_base_loop(kit.base, EVLOOP_NONBLOCK);
-            seen_free |= cluster_holders(&kit.cluster, "key", NULL) < 2;
+            event_base_loop(fixture.base, EVLOOP_NONBLOCK);
+            seen_free |= cluster_holders(&fixture.cluster, "key", NULL) < 2;
             assert_true(clock_us() < until_us);
         }
         assert_status(line.seen[i].result.status, QUORLOCK_OK);
@@ -149,21 +149,21 @@ static bool first_or(void *arg)
 /* Whoever waits in another process for his poll is not quicker than the next in line of this one. */
 static void the_next_in_line_comes_before_a_stranger(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen held, waited;
     quorlock_client *other;
     quorlock *holder, *stranger;
     int first = 0;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     other = other_client();
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    stranger = kit_lock(other, "key", &options);
+    stranger = fixture_lock(other, "key", &options);
     for (int round = 0; round < 5; round++) {
         holder = hold_key(&held);
-        kit_start_acquire(stranger, &waited);
+        fixture_start_acquire(stranger, &waited);
         run_ms(100);
         stand_in_line(0, 1, QUORLOCK_WAIT_FOREVER);
         run_ms(20);
@@ -180,7 +180,7 @@ static void the_next_in_line_comes_before_a_stranger(void **state)
         await_free("key");
     }
     assert_true(first >= 1);
-    kit_close(other);
+    fixture_close(other);
 }
 
 /* Releases as soon as it is granted, and asks again, until it is told to stop. */
@@ -210,8 +210,8 @@ static void turner_told(quorlock *lock, const struct quorlock_result *result, vo
 static void others_get_their_turn(void **state)
 {
     enum { TURNERS = 40, TURNS = 5 };
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     static struct turner turners[TURNERS];
     struct seen waited;
     quorlock_client *other;
@@ -220,18 +220,18 @@ static void others_get_their_turn(void **state)
 
     (void)state;
     memset(turners, 0, sizeof(turners));
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     other = other_client();
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    stranger = kit_lock(other, "key", &options);
+    stranger = fixture_lock(other, "key", &options);
     for (int i = 0; i < TURNERS; i++) {
-        turners[i].lock = kit_lock(kit.client, "key", &options);
+        turners[i].lock = fixture_lock(fixture.client, "key", &options);
         assert_int_equal(quorlock_acquire(turners[i].lock, turner_told, &turners[i]), 0);
     }
     await_count(&turners[TURNERS - 1].grants, 1, GENEROUS_MS, "one round");
     for (int turn = 0; turn < TURNS; turn++) {
-        assert_status(kit_acquire(stranger, &waited), QUORLOCK_OK);
-        assert_status(kit_release(stranger, &waited), QUORLOCK_OK);
+        assert_status(fixture_acquire(stranger, &waited), QUORLOCK_OK);
+        assert_status(fixture_release(stranger, &waited), QUORLOCK_OK);
     }
     for (int i = 0; i < TURNERS; i++) turners[i].stop = true;
     for (int i = 0; i < TURNERS; i++) {
@@ -240,7 +240,7 @@ static void others_get_their_turn(void **state)
         quorlock_free(turners[i].lock);
     }
     print_message("%d turns of one, %d of %d others\n", TURNS, local, TURNERS);
-    kit_close(other);
+    fixture_close(other);
     await_free("key");
 }
 
@@ -257,12 +257,12 @@ static void check_bound(const struct seen *seen, int status, uint32_t wait_ms)
 
 static void behind_a_lock_of_this_process_is_held(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
     struct seen held;
     quorlock *holder;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     holder = hold_key(&held);
     stand_in_line(0, 1, 60);
     stand_in_line(1, 3, 1500);
@@ -287,10 +287,10 @@ static void behind_a_lock_of_this_process_is_held(void **state)
 /* Also whoever becomes the first a moment before his time is over is told what stood in the way. */
 static void behind_a_stranger_is_held(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     by_hand_on("key", 3);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 20; i++) {
@@ -306,22 +306,22 @@ static void behind_a_stranger_is_held(void **state)
         }
         free_line(0, 20);
     }
-    assert_int_equal(cluster_holders(&kit.cluster, "key", "by-hand"), 3);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", "by-hand"), 3);
 }
 
 static void nodes_that_are_away_are_no_quorum(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     /* They take requests and never answer: the first attempt is under way all the time. */
-    for (int i = 0; i < 2; i++) server_freeze(&kit.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_freeze(&fixture.cluster.servers[i]);
     stand_in_line(0, 3, 300);
     await_told(0, 3, "wait bounds");
     for (int i = 0; i < 3; i++) check_bound(&line.seen[i], QUORLOCK_NOQUORUM, 300);
     free_line(0, 3);
-    for (int i = 0; i < 2; i++) server_kill(&kit.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_kill(&fixture.cluster.servers[i]);
     stand_in_line(0, 3, 300);
     await_told(0, 3, "wait bounds");
     for (int i = 0; i < 3; i++) {
@@ -329,39 +329,40 @@ static void nodes_that_are_away_are_no_quorum(void **state)
         assert_contains(line.seen[i].text, "too few nodes can vote on \"key\"");
     }
     free_line(0, 3);
-    for (int i = 0; i < 2; i++) server_start(&kit.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_start(&fixture.cluster.servers[i]);
 }
 
 static void mixed_is_timed_out(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
 
     (void)state;
     client_options.node_timeout_ms = 100;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     by_hand_on("key", 3);
     stand_in_line(0, 4, 3000);
     run_ms(300);
-    for (int i = 0; i < 2; i++) server_kill(&kit.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_kill(&fixture.cluster.servers[i]);
     await_told(0, 4, "wait bounds");
     for (int i = 0; i < 4; i++) check_bound(&line.seen[i], QUORLOCK_TIMEDOUT, 3000);
     free_line(0, 4);
-    for (int i = 0; i < 2; i++) server_start(&kit.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_start(&fixture.cluster.servers[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(granted_in_the_order_of_coming, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(many_who_wait_cost_what_one_costs, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_try_does_not_stand_in_line, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(handed_over_in_one_flush, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(the_next_in_line_comes_before_a_stranger, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(others_get_their_turn, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(behind_a_lock_of_this_process_is_held, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(behind_a_stranger_is_held, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(nodes_that_are_away_are_no_quorum, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(mixed_is_timed_out, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(granted_in_the_order_of_coming, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(many_who_wait_cost_what_one_costs, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_try_does_not_stand_in_line, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(handed_over_in_one_flush, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_next_in_line_comes_before_a_stranger, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(others_get_their_turn, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(behind_a_lock_of_this_process_is_held, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(behind_a_stranger_is_held, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(nodes_that_are_away_are_no_quorum, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(mixed_is_timed_out, fixture_setup, fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("line", tests, NULL, NULL);

@@ -11,12 +11,12 @@
 
 static void canceled_wherever_it_stands(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
     struct seen held;
     quorlock *holder;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     holder = hold_key(&held);
     stand_in_line(0, 6, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
@@ -38,11 +38,11 @@ static void canceled_wherever_it_stands(void **state)
     for (int i = 3; i < 6; i++) assert_status(quorlock_cancel(line.locks[i]), QUORLOCK_OK);
     await_told(3, 6, "all canceled");
     for (int i = 3; i < 6; i++) assert_status(line.seen[i].result.status, QUORLOCK_CANCELED);
-    assert_true(cluster_holders(&kit.cluster, "key", line.seen[1].owner) >= 2);
+    assert_true(cluster_holders(&fixture.cluster, "key", line.seen[1].owner) >= 2);
     assert_int_equal(quorlock_release(line.locks[1], NULL, NULL), 0);
     await_free("key");
     /* They are as good as new. */
-    assert_status(kit_acquire(line.locks[4], &line.seen[4]), QUORLOCK_OK);
+    assert_status(fixture_acquire(line.locks[4], &line.seen[4]), QUORLOCK_OK);
     free_line(0, 6);
     quorlock_free(holder);
     await_free("key");
@@ -51,43 +51,43 @@ static void canceled_wherever_it_stands(void **state)
 /* All at once, at any moment of the first one's attempt. */
 static void all_canceled_leave_nothing(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
     long long clients[3];
 
     (void)state;
-    kit_client(&client_options, 3);
-    for (int i = 0; i < 3; i++) clients[i] = server_clients(&kit.cluster.servers[i]);
+    fixture_client(&client_options, 3);
+    for (int i = 0; i < 3; i++) clients[i] = server_clients(&fixture.cluster.servers[i]);
     for (int turns = 0; turns < 12; turns++) {
         bool taken = turns % 2 == 1;
         int granted;
 
         if (taken) by_hand_on("key", 2);
         stand_in_line(0, 10, QUORLOCK_WAIT_FOREVER);
-        for (int i = 0; i < turns / 2; i++) event_base_loop(kit.base, EVLOOP_NONBLOCK);
+        for (int i = 0; i < turns / 2; i++) event_base_loop(fixture.base, EVLOOP_NONBLOCK);
         granted = told(0, 1);
         for (int i = granted; i < 10; i++) assert_status(quorlock_cancel(line.locks[i]), QUORLOCK_OK);
         await_told(0, 10, "all canceled");
         for (int i = granted; i < 10; i++) assert_status(line.seen[i].result.status, QUORLOCK_CANCELED);
         free_line(0, 10);
         await_holders("key", NULL, taken ? 2 : 0);
-        for (int i = 0; taken && i < 2; i++) server_do(&kit.cluster.servers[i], "DEL key");
+        for (int i = 0; taken && i < 2; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     }
     for (int i = 0; i < 3; i++) {
         uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
 
-        while (server_clients(&kit.cluster.servers[i]) > clients[i] && clock_us() < until_us) run_ms(10);
-        assert_int_equal(server_clients(&kit.cluster.servers[i]), clients[i]);
+        while (server_clients(&fixture.cluster.servers[i]) > clients[i] && clock_us() < until_us) run_ms(10);
+        assert_int_equal(server_clients(&fixture.cluster.servers[i]), clients[i]);
     }
 }
 
 static void freed_in_line(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
     struct seen held;
     quorlock *holder;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     holder = hold_key(&held);
     stand_in_line(0, 5, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
@@ -116,14 +116,14 @@ static void freed_in_line(void **state)
 
 static void closed_with_a_line(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
     struct seen held;
 
     (void)state;
     for (int round = 0; round < 3; round++) {
         int first_told = 0;
 
-        kit_client(&client_options, 3);
+        fixture_client(&client_options, 3);
         if (round == 1) (void)hold_key(&held);
         if (round == 2) by_hand_on("key", 3);
         stand_in_line(0, 10, QUORLOCK_WAIT_FOREVER);
@@ -131,15 +131,15 @@ static void closed_with_a_line(void **state)
         /* One leaves it in the same breath. */
         quorlock_free(line.locks[round]);
         assert_int_equal(told(0, 10), 0);
-        kit_close(kit.client);
-        kit.client = NULL;
+        fixture_close(fixture.client);
+        fixture.client = NULL;
         for (int i = 0; i < 10; i++) {
             assert_int_equal(line.seen[i].calls, 1);
             first_told += line.seen[i].result.status == QUORLOCK_CANCELED;
             if (i != round) assert_status(line.seen[i].result.status, QUORLOCK_CLOSED);
         }
         assert_int_equal(first_told, 1);
-        assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), round == 2 ? 3 : 0);
+        assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), round == 2 ? 3 : 0);
     }
 }
 
@@ -147,20 +147,20 @@ static void closed_with_a_line(void **state)
 
 static void the_firsts_grant_is_lost(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(1500);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(1500);
     struct seen seen;
     struct seen_loss loss = {.calls = 0};
     quorlock *holder;
 
     (void)state;
     client_options.node_timeout_ms = 3000;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     options.wait_ms = QUORLOCK_WAIT_FOREVER; /* a try does not stand in line */
-    holder = kit_lock(kit.client, "key", &options);
+    holder = fixture_lock(fixture.client, "key", &options);
     quorlock_on_lost(holder, on_loss, &loss);
-    assert_status(kit_acquire(holder, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
     stand_in_line(0, 2, QUORLOCK_WAIT_FOREVER);
     /* Nobody releases. */
     await_told(0, 1, "after the loss");
@@ -169,7 +169,7 @@ static void the_firsts_grant_is_lost(void **state)
     assert_true(loss.order < line.seen[0].order);
     assert_int_equal(quorlock_valid_ms(holder), 0);
     /* Whoever lost it and did not release it may ask anew, and stands behind. */
-    kit_start_acquire(holder, &seen);
+    fixture_start_acquire(holder, &seen);
     assert_int_equal(quorlock_release(line.locks[0], NULL, NULL), 0);
     await_told(1, 2, "the second");
     assert_int_equal(seen.calls, 0);
@@ -183,26 +183,26 @@ static void the_firsts_grant_is_lost(void **state)
 /* What was lost and not released is given back when its owner asks anew, although he stands behind others. */
 static void asks_anew_for_what_it_lost(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     struct seen_loss loss = {.calls = 0};
     quorlock *holder;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.lost_margin_ms = LONG_LEASE_MS - 4000;
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    holder = kit_lock(kit.client, "key", &options);
+    holder = fixture_lock(fixture.client, "key", &options);
     quorlock_on_lost(holder, on_loss, &loss);
-    assert_status(kit_acquire(holder, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
     stand_in_line(0, 1, QUORLOCK_WAIT_FOREVER);
     await_count(&loss.calls, 1, GENEROUS_MS, "loss");
     /* Its key stands there for two minutes yet. */
-    assert_int_equal(cluster_holders(&kit.cluster, "key", seen.owner), 3);
-    kit_start_acquire(holder, &seen);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", seen.owner), 3);
+    fixture_start_acquire(holder, &seen);
     await_told(0, 1, "who stood in line before");
     assert_status(line.seen[0].result.status, QUORLOCK_OK);
     assert_int_equal(quorlock_release(line.locks[0], NULL, NULL), 0);
@@ -261,13 +261,13 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     struct short_of_memory shortage = {.memory = {.gone = false}};
     const struct quorlock_allocator allocator = {sizeof(allocator), allocate, reallocate, release,
                                                  &shortage.memory};
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     quorlock *second;
 
     (void)state;
     client_options.allocator = &allocator;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     by_hand_on("key", 3);
     stand_in_line(0, 1, QUORLOCK_WAIT_FOREVER);
     /* With a lease of its own, so that the first one's place is no good for it. */
@@ -275,7 +275,7 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
     /* With another lease it cannot go on with what the first began. */
     options.lease_ms--;
-    second = kit_lock(kit.client, "key", &options);
+    second = fixture_lock(fixture.client, "key", &options);
     assert_int_equal(quorlock_acquire(second, told_without_memory, &shortage), 0);
     stand_in_line(1, 3, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
@@ -286,7 +286,7 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     assert_status(shortage.seen.result.status, QUORLOCK_NOMEM);
     assert_contains(shortage.seen.text, "out of memory");
     shortage.memory.gone = false;
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     for (int i = 1; i < 3; i++) {
         await_count(&line.seen[i].calls, 1, GENEROUS_MS, "who came later");
         /* While memory was away they were told the same; at the latest a new one gets it. */
@@ -296,12 +296,12 @@ static void who_cannot_ask_lets_the_next_go(void **state)
             assert_status(line.seen[i].result.status, QUORLOCK_NOMEM);
         }
     }
-    assert_status(kit_acquire(second, &shortage.seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(second, &shortage.seen), QUORLOCK_OK);
     quorlock_free(second);
     free_line(0, 3);
     await_free("key");
-    kit_close(kit.client);
-    kit.client = NULL;
+    fixture_close(fixture.client);
+    fixture.client = NULL;
 }
 
 /* ---- callbacks that meddle ---- */
@@ -322,29 +322,29 @@ static void frees_another(quorlock *lock, const struct quorlock_result *result, 
 /* Who tries once is told between the first one's end and its callback. */
 static void the_first_is_freed_by_a_callback(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct meddler meddler = {.seen = {.calls = 0}};
     struct seen tried[4];
     quorlock *meddling, *once[4];
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     by_hand_on("key", 3);
     stand_in_line(0, 2, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
-    meddling = kit_lock(kit.client, "key", &options);
+    meddling = fixture_lock(fixture.client, "key", &options);
     meddler.victim = line.locks[0];
     assert_int_equal(quorlock_acquire(meddling, frees_another, &meddler), 0);
     for (int i = 0; i < 4; i++) {
-        once[i] = kit_lock(kit.client, "key", &options);
-        kit_start_acquire(once[i], &tried[i]);
+        once[i] = fixture_lock(fixture.client, "key", &options);
+        fixture_start_acquire(once[i], &tried[i]);
     }
     await_count(&meddler.seen.calls, 1, GENEROUS_MS, "the meddler");
     for (int i = 0; i < 4; i++) await_count(&tried[i].calls, 1, GENEROUS_MS, "who tries once");
     await_told(0, 1, "who was freed");
     assert_status(line.seen[0].result.status, QUORLOCK_CANCELED);
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     await_told(1, 2, "the next");
     assert_status(line.seen[1].result.status, QUORLOCK_OK);
     for (int i = 0; i < 4; i++) quorlock_free(once[i]);
@@ -370,17 +370,17 @@ static void tries_again(quorlock *lock, const struct quorlock_result *result, vo
 /* Somebody who answers each failure with a new try does not keep others from hearing of theirs. */
 static void a_stubborn_one_drowns_nobody(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct stubborn stubborn = {.calls = 0};
     quorlock *lock;
     int calls;
 
     (void)state;
     client_options.reconnect_min_ms = client_options.reconnect_max_ms = 20;
-    kit_client(&client_options, 3);
-    for (int i = 0; i < 3; i++) server_kill(&kit.cluster.servers[i]);
-    lock = kit_lock(kit.client, "another", &options);
+    fixture_client(&client_options, 3);
+    for (int i = 0; i < 3; i++) server_kill(&fixture.cluster.servers[i]);
+    lock = fixture_lock(fixture.client, "another", &options);
     assert_int_equal(quorlock_acquire(lock, tries_again, &stubborn), 0);
     /* From when nobody is connected on, each try fails at once. */
     await_count(&stubborn.calls, 100, GENEROUS_MS, "tries");
@@ -392,21 +392,21 @@ static void a_stubborn_one_drowns_nobody(void **state)
     await_count(&stubborn.calls, calls + 1, GENEROUS_MS, "the last try");
     free_line(0, 3);
     quorlock_free(lock);
-    for (int i = 0; i < 3; i++) server_start(&kit.cluster.servers[i]);
+    for (int i = 0; i < 3; i++) server_start(&fixture.cluster.servers[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(canceled_wherever_it_stands, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(all_canceled_leave_nothing, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(freed_in_line, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(closed_with_a_line, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(the_firsts_grant_is_lost, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(asks_anew_for_what_it_lost, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(who_cannot_ask_lets_the_next_go, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(the_first_is_freed_by_a_callback, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_stubborn_one_drowns_nobody, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(canceled_wherever_it_stands, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(all_canceled_leave_nothing, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(freed_in_line, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(closed_with_a_line, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_firsts_grant_is_lost, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(asks_anew_for_what_it_lost, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(who_cannot_ask_lets_the_next_go, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_first_is_freed_by_a_callback, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_stubborn_one_drowns_nobody, fixture_setup, fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("the ends of a line", tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /*
  * test_line_heirs.c - who gives up at the head of a line leaves its place at the nodes to the next
  */
-#include "kit.h"
+#include "fixture.h"
 
 #define BOUND_MS 3000
 #define WAITERS  100
@@ -17,15 +17,15 @@ static long long commands(void)
         "n = n + calls end return n";
     long long n = 0;
 
-    for (uint32_t i = 0; i < kit.cluster.n; i++) {
-        n += server_ask_number(&kit.cluster.servers[i], "EVAL %s 0", script);
+    for (uint32_t i = 0; i < fixture.cluster.n; i++) {
+        n += server_ask_number(&fixture.cluster.servers[i], "EVAL %s 0", script);
     }
     return n;
 }
 
 static struct quorlock_options waiting(uint32_t wait_ms)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
 
     options.wait_ms = wait_ms;
     return options;
@@ -34,13 +34,13 @@ static struct quorlock_options waiting(uint32_t wait_ms)
 /* A peer has the key, and the head of the line knows it. */
 static void begin_line(quorlock **locks, struct seen *seen, uint32_t n, const struct quorlock_options *options)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
 
-    kit_client(&client_options, 3);
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET key peer PX 60000");
+    fixture_client(&client_options, 3);
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key peer PX 60000");
     for (uint32_t i = 0; i < n; i++) {
-        locks[i] = kit_lock(kit.client, "key", options);
-        kit_start_acquire(locks[i], &seen[i]);
+        locks[i] = fixture_lock(fixture.client, "key", options);
+        fixture_start_acquire(locks[i], &seen[i]);
         run_ms(APART_MS);
     }
     run_ms(300);
@@ -49,11 +49,11 @@ static void begin_line(quorlock **locks, struct seen *seen, uint32_t n, const st
 
 static void expect_handed_over(quorlock *lock, struct seen *seen)
 {
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     await_count(&seen->calls, 1, GENEROUS_MS, "the heir's grant");
     assert_status(seen->result.status, QUORLOCK_OK);
     await_holders("key", seen->owner, 3);
-    assert_status(kit_release(lock, seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, seen), QUORLOCK_OK);
     await_free("key");
 }
 
@@ -78,8 +78,8 @@ static void bounds_of_a_line_cost_nothing(void **state)
     }
     /* A poll now and then, and the last one's release; three questions a waiter would be 300. */
     assert_true(commands() - before < 100);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", "peer"), 3);
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", "peer"), 3);
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
 }
 
 /* From the head on, canceled or freed: the last one goes on with what the first began. */
@@ -120,18 +120,18 @@ static void unlike_wishes_are_not_inherited(void **state)
     (void)state;
     begin_line(locks, seen, 1, &options);
     options.lease_ms = LONG_LEASE_MS / 2;
-    locks[1] = kit_lock(kit.client, "key", &options);
-    kit_start_acquire(locks[1], &seen[1]);
+    locks[1] = fixture_lock(fixture.client, "key", &options);
+    fixture_start_acquire(locks[1], &seen[1]);
     assert_int_equal(quorlock_cancel(locks[0]), 0);
     await_count(&seen[0].calls, 1, GENEROUS_MS, "the end");
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     await_count(&seen[1].calls, 1, GENEROUS_MS, "the grant");
     assert_status(seen[1].result.status, QUORLOCK_OK);
     await_holders("key", seen[1].owner, 3);
     for (int i = 0; i < 3; i++) {
-        assert_true(server_pttl(&kit.cluster.servers[i], "key") <= LONG_LEASE_MS / 2);
+        assert_true(server_pttl(&fixture.cluster.servers[i], "key") <= LONG_LEASE_MS / 2);
     }
-    assert_status(kit_release(locks[1], &seen[1]), QUORLOCK_OK);
+    assert_status(fixture_release(locks[1], &seen[1]), QUORLOCK_OK);
     await_free("key");
     quorlock_free(locks[0]);
     quorlock_free(locks[1]);
@@ -200,26 +200,26 @@ static bool was_renewed(void *arg)
     char line[64];
 
     snprintf(line, sizeof(line), "renewed \"%s\"", wishes->key);
-    return strstr(kit.log, line) != NULL;
+    return strstr(fixture.log, line) != NULL;
 }
 
 /* Another handle of the owner "me" tries: it nests where the heir is of that owner. */
 static void expect_nesting(const struct wishes *wishes, int status)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *third;
 
     options.owner = "me";
-    third = kit_lock(kit.client, wishes->key, &options);
-    assert_status(kit_acquire(third, &seen), status);
+    third = fixture_lock(fixture.client, wishes->key, &options);
+    assert_status(fixture_acquire(third, &seen), status);
     quorlock_free(third);
 }
 
 static void expect_lease(const struct wishes *wishes)
 {
     for (int i = 0; i < 3; i++) {
-        assert_true(server_pttl(&kit.cluster.servers[i], wishes->key) <= LONG_LEASE_MS / 2);
+        assert_true(server_pttl(&fixture.cluster.servers[i], wishes->key) <= LONG_LEASE_MS / 2);
     }
 }
 
@@ -229,7 +229,7 @@ static void expect_fence_ttl(const struct wishes *wishes)
     int long_ones = 0;
 
     snprintf(fence, sizeof(fence), "quorlock:fence:%s", wishes->key);
-    for (int i = 0; i < 3; i++) long_ones += server_pttl(&kit.cluster.servers[i], fence) > DAY_MS;
+    for (int i = 0; i < 3; i++) long_ones += server_pttl(&fixture.cluster.servers[i], fence) > DAY_MS;
     assert_true(long_ones >= 2);
 }
 
@@ -255,32 +255,32 @@ static void expect_own_wish(enum unlike unlike, struct wishes *wishes)
 static void each_unlike_wish_is_the_heirs_own(void **state)
 {
     static struct wishes all[UNLIKES];
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
 
     (void)state;
     memset(all, 0, sizeof(all));
     /* Or it would follow from lease, renewal and margin, and be another wish. */
     client_options.node_timeout_ms = 500;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     for (int i = 0; i < UNLIKES; i++) {
         struct wishes *wishes = &all[i];
         struct quorlock_options first, heir;
 
         wish((enum unlike)i, &first, &heir);
         snprintf(wishes->key, sizeof(wishes->key), "key%d", i);
-        for (int k = 0; k < 3; k++) server_do(&kit.cluster.servers[k], "SET %s peer PX 60000", wishes->key);
-        wishes->first = kit_lock(kit.client, wishes->key, &first);
-        wishes->heir = kit_lock(kit.client, wishes->key, &heir);
+        for (int k = 0; k < 3; k++) server_do(&fixture.cluster.servers[k], "SET %s peer PX 60000", wishes->key);
+        wishes->first = fixture_lock(fixture.client, wishes->key, &first);
+        wishes->heir = fixture_lock(fixture.client, wishes->key, &heir);
         quorlock_on_lost(wishes->heir, on_loss, &wishes->loss);
-        kit_start_acquire(wishes->first, &wishes->first_seen);
-        kit_start_acquire(wishes->heir, &wishes->seen);
+        fixture_start_acquire(wishes->first, &wishes->first_seen);
+        fixture_start_acquire(wishes->heir, &wishes->seen);
     }
     run_ms(300);
     for (int i = 0; i < UNLIKES; i++) assert_int_equal(quorlock_cancel(all[i].first), 0);
     for (int i = 0; i < UNLIKES; i++) {
         struct wishes *wishes = &all[i];
 
-        for (int k = 0; k < 3; k++) server_do(&kit.cluster.servers[k], "DEL %s", wishes->key);
+        for (int k = 0; k < 3; k++) server_do(&fixture.cluster.servers[k], "DEL %s", wishes->key);
         await_count(&wishes->seen.calls, 1, GENEROUS_MS, wishes->key);
         assert_status(wishes->first_seen.result.status, QUORLOCK_CANCELED);
         assert_status(wishes->seen.result.status, QUORLOCK_OK);
@@ -300,21 +300,21 @@ static void a_grant_that_was_not_told_is_inherited(void **state)
 
     (void)state;
     begin_line(locks, seen, 3, &options);
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     /* In whatever phase the servers' having its keys finds it. */
-    while (cluster_holders(&kit.cluster, "key", NULL) < 3) event_base_loop(kit.base, EVLOOP_ONCE);
+    while (cluster_holders(&fixture.cluster, "key", NULL) < 3) event_base_loop(fixture.base, EVLOOP_ONCE);
     if (seen[0].calls == 0) {
         assert_int_equal(quorlock_cancel(locks[0]), 0);
         await_count(&seen[0].calls, 1, GENEROUS_MS, "the end");
         assert_status(seen[0].result.status, QUORLOCK_CANCELED);
     } else {
-        assert_status(kit_release(locks[0], &seen[0]), QUORLOCK_OK);
+        assert_status(fixture_release(locks[0], &seen[0]), QUORLOCK_OK);
     }
     for (int i = 1; i < 3; i++) {
         await_count(&seen[i].calls, 1, GENEROUS_MS, "the grant");
         assert_status(seen[i].result.status, QUORLOCK_OK);
         await_holders("key", seen[i].owner, 3);
-        assert_status(kit_release(locks[i], &seen[i]), QUORLOCK_OK);
+        assert_status(fixture_release(locks[i], &seen[i]), QUORLOCK_OK);
     }
     await_free("key");
     for (int i = 0; i < 3; i++) quorlock_free(locks[i]);
@@ -330,24 +330,26 @@ static void a_client_that_closes_tells_all_of_them(void **state)
     (void)state;
     memset(seen, 0, sizeof(seen));
     begin_line(locks, seen, WAITERS, &options);
-    kit_close(kit.client);
-    kit.client = NULL;
+    fixture_close(fixture.client);
+    fixture.client = NULL;
     for (int i = 0; i < WAITERS; i++) {
         assert_int_equal(seen[i].calls, 1);
         assert_status(seen[i].result.status, QUORLOCK_CLOSED);
     }
-    assert_int_equal(cluster_holders(&kit.cluster, "key", "peer"), 3);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", "peer"), 3);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(bounds_of_a_line_cost_nothing, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(who_is_canceled_leaves_its_place, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(unlike_wishes_are_not_inherited, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(each_unlike_wish_is_the_heirs_own, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_grant_that_was_not_told_is_inherited, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_client_that_closes_tells_all_of_them, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(bounds_of_a_line_cost_nothing, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(who_is_canceled_leaves_its_place, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(unlike_wishes_are_not_inherited, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(each_unlike_wish_is_the_heirs_own, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_grant_that_was_not_told_is_inherited, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_client_that_closes_tells_all_of_them, fixture_setup,
+                                        fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("heirs in a line", tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /*
  * test_loss.c - losing a lock: told in time, told first, told once; and what may be done after
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,26 +69,26 @@ static void sleep_now(evutil_socket_t fd, short what, void *arg)
 static void sleeper_life(int report)
 {
     struct sleeper sleeper = {.report = report};
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(1000);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(1000);
     const struct timeval soon = {.tv_usec = 600000};
     struct event *stop;
     quorlock *other;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    event_reinit(kit.base);
+    event_reinit(fixture.base);
     client_options.log = NULL;
-    kit.client = kit_new_client(&client_options);
-    kit_await_ready(kit.client, 3);
-    sleeper.lock = kit_lock(kit.client, "key", &options);
+    fixture.client = fixture_new_client(&client_options);
+    fixture_await_ready(fixture.client, 3);
+    sleeper.lock = fixture_lock(fixture.client, "key", &options);
     quorlock_on_lost(sleeper.lock, sleeper_lost, &sleeper);
     options.wait_ms = 1000;
-    other = kit_lock(kit.client, "other", &options);
+    other = fixture_lock(fixture.client, "other", &options);
     if (quorlock_acquire(sleeper.lock, sleeper_acquired, &sleeper) != 0) _exit(4);
     if (quorlock_acquire(other, sleeper_other_ended, &sleeper) != 0) _exit(5);
-    stop = event_new(kit.base, -1, 0, sleep_now, &sleeper);
+    stop = event_new(fixture.base, -1, 0, sleep_now, &sleeper);
     event_add(stop, &soon);
-    while (!sleeper.released) event_base_loop(kit.base, EVLOOP_ONCE);
+    while (!sleeper.released) event_base_loop(fixture.base, EVLOOP_ONCE);
     _exit(0);
 }
 
@@ -111,8 +111,8 @@ static void read_story(int fd, char *ret, size_t size)
 
 static void a_stopped_holder_learns_its_loss_first(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     char story[64];
     int ends[2];
@@ -121,7 +121,7 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     quorlock *lock;
 
     (void)state;
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET other by-hand PX 60000");
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET other by-hand PX 60000");
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     child = fork();
     assert_true(child >= 0);
@@ -130,11 +130,11 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     await_stop(child);
 
     /* The stopped one cannot renew: its lease ends and the lock is ours. */
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.wait_ms = GENEROUS_MS;
     options.renew_ms = 300; /* it is granted by two at first; a renewal takes the third */
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    lock = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
     run_ms(300);
 
@@ -148,7 +148,7 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     if (strcmp(story, "AS0LHR") != 0 && strcmp(story, "AS0LRH") != 0 && strcmp(story, "AS0LR") != 0) {
         fail_msg("the story was %s", story);
     }
-    assert_int_equal(cluster_holders(&kit.cluster, "key", quorlock_token(lock)), 3);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", quorlock_token(lock)), 3);
     assert_true(quorlock_valid_ms(lock) > 0);
     quorlock_free(lock);
     await_free("key");
@@ -169,9 +169,9 @@ static void grant_key(struct hold *hold, const struct quorlock_options *options)
     /* So short a lease may be over before a busy machine has it: then another try follows. */
     patient.wait_ms = GENEROUS_MS;
     memset(hold, 0, sizeof(*hold));
-    hold->lock = kit_lock(kit.client, "key", &patient);
+    hold->lock = fixture_lock(fixture.client, "key", &patient);
     quorlock_on_lost(hold->lock, on_loss, &hold->loss);
-    assert_status(kit_acquire(hold->lock, &hold->seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(hold->lock, &hold->seen), QUORLOCK_OK);
 }
 
 static void hold_key(struct hold *hold, const struct quorlock_options *options)
@@ -191,7 +191,7 @@ static void check_lost(struct hold *hold, int reason)
 
 static void check_lost_release(struct hold *hold)
 {
-    assert_status(kit_release(hold->lock, &hold->seen), QUORLOCK_OK);
+    assert_status(fixture_release(hold->lock, &hold->seen), QUORLOCK_OK);
     assert_int_equal(hold->seen.result.expired, 1);
     assert_int_equal(hold->loss.calls, 1);
     quorlock_free(hold->lock);
@@ -199,74 +199,74 @@ static void check_lost_release(struct hold *hold)
 
 static void two_keys_deleted_is_lost_at_once(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct hold hold;
     uint64_t deleted_us;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.renew_ms = 300;
     hold_key(&hold, &options);
     deleted_us = clock_us();
-    server_do(&kit.cluster.servers[0], "DEL key");
-    server_do(&kit.cluster.servers[2], "DEL key");
+    server_do(&fixture.cluster.servers[0], "DEL key");
+    server_do(&fixture.cluster.servers[2], "DEL key");
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     /* At the next renewal, not at the deadline. */
     assert_true(hold.loss.at_us - deleted_us < 15000000);
     check_lost(&hold, QUORLOCK_LOST_GONE);
     /* Nothing was resurrected. */
-    assert_false(server_has(&kit.cluster.servers[0], "key"));
-    assert_false(server_has(&kit.cluster.servers[2], "key"));
+    assert_false(server_has(&fixture.cluster.servers[0], "key"));
+    assert_false(server_has(&fixture.cluster.servers[2], "key"));
     check_lost_release(&hold);
     await_free("key");
 }
 
 static void broken_by_another_is_lost_at_once(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen_report report;
     quorlock_client *breaker;
     struct hold hold;
 
     (void)state;
-    kit_client(&client_options, 3);
-    breaker = kit_new_client(&client_options);
-    kit_await_ready(breaker, 3);
+    fixture_client(&client_options, 3);
+    breaker = fixture_new_client(&client_options);
+    fixture_await_ready(breaker, 3);
     options.renew_ms = 300;
     hold_key(&hold, &options);
-    kit_break(breaker, "key", &report);
+    fixture_break(breaker, "key", &report);
     assert_status(report.status, QUORLOCK_OK);
     assert_string_equal(report.holder, hold.seen.owner);
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_GONE);
     check_lost_release(&hold);
-    kit_close(breaker);
+    fixture_close(breaker);
 }
 
 /* One of three is repaired, and nothing is lost. */
 static void one_key_deleted_is_mended(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct hold hold;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.renew_ms = 300;
     hold_key(&hold, &options);
-    server_do(&kit.cluster.servers[1], "DEL key");
+    server_do(&fixture.cluster.servers[1], "DEL key");
     await_holders("key", hold.seen.owner, 3);
     assert_int_equal(hold.loss.calls, 0);
     /* Another's key in the place of ours is left alone. */
-    server_do(&kit.cluster.servers[1], "SET key by-hand PX 60000");
-    assert_status(kit_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
-    assert_status(kit_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
-    assert_true(server_holds(&kit.cluster.servers[1], "key", "by-hand"));
-    assert_status(kit_release(hold.lock, &hold.seen), QUORLOCK_OK);
+    server_do(&fixture.cluster.servers[1], "SET key by-hand PX 60000");
+    assert_status(fixture_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
+    assert_status(fixture_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
+    assert_true(server_holds(&fixture.cluster.servers[1], "key", "by-hand"));
+    assert_status(fixture_release(hold.lock, &hold.seen), QUORLOCK_OK);
     await_holders("key", NULL, 1);
-    assert_true(server_holds(&kit.cluster.servers[1], "key", "by-hand"));
+    assert_true(server_holds(&fixture.cluster.servers[1], "key", "by-hand"));
     quorlock_free(hold.lock);
 }
 
@@ -289,27 +289,27 @@ static bool lost_meanwhile(void *arg)
 
 static void two_nodes_killed_is_told_before_validity_ends(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(3000);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(3000);
     struct hold hold;
     struct watch watch = {.hold = &hold};
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.renew_ms = 300;
     options.lost_margin_ms = 1000; /* a busy machine may run our loop late, hardly so late */
     hold_key(&hold, &options);
-    server_kill(&kit.cluster.servers[0]);
-    server_kill(&kit.cluster.servers[1]);
+    server_kill(&fixture.cluster.servers[0]);
+    server_kill(&fixture.cluster.servers[1]);
     await(lost_meanwhile, &watch, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_EXPIRED);
     assert_true(hold.loss.loss.remaining_ms > 0);
     assert_true(hold.loss.loss.remaining_ms <= 1000);
     assert_true(hold.loss.at_us < watch.valid_until_us);
     /* Lost is lost, also when the nodes are back with the key in them. */
-    server_start(&kit.cluster.servers[0]);
-    server_start(&kit.cluster.servers[1]);
-    kit_await_ready(kit.client, 3);
+    server_start(&fixture.cluster.servers[0]);
+    server_start(&fixture.cluster.servers[1]);
+    fixture_await_ready(fixture.client, 3);
     assert_int_equal(quorlock_valid_ms(hold.lock), 0);
     assert_status(quorlock_extend(hold.lock, 0, on_result, &hold.seen), QUORLOCK_STATE);
     check_lost_release(&hold);
@@ -318,32 +318,32 @@ static void two_nodes_killed_is_told_before_validity_ends(void **state)
 
 static void never_renewed_ends_with_its_lease(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(500);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(500);
     struct hold hold;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     grant_key(&hold, &options);
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
     await_free("key");
     /* A new holder's key stays when the expired lock is released. */
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET key by-hand NX PX 60000");
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key by-hand NX PX 60000");
     check_lost_release(&hold);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", "by-hand"), 3);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", "by-hand"), 3);
 }
 
 static void max_hold_ends_renewal(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(1000);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(1000);
     struct hold hold;
     uint64_t granted_us;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.max_hold_ms = 1500;
     hold_key(&hold, &options);
     granted_us = hold.seen.at_us;
@@ -356,26 +356,26 @@ static void max_hold_ends_renewal(void **state)
 
 static void a_lost_lock_can_be_acquired_anew(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct hold hold;
     char first[TEXT_SIZE];
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.renew_ms = 300;
     hold_key(&hold, &options);
     snprintf(first, sizeof(first), "%s", hold.seen.owner);
-    server_do(&kit.cluster.servers[0], "DEL key");
-    server_do(&kit.cluster.servers[1], "DEL key");
+    server_do(&fixture.cluster.servers[0], "DEL key");
+    server_do(&fixture.cluster.servers[1], "DEL key");
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
-    assert_status(kit_acquire(hold.lock, &hold.seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(hold.lock, &hold.seen), QUORLOCK_OK);
     assert_string_not_equal(hold.seen.owner, first);
     /* Its own old key on the third node was released on the way. */
     await_holders("key", hold.seen.owner, 3);
     /* And it can be lost again: once a grant. */
-    server_do(&kit.cluster.servers[0], "DEL key");
-    server_do(&kit.cluster.servers[1], "DEL key");
+    server_do(&fixture.cluster.servers[0], "DEL key");
+    server_do(&fixture.cluster.servers[1], "DEL key");
     await_count(&hold.loss.calls, 2, GENEROUS_MS, "second loss");
     quorlock_free(hold.lock);
     await_free("key");
@@ -383,12 +383,12 @@ static void a_lost_lock_can_be_acquired_anew(void **state)
 
 static void no_loss_is_told_after_release(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(600);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(600);
     struct hold hold;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     grant_key(&hold, &options);
     assert_status(quorlock_release(hold.lock, NULL, NULL), QUORLOCK_OK);
@@ -402,16 +402,16 @@ static void no_loss_is_told_after_release(void **state)
 /* The loop did not run for longer than the lease: loss comes before the result of what was in flight. */
 static void a_loop_that_stood_still_tells_loss_first(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(1000);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(1000);
     struct hold hold;
     struct seen extended;
     uint64_t until_us;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     hold_key(&hold, &options);
-    kit_start_extend(hold.lock, 0, &extended);
+    fixture_start_extend(hold.lock, 0, &extended);
     until_us = clock_us() + 1300000;
     while (clock_us() < until_us) continue;
     assert_int_equal(quorlock_valid_ms(hold.lock), 0);
@@ -441,25 +441,25 @@ static void on_slow_result(quorlock *lock, const struct quorlock_result *result,
 /* Both callbacks wait for the same turn of the loop, for they need no server. */
 static void a_loss_that_is_due_comes_before_the_next_callback(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct slow slow = {.seen = {.calls = 0}};
     struct seen seen;
     struct hold hold;
     quorlock *mine[3];
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.owner = "me";
-    for (int i = 0; i < 3; i++) mine[i] = kit_lock(kit.client, "other", &options);
-    assert_status(kit_acquire(mine[0], &seen), QUORLOCK_OK);
-    options = kit_lease(1000);
+    for (int i = 0; i < 3; i++) mine[i] = fixture_lock(fixture.client, "other", &options);
+    assert_status(fixture_acquire(mine[0], &seen), QUORLOCK_OK);
+    options = fixture_lease(1000);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     grant_key(&hold, &options);
     slow.hold = &hold;
     memset(&seen, 0, sizeof(seen));
     assert_status(quorlock_acquire(mine[1], on_slow_result, &slow), QUORLOCK_OK);
-    kit_start_acquire(mine[2], &seen);
+    fixture_start_acquire(mine[2], &seen);
     await_count(&seen.calls, 1, GENEROUS_MS, "the second of one turn");
     assert_int_equal(slow.seen.calls, 1);
     check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
@@ -482,14 +482,14 @@ static void block(evutil_socket_t fd, short what, void *arg)
 static void lost_ends_the_loop(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
     on_loss(lock, loss, arg);
-    event_base_loopbreak(kit.base);
+    event_base_loopbreak(fixture.base);
 }
 
 /* The loop reckons its next wait from the time before a callback; ours must not be reckoned so. */
 static void a_long_callback_of_another_does_not_delay_the_loss(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(4000);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(4000);
     const struct timeval soon = {.tv_usec = 20000};
     struct hold hold;
     uint64_t until_us = 0;
@@ -498,12 +498,13 @@ static void a_long_callback_of_another_does_not_delay_the_loss(void **state)
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     /* Or the nodes' own timers would wake the loop. */
     client_options.node_timeout_ms = 20000;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     hold_key(&hold, &options);
-    assert_int_equal(event_base_once(kit.base, -1, EV_TIMEOUT, block, &until_us, &soon), 0);
+    assert_int_equal(event_base_once(fixture.base, -1, EV_TIMEOUT, block, &until_us, &soon), 0);
     quorlock_on_lost(hold.lock, lost_ends_the_loop, &hold.loss);
-    /* One run of the loop, and no timer of the kit's that would wake it. The test's time limit is the limit. */
-    event_base_dispatch(kit.base);
+    /* One run of the loop, and no timer of the fixture's that would wake it. The test's time limit is the
+     * limit. */
+    event_base_dispatch(fixture.base);
     assert_true(until_us != 0);
     assert_true(hold.loss.at_us < until_us + 2000000);
     check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
@@ -512,22 +513,22 @@ static void a_long_callback_of_another_does_not_delay_the_loss(void **state)
 
 static void ten_leases_of_work(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(1000);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(1000);
     struct hold hold;
     uint64_t until_us;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     hold_key(&hold, &options);
     until_us = clock_us() + 10 * 1000000ull;
     while (clock_us() < until_us) {
         run_ms(100);
         assert_int_equal(hold.loss.calls, 0);
         assert_true(quorlock_valid_ms(hold.lock) > 0);
-        assert_int_equal(cluster_holders(&kit.cluster, "key", hold.seen.owner), 3);
+        assert_int_equal(cluster_holders(&fixture.cluster, "key", hold.seen.owner), 3);
     }
-    assert_status(kit_release(hold.lock, &hold.seen), QUORLOCK_OK);
+    assert_status(fixture_release(hold.lock, &hold.seen), QUORLOCK_OK);
     assert_int_equal(hold.seen.result.expired, 0);
     quorlock_free(hold.lock);
     await_free("key");
@@ -536,21 +537,24 @@ static void ten_leases_of_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_stopped_holder_learns_its_loss_first, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(two_keys_deleted_is_lost_at_once, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(broken_by_another_is_lost_at_once, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(one_key_deleted_is_mended, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(two_nodes_killed_is_told_before_validity_ends, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(never_renewed_ends_with_its_lease, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(max_hold_ends_renewal, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_lost_lock_can_be_acquired_anew, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(no_loss_is_told_after_release, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_loop_that_stood_still_tells_loss_first, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_loss_that_is_due_comes_before_the_next_callback, kit_setup,
-                                        kit_teardown),
-        cmocka_unit_test_setup_teardown(a_long_callback_of_another_does_not_delay_the_loss, kit_setup,
-                                        kit_teardown),
-        cmocka_unit_test_setup_teardown(ten_leases_of_work, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_stopped_holder_learns_its_loss_first, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(two_keys_deleted_is_lost_at_once, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(broken_by_another_is_lost_at_once, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(one_key_deleted_is_mended, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(two_nodes_killed_is_told_before_validity_ends, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(never_renewed_ends_with_its_lease, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(max_hold_ends_renewal, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_lost_lock_can_be_acquired_anew, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(no_loss_is_told_after_release, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_loop_that_stood_still_tells_loss_first, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_loss_that_is_due_comes_before_the_next_callback, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_long_callback_of_another_does_not_delay_the_loss, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(ten_leases_of_work, fixture_setup, fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("loss", tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * test_many_keys.c - several keys in one lock: all or none of them, one validity, in whatever order they are
  * named
  */
-#include "kit.h"
+#include "fixture.h"
 
 static int plain = QUORLOCK_DIALECT_PLAIN;
 static int redisson = QUORLOCK_DIALECT_REDISSON;
@@ -15,7 +15,7 @@ static const char *const abc[] = {"c", "a", "b"};
 
 static struct quorlock_client_options in_dialect(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
 
     client_options.dialect = *(int *)*state;
     return client_options;
@@ -25,15 +25,15 @@ static void begin(void **state)
 {
     struct quorlock_client_options client_options = in_dialect(state);
 
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
 }
 
 static quorlock_client *other_client(void **state)
 {
     struct quorlock_client_options client_options = in_dialect(state);
-    quorlock_client *other = kit_new_client(&client_options);
+    quorlock_client *other = fixture_new_client(&client_options);
 
-    kit_await_ready(other, 3);
+    fixture_await_ready(other, 3);
     return other;
 }
 
@@ -65,28 +65,28 @@ static void by_hand(const struct server *server, const char *key, int dialect)
 
 static void one_whole_life(void **state)
 {
-    struct quorlock_options options = kit_lease(4000);
+    struct quorlock_options options = fixture_lease(4000);
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
     quorlock *lock;
 
     begin(state);
     options.fencing = 1;
-    lock = lock_on(kit.client, abc, 3, &options);
+    lock = lock_on(fixture.client, abc, 3, &options);
     quorlock_on_lost(lock, on_loss, &loss);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_contains(seen.text, "\"a, b, c\"");
     assert_true(seen.result.fence > 0);
     for (int i = 0; i < 3; i++) await_holders(abc[i], NULL, 3);
     if (*(int *)*state == QUORLOCK_DIALECT_PLAIN) {
-        for (int i = 0; i < 3; i++) assert_int_equal(cluster_holders(&kit.cluster, abc[i], seen.owner), 3);
+        for (int i = 0; i < 3; i++) assert_int_equal(cluster_holders(&fixture.cluster, abc[i], seen.owner), 3);
     }
     /* Longer than a lease, so it lives by renewal. */
     run_ms(4500);
     assert_int_equal(loss.calls, 0);
     assert_true(quorlock_valid_ms(lock) > 0);
-    for (int i = 0; i < 3; i++) assert_int_equal(cluster_holders(&kit.cluster, abc[i], NULL), 3);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) assert_int_equal(cluster_holders(&fixture.cluster, abc[i], NULL), 3);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_all_free(abc, 3);
     assert_int_equal(loss.calls, 0);
     quorlock_free(lock);
@@ -94,59 +94,59 @@ static void one_whole_life(void **state)
 
 static void lists_that_share_a_key_exclude_each_other(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock_client *other;
     quorlock *held, *overlaps, *elsewhere, *apart;
 
     begin(state);
     other = other_client(state);
-    held = lock_on(kit.client, ab, 2, &options);
-    overlaps = lock_on(kit.client, bc, 2, &options);
+    held = lock_on(fixture.client, ab, 2, &options);
+    overlaps = lock_on(fixture.client, bc, 2, &options);
     elsewhere = lock_on(other, abc + 2, 1, &options);
     apart = lock_on(other, abc, 1, &options);
-    assert_status(kit_acquire(held, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(held, &seen), QUORLOCK_OK);
     await_holders("a", NULL, 3);
     await_holders("b", NULL, 3);
-    assert_status(kit_acquire(overlaps, &seen), QUORLOCK_HELD);
-    assert_status(kit_acquire(elsewhere, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(overlaps, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(elsewhere, &seen), QUORLOCK_HELD);
     /* What failed has taken nothing: the rest of its list is free for others. */
     await_free("c");
-    assert_status(kit_acquire(apart, &seen), QUORLOCK_OK);
-    assert_status(kit_release(apart, &seen), QUORLOCK_OK);
-    assert_status(kit_release(held, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(apart, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(apart, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(held, &seen), QUORLOCK_OK);
     await_all_free(abc, 3);
-    assert_status(kit_acquire(overlaps, &seen), QUORLOCK_OK);
-    assert_status(kit_acquire(elsewhere, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(overlaps, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(elsewhere, &seen), QUORLOCK_HELD);
     quorlock_free(held);
     quorlock_free(overlaps);
-    kit_close(other);
+    fixture_close(other);
     await_all_free(abc, 3);
 }
 
 /* One of the keys is somebody else's on so many nodes that a quorum is out of reach. */
 static void all_or_none(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
     begin(state);
-    lock = lock_on(kit.client, abc, 3, &options);
+    lock = lock_on(fixture.client, abc, 3, &options);
     for (int k = 0; k < 3; k++) {
-        for (int i = 0; i < 2; i++) by_hand(&kit.cluster.servers[i], abc[k], *(int *)*state);
-        assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+        for (int i = 0; i < 2; i++) by_hand(&fixture.cluster.servers[i], abc[k], *(int *)*state);
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
         assert_contains(seen.text, "by-hand");
         for (int j = 0; j < 3; j++) await_holders(abc[j], NULL, j == k ? 2 : 0);
-        for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "DEL %s", abc[k]);
+        for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "DEL %s", abc[k]);
     }
     /* On a minority it stands in nobody's way, and that node has none of ours. */
-    by_hand(&kit.cluster.servers[1], "b", *(int *)*state);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    by_hand(&fixture.cluster.servers[1], "b", *(int *)*state);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("a", NULL, 2);
-    assert_int_equal(server_has(&kit.cluster.servers[1], "a"), 0);
-    assert_int_equal(server_has(&kit.cluster.servers[1], "c"), 0);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(server_has(&fixture.cluster.servers[1], "a"), 0);
+    assert_int_equal(server_has(&fixture.cluster.servers[1], "c"), 0);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_holders("b", NULL, 1);
     await_free("a");
     await_free("c");
@@ -156,20 +156,20 @@ static void all_or_none(void **state)
 /* A node that lost one of them has lost the lock. */
 static void one_key_gone_is_the_lock_gone(void **state)
 {
-    struct quorlock_options options = kit_lease(6000);
+    struct quorlock_options options = fixture_lease(6000);
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
     quorlock *lock;
 
     begin(state);
-    lock = lock_on(kit.client, abc, 3, &options);
+    lock = lock_on(fixture.client, abc, 3, &options);
     quorlock_on_lost(lock, on_loss, &loss);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     for (int i = 0; i < 3; i++) await_holders(abc[i], NULL, 3);
-    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "DEL b");
+    for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "DEL b");
     await_count(&loss.calls, 1, GENEROUS_MS, "loss");
     assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 1);
     await_all_free(abc, 3);
     quorlock_free(lock);
@@ -209,7 +209,7 @@ static void fighter_told(quorlock *lock, const struct quorlock_result *result, v
     (void)lock;
     assert_status(result->status, QUORLOCK_OK);
     assert_int_equal(++inside, 1);
-    assert_int_equal(event_base_once(kit.base, -1, EV_TIMEOUT, fighter_leaves, arg, &moment), 0);
+    assert_int_equal(event_base_once(fixture.base, -1, EV_TIMEOUT, fighter_leaves, arg, &moment), 0);
 }
 
 static bool all_done(void *arg)
@@ -225,7 +225,7 @@ static bool all_done(void *arg)
 /* Lists in opposite order, in two processes' worth of clients: nobody holds what the other waits for. */
 static void opposite_orders_do_not_starve_each_other(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct fighter fighters[4] = {{.wanted = 15}, {.wanted = 15}, {.wanted = 15}, {.wanted = 15}};
     quorlock_client *other;
 
@@ -233,15 +233,15 @@ static void opposite_orders_do_not_starve_each_other(void **state)
     other = other_client(state);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
     inside = 0;
-    fighters[0].lock = lock_on(kit.client, ab, 2, &options);
+    fighters[0].lock = lock_on(fixture.client, ab, 2, &options);
     fighters[1].lock = lock_on(other, ba, 2, &options);
-    fighters[2].lock = lock_on(kit.client, bc, 2, &options);
+    fighters[2].lock = lock_on(fixture.client, bc, 2, &options);
     fighters[3].lock = lock_on(other, abc, 3, &options);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(quorlock_acquire(fighters[i].lock, fighter_told, &fighters[i]), 0);
     }
     await(all_done, fighters, 2 * GENEROUS_MS, "everybody's turns");
-    kit_close(other);
+    fixture_close(other);
     for (int i = 0; i < 4; i++) {
         if (i % 2 == 0) quorlock_free(fighters[i].lock);
     }
@@ -251,25 +251,25 @@ static void opposite_orders_do_not_starve_each_other(void **state)
 /* The same keys in another order are the same line, and the same owner's. */
 static void order_makes_no_difference(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen first, second, third;
     quorlock *one, *two, *waits;
 
     begin(state);
     options.owner = "me";
-    one = lock_on(kit.client, ab, 2, &options);
-    two = lock_on(kit.client, ba, 2, &options);
+    one = lock_on(fixture.client, ab, 2, &options);
+    two = lock_on(fixture.client, ba, 2, &options);
     options.owner = NULL;
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    waits = lock_on(kit.client, ba, 2, &options);
-    assert_status(kit_acquire(one, &first), QUORLOCK_OK);
-    assert_status(kit_acquire(two, &second), QUORLOCK_OK);
+    waits = lock_on(fixture.client, ba, 2, &options);
+    assert_status(fixture_acquire(one, &first), QUORLOCK_OK);
+    assert_status(fixture_acquire(two, &second), QUORLOCK_OK);
     assert_string_equal(first.owner, second.owner);
     assert_contains(second.text, "\"a, b\" is held by its owner already: 2 holds now");
-    kit_start_acquire(waits, &third);
-    assert_status(kit_release(one, &first), QUORLOCK_OK);
+    fixture_start_acquire(waits, &third);
+    assert_status(fixture_release(one, &first), QUORLOCK_OK);
     assert_int_equal(third.calls, 0);
-    assert_status(kit_release(two, &second), QUORLOCK_OK);
+    assert_status(fixture_release(two, &second), QUORLOCK_OK);
     await_count(&third.calls, 1, GENEROUS_MS, "who stood in line");
     assert_status(third.result.status, QUORLOCK_OK);
     quorlock_free(one);
@@ -280,30 +280,30 @@ static void order_makes_no_difference(void **state)
 
 static void one_owner_nests_the_same_list_only(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *outer, *overlaps, *apart, *yours;
 
     begin(state);
     options.owner = "me";
-    outer = lock_on(kit.client, ab, 2, &options);
-    overlaps = lock_on(kit.client, bc, 2, &options);
-    apart = lock_on(kit.client, abc, 1, &options);
+    outer = lock_on(fixture.client, ab, 2, &options);
+    overlaps = lock_on(fixture.client, bc, 2, &options);
+    apart = lock_on(fixture.client, abc, 1, &options);
     options.owner = "you";
-    yours = lock_on(kit.client, bc, 2, &options);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    yours = lock_on(fixture.client, bc, 2, &options);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     assert_status(quorlock_acquire(overlaps, on_result, &seen), QUORLOCK_INVAL);
     assert_string_equal(
-        quorlock_client_error(kit.client),
+        quorlock_client_error(fixture.client),
         "owner \"me\" has \"b\" in the list \"a, b\" already and asks for the list \"b, c\": one "
         "owner nests the same list of keys only");
     /* Keys apart are no matter, and another owner is told in the usual way. */
-    assert_status(kit_acquire(apart, &seen), QUORLOCK_OK);
-    assert_status(kit_acquire(yours, &seen), QUORLOCK_HELD);
-    assert_status(kit_release(apart, &seen), QUORLOCK_OK);
-    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
-    assert_status(kit_acquire(overlaps, &seen), QUORLOCK_OK);
-    assert_status(kit_release(overlaps, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(apart, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(yours, &seen), QUORLOCK_HELD);
+    assert_status(fixture_release(apart, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(overlaps, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(overlaps, &seen), QUORLOCK_OK);
     await_all_free(abc, 3);
     quorlock_free(outer);
     quorlock_free(overlaps);
@@ -314,25 +314,25 @@ static void one_owner_nests_the_same_list_only(void **state)
 /* One that stands in line is found out when its turn comes, if its owner took one of the keys meanwhile. */
 static void overlap_is_found_out_in_line_too(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen first, waited, seen;
     quorlock *holder, *first_waiter, *waiter, *overlaps;
 
     begin(state);
-    holder = lock_on(kit.client, ab, 2, &options);
+    holder = lock_on(fixture.client, ab, 2, &options);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    first_waiter = lock_on(kit.client, ab, 2, &options);
+    first_waiter = lock_on(fixture.client, ab, 2, &options);
     options.owner = "me";
-    waiter = lock_on(kit.client, ab, 2, &options);
+    waiter = lock_on(fixture.client, ab, 2, &options);
     options.wait_ms = 0;
-    overlaps = lock_on(kit.client, bc, 2, &options);
-    assert_status(kit_acquire(holder, &seen), QUORLOCK_OK);
-    kit_start_acquire(first_waiter, &first);
-    kit_start_acquire(waiter, &waited);
+    overlaps = lock_on(fixture.client, bc, 2, &options);
+    assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
+    fixture_start_acquire(first_waiter, &first);
+    fixture_start_acquire(waiter, &waited);
     run_ms(20);
     /* Whoever breaks the lock by hand lets the other list in. */
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL a b");
-    assert_status(kit_acquire(overlaps, &seen), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL a b");
+    assert_status(fixture_acquire(overlaps, &seen), QUORLOCK_OK);
     assert_status(quorlock_cancel(first_waiter), QUORLOCK_OK);
     await_count(&first.calls, 1, GENEROUS_MS, "canceled");
     await_count(&waited.calls, 1, GENEROUS_MS, "found out");
@@ -347,7 +347,7 @@ static void overlap_is_found_out_in_line_too(void **state)
 
 static void as_many_as_may_be(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     char names[QUORLOCK_KEYS_MAX][16];
     const char *keys[QUORLOCK_KEYS_MAX];
     struct seen seen;
@@ -359,13 +359,13 @@ static void as_many_as_may_be(void **state)
         keys[i] = names[i];
     }
     options.fencing = 1;
-    lock = lock_on(kit.client, keys, QUORLOCK_KEYS_MAX, &options);
-    last = lock_on(kit.client, keys + QUORLOCK_KEYS_MAX - 1, 1, &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
-    assert_status(kit_extend(lock, 0, &seen), QUORLOCK_OK);
+    lock = lock_on(fixture.client, keys, QUORLOCK_KEYS_MAX, &options);
+    last = lock_on(fixture.client, keys + QUORLOCK_KEYS_MAX - 1, 1, &options);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
     for (int i = 0; i < QUORLOCK_KEYS_MAX; i++) await_holders(keys[i], NULL, 3);
-    assert_status(kit_acquire(last, &seen), QUORLOCK_HELD);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(last, &seen), QUORLOCK_HELD);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_all_free(keys, QUORLOCK_KEYS_MAX);
     quorlock_free(lock);
     quorlock_free(last);
@@ -373,7 +373,7 @@ static void as_many_as_may_be(void **state)
 
 #define IN_DIALECT(test, dialect)                                                                              \
     {                                                                                                          \
-#test " (" #dialect ")", test, kit_setup, kit_teardown, &(dialect)                                     \
+#test " (" #dialect ")", test, fixture_setup, fixture_teardown, &(dialect)                             \
     }
 #define IN_BOTH(test) IN_DIALECT(test, plain), IN_DIALECT(test, redisson)
 

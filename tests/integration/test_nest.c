@@ -24,14 +24,14 @@ static void one_handle_twice(void **state)
 
     begin(state);
     lock = lock_of("me", LONG_LEASE_MS);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     snprintf(owner, sizeof(owner), "%s", seen.owner);
     before = calls();
     for (int holds = 2; holds <= 4; holds++) {
         char text[64];
 
-        assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
         assert_string_equal(seen.owner, owner);
         assert_true(seen.result.valid_ms > 0);
         assert_int_equal(seen.result.n_votes, 3);
@@ -39,7 +39,7 @@ static void one_handle_twice(void **state)
         assert_contains(seen.text, text);
     }
     for (int holds = 3; holds >= 1; holds--) {
-        assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+        assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
         assert_int_equal(seen.result.expired, 0);
         assert_contains(seen.text, "one hold of \"key\" given back");
         assert_true(quorlock_valid_ms(lock) > 0);
@@ -47,13 +47,13 @@ static void one_handle_twice(void **state)
     }
     /* No server heard of any of that. */
     assert_int_equal(calls(), before);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 3);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(quorlock_valid_ms(lock), 0);
     await_free("key");
     /* More than was acquired. */
     assert_status(quorlock_release(lock, on_result, &seen), QUORLOCK_STATE);
-    assert_contains(quorlock_client_error(kit.client), "there is no grant to release");
+    assert_contains(quorlock_client_error(fixture.client), "there is no grant to release");
     quorlock_free(lock);
 }
 
@@ -68,26 +68,26 @@ static void two_handles_of_one_owner(void **state)
         char owner[TEXT_SIZE];
         long long before;
 
-        assert_status(kit_acquire(locks[0], &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(locks[0], &seen), QUORLOCK_OK);
         snprintf(owner, sizeof(owner), "%s", seen.owner);
         await_holders("key", NULL, 3);
         before = calls();
-        assert_status(kit_acquire(locks[1], &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(locks[1], &seen), QUORLOCK_OK);
         assert_string_equal(seen.owner, owner);
         assert_true(quorlock_valid_ms(locks[0]) > 0);
         assert_true(quorlock_valid_ms(locks[1]) > 0);
-        assert_status(kit_release(locks[first], &seen), QUORLOCK_OK);
+        assert_status(fixture_release(locks[first], &seen), QUORLOCK_OK);
         assert_int_equal(quorlock_valid_ms(locks[first]), 0);
         assert_null(quorlock_token(locks[first]));
         assert_status(quorlock_release(locks[first], on_result, &seen), QUORLOCK_STATE);
         assert_true(quorlock_valid_ms(locks[1 - first]) > 0);
         assert_int_equal(calls(), before);
-        assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 3);
+        assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
         /* In again, and out. */
-        assert_status(kit_acquire(locks[first], &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(locks[first], &seen), QUORLOCK_OK);
         assert_string_equal(seen.owner, owner);
-        assert_status(kit_release(locks[first], &seen), QUORLOCK_OK);
-        assert_status(kit_release(locks[1 - first], &seen), QUORLOCK_OK);
+        assert_status(fixture_release(locks[first], &seen), QUORLOCK_OK);
+        assert_status(fixture_release(locks[1 - first], &seen), QUORLOCK_OK);
         assert_int_equal(seen.result.granted, 3 - seen.result.failed - seen.result.refused -
                                                   (seen.votes[0].outcome == QUORLOCK_VOTE_PENDING) -
                                                   (seen.votes[1].outcome == QUORLOCK_VOTE_PENDING) -
@@ -109,24 +109,24 @@ static void different_owners_exclude_each_other(void **state)
     nobodys = lock_of(NULL, LONG_LEASE_MS);
     waiting = waiter_of("you");
     nobody_waits = waiter_of(NULL);
-    assert_status(kit_acquire(mine, &seen), QUORLOCK_OK);
-    assert_status(kit_acquire(yours, &seen), QUORLOCK_HELD);
-    assert_status(kit_acquire(nobodys, &seen), QUORLOCK_HELD);
-    kit_start_acquire(waiting, &waited);
-    kit_start_acquire(nobody_waits, &nobody_waited);
+    assert_status(fixture_acquire(mine, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(yours, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(nobodys, &seen), QUORLOCK_HELD);
+    fixture_start_acquire(waiting, &waited);
+    fixture_start_acquire(nobody_waits, &nobody_waited);
     run_ms(50);
     assert_int_equal(waited.calls, 0);
-    assert_status(kit_release(mine, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(mine, &seen), QUORLOCK_OK);
     await_count(&waited.calls, 1, GENEROUS_MS, "the other owner");
     assert_status(waited.result.status, QUORLOCK_OK);
-    assert_status(kit_acquire(mine, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(mine, &seen), QUORLOCK_HELD);
     /* Who has no name does not nest, not even with himself. */
-    assert_status(kit_release(waiting, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(waiting, &seen), QUORLOCK_OK);
     await_count(&nobody_waited.calls, 1, GENEROUS_MS, "nobody's");
     assert_status(nobody_waited.result.status, QUORLOCK_OK);
-    assert_status(kit_acquire(nobodys, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(nobodys, &seen), QUORLOCK_HELD);
     assert_status(quorlock_acquire(nobody_waits, on_result, &seen), QUORLOCK_STATE);
-    assert_status(kit_release(nobody_waits, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(nobody_waits, &seen), QUORLOCK_OK);
     await_free("key");
     quorlock_free(mine);
     quorlock_free(yours);
@@ -146,21 +146,21 @@ static void renewed_first_where_little_is_left(void **state)
     begin_patient(state);
     outer = unrenewed_of("me", 8000);
     inner = unrenewed_of("me", 8000);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     before = calls();
-    assert_status(kit_acquire(inner, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
     assert_int_equal(calls(), before);
-    assert_status(kit_release(inner, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
     await(valid_below, &outer, GENEROUS_MS, "less than a third");
     assert_true(quorlock_valid_ms(outer) > 0);
-    assert_status(kit_acquire(inner, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
     assert_true(calls() > before);
     assert_true(seen.result.valid_ms > 4000);
     assert_true(quorlock_valid_ms(outer) > 4000);
     assert_true(least_pttl() > 4000);
-    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
-    assert_status(kit_release(inner, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
     await_free("key");
     quorlock_free(outer);
     quorlock_free(inner);
@@ -175,18 +175,18 @@ static void a_longer_lease_is_asked_for(void **state)
     outer = lock_of("me", 10000);
     longer = lock_of("me", 60000);
     shorter = lock_of("me", 2000);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     assert_true(quorlock_valid_ms(outer) < 10000);
-    assert_status(kit_acquire(longer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(longer, &seen), QUORLOCK_OK);
     assert_true(seen.result.valid_ms > 30000);
     assert_true(quorlock_valid_ms(outer) > 30000);
-    assert_status(kit_acquire(shorter, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(shorter, &seen), QUORLOCK_OK);
     assert_true(seen.result.valid_ms > 30000);
     assert_true(least_pttl() > 30000);
-    assert_status(kit_release(longer, &seen), QUORLOCK_OK);
-    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 3);
-    assert_status(kit_release(shorter, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(longer, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
+    assert_status(fixture_release(shorter, &seen), QUORLOCK_OK);
     await_free("key");
     quorlock_free(outer);
     quorlock_free(longer);
@@ -208,11 +208,11 @@ static void as_much_validity_as_is_asked_for(void **state)
     outer = unrenewed_of("me", 4000);
     options.min_valid_ms = 3000;
     options.renew_ms = QUORLOCK_RENEW_NEVER;
-    inner = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    inner = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await(valid_below_3s, &outer, GENEROUS_MS, "less than it wants");
     assert_true(quorlock_valid_ms(outer) > 1500);
-    assert_status(kit_acquire(inner, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
     assert_true(seen.result.valid_ms >= 3000);
     quorlock_free(inner);
     quorlock_free(outer);
@@ -227,18 +227,18 @@ static void a_renewal_that_fails_is_told(void **state)
     begin_patient(state);
     outer = unrenewed_of("me", 8000);
     inner = unrenewed_of("me", 8000);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     await(valid_below, &outer, GENEROUS_MS, "less than a third");
-    for (int i = 0; i < 2; i++) server_kill(&kit.cluster.servers[i]);
-    assert_status(kit_acquire(inner, &seen), QUORLOCK_NOQUORUM);
+    for (int i = 0; i < 2; i++) server_kill(&fixture.cluster.servers[i]);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_NOQUORUM);
     assert_contains(seen.text, "renewing it first reached no quorum");
     assert_int_equal(quorlock_valid_ms(inner), 0);
     /* What is left is the outer one's as before. */
     assert_true(quorlock_valid_ms(outer) > 0);
     quorlock_free(inner);
     quorlock_free(outer);
-    for (int i = 0; i < 2; i++) server_start(&kit.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_start(&fixture.cluster.servers[i]);
 }
 
 static void the_wait_bound_holds_for_a_renewal_too(void **state)
@@ -250,17 +250,17 @@ static void the_wait_bound_holds_for_a_renewal_too(void **state)
     begin(state);
     outer = unrenewed_of("me", 5000);
     options.wait_ms = 200;
-    inner = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    inner = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
-    for (int i = 0; i < 2; i++) server_freeze(&kit.cluster.servers[i]);
-    assert_status(kit_acquire(inner, &seen), QUORLOCK_TIMEDOUT);
+    for (int i = 0; i < 2; i++) server_freeze(&fixture.cluster.servers[i]);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_TIMEDOUT);
     assert_contains(seen.text, "renewing it first took too long");
     assert_true(seen.result.elapsed_ms >= 200);
     /* Its node timeout is a half second. */
     assert_true(seen.result.elapsed_ms < 450);
     assert_true(quorlock_valid_ms(outer) > 0);
-    for (int i = 0; i < 2; i++) server_thaw(&kit.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_thaw(&fixture.cluster.servers[i]);
     quorlock_free(inner);
     quorlock_free(outer);
     await_free("key");
@@ -278,10 +278,10 @@ static void a_loss_is_everybodys(void **state)
     for (int i = 0; i < 3; i++) {
         locks[i] = lock_of("me", 6000);
         quorlock_on_lost(locks[i], on_loss, &losses[i]);
-        assert_status(kit_acquire(locks[i], &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(locks[i], &seen), QUORLOCK_OK);
     }
     later = lock_of("me", 6000);
-    assert_status(kit_acquire(locks[1], &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(locks[1], &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     delete_by_hand();
     for (int i = 0; i < 3; i++) await_count(&losses[i].calls, 1, GENEROUS_MS, "loss");
@@ -292,20 +292,20 @@ static void a_loss_is_everybodys(void **state)
         assert_status(quorlock_acquire(locks[i], on_result, &seen), QUORLOCK_LOST);
     }
     assert_status(quorlock_acquire(later, on_result, &seen), QUORLOCK_LOST);
-    assert_contains(quorlock_client_error(kit.client), "its owner has not released all that was lost");
+    assert_contains(quorlock_client_error(fixture.client), "its owner has not released all that was lost");
     /* Somebody else may take it. */
     for (int i = 0; i < 3; i++) {
         for (int holds = i == 1 ? 2 : 1; holds > 0; holds--) {
             assert_status(quorlock_acquire(later, on_result, &seen), QUORLOCK_LOST);
-            assert_status(kit_release(locks[i], &seen), QUORLOCK_OK);
+            assert_status(fixture_release(locks[i], &seen), QUORLOCK_OK);
             assert_int_equal(seen.result.expired, 1);
         }
         assert_status(quorlock_release(locks[i], on_result, &seen), QUORLOCK_STATE);
     }
-    assert_status(kit_acquire(later, &seen), QUORLOCK_OK);
-    assert_status(kit_acquire(locks[2], &seen), QUORLOCK_OK);
-    assert_status(kit_release(later, &seen), QUORLOCK_OK);
-    assert_status(kit_release(locks[2], &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(later, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(locks[2], &seen), QUORLOCK_OK);
+    assert_status(fixture_release(later, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(locks[2], &seen), QUORLOCK_OK);
     await_free("key");
     for (int i = 0; i < 3; i++) {
         assert_int_equal(losses[i].calls, 1);
@@ -333,9 +333,9 @@ static void lost_before_it_was_told(void **state)
     inner = unrenewed_of("me", 1000);
     quorlock_on_lost(outer, on_loss, &outer_loss);
     quorlock_on_lost(inner, on_loss, &inner_loss);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
-    kit_start_acquire(inner, &pending);
-    kit_start_acquire(outer, &again);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    fixture_start_acquire(inner, &pending);
+    fixture_start_acquire(outer, &again);
     stand_still_until_over(outer);
     await_count(&pending.calls, 1, GENEROUS_MS, "the inner acquire");
     await_count(&again.calls, 1, GENEROUS_MS, "the second of the outer");
@@ -346,7 +346,7 @@ static void lost_before_it_was_told(void **state)
     /* It never held anything that could be lost. */
     assert_int_equal(inner_loss.calls, 0);
     assert_status(quorlock_release(inner, on_result, &seen), QUORLOCK_STATE);
-    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     assert_status(quorlock_release(outer, on_result, &seen), QUORLOCK_STATE);
     quorlock_free(inner);
     quorlock_free(outer);
@@ -364,11 +364,11 @@ static void over_and_not_told_yet(void **state)
     outer = unrenewed_of("me", 1000);
     inner = unrenewed_of("me", 1000);
     quorlock_on_lost(outer, on_loss, &loss);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     stand_still_until_over(outer);
     assert_status(quorlock_acquire(inner, on_result, &seen), QUORLOCK_LOST);
     assert_int_equal(loss.calls, 0);
-    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 1);
     assert_int_equal(loss.calls, 0);
     quorlock_free(inner);
@@ -387,15 +387,15 @@ static void lost_while_it_is_renewed(void **state)
     outer = unrenewed_of("me", 5000);
     inner = lock_of("me", 60000);
     quorlock_on_lost(outer, on_loss, &loss);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     delete_by_hand();
-    assert_status(kit_acquire(inner, &seen), QUORLOCK_LOST);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_LOST);
     assert_int_equal(loss.calls, 1);
     assert_true(loss.order < seen.order);
     assert_status(quorlock_release(inner, on_result, &seen), QUORLOCK_STATE);
-    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
-    assert_status(kit_acquire(inner, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
     quorlock_free(inner);
     quorlock_free(outer);
     await_free("key");

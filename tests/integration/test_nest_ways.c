@@ -15,22 +15,22 @@ static void admitted_out_of_the_line(void **state)
     begin(state);
     for (int i = 0; i < 3; i++) {
         mine[i] = waiter_of("me");
-        server_do(&kit.cluster.servers[i], "SET key by-hand PX 60000");
+        server_do(&fixture.cluster.servers[i], "SET key by-hand PX 60000");
     }
     if (((struct flavour *)*state)->dialect == QUORLOCK_DIALECT_REDISSON) {
         for (int i = 0; i < 3; i++) {
-            server_do(&kit.cluster.servers[i], "DEL key");
-            server_do(&kit.cluster.servers[i], "HSET key somebody:1 1");
+            server_do(&fixture.cluster.servers[i], "DEL key");
+            server_do(&fixture.cluster.servers[i], "HSET key somebody:1 1");
         }
     }
     yours = waiter_of("you");
-    kit_start_acquire(mine[0], &first);
-    kit_start_acquire(yours, &stranger);
-    kit_start_acquire(mine[1], &second);
-    kit_start_acquire(mine[2], &third);
+    fixture_start_acquire(mine[0], &first);
+    fixture_start_acquire(yours, &stranger);
+    fixture_start_acquire(mine[1], &second);
+    fixture_start_acquire(mine[2], &third);
     run_ms(100);
     assert_status(quorlock_cancel(mine[2]), QUORLOCK_OK);
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     await_count(&first.calls, 1, GENEROUS_MS, "the first");
     await_count(&second.calls, 1, GENEROUS_MS, "of the same owner");
     assert_status(first.result.status, QUORLOCK_OK);
@@ -38,10 +38,10 @@ static void admitted_out_of_the_line(void **state)
     assert_status(third.result.status, QUORLOCK_CANCELED);
     assert_string_equal(first.owner, second.owner);
     assert_int_equal(stranger.calls, 0);
-    assert_status(kit_release(mine[0], &seen), QUORLOCK_OK);
+    assert_status(fixture_release(mine[0], &seen), QUORLOCK_OK);
     run_ms(50);
     assert_int_equal(stranger.calls, 0);
-    assert_status(kit_release(mine[1], &seen), QUORLOCK_OK);
+    assert_status(fixture_release(mine[1], &seen), QUORLOCK_OK);
     await_count(&stranger.calls, 1, GENEROUS_MS, "the other owner");
     assert_status(stranger.result.status, QUORLOCK_OK);
     for (int i = 0; i < 3; i++) quorlock_free(mine[i]);
@@ -59,7 +59,7 @@ static void tries_at_the_same_time(void **state)
         quorlock *locks[2] = {round % 2 == 0 ? waiter_of("me") : lock_of("me", LONG_LEASE_MS),
                               round < 2 ? lock_of("me", LONG_LEASE_MS) : waiter_of("me")};
 
-        for (int i = 0; i < 2; i++) kit_start_acquire(locks[i], &seen[i]);
+        for (int i = 0; i < 2; i++) fixture_start_acquire(locks[i], &seen[i]);
         for (int i = 0; i < 2; i++) {
             await_count(&seen[i].calls, 1, GENEROUS_MS, "acquire");
             assert_status(seen[i].result.status, QUORLOCK_OK);
@@ -81,15 +81,15 @@ static void admitted_on_its_own_terms(void **state)
 
     begin(state);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    longer = kit_lock(kit.client, "key", &options);
+    longer = fixture_lock(fixture.client, "key", &options);
     options.fencing = 1;
-    fenced = kit_lock(kit.client, "key", &options);
+    fenced = fixture_lock(fixture.client, "key", &options);
     options.lease_ms = 5000;
     options.fencing = 0;
-    outer = kit_lock(kit.client, "key", &options);
-    kit_start_acquire(outer, &first);
-    kit_start_acquire(longer, &second);
-    kit_start_acquire(fenced, &third);
+    outer = fixture_lock(fixture.client, "key", &options);
+    fixture_start_acquire(outer, &first);
+    fixture_start_acquire(longer, &second);
+    fixture_start_acquire(fenced, &third);
     await_count(&first.calls, 1, GENEROUS_MS, "outer");
     await_count(&second.calls, 1, GENEROUS_MS, "inner");
     await_count(&third.calls, 1, GENEROUS_MS, "fenced");
@@ -114,25 +114,25 @@ static void one_fencing_token(void **state)
     quorlock *outer, *inner, *unfenced;
 
     begin(state);
-    unfenced = kit_lock(kit.client, "key", &options);
+    unfenced = fixture_lock(fixture.client, "key", &options);
     options.fencing = 1;
-    outer = kit_lock(kit.client, "key", &options);
-    inner = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    outer = fixture_lock(fixture.client, "key", &options);
+    inner = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     fence = seen.result.fence;
     assert_true(fence > 0);
-    assert_status(kit_acquire(inner, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
     assert_true(seen.result.fence == fence && quorlock_fence(inner) == fence);
-    assert_status(kit_acquire(unfenced, &seen), QUORLOCK_OK);
-    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
-    assert_status(kit_release(inner, &seen), QUORLOCK_OK);
-    assert_status(kit_release(unfenced, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(unfenced, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(unfenced, &seen), QUORLOCK_OK);
     await_free("key");
     /* What was taken without has none to give. */
-    assert_status(kit_acquire(unfenced, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(unfenced, &seen), QUORLOCK_OK);
     assert_status(quorlock_acquire(inner, on_result, &seen), QUORLOCK_INVAL);
-    assert_contains(quorlock_client_error(kit.client), "without a fencing token");
-    assert_status(kit_release(unfenced, &seen), QUORLOCK_OK);
+    assert_contains(quorlock_client_error(fixture.client), "without a fencing token");
+    assert_status(fixture_release(unfenced, &seen), QUORLOCK_OK);
     await_free("key");
     quorlock_free(outer);
     quorlock_free(inner);
@@ -153,23 +153,23 @@ static void the_outer_handle_is_freed(void **state)
     waiting = waiter_of("you");
     quorlock_on_lost(inner, on_loss, &loss);
     for (int round = 0; round < 2; round++) {
-        assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
-        assert_status(kit_acquire(inner, &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
         await_holders("key", NULL, 3);
         quorlock_free(outer);
         outer = lock_of("me", 4000);
         /* Longer than the lease: it is renewed as before. */
         if (round == 0) run_ms(4500);
         assert_true(quorlock_valid_ms(inner) > 0);
-        assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 3);
+        assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
         assert_int_equal(loss.calls, 0);
         if (round == 1) break;
-        kit_start_acquire(waiting, &after);
+        fixture_start_acquire(waiting, &after);
         run_ms(20);
-        assert_status(kit_release(inner, &seen), QUORLOCK_OK);
+        assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
         await_count(&after.calls, 1, GENEROUS_MS, "the next owner");
         assert_status(after.result.status, QUORLOCK_OK);
-        assert_status(kit_release(waiting, &seen), QUORLOCK_OK);
+        assert_status(fixture_release(waiting, &seen), QUORLOCK_OK);
         await_free("key");
     }
     delete_by_hand();
@@ -177,7 +177,7 @@ static void the_outer_handle_is_freed(void **state)
     assert_status(quorlock_acquire(outer, on_result, &seen), QUORLOCK_LOST);
     /* Freed is released. */
     quorlock_free(inner);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     quorlock_free(outer);
     quorlock_free(waiting);
     await_free("key");
@@ -191,22 +191,22 @@ static void freed_one_after_the_other(void **state)
     begin(state);
     outer = lock_of("me", LONG_LEASE_MS);
     inner = lock_of("me", LONG_LEASE_MS);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
-    assert_status(kit_acquire(inner, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     quorlock_free(inner);
     assert_true(quorlock_valid_ms(outer) > 0);
     run_ms(20);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 3);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
     /* One that was admitted and not told yet, and one whose release was not told yet. */
     inner = lock_of("me", LONG_LEASE_MS);
-    kit_start_acquire(inner, &pending);
+    fixture_start_acquire(inner, &pending);
     quorlock_free(inner);
-    kit_start_acquire(outer, &seen);
+    fixture_start_acquire(outer, &seen);
     await_count(&pending.calls, 1, GENEROUS_MS, "freed before it was told");
     assert_status(pending.result.status, QUORLOCK_CANCELED);
     await_count(&seen.calls, 1, GENEROUS_MS, "outer");
-    kit_start_release(outer, &released);
+    fixture_start_release(outer, &released);
     quorlock_free(outer);
     await_count(&released.calls, 1, GENEROUS_MS, "freed before its release was told");
     assert_status(released.result.status, QUORLOCK_OK);
@@ -222,10 +222,10 @@ static void canceled_in_each_state(void **state)
     outer = unrenewed_of("me", 10000);
     inner = lock_of("me", 60000);
     longer = lock_of("me", LONG_LEASE_MS);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     /* Waiting for a renewal. */
-    kit_start_acquire(inner, &pending);
+    fixture_start_acquire(inner, &pending);
     assert_status(quorlock_cancel(inner), QUORLOCK_OK);
     await_count(&pending.calls, 1, GENEROUS_MS, "canceled entrant");
     assert_status(pending.result.status, QUORLOCK_CANCELED);
@@ -233,23 +233,23 @@ static void canceled_in_each_state(void **state)
     assert_true(quorlock_valid_ms(outer) > 0);
     /* And the release right behind is not refused for a renewal that nobody wants any more. */
     run_ms(50);
-    kit_start_acquire(longer, &pending);
+    fixture_start_acquire(longer, &pending);
     assert_status(quorlock_cancel(longer), QUORLOCK_OK);
-    kit_start_release(outer, &released);
+    fixture_start_release(outer, &released);
     await_count(&released.calls, 1, GENEROUS_MS, "release");
     assert_status(released.result.status, QUORLOCK_OK);
     await_count(&pending.calls, 1, GENEROUS_MS, "canceled entrant");
     assert_int_equal(quorlock_valid_ms(outer), 0);
     await_free("key");
     /* Granted, and not told yet. */
-    assert_status(kit_acquire(inner, &seen), QUORLOCK_OK);
-    kit_start_acquire(outer, &pending);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
+    fixture_start_acquire(outer, &pending);
     assert_status(quorlock_cancel(outer), QUORLOCK_OK);
     await_count(&pending.calls, 1, GENEROUS_MS, "canceled before it was told");
     assert_status(pending.result.status, QUORLOCK_CANCELED);
     assert_status(quorlock_release(outer, on_result, &seen), QUORLOCK_STATE);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 3);
-    assert_status(kit_release(inner, &seen), QUORLOCK_OK);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
+    assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
     await_free("key");
     quorlock_free(outer);
     quorlock_free(inner);
@@ -265,19 +265,19 @@ static void released_while_another_enters(void **state)
     begin(state);
     outer = unrenewed_of("me", 10000);
     inner = lock_of("me", 60000);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
-    kit_start_acquire(inner, &pending);
-    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
+    fixture_start_acquire(inner, &pending);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     await_count(&pending.calls, 1, GENEROUS_MS, "inner");
     assert_status(pending.result.status, QUORLOCK_OK);
     assert_true(quorlock_valid_ms(inner) > 30000);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 3);
-    assert_status(kit_release(inner, &seen), QUORLOCK_OK);
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
+    assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
     await_free("key");
     /* And where that one does not come in after all, nothing stays. */
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
-    kit_start_acquire(inner, &pending);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    fixture_start_acquire(inner, &pending);
     assert_int_equal(quorlock_release(outer, NULL, NULL), 0);
     assert_status(quorlock_cancel(inner), QUORLOCK_OK);
     await_free("key");
@@ -295,22 +295,22 @@ static void anothers_renewal(void **state)
     begin(state);
     outer = unrenewed_of("me", 10000);
     inner = lock_of("me", 60000);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
-    kit_start_extend(outer, 0, &extended);
-    kit_start_acquire(inner, &pending);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    fixture_start_extend(outer, 0, &extended);
+    fixture_start_acquire(inner, &pending);
     await_count(&extended.calls, 1, GENEROUS_MS, "extend");
     await_count(&pending.calls, 1, GENEROUS_MS, "inner");
     assert_status(extended.result.status, QUORLOCK_OK);
     assert_status(pending.result.status, QUORLOCK_OK);
     assert_true(pending.result.valid_ms > 30000);
     quorlock_free(inner);
-    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     await_free("key");
 
     inner = lock_of("me", 60000);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
-    kit_start_extend(outer, 20000, &extended);
-    kit_start_acquire(inner, &pending);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    fixture_start_extend(outer, 20000, &extended);
+    fixture_start_acquire(inner, &pending);
     assert_status(quorlock_cancel(outer), QUORLOCK_OK);
     await_count(&extended.calls, 1, GENEROUS_MS, "canceled extend");
     await_count(&pending.calls, 1, GENEROUS_MS, "inner");
@@ -330,17 +330,17 @@ static void closed_in_each_state(void **state)
     for (int round = 0; round < 3; round++) {
         begin(state);
         for (int i = 0; i < 4; i++) locks[i] = i == 1 ? lock_of("me", 60000) : unrenewed_of("me", 10000);
-        assert_status(kit_acquire(locks[0], &seen), QUORLOCK_OK);
-        assert_status(kit_acquire(locks[0], &seen), QUORLOCK_OK);
-        assert_status(kit_acquire(locks[3], &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(locks[0], &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(locks[0], &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(locks[3], &seen), QUORLOCK_OK);
         await_holders("key", NULL, 3);
-        kit_start_release(locks[3], &released);
-        kit_start_acquire(locks[2], &told);
-        if (round != 0) kit_start_extend(locks[0], 0, &extended);
-        kit_start_acquire(locks[1], &entering);
+        fixture_start_release(locks[3], &released);
+        fixture_start_acquire(locks[2], &told);
+        if (round != 0) fixture_start_extend(locks[0], 0, &extended);
+        fixture_start_acquire(locks[1], &entering);
         if (round == 2) quorlock_free(locks[0]);
-        kit_close(kit.client);
-        kit.client = NULL;
+        fixture_close(fixture.client);
+        fixture.client = NULL;
         assert_int_equal(released.calls, 1);
         assert_int_equal(told.calls, 1);
         assert_int_equal(entering.calls, 1);
@@ -349,7 +349,7 @@ static void closed_in_each_state(void **state)
         assert_status(entering.result.status, QUORLOCK_CLOSED);
         if (round == 1) assert_status(extended.result.status, QUORLOCK_CLOSED);
         if (round == 2) assert_status(extended.result.status, QUORLOCK_CANCELED);
-        assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+        assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
     }
 }
 

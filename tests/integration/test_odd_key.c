@@ -4,7 +4,7 @@
  *
  * The holder is a client of its own in the same loop, so that each release has to be found by the waiter.
  */
-#include "kit.h"
+#include "fixture.h"
 
 #define LEASE_MS 60000u
 /* What the nodes are asked while somebody waits so long for a lock that stays taken: some polls, no storm. */
@@ -17,29 +17,29 @@ static quorlock_client *second;
 
 static struct server *server_at(uint32_t node)
 {
-    return &kit.cluster.servers[node];
+    return &fixture.cluster.servers[node];
 }
 
 static void open_both(uint32_t wait_ms)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LEASE_MS);
 
     memset(&held, 0, sizeof(held));
     memset(&waited, 0, sizeof(waited));
-    kit_client(&client_options, 3);
-    second = kit_new_client(&client_options);
-    kit_await_ready(second, 3);
+    fixture_client(&client_options, 3);
+    second = fixture_new_client(&client_options);
+    fixture_await_ready(second, 3);
     options.wait_ms = wait_ms;
-    holder = kit_lock(second, "key", &options);
-    waiter = kit_lock(kit.client, "key", &options);
+    holder = fixture_lock(second, "key", &options);
+    waiter = fixture_lock(fixture.client, "key", &options);
 }
 
 static void close_both(void)
 {
-    kit_close(second);
-    kit_close(kit.client);
-    kit.client = NULL;
+    fixture_close(second);
+    fixture_close(fixture.client);
+    fixture.client = NULL;
 }
 
 static long long calls(void)
@@ -68,8 +68,8 @@ static void an_odd_key_on_one_node_starves_nobody(void **state)
         for (uint32_t node = 0; node < 3; node++) {
             open_both(GENEROUS_MS);
             leave_odd_key(server_at(node), kind);
-            assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
-            kit_start_acquire(waiter, &waited);
+            assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
+            fixture_start_acquire(waiter, &waited);
             run_ms(300);
             assert_int_equal(waited.calls, 0);
             assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
@@ -89,7 +89,7 @@ static void two_odd_keys_are_a_lock_that_is_held(void **state)
     open_both(WAIT_MS);
     server_do(server_at(0), "SET key odd");
     server_do(server_at(1), "SET key even");
-    assert_status(kit_acquire(waiter, &waited), QUORLOCK_HELD);
+    assert_status(fixture_acquire(waiter, &waited), QUORLOCK_HELD);
     assert_int_equal(waited.result.refused, 2);
     close_both();
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "DEL key");
@@ -103,7 +103,7 @@ static void keys_of_two_owners_are_held_by_no_one_owner(void **state)
     server_do(server_at(0), "SET key odd");
     server_do(server_at(1), "SET key even");
     server_kill(server_at(2));
-    assert_status(kit_acquire(waiter, &waited), QUORLOCK_HELD);
+    assert_status(fixture_acquire(waiter, &waited), QUORLOCK_HELD);
     assert_contains(waited.text, "\"key\" is taken on 2 of 3 nodes, by no one owner");
     close_both();
 }
@@ -124,7 +124,7 @@ static void a_lease_without_measure_is_waited_for_quietly(void **state)
             (void)server_ask_number(server_at(node), "PEXPIRE key %s", leases[i]);
         }
         before = calls();
-        assert_status(kit_acquire(waiter, &waited), QUORLOCK_HELD);
+        assert_status(fixture_acquire(waiter, &waited), QUORLOCK_HELD);
         if (calls() - before > CALLS_MAX) fail_msg("PX %s: %lld requests", leases[i], calls() - before);
         close_both();
         for (uint32_t node = 0; node < 3; node++) server_do(server_at(node), "DEL key");
@@ -134,10 +134,12 @@ static void a_lease_without_measure_is_waited_for_quietly(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_lease_without_measure_is_waited_for_quietly, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(two_odd_keys_are_a_lock_that_is_held, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(keys_of_two_owners_are_held_by_no_one_owner, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(an_odd_key_on_one_node_starves_nobody, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_lease_without_measure_is_waited_for_quietly, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(two_odd_keys_are_a_lock_that_is_held, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(keys_of_two_owners_are_held_by_no_one_owner, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(an_odd_key_on_one_node_starves_nobody, fixture_setup, fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("odd keys", tests, NULL, NULL);

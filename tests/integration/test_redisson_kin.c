@@ -3,7 +3,7 @@
  * test_redisson_kin.c - Redisson's other locks at the key of ours: RFairLock, whose waiters we wake, and
  * RReadWriteLock, which does not look at locks; their side by hand
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <hiredis/hiredis.h>
 
@@ -17,22 +17,22 @@
 
 static const struct server *server_at(uint32_t i)
 {
-    return &kit.cluster.servers[i];
+    return &fixture.cluster.servers[i];
 }
 
 static void open_client(void)
 {
-    struct quorlock_client_options options = kit_options();
+    struct quorlock_client_options options = fixture_options();
 
     options.dialect = QUORLOCK_DIALECT_REDISSON;
-    kit_client(&options, 3);
+    fixture_client(&options, 3);
 }
 
 static quorlock *new_lock(const char *key, uint32_t lease_ms)
 {
-    const struct quorlock_options lease = kit_lease(lease_ms);
+    const struct quorlock_options lease = fixture_lease(lease_ms);
 
-    return kit_lock(kit.client, key, &lease);
+    return fixture_lock(fixture.client, key, &lease);
 }
 
 static quorlock *take(const char *key, uint32_t lease_ms)
@@ -40,7 +40,7 @@ static quorlock *take(const char *key, uint32_t lease_ms)
     quorlock *lock = new_lock(key, lease_ms);
     struct seen seen = {0};
 
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders(key, NULL, 3);
     return lock;
 }
@@ -98,7 +98,7 @@ static void a_release_wakes_fair_waiters(void **state)
         struct seen seen = {0};
 
         for (uint32_t i = 0; i < 3; i++) queue_up(&queues[i], server_at(i), rows[r].tagged);
-        assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+        assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
         await_free(rows[r].key);
         for (uint32_t i = 0; i < 3; i++) assert_first_was_told(&queues[i]);
     }
@@ -115,7 +115,7 @@ static void a_break_wakes_fair_waiters(void **state)
         assert_int_equal(peer_acquire(server_at(i), KEY, THEIRS, 60000), PEER_NIL);
         queue_up(&queues[i], server_at(i), "{" KEY "}");
     }
-    kit_break(kit.client, KEY, &report);
+    fixture_break(fixture.client, KEY, &report);
     for (uint32_t i = 0; i < 3; i++) assert_first_was_told(&queues[i]);
 }
 
@@ -133,7 +133,7 @@ static void a_failed_attempt_wakes_fair_waiters(void **state)
     }
     queue_up(&queue, server_at(2), "{" KEY "}");
     lock = new_lock(KEY, 20000);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     await_holders(KEY, NULL, 2);
     assert_first_was_told(&queue);
 }
@@ -150,7 +150,7 @@ static void no_queue_hinders_a_release(void **state)
     server_do(server_at(0), "SET redisson_lock_queue:{" KEY "} text");
     server_do(server_at(1), "HSET redisson_lock_queue:{" KEY "} a b");
     server_do(server_at(2), "RPUSH redisson_lock_queue:{" KEY "} %s", "");
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.failed, 0);
     await_free(KEY);
 }
@@ -177,7 +177,7 @@ static void their_read_lock_ends_ours_and_that_is_told(void **state)
     assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
     assert_int_equal(loss.loss.remaining_ms, 0);
     assert_int_equal(loss.valid_ms, 0);
-    assert_status(kit_release(lock, &released), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &released), QUORLOCK_OK);
     assert_int_equal(released.result.expired, 1);
     for (uint32_t i = 0; i < 3; i++) assert_false(server_has(server_at(i), KEY));
 }
@@ -201,10 +201,10 @@ static void our_release_leaves_theirs(void **state)
     open_client();
     lock = take(KEY, 20000);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_read(server_at(i), KEY, THEIRS, 60000), PEER_NIL);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await(theirs_only, NULL, GENEROUS_MS, "our fields gone");
     memset(&seen, 0, sizeof(seen));
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     assert_contains(seen.text, "is held by RReadWriteLock:read on ");
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(peer_counts(server_at(i), KEY, THEIRS), 1);
@@ -212,13 +212,13 @@ static void our_release_leaves_theirs(void **state)
         assert_int_equal(peer_read_end(server_at(i), KEY, THEIRS), 1);
     }
     memset(&seen, 0, sizeof(seen));
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
 }
 
 /* A user that may not read a field is told so much: that it is such a lock, on all nodes alike. */
 static void without_the_right_to_read_its_mode(void **state)
 {
-    struct quorlock_client_options options = kit_options();
+    struct quorlock_client_options options = fixture_options();
     char texts[3][TEXT_SIZE + 32];
     const char *nodes[3];
     struct seen_report report = {0};
@@ -232,13 +232,13 @@ static void without_the_right_to_read_its_mode(void **state)
     }
     options.dialect = QUORLOCK_DIALECT_REDISSON;
     options.nodes = nodes;
-    kit_client(&options, 3);
-    kit_inspect(kit.client, KEY, &report);
+    fixture_client(&options, 3);
+    fixture_inspect(fixture.client, KEY, &report);
     assert_int_equal(report.report.held, 1);
     assert_string_equal(report.holder, "RReadWriteLock:unread");
 }
 
-#define A_TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
+#define A_TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
 {

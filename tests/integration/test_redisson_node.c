@@ -2,19 +2,19 @@
 /*
  * test_redisson_node.c - the redisson dialect on one real server: requests that come twice, and short memory
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include "probe.h"
 #include "redisson_peer.h"
 
 static const struct server *server_at(uint32_t i)
 {
-    return &kit.cluster.servers[i];
+    return &fixture.cluster.servers[i];
 }
 
 static void open_probe(struct probe *probe, const char *address)
 {
-    probe_open(probe, kit.base, address);
+    probe_open(probe, fixture.base, address);
     probe->config.guard = QUORLOCK_GUARD_OFF;
     probe->config.dialect = QUORLOCK_DIALECT_REDISSON;
     probe_connect(probe);
@@ -107,7 +107,7 @@ static void no_expiry(void **state)
     probe_close(&probe);
 }
 
-#define A_TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
+#define A_TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
 {

@@ -2,7 +2,7 @@
 /*
  * test_redisson_wire.c - our hash locks and Redisson's on the same real servers; Redisson's side by hand
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <hiredis/hiredis.h>
 
@@ -17,12 +17,12 @@
 
 static const struct server *server_at(uint32_t i)
 {
-    return &kit.cluster.servers[i];
+    return &fixture.cluster.servers[i];
 }
 
 static struct quorlock_client_options redisson_options(void)
 {
-    struct quorlock_client_options options = kit_options();
+    struct quorlock_client_options options = fixture_options();
 
     options.dialect = QUORLOCK_DIALECT_REDISSON;
     return options;
@@ -31,10 +31,10 @@ static struct quorlock_client_options redisson_options(void)
 static quorlock *redisson_lock(uint32_t lease_ms)
 {
     const struct quorlock_client_options options = redisson_options();
-    const struct quorlock_options lease = kit_lease(lease_ms);
+    const struct quorlock_options lease = fixture_lease(lease_ms);
 
-    if (kit.client == NULL) kit_client(&options, 3);
-    return kit_lock(kit.client, KEY, &lease);
+    if (fixture.client == NULL) fixture_client(&options, 3);
+    return fixture_lock(fixture.client, KEY, &lease);
 }
 
 static quorlock *redisson_held(uint32_t lease_ms, char *ret_owner)
@@ -42,7 +42,7 @@ static quorlock *redisson_held(uint32_t lease_ms, char *ret_owner)
     quorlock *lock = redisson_lock(lease_ms);
     struct seen seen = {0};
 
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     if (ret_owner != NULL) snprintf(ret_owner, TEXT_SIZE, "%s", seen.owner);
     return lock;
 }
@@ -73,7 +73,7 @@ static void layout(void **state)
 
     (void)state;
     options.owner_label = "host:7:"; /* there is no place for it */
-    kit_client(&options, 3);
+    fixture_client(&options, 3);
     lock = redisson_held(20000, first);
     assert_true(owner_is_redisson(first));
     assert_string_equal(quorlock_token(lock), first);
@@ -83,18 +83,18 @@ static void layout(void **state)
         assert_int_equal(peer_fields(server_at(i), KEY), 1);
         assert_in_range(server_pttl(server_at(i), KEY), 1, 20000);
     }
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
     await_free(KEY);
     /* One uuid a client, another number every time. */
     memset(&seen, 0, sizeof(seen));
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     snprintf(second, sizeof(second), "%s", seen.owner);
     assert_memory_equal(second, first, OWNER_UUID_LENGTH + 1);
     assert_string_not_equal(second, first);
-    kit_close(kit.client);
+    fixture_close(fixture.client);
     await_free(KEY);
-    kit_client(&options, 3);
+    fixture_client(&options, 3);
     redisson_held(20000, other);
     assert_memory_not_equal(other, first, OWNER_UUID_LENGTH);
 }
@@ -117,7 +117,7 @@ static void theirs_waits_for_ours(void **state)
         assert_int_equal(peer_release(server_at(i), KEY, THEIRS), PEER_NIL);
         assert_in_range(server_pttl(server_at(i), KEY), 1, 20000);
     }
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free(KEY);
     peer_takes(3, THEIRS, 30000);
 }
@@ -130,7 +130,7 @@ static void ours_waits_for_theirs(void **state)
     (void)state;
     peer_takes(2, THEIRS, 60000);
     peer_takes(2, THEIRS, 60000); /* an inner call of theirs */
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     assert_contains(seen.text, "is held by 9d1c0b7a:41 on 2 of 3 nodes");
     for (uint32_t i = 0; i < 2; i++) {
         assert_int_equal(seen.votes[i].outcome, QUORLOCK_VOTE_REFUSED);
@@ -147,7 +147,7 @@ static void ours_waits_for_theirs(void **state)
         assert_int_equal(peer_release(server_at(i), KEY, THEIRS), 1);
     }
     memset(&seen, 0, sizeof(seen));
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
 }
 
 /* Theirs on one server only is in nobody's way, and is left alone. */
@@ -158,11 +158,11 @@ static void minority_is_left_alone(void **state)
 
     (void)state;
     peer_takes(1, THEIRS, 60000);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     memset(&seen, 0, sizeof(seen));
-    assert_status(kit_extend(lock, 30000, &seen), QUORLOCK_OK);
+    assert_status(fixture_extend(lock, 30000, &seen), QUORLOCK_OK);
     memset(&seen, 0, sizeof(seen));
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_holders(KEY, NULL, 1);
     assert_int_equal(peer_counts(server_at(0), KEY, THEIRS), 1);
     assert_in_range(server_pttl(server_at(0), KEY), 30001, 60000);
@@ -184,7 +184,7 @@ static void renewal_under_their_eyes(void **state)
         assert_true(quorlock_valid_ms(lock) > 0);
     }
     assert_int_equal(peer_counts(server_at(0), KEY, owner), 1);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free(KEY);
 }
 
@@ -195,10 +195,10 @@ static void renewal_under_our_eyes(void **state)
 
     (void)state;
     peer_takes(3, THEIRS, 5000);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_renew(server_at(i), KEY, THEIRS, 60000), 1);
     memset(&seen, 0, sizeof(seen));
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     for (uint32_t i = 0; i < 3; i++) assert_in_range(server_pttl(server_at(i), KEY), 20001, 60000);
 }
 
@@ -249,19 +249,19 @@ static void release_is_told(void **state)
                 {"odd{", "redisson_lock__channel:odd{"},
                 {"odd}", "redisson_lock__channel:{odd}}"}};
     const struct quorlock_client_options options = redisson_options();
-    const struct quorlock_options lease = kit_lease(LONG_LEASE_MS);
+    const struct quorlock_options lease = fixture_lease(LONG_LEASE_MS);
 
     (void)state;
-    kit_client(&options, 3);
+    fixture_client(&options, 3);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        quorlock *lock = kit_lock(kit.client, rows[i].key, &lease);
+        quorlock *lock = fixture_lock(fixture.client, rows[i].key, &lease);
         struct redisContext *ears[3];
         struct seen seen = {0}, gone = {0};
 
-        assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
         await_holders(rows[i].key, NULL, 3);
         listen_all(ears, rows[i].channel);
-        assert_status(kit_release(lock, &gone), QUORLOCK_OK);
+        assert_status(fixture_release(lock, &gone), QUORLOCK_OK);
         await_free(rows[i].key);
         hear_all(ears);
         deafen_all(ears);
@@ -297,7 +297,7 @@ static void few_rights(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 3; i++) {
-        struct server *server = &kit.cluster.servers[i];
+        struct server *server = &fixture.cluster.servers[i];
         redisContext *context = redisConnect("127.0.0.1", server->port);
         char command[512];
         redisReply *reply;
@@ -311,19 +311,19 @@ static void few_rights(void **state)
         nodes[i] = texts[i];
     }
     options.nodes = nodes;
-    kit_client(&options, 3);
+    fixture_client(&options, 3);
     lock = redisson_held(20000, owner);
     await(whole, owner, GENEROUS_MS, "the field on all servers");
-    assert_status(kit_extend(lock, 30000, &seen), QUORLOCK_OK);
+    assert_status(fixture_extend(lock, 30000, &seen), QUORLOCK_OK);
     memset(&seen, 0, sizeof(seen));
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_true(seen.result.granted >= 2);
     assert_int_equal(seen.result.failed, 0);
     await_free(KEY);
     /* Without the right to set an expiry no lock is written that has none. */
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "ACL SETUSER bob -pexpire");
     memset(&seen, 0, sizeof(seen));
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_AUTH);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_AUTH);
     for (uint32_t i = 0; i < 3; i++) assert_false(server_has(server_at(i), KEY));
 }
 
@@ -340,7 +340,7 @@ static void their_force_unlock(void **state)
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_force(server_at(i), KEY), 1);
     peer_takes(3, THEIRS, 60000);
     /* A late release of ours touches nothing of theirs. */
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.granted, 0);
     assert_true(seen.result.refused >= 2);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_counts(server_at(i), KEY, THEIRS), 1);
@@ -368,10 +368,10 @@ static void our_break(void **state)
     struct seen_report seen = {0};
 
     (void)state;
-    kit_client(&options, 3);
+    fixture_client(&options, 3);
     peer_takes(3, THEIRS, 60000);
     listen_all(ears, CHANNEL);
-    kit_break(kit.client, KEY, &seen);
+    fixture_break(fixture.client, KEY, &seen);
     assert_status(seen.status, 0);
     assert_string_equal(seen.holder, THEIRS);
     for (uint32_t i = 0; i < 3; i++) {
@@ -391,11 +391,11 @@ static void latches_stay(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SET " LATCH " 1 PX 600000");
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     memset(&seen, 0, sizeof(seen));
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     peer_takes(3, THEIRS, 60000);
-    kit_break(kit.client, KEY, &broken);
+    fixture_break(fixture.client, KEY, &broken);
     for (uint32_t i = 0; i < 3; i++) {
         assert_true(server_holds(server_at(i), LATCH, "1"));
         assert_in_range(server_pttl(server_at(i), LATCH), 60000, 600000);
@@ -423,22 +423,22 @@ static void inspect(void **state)
     struct counts counts = {0};
 
     (void)state;
-    kit_client(&options, 3);
+    fixture_client(&options, 3);
     for (int i = 0; i < 3; i++) peer_takes(2, THEIRS, 60000);
     server_do(server_at(2), "HSET " KEY " mode read " OTHERS " 1"); /* a read-write lock, without expiry */
-    kit_inspect(kit.client, KEY, &seen);
+    fixture_inspect(fixture.client, KEY, &seen);
     assert_int_equal(seen.report.held, 1);
     assert_string_equal(seen.holder, THEIRS);
     assert_in_range(seen.report.valid_ms, 1, 60000);
     assert_string_equal(seen.nodes[0].holder, THEIRS);
     assert_string_equal(seen.nodes[2].holder, "RReadWriteLock:read");
     assert_int_equal(seen.nodes[2].ttl_ms, -1);
-    assert_int_equal(quorlock_inspect(kit.client, KEY, on_counts, &counts), 0);
+    assert_int_equal(quorlock_inspect(fixture.client, KEY, on_counts, &counts), 0);
     await_count(&counts.calls, 1, GENEROUS_MS, "inspect");
     assert_int_equal(counts.count[0], 3);
     assert_int_equal(counts.count[2], 1);
     memset(&seen, 0, sizeof(seen));
-    kit_inspect(kit.client, "nobody", &seen);
+    fixture_inspect(fixture.client, "nobody", &seen);
     assert_string_equal(seen.nodes[0].state, "free");
 }
 
@@ -455,7 +455,7 @@ static void large_hash(void **state)
                   "for i = 1, 3000 do redis.call('HSET', KEYS[1], 'f' .. i, i) end "
                   "for i = 1, 2990 do redis.call('HDEL', KEYS[1], 'f' .. i) end");
     }
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     /* The verdict waits for two answers, whichever they are. */
     for (uint32_t i = 0; i < 3; i++) told += seen.votes[i].holder[0] == 'f' && seen.votes[i].ttl_ms == -1;
     assert_in_range(told, 2, 3);
@@ -472,16 +472,16 @@ static void string_is_foreign(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SET " KEY " somebody PX 60000");
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_FOREIGN);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_FOREIGN);
     assert_contains(seen.text, "no hash");
-    kit_inspect(kit.client, KEY, &report);
+    fixture_inspect(fixture.client, KEY, &report);
     for (uint32_t i = 0; i < 3; i++) {
         assert_string_equal(report.nodes[i].state, "foreign");
         assert_true(server_holds(server_at(i), KEY, "somebody"));
         assert_in_range(server_pttl(server_at(i), KEY), 20001, 60000);
     }
     memset(&report, 0, sizeof(report));
-    kit_break(kit.client, KEY, &report);
+    fixture_break(fixture.client, KEY, &report);
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(report.nodes[i].broken, 1);
         assert_string_equal(report.nodes[i].type, "string");
@@ -491,19 +491,19 @@ static void string_is_foreign(void **state)
 
 static void hash_is_foreign_to_plain(void **state)
 {
-    const struct quorlock_client_options options = kit_options();
-    const struct quorlock_options lease = kit_lease(20000);
+    const struct quorlock_client_options options = fixture_options();
+    const struct quorlock_options lease = fixture_lease(20000);
     struct seen seen = {0};
     struct seen_report report = {0};
     quorlock *lock;
 
     (void)state;
-    kit_client(&options, 3);
-    lock = kit_lock(kit.client, KEY, &lease);
+    fixture_client(&options, 3);
+    lock = fixture_lock(fixture.client, KEY, &lease);
     peer_takes(3, THEIRS, 60000);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_FOREIGN);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_FOREIGN);
     assert_contains(seen.text, "--dialect redisson");
-    kit_inspect(kit.client, KEY, &report);
+    fixture_inspect(fixture.client, KEY, &report);
     for (uint32_t i = 0; i < 3; i++) {
         assert_string_equal(report.nodes[i].state, "foreign");
         assert_string_equal(report.nodes[i].type, "hash");
@@ -534,18 +534,18 @@ static void bootstrap(void)
     quorlock_client *client;
 
     options.guard = QUORLOCK_GUARD_OFF;
-    client = kit_new_client(&options);
+    client = fixture_new_client(&options);
     assert_int_equal(quorlock_bootstrap(client, NULL, on_report, &seen), 0);
     await_count(&seen.calls, 1, GENEROUS_MS, "bootstrap");
     assert_status(seen.status, 0);
-    kit_close(client);
+    fixture_close(client);
 }
 
 static void guard_and_fence(void **state)
 {
     static const int guards[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
     struct quorlock_client_options options = redisson_options();
-    struct quorlock_options fenced = kit_lease(20000);
+    struct quorlock_options fenced = fixture_lease(20000);
     uint64_t last = 0;
 
     (void)state;
@@ -557,22 +557,22 @@ static void guard_and_fence(void **state)
         quorlock *lock;
 
         options.guard = guards[i];
-        client = kit_new_client(&options);
-        kit_await_ready(client, 3);
-        lock = kit_lock(client, KEY, &fenced);
-        assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+        client = fixture_new_client(&options);
+        fixture_await_ready(client, 3);
+        lock = fixture_lock(client, KEY, &fenced);
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
         assert_true(seen.result.fence > last);
         last = seen.result.fence;
-        assert_status(kit_extend(lock, 30000, &extended), QUORLOCK_OK);
+        assert_status(fixture_extend(lock, 30000, &extended), QUORLOCK_OK);
         await_holders(KEY, NULL, 3);
         for (uint32_t k = 0; k < 3; k++) assert_true(server_pttl(server_at(k), "quorlock:fence:" KEY) > 60000);
-        assert_status(kit_release(lock, &released), QUORLOCK_OK);
+        assert_status(fixture_release(lock, &released), QUORLOCK_OK);
         await_free(KEY);
         /* A memory that is gone is noticed in the acquire itself: the script looks at the guard in any mode. */
         for (uint32_t k = 0; k < 3; k++) server_do(server_at(k), "FLUSHALL");
         memset(&seen, 0, sizeof(seen));
-        assert_int_not_equal(kit_acquire(lock, &seen), QUORLOCK_OK);
-        kit_close(client);
+        assert_int_not_equal(fixture_acquire(lock, &seen), QUORLOCK_OK);
+        fixture_close(client);
         for (uint32_t k = 0; k < 3; k++) server_do(server_at(k), "FLUSHALL");
         bootstrap();
     }
@@ -586,19 +586,19 @@ static void forgotten_scripts(void **state)
     quorlock *lock;
 
     (void)state;
-    kit_client(&options, 3);
+    fixture_client(&options, 3);
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SCRIPT FLUSH");
     lock = redisson_held(20000, owner);
     await(whole, owner, GENEROUS_MS, "the field on all servers");
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SCRIPT FLUSH");
-    assert_status(kit_extend(lock, 30000, &seen), QUORLOCK_OK);
+    assert_status(fixture_extend(lock, 30000, &seen), QUORLOCK_OK);
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SCRIPT FLUSH");
     memset(&seen, 0, sizeof(seen));
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free(KEY);
 }
 
-#define A_TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
+#define A_TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
 {

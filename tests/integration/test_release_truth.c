@@ -2,7 +2,7 @@
 /*
  * test_release_truth.c - a release says what it found, and is repeated where a node refuses it in passing
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <hiredis/hiredis.h>
 #include <signal.h>
@@ -17,28 +17,28 @@ static quorlock *lock;
 
 static struct server *server_at(uint32_t node)
 {
-    return &kit.cluster.servers[node];
+    return &fixture.cluster.servers[node];
 }
 
 /* The lease is so long that no renewal comes before the release. */
 static void hold(void)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
 
     memset(&held, 0, sizeof(held));
     memset(&given_back, 0, sizeof(given_back));
     memset(&lost, 0, sizeof(lost));
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
+    fixture_client(&client_options, 3);
+    lock = fixture_lock(fixture.client, "key", &options);
     quorlock_on_lost(lock, on_loss, &lost);
-    assert_status(kit_acquire(lock, &held), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &held), QUORLOCK_OK);
     await_holders("key", held.owner, 3);
 }
 
 static void expect_expired(int expired, const char *text)
 {
-    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     assert_string_equal(given_back.text, text);
     assert_int_equal(given_back.result.expired, expired);
     assert_int_equal(lost.calls, 0);
@@ -49,7 +49,7 @@ static void keys_that_were_deleted_are_told(void **state)
     (void)state;
     hold();
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "DEL key");
-    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     assert_int_equal(given_back.result.expired, 1);
     /* The third answer may come behind the verdict. */
     assert_int_equal(given_back.result.granted, 0);
@@ -77,7 +77,7 @@ static void a_value_of_another_type_is_not_ours(void **state)
         server_do(server_at(i), "DEL key");
         server_do(server_at(i), "HSET key field value");
     }
-    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     assert_int_equal(given_back.result.expired, 1);
     for (uint32_t i = 0; i < 2; i++) assert_true(server_has(server_at(i), "key"));
 }
@@ -88,7 +88,7 @@ static void one_node_may_lack_the_key(void **state)
     (void)state;
     hold();
     server_do(server_at(1), "DEL key");
-    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     /* Whether that node's answer is among those of the quorum is up to the network. */
     assert_contains(given_back.text, "released \"key\" on 2 of 3 nodes");
     assert_int_equal(given_back.result.expired, 0);
@@ -99,7 +99,7 @@ static void a_good_release_says_so(void **state)
 {
     (void)state;
     hold();
-    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     assert_int_equal(given_back.result.expired, 0);
     assert_in_range(given_back.result.granted, 2, 3);
     assert_int_equal(given_back.result.refused, 0);
@@ -146,7 +146,7 @@ static void a_release_that_met_a_busy_node_is_repeated(void **state)
     hold();
     busy = keep_busy(server);
     await(is_busy, server, GENEROUS_MS, "the server is busy");
-    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     run_ms(100);
     server_do(server, "SCRIPT KILL");
     since_us = clock_us();
@@ -158,12 +158,13 @@ static void a_release_that_met_a_busy_node_is_repeated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(keys_that_were_deleted_are_told, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(whoever_took_the_keys_over_is_named, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_value_of_another_type_is_not_ours, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(one_node_may_lack_the_key, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_good_release_says_so, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_release_that_met_a_busy_node_is_repeated, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(keys_that_were_deleted_are_told, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(whoever_took_the_keys_over_is_named, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_value_of_another_type_is_not_ours, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(one_node_may_lack_the_key, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_good_release_says_so, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_release_that_met_a_busy_node_is_repeated, fixture_setup,
+                                        fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("what releases find", tests, NULL, NULL);

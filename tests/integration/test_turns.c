@@ -9,7 +9,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "kit.h"
+#include "fixture.h"
 
 /* The library's random source, which can be made to fail. */
 static bool random_fails;
@@ -53,7 +53,7 @@ static void deed_log(void *arg, int level, const char *text)
 
 static void put_peer(const char *owner)
 {
-    for (uint32_t i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET key %s PX 60000", owner);
+    for (uint32_t i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key %s PX 60000", owner);
 }
 
 /*
@@ -62,30 +62,30 @@ static void put_peer(const char *owner)
  */
 static void end_in_hook(enum hook_deed deed)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *next;
 
     client_options.log = deed_log;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     put_peer("first");
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
     memset(&hook, 0, sizeof(hook));
-    hook.lock = kit_lock(kit.client, "key", &options);
+    hook.lock = fixture_lock(fixture.client, "key", &options);
     hook.deed = deed;
-    kit_start_acquire(hook.lock, &seen);
+    fixture_start_acquire(hook.lock, &seen);
     await_count(&hook.heard, 1, GENEROUS_MS, "the first line");
     put_peer("second");
     await_count(&hook.done, 1, GENEROUS_MS, "the second line");
     await_count(&seen.calls, 1, GENEROUS_MS, "the end of the acquire");
     assert_status(seen.result.status, QUORLOCK_CANCELED);
-    for (uint32_t i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL key");
+    for (uint32_t i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     /* Nothing of it lives on: the key is free, and is had at once. */
     options.wait_ms = 0;
-    next = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(next, &seen), QUORLOCK_OK);
-    assert_status(kit_release(next, &seen), QUORLOCK_OK);
+    next = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(next, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(next, &seen), QUORLOCK_OK);
     await_free("key");
     if (deed == HOOK_CANCELS) quorlock_free(hook.lock);
     quorlock_free(next);
@@ -105,23 +105,23 @@ static void the_log_hook_may_free(void **state)
 
 static void the_log_tells_a_loss_before_the_callback(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(500);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(500);
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
-    lock = kit_lock(kit.client, "key", &options);
+    lock = fixture_lock(fixture.client, "key", &options);
     quorlock_on_lost(lock, on_loss, &loss);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     while (loss.calls == 0) {
-        assert_true(kit.log == NULL || strstr(kit.log, "lost \"key\"") == NULL);
-        event_base_loop(kit.base, EVLOOP_ONCE);
+        assert_true(fixture.log == NULL || strstr(fixture.log, "lost \"key\"") == NULL);
+        event_base_loop(fixture.base, EVLOOP_ONCE);
     }
-    assert_contains(kit.log, "lost \"key\": the lease ends and renewal is off");
+    assert_contains(fixture.log, "lost \"key\": the lease ends and renewal is off");
     quorlock_free(lock);
 }
 
@@ -138,7 +138,7 @@ static void on_slow_report(int status, const struct quorlock_report *report, voi
 
     (void)status;
     (void)report;
-    slow->order = ++kit.order;
+    slow->order = ++fixture.order;
     while (slow->lock != NULL && quorlock_valid_ms(slow->lock) > 0) sleep_ms(10);
 }
 
@@ -151,23 +151,23 @@ static bool both_reported(void *arg)
 
 static void a_loss_is_told_between_two_reports(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(2000);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(2000);
     struct seen_loss loss = {.calls = 0};
     struct slow_report slow[2];
     struct seen seen;
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
-    lock = kit_lock(kit.client, "key", &options);
+    lock = fixture_lock(fixture.client, "key", &options);
     quorlock_on_lost(lock, on_loss, &loss);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     /* Whichever comes first stands still until the lock has ended. */
     slow[0] = slow[1] = (struct slow_report){.lock = lock};
     for (int i = 0; i < 2; i++) {
-        assert_status(quorlock_inspect(kit.client, "key", on_slow_report, &slow[i]), QUORLOCK_OK);
+        assert_status(quorlock_inspect(fixture.client, "key", on_slow_report, &slow[i]), QUORLOCK_OK);
     }
     await(both_reported, slow, GENEROUS_MS, "two reports");
     assert_int_equal(loss.calls, 1);
@@ -179,25 +179,25 @@ static void a_loss_is_told_between_two_reports(void **state)
 
 static void renewal_and_wait_bounds_need_no_random_bytes(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(3000);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(3000);
     struct seen_loss loss = {.calls = 0};
     struct seen seen, waiting, bounded;
     quorlock *lock, *waits, *bound;
 
     (void)state;
-    kit_client(&client_options, 3);
-    server_do(&kit.cluster.servers[0], "SET taken peer PX 1000");
-    server_do(&kit.cluster.servers[1], "SET taken peer PX 1000");
-    lock = kit_lock(kit.client, "key", &options);
+    fixture_client(&client_options, 3);
+    server_do(&fixture.cluster.servers[0], "SET taken peer PX 1000");
+    server_do(&fixture.cluster.servers[1], "SET taken peer PX 1000");
+    lock = fixture_lock(fixture.client, "key", &options);
     quorlock_on_lost(lock, on_loss, &loss);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    waits = kit_lock(kit.client, "taken", &options);
-    kit_start_acquire(waits, &waiting);
+    waits = fixture_lock(fixture.client, "taken", &options);
+    fixture_start_acquire(waits, &waiting);
     options.wait_ms = 2000;
-    bound = kit_lock(kit.client, "key", &options);
-    kit_start_acquire(bound, &bounded);
+    bound = fixture_lock(fixture.client, "key", &options);
+    fixture_start_acquire(bound, &bounded);
     run_ms(100);
     random_fails = true;
     /* Longer than the lease: it was renewed meanwhile. */
@@ -234,18 +234,18 @@ static void on_granted_again(quorlock *lock, const struct quorlock_result *resul
 
 static void what_is_held_can_be_released(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct again again;
     struct seen seen;
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
+    fixture_client(&client_options, 3);
+    lock = fixture_lock(fixture.client, "key", &options);
     for (int i = 0; i < 20; i++) {
         memset(&again, 0, sizeof(again));
-        assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
         assert_status(quorlock_release(lock, i % 2 == 0 ? on_result : NULL, &again.first), QUORLOCK_OK);
         assert_status(quorlock_acquire(lock, on_granted_again, &again), QUORLOCK_OK);
         await_count(&again.second.calls, 1, GENEROUS_MS, "the second release");
@@ -259,17 +259,17 @@ static void what_is_held_can_be_released(void **state)
 
 static void holds_of_an_owner_are_released_in_a_row(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen, released[3];
     quorlock *lock;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.owner = "me";
-    lock = kit_lock(kit.client, "key", &options);
-    for (int i = 0; i < 3; i++) assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
-    for (int i = 0; i < 3; i++) kit_start_release(lock, &released[i]);
+    lock = fixture_lock(fixture.client, "key", &options);
+    for (int i = 0; i < 3; i++) assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) fixture_start_release(lock, &released[i]);
     assert_status(quorlock_release(lock, NULL, NULL), QUORLOCK_BUSY);
     for (int i = 0; i < 3; i++) {
         await_count(&released[i].calls, 1, GENEROUS_MS, "release");
@@ -284,31 +284,31 @@ static void holds_of_an_owner_are_released_in_a_row(void **state)
 /* A renewal that nobody waits for any more is under way when the lock is released and wanted again. */
 static void an_acquire_after_release_is_not_busy_with_itself(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(20000);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(20000);
     struct seen seen, inner, released, again;
     quorlock *outer, *nested;
 
     (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(&client_options, 3);
     options.owner = "me";
     options.wait_ms = GENEROUS_MS;
-    outer = kit_lock(kit.client, "key", &options);
+    outer = fixture_lock(fixture.client, "key", &options);
     options.lease_ms = 40000;
-    nested = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    nested = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     /* It wants a longer lease, so the lock is renewed first; and then it wants nothing any more. */
-    kit_start_acquire(nested, &inner);
+    fixture_start_acquire(nested, &inner);
     assert_status(quorlock_cancel(nested), QUORLOCK_OK);
-    kit_start_release(outer, &released);
-    kit_start_acquire(outer, &again);
+    fixture_start_release(outer, &released);
+    fixture_start_acquire(outer, &again);
     await_count(&again.calls, 1, GENEROUS_MS, "the acquire after the release");
     assert_status(again.result.status, QUORLOCK_OK);
     await_count(&released.calls, 1, GENEROUS_MS, "the release");
     await_count(&inner.calls, 1, GENEROUS_MS, "the canceled acquire");
     assert_status(inner.result.status, QUORLOCK_CANCELED);
     await_holders("key", again.owner, 3);
-    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     await_free("key");
     quorlock_free(outer);
     quorlock_free(nested);
@@ -323,23 +323,23 @@ static void on_closed(void *closed)
 
 static void cancel_while_closing_changes_nothing(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen extended, acquired;
     quorlock *held, *wanted;
     int closed = 0;
 
     (void)state;
-    kit_client(&client_options, 3);
-    held = kit_lock(kit.client, "held", &options);
-    wanted = kit_lock(kit.client, "wanted", &options);
-    assert_status(kit_acquire(held, &extended), QUORLOCK_OK);
-    kit_start_extend(held, 0, &extended);
-    kit_start_acquire(wanted, &acquired);
-    assert_status(quorlock_client_close(kit.client, on_closed, &closed), QUORLOCK_OK);
+    fixture_client(&client_options, 3);
+    held = fixture_lock(fixture.client, "held", &options);
+    wanted = fixture_lock(fixture.client, "wanted", &options);
+    assert_status(fixture_acquire(held, &extended), QUORLOCK_OK);
+    fixture_start_extend(held, 0, &extended);
+    fixture_start_acquire(wanted, &acquired);
+    assert_status(quorlock_client_close(fixture.client, on_closed, &closed), QUORLOCK_OK);
     assert_status(quorlock_cancel(held), QUORLOCK_CLOSED);
     assert_status(quorlock_cancel(wanted), QUORLOCK_CLOSED);
-    kit.client = NULL;
+    fixture.client = NULL;
     await_count(&closed, 1, GENEROUS_MS, "close");
     assert_status(extended.result.status, QUORLOCK_CLOSED);
     assert_status(acquired.result.status, QUORLOCK_CLOSED);
@@ -368,7 +368,7 @@ static uint32_t times_in_log(const char *text)
 {
     uint32_t times = 0;
 
-    for (const char *at = kit.log; at != NULL && (at = strstr(at, text)) != NULL; at++) times++;
+    for (const char *at = fixture.log; at != NULL && (at = strstr(at, text)) != NULL; at++) times++;
     return times;
 }
 
@@ -442,10 +442,10 @@ static void make_nearly_ready(struct server *server)
  */
 static void each_lock_hears_of_a_node_that_is_ready(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options short_lease = kit_lease(3000);
-    struct quorlock_options long_lease = kit_lease(LONG_LEASE_MS);
-    struct server *servers = kit.cluster.servers;
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options short_lease = fixture_lease(3000);
+    struct quorlock_options long_lease = fixture_lease(LONG_LEASE_MS);
+    struct server *servers = fixture.cluster.servers;
     quorlock *expiring, *behind, *last;
     struct seen seen, waiting;
 
@@ -453,14 +453,14 @@ static void each_lock_hears_of_a_node_that_is_ready(void **state)
     client_options.reconnect_min_ms = client_options.reconnect_max_ms = 1;
     client_options.node_timeout_ms = 2000;
     short_lease.renew_ms = QUORLOCK_RENEW_NEVER;
-    kit_client(&client_options, 3);
-    expiring = kit_lock(kit.client, "key", &short_lease);
-    assert_status(kit_acquire(expiring, &seen), QUORLOCK_OK);
+    fixture_client(&client_options, 3);
+    expiring = fixture_lock(fixture.client, "key", &short_lease);
+    assert_status(fixture_acquire(expiring, &seen), QUORLOCK_OK);
     short_lease.wait_ms = QUORLOCK_WAIT_FOREVER;
-    behind = kit_lock(kit.client, "key", &short_lease);
-    kit_start_acquire(behind, &waiting);
-    last = kit_lock(kit.client, "other", &long_lease);
-    assert_status(kit_acquire(last, &seen), QUORLOCK_OK);
+    behind = fixture_lock(fixture.client, "key", &short_lease);
+    fixture_start_acquire(behind, &waiting);
+    last = fixture_lock(fixture.client, "other", &long_lease);
+    assert_status(fixture_acquire(last, &seen), QUORLOCK_OK);
     shut_out(&servers[0]);
     shut_out(&servers[1]);
     await(two_are_refused, NULL, GENEROUS_MS, "two nodes that refuse us");
@@ -470,7 +470,7 @@ static void each_lock_hears_of_a_node_that_is_ready(void **state)
     assert_status(waiting.result.status, QUORLOCK_AUTH);
     let_in(&servers[0]);
     await(two_are_ready, NULL, GENEROUS_MS, "two nodes that let us in");
-    assert_status(kit_extend(last, 0, &seen), QUORLOCK_OK);
+    assert_status(fixture_extend(last, 0, &seen), QUORLOCK_OK);
     quorlock_free(expiring);
     quorlock_free(behind);
     quorlock_free(last);
@@ -479,17 +479,21 @@ static void each_lock_hears_of_a_node_that_is_ready(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_log_hook_may_cancel, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(the_log_hook_may_free, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(the_log_tells_a_loss_before_the_callback, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_loss_is_told_between_two_reports, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(renewal_and_wait_bounds_need_no_random_bytes, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(what_is_held_can_be_released, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(holds_of_an_owner_are_released_in_a_row, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(an_acquire_after_release_is_not_busy_with_itself, kit_setup,
-                                        kit_teardown),
-        cmocka_unit_test_setup_teardown(cancel_while_closing_changes_nothing, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(each_lock_hears_of_a_node_that_is_ready, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(the_log_hook_may_cancel, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_log_hook_may_free, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_log_tells_a_loss_before_the_callback, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_loss_is_told_between_two_reports, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(renewal_and_wait_bounds_need_no_random_bytes, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(what_is_held_can_be_released, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(holds_of_an_owner_are_released_in_a_row, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(an_acquire_after_release_is_not_busy_with_itself, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(cancel_while_closing_changes_nothing, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(each_lock_hears_of_a_node_that_is_ready, fixture_setup,
+                                        fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("turns", tests, NULL, NULL);

@@ -6,7 +6,7 @@
  * Most are told twice, in either dialect. A lease of two minutes stands for what must not be waited for: who
  * gets the lock before was woken, or looked himself.
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static const char *channel(void)
 
 static struct server *server_at(uint32_t node)
 {
-    return &kit.cluster.servers[node];
+    return &fixture.cluster.servers[node];
 }
 
 static bool is_live(uint32_t node)
@@ -80,7 +80,7 @@ static bool listens_no_more(void *arg)
 static bool logs_the_wait(void *arg)
 {
     (void)arg;
-    return kit.log != NULL && strstr(kit.log, "waiting for") != NULL;
+    return fixture.log != NULL && strstr(fixture.log, "waiting for") != NULL;
 }
 
 /* Locks by hand, as peers write them, which tell nobody anything. */
@@ -104,41 +104,41 @@ static void peer_gives_back(void)
     }
 }
 
-/* Two clients in one loop: the waiter is kit.client's. */
+/* Two clients in one loop: the waiter is fixture.client's. */
 static void open_both(const struct quorlock_client_options *given)
 {
-    struct quorlock_client_options client_options = given != NULL ? *given : kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_client_options client_options = given != NULL ? *given : fixture_options();
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
 
     frozen = 3;
     memset(&held, 0, sizeof(held));
     memset(&waited, 0, sizeof(waited));
     client_options.dialect = dialect;
-    kit_client(&client_options, 3);
-    second = kit_new_client(&client_options);
-    kit_await_ready(second, 3);
+    fixture_client(&client_options, 3);
+    second = fixture_new_client(&client_options);
+    fixture_await_ready(second, 3);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    holder = kit_lock(second, "key", &options);
-    waiter = kit_lock(kit.client, "key", &options);
+    holder = fixture_lock(second, "key", &options);
+    waiter = fixture_lock(fixture.client, "key", &options);
 }
 
 static void close_both(void)
 {
-    kit_close(second);
-    kit_close(kit.client);
-    kit.client = NULL;
+    fixture_close(second);
+    fixture_close(fixture.client);
+    fixture.client = NULL;
 }
 
 static void begin_to_wait(void)
 {
-    kit_start_acquire(waiter, &waited);
+    fixture_start_acquire(waiter, &waited);
     await(listens, NULL, GENEROUS_MS, "the waiter listens");
     assert_int_equal(waited.calls, 0);
 }
 
 static void hold_and_wait(void)
 {
-    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
+    assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
     begin_to_wait();
 }
 
@@ -192,7 +192,7 @@ static void the_node_one_listens_to_freezes(void **state)
         expect_grant(released_us, LITTLE_MS, "hand-over with a frozen node");
         close_both();
         server_thaw(server_at(node));
-        cluster_await_free(&kit.cluster, "key");
+        cluster_await_free(&fixture.cluster, "key");
     }
 }
 
@@ -217,7 +217,7 @@ static uint64_t median_hand_over_us(uint32_t times)
         uint64_t begun_us;
 
         memset(&waited, 0, sizeof(waited));
-        kit_start_acquire(wants, &waited);
+        fixture_start_acquire(wants, &waited);
         await(listens, NULL, GENEROUS_MS, "the waiter listens");
         run_ms(20);
         assert_int_equal(waited.calls, 0);
@@ -240,7 +240,7 @@ static void one_frozen_node_makes_no_hand_over_slow(void **state)
         uint64_t whole_us, hurt_us;
 
         open_both(NULL);
-        assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
+        assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
         whole_us = median_hand_over_us(10);
         server_freeze(server_at(node));
         frozen = node;
@@ -252,7 +252,7 @@ static void one_frozen_node_makes_no_hand_over_slow(void **state)
         assert_true(hurt_us < 10 * whole_us + NODE_TIMEOUT_MS * 1000 / 2);
         close_both();
         server_thaw(server_at(node));
-        cluster_await_free(&kit.cluster, "key");
+        cluster_await_free(&fixture.cluster, "key");
     }
 }
 
@@ -319,7 +319,7 @@ static void an_acl_that_forbids_channels(void **state)
 {
     char addresses[3][TEXT_SIZE + 32];
     const char *nodes[3] = {addresses[0], addresses[1], addresses[2]};
-    struct quorlock_client_options client_options = kit_options();
+    struct quorlock_client_options client_options = fixture_options();
 
     (void)state;
     for (uint32_t i = 0; i < 3; i++) {
@@ -331,8 +331,8 @@ static void an_acl_that_forbids_channels(void **state)
         uint64_t released_us;
 
         open_both(&client_options);
-        assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
-        kit_start_acquire(waiter, &waited);
+        assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
+        fixture_start_acquire(waiter, &waited);
         await(logs_the_wait, NULL, GENEROUS_MS, "the waiter waits");
         run_ms(300);
         assert_int_equal(listeners(), 0);
@@ -343,8 +343,8 @@ static void an_acl_that_forbids_channels(void **state)
         close_both();
     }
     dialect = QUORLOCK_DIALECT_PLAIN;
-    assert_contains(kit.log, "release notices");
-    assert_null(strstr(kit.log, SECRET));
+    assert_contains(fixture.log, "release notices");
+    assert_null(strstr(fixture.log, SECRET));
 }
 
 /* The servers take no more connections, so none for notices. */
@@ -354,14 +354,14 @@ static void a_subscriber_that_is_not_let_in(void **state)
 
     (void)state;
     open_both(NULL);
-    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
+    assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
     for (uint32_t i = 0; i < 3; i++) {
         long long taken = server_ask_number(server_at(i), "EVAL %s 0", count_clients);
 
         /* The connection that asked is gone by now. */
         server_do(server_at(i), "CONFIG SET maxclients %lld", taken - 1);
     }
-    kit_start_acquire(waiter, &waited);
+    fixture_start_acquire(waiter, &waited);
     await(logs_the_wait, NULL, GENEROUS_MS, "the waiter waits");
     run_ms(300);
     assert_int_equal(waited.calls, 0);
@@ -393,25 +393,25 @@ static void a_holder_that_expires_silently(void **state)
 /* The child: holds, renews, says so, until it is killed. */
 static void doomed_life(int pipe_in)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(SHORT_LEASE_MS);
+    struct quorlock_client_options client_options = fixture_options();
+    struct quorlock_options options = fixture_lease(SHORT_LEASE_MS);
     struct seen seen = {0};
     quorlock *lock;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    event_reinit(kit.base);
+    event_reinit(fixture.base);
     client_options.log = NULL;
     client_options.dialect = dialect;
-    lock = kit_lock(kit_new_client(&client_options), "key", &options);
+    lock = fixture_lock(fixture_new_client(&client_options), "key", &options);
     options.wait_ms = GENEROUS_MS;
-    if (kit_acquire(lock, &seen) != QUORLOCK_OK || write(pipe_in, "", 1) != 1) _exit(20);
-    for (;;) event_base_loop(kit.base, EVLOOP_ONCE);
+    if (fixture_acquire(lock, &seen) != QUORLOCK_OK || write(pipe_in, "", 1) != 1) _exit(20);
+    for (;;) event_base_loop(fixture.base, EVLOOP_ONCE);
 }
 
 static void a_holder_that_is_killed(void **state)
 {
     struct quorlock_client_options client_options;
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     uint64_t killed_us;
     int ends[2];
     char byte;
@@ -426,10 +426,10 @@ static void a_holder_that_is_killed(void **state)
     if (child == 0) doomed_life(ends[1]);
     close(ends[1]);
     assert_int_equal(read(ends[0], &byte, 1), 1);
-    client_options = kit_options();
-    kit_client(&client_options, 3);
+    client_options = fixture_options();
+    fixture_client(&client_options, 3);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    waiter = kit_lock(kit.client, "key", &options);
+    waiter = fixture_lock(fixture.client, "key", &options);
     begin_to_wait();
     /* It renews: longer than its lease nobody gets it. */
     run_ms(2 * SHORT_LEASE_MS);
@@ -447,18 +447,18 @@ static void who_stands_behind_is_told_of_the_holder(void **state)
 {
     struct seen behind = {0};
     quorlock *third;
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
 
     (void)state;
     open_both(NULL);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    third = kit_lock(second, "key", &options);
-    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
-    kit_start_acquire(third, &behind);
+    third = fixture_lock(second, "key", &options);
+    assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
+    fixture_start_acquire(third, &behind);
     await(logs_the_wait, NULL, GENEROUS_MS, "the wait is logged");
-    assert_contains(kit.log, "\"key\" is held by");
-    assert_null(strstr(kit.log, "too few nodes"));
-    assert_null(strstr(kit.log, "not ready in time"));
+    assert_contains(fixture.log, "\"key\" is held by");
+    assert_null(strstr(fixture.log, "too few nodes"));
+    assert_null(strstr(fixture.log, "not ready in time"));
     release_holder();
     await_count(&behind.calls, 1, GENEROUS_MS, "the local hand-over");
     assert_status(behind.result.status, QUORLOCK_OK);
@@ -500,7 +500,7 @@ static void who_gives_up_leaves_nothing(void **state)
 /* The same where the wait ends by itself. */
 static void a_wait_that_ends_leaves_nothing(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     long long before;
 
     (void)state;
@@ -508,8 +508,8 @@ static void a_wait_that_ends_leaves_nothing(void **state)
     peer_takes(LONG_LEASE_MS);
     before = connections();
     options.wait_ms = 700;
-    waiter = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(waiter, &waited), QUORLOCK_HELD);
+    waiter = fixture_lock(fixture.client, "key", &options);
+    assert_status(fixture_acquire(waiter, &waited), QUORLOCK_HELD);
     await(listens_no_more, NULL, GENEROUS_MS, "the channels are left");
     await(connections_are, &before, GENEROUS_MS, "the connections for notices end");
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(server_ask_number(server_at(i), "DBSIZE"), 1);
@@ -519,19 +519,22 @@ static void a_wait_that_ends_leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_node_one_listens_to_dies, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(the_node_one_listens_to_freezes, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(one_frozen_node_makes_no_hand_over_slow, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_release_in_the_gap_of_a_cut_subscriber, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(cut_subscribers_listen_again, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_peer_that_tells_nobody, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(an_acl_that_forbids_channels, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_subscriber_that_is_not_let_in, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_holder_that_expires_silently, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_holder_that_is_killed, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(who_stands_behind_is_told_of_the_holder, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(who_gives_up_leaves_nothing, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_wait_that_ends_leaves_nothing, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(the_node_one_listens_to_dies, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_node_one_listens_to_freezes, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(one_frozen_node_makes_no_hand_over_slow, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_release_in_the_gap_of_a_cut_subscriber, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(cut_subscribers_listen_again, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_peer_that_tells_nobody, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(an_acl_that_forbids_channels, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_subscriber_that_is_not_let_in, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_holder_that_expires_silently, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_holder_that_is_killed, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(who_stands_behind_is_told_of_the_holder, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(who_gives_up_leaves_nothing, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_wait_that_ends_leaves_nothing, fixture_setup, fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("wait faults", tests, NULL, NULL);

@@ -5,7 +5,7 @@
  * The lease is two minutes. Whoever is granted within the limit of a wait was woken.
  */
 #include "core/control.h"
-#include "kit.h"
+#include "fixture.h"
 
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static int dialect;
 
 static struct server *server_at(uint32_t node)
 {
-    return &kit.cluster.servers[node];
+    return &fixture.cluster.servers[node];
 }
 
 static const char count_listeners[] = "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]";
@@ -39,12 +39,12 @@ static bool listens(void *key)
 static bool logs_the_wait(void *arg)
 {
     (void)arg;
-    return kit.log != NULL && strstr(kit.log, "waiting for") != NULL;
+    return fixture.log != NULL && strstr(fixture.log, "waiting for") != NULL;
 }
 
 static quorlock *new_lock(quorlock_client *client, const char *key, const char *other)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     const char *const keys[] = {key, other};
     quorlock *lock = NULL;
 
@@ -55,29 +55,29 @@ static quorlock *new_lock(quorlock_client *client, const char *key, const char *
 
 static void open_both(void)
 {
-    struct quorlock_client_options options = kit_options();
+    struct quorlock_client_options options = fixture_options();
 
     memset(&held, 0, sizeof(held));
     memset(&waited, 0, sizeof(waited));
     options.dialect = dialect;
-    kit_client(&options, 3);
-    second = kit_new_client(&options);
-    kit_await_ready(second, 3);
+    fixture_client(&options, 3);
+    second = fixture_new_client(&options);
+    fixture_await_ready(second, 3);
 }
 
 static void close_both(void)
 {
-    kit_close(second);
-    kit_close(kit.client);
-    kit.client = NULL;
+    fixture_close(second);
+    fixture_close(fixture.client);
+    fixture.client = NULL;
 }
 
 static void hold_and_wait(const char *key)
 {
     holder = new_lock(second, key, NULL);
-    waiter = new_lock(kit.client, key, NULL);
-    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
-    kit_start_acquire(waiter, &waited);
+    waiter = new_lock(fixture.client, key, NULL);
+    assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
+    fixture_start_acquire(waiter, &waited);
 }
 
 static void give_back(void)
@@ -97,7 +97,7 @@ static void in_either_dialect(void (*story)(void))
         open_both();
         story();
         close_both();
-        cluster_await_free(&kit.cluster, "key");
+        cluster_await_free(&fixture.cluster, "key");
     }
     dialect = QUORLOCK_DIALECT_PLAIN;
 }
@@ -108,8 +108,8 @@ static void nobody_polls_here(void **state)
     (void)state;
     open_both();
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SET key peer");
-    waiter = new_lock(kit.client, "key", NULL);
-    kit_start_acquire(waiter, &waited);
+    waiter = new_lock(fixture.client, "key", NULL);
+    fixture_start_acquire(waiter, &waited);
     await(listens, "key", GENEROUS_MS, "the waiter listens");
     run_ms(500); /* until the tries that follow the confirmations are over */
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "DEL key");
@@ -135,9 +135,9 @@ static void a_notice_wakes(void **state)
 /* The wait has begun, and the subscription is still on its way. */
 static void story_of_the_first_gap(void)
 {
-    free(kit.log);
-    kit.log = NULL;
-    kit.log_length = 0;
+    free(fixture.log);
+    fixture.log = NULL;
+    fixture.log_length = 0;
     hold_and_wait("key");
     await(logs_the_wait, NULL, GENEROUS_MS, "the waiter waits");
     give_back();
@@ -197,17 +197,17 @@ static void the_second_keys_release_is_found(void **state)
     (void)state;
     open_both();
     blocker = new_lock(second, "third", NULL);
-    assert_status(kit_acquire(blocker, &held), QUORLOCK_OK);
-    other = new_lock(kit.client, "first", "third");
-    kit_start_acquire(other, &first);
+    assert_status(fixture_acquire(blocker, &held), QUORLOCK_OK);
+    other = new_lock(fixture.client, "first", "third");
+    fixture_start_acquire(other, &first);
     await(listens, "first", GENEROUS_MS, "the first key is listened to");
     holder = new_lock(second, "second", NULL);
-    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
-    free(kit.log);
-    kit.log = NULL;
-    kit.log_length = 0;
-    waiter = new_lock(kit.client, "first", "second");
-    kit_start_acquire(waiter, &waited);
+    assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
+    free(fixture.log);
+    fixture.log = NULL;
+    fixture.log_length = 0;
+    waiter = new_lock(fixture.client, "first", "second");
+    fixture_start_acquire(waiter, &waited);
     await(logs_the_wait, NULL, GENEROUS_MS, "the waiter waits");
     give_back();
     expect_woken();
@@ -225,9 +225,9 @@ static void each_keys_notice_wakes(void **state)
     for (size_t i = 0; i < 2; i++) {
         open_both();
         holder = new_lock(second, keys[i], NULL);
-        assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
-        waiter = new_lock(kit.client, "first", "second");
-        kit_start_acquire(waiter, &waited);
+        assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
+        waiter = new_lock(fixture.client, "first", "second");
+        fixture_start_acquire(waiter, &waited);
         await(listens, "first", GENEROUS_MS, "the waiter listens to the first");
         await(listens, "second", GENEROUS_MS, "the waiter listens to the second");
         run_ms(300);
@@ -240,31 +240,31 @@ static void each_keys_notice_wakes(void **state)
 static bool logs_a_refusal(void *arg)
 {
     (void)arg;
-    return kit.log != NULL && strstr(kit.log, "SUBSCRIBE: NOPERM") != NULL;
+    return fixture.log != NULL && strstr(fixture.log, "SUBSCRIBE: NOPERM") != NULL;
 }
 
 /* A waiter that hears of one of its keys only is not told that notices come: it would look now, and then rely
  * on them. */
 static void one_key_of_two_is_not_enough(void **state)
 {
-    struct quorlock_client_options options = kit_options();
+    struct quorlock_client_options options = fixture_options();
     char addresses[3][TEXT_SIZE];
     const char *nodes[3];
 
     (void)state;
     open_both();
-    kit_close(kit.client);
+    fixture_close(fixture.client);
     for (uint32_t i = 0; i < 3; i++) {
         server_do(server_at(i), "ACL SETUSER few on >pw ~* +@all resetchannels &quorlock:released:first");
-        snprintf(addresses[i], TEXT_SIZE, "redis://few:pw@%s", kit.cluster.addresses[i]);
+        snprintf(addresses[i], TEXT_SIZE, "redis://few:pw@%s", fixture.cluster.addresses[i]);
         nodes[i] = addresses[i];
     }
     options.nodes = nodes;
-    kit_client(&options, 3);
+    fixture_client(&options, 3);
     holder = new_lock(second, "second", NULL);
-    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
-    waiter = new_lock(kit.client, "first", "second");
-    kit_start_acquire(waiter, &waited);
+    assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
+    waiter = new_lock(fixture.client, "first", "second");
+    fixture_start_acquire(waiter, &waited);
     await(listens, "first", GENEROUS_MS, "the waiter listens to the first");
     await(logs_a_refusal, NULL, GENEROUS_MS, "the second is refused");
     run_ms(300);
@@ -277,15 +277,16 @@ static void one_key_of_two_is_not_enough(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nobody_polls_here, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_notice_wakes, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_release_before_the_confirmation_is_found, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_release_in_the_gap_of_a_resubscription_is_found, kit_setup,
-                                        kit_teardown),
-        cmocka_unit_test_setup_teardown(a_notice_after_resubscriptions_wakes, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(the_second_keys_release_is_found, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(each_keys_notice_wakes, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(one_key_of_two_is_not_enough, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(nobody_polls_here, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_notice_wakes, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_release_before_the_confirmation_is_found, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_release_in_the_gap_of_a_resubscription_is_found, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_notice_after_resubscriptions_wakes, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_second_keys_release_is_found, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(each_keys_notice_wakes, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(one_key_of_two_is_not_enough, fixture_setup, fixture_teardown),
     };
 
     core_control = CONTROL_NO_POLLS;

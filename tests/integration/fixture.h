@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kit.h - what the library's tests with real servers share: a base, a client, recorded callbacks, and waiting
+ * fixture.h - what the library's tests with real servers share: a base, a client, recorded callbacks, and
+ * waiting
  *
  * Nothing waits by sleeping: await() runs the loop until a condition holds, and fails the test where it stands
  * when a generous limit passes.
  */
-#ifndef TESTS_KIT_H
-#define TESTS_KIT_H
+#ifndef TESTS_FIXTURE_H
+#define TESTS_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,12 +67,12 @@ struct seen_report {
     } nodes[QUORLOCK_NODES_MAX];
 };
 
-/* One test's world. */
-struct kit {
+/* What one test uses. */
+struct fixture {
     pid_t owner; /* the process that runs the test */
     struct cluster cluster;
     struct event_base *base;
-    quorlock_client *client; /* closed by kit_end where it is not NULL */
+    quorlock_client *client; /* closed by fixture_end where it is not NULL */
     int closed;              /* close callbacks seen */
     uint32_t order;
     bool inside_call; /* set around start functions: no callback may come meanwhile */
@@ -79,42 +80,42 @@ struct kit {
     size_t log_length;
 };
 
-/* The one kit of this program; callbacks count their order in it. */
-extern struct kit kit;
+/* The one fixture of this program; callbacks count their order in it. */
+extern struct fixture fixture;
 
 /* As cmocka's setup and teardown: three servers, a base; then all of it gone, and nothing left on the base. */
-int kit_setup(void **state);
-int kit_setup_bare(void **state); /* without servers */
-int kit_teardown(void **state);
-void kit_begin(uint32_t n_servers);
-void kit_end(void);
+int fixture_setup(void **state);
+int fixture_setup_bare(void **state); /* without servers */
+int fixture_teardown(void **state);
+void fixture_begin(uint32_t n_servers);
+void fixture_end(void);
 
-/* kit_options - defaults over the kit's cluster, leases up to LONG_LEASE_MS, the recording log hook. */
-struct quorlock_client_options kit_options(void);
-/* kit_client - makes kit.client of these options and waits until `ready` nodes answer. */
-void kit_client(const struct quorlock_client_options *, uint32_t ready);
-quorlock_client *kit_new_client(const struct quorlock_client_options *);
-void kit_await_ready(quorlock_client *, uint32_t ready);
-void kit_close(quorlock_client *);
+/* fixture_options - defaults over the fixture's cluster, leases up to LONG_LEASE_MS, the recording log hook. */
+struct quorlock_client_options fixture_options(void);
+/* fixture_client - makes fixture.client of these options and waits until `ready` nodes answer. */
+void fixture_client(const struct quorlock_client_options *, uint32_t ready);
+quorlock_client *fixture_new_client(const struct quorlock_client_options *);
+void fixture_await_ready(quorlock_client *, uint32_t ready);
+void fixture_close(quorlock_client *);
 
-quorlock *kit_lock(quorlock_client *, const char *key, const struct quorlock_options *);
-/* kit_lease - options with a lease, all else default. */
-struct quorlock_options kit_lease(uint32_t lease_ms);
+quorlock *fixture_lock(quorlock_client *, const char *key, const struct quorlock_options *);
+/* fixture_lease - options with a lease, all else default. */
+struct quorlock_options fixture_lease(uint32_t lease_ms);
 
 void on_result(quorlock *, const struct quorlock_result *, void *seen);
 void on_loss(quorlock *, const struct quorlock_loss *, void *seen);
 void on_report(int status, const struct quorlock_report *, void *seen);
 
 /* Start an operation, wait for its end, and return its status. */
-int kit_acquire(quorlock *, struct seen *);
-int kit_release(quorlock *, struct seen *);
-int kit_extend(quorlock *, uint32_t lease_ms, struct seen *);
+int fixture_acquire(quorlock *, struct seen *);
+int fixture_release(quorlock *, struct seen *);
+int fixture_extend(quorlock *, uint32_t lease_ms, struct seen *);
 /* The same without waiting; the start must succeed. */
-void kit_start_acquire(quorlock *, struct seen *);
-void kit_start_release(quorlock *, struct seen *);
-void kit_start_extend(quorlock *, uint32_t lease_ms, struct seen *);
-void kit_inspect(quorlock_client *, const char *key, struct seen_report *);
-void kit_break(quorlock_client *, const char *key, struct seen_report *);
+void fixture_start_acquire(quorlock *, struct seen *);
+void fixture_start_release(quorlock *, struct seen *);
+void fixture_start_extend(quorlock *, uint32_t lease_ms, struct seen *);
+void fixture_inspect(quorlock_client *, const char *key, struct seen_report *);
+void fixture_break(quorlock_client *, const char *key, struct seen_report *);
 
 /* await_count - runs the loop until *count reaches wanted. */
 void await_count(const int *count, int wanted, uint32_t limit_ms, const char *what);

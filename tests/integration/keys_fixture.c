@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "keys_world.h"
+#include "keys_fixture.h"
 
 #include <event2/event.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "kit.h"
+#include "fixture.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #define TICK_US 2000
 
-struct kit kit;
+struct fixture fixture;
 
 static void record_log(void *arg, int level, const char *text)
 {
@@ -14,67 +14,67 @@ static void record_log(void *arg, int level, const char *text)
     char *grown;
 
     (void)arg;
-    if (getenv("KIT_LOG") != NULL) fprintf(stderr, "%12.3f %d %s\n", (double)clock_us() / 1e3, level, text);
-    grown = realloc(kit.log, kit.log_length + length + 2);
+    if (getenv("FIXTURE_LOG") != NULL) fprintf(stderr, "%12.3f %d %s\n", (double)clock_us() / 1e3, level, text);
+    grown = realloc(fixture.log, fixture.log_length + length + 2);
     if (grown == NULL) return;
-    memcpy(grown + kit.log_length, text, length);
-    grown[kit.log_length + length] = '\n';
-    grown[kit.log_length + length + 1] = '\0';
-    kit.log = grown;
-    kit.log_length += length + 1;
+    memcpy(grown + fixture.log_length, text, length);
+    grown[fixture.log_length + length] = '\n';
+    grown[fixture.log_length + length + 1] = '\0';
+    fixture.log = grown;
+    fixture.log_length += length + 1;
 }
 
-void kit_begin(uint32_t n_servers)
+void fixture_begin(uint32_t n_servers)
 {
     struct event_config *config = event_config_new();
 
-    memset(&kit, 0, sizeof(kit));
-    kit.owner = getpid();
+    memset(&fixture, 0, sizeof(fixture));
+    fixture.owner = getpid();
     assert_non_null(config);
     event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
-    kit.base = event_base_new_with_config(config);
+    fixture.base = event_base_new_with_config(config);
     event_config_free(config);
-    assert_non_null(kit.base);
-    cluster_start(&kit.cluster, n_servers);
+    assert_non_null(fixture.base);
+    cluster_start(&fixture.cluster, n_servers);
 }
 
-void kit_end(void)
+void fixture_end(void)
 {
     int added, active;
 
-    if (kit.client != NULL) kit_close(kit.client);
-    kit.client = NULL;
-    added = event_base_get_num_events(kit.base, EVENT_BASE_COUNT_ADDED);
-    active = event_base_get_num_events(kit.base, EVENT_BASE_COUNT_ACTIVE);
-    event_base_free(kit.base);
-    cluster_end(&kit.cluster);
-    free(kit.log);
-    memset(&kit, 0, sizeof(kit));
+    if (fixture.client != NULL) fixture_close(fixture.client);
+    fixture.client = NULL;
+    added = event_base_get_num_events(fixture.base, EVENT_BASE_COUNT_ADDED);
+    active = event_base_get_num_events(fixture.base, EVENT_BASE_COUNT_ACTIVE);
+    event_base_free(fixture.base);
+    cluster_end(&fixture.cluster);
+    free(fixture.log);
+    memset(&fixture, 0, sizeof(fixture));
     /* Whatever the library put on the base is off it again. */
     assert_int_equal(added, 0);
     assert_int_equal(active, 0);
 }
 
-int kit_setup(void **state)
+int fixture_setup(void **state)
 {
     (void)state;
-    kit_begin(3);
+    fixture_begin(3);
     return 0;
 }
 
-int kit_setup_bare(void **state)
+int fixture_setup_bare(void **state)
 {
     (void)state;
-    kit_begin(0);
+    fixture_begin(0);
     return 0;
 }
 
-int kit_teardown(void **state)
+int fixture_teardown(void **state)
 {
     (void)state;
     /* A forked child whose assertion failed lands here; the rest of the tests is its parent's. */
-    if (getpid() != kit.owner) _exit(99);
-    kit_end();
+    if (getpid() != fixture.owner) _exit(99);
+    fixture_end();
     return 0;
 }
 
@@ -88,12 +88,12 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 static bool run_until(condition done, void *arg, uint64_t until_us)
 {
     const struct timeval tick_time = {.tv_usec = TICK_US};
-    struct event *tick = event_new(kit.base, -1, EV_PERSIST, on_tick, NULL);
+    struct event *tick = event_new(fixture.base, -1, EV_PERSIST, on_tick, NULL);
     bool reached;
 
     assert_non_null(tick);
     event_add(tick, &tick_time);
-    while (!(reached = done(arg)) && clock_us() < until_us) event_base_loop(kit.base, EVLOOP_ONCE);
+    while (!(reached = done(arg)) && clock_us() < until_us) event_base_loop(fixture.base, EVLOOP_ONCE);
     event_free(tick);
     return reached;
 }
@@ -101,7 +101,7 @@ static bool run_until(condition done, void *arg, uint64_t until_us)
 void await(condition done, void *arg, uint32_t limit_ms, const char *what)
 {
     if (!run_until(done, arg, clock_us() + limit_ms * 1000ull)) {
-        fail_msg("%s: not within %u ms. Log:\n%s", what, limit_ms, kit.log == NULL ? "" : kit.log);
+        fail_msg("%s: not within %u ms. Log:\n%s", what, limit_ms, fixture.log == NULL ? "" : fixture.log);
     }
 }
 
@@ -144,7 +144,7 @@ static bool held_so(void *arg)
 {
     const struct holders_wish *wish = arg;
 
-    return cluster_holders(&kit.cluster, wish->key, wish->value) == wish->wanted;
+    return cluster_holders(&fixture.cluster, wish->key, wish->value) == wish->wanted;
 }
 
 void await_holders(const char *key, const char *value, uint32_t wanted)
@@ -161,17 +161,17 @@ void await_free(const char *key)
     await_holders(key, NULL, 0);
 }
 
-struct quorlock_client_options kit_options(void)
+struct quorlock_client_options fixture_options(void)
 {
     return (struct quorlock_client_options){.size = sizeof(struct quorlock_client_options),
-                                            .nodes = kit.cluster.addresses,
-                                            .n_nodes = kit.cluster.n,
+                                            .nodes = fixture.cluster.addresses,
+                                            .n_nodes = fixture.cluster.n,
                                             .guard = QUORLOCK_GUARD_OFF,
                                             .max_lease_ms = LONG_LEASE_MS,
                                             .log = record_log};
 }
 
-quorlock_client *kit_new_client(const struct quorlock_client_options *options)
+quorlock_client *fixture_new_client(const struct quorlock_client_options *options)
 {
     struct quorlock_client_options own = *options;
     char error[TEXT_SIZE] = "";
@@ -180,29 +180,29 @@ quorlock_client *kit_new_client(const struct quorlock_client_options *options)
 
     own.error = error;
     own.error_size = sizeof(error);
-    status = quorlock_client_new(&client, kit.base, &own);
+    status = quorlock_client_new(&client, fixture.base, &own);
     if (status != 0) fail_msg("quorlock_client_new: %s: %s", quorlock_status_name(status), error);
     assert_non_null(client);
     return client;
 }
 
-void kit_await_ready(quorlock_client *client, uint32_t ready)
+void fixture_await_ready(quorlock_client *client, uint32_t ready)
 {
     uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
     struct seen_report seen;
 
     do {
         memset(&seen, 0, sizeof(seen));
-        kit_inspect(client, "ready?", &seen);
+        fixture_inspect(client, "ready?", &seen);
         if (clock_us() > until_us) fail_msg("only %u nodes answer, not %u", seen.report.answered, ready);
         if (seen.report.answered < ready) run_ms(10);
     } while (seen.report.answered < ready);
 }
 
-void kit_client(const struct quorlock_client_options *options, uint32_t ready)
+void fixture_client(const struct quorlock_client_options *options, uint32_t ready)
 {
-    kit.client = kit_new_client(options);
-    kit_await_ready(kit.client, ready);
+    fixture.client = fixture_new_client(options);
+    fixture_await_ready(fixture.client, ready);
 }
 
 static void on_closed(void *arg)
@@ -210,7 +210,7 @@ static void on_closed(void *arg)
     (*(int *)arg)++;
 }
 
-void kit_close(quorlock_client *client)
+void fixture_close(quorlock_client *client)
 {
     int closed = 0;
 
@@ -219,7 +219,7 @@ void kit_close(quorlock_client *client)
     await_count(&closed, 1, GENEROUS_MS, "close");
 }
 
-quorlock *kit_lock(quorlock_client *client, const char *key, const struct quorlock_options *options)
+quorlock *fixture_lock(quorlock_client *client, const char *key, const struct quorlock_options *options)
 {
     quorlock *lock = NULL;
     int status = quorlock_new(&lock, client, &key, 1, options);
@@ -230,7 +230,7 @@ quorlock *kit_lock(quorlock_client *client, const char *key, const struct quorlo
     return lock;
 }
 
-struct quorlock_options kit_lease(uint32_t lease_ms)
+struct quorlock_options fixture_lease(uint32_t lease_ms)
 {
     return (struct quorlock_options){.size = sizeof(struct quorlock_options), .lease_ms = lease_ms};
 }
@@ -245,9 +245,9 @@ void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
     struct seen *seen = arg;
 
     (void)lock;
-    assert_false(kit.inside_call);
+    assert_false(fixture.inside_call);
     seen->calls++;
-    seen->order = ++kit.order;
+    seen->order = ++fixture.order;
     seen->at_us = clock_us();
     seen->result = *result;
     copy_text(seen->text, result->text);
@@ -269,9 +269,9 @@ void on_loss(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct seen_loss *seen = arg;
 
-    assert_false(kit.inside_call);
+    assert_false(fixture.inside_call);
     seen->calls++;
-    seen->order = ++kit.order;
+    seen->order = ++fixture.order;
     seen->at_us = clock_us();
     seen->valid_ms = quorlock_valid_ms(lock);
     seen->loss = *loss;
@@ -282,7 +282,7 @@ void on_report(int status, const struct quorlock_report *report, void *arg)
 {
     struct seen_report *seen = arg;
 
-    assert_false(kit.inside_call);
+    assert_false(fixture.inside_call);
     seen->calls++;
     seen->status = status;
     if (report == NULL) return;
@@ -300,65 +300,65 @@ void on_report(int status, const struct quorlock_report *report, void *arg)
     }
 }
 
-void kit_start_acquire(quorlock *lock, struct seen *seen)
+void fixture_start_acquire(quorlock *lock, struct seen *seen)
 {
     memset(seen, 0, sizeof(*seen));
-    kit.inside_call = true;
+    fixture.inside_call = true;
     assert_status(quorlock_acquire(lock, on_result, seen), QUORLOCK_OK);
-    kit.inside_call = false;
+    fixture.inside_call = false;
 }
 
-void kit_start_release(quorlock *lock, struct seen *seen)
+void fixture_start_release(quorlock *lock, struct seen *seen)
 {
     memset(seen, 0, sizeof(*seen));
-    kit.inside_call = true;
+    fixture.inside_call = true;
     assert_status(quorlock_release(lock, on_result, seen), QUORLOCK_OK);
-    kit.inside_call = false;
+    fixture.inside_call = false;
 }
 
-void kit_start_extend(quorlock *lock, uint32_t lease_ms, struct seen *seen)
+void fixture_start_extend(quorlock *lock, uint32_t lease_ms, struct seen *seen)
 {
     memset(seen, 0, sizeof(*seen));
-    kit.inside_call = true;
+    fixture.inside_call = true;
     assert_status(quorlock_extend(lock, lease_ms, on_result, seen), QUORLOCK_OK);
-    kit.inside_call = false;
+    fixture.inside_call = false;
 }
 
-int kit_acquire(quorlock *lock, struct seen *seen)
+int fixture_acquire(quorlock *lock, struct seen *seen)
 {
-    kit_start_acquire(lock, seen);
+    fixture_start_acquire(lock, seen);
     await_count(&seen->calls, 1, GENEROUS_MS, "acquire");
     return seen->result.status;
 }
 
-int kit_release(quorlock *lock, struct seen *seen)
+int fixture_release(quorlock *lock, struct seen *seen)
 {
-    kit_start_release(lock, seen);
+    fixture_start_release(lock, seen);
     await_count(&seen->calls, 1, GENEROUS_MS, "release");
     return seen->result.status;
 }
 
-int kit_extend(quorlock *lock, uint32_t lease_ms, struct seen *seen)
+int fixture_extend(quorlock *lock, uint32_t lease_ms, struct seen *seen)
 {
-    kit_start_extend(lock, lease_ms, seen);
+    fixture_start_extend(lock, lease_ms, seen);
     await_count(&seen->calls, 1, GENEROUS_MS, "extend");
     return seen->result.status;
 }
 
-void kit_inspect(quorlock_client *client, const char *key, struct seen_report *seen)
+void fixture_inspect(quorlock_client *client, const char *key, struct seen_report *seen)
 {
     memset(seen, 0, sizeof(*seen));
-    kit.inside_call = true;
+    fixture.inside_call = true;
     assert_status(quorlock_inspect(client, key, on_report, seen), QUORLOCK_OK);
-    kit.inside_call = false;
+    fixture.inside_call = false;
     await_count(&seen->calls, 1, GENEROUS_MS, "inspect");
 }
 
-void kit_break(quorlock_client *client, const char *key, struct seen_report *seen)
+void fixture_break(quorlock_client *client, const char *key, struct seen_report *seen)
 {
     memset(seen, 0, sizeof(*seen));
-    kit.inside_call = true;
+    fixture.inside_call = true;
     assert_status(quorlock_break(client, key, on_report, seen), QUORLOCK_OK);
-    kit.inside_call = false;
+    fixture.inside_call = false;
     await_count(&seen->calls, 1, GENEROUS_MS, "break");
 }

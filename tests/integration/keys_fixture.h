@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * keys_world.h - one server, one node of the library on it in either dialect, and three keys: "a", "b", "c"
+ * keys_fixture.h - one server, one node of the library on it in either dialect, and three keys: "a", "b", "c"
  */
-#ifndef TESTS_KEYS_WORLD_H
-#define TESTS_KEYS_WORLD_H
+#ifndef TESTS_KEYS_FIXTURE_H
+#define TESTS_KEYS_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
