@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_line_heirs.c - who gives up at the head of a line leaves its place at the nodes to the next
+ * test_hand_off.c - who gives up at the head of a line leaves its place at the nodes to the next
  */
 #include "fixture.h"
 
@@ -32,7 +32,7 @@ static struct quorlock_options waiting(uint32_t wait_ms)
 }
 
 /* A peer has the key, and the head of the line knows it. */
-static void begin_line(quorlock **locks, struct seen *seen, uint32_t n, const struct quorlock_options *options)
+static void begin_queue(quorlock **locks, struct seen *seen, uint32_t n, const struct quorlock_options *options)
 {
     struct quorlock_client_options client_options = fixture_options();
 
@@ -67,7 +67,7 @@ static void bounds_of_a_line_cost_nothing(void **state)
 
     (void)state;
     memset(seen, 0, sizeof(seen));
-    begin_line(locks, seen, WAITERS, &options);
+    begin_queue(locks, seen, WAITERS, &options);
     before = commands();
     for (int i = 0; i < WAITERS; i++) {
         await_count(&seen[i].calls, 1, GENEROUS_MS, "the wait bound");
@@ -92,7 +92,7 @@ static void who_is_canceled_leaves_its_place(void **state)
 
     (void)state;
     memset(seen, 0, sizeof(seen));
-    begin_line(locks, seen, WAITERS, &options);
+    begin_queue(locks, seen, WAITERS, &options);
     before = commands();
     for (int i = 0; i < WAITERS - 1; i++) {
         if (i % 2 == 0) {
@@ -118,7 +118,7 @@ static void unlike_wishes_are_not_inherited(void **state)
     struct quorlock_options options = waiting(QUORLOCK_WAIT_FOREVER);
 
     (void)state;
-    begin_line(locks, seen, 1, &options);
+    begin_queue(locks, seen, 1, &options);
     options.lease_ms = LONG_LEASE_MS / 2;
     locks[1] = fixture_lock(fixture.client, "key", &options);
     fixture_start_acquire(locks[1], &seen[1]);
@@ -299,7 +299,7 @@ static void a_grant_that_was_not_told_is_inherited(void **state)
     struct quorlock_options options = waiting(QUORLOCK_WAIT_FOREVER);
 
     (void)state;
-    begin_line(locks, seen, 3, &options);
+    begin_queue(locks, seen, 3, &options);
     for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     /* In whatever phase the servers' having its keys finds it. */
     while (cluster_holders(&fixture.cluster, "key", NULL) < 3) event_base_loop(fixture.base, EVLOOP_ONCE);
@@ -329,7 +329,7 @@ static void a_client_that_closes_tells_all_of_them(void **state)
 
     (void)state;
     memset(seen, 0, sizeof(seen));
-    begin_line(locks, seen, WAITERS, &options);
+    begin_queue(locks, seen, WAITERS, &options);
     fixture_close(fixture.client);
     fixture.client = NULL;
     for (int i = 0; i < WAITERS; i++) {

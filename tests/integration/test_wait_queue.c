@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_line.c - handles of one client that want the same key stand in line, and only the first asks the nodes
+ * test_wait_queue.c - handles of one client that want the same key stand in line, and only the first asks the
+ * nodes
  *
- * Also run under valgrind, as is test_line_ends.c: what those hear who do not get it.
+ * Also run under valgrind, as is test_dequeue.c: what those hear who do not get it.
  */
-#include "line_world.h"
+#include "queue_fixture.h"
 
 static quorlock_client *other_client(void)
 {
@@ -26,21 +27,21 @@ static void granted_in_the_order_of_coming(void **state)
     (void)state;
     fixture_client(&client_options, 3);
     holder = hold_key(&held);
-    stand_in_line(0, 10, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
     run_ms(100);
-    assert_int_equal(told(0, 10), 0);
+    assert_int_equal(completed(0, 10), 0);
     fixture_start_release(holder, &released);
     for (int i = 0; i < 10; i++) {
-        await_told(0, i + 1, "the next in line");
-        assert_int_equal(told(i + 1, 10), 0);
-        assert_status(line.seen[i].result.status, QUORLOCK_OK);
-        assert_true(quorlock_valid_ms(line.locks[i]) > 0);
-        assert_true(strcmp(line.seen[i].owner, i > 0 ? line.seen[i - 1].owner : held.owner) != 0);
-        assert_true(cluster_holders(&fixture.cluster, "key", line.seen[i].owner) >= 2);
-        assert_int_equal(quorlock_release(line.locks[i], NULL, NULL), 0);
+        await_completed(0, i + 1, "the next in line");
+        assert_int_equal(completed(i + 1, 10), 0);
+        assert_status(queue.seen[i].result.status, QUORLOCK_OK);
+        assert_true(quorlock_valid_ms(queue.locks[i]) > 0);
+        assert_true(strcmp(queue.seen[i].owner, i > 0 ? queue.seen[i - 1].owner : held.owner) != 0);
+        assert_true(cluster_holders(&fixture.cluster, "key", queue.seen[i].owner) >= 2);
+        assert_int_equal(quorlock_release(queue.locks[i], NULL, NULL), 0);
     }
     await_free("key");
-    free_line(0, 10);
+    free_queue(0, 10);
     quorlock_free(holder);
 }
 
@@ -51,12 +52,12 @@ static long long cost_of_waiting(int n, uint32_t span_ms)
     long long after = 0;
 
     for (int i = 0; i < 3; i++) before += server_lock_calls(&fixture.cluster.servers[i]);
-    stand_in_line(0, n, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, n, QUORLOCK_WAIT_FOREVER);
     run_ms(span_ms);
-    assert_int_equal(told(0, n), 0);
+    assert_int_equal(completed(0, n), 0);
     for (int i = 0; i < 3; i++) after += server_lock_calls(&fixture.cluster.servers[i]);
-    free_line(0, n);
-    await_told(0, n, "freed in line");
+    free_queue(0, n);
+    await_completed(0, n, "freed in line");
     return after - before;
 }
 
@@ -69,8 +70,8 @@ static void many_who_wait_cost_what_one_costs(void **state)
     fixture_client(&client_options, 3);
     by_hand_on("key", 3);
     one = cost_of_waiting(1, 1500);
-    many = cost_of_waiting(LINE_MAX, 1500);
-    print_message("one costs %lld commands, %d cost %lld\n", one, LINE_MAX, many);
+    many = cost_of_waiting(QUEUE_MAX, 1500);
+    print_message("one costs %lld commands, %d cost %lld\n", one, QUEUE_MAX, many);
     assert_true(one > 0);
     /* They poll after pauses that are drawn by lot. */
     assert_true(many <= 3 * one + 10);
@@ -87,13 +88,13 @@ static void a_try_does_not_stand_in_line(void **state)
     (void)state;
     fixture_client(&client_options, 3);
     by_hand_on("key", 3);
-    stand_in_line(0, 3, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, 3, QUORLOCK_WAIT_FOREVER);
     once = fixture_lock(fixture.client, "key", &options);
     assert_status(fixture_acquire(once, &seen), QUORLOCK_HELD);
     assert_contains(seen.text, "is held by by-hand");
     assert_int_equal(seen.result.rounds, 1);
-    assert_int_equal(told(0, 3), 0);
-    free_line(0, 3);
+    assert_int_equal(completed(0, 3), 0);
+    free_queue(0, 3);
     quorlock_free(once);
 }
 
@@ -116,26 +117,26 @@ static void handed_over_in_one_flush(void **state)
     fixture_client(&client_options, 3);
     holder = hold_key(&held);
     await_holders("key", held.owner, 3);
-    stand_in_line(0, TURNS, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, TURNS, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
     assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
     for (int i = 0; i < TURNS; i++) {
         uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
         bool seen_free = false;
 
-        while (line.seen[i].calls == 0) {
+        while (queue.seen[i].calls == 0) {
             event_base_loop(fixture.base, EVLOOP_NONBLOCK);
             seen_free |= cluster_holders(&fixture.cluster, "key", NULL) < 2;
             assert_true(clock_us() < until_us);
         }
-        assert_status(line.seen[i].result.status, QUORLOCK_OK);
+        assert_status(queue.seen[i].result.status, QUORLOCK_OK);
         at_once += !seen_free;
-        assert_int_equal(quorlock_release(line.locks[i], NULL, NULL), 0);
+        assert_int_equal(quorlock_release(queue.locks[i], NULL, NULL), 0);
     }
     print_message("%d of %d at once\n", at_once, TURNS);
     assert_true(at_once >= 1);
     await_free("key");
-    free_line(0, TURNS);
+    free_queue(0, TURNS);
     quorlock_free(holder);
 }
 
@@ -143,7 +144,7 @@ static bool first_or(void *arg)
 {
     const struct seen *stranger = arg;
 
-    return line.seen[0].calls > 0 || stranger->calls > 0;
+    return queue.seen[0].calls > 0 || stranger->calls > 0;
 }
 
 /* Whoever waits in another process for his poll is not quicker than the next in line of this one. */
@@ -165,17 +166,17 @@ static void the_next_in_line_comes_before_a_stranger(void **state)
         holder = hold_key(&held);
         fixture_start_acquire(stranger, &waited);
         run_ms(100);
-        stand_in_line(0, 1, QUORLOCK_WAIT_FOREVER);
+        enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
         run_ms(20);
         assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
         await(first_or, &waited, GENEROUS_MS, "one of them");
-        first += line.seen[0].calls == 1 && waited.calls == 0;
-        if (waited.calls == 0) assert_int_equal(quorlock_release(line.locks[0], NULL, NULL), 0);
+        first += queue.seen[0].calls == 1 && waited.calls == 0;
+        if (waited.calls == 0) assert_int_equal(quorlock_release(queue.locks[0], NULL, NULL), 0);
         await_count(&waited.calls, 1, GENEROUS_MS, "the stranger's turn");
         assert_status(waited.result.status, QUORLOCK_OK);
         assert_int_equal(quorlock_release(stranger, NULL, NULL), 0);
-        await_told(0, 1, "this process's turn");
-        quorlock_free(line.locks[0]);
+        await_completed(0, 1, "this process's turn");
+        quorlock_free(queue.locks[0]);
         quorlock_free(holder);
         await_free("key");
     }
@@ -264,22 +265,22 @@ static void behind_a_lock_of_this_process_is_held(void **state)
     (void)state;
     fixture_client(&client_options, 3);
     holder = hold_key(&held);
-    stand_in_line(0, 1, 60);
-    stand_in_line(1, 3, 1500);
-    stand_in_line(3, 4, 200);
-    stand_in_line(4, 5, QUORLOCK_WAIT_FOREVER);
-    await_told(0, 4, "wait bounds");
-    check_bound(&line.seen[0], QUORLOCK_HELD, 60);
-    check_bound(&line.seen[1], QUORLOCK_HELD, 1500);
-    check_bound(&line.seen[2], QUORLOCK_HELD, 1500);
-    check_bound(&line.seen[3], QUORLOCK_HELD, 200);
-    assert_true(line.seen[3].order < line.seen[1].order);
-    for (int i = 0; i < 4; i++) assert_contains(line.seen[i].text, "\"key\" is held by another lock of this");
-    assert_int_equal(line.seen[4].calls, 0);
+    enqueue(0, 1, 60);
+    enqueue(1, 3, 1500);
+    enqueue(3, 4, 200);
+    enqueue(4, 5, QUORLOCK_WAIT_FOREVER);
+    await_completed(0, 4, "wait bounds");
+    check_bound(&queue.seen[0], QUORLOCK_HELD, 60);
+    check_bound(&queue.seen[1], QUORLOCK_HELD, 1500);
+    check_bound(&queue.seen[2], QUORLOCK_HELD, 1500);
+    check_bound(&queue.seen[3], QUORLOCK_HELD, 200);
+    assert_true(queue.seen[3].order < queue.seen[1].order);
+    for (int i = 0; i < 4; i++) assert_contains(queue.seen[i].text, "\"key\" is held by another lock of this");
+    assert_int_equal(queue.seen[4].calls, 0);
     assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
-    await_told(4, 5, "who waits without bound");
-    assert_status(line.seen[4].result.status, QUORLOCK_OK);
-    free_line(0, 5);
+    await_completed(4, 5, "who waits without bound");
+    assert_status(queue.seen[4].result.status, QUORLOCK_OK);
+    free_queue(0, 5);
     quorlock_free(holder);
     await_free("key");
 }
@@ -296,15 +297,15 @@ static void behind_a_stranger_is_held(void **state)
         for (int i = 0; i < 20; i++) {
             const uint64_t until_us = clock_us() + 300;
 
-            stand_in_line(i, i + 1, 250);
+            enqueue(i, i + 1, 250);
             while (clock_us() < until_us) continue;
         }
-        await_told(0, 20, "wait bounds");
+        await_completed(0, 20, "wait bounds");
         for (int i = 0; i < 20; i++) {
-            check_bound(&line.seen[i], QUORLOCK_HELD, 250);
-            assert_contains(line.seen[i].text, "\"key\" is held by ");
+            check_bound(&queue.seen[i], QUORLOCK_HELD, 250);
+            assert_contains(queue.seen[i].text, "\"key\" is held by ");
         }
-        free_line(0, 20);
+        free_queue(0, 20);
     }
     assert_int_equal(cluster_holders(&fixture.cluster, "key", "by-hand"), 3);
 }
@@ -317,18 +318,18 @@ static void nodes_that_are_away_are_no_quorum(void **state)
     fixture_client(&client_options, 3);
     /* They take requests and never answer: the first attempt is under way all the time. */
     for (int i = 0; i < 2; i++) server_freeze(&fixture.cluster.servers[i]);
-    stand_in_line(0, 3, 300);
-    await_told(0, 3, "wait bounds");
-    for (int i = 0; i < 3; i++) check_bound(&line.seen[i], QUORLOCK_NOQUORUM, 300);
-    free_line(0, 3);
+    enqueue(0, 3, 300);
+    await_completed(0, 3, "wait bounds");
+    for (int i = 0; i < 3; i++) check_bound(&queue.seen[i], QUORLOCK_NOQUORUM, 300);
+    free_queue(0, 3);
     for (int i = 0; i < 2; i++) server_kill(&fixture.cluster.servers[i]);
-    stand_in_line(0, 3, 300);
-    await_told(0, 3, "wait bounds");
+    enqueue(0, 3, 300);
+    await_completed(0, 3, "wait bounds");
     for (int i = 0; i < 3; i++) {
-        check_bound(&line.seen[i], QUORLOCK_NOQUORUM, 300);
-        assert_contains(line.seen[i].text, "too few nodes can vote on \"key\"");
+        check_bound(&queue.seen[i], QUORLOCK_NOQUORUM, 300);
+        assert_contains(queue.seen[i].text, "too few nodes can vote on \"key\"");
     }
-    free_line(0, 3);
+    free_queue(0, 3);
     for (int i = 0; i < 2; i++) server_start(&fixture.cluster.servers[i]);
 }
 
@@ -340,12 +341,12 @@ static void mixed_is_timed_out(void **state)
     client_options.node_timeout_ms = 100;
     fixture_client(&client_options, 3);
     by_hand_on("key", 3);
-    stand_in_line(0, 4, 3000);
+    enqueue(0, 4, 3000);
     run_ms(300);
     for (int i = 0; i < 2; i++) server_kill(&fixture.cluster.servers[i]);
-    await_told(0, 4, "wait bounds");
-    for (int i = 0; i < 4; i++) check_bound(&line.seen[i], QUORLOCK_TIMEDOUT, 3000);
-    free_line(0, 4);
+    await_completed(0, 4, "wait bounds");
+    for (int i = 0; i < 4; i++) check_bound(&queue.seen[i], QUORLOCK_TIMEDOUT, 3000);
+    free_queue(0, 4);
     for (int i = 0; i < 2; i++) server_start(&fixture.cluster.servers[i]);
 }
 

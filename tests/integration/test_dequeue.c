@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_line_ends.c - who leaves the line without the key: canceled, freed, closed, out of memory; and those
+ * test_dequeue.c - who leaves the line without the key: canceled, freed, closed, out of memory; and those
  * behind
  */
-#include "line_world.h"
+#include "queue_fixture.h"
 
 #include <stdlib.h>
 
@@ -18,32 +18,32 @@ static void canceled_wherever_it_stands(void **state)
     (void)state;
     fixture_client(&client_options, 3);
     holder = hold_key(&held);
-    stand_in_line(0, 6, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, 6, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
     /* One behind. */
-    assert_status(quorlock_cancel(line.locks[2]), QUORLOCK_OK);
-    assert_int_equal(line.seen[2].calls, 0);
-    await_told(2, 3, "canceled behind others");
-    assert_status(line.seen[2].result.status, QUORLOCK_CANCELED);
-    assert_status(quorlock_cancel(line.locks[2]), QUORLOCK_STATE);
+    assert_status(quorlock_cancel(queue.locks[2]), QUORLOCK_OK);
+    assert_int_equal(queue.seen[2].calls, 0);
+    await_completed(2, 3, "canceled behind others");
+    assert_status(queue.seen[2].result.status, QUORLOCK_CANCELED);
+    assert_status(quorlock_cancel(queue.locks[2]), QUORLOCK_STATE);
     /* The first: the next takes its place. */
-    assert_status(quorlock_cancel(line.locks[0]), QUORLOCK_OK);
-    await_told(0, 1, "canceled as the first");
-    assert_status(line.seen[0].result.status, QUORLOCK_CANCELED);
-    assert_int_equal(told(1, 2) + told(3, 6), 0);
+    assert_status(quorlock_cancel(queue.locks[0]), QUORLOCK_OK);
+    await_completed(0, 1, "canceled as the first");
+    assert_status(queue.seen[0].result.status, QUORLOCK_CANCELED);
+    assert_int_equal(completed(1, 2) + completed(3, 6), 0);
     assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
-    await_told(1, 2, "the new first");
-    assert_status(line.seen[1].result.status, QUORLOCK_OK);
+    await_completed(1, 2, "the new first");
+    assert_status(queue.seen[1].result.status, QUORLOCK_OK);
     /* All who are left, and then the keys are free. */
-    for (int i = 3; i < 6; i++) assert_status(quorlock_cancel(line.locks[i]), QUORLOCK_OK);
-    await_told(3, 6, "all canceled");
-    for (int i = 3; i < 6; i++) assert_status(line.seen[i].result.status, QUORLOCK_CANCELED);
-    assert_true(cluster_holders(&fixture.cluster, "key", line.seen[1].owner) >= 2);
-    assert_int_equal(quorlock_release(line.locks[1], NULL, NULL), 0);
+    for (int i = 3; i < 6; i++) assert_status(quorlock_cancel(queue.locks[i]), QUORLOCK_OK);
+    await_completed(3, 6, "all canceled");
+    for (int i = 3; i < 6; i++) assert_status(queue.seen[i].result.status, QUORLOCK_CANCELED);
+    assert_true(cluster_holders(&fixture.cluster, "key", queue.seen[1].owner) >= 2);
+    assert_int_equal(quorlock_release(queue.locks[1], NULL, NULL), 0);
     await_free("key");
     /* They are as good as new. */
-    assert_status(fixture_acquire(line.locks[4], &line.seen[4]), QUORLOCK_OK);
-    free_line(0, 6);
+    assert_status(fixture_acquire(queue.locks[4], &queue.seen[4]), QUORLOCK_OK);
+    free_queue(0, 6);
     quorlock_free(holder);
     await_free("key");
 }
@@ -62,13 +62,13 @@ static void all_canceled_leave_nothing(void **state)
         int granted;
 
         if (taken) by_hand_on("key", 2);
-        stand_in_line(0, 10, QUORLOCK_WAIT_FOREVER);
+        enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
         for (int i = 0; i < turns / 2; i++) event_base_loop(fixture.base, EVLOOP_NONBLOCK);
-        granted = told(0, 1);
-        for (int i = granted; i < 10; i++) assert_status(quorlock_cancel(line.locks[i]), QUORLOCK_OK);
-        await_told(0, 10, "all canceled");
-        for (int i = granted; i < 10; i++) assert_status(line.seen[i].result.status, QUORLOCK_CANCELED);
-        free_line(0, 10);
+        granted = completed(0, 1);
+        for (int i = granted; i < 10; i++) assert_status(quorlock_cancel(queue.locks[i]), QUORLOCK_OK);
+        await_completed(0, 10, "all canceled");
+        for (int i = granted; i < 10; i++) assert_status(queue.seen[i].result.status, QUORLOCK_CANCELED);
+        free_queue(0, 10);
         await_holders("key", NULL, taken ? 2 : 0);
         for (int i = 0; taken && i < 2; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     }
@@ -89,29 +89,29 @@ static void freed_in_line(void **state)
     (void)state;
     fixture_client(&client_options, 3);
     holder = hold_key(&held);
-    stand_in_line(0, 5, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, 5, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
-    quorlock_free(line.locks[0]);
-    quorlock_free(line.locks[3]);
-    assert_int_equal(told(0, 5), 0);
-    await_told(0, 1, "freed as the first");
-    await_told(3, 4, "freed behind others");
-    assert_status(line.seen[0].result.status, QUORLOCK_CANCELED);
-    assert_status(line.seen[3].result.status, QUORLOCK_CANCELED);
+    quorlock_free(queue.locks[0]);
+    quorlock_free(queue.locks[3]);
+    assert_int_equal(completed(0, 5), 0);
+    await_completed(0, 1, "freed as the first");
+    await_completed(3, 4, "freed behind others");
+    assert_status(queue.seen[0].result.status, QUORLOCK_CANCELED);
+    assert_status(queue.seen[3].result.status, QUORLOCK_CANCELED);
     /* So does the holder's. */
     quorlock_free(holder);
-    await_told(1, 2, "the next");
-    assert_status(line.seen[1].result.status, QUORLOCK_OK);
-    assert_int_equal(told(2, 3) + told(4, 5), 0);
-    quorlock_free(line.locks[1]);
-    await_told(2, 3, "the one after");
-    quorlock_free(line.locks[4]);
-    quorlock_free(line.locks[2]);
-    await_told(4, 5, "the last");
-    assert_status(line.seen[4].result.status, QUORLOCK_CANCELED);
+    await_completed(1, 2, "the next");
+    assert_status(queue.seen[1].result.status, QUORLOCK_OK);
+    assert_int_equal(completed(2, 3) + completed(4, 5), 0);
+    quorlock_free(queue.locks[1]);
+    await_completed(2, 3, "the one after");
+    quorlock_free(queue.locks[4]);
+    quorlock_free(queue.locks[2]);
+    await_completed(4, 5, "the last");
+    assert_status(queue.seen[4].result.status, QUORLOCK_CANCELED);
     await_free("key");
     run_ms(50);
-    assert_int_equal(told(0, 5), 5);
+    assert_int_equal(completed(0, 5), 5);
 }
 
 static void closed_with_a_line(void **state)
@@ -126,17 +126,17 @@ static void closed_with_a_line(void **state)
         fixture_client(&client_options, 3);
         if (round == 1) (void)hold_key(&held);
         if (round == 2) by_hand_on("key", 3);
-        stand_in_line(0, 10, QUORLOCK_WAIT_FOREVER);
+        enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
         if (round != 0) run_ms(50);
         /* One leaves it in the same breath. */
-        quorlock_free(line.locks[round]);
-        assert_int_equal(told(0, 10), 0);
+        quorlock_free(queue.locks[round]);
+        assert_int_equal(completed(0, 10), 0);
         fixture_close(fixture.client);
         fixture.client = NULL;
         for (int i = 0; i < 10; i++) {
-            assert_int_equal(line.seen[i].calls, 1);
-            first_told += line.seen[i].result.status == QUORLOCK_CANCELED;
-            if (i != round) assert_status(line.seen[i].result.status, QUORLOCK_CLOSED);
+            assert_int_equal(queue.seen[i].calls, 1);
+            first_told += queue.seen[i].result.status == QUORLOCK_CANCELED;
+            if (i != round) assert_status(queue.seen[i].result.status, QUORLOCK_CLOSED);
         }
         assert_int_equal(first_told, 1);
         assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), round == 2 ? 3 : 0);
@@ -161,21 +161,21 @@ static void the_firsts_grant_is_lost(void **state)
     holder = fixture_lock(fixture.client, "key", &options);
     quorlock_on_lost(holder, on_loss, &loss);
     assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
-    stand_in_line(0, 2, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, 2, QUORLOCK_WAIT_FOREVER);
     /* Nobody releases. */
-    await_told(0, 1, "after the loss");
-    assert_status(line.seen[0].result.status, QUORLOCK_OK);
+    await_completed(0, 1, "after the loss");
+    assert_status(queue.seen[0].result.status, QUORLOCK_OK);
     assert_int_equal(loss.calls, 1);
-    assert_true(loss.order < line.seen[0].order);
+    assert_true(loss.order < queue.seen[0].order);
     assert_int_equal(quorlock_valid_ms(holder), 0);
     /* Whoever lost it and did not release it may ask anew, and stands behind. */
     fixture_start_acquire(holder, &seen);
-    assert_int_equal(quorlock_release(line.locks[0], NULL, NULL), 0);
-    await_told(1, 2, "the second");
+    assert_int_equal(quorlock_release(queue.locks[0], NULL, NULL), 0);
+    await_completed(1, 2, "the second");
     assert_int_equal(seen.calls, 0);
     assert_int_equal(quorlock_cancel(holder), 0);
     await_count(&seen.calls, 1, GENEROUS_MS, "canceled");
-    free_line(0, 2);
+    free_queue(0, 2);
     quorlock_free(holder);
     await_free("key");
 }
@@ -198,17 +198,17 @@ static void asks_anew_for_what_it_lost(void **state)
     quorlock_on_lost(holder, on_loss, &loss);
     assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
-    stand_in_line(0, 1, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
     await_count(&loss.calls, 1, GENEROUS_MS, "loss");
     /* Its key stands there for two minutes yet. */
     assert_int_equal(cluster_holders(&fixture.cluster, "key", seen.owner), 3);
     fixture_start_acquire(holder, &seen);
-    await_told(0, 1, "who stood in line before");
-    assert_status(line.seen[0].result.status, QUORLOCK_OK);
-    assert_int_equal(quorlock_release(line.locks[0], NULL, NULL), 0);
+    await_completed(0, 1, "who stood in line before");
+    assert_status(queue.seen[0].result.status, QUORLOCK_OK);
+    assert_int_equal(quorlock_release(queue.locks[0], NULL, NULL), 0);
     await_count(&seen.calls, 1, GENEROUS_MS, "its own turn");
     assert_status(seen.result.status, QUORLOCK_OK);
-    free_line(0, 1);
+    free_queue(0, 1);
     quorlock_free(holder);
     await_free("key");
 }
@@ -269,7 +269,7 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     client_options.allocator = &allocator;
     fixture_client(&client_options, 3);
     by_hand_on("key", 3);
-    stand_in_line(0, 1, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
     /* With a lease of its own, so that the first one's place is no good for it. */
     options.lease_ms = LONG_LEASE_MS / 2;
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
@@ -277,9 +277,9 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     options.lease_ms--;
     second = fixture_lock(fixture.client, "key", &options);
     assert_int_equal(quorlock_acquire(second, told_without_memory, &shortage), 0);
-    stand_in_line(1, 3, QUORLOCK_WAIT_FOREVER);
+    enqueue(1, 3, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
-    assert_status(quorlock_cancel(line.locks[0]), QUORLOCK_OK);
+    assert_status(quorlock_cancel(queue.locks[0]), QUORLOCK_OK);
     shortage.memory.gone = true;
     await_count(&shortage.seen.calls, 1, GENEROUS_MS, "no memory to ask");
     assert_true(shortage.memory.refused > 0);
@@ -288,17 +288,17 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     shortage.memory.gone = false;
     for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     for (int i = 1; i < 3; i++) {
-        await_count(&line.seen[i].calls, 1, GENEROUS_MS, "who came later");
+        await_count(&queue.seen[i].calls, 1, GENEROUS_MS, "who came later");
         /* While memory was away they were told the same; at the latest a new one gets it. */
-        if (line.seen[i].result.status == QUORLOCK_OK) {
-            assert_int_equal(quorlock_release(line.locks[i], NULL, NULL), 0);
+        if (queue.seen[i].result.status == QUORLOCK_OK) {
+            assert_int_equal(quorlock_release(queue.locks[i], NULL, NULL), 0);
         } else {
-            assert_status(line.seen[i].result.status, QUORLOCK_NOMEM);
+            assert_status(queue.seen[i].result.status, QUORLOCK_NOMEM);
         }
     }
     assert_status(fixture_acquire(second, &shortage.seen), QUORLOCK_OK);
     quorlock_free(second);
-    free_line(0, 3);
+    free_queue(0, 3);
     await_free("key");
     fixture_close(fixture.client);
     fixture.client = NULL;
@@ -331,10 +331,10 @@ static void the_first_is_freed_by_a_callback(void **state)
     (void)state;
     fixture_client(&client_options, 3);
     by_hand_on("key", 3);
-    stand_in_line(0, 2, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, 2, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
     meddling = fixture_lock(fixture.client, "key", &options);
-    meddler.victim = line.locks[0];
+    meddler.victim = queue.locks[0];
     assert_int_equal(quorlock_acquire(meddling, frees_another, &meddler), 0);
     for (int i = 0; i < 4; i++) {
         once[i] = fixture_lock(fixture.client, "key", &options);
@@ -342,14 +342,14 @@ static void the_first_is_freed_by_a_callback(void **state)
     }
     await_count(&meddler.seen.calls, 1, GENEROUS_MS, "the meddler");
     for (int i = 0; i < 4; i++) await_count(&tried[i].calls, 1, GENEROUS_MS, "who tries once");
-    await_told(0, 1, "who was freed");
-    assert_status(line.seen[0].result.status, QUORLOCK_CANCELED);
+    await_completed(0, 1, "who was freed");
+    assert_status(queue.seen[0].result.status, QUORLOCK_CANCELED);
     for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
-    await_told(1, 2, "the next");
-    assert_status(line.seen[1].result.status, QUORLOCK_OK);
+    await_completed(1, 2, "the next");
+    assert_status(queue.seen[1].result.status, QUORLOCK_OK);
     for (int i = 0; i < 4; i++) quorlock_free(once[i]);
     quorlock_free(meddling);
-    quorlock_free(line.locks[1]);
+    quorlock_free(queue.locks[1]);
     await_free("key");
 }
 
@@ -384,13 +384,13 @@ static void a_stubborn_one_drowns_nobody(void **state)
     assert_int_equal(quorlock_acquire(lock, tries_again, &stubborn), 0);
     /* From when nobody is connected on, each try fails at once. */
     await_count(&stubborn.calls, 100, GENEROUS_MS, "tries");
-    stand_in_line(0, 3, QUORLOCK_WAIT_FOREVER);
-    for (int i = 2; i >= 0; i--) assert_status(quorlock_cancel(line.locks[i]), QUORLOCK_OK);
-    await_told(0, 3, "canceled");
+    enqueue(0, 3, QUORLOCK_WAIT_FOREVER);
+    for (int i = 2; i >= 0; i--) assert_status(quorlock_cancel(queue.locks[i]), QUORLOCK_OK);
+    await_completed(0, 3, "canceled");
     stubborn.stop = true;
     calls = stubborn.calls;
     await_count(&stubborn.calls, calls + 1, GENEROUS_MS, "the last try");
-    free_line(0, 3);
+    free_queue(0, 3);
     quorlock_free(lock);
     for (int i = 0; i < 3; i++) server_start(&fixture.cluster.servers[i]);
 }
