@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_nest.c - one owner's holds of the same keys nest: counts, validity and loss
+ * test_reentry.c - one owner's holds of the same keys nest: counts, validity and loss
  *
- * Also run under valgrind, as is test_nest_ways.c: the ways in and out.
+ * Also run under valgrind, as is test_reentry_paths.c: the ways in and out.
  */
-#include "nest_world.h"
+#include "reentry_fixture.h"
 
 #include <unistd.h>
 

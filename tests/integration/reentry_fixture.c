@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nest_world.h"
+#include "reentry_fixture.h"
 
 struct flavour majority = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_PLAIN};
 struct flavour majority_redisson = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_REDISSON};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_nest_ways.c - the ways into an owner's hold and out of it: from the line, on terms, freed, canceled,
+ * test_reentry_paths.c - the ways into an owner's hold and out of it: from the line, on terms, freed, canceled,
  * closed
  */
-#include "nest_world.h"
+#include "reentry_fixture.h"
 
 /* ---- in line ---- */
 

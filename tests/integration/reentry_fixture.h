@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nest_world.h - what the tests of nesting share: policies and dialects, handles of owners on one key
+ * reentry_fixture.h - what the tests of nesting share: policies and dialects, handles of owners on one key
  */
-#ifndef TESTS_NEST_WORLD_H
-#define TESTS_NEST_WORLD_H
+#ifndef TESTS_REENTRY_FIXTURE_H
+#define TESTS_REENTRY_FIXTURE_H
 
 #include "fixture.h"
 
