@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_life.c - the whole life of locks on three healthy servers
+ * test_lifecycle.c - the whole life of locks on three healthy servers
  *
  * Also run under valgrind, so it is kept short.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_release_truth.c - a release says what it found, and is repeated where a node refuses it in passing
+ * test_release_result.c - a release says what it found, and is repeated where a node refuses it in passing
  */
 #include "fixture.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_contend.c - others want the same key: peers by hand, clients of this process, twenty processes
+ * test_contention.c - others want the same key: peers by hand, clients of this process, twenty processes
  */
 #include "fixture.h"
 
