@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_contention.c - one process that fights for a key; the script `contention` starts many of them
+ * bench_contention.c - one process that contends for a key; the script `contention` starts many of them
  *
  * usage: bench_contention [--hold-us N] [--think-us N] [--handles N] [--lease-ms N] [--redisson] NODE...
  *        bench_contention --raw NODE...
@@ -137,7 +137,7 @@ static void measure_raw(struct bench *bench, char **nodes, int n_nodes)
     for (int i = 0; i < n_nodes; i++) redisFree(contexts[i]);
 }
 
-/* ---- the fight ---- */
+/* ---- contention ---- */
 
 static void next(struct handle *handle);
 
@@ -265,7 +265,7 @@ static void connect_client(struct bench *bench, const char *const *nodes, size_t
     event_base_dispatch(bench->base);
 }
 
-static void fight(struct bench *bench)
+static void contend(struct bench *bench)
 {
     struct event *end = event_new(bench->base, -1, 0, on_end, bench);
     struct timeval until;
@@ -347,7 +347,7 @@ int main(int argc, char **argv)
     }
     connect_client(&bench, (const char *const *)argv + at, (size_t)(argc - at));
     read_order(&bench);
-    fight(&bench);
+    contend(&bench);
     quorlock_client_close(bench.client, NULL, NULL);
     event_base_dispatch(bench.base);
     event_base_free(bench.base);

@@ -5,7 +5,7 @@
  * SLOT acquire KEY LEASE_MS WAIT_MS     acquired OWNER | refused STATUS TEXT
  * SLOT release                          released | released expired
  * SLOT valid                            valid MS
- * SLOT fight KEY LEASE_MS FILE MS       fought TURNS LATE
+ * SLOT contend KEY LEASE_MS FILE MS       contended TURNS LATE
  * SLOT bare - - FILE MS                 the same without the lock
  *
  * and, whenever it comes: lost TEXT. Locks are renewed. The end of stdin releases everything and ends it.
@@ -125,10 +125,10 @@ static void obey(struct slot *slot, const char *verb, char **words, size_t n_wor
         failed = quorlock_release(slot->lock, on_released, slot);
     } else if (strcmp(verb, "valid") == 0 && n_words == 0) {
         say(slot, "valid %" PRIu32, quorlock_valid_ms(slot->lock));
-    } else if (strcmp(verb, "fight") == 0 && n_words == 4) {
-        fight_start(slot, words[0], number(words[1]), words[2], number(words[3]));
+    } else if (strcmp(verb, "contend") == 0 && n_words == 4) {
+        contention_start(slot, words[0], number(words[1]), words[2], number(words[3]));
     } else if (strcmp(verb, "bare") == 0 && n_words == 4) {
-        fight_start(slot, NULL, 0, words[2], number(words[3]));
+        contention_start(slot, NULL, 0, words[2], number(words[3]));
     } else {
         die("no such order: %s", verb);
     }
