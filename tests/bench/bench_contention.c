@@ -162,8 +162,6 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
 {
     struct handle *handle = arg;
 
-    (void)lock;
-    (void)result;
     handle->turn.released_ns = now_ns();
     note(handle->bench, &handle->turn);
     if (handle->bench->think_us != 0) {
@@ -177,8 +175,6 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct handle *handle = arg;
 
-    (void)fd;
-    (void)what;
     if (!handle->inside) {
         next(handle);
         return;
@@ -192,7 +188,6 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 {
     struct handle *handle = arg;
 
-    (void)lock;
     if (result->status != QUORLOCK_OK) {
         if (result->status != QUORLOCK_CANCELED) handle->bench->failed++;
         next(handle);
@@ -219,8 +214,6 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 {
     struct bench *bench = arg;
 
-    (void)fd;
-    (void)what;
     for (uint32_t i = 0; i < bench->n_handles; i++) {
         if (!bench->handles[i].inside) (void)quorlock_cancel(bench->handles[i].lock);
     }

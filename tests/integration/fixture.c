@@ -13,7 +13,6 @@ static void record_log(void *arg, int level, const char *text)
     size_t length = strlen(text);
     char *grown;
 
-    (void)arg;
     if (getenv("FIXTURE_LOG") != NULL) fprintf(stderr, "%12.3f %d %s\n", (double)clock_us() / 1e3, level, text);
     grown = realloc(fixture.log, fixture.log_length + length + 2);
     if (grown == NULL) return;
@@ -57,21 +56,18 @@ void fixture_end(void)
 
 int fixture_setup(void **state)
 {
-    (void)state;
     fixture_begin(3);
     return 0;
 }
 
 int fixture_setup_bare(void **state)
 {
-    (void)state;
     fixture_begin(0);
     return 0;
 }
 
 int fixture_teardown(void **state)
 {
-    (void)state;
     /* A forked child whose assertion failed lands here; the rest of the tests is its parent's. */
     if (getpid() != fixture.owner) _exit(99);
     fixture_end();
@@ -80,9 +76,6 @@ int fixture_teardown(void **state)
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd;
-    (void)what;
-    (void)arg;
 }
 
 static bool run_until(condition done, void *arg, uint64_t until_us)
@@ -126,7 +119,6 @@ void await_count(const int *count, int wanted, uint32_t limit_ms, const char *wh
 
 static bool never(void *arg)
 {
-    (void)arg;
     return false;
 }
 
@@ -244,7 +236,6 @@ void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct seen *seen = arg;
 
-    (void)lock;
     assert_false(fixture.inside_call);
     seen->calls++;
     seen->order = ++fixture.order;

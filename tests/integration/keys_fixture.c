@@ -38,19 +38,16 @@ static int setup(uint32_t which)
 
 int setup_plain(void **state)
 {
-    (void)state;
     return setup(QUORLOCK_DIALECT_PLAIN);
 }
 
 int setup_redisson(void **state)
 {
-    (void)state;
     return setup(QUORLOCK_DIALECT_REDISSON);
 }
 
 int teardown(void **state)
 {
-    (void)state;
     probe_close(&probe);
     cluster_end(&cluster);
     event_base_free(base);

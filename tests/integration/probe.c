@@ -14,7 +14,6 @@
 
 static uint64_t probe_now(void *arg)
 {
-    (void)arg;
     return clock_us();
 }
 
@@ -23,7 +22,6 @@ static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t 
 {
     struct probe *probe = arg;
 
-    (void)index;
     probe->level = level;
     probe->fault = fault;
     probe->generation = generation;
@@ -36,9 +34,6 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
 {
     struct answer *answer = tag->align_pointer;
 
-    (void)arg;
-    (void)index;
-    (void)generation;
     answer->came = true;
     answer->reply = *reply;
     snprintf(answer->holder, sizeof(answer->holder), "%.*s", (int)reply->holder_length,

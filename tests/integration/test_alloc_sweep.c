@@ -202,13 +202,11 @@ static void sweep(bool for_good)
 
 static void one_allocation_fails(void **state)
 {
-    (void)state;
     sweep(false);
 }
 
 static void memory_ends_for_good(void **state)
 {
-    (void)state;
     sweep(true);
 }
 

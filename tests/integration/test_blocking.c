@@ -41,7 +41,6 @@ static int setup(void **state)
     struct quorlock_client_options options = open_options();
     char error[TEXT_SIZE] = "";
 
-    (void)state;
     cluster_start(&cluster, 3);
     options.error = error;
     options.error_size = sizeof(error);
@@ -51,7 +50,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     assert_int_equal(quorlock_blocking_close(blocking), 0);
     blocking = NULL;
     cluster_end(&cluster);
@@ -77,7 +75,6 @@ static void one_life(void **state)
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
     struct quorlock_blocking_result result = {.size = sizeof(result)};
 
-    (void)state;
     assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
     assert_int_equal(quorlock_blocking_release(lock, &result), QUORLOCK_STATE);
     assert_true(strlen(result.text) > 0);
@@ -107,7 +104,6 @@ static void results_say_their_size(void **state)
     } result = {.known = {.size = sizeof(result)}}, untouched;
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
 
-    (void)state;
     assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_OK);
     assert_int_equal(result.known.size, sizeof(result));
     assert_true(strlen(result.known.token) > 0);
@@ -140,7 +136,6 @@ static void nested_and_many_keys(void **state)
     quorlock_blocking_lock *outer, *inner, *overlaps, *other;
     struct quorlock_blocking_result result = {.size = sizeof(result)};
 
-    (void)state;
     assert_int_equal(quorlock_blocking_new(&outer, blocking, keys, 2, &options, NULL, 0), 0);
     assert_int_equal(quorlock_blocking_new(&inner, blocking, keys, 2, &options, NULL, 0), 0);
     assert_int_equal(quorlock_blocking_new(&overlaps, blocking, overlapping, 2, &options, NULL, 0), 0);
@@ -173,7 +168,6 @@ static void somebody_elses(void **state)
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
     struct quorlock_blocking_result result = {.size = sizeof(result)};
 
-    (void)state;
     for (int i = 0; i < 2; i++) server_do(&cluster.servers[i], "SET key by-hand PX 60000");
     assert_int_equal(quorlock_blocking_acquire(lock, &result), QUORLOCK_HELD);
     assert_non_null(strstr(result.text, "by-hand"));
@@ -189,7 +183,6 @@ static void errors_of_open_and_new(void **state)
     quorlock_blocking *other = NULL;
     char error[TEXT_SIZE] = "";
 
-    (void)state;
     options.error = error;
     options.error_size = sizeof(error);
     assert_int_equal(quorlock_blocking_open(&other, &options), QUORLOCK_INVAL);
@@ -226,7 +219,6 @@ static void threads_take_turns(void **state)
     quorlock_blocking_lock *locks[THREADS];
     pthread_t threads[THREADS];
 
-    (void)state;
     for (int i = 0; i < THREADS; i++) {
         locks[i] = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
         assert_int_equal(pthread_create(&threads[i], NULL, take_turns, locks[i]), 0);
@@ -279,7 +271,6 @@ static void cancel_and_free_end_a_wait(void **state)
     quorlock_blocking_lock *holder = new_lock("key", LONG_LEASE_MS, 0);
     struct waiter waiter = {0};
 
-    (void)state;
     assert_int_equal(quorlock_blocking_acquire(holder, NULL), 0);
     start_waiter(&waiter);
     assert_int_equal(quorlock_blocking_cancel(waiter.lock), 0);
@@ -327,7 +318,6 @@ static void close_under_callers_while_servers_hang(void **state)
     struct waiter extender = {0};
     uint64_t begun_us;
 
-    (void)state;
     options.node_timeout_ms = HANG_MS;
     assert_int_equal(quorlock_blocking_close(blocking), 0);
     assert_int_equal(quorlock_blocking_open(&blocking, &options), 0);
@@ -353,7 +343,6 @@ static void close_ends_everything(void **state)
     struct waiter waiter = {0};
     quorlock_blocking_lock *holder;
 
-    (void)state;
     holder = new_lock("key", LONG_LEASE_MS, 0);
     (void)new_lock("idle", LONG_LEASE_MS, 0);
     assert_int_equal(quorlock_blocking_acquire(holder, NULL), 0);
@@ -390,7 +379,6 @@ static void loss_is_told_from_the_loop(void **state)
     struct losses losses = {0};
     uint64_t until_us;
 
-    (void)state;
     quorlock_blocking_on_lost(lock, on_lost, &losses);
     assert_int_equal(quorlock_blocking_acquire(lock, NULL), 0);
     for (int i = 0; i < 3; i++) server_do(&cluster.servers[i], "DEL key");

@@ -40,8 +40,6 @@ static struct {
 
 static void deed_log(void *arg, int level, const char *text)
 {
-    (void)arg;
-    (void)level;
     if (strstr(text, "waiting for") == NULL) return;
     hook.heard++;
     if (hook.deed == HOOK_NOTHING || strstr(text, "second") == NULL) return;
@@ -93,13 +91,11 @@ static void end_in_hook(enum hook_deed deed)
 
 static void the_log_hook_may_cancel(void **state)
 {
-    (void)state;
     end_in_hook(HOOK_CANCELS);
 }
 
 static void the_log_hook_may_free(void **state)
 {
-    (void)state;
     end_in_hook(HOOK_FREES);
 }
 
@@ -111,7 +107,6 @@ static void the_log_tells_a_loss_before_the_callback(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     lock = fixture_lock(fixture.client, "key", &options);
@@ -136,8 +131,6 @@ static void on_slow_report(int status, const struct quorlock_report *report, voi
 {
     struct slow_report *slow = arg;
 
-    (void)status;
-    (void)report;
     slow->order = ++fixture.order;
     while (slow->lock != NULL && quorlock_valid_ms(slow->lock) > 0) sleep_ms(10);
 }
@@ -158,7 +151,6 @@ static void a_loss_is_told_between_two_reports(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     lock = fixture_lock(fixture.client, "key", &options);
@@ -185,7 +177,6 @@ static void renewal_and_wait_bounds_need_no_random_bytes(void **state)
     struct seen seen, waiting, bounded;
     quorlock *lock, *waits, *bound;
 
-    (void)state;
     fixture_client(&client_options, 3);
     server_do(&fixture.cluster.servers[0], "SET taken peer PX 1000");
     server_do(&fixture.cluster.servers[1], "SET taken peer PX 1000");
@@ -240,7 +231,6 @@ static void what_is_held_can_be_released(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
     for (int i = 0; i < 20; i++) {
@@ -264,7 +254,6 @@ static void holds_of_an_owner_are_released_in_a_row(void **state)
     struct seen seen, released[3];
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.owner = "me";
     lock = fixture_lock(fixture.client, "key", &options);
@@ -289,7 +278,6 @@ static void an_acquire_after_release_is_not_busy_with_itself(void **state)
     struct seen seen, inner, released, again;
     quorlock *outer, *nested;
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.owner = "me";
     options.wait_ms = GENEROUS_MS;
@@ -329,7 +317,6 @@ static void cancel_while_closing_changes_nothing(void **state)
     quorlock *held, *wanted;
     int closed = 0;
 
-    (void)state;
     fixture_client(&client_options, 3);
     held = fixture_lock(fixture.client, "held", &options);
     wanted = fixture_lock(fixture.client, "wanted", &options);
@@ -374,19 +361,16 @@ static uint32_t times_in_log(const char *text)
 
 static bool two_are_refused(void *arg)
 {
-    (void)arg;
     return times_in_log("down: ") == 2;
 }
 
 static bool two_are_ready(void *arg)
 {
-    (void)arg;
     return times_in_log(": ready, ") == 5;
 }
 
 static bool three_are_refused(void *arg)
 {
-    (void)arg;
     return times_in_log("down: ") == 3;
 }
 
@@ -449,7 +433,6 @@ static void each_lock_hears_of_a_node_that_is_ready(void **state)
     quorlock *expiring, *behind, *last;
     struct seen seen, waiting;
 
-    (void)state;
     client_options.reconnect_min_ms = client_options.reconnect_max_ms = 1;
     client_options.node_timeout_ms = 2000;
     short_lease.renew_ms = QUORLOCK_RENEW_NEVER;

@@ -85,13 +85,11 @@ static void restart_with_clocks(void)
 
 static bool logs_a_step(void *arg)
 {
-    (void)arg;
     return fixture.log != NULL && strstr(fixture.log, "its clock stepped forward") != NULL;
 }
 
 static bool is_lost(void *arg)
 {
-    (void)arg;
     return lost.calls > 0;
 }
 
@@ -108,7 +106,6 @@ static void a_server_whose_clock_steps_costs_no_lock(void **state)
 {
     int64_t nearly_whole_ms = LEASE_MS - 2 * RENEW_MS;
 
-    (void)state;
     restart_with_clocks();
     hold(RENEW_MS);
     run_ms(3 * RENEW_MS); /* readings of its clock */
@@ -130,7 +127,6 @@ static void an_acquire_shows_a_step_too(void **state)
     struct seen seen;
     quorlock *other;
 
-    (void)state;
     restart_with_clocks();
     hold(QUORLOCK_RENEW_NEVER);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
@@ -147,7 +143,6 @@ static void an_acquire_shows_a_step_too(void **state)
 /* On a quorum at once: it is rather our own clock that stood still, and nobody knows for how long. */
 static void servers_whose_clocks_step_together_end_it(void **state)
 {
-    (void)state;
     restart_with_clocks();
     hold(RENEW_MS);
     run_ms(3 * RENEW_MS);
@@ -166,7 +161,6 @@ static void servers_whose_clocks_step_together_end_it(void **state)
 
 static void a_server_whose_clock_steps_costs_no_lock(void **state)
 {
-    (void)state;
     print_message("skipped: a server cannot be given a library that has a sanitizer\n");
     skip();
 }
@@ -190,7 +184,6 @@ static void a_suspend_past_the_lease_is_a_loss(void **state)
 {
     struct seen extended = {0};
 
-    (void)state;
     hold(0);
     fixture_start_extend(lock, 0, &extended);
     slept_us += INT64_C(2000) * LEASE_MS;
@@ -213,7 +206,6 @@ static void a_suspend_within_the_lease_is_none(void **state)
     uint32_t before_ms;
     uint32_t least_ms;
 
-    (void)state;
     hold(0);
     before_ms = quorlock_valid_ms(lock);
     slept_us += LEASE_MS * INT64_C(1000) / 2;

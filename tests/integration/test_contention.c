@@ -21,7 +21,6 @@ static void a_peers_key_makes_us_held(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "SET key peer-1 NX PX 30000");
     lock = fixture_lock(fixture.client, "key", &options);
@@ -63,7 +62,6 @@ static void a_peer_on_a_minority_is_outvoted(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     server_do(&fixture.cluster.servers[1], "SET key peer-1 NX PX 60000");
     lock = fixture_lock(fixture.client, "key", &options);
@@ -83,7 +81,6 @@ static void waits_and_is_handed_over(void **state)
     quorlock_client *second;
     quorlock *holder, *waiter;
 
-    (void)state;
     fixture_client(&client_options, 3);
     second = fixture_new_client(&client_options);
     fixture_await_ready(second, 3);
@@ -114,8 +111,6 @@ static void acquire_again(quorlock *lock, const struct quorlock_result *result, 
 {
     const struct again *again = arg;
 
-    (void)lock;
-    (void)result;
     fixture_start_acquire(again->lock, again->seen);
 }
 
@@ -130,7 +125,6 @@ static void who_had_it_lets_others_come_first(void **state)
     quorlock *has, *wants;
     int polite = 0;
 
-    (void)state;
     fixture_client(&client_options, 3);
     other = fixture_new_client(&client_options);
     fixture_await_ready(other, 3);
@@ -169,7 +163,6 @@ static void the_wait_bound_holds(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key peer-1 PX 60000");
     options.wait_ms = 800;
@@ -189,7 +182,6 @@ static void cancel_at_any_moment_leaves_nothing(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
     lock = fixture_lock(fixture.client, "key", &options);
@@ -226,7 +218,6 @@ static void a_failing_contender_leaves_no_key(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
     for (int i = 1; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key peer-1 PX 60000");
@@ -253,8 +244,6 @@ static void contender_next(struct contender *);
 
 static void contender_rested(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd;
-    (void)what;
     contender_next(arg);
 }
 
@@ -264,8 +253,6 @@ static void contender_released(quorlock *lock, const struct quorlock_result *res
 {
     const struct timeval rest = {.tv_usec = 20000};
 
-    (void)lock;
-    (void)result;
     if (event_base_once(fixture.base, -1, EV_TIMEOUT, contender_rested, arg, &rest) != 0) _exit(28);
 }
 
@@ -273,8 +260,6 @@ static void contender_leaves(evutil_socket_t fd, short what, void *arg)
 {
     struct contender *contender = arg;
 
-    (void)fd;
-    (void)what;
     if (quorlock_valid_ms(contender->lock) == 0)
         _exit(20); /* a lease of 10 s is over? the machine is too slow */
     if (unlink(contender->file) != 0) _exit(21);
@@ -288,7 +273,6 @@ static void contender_inside(quorlock *lock, const struct quorlock_result *resul
     struct contender *contender = arg;
     int fd;
 
-    (void)lock;
     if (result->status != QUORLOCK_OK) {
         contender_next(contender);
         return;
@@ -360,7 +344,6 @@ static void twenty_processes_one_key(void **state)
     int least = INT32_MAX;
     int total = 0;
 
-    (void)state;
     for (int i = 0; i < CONTENDERS; i++) {
         children[i] = fork();
         assert_true(children[i] >= 0);

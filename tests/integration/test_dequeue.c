@@ -15,7 +15,6 @@ static void canceled_wherever_it_stands(void **state)
     struct seen held;
     quorlock *holder;
 
-    (void)state;
     fixture_client(&client_options, 3);
     holder = hold_key(&held);
     enqueue(0, 6, QUORLOCK_WAIT_FOREVER);
@@ -54,7 +53,6 @@ static void all_canceled_leave_nothing(void **state)
     struct quorlock_client_options client_options = fixture_options();
     long long clients[3];
 
-    (void)state;
     fixture_client(&client_options, 3);
     for (int i = 0; i < 3; i++) clients[i] = server_clients(&fixture.cluster.servers[i]);
     for (int turns = 0; turns < 12; turns++) {
@@ -86,7 +84,6 @@ static void freed_in_line(void **state)
     struct seen held;
     quorlock *holder;
 
-    (void)state;
     fixture_client(&client_options, 3);
     holder = hold_key(&held);
     enqueue(0, 5, QUORLOCK_WAIT_FOREVER);
@@ -119,7 +116,6 @@ static void closed_with_a_line(void **state)
     struct quorlock_client_options client_options = fixture_options();
     struct seen held;
 
-    (void)state;
     for (int round = 0; round < 3; round++) {
         int first_told = 0;
 
@@ -153,7 +149,6 @@ static void the_firsts_grant_is_lost(void **state)
     struct seen_loss loss = {.calls = 0};
     quorlock *holder;
 
-    (void)state;
     client_options.node_timeout_ms = 3000;
     fixture_client(&client_options, 3);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
@@ -189,7 +184,6 @@ static void asks_anew_for_what_it_lost(void **state)
     struct seen_loss loss = {.calls = 0};
     quorlock *holder;
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.lost_margin_ms = LONG_LEASE_MS - 4000;
     options.renew_ms = QUORLOCK_RENEW_NEVER;
@@ -238,7 +232,6 @@ static void *reallocate(void *arg, void *block, size_t size)
 
 static void release(void *arg, void *block)
 {
-    (void)arg;
     free(block);
 }
 
@@ -265,7 +258,6 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     quorlock *second;
 
-    (void)state;
     client_options.allocator = &allocator;
     fixture_client(&client_options, 3);
     by_hand_on("key", 3);
@@ -328,7 +320,6 @@ static void the_first_is_freed_by_a_callback(void **state)
     struct seen tried[4];
     quorlock *meddling, *once[4];
 
-    (void)state;
     fixture_client(&client_options, 3);
     by_hand_on("key", 3);
     enqueue(0, 2, QUORLOCK_WAIT_FOREVER);
@@ -362,7 +353,6 @@ static void tries_again(quorlock *lock, const struct quorlock_result *result, vo
 {
     struct stubborn *stubborn = arg;
 
-    (void)result;
     stubborn->calls++;
     if (!stubborn->stop) assert_int_equal(quorlock_acquire(lock, tries_again, stubborn), 0);
 }
@@ -376,7 +366,6 @@ static void a_stubborn_one_drowns_nobody(void **state)
     quorlock *lock;
     int calls;
 
-    (void)state;
     client_options.reconnect_min_ms = client_options.reconnect_max_ms = 20;
     fixture_client(&client_options, 3);
     for (int i = 0; i < 3; i++) server_kill(&fixture.cluster.servers[i]);

@@ -121,13 +121,11 @@ static void one_gone(enum hurt how)
 
 static void one_node_killed(void **state)
 {
-    (void)state;
     one_gone(KILLED);
 }
 
 static void one_node_frozen(void **state)
 {
-    (void)state;
     one_gone(FROZEN);
 }
 
@@ -153,13 +151,11 @@ static void silent_from_the_start(bool mute_syn)
 
 static void one_node_takes_connections_and_is_silent(void **state)
 {
-    (void)state;
     silent_from_the_start(false);
 }
 
 static void one_node_does_not_even_connect(void **state)
 {
-    (void)state;
     silent_from_the_start(true);
 }
 
@@ -167,7 +163,6 @@ static void one_node_dead_from_the_start(void **state)
 {
     struct quorlock_client_options client_options = fixture_options();
 
-    (void)state;
     client_options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
     server_kill(&fixture.cluster.servers[2]);
     fixture.client = fixture_new_client(&client_options);
@@ -220,13 +215,11 @@ static void two_gone(enum hurt how)
 
 static void two_nodes_killed(void **state)
 {
-    (void)state;
     two_gone(KILLED);
 }
 
 static void two_nodes_frozen(void **state)
 {
-    (void)state;
     two_gone(FROZEN);
 }
 
@@ -238,7 +231,6 @@ static void waits_for_the_nodes(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     server_kill(&fixture.cluster.servers[0]);
     server_kill(&fixture.cluster.servers[1]);
     fixture.client = fixture_new_client(&client_options);
@@ -263,7 +255,6 @@ static void all_needs_all(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     client_options.policy = QUORLOCK_ALL;
     client_options.node_timeout_ms = 300;
     fixture_client(&client_options, 3);
@@ -303,7 +294,6 @@ static void wiped_node_is_repaired_and_counts(void **state)
     uint64_t alone_until_us;
     quorlock *lock;
 
-    (void)state;
     client_options.reconnect_max_ms = 200;
     fixture_client(&client_options, 3);
     options.renew_ms = 200;
@@ -340,7 +330,6 @@ static void all_loses_by_one_wiped_node(void **state)
     struct seen_loss loss = {0};
     quorlock *lock;
 
-    (void)state;
     client_options.policy = QUORLOCK_ALL;
     fixture_client(&client_options, 3);
     options.renew_ms = 200;
@@ -363,7 +352,6 @@ static void debts_are_paid_at_reconnect(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     client_options.reconnect_max_ms = 200;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
@@ -385,7 +373,6 @@ static void release_without_quorum_ends(void **state)
     uint64_t begun_us;
     quorlock *lock;
 
-    (void)state;
     client_options.node_timeout_ms = 300;
     client_options.reconnect_max_ms = 200;
     fixture_client(&client_options, 3);
@@ -412,7 +399,6 @@ static void close_does_not_wait_for_the_frozen(void **state)
     uint64_t begun_us;
     quorlock *lock;
 
-    (void)state;
     client_options.node_timeout_ms = 300;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
@@ -435,7 +421,6 @@ static void forgotten_scripts_are_loaded_again(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);

@@ -28,7 +28,6 @@ static int setup(void **state)
 {
     struct event_config *config = event_config_new();
 
-    (void)state;
     event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
     base = event_base_new_with_config(config);
     event_config_free(config);
@@ -38,7 +37,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     cluster_end(&cluster);
     event_base_free(base);
     return 0;
@@ -85,7 +83,6 @@ static void test_increments(void **state)
     static const uint32_t modes[] = {QUORLOCK_GUARD_OFF, QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
     struct probe probe;
 
-    (void)state;
     for (uint64_t i = 0; i < 3; i++) {
         begin(&probe, modes[i]);
         uint64_t first = 3 * i + 1, before_us = wall_us();
@@ -126,7 +123,6 @@ static void test_whole_numbers(void **state)
     struct probe probe;
     char stored[TEXT_SIZE];
 
-    (void)state;
     begin(&probe, QUORLOCK_GUARD_CONNECTION);
     uint64_t floor = wall_us() | 1;
     assert_counts(probe_fenced(&probe, NODE_ACQUIRE, "a", floor), floor);
@@ -170,7 +166,6 @@ static void test_raise(void **state)
     struct probe probe;
     struct answer answer;
 
-    (void)state;
     begin(&probe, QUORLOCK_GUARD_CONNECTION);
     assert_int_equal(probe_fenced(&probe, NODE_RAISE, "a", 5).reply.outcome, NODE_MISSING);
     assert_false(server_has(server, COUNTER));
@@ -198,7 +193,6 @@ static void test_carried(void **state)
 {
     struct probe probe;
 
-    (void)state;
     begin(&probe, QUORLOCK_GUARD_CONNECTION);
     /* A repair brings the token and counts nothing up. */
     assert_counts(probe_fenced(&probe, NODE_REPAIR, "a", 7), 7);
@@ -244,7 +238,6 @@ static void test_no_memory(void **state)
 {
     struct probe probe;
 
-    (void)state;
     begin(&probe, QUORLOCK_GUARD_STRICT);
     server_do(server, "CONFIG SET maxmemory 1");
     struct answer answer = probe_fenced(&probe, NODE_ACQUIRE, "a", 0);
@@ -268,7 +261,6 @@ static void test_forgotten_scripts(void **state)
     static const enum node_op ops[] = {NODE_ACQUIRE, NODE_RAISE, NODE_EXTEND, NODE_RELEASE, NODE_REPAIR};
     struct probe probe;
 
-    (void)state;
     begin(&probe, QUORLOCK_GUARD_STRICT);
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
         server_do(server, "SCRIPT FLUSH");
@@ -291,7 +283,6 @@ static void test_peek(void **state)
 {
     struct probe probe, looker;
 
-    (void)state;
     probe_open(&looker, base, server->address);
     looker.config.guard = QUORLOCK_GUARD_OFF;
     probe_connect(&looker);
@@ -381,7 +372,6 @@ static void test_least_rights(void **state)
     const size_t n = sizeof(rights) / sizeof(rights[0]);
     char why[512];
 
-    (void)state;
     /* All of them, and not one more: enough. */
     for (size_t left_out = 0; left_out <= n; left_out++) {
         server_do(server, "ACL SETUSER bob reset on >sesame");

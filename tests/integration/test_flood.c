@@ -31,8 +31,6 @@ static struct flood flood;
 
 static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
-    (void)arg;
     if (result->status == QUORLOCK_OK) {
         flood.granted++;
     } else if (flood.refused++ == 0) {
@@ -42,8 +40,6 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
-    (void)arg;
     if (result->status == QUORLOCK_OK && !result->expired) {
         flood.released++;
     } else if (flood.unreleased++ == 0) {
@@ -53,20 +49,16 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
 
 static void on_any_loss(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
-    (void)lock;
-    (void)arg;
     if (flood.losses++ == 0) print_message("first loss: %s\n", loss->text);
 }
 
 static bool all_asked(void *arg)
 {
-    (void)arg;
     return flood.granted + flood.refused >= flood.n;
 }
 
 static bool all_given_back(void *arg)
 {
-    (void)arg;
     return flood.released + flood.unreleased >= flood.n;
 }
 
@@ -154,7 +146,6 @@ static void all_that_is_asked_in_a_turn_is_done(void **state)
     quorlock *kept[KEPT];
     struct seen seen;
 
-    (void)state;
     fixture_client(&client_options, 3);
     open_flood(FLOOD, 0);
     for (int i = 0; i < KEPT; i++) {
@@ -178,7 +169,6 @@ static void a_frozen_node_holds_up_nothing(void **state)
 {
     struct quorlock_client_options client_options = fixture_options();
 
-    (void)state;
     fixture_client(&client_options, 3);
     open_flood(FLOOD / PARTS_OF_TEN, 0);
     server_freeze(&fixture.cluster.servers[0]);
@@ -195,7 +185,6 @@ static void waiting_for_room_needs_no_second_try(void **state)
 {
     struct quorlock_client_options client_options = patient_options();
 
-    (void)state;
     fixture_client(&client_options, 3);
     open_flood(5000, 20000);
     acquire_all();
@@ -208,7 +197,6 @@ static void closing_gives_everything_back(void **state)
 {
     struct quorlock_client_options client_options = patient_options();
 
-    (void)state;
     fixture_client(&client_options, 3);
     open_flood(FEW, 0);
     acquire_all();
@@ -232,7 +220,6 @@ static void closing_after_a_standstill_gives_everything_back(void **state)
     struct quorlock_client_options client_options = fixture_options();
     int closed = 0;
 
-    (void)state;
     client_options.node_timeout_ms = STANDSTILL_MS;
     fixture_client(&client_options, 3);
     open_flood(FEW, 0);
@@ -251,7 +238,6 @@ static void closing_does_not_wait_for_a_frozen_node(void **state)
 {
     struct quorlock_client_options client_options = fixture_options();
 
-    (void)state;
     client_options.node_timeout_ms = 500;
     fixture_client(&client_options, 3);
     open_flood(FEW, 0);
@@ -270,7 +256,6 @@ static void a_flood_that_is_canceled_leaves_nothing(void **state)
 {
     struct quorlock_client_options client_options = fixture_options();
 
-    (void)state;
     fixture_client(&client_options, 3);
     open_flood(FEW, 20000);
     for (int i = 0; i < flood.n; i++) {

@@ -23,7 +23,6 @@ static int setup(void **state)
 {
     struct event_config *config = event_config_new();
 
-    (void)state;
     event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
     base = event_base_new_with_config(config);
     event_config_free(config);
@@ -33,7 +32,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     cluster_end(&cluster);
     event_base_free(base);
     return 0;
@@ -74,7 +72,6 @@ static void test_first_contact(void **state)
     struct probe first, second;
     char guard[TEXT_SIZE], wanted[TEXT_SIZE];
 
-    (void)state;
     uint64_t before_us = clock_us();
     begin(&first, SHORT_MS, NODE_QUARANTINED);
     assert_int_equal(first.generation, 1);
@@ -116,7 +113,6 @@ static void test_restart(void **state)
 {
     struct probe probe;
 
-    (void)state;
     bootstrap(SHORT_MS);
     begin(&probe, SHORT_MS, NODE_READY);
     assert_int_equal(probe_do(&probe, NODE_ACQUIRE, "me").reply.outcome, NODE_YES);
@@ -145,7 +141,6 @@ static void test_role_flip(void **state)
     const struct server *server = &cluster.servers[0];
     struct probe before, probe;
 
-    (void)state;
     bootstrap(SHORT_MS);
     begin(&before, SHORT_MS, NODE_READY);
     server_do(server, "REPLICAOF 127.0.0.1 1");
@@ -166,7 +161,6 @@ static void test_flush(void **state)
 {
     struct probe lax, strict;
 
-    (void)state;
     bootstrap(SHORT_MS);
     begin(&lax, SHORT_MS, NODE_READY);
     probe_open(&strict, base, cluster.servers[0].address);
@@ -209,7 +203,6 @@ static void test_other_life(void **state)
     struct probe strict;
     char guard[TEXT_SIZE];
 
-    (void)state;
     bootstrap(SHORT_MS);
     probe_open(&strict, base, server->address);
     strict.config.guard = QUORLOCK_GUARD_STRICT;
@@ -234,7 +227,6 @@ static void test_run_id_alone(void **state)
     struct probe probe;
     char guard[TEXT_SIZE];
 
-    (void)state;
     bootstrap(SHORT_MS);
     begin(&probe, SHORT_MS, NODE_READY);
     server_value(server, "quorlock:guard", guard, sizeof(guard));
@@ -255,7 +247,6 @@ static void test_clamped(void **state)
     struct probe probe;
     char guard[TEXT_SIZE];
 
-    (void)state;
     bootstrap(SHORT_MS);
     server_value(server, "quorlock:guard", guard, sizeof(guard));
     assert_string_equal(guard + strlen(guard) - 2, "|0");
@@ -301,7 +292,6 @@ static void test_shorter_guard(void **state)
     struct probe probe;
     char guard[TEXT_SIZE], again[TEXT_SIZE];
 
-    (void)state;
     bootstrap(SHORT_MS);
     refused(SHORT_MS / 2);
     assert_int_equal(quarantine_ms(server), -1);
@@ -336,7 +326,6 @@ static void test_shorter_guard_of_a_lost_life(void **state)
     struct probe probe;
     char guard[TEXT_SIZE], again[TEXT_SIZE];
 
-    (void)state;
     bootstrap(SHORT_MS);
     server_restart(&cluster.servers[0]);
     refused(600000);
@@ -353,7 +342,6 @@ static void test_conflicts(void **state)
 {
     struct probe probe;
 
-    (void)state;
     bootstrap(20000);
     begin(&probe, 20000, NODE_READY);
     probe_close(&probe);
@@ -390,7 +378,6 @@ static void test_eviction(void **state)
     const struct server *server = &cluster.servers[0];
     struct probe probe;
 
-    (void)state;
     server_do(server, "CONFIG SET maxmemory 50mb");
     server_do(server, "CONFIG SET maxmemory-policy volatile-lru");
     begin(&probe, SHORT_MS, NODE_DOWN);
@@ -425,7 +412,6 @@ static void test_not_writable(void **state)
     const struct server *server = &cluster.servers[0];
     struct probe probe;
 
-    (void)state;
     server_do(server, "CONFIG SET maxmemory 1");
     begin(&probe, SHORT_MS, NODE_DOWN);
     assert_int_equal(probe.fault, NODE_FAULT_REFUSED);
@@ -457,7 +443,6 @@ static void test_bootstrap(void **state)
     struct node_request request = {.op = NODE_BOOTSTRAP, .lease_ms = 60000};
     struct probe probe, operator, again;
 
-    (void)state;
     bootstrap(60000);
     begin(&probe, 60000, NODE_READY);
     assert_int_equal(probe.levels, 1);
@@ -514,7 +499,6 @@ static void test_expel(void **state)
     struct probe probe, twin;
     char address[TEXT_SIZE + 8];
 
-    (void)state;
     bootstrap(SHORT_MS);
     begin(&probe, SHORT_MS, NODE_READY);
     /* The same server under another name: only the run_id tells. */

@@ -65,7 +65,6 @@ static void bounds_of_a_line_cost_nothing(void **state)
     struct quorlock_options options = waiting(BOUND_MS);
     long long before;
 
-    (void)state;
     memset(seen, 0, sizeof(seen));
     begin_queue(locks, seen, WAITERS, &options);
     before = commands();
@@ -90,7 +89,6 @@ static void who_is_canceled_leaves_its_place(void **state)
     struct quorlock_options options = waiting(QUORLOCK_WAIT_FOREVER);
     long long before;
 
-    (void)state;
     memset(seen, 0, sizeof(seen));
     begin_queue(locks, seen, WAITERS, &options);
     before = commands();
@@ -117,7 +115,6 @@ static void unlike_wishes_are_not_inherited(void **state)
     quorlock *locks[2];
     struct quorlock_options options = waiting(QUORLOCK_WAIT_FOREVER);
 
-    (void)state;
     begin_queue(locks, seen, 1, &options);
     options.lease_ms = LONG_LEASE_MS / 2;
     locks[1] = fixture_lock(fixture.client, "key", &options);
@@ -257,7 +254,6 @@ static void each_unlike_wish_is_the_heirs_own(void **state)
     static struct wishes all[UNLIKES];
     struct quorlock_client_options client_options = fixture_options();
 
-    (void)state;
     memset(all, 0, sizeof(all));
     /* Or it would follow from lease, renewal and margin, and be another wish. */
     client_options.node_timeout_ms = 500;
@@ -298,7 +294,6 @@ static void a_grant_that_was_not_told_is_inherited(void **state)
     quorlock *locks[3];
     struct quorlock_options options = waiting(QUORLOCK_WAIT_FOREVER);
 
-    (void)state;
     begin_queue(locks, seen, 3, &options);
     for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
     /* In whatever phase the servers' having its keys finds it. */
@@ -327,7 +322,6 @@ static void a_client_that_closes_tells_all_of_them(void **state)
     quorlock *locks[WAITERS];
     struct quorlock_options options = waiting(QUORLOCK_WAIT_FOREVER);
 
-    (void)state;
     memset(seen, 0, sizeof(seen));
     begin_queue(locks, seen, WAITERS, &options);
     fixture_close(fixture.client);

@@ -13,7 +13,6 @@ static void test_foreign(void **state)
 {
     static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR, NODE_EXTEND, NODE_RAISE, NODE_PEEK};
 
-    (void)state;
     for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
         for (size_t p = 0; p < N; p++) {
             wipe();
@@ -31,7 +30,6 @@ static void test_foreign(void **state)
 
 static void test_no_memory(void **state)
 {
-    (void)state;
     for (int fenced = 0; fenced < 2; fenced++) {
         server_do(server, "CONFIG SET maxmemory 1");
         assert_fault(fenced ? ask_fenced(NODE_ACQUIRE, 0) : ask(NODE_ACQUIRE), NODE_FAULT_REFUSED);
@@ -69,7 +67,6 @@ static void test_rights(void **state)
                                        NODE_RAISE,   NODE_PEEK,   NODE_RELEASE};
     char rights[128];
 
-    (void)state;
     for (size_t r = 0; r < sizeof(lacking) / sizeof(lacking[0]); r++) {
         snprintf(rights, sizeof(rights), "~ready? ~quorlock:fence:* &* +@all %s", lacking[r]);
         as_bob(rights);
@@ -86,7 +83,6 @@ static void test_rights(void **state)
 /* Where a later key cannot be written the earlier ones are taken back. */
 static void test_taken_back(void **state)
 {
-    (void)state;
     for (size_t way = 0; way < 2; way++) {
         for (size_t p = 0; p < N; p++) {
             const char *command = plain() ? "set" : way == 0 ? "hset" : "pexpire";
@@ -120,7 +116,6 @@ static void test_guard(void **state)
     struct node_request bootstrap = {.op = NODE_BOOTSTRAP};
     static const uint32_t modes[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
 
-    (void)state;
     for (size_t m = 0; m < 2; m++) {
         for (int fenced = 0; fenced < 2; fenced++) {
             wipe();
@@ -185,7 +180,6 @@ static void test_large(void **state)
     struct node_key many[NODE_KEYS_MAX];
     struct node_request bootstrap = {.op = NODE_BOOTSTRAP};
 
-    (void)state;
     (void)probe_ask(&probe, &bootstrap);
     probe_close(&probe);
     open_probe(server->address, QUORLOCK_GUARD_STRICT);

@@ -10,7 +10,6 @@
 
 static void test_acquire(void **state)
 {
-    (void)state;
     for (int fenced = 0; fenced < 2; fenced++) {
         for (size_t p = 0; p < N; p++) {
             wipe();
@@ -42,7 +41,6 @@ static void test_longest(void **state)
     static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR,  NODE_EXTEND,
                                        NODE_RAISE,   NODE_RELEASE, NODE_PEEK};
 
-    (void)state;
     for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
         for (size_t p = 0; p < N; p++) {
             for (int endless = 0; endless < 2; endless++) {
@@ -65,7 +63,6 @@ static void test_explain(void **state)
 {
     struct node_request request = request_of(NODE_ACQUIRE, US);
 
-    (void)state;
     request.n_keys = 1;
     put(0, THEM, LONG_MS);
     struct answer answer = probe_ask(&probe, &request);
@@ -87,7 +84,6 @@ static void test_repair(void **state)
 {
     enum { MISSING, LONGER, SHORTER, WAYS };
 
-    (void)state;
     for (size_t mixture = 0; mixture < (size_t)WAYS * WAYS * WAYS; mixture++) {
         const size_t ways[N] = {mixture % WAYS, mixture / WAYS % WAYS, mixture / WAYS / WAYS};
         for (size_t i = 0; i < N; i++) {
@@ -117,7 +113,6 @@ static void test_repair(void **state)
 
 static void test_extend(void **state)
 {
-    (void)state;
     for (size_t p = 0; p < N; p++) {
         put_all(US, SHORT_MS);
         put(p, US, LONG_MS);
@@ -148,7 +143,6 @@ static void test_extend(void **state)
 
 static void test_release(void **state)
 {
-    (void)state;
     for (size_t p = 0; p < N; p++) {
         put_all(US, LEASE_MS);
         put(p, THEM, LONG_MS);
@@ -215,7 +209,6 @@ static void test_notices(void **state)
     redisContext *ear = listen_to_all();
     char said[512];
 
-    (void)state;
     put_all(US, LEASE_MS);
     assert_outcome(ask(NODE_RELEASE), NODE_YES);
     hear_all(ear, said, sizeof(said));
@@ -252,7 +245,6 @@ static void test_notices(void **state)
 
 static void test_counters(void **state)
 {
-    (void)state;
     for (size_t p = 0; p < N; p++) {
         wipe();
         count_to(p, "9");
@@ -300,7 +292,6 @@ static void test_counters(void **state)
 
 static void test_bad_counter(void **state)
 {
-    (void)state;
     for (size_t p = 0; p < N; p++) {
         wipe();
         for (size_t i = 0; i < N; i++) count_to(i, i == p ? "x" : "4");

@@ -48,7 +48,6 @@ static void one_whole_life(void **state)
     uint64_t granted_us;
     quorlock *lock;
 
-    (void)state;
     client_options.key_prefix = "app:";
     client_options.owner_label = "tester:7";
     fixture_client(&client_options, 3);
@@ -96,7 +95,6 @@ static void extends_longer_but_never_shorter(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     client_options.max_lease_ms = 60000;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
@@ -134,7 +132,6 @@ static void wrong_moments_are_refused(void **state)
     struct seen seen, other;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
     assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_STATE);
@@ -165,7 +162,6 @@ static void acquires_anew_while_its_release_is_in_flight(void **state)
     char first[TEXT_SIZE];
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
@@ -197,7 +193,6 @@ static void several_locks_of_one_client(void **state)
     quorlock *locks[4];
     const char *const keys[4] = {"a", "b", "c", "a"};
 
-    (void)state;
     fixture_client(&client_options, 3);
     for (int i = 0; i < 4; i++) locks[i] = fixture_lock(fixture.client, keys[i], &options);
     for (int i = 0; i < 3; i++) fixture_start_acquire(locks[i], &seen[i]);
@@ -226,7 +221,6 @@ static void asks_and_breaks(void **state)
     struct seen_report report;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     fixture_inspect(fixture.client, "key", &report);
     assert_status(report.status, QUORLOCK_OK);
@@ -287,7 +281,6 @@ static void frees_inside_a_callback(void **state)
     struct last_words words = {.closed = 0};
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
     assert_status(quorlock_acquire(lock, free_inside, &words), QUORLOCK_OK);
@@ -314,7 +307,6 @@ static void closes_inside_a_callback(void **state)
     quorlock *lock, *waiting;
     struct seen waited;
 
-    (void)state;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
@@ -340,7 +332,6 @@ static void close_waits_for_its_releases(void **state)
     struct last_words words = {.closed = 0};
     quorlock *lock;
 
-    (void)state;
     client_options.node_timeout_ms = GENEROUS_MS;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
@@ -363,7 +354,6 @@ static void free_in_flight_owes_its_callback(void **state)
     struct seen acquired, released;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
     fixture_start_acquire(lock, &acquired);
@@ -392,7 +382,6 @@ static void closes_before_the_loop_ever_ran(void **state)
     quorlock *lock = fixture_lock(client, "key", &options);
     struct seen seen;
 
-    (void)state;
     fixture_start_acquire(lock, &seen);
     fixture_close(client);
     assert_int_equal(seen.calls, 1);
@@ -402,7 +391,6 @@ static void closes_before_the_loop_ever_ran(void **state)
 
 static void names_and_version(void **state)
 {
-    (void)state;
     assert_string_equal(quorlock_version(), QUORLOCK_VERSION);
     assert_string_equal(quorlock_status_name(QUORLOCK_HELD), "HELD");
     assert_string_equal(quorlock_status_name(QUORLOCK_OK), "OK");
@@ -431,7 +419,6 @@ static void the_highest_token_is_kept_in_mind(void **state)
     struct timespec now;
     uint64_t ahead_us;
 
-    (void)state;
     fixture_client(&options, 3);
     for (uint32_t i = 0; i < 3; i++)
         server_do(&fixture.cluster.servers[i], "SET quorlock:fence:high 4503599627370496");

@@ -29,7 +29,6 @@ static void sleeper_released(quorlock *lock, const struct quorlock_result *resul
 {
     struct sleeper *sleeper = arg;
 
-    (void)lock;
     say(sleeper, result->status == QUORLOCK_OK && result->expired ? 'R' : 'r');
     sleeper->released = true;
 }
@@ -44,13 +43,11 @@ static void sleeper_lost(quorlock *lock, const struct quorlock_loss *loss, void 
 
 static void sleeper_other_ended(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
     say(arg, result->status == QUORLOCK_HELD ? 'H' : 'h');
 }
 
 static void sleeper_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
     say(arg, result->status == QUORLOCK_OK ? 'A' : 'a');
 }
 
@@ -58,8 +55,6 @@ static void sleep_now(evutil_socket_t fd, short what, void *arg)
 {
     struct sleeper *sleeper = arg;
 
-    (void)fd;
-    (void)what;
     say(sleeper, 'S');
     raise(SIGSTOP);
     say(sleeper, quorlock_valid_ms(sleeper->lock) == 0 ? '0' : 'v');
@@ -120,7 +115,6 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     pid_t child;
     quorlock *lock;
 
-    (void)state;
     for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET other by-hand PX 60000");
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     child = fork();
@@ -204,7 +198,6 @@ static void two_keys_deleted_is_lost_at_once(void **state)
     struct hold hold;
     uint64_t deleted_us;
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.renew_ms = 300;
     hold_key(&hold, &options);
@@ -230,7 +223,6 @@ static void broken_by_another_is_lost_at_once(void **state)
     quorlock_client *breaker;
     struct hold hold;
 
-    (void)state;
     fixture_client(&client_options, 3);
     breaker = fixture_new_client(&client_options);
     fixture_await_ready(breaker, 3);
@@ -252,7 +244,6 @@ static void one_key_deleted_is_mended(void **state)
     struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct hold hold;
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.renew_ms = 300;
     hold_key(&hold, &options);
@@ -294,7 +285,6 @@ static void two_nodes_killed_is_told_before_validity_ends(void **state)
     struct hold hold;
     struct watch watch = {.hold = &hold};
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.renew_ms = 300;
     options.lost_margin_ms = 1000; /* a busy machine may run our loop late, hardly so late */
@@ -322,7 +312,6 @@ static void never_renewed_ends_with_its_lease(void **state)
     struct quorlock_options options = fixture_lease(500);
     struct hold hold;
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     grant_key(&hold, &options);
@@ -342,7 +331,6 @@ static void max_hold_ends_renewal(void **state)
     struct hold hold;
     uint64_t granted_us;
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.max_hold_ms = 1500;
     hold_key(&hold, &options);
@@ -361,7 +349,6 @@ static void a_lost_lock_can_be_acquired_anew(void **state)
     struct hold hold;
     char first[TEXT_SIZE];
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.renew_ms = 300;
     hold_key(&hold, &options);
@@ -387,7 +374,6 @@ static void no_loss_is_told_after_release(void **state)
     struct quorlock_options options = fixture_lease(600);
     struct hold hold;
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     grant_key(&hold, &options);
@@ -408,7 +394,6 @@ static void a_loop_that_stood_still_tells_loss_first(void **state)
     struct seen extended;
     uint64_t until_us;
 
-    (void)state;
     fixture_client(&client_options, 3);
     hold_key(&hold, &options);
     fixture_start_extend(hold.lock, 0, &extended);
@@ -448,7 +433,6 @@ static void a_loss_that_is_due_comes_before_the_next_callback(void **state)
     struct hold hold;
     quorlock *mine[3];
 
-    (void)state;
     fixture_client(&client_options, 3);
     options.owner = "me";
     for (int i = 0; i < 3; i++) mine[i] = fixture_lock(fixture.client, "other", &options);
@@ -473,8 +457,6 @@ static void block(evutil_socket_t fd, short what, void *arg)
 {
     uint64_t *until_us = arg;
 
-    (void)fd;
-    (void)what;
     *until_us = clock_us() + 4300000;
     while (clock_us() < *until_us) continue;
 }
@@ -494,7 +476,6 @@ static void a_long_callback_of_another_does_not_delay_the_loss(void **state)
     struct hold hold;
     uint64_t until_us = 0;
 
-    (void)state;
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     /* Or the nodes' own timers would wake the loop. */
     client_options.node_timeout_ms = 20000;
@@ -518,7 +499,6 @@ static void ten_leases_of_work(void **state)
     struct hold hold;
     uint64_t until_us;
 
-    (void)state;
     fixture_client(&client_options, 3);
     hold_key(&hold, &options);
     until_us = clock_us() + 10 * 1000000ull;

@@ -191,8 +191,6 @@ static void fighter_leaves(evutil_socket_t fd, short what, void *arg)
 {
     struct fighter *fighter = arg;
 
-    (void)fd;
-    (void)what;
     inside--;
     assert_int_equal(quorlock_release(fighter->lock, NULL, NULL), 0);
     if (++fighter->turns == fighter->wanted) {
@@ -206,7 +204,6 @@ static void fighter_told(quorlock *lock, const struct quorlock_result *result, v
 {
     const struct timeval moment = {.tv_usec = 500};
 
-    (void)lock;
     assert_status(result->status, QUORLOCK_OK);
     assert_int_equal(++inside, 1);
     assert_int_equal(event_base_once(fixture.base, -1, EV_TIMEOUT, fighter_leaves, arg, &moment), 0);

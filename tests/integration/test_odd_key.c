@@ -63,7 +63,6 @@ static void leave_odd_key(const struct server *server, uint32_t kind)
 /* Whichever node is asked first, and in whatever way the key there is odd. */
 static void an_odd_key_on_one_node_starves_nobody(void **state)
 {
-    (void)state;
     for (uint32_t kind = 0; kind < 4; kind++) {
         for (uint32_t node = 0; node < 3; node++) {
             open_both(GENEROUS_MS);
@@ -85,7 +84,6 @@ static void an_odd_key_on_one_node_starves_nobody(void **state)
 /* Two of three nodes are taken for good: then the lock is, and that is what is told. */
 static void two_odd_keys_are_a_lock_that_is_held(void **state)
 {
-    (void)state;
     open_both(WAIT_MS);
     server_do(server_at(0), "SET key odd");
     server_do(server_at(1), "SET key even");
@@ -98,7 +96,6 @@ static void two_odd_keys_are_a_lock_that_is_held(void **state)
 /* No third node can still tell which of the two it is. */
 static void keys_of_two_owners_are_held_by_no_one_owner(void **state)
 {
-    (void)state;
     open_both(0);
     server_do(server_at(0), "SET key odd");
     server_do(server_at(1), "SET key even");
@@ -113,7 +110,6 @@ static void a_lease_without_measure_is_waited_for_quietly(void **state)
 {
     static const char *const leases[] = {"10000000000000000", "18446744073709600", "9223372036854775"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(leases) / sizeof(leases[0]); i++) {
         long long before;
 

@@ -90,7 +90,6 @@ static void a_release_wakes_fair_waiters(void **state)
         const char *key, *tagged;
     } rows[] = {{"job", "{job}"}, {"{shard}:job", "{shard}:job"}};
 
-    (void)state;
     open_client();
     for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
         quorlock *lock = take(rows[r].key, LONG_LEASE_MS);
@@ -109,7 +108,6 @@ static void a_break_wakes_fair_waiters(void **state)
     struct queue queues[3];
     struct seen_report report = {0};
 
-    (void)state;
     open_client();
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(peer_acquire(server_at(i), KEY, THEIRS, 60000), PEER_NIL);
@@ -126,7 +124,6 @@ static void a_failed_attempt_wakes_fair_waiters(void **state)
     struct queue queue;
     struct seen seen = {0};
 
-    (void)state;
     open_client();
     for (uint32_t i = 0; i < 2; i++) {
         assert_int_equal(peer_acquire(server_at(i), KEY, THEIRS, 60000), PEER_NIL);
@@ -144,7 +141,6 @@ static void no_queue_hinders_a_release(void **state)
     quorlock *lock;
     struct seen seen = {0};
 
-    (void)state;
     open_client();
     lock = take(KEY, 20000);
     server_do(server_at(0), "SET redisson_lock_queue:{" KEY "} text");
@@ -164,7 +160,6 @@ static void their_read_lock_ends_ours_and_that_is_told(void **state)
     struct seen released = {0};
     quorlock *lock;
 
-    (void)state;
     open_client();
     lock = take(KEY, 3000);
     quorlock_on_lost(lock, on_loss, &loss);
@@ -184,7 +179,6 @@ static void their_read_lock_ends_ours_and_that_is_told(void **state)
 
 static bool theirs_only(void *arg)
 {
-    (void)arg;
     for (uint32_t i = 0; i < 3; i++) {
         if (peer_fields(server_at(i), KEY) != 2) return false;
     }
@@ -197,7 +191,6 @@ static void our_release_leaves_theirs(void **state)
     struct seen seen = {0};
     quorlock *lock;
 
-    (void)state;
     open_client();
     lock = take(KEY, 20000);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_read(server_at(i), KEY, THEIRS, 60000), PEER_NIL);
@@ -223,7 +216,6 @@ static void without_the_right_to_read_its_mode(void **state)
     const char *nodes[3];
     struct seen_report report = {0};
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) {
         server_do(server_at(i), "HSET " KEY " mode %s " THEIRS " 1", i > 0 ? "read" : "write");
         server_do(server_at(i), "ACL SETUSER bob reset on >sesame ~* &* +@all -hget");

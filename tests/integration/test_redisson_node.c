@@ -30,7 +30,6 @@ static void repeated(void **state)
     struct probe probe;
     struct answer answer;
 
-    (void)state;
     open_probe(&probe, server_at(0)->address);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(probe_do(&probe, NODE_ACQUIRE, "u:1").reply.outcome, NODE_YES);
@@ -60,7 +59,6 @@ static void no_memory(void **state)
     struct probe probe;
     struct answer answer;
 
-    (void)state;
     open_probe(&probe, server_at(0)->address);
     for (int fenced = 0; fenced < 2; fenced++) {
         server_do(server, "CONFIG SET maxmemory 1");
@@ -93,7 +91,6 @@ static void no_expiry(void **state)
     struct probe probe;
     struct answer answer;
 
-    (void)state;
     server_do(server, "ACL SETUSER bob reset on >sesame ~* &* +@all -pexpire");
     snprintf(address, sizeof(address), "redis://bob:sesame@%s", server->address);
     open_probe(&probe, address);

@@ -71,7 +71,6 @@ static void layout(void **state)
     quorlock *lock;
     struct seen seen = {0};
 
-    (void)state;
     options.owner_label = "host:7:"; /* there is no place for it */
     fixture_client(&options, 3);
     lock = redisson_held(20000, first);
@@ -107,7 +106,6 @@ static void theirs_waits_for_ours(void **state)
     quorlock *lock = redisson_held(20000, owner);
     struct seen seen = {0};
 
-    (void)state;
     await(whole, owner, GENEROUS_MS, "the field on all servers");
     for (uint32_t i = 0; i < 3; i++) {
         assert_in_range(peer_acquire(server_at(i), KEY, THEIRS, 30000), 1, 20000);
@@ -127,7 +125,6 @@ static void ours_waits_for_theirs(void **state)
     quorlock *lock = redisson_lock(20000);
     struct seen seen = {0};
 
-    (void)state;
     peer_takes(2, THEIRS, 60000);
     peer_takes(2, THEIRS, 60000); /* an inner call of theirs */
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
@@ -156,7 +153,6 @@ static void minority_is_left_alone(void **state)
     quorlock *lock = redisson_lock(20000);
     struct seen seen = {0};
 
-    (void)state;
     peer_takes(1, THEIRS, 60000);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     memset(&seen, 0, sizeof(seen));
@@ -177,7 +173,6 @@ static void renewal_under_their_eyes(void **state)
     uint64_t until_us = clock_us() + 3500000;
     struct seen seen = {0};
 
-    (void)state;
     while (clock_us() < until_us) {
         run_ms(50);
         for (uint32_t i = 0; i < 2; i++) assert_true(peer_acquire(server_at(i), KEY, THEIRS, 30000) >= 0);
@@ -193,7 +188,6 @@ static void renewal_under_our_eyes(void **state)
     quorlock *lock = redisson_lock(20000);
     struct seen seen = {0};
 
-    (void)state;
     peer_takes(3, THEIRS, 5000);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_renew(server_at(i), KEY, THEIRS, 60000), 1);
@@ -208,7 +202,6 @@ static void expiry_and_repair(void **state)
     char owner[TEXT_SIZE];
     quorlock *lock = redisson_held(3000, owner);
 
-    (void)state;
     await(whole, owner, GENEROUS_MS, "the field on all servers");
     server_do(server_at(0), "PEXPIRE " KEY " 90000");
     server_do(server_at(1), "DEL " KEY);
@@ -251,7 +244,6 @@ static void release_is_told(void **state)
     const struct quorlock_client_options options = redisson_options();
     const struct quorlock_options lease = fixture_lease(LONG_LEASE_MS);
 
-    (void)state;
     fixture_client(&options, 3);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         quorlock *lock = fixture_lock(fixture.client, rows[i].key, &lease);
@@ -274,7 +266,6 @@ static void their_release_is_told(void **state)
 {
     struct redisContext *ears[3];
 
-    (void)state;
     listen_all(ears, CHANNEL);
     peer_takes(3, THEIRS, 30000);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_release(server_at(i), KEY, THEIRS), 1);
@@ -295,7 +286,6 @@ static void few_rights(void **state)
     char owner[TEXT_SIZE];
     quorlock *lock;
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) {
         struct server *server = &fixture.cluster.servers[i];
         redisContext *context = redisConnect("127.0.0.1", server->port);
@@ -335,7 +325,6 @@ static void their_force_unlock(void **state)
     quorlock *lock = redisson_held(20000, owner);
     struct seen seen = {0};
 
-    (void)state;
     await(whole, owner, GENEROUS_MS, "the field on all servers");
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_force(server_at(i), KEY), 1);
     peer_takes(3, THEIRS, 60000);
@@ -351,7 +340,6 @@ static void lost_to_their_force_unlock(void **state)
     quorlock *lock = redisson_held(3000, NULL);
     struct seen_loss loss = {0};
 
-    (void)state;
     quorlock_on_lost(lock, on_loss, &loss);
     await_holders(KEY, NULL, 3);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_force(server_at(i), KEY), 1);
@@ -367,7 +355,6 @@ static void our_break(void **state)
     struct redisContext *ears[3];
     struct seen_report seen = {0};
 
-    (void)state;
     fixture_client(&options, 3);
     peer_takes(3, THEIRS, 60000);
     listen_all(ears, CHANNEL);
@@ -389,7 +376,6 @@ static void latches_stay(void **state)
     struct seen seen = {0};
     struct seen_report broken = {0};
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SET " LATCH " 1 PX 600000");
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     memset(&seen, 0, sizeof(seen));
@@ -422,7 +408,6 @@ static void inspect(void **state)
     struct seen_report seen = {0};
     struct counts counts = {0};
 
-    (void)state;
     fixture_client(&options, 3);
     for (int i = 0; i < 3; i++) peer_takes(2, THEIRS, 60000);
     server_do(server_at(2), "HSET " KEY " mode read " OTHERS " 1"); /* a read-write lock, without expiry */
@@ -449,7 +434,6 @@ static void large_hash(void **state)
     struct seen seen = {0};
     uint32_t told = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) {
         server_do(server_at(i), "EVAL %s 1 " KEY,
                   "for i = 1, 3000 do redis.call('HSET', KEYS[1], 'f' .. i, i) end "
@@ -470,7 +454,6 @@ static void string_is_foreign(void **state)
     struct seen seen = {0};
     struct seen_report report = {0};
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SET " KEY " somebody PX 60000");
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_FOREIGN);
     assert_contains(seen.text, "no hash");
@@ -497,7 +480,6 @@ static void hash_is_foreign_to_plain(void **state)
     struct seen_report report = {0};
     quorlock *lock;
 
-    (void)state;
     fixture_client(&options, 3);
     lock = fixture_lock(fixture.client, KEY, &lease);
     peer_takes(3, THEIRS, 60000);
@@ -517,7 +499,6 @@ static void turned_foreign(void **state)
     quorlock *lock = redisson_held(3000, NULL);
     struct seen_loss loss = {0};
 
-    (void)state;
     quorlock_on_lost(lock, on_loss, &loss);
     await_holders(KEY, NULL, 3);
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SET " KEY " somebody");
@@ -548,7 +529,6 @@ static void guard_and_fence(void **state)
     struct quorlock_options fenced = fixture_lease(20000);
     uint64_t last = 0;
 
-    (void)state;
     bootstrap();
     fenced.fencing = 1;
     for (size_t i = 0; i < 2; i++) {
@@ -585,7 +565,6 @@ static void forgotten_scripts(void **state)
     struct seen seen = {0};
     quorlock *lock;
 
-    (void)state;
     fixture_client(&options, 3);
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SCRIPT FLUSH");
     lock = redisson_held(20000, owner);

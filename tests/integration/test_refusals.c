@@ -69,7 +69,6 @@ static void bad_addresses(void **state)
         {"two words:6379", QUORLOCK_INVAL, "the host is neither"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *nodes[2] = {"127.0.0.1:7001", rows[i].uri};
         struct quorlock_client_options options = nodes_options(nodes, 2);
@@ -89,7 +88,6 @@ static void bad_sets_of_nodes(void **state)
     const char *many[QUORLOCK_NODES_MAX + 1];
     struct quorlock_client_options options;
 
-    (void)state;
     options = nodes_options(twice, 0);
     refuse_client(&options, QUORLOCK_INVAL, "0");
     options = nodes_options(NULL, 3);
@@ -123,7 +121,6 @@ static void bad_client_options(void **state)
     quorlock_client *client = NULL;
     char error[TEXT_SIZE] = "";
 
-    (void)state;
     options = good;
     options.policy = 7;
     refuse_client(&options, QUORLOCK_INVAL, "7");
@@ -181,7 +178,6 @@ static void errors_have_their_text(void **state)
     quorlock_blocking *blocking = NULL;
     char error[TEXT_SIZE] = "";
 
-    (void)state;
     options.error = error;
     options.error_size = sizeof(error);
     assert_status(quorlock_client_new(&client, NULL, &options), QUORLOCK_INVAL);
@@ -228,7 +224,6 @@ static void bad_leases(void **state)
     struct quorlock_options options;
     quorlock *lock;
 
-    (void)state;
     client_options.max_lease_ms = 0; /* the default, 30 s */
     fixture.client = fixture_new_client(&client_options);
     options = fixture_lease(9);
@@ -272,7 +267,6 @@ static void bad_keys_and_options(void **state)
     quorlock *lock = NULL;
     struct seen_report report;
 
-    (void)state;
     fixture.client = fixture_new_client(&client_options);
     refuse_lock("", &options, QUORLOCK_INVAL, "");
     refuse_lock(NULL, &options, QUORLOCK_INVAL, "");
@@ -380,7 +374,6 @@ static void passwords(void **state)
     const char *nodes[3];
     struct seen seen;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         fixture.cluster.servers[i].password = SECRET;
         server_restart(&fixture.cluster.servers[i]);
@@ -401,7 +394,6 @@ static void users_and_rights(void **state)
     const char *nodes[3];
     struct seen seen;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         server_do(&fixture.cluster.servers[i], "ACL SETUSER alice on >%s ~* &* +@all", SECRET);
         server_do(&fixture.cluster.servers[i], "ACL SETUSER bob on >%s ~* &* +@all -set", SECRET);
@@ -433,7 +425,6 @@ static void unix_sockets_and_databases(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     for (int i = 0; i < 3; i++) nodes[i] = fixture.cluster.servers[i].unix_address;
     client_options.nodes = nodes;
     fixture_client(&client_options, 3);
@@ -465,7 +456,6 @@ static void a_replica_is_no_master(void **state)
 {
     struct seen seen;
 
-    (void)state;
     server_do(&fixture.cluster.servers[0], "REPLICAOF 127.0.0.1 %u", fixture.cluster.servers[2].port);
     verdict(fixture.cluster.addresses, 1, QUORLOCK_NOQUORUM, "replica", &seen);
     assert_contains(seen.votes[0].node, fixture.cluster.addresses[0]);
@@ -482,7 +472,6 @@ static void a_master_turned_replica_is_noticed(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     client_options.n_nodes = 1;
     fixture_client(&client_options, 1);
     lock = fixture_lock(fixture.client, "key", &options);
@@ -507,7 +496,6 @@ static void a_key_of_another_type(void **state)
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
     fixture_client(&client_options, 3);
     for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "HSET key field value");
     options.wait_ms = GENEROUS_MS - 5000; /* no waiting mends it: it ends at once all the same */
@@ -529,7 +517,6 @@ static void no_room_on_the_nodes(void **state)
 {
     struct seen seen;
 
-    (void)state;
     for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "CONFIG SET maxmemory 1");
     verdict(fixture.cluster.addresses, 3, QUORLOCK_NOQUORUM, "OOM", &seen);
     for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "CONFIG SET maxmemory 0");
@@ -556,9 +543,6 @@ static void greet(struct evconnlistener *listener, evutil_socket_t fd, struct so
     struct greeter *greeter = arg;
     struct bufferevent *guest = bufferevent_socket_new(fixture.base, fd, BEV_OPT_CLOSE_ON_FREE);
 
-    (void)listener;
-    (void)from;
-    (void)length;
     assert_non_null(guest);
     assert_true(greeter->n_guests < 64);
     greeter->guests[greeter->n_guests++] = guest;
@@ -605,7 +589,6 @@ static void a_server_that_is_no_redis(void **state)
     };
     struct seen seen;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct greeter greeter;
         const char *nodes[3];
@@ -630,7 +613,6 @@ static void nobody_listens(void **state)
     uint16_t port;
     int fd = reserve_port(&port);
 
-    (void)state;
     snprintf(address, sizeof(address), "redis://:" SECRET "@127.0.0.1:%u", port);
     nodes[0] = address;
     verdict(nodes, 1, QUORLOCK_NOQUORUM, "refused", &seen);
@@ -650,7 +632,6 @@ static void tokens_are_cut_in_the_log(void **state)
     struct seen seen, other;
     quorlock *lock, *second;
 
-    (void)state;
     fixture_client(&client_options, 3);
     lock = fixture_lock(fixture.client, "key", &options);
     second = fixture_lock(fixture.client, "key", &options);

@@ -46,7 +46,6 @@ static void expect_expired(int expired, const char *text)
 
 static void keys_that_were_deleted_are_told(void **state)
 {
-    (void)state;
     hold();
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "DEL key");
     assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
@@ -60,7 +59,6 @@ static void keys_that_were_deleted_are_told(void **state)
 
 static void whoever_took_the_keys_over_is_named(void **state)
 {
-    (void)state;
     hold();
     for (uint32_t i = 0; i < 2; i++) server_do(server_at(i), "SET key peer PX 60000");
     server_freeze(server_at(2));
@@ -71,7 +69,6 @@ static void whoever_took_the_keys_over_is_named(void **state)
 
 static void a_value_of_another_type_is_not_ours(void **state)
 {
-    (void)state;
     hold();
     for (uint32_t i = 0; i < 2; i++) {
         server_do(server_at(i), "DEL key");
@@ -85,7 +82,6 @@ static void a_value_of_another_type_is_not_ours(void **state)
 /* It may have restarted: a lock with the votes of the others was held all the time. */
 static void one_node_may_lack_the_key(void **state)
 {
-    (void)state;
     hold();
     server_do(server_at(1), "DEL key");
     assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
@@ -97,7 +93,6 @@ static void one_node_may_lack_the_key(void **state)
 
 static void a_good_release_says_so(void **state)
 {
-    (void)state;
     hold();
     assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     assert_int_equal(given_back.result.expired, 0);
@@ -142,7 +137,6 @@ static void a_release_that_met_a_busy_node_is_repeated(void **state)
     uint64_t since_us;
     pid_t busy;
 
-    (void)state;
     hold();
     busy = keep_busy(server);
     await(is_busy, server, GENEROUS_MS, "the server is busy");

@@ -34,7 +34,6 @@ struct listener {
 
 static int setup(void **state)
 {
-    (void)state;
     base = event_base_new();
     assert_non_null(base);
     cluster_start(&cluster, 1);
@@ -45,7 +44,6 @@ static int teardown(void **state)
 {
     int added = event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED);
 
-    (void)state;
     cluster_end(&cluster);
     event_base_free(base);
     /* What is stopped leaves nothing on the base. */
@@ -67,7 +65,6 @@ static void on_open(void *arg, uint32_t index)
 {
     struct listener *listener = arg;
 
-    (void)index;
     tell(listener, "open\n");
     if (listener->wants != NULL)
         assert_int_equal(subscriber_listen(listener->subscriber, listener->wants, strlen(listener->wants)), 0);
@@ -77,14 +74,12 @@ static void on_closed(void *arg, uint32_t index, const char *why)
 {
     struct listener *listener = arg;
 
-    (void)index;
     snprintf(listener->why, sizeof(listener->why), "%s", why);
     tell(listener, "closed\n");
 }
 
 static void on_listening(void *arg, uint32_t index, const char *channel, size_t length)
 {
-    (void)index;
     tell(arg, "listening %.*s\n", (int)length, channel);
 }
 
@@ -92,7 +87,6 @@ static void on_refused(void *arg, uint32_t index, const char *channel, size_t le
 {
     struct listener *listener = arg;
 
-    (void)index;
     snprintf(listener->why, sizeof(listener->why), "%s", why);
     tell(listener, "refused %.*s\n", (int)length, channel);
 }
@@ -100,7 +94,6 @@ static void on_refused(void *arg, uint32_t index, const char *channel, size_t le
 static void on_message(void *arg, uint32_t index, const char *channel, size_t length, const char *payload,
                        size_t payload_length)
 {
-    (void)index;
     tell(arg, "message %.*s %.*s\n", (int)length, channel, (int)payload_length, payload);
 }
 
@@ -114,7 +107,6 @@ static void on_log(void *arg, int level, const char *text)
 
 static uint64_t now_us(void *arg)
 {
-    (void)arg;
     return clock_us();
 }
 
@@ -166,7 +158,6 @@ static void test_notices(void **state)
     const struct server *server = &cluster.servers[0];
     const char *const addresses[] = {server->address, server->unix_address};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct listener listener;
 
@@ -199,7 +190,6 @@ static void test_cut(void **state)
     struct server *server = &cluster.servers[0];
     struct listener listener;
 
-    (void)state;
     begin(&listener, server->address, "c", STEP_MS);
     await_story(&listener, "open\nlistening c\n");
     server_do(server, "CLIENT KILL TYPE pubsub");
@@ -240,7 +230,6 @@ static void test_frozen(void **state)
     struct server *server = &cluster.servers[0];
     struct listener listener;
 
-    (void)state;
     begin(&listener, server->address, "c", SHORT_MS);
     await_story(&listener, "open\nlistening c\n");
     await_ping(server);
@@ -260,7 +249,6 @@ static void test_rights(void **state)
     struct listener listener;
     char address[2 * TEXT_SIZE];
 
-    (void)state;
     server_do(server, "ACL SETUSER deaf on >sesame ~* +@all resetchannels &open");
     server_do(server, "ACL SETUSER least on >sesame resetchannels &c +subscribe +unsubscribe");
     snprintf(address, sizeof(address), "redis://deaf:sesame@%s", server->address);
@@ -301,7 +289,6 @@ static void test_replica(void **state)
     const struct server *server = &cluster.servers[0];
     struct listener listener;
 
-    (void)state;
     server_do(server, "CONFIG SET replica-serve-stale-data no");
     server_do(server, "REPLICAOF 127.0.0.1 1");
     begin(&listener, server->address, "c", STEP_MS);

@@ -74,7 +74,6 @@ static void a_right_that_is_missing(void **state)
     quorlock_client *client;
     quorlock *old;
 
-    (void)state;
     bootstrap(fixture.cluster.addresses, OLD, false, &report);
     assert_status(report.status, QUORLOCK_OK);
     old = idle_old(&client);
@@ -111,7 +110,6 @@ static void nothing_missing(void **state)
     quorlock_client *client;
     quorlock *old;
 
-    (void)state;
     bootstrap(fixture.cluster.addresses, OLD, false, &report);
     old = idle_old(&client);
     bootstrap(fixture.cluster.addresses, NEW, true, &report);
@@ -129,7 +127,6 @@ static void an_old_node_that_is_not_written(void **state)
     quorlock_client *client;
     quorlock *old;
 
-    (void)state;
     bootstrap(fixture.cluster.addresses, OLD, false, &report);
     old = idle_old(&client);
     for (int i = 0; i < 2; i++) {
@@ -179,7 +176,6 @@ static void twins_one_after_the_other(void **state)
     quorlock *lock;
     int wanted = 1;
 
-    (void)state;
     options.nodes = addresses;
     options.n_nodes = 3;
     options.reconnect_min_ms = options.reconnect_max_ms = 20;
@@ -202,7 +198,6 @@ static void twins_one_after_the_other(void **state)
 
 static int setup_five(void **state)
 {
-    (void)state;
     fixture_begin(NEW);
     return 0;
 }

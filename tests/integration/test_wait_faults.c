@@ -67,19 +67,16 @@ static long long connections(void)
 
 static bool listens(void *arg)
 {
-    (void)arg;
     return listeners() >= 2;
 }
 
 static bool listens_no_more(void *arg)
 {
-    (void)arg;
     return listeners() == 0;
 }
 
 static bool logs_the_wait(void *arg)
 {
-    (void)arg;
     return fixture.log != NULL && strstr(fixture.log, "waiting for") != NULL;
 }
 
@@ -161,7 +158,6 @@ static void release_holder(void)
 
 static void the_node_one_listens_to_dies(void **state)
 {
-    (void)state;
     for (uint32_t node = 0; node < 3; node++) {
         uint64_t released_us;
 
@@ -179,7 +175,6 @@ static void the_node_one_listens_to_dies(void **state)
 /* Its notices end, and nothing says so. */
 static void the_node_one_listens_to_freezes(void **state)
 {
-    (void)state;
     for (uint32_t node = 0; node < 3; node++) {
         uint64_t released_us;
 
@@ -235,7 +230,6 @@ static uint64_t median_hand_over_us(uint32_t times)
 /* Of the same order as with all nodes: the node timeout, which is a second, is not waited for. */
 static void one_frozen_node_makes_no_hand_over_slow(void **state)
 {
-    (void)state;
     for (uint32_t node = 0; node < 3; node++) {
         uint64_t whole_us, hurt_us;
 
@@ -261,7 +255,6 @@ static void one_frozen_node_makes_no_hand_over_slow(void **state)
 /* The connections are cut and the release happens before they are made anew: nobody tells of it again. */
 static void a_release_in_the_gap_of_a_cut_subscriber(void **state)
 {
-    (void)state;
     for (dialect = QUORLOCK_DIALECT_PLAIN; dialect <= QUORLOCK_DIALECT_REDISSON; dialect++) {
         uint64_t released_us;
 
@@ -282,7 +275,6 @@ static void cut_subscribers_listen_again(void **state)
 {
     uint64_t released_us;
 
-    (void)state;
     open_both(NULL);
     hold_and_wait();
     for (int turn = 0; turn < 3; turn++) {
@@ -297,7 +289,6 @@ static void cut_subscribers_listen_again(void **state)
 
 static void a_peer_that_tells_nobody(void **state)
 {
-    (void)state;
     for (dialect = QUORLOCK_DIALECT_PLAIN; dialect <= QUORLOCK_DIALECT_REDISSON; dialect++) {
         uint64_t released_us;
 
@@ -321,7 +312,6 @@ static void an_acl_that_forbids_channels(void **state)
     const char *nodes[3] = {addresses[0], addresses[1], addresses[2]};
     struct quorlock_client_options client_options = fixture_options();
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) {
         server_do(server_at(i), "ACL SETUSER deaf on >%s resetchannels ~* +@all -pubsub", SECRET);
         snprintf(addresses[i], sizeof(addresses[i]), "redis://deaf:%s@%s", SECRET, server_at(i)->address);
@@ -352,7 +342,6 @@ static void a_subscriber_that_is_not_let_in(void **state)
 {
     uint64_t released_us;
 
-    (void)state;
     open_both(NULL);
     assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
     for (uint32_t i = 0; i < 3; i++) {
@@ -375,7 +364,6 @@ static void a_subscriber_that_is_not_let_in(void **state)
 
 static void a_holder_that_expires_silently(void **state)
 {
-    (void)state;
     for (dialect = QUORLOCK_DIALECT_PLAIN; dialect <= QUORLOCK_DIALECT_REDISSON; dialect++) {
         uint64_t taken_us;
 
@@ -417,7 +405,6 @@ static void a_holder_that_is_killed(void **state)
     char byte;
     pid_t child;
 
-    (void)state;
     frozen = 3;
     memset(&waited, 0, sizeof(waited));
     assert_int_equal(pipe(ends), 0);
@@ -449,7 +436,6 @@ static void who_stands_behind_is_told_of_the_holder(void **state)
     quorlock *third;
     struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
 
-    (void)state;
     open_both(NULL);
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
     third = fixture_lock(second, "key", &options);
@@ -474,7 +460,6 @@ static bool connections_are(void *arg)
 
 static void who_gives_up_leaves_nothing(void **state)
 {
-    (void)state;
     for (dialect = QUORLOCK_DIALECT_PLAIN; dialect <= QUORLOCK_DIALECT_REDISSON; dialect++) {
         long long before;
 
@@ -503,7 +488,6 @@ static void a_wait_that_ends_leaves_nothing(void **state)
     struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     long long before;
 
-    (void)state;
     open_both(NULL);
     peer_takes(LONG_LEASE_MS);
     before = connections();

@@ -24,7 +24,6 @@ static void granted_in_the_order_of_coming(void **state)
     struct seen held, released;
     quorlock *holder;
 
-    (void)state;
     fixture_client(&client_options, 3);
     holder = hold_key(&held);
     enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
@@ -66,7 +65,6 @@ static void many_who_wait_cost_what_one_costs(void **state)
     struct quorlock_client_options client_options = fixture_options();
     long long one, many;
 
-    (void)state;
     fixture_client(&client_options, 3);
     by_hand_on("key", 3);
     one = cost_of_waiting(1, 1500);
@@ -85,7 +83,6 @@ static void a_try_does_not_stand_in_line(void **state)
     struct seen seen;
     quorlock *once;
 
-    (void)state;
     fixture_client(&client_options, 3);
     by_hand_on("key", 3);
     enqueue(0, 3, QUORLOCK_WAIT_FOREVER);
@@ -113,7 +110,6 @@ static void handed_over_in_one_flush(void **state)
     quorlock *holder;
     int at_once = 0;
 
-    (void)state;
     fixture_client(&client_options, 3);
     holder = hold_key(&held);
     await_holders("key", held.owner, 3);
@@ -157,7 +153,6 @@ static void the_next_in_line_comes_before_a_stranger(void **state)
     quorlock *holder, *stranger;
     int first = 0;
 
-    (void)state;
     fixture_client(&client_options, 3);
     other = other_client();
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
@@ -219,7 +214,6 @@ static void others_get_their_turn(void **state)
     quorlock *stranger;
     int local = 0;
 
-    (void)state;
     memset(turners, 0, sizeof(turners));
     fixture_client(&client_options, 3);
     other = other_client();
@@ -262,7 +256,6 @@ static void behind_a_lock_of_this_process_is_held(void **state)
     struct seen held;
     quorlock *holder;
 
-    (void)state;
     fixture_client(&client_options, 3);
     holder = hold_key(&held);
     enqueue(0, 1, 60);
@@ -290,7 +283,6 @@ static void behind_a_stranger_is_held(void **state)
 {
     struct quorlock_client_options client_options = fixture_options();
 
-    (void)state;
     fixture_client(&client_options, 3);
     by_hand_on("key", 3);
     for (int round = 0; round < 3; round++) {
@@ -314,7 +306,6 @@ static void nodes_that_are_away_are_no_quorum(void **state)
 {
     struct quorlock_client_options client_options = fixture_options();
 
-    (void)state;
     fixture_client(&client_options, 3);
     /* They take requests and never answer: the first attempt is under way all the time. */
     for (int i = 0; i < 2; i++) server_freeze(&fixture.cluster.servers[i]);
@@ -337,7 +328,6 @@ static void mixed_is_timed_out(void **state)
 {
     struct quorlock_client_options client_options = fixture_options();
 
-    (void)state;
     client_options.node_timeout_ms = 100;
     fixture_client(&client_options, 3);
     by_hand_on("key", 3);

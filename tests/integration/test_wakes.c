@@ -38,7 +38,6 @@ static bool listens(void *key)
 
 static bool logs_the_wait(void *arg)
 {
-    (void)arg;
     return fixture.log != NULL && strstr(fixture.log, "waiting for") != NULL;
 }
 
@@ -105,7 +104,6 @@ static void in_either_dialect(void (*story)(void))
 /* What this program proves hangs on it. */
 static void nobody_polls_here(void **state)
 {
-    (void)state;
     open_both();
     for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SET key peer");
     waiter = new_lock(fixture.client, "key", NULL);
@@ -128,7 +126,6 @@ static void story_of_a_notice(void)
 
 static void a_notice_wakes(void **state)
 {
-    (void)state;
     in_either_dialect(story_of_a_notice);
 }
 
@@ -146,7 +143,6 @@ static void story_of_the_first_gap(void)
 
 static void a_release_before_the_confirmation_is_found(void **state)
 {
-    (void)state;
     in_either_dialect(story_of_the_first_gap);
 }
 
@@ -163,7 +159,6 @@ static void story_of_a_resubscription(void)
 
 static void a_release_in_the_gap_of_a_resubscription_is_found(void **state)
 {
-    (void)state;
     in_either_dialect(story_of_a_resubscription);
 }
 
@@ -182,7 +177,6 @@ static void story_after_a_resubscription(void)
 
 static void a_notice_after_resubscriptions_wakes(void **state)
 {
-    (void)state;
     in_either_dialect(story_after_a_resubscription);
 }
 
@@ -194,7 +188,6 @@ static void the_second_keys_release_is_found(void **state)
     quorlock *blocker;
     quorlock *other;
 
-    (void)state;
     open_both();
     blocker = new_lock(second, "third", NULL);
     assert_status(fixture_acquire(blocker, &held), QUORLOCK_OK);
@@ -221,7 +214,6 @@ static void each_keys_notice_wakes(void **state)
 {
     static const char *const keys[] = {"first", "second"};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         open_both();
         holder = new_lock(second, keys[i], NULL);
@@ -239,7 +231,6 @@ static void each_keys_notice_wakes(void **state)
 
 static bool logs_a_refusal(void *arg)
 {
-    (void)arg;
     return fixture.log != NULL && strstr(fixture.log, "SUBSCRIBE: NOPERM") != NULL;
 }
 
@@ -251,7 +242,6 @@ static void one_key_of_two_is_not_enough(void **state)
     char addresses[3][TEXT_SIZE];
     const char *nodes[3];
 
-    (void)state;
     open_both();
     fixture_close(fixture.client);
     for (uint32_t i = 0; i < 3; i++) {

@@ -109,8 +109,6 @@ static void contention_pause(struct slot *slot)
 
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
-    (void)result;
     contention_pause(arg);
 }
 
@@ -127,7 +125,6 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 {
     struct slot *slot = arg;
 
-    (void)lock;
     slot->contention.acquiring = false;
     if (result->status == QUORLOCK_OK) {
         event_del(slot->contention.timer);
@@ -160,8 +157,6 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct slot *slot = arg;
 
-    (void)fd;
-    (void)what;
     if (slot->contention.acquiring) {
         (void)quorlock_cancel(slot->lock);
     } else if (slot->contention.inside) {

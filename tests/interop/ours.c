@@ -81,13 +81,11 @@ static struct slot *slot_named(const char *name)
 
 static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
-    (void)lock;
     say(arg, "lost %s", loss->text);
 }
 
 static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
     if (result->status == QUORLOCK_OK) {
         say(arg, "acquired %s", result->token);
     } else {
@@ -97,7 +95,6 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
     if (result->status != QUORLOCK_OK) die("release: %s", result->text);
     say(arg, result->expired ? "released expired" : "released");
 }
@@ -159,8 +156,6 @@ static void on_input(evutil_socket_t fd, short what, void *arg)
     ssize_t got = read(fd, ours.line + ours.length, sizeof(ours.line) - 1 - ours.length);
     char *end;
 
-    (void)what;
-    (void)arg;
     if (got <= 0) {
         event_del(ours.input);
         quorlock_client_close(ours.client, on_closed, ours.base);
@@ -179,7 +174,6 @@ static void on_input(evutil_socket_t fd, short what, void *arg)
 
 static void on_log(void *arg, int level, const char *text)
 {
-    (void)arg;
     if (level >= QUORLOCK_LOG_INFO) fprintf(stderr, "quorlock: %s\n", text);
 }
 

@@ -157,7 +157,6 @@ void fuzz_on_examination(int status, const struct quorlock_examination *examinat
 {
     struct fuzz_op *op = arg;
 
-    (void)examination;
     answered(op, status);
     calls_inside(op->fuzz, NULL, &op->draw);
 }

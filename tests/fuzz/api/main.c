@@ -124,8 +124,6 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     struct run *at = arg;
     uint64_t now_us = clock_us();
 
-    (void)fd;
-    (void)what;
     fuzz_check(&at->fuzz, now_us - at->last_us);
     at->last_us = now_us;
     if (at->calls_left == 0) return;
@@ -140,7 +138,6 @@ static void on_bootstrapped(int status, const struct quorlock_report *report, vo
 {
     struct run *at = arg;
 
-    (void)report;
     if (status != 0) fuzz_fail(&at->fuzz, "bootstrap: %s", quorlock_status_name(status));
     at->reported++;
 }
