@@ -35,23 +35,40 @@ void fixture_begin(uint32_t n_servers)
     event_config_free(config);
     assert_non_null(fixture.base);
     cluster_start(&fixture.cluster, n_servers);
+    memcpy(fixture.nodes, fixture.cluster.addresses, sizeof(fixture.nodes));
+    fixture.options = (struct quorlock_client_options){.size = sizeof(fixture.options),
+                                                       .nodes = fixture.nodes,
+                                                       .n_nodes = n_servers,
+                                                       .guard = QUORLOCK_GUARD_OFF,
+                                                       .max_lease_ms = LONG_LEASE_MS,
+                                                       .log = record_log};
+}
+
+/* Closes what is open and frees the base. Returns how many events are left on it. */
+static int end_loop(void)
+{
+    int left;
+
+    for (size_t i = 0; i < FIXTURE_CLIENTS_MAX; i++) {
+        if (fixture.clients[i] != NULL) fixture_close(fixture.clients[i]);
+    }
+    left = event_base_get_num_events(fixture.base, EVENT_BASE_COUNT_ADDED | EVENT_BASE_COUNT_ACTIVE);
+    event_base_free(fixture.base);
+    return left;
 }
 
 void fixture_end(void)
 {
-    int added, active;
+    int left = 0;
 
-    if (fixture.client != NULL) fixture_close(fixture.client);
-    fixture.client = NULL;
-    added = event_base_get_num_events(fixture.base, EVENT_BASE_COUNT_ADDED);
-    active = event_base_get_num_events(fixture.base, EVENT_BASE_COUNT_ACTIVE);
-    event_base_free(fixture.base);
+    fixture.ending = true;
+    fixture.inside_call = false;
+    /* Where an assertion of a callback failed the loop never goes on: then only the servers are ended. */
+    if (!fixture.in_loop) left = end_loop();
     cluster_end(&fixture.cluster);
     free(fixture.log);
     memset(&fixture, 0, sizeof(fixture));
-    /* Whatever the library put on the base is off it again. */
-    assert_int_equal(added, 0);
-    assert_int_equal(active, 0);
+    assert_int_equal(left, 0);
 }
 
 int fixture_setup(void **state)
@@ -66,9 +83,24 @@ int fixture_setup_bare(void **state)
     return 0;
 }
 
+int fixture_setup_client(void **state)
+{
+    fixture_begin(3);
+    fixture_client(3);
+    return 0;
+}
+
+int fixture_setup_redisson(void **state)
+{
+    fixture_begin(3);
+    fixture.options.dialect = QUORLOCK_DIALECT_REDISSON;
+    fixture_client(3);
+    return 0;
+}
+
 int fixture_teardown(void **state)
 {
-    /* A forked child whose assertion failed lands here; the rest of the tests is its parent's. */
+    /* A forked child whose assertion failed comes here; the rest of the tests is its parent's. */
     if (getpid() != fixture.owner) _exit(99);
     fixture_end();
     return 0;
@@ -86,7 +118,11 @@ static bool run_until(condition done, void *arg, uint64_t until_us)
 
     assert_non_null(tick);
     event_add(tick, &tick_time);
-    while (!(reached = done(arg)) && clock_us() < until_us) event_base_loop(fixture.base, EVLOOP_ONCE);
+    while (!(reached = done(arg)) && clock_us() < until_us) {
+        fixture.in_loop = true;
+        event_base_loop(fixture.base, EVLOOP_ONCE);
+        fixture.in_loop = false;
+    }
     event_free(tick);
     return reached;
 }
@@ -136,7 +172,7 @@ static bool held_so(void *arg)
 {
     const struct holders_wish *wish = arg;
 
-    return cluster_holders(&fixture.cluster, wish->key, wish->value) == wish->wanted;
+    return holders(wish->key, wish->value) == wish->wanted;
 }
 
 void await_holders(const char *key, const char *value, uint32_t wanted)
@@ -153,29 +189,44 @@ void await_free(const char *key)
     await_holders(key, NULL, 0);
 }
 
-struct quorlock_client_options fixture_options(void)
+uint32_t holders(const char *key, const char *value)
 {
-    return (struct quorlock_client_options){.size = sizeof(struct quorlock_client_options),
-                                            .nodes = fixture.cluster.addresses,
-                                            .n_nodes = fixture.cluster.n,
-                                            .guard = QUORLOCK_GUARD_OFF,
-                                            .max_lease_ms = LONG_LEASE_MS,
-                                            .log = record_log};
+    return cluster_holders(&fixture.cluster, key, value);
 }
 
-quorlock_client *fixture_new_client(const struct quorlock_client_options *options)
+static quorlock_client **place_of(const quorlock_client *client)
 {
-    struct quorlock_client_options own = *options;
+    for (size_t i = 0; i < FIXTURE_CLIENTS_MAX; i++) {
+        if (fixture.clients[i] == client) return &fixture.clients[i];
+    }
+    fail_msg("%s", client == NULL ? "too many clients" : "no client of the fixture");
+    return NULL;
+}
+
+quorlock_client *fixture_new_client(uint32_t ready)
+{
+    quorlock_client **place = place_of(NULL);
+    struct quorlock_client_options options = fixture.options;
     char error[TEXT_SIZE] = "";
-    quorlock_client *client = NULL;
     int status;
 
-    own.error = error;
-    own.error_size = sizeof(error);
-    status = quorlock_client_new(&client, fixture.base, &own);
+    options.error = error;
+    options.error_size = sizeof(error);
+    status = quorlock_client_new(place, fixture.base, &options);
     if (status != 0) fail_msg("quorlock_client_new: %s: %s", quorlock_status_name(status), error);
-    assert_non_null(client);
-    return client;
+    assert_non_null(*place);
+    if (ready > 0) fixture_await_ready(*place, ready);
+    return *place;
+}
+
+void fixture_adopt(quorlock_client *client)
+{
+    *place_of(NULL) = client;
+}
+
+void fixture_client(uint32_t ready)
+{
+    fixture.client = fixture_new_client(ready);
 }
 
 void fixture_await_ready(quorlock_client *client, uint32_t ready)
@@ -191,30 +242,41 @@ void fixture_await_ready(quorlock_client *client, uint32_t ready)
     } while (seen.report.answered < ready);
 }
 
-void fixture_client(const struct quorlock_client_options *options, uint32_t ready)
-{
-    fixture.client = fixture_new_client(options);
-    fixture_await_ready(fixture.client, ready);
-}
-
 static void on_closed(void *arg)
 {
     (*(int *)arg)++;
 }
 
+void fixture_start_close(quorlock_client *client, int *closed)
+{
+    *place_of(client) = NULL;
+    if (client == fixture.client) fixture.client = NULL;
+    *closed = 0;
+    assert_status(quorlock_client_close(client, on_closed, closed), QUORLOCK_OK);
+    assert_int_equal(*closed, 0);
+}
+
 void fixture_close(quorlock_client *client)
 {
-    int closed = 0;
+    int closed;
 
-    assert_int_equal(quorlock_client_close(client, on_closed, &closed), 0);
-    assert_int_equal(closed, 0);
+    fixture_start_close(client, &closed);
     await_count(&closed, 1, GENEROUS_MS, "close");
 }
 
-quorlock *fixture_lock(quorlock_client *client, const char *key, const struct quorlock_options *options)
+void fixture_log_in(const char *credentials, const char *database)
+{
+    for (uint32_t i = 0; i < fixture.cluster.n; i++) {
+        snprintf(fixture.uris[i], TEXT_SIZE, "redis://%s%s%s", credentials, SERVER(i)->address, database);
+        fixture.nodes[i] = fixture.uris[i];
+    }
+}
+
+quorlock *fixture_lock_all(quorlock_client *client, const char *const *keys, size_t n_keys,
+                           const struct quorlock_options *options)
 {
     quorlock *lock = NULL;
-    int status = quorlock_new(&lock, client, &key, 1, options);
+    int status = quorlock_new(&lock, client, keys, n_keys, options);
 
     if (status != 0)
         fail_msg("quorlock_new: %s: %s", quorlock_status_name(status), quorlock_client_error(client));
@@ -222,9 +284,9 @@ quorlock *fixture_lock(quorlock_client *client, const char *key, const struct qu
     return lock;
 }
 
-struct quorlock_options fixture_lease(uint32_t lease_ms)
+quorlock *fixture_lock(quorlock_client *client, const char *key, const struct quorlock_options *options)
 {
-    return (struct quorlock_options){.size = sizeof(struct quorlock_options), .lease_ms = lease_ms};
+    return fixture_lock_all(client, &key, 1, options);
 }
 
 static void copy_text(char ret[TEXT_SIZE], const char *text)
@@ -236,6 +298,7 @@ void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct seen *seen = arg;
 
+    if (fixture.ending) return;
     assert_false(fixture.inside_call);
     seen->calls++;
     seen->order = ++fixture.order;
@@ -260,6 +323,7 @@ void on_loss(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct seen_loss *seen = arg;
 
+    if (fixture.ending) return;
     assert_false(fixture.inside_call);
     seen->calls++;
     seen->order = ++fixture.order;
@@ -273,6 +337,7 @@ void on_report(int status, const struct quorlock_report *report, void *arg)
 {
     struct seen_report *seen = arg;
 
+    if (fixture.ending) return;
     assert_false(fixture.inside_call);
     seen->calls++;
     seen->status = status;
@@ -352,4 +417,60 @@ void fixture_break(quorlock_client *client, const char *key, struct seen_report 
     assert_status(quorlock_break(client, key, on_report, seen), QUORLOCK_OK);
     fixture.inside_call = false;
     await_count(&seen->calls, 1, GENEROUS_MS, "break");
+}
+
+int logged(const char *text)
+{
+    int times = 0;
+
+    for (const char *at = fixture.log; at != NULL && (at = strstr(at, text)) != NULL; at++) times++;
+    return times;
+}
+
+struct log_wish {
+    const char *text;
+    int times;
+};
+
+static bool logged_so_often(void *arg)
+{
+    const struct log_wish *wish = arg;
+
+    return logged(wish->text) >= wish->times;
+}
+
+void await_log(const char *text, int times)
+{
+    struct log_wish wish = {text, times};
+    char what[TEXT_SIZE];
+
+    snprintf(what, sizeof(what), "'%s' in the log", text);
+    await(logged_so_often, &wish, GENEROUS_MS, what);
+}
+
+void take_by_hand(uint32_t n, const char *key, const char *owner)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (fixture.options.dialect == QUORLOCK_DIALECT_PLAIN) {
+            server_do(SERVER(i), "SET %s %s PX 60000", key, owner);
+        } else {
+            server_do(SERVER(i), "HSET %s %s:1 1", key, owner);
+            server_do(SERVER(i), "PEXPIRE %s 60000", key);
+        }
+    }
+}
+
+void drop_by_hand(const char *key)
+{
+    for (uint32_t i = 0; i < fixture.cluster.n; i++) {
+        if (SERVER(i)->pid != 0) server_do(SERVER(i), "DEL %s", key);
+    }
+}
+
+long long lock_calls(void)
+{
+    long long calls = 0;
+
+    for (uint32_t i = 0; i < fixture.cluster.n; i++) calls += server_lock_calls(SERVER(i));
+    return calls;
 }

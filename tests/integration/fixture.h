@@ -24,7 +24,8 @@
 
 #include "cluster.h"
 
-#define GENEROUS_MS 30000u
+#define GENEROUS_MS         30000u
+#define FIXTURE_CLIENTS_MAX 16
 /* A key that goes before so long a lease ends was released, it did not expire. */
 #define LONG_LEASE_MS 120000u
 
@@ -67,40 +68,71 @@ struct seen_report {
     } nodes[QUORLOCK_NODES_MAX];
 };
 
-/* What one test uses. */
+/* What one test uses. All of it is gone after the test, also where an assertion failed. */
 struct fixture {
     pid_t owner; /* the process that runs the test */
     struct cluster cluster;
+    const char *nodes[CLUSTER_NODES_MAX]; /* how clients reach the servers; see fixture_log_in */
+    char uris[CLUSTER_NODES_MAX][TEXT_SIZE];
     struct event_base *base;
-    quorlock_client *client; /* closed by fixture_end where it is not NULL */
-    int closed;              /* close callbacks seen */
+    struct quorlock_client_options options; /* of the next client; see fixture_setup */
+    quorlock_client *client;
+    quorlock_client *clients[FIXTURE_CLIENTS_MAX]; /* all that are open */
     uint32_t order;
     bool inside_call; /* set around start functions: no callback may come meanwhile */
-    char *log;        /* every line of the log hook */
+    bool in_loop;
+    bool ending; /* the test's own memory is gone: nothing is recorded any more */
+    char *log;   /* every line of the log hook */
     size_t log_length;
 };
 
 /* The one fixture of this program; callbacks count their order in it. */
 extern struct fixture fixture;
 
-/* As cmocka's setup and teardown: three servers, a base; then all of it gone, and nothing left on the base. */
+/*
+ * As cmocka's setup: three servers and a base. fixture.options are for a client on all of them, with the
+ * recording log hook, leases up to LONG_LEASE_MS and no guard.
+ * As cmocka's teardown: closes the clients that are open, checks that nothing is left on the base, frees all.
+ */
 int fixture_setup(void **state);
-int fixture_setup_bare(void **state); /* without servers */
+int fixture_setup_bare(void **state);     /* without servers */
+int fixture_setup_client(void **state);   /* also with fixture.client */
+int fixture_setup_redisson(void **state); /* that client in the redisson dialect */
 int fixture_teardown(void **state);
 void fixture_begin(uint32_t n_servers);
 void fixture_end(void);
+#define WITH_SERVERS(test)  cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define WITH_CLIENT(test)   cmocka_unit_test_setup_teardown(test, fixture_setup_client, fixture_teardown)
+#define WITH_REDISSON(test) cmocka_unit_test_setup_teardown(test, fixture_setup_redisson, fixture_teardown)
 
-/* fixture_options - defaults over the fixture's cluster, leases up to LONG_LEASE_MS, the recording log hook. */
-struct quorlock_client_options fixture_options(void);
-/* fixture_client - makes fixture.client of these options and waits until `ready` nodes answer. */
-void fixture_client(const struct quorlock_client_options *, uint32_t ready);
-quorlock_client *fixture_new_client(const struct quorlock_client_options *);
+/* fixture_new_client - a client of fixture.options; returns when `ready` nodes answer. */
+quorlock_client *fixture_new_client(uint32_t ready);
+/* fixture_client - the same as fixture.client. */
+void fixture_client(uint32_t ready);
+/* fixture_adopt - the test made it, the fixture closes it. */
+void fixture_adopt(quorlock_client *);
 void fixture_await_ready(quorlock_client *, uint32_t ready);
+/* fixture_close - closes it and waits for that. fixture_start_close: *closed counts the callback. */
 void fixture_close(quorlock_client *);
+void fixture_start_close(quorlock_client *, int *closed);
 
+/* SERVER - one of the fixture's. holders: cluster_holders of them. */
+#define SERVER(i) (&fixture.cluster.servers[i])
+uint32_t holders(const char *key, const char *value);
+
+/* fixture_log_in - the next clients reach their nodes with "USER:PASSWORD@", "", and "/DATABASE" or "". */
+void fixture_log_in(const char *credentials, const char *database);
+
+/* fixture_lock - a lock of one key, or of several. The client frees it, unless the test does. */
 quorlock *fixture_lock(quorlock_client *, const char *key, const struct quorlock_options *);
-/* fixture_lease - options with a lease, all else default. */
-struct quorlock_options fixture_lease(uint32_t lease_ms);
+quorlock *fixture_lock_all(quorlock_client *, const char *const *keys, size_t n_keys,
+                           const struct quorlock_options *);
+/* LEASE - lock options: LEASE(1000), LEASE(1000, .renew_ms = 100). */
+#define LEASE(...)                                                                                             \
+    &(struct quorlock_options)                                                                                 \
+    {                                                                                                          \
+        .size = sizeof(struct quorlock_options), .lease_ms = __VA_ARGS__                                       \
+    }
 
 void on_result(quorlock *, const struct quorlock_result *, void *seen);
 void on_loss(quorlock *, const struct quorlock_loss *, void *seen);
@@ -128,6 +160,16 @@ void run_ms(uint32_t span_ms);
 void await_holders(const char *key, const char *value, uint32_t wanted);
 /* await_free - runs the loop until no server has the key. */
 void await_free(const char *key);
+/* logged - how often the log has that text. await_log: until it has it so often. */
+int logged(const char *text);
+void await_log(const char *text, int times);
+
+/* take_by_hand - somebody else's lock on the first n servers, in the clients' dialect; drop_by_hand: it is gone
+ * from all servers that run. */
+void take_by_hand(uint32_t n, const char *key, const char *owner);
+void drop_by_hand(const char *key);
+/* lock_calls - commands on locks that all servers have seen. */
+long long lock_calls(void);
 
 #define assert_contains(text, part)                                                                            \
     do {                                                                                                       \

@@ -5,11 +5,8 @@ struct queue_fixture queue;
 
 void enqueue(int from, int to, uint32_t wait_ms)
 {
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
-
-    options.wait_ms = wait_ms;
     for (int i = from; i < to; i++) {
-        queue.locks[i] = fixture_lock(fixture.client, "key", &options);
+        queue.locks[i] = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = wait_ms));
         fixture_start_acquire(queue.locks[i], &queue.seen[i]);
     }
 }
@@ -50,14 +47,8 @@ void await_completed(int from, int to, const char *what)
 
 quorlock *hold_key(struct seen *seen)
 {
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
-    quorlock *holder = fixture_lock(fixture.client, "key", &options);
+    quorlock *holder = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
     assert_status(fixture_acquire(holder, seen), QUORLOCK_OK);
     return holder;
-}
-
-void by_hand_on(const char *key, int n_servers)
-{
-    for (int i = 0; i < n_servers; i++) server_do(&fixture.cluster.servers[i], "SET %s by-hand PX 60000", key);
 }

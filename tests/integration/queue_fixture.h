@@ -23,10 +23,7 @@ void free_queue(int from, int to);
 /* completed - how many of them were told, none twice. await_completed: all of them. */
 int completed(int from, int to);
 void await_completed(int from, int to, const char *what);
-/* hold_key - a handle of fixture.client that holds the key. by_hand_on: somebody else does, on the first
- * servers.
- */
+/* hold_key - a handle of fixture.client that holds the key. */
 quorlock *hold_key(struct seen *);
-void by_hand_on(const char *key, int n_servers);
 
 #endif

@@ -1,68 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reentry_fixture.h"
 
-struct flavour majority = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_PLAIN};
-struct flavour majority_redisson = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_REDISSON};
-struct flavour all = {QUORLOCK_ALL, QUORLOCK_DIALECT_PLAIN};
-struct flavour all_redisson = {QUORLOCK_ALL, QUORLOCK_DIALECT_REDISSON};
+struct flavour majority = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_PLAIN, 0};
+struct flavour majority_redisson = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_REDISSON, 0};
+struct flavour all = {QUORLOCK_ALL, QUORLOCK_DIALECT_PLAIN, 0};
+struct flavour all_redisson = {QUORLOCK_ALL, QUORLOCK_DIALECT_REDISSON, 0};
+struct flavour patient = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_PLAIN, 3000};
+struct flavour patient_redisson = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_REDISSON, 3000};
+struct flavour patient_all = {QUORLOCK_ALL, QUORLOCK_DIALECT_PLAIN, 3000};
 
-static void begin_with(const struct flavour *flavour, uint32_t node_timeout_ms)
+int setup_flavour(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
+    const struct flavour *flavour = *state;
 
-    client_options.policy = flavour->policy;
-    client_options.dialect = flavour->dialect;
-    client_options.node_timeout_ms = node_timeout_ms;
-    fixture_client(&client_options, 3);
-}
-
-void begin(void **state)
-{
-    begin_with(*state, 0);
-}
-
-void begin_patient(void **state)
-{
-    begin_with(*state, 3000);
-}
-
-struct quorlock_options owned(const char *owner, uint32_t lease_ms)
-{
-    struct quorlock_options options = fixture_lease(lease_ms);
-
-    options.owner = owner;
-    return options;
+    fixture_begin(3);
+    fixture.options.policy = flavour->policy;
+    fixture.options.dialect = flavour->dialect;
+    fixture.options.node_timeout_ms = flavour->node_timeout_ms;
+    fixture_client(3);
+    return 0;
 }
 
 quorlock *lock_of(const char *owner, uint32_t lease_ms)
 {
-    struct quorlock_options options = owned(owner, lease_ms);
-
-    return fixture_lock(fixture.client, "key", &options);
+    return fixture_lock(fixture.client, "key", LEASE(lease_ms, .owner = owner));
 }
 
 quorlock *waiter_of(const char *owner)
 {
-    struct quorlock_options options = owned(owner, LONG_LEASE_MS);
-
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    return fixture_lock(fixture.client, "key", &options);
+    return fixture_lock(fixture.client, "key",
+                        LEASE(LONG_LEASE_MS, .owner = owner, .wait_ms = QUORLOCK_WAIT_FOREVER));
 }
 
 quorlock *unrenewed_of(const char *owner, uint32_t lease_ms)
 {
-    struct quorlock_options options = owned(owner, lease_ms);
-
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    return fixture_lock(fixture.client, "key", &options);
-}
-
-long long calls(void)
-{
-    long long sum = 0;
-
-    for (int i = 0; i < 3; i++) sum += server_lock_calls(&fixture.cluster.servers[i]);
-    return sum;
+    return fixture_lock(fixture.client, "key",
+                        LEASE(lease_ms, .owner = owner, .renew_ms = QUORLOCK_RENEW_NEVER));
 }
 
 int64_t least_pttl(void)
@@ -70,14 +43,9 @@ int64_t least_pttl(void)
     int64_t least_ms = INT64_MAX;
 
     for (int i = 0; i < 3; i++) {
-        int64_t left_ms = server_pttl(&fixture.cluster.servers[i], "key");
+        int64_t left_ms = server_pttl(SERVER(i), "key");
 
         if (left_ms < least_ms) least_ms = left_ms;
     }
     return least_ms;
-}
-
-void delete_by_hand(void)
-{
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reentry_fixture.h - what the tests of nesting share: policies and dialects, handles of owners on one key
+ * reentry_fixture.h - policies and dialects, and handles of owners on one key
  */
 #ifndef TESTS_REENTRY_FIXTURE_H
 #define TESTS_REENTRY_FIXTURE_H
@@ -9,33 +9,29 @@
 
 struct flavour {
     int policy, dialect;
+    uint32_t node_timeout_ms;
 };
 
 extern struct flavour majority, majority_redisson, all, all_redisson;
+/* With a node timeout that a busy machine keeps too, for leases that are short and not renewed. */
+extern struct flavour patient, patient_redisson, patient_all;
 
 #define FLAVOURED(test, flavour)                                                                               \
     {                                                                                                          \
-#test " (" #flavour ")", test, fixture_setup, fixture_teardown, &(flavour)                             \
+#test " (" #flavour ")", test, setup_flavour, fixture_teardown, &(flavour)                             \
     }
 #define EVERY_FLAVOUR(test)                                                                                    \
     FLAVOURED(test, majority), FLAVOURED(test, majority_redisson), FLAVOURED(test, all),                       \
         FLAVOURED(test, all_redisson)
 
-/* begin - fixture.client in the flavour that *state points to. */
-void begin(void **state);
-/* begin_patient - with a node timeout that a busy machine keeps too, for leases that are short and not renewed.
- */
-void begin_patient(void **state);
-struct quorlock_options owned(const char *owner, uint32_t lease_ms);
-/* lock_of - a handle on "key" that tries once; waiter_of waits for ever; unrenewed_of holds for one lease that
- * nobody renews but who is asked to. */
+/* setup_flavour - three servers, and fixture.client in the flavour that *state points to. */
+int setup_flavour(void **state);
+/* lock_of - a handle on "key" that tries once; waiter_of waits for ever; unrenewed_of is renewed on request
+ * only. */
 quorlock *lock_of(const char *owner, uint32_t lease_ms);
 quorlock *waiter_of(const char *owner);
 quorlock *unrenewed_of(const char *owner, uint32_t lease_ms);
-/* calls - commands on locks that all servers have seen. least_pttl: of the key, on any of them. */
-long long calls(void);
+/* least_pttl - of the key, on any of the servers. */
 int64_t least_pttl(void);
-/* delete_by_hand - the key, everywhere. */
-void delete_by_hand(void);
 
 #endif

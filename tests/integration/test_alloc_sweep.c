@@ -49,11 +49,6 @@ static void sweep_release(void *arg, void *block)
     free(block);
 }
 
-static void on_closed(void *arg)
-{
-    (*(int *)arg)++;
-}
-
 /* What may come of a start: a callback, or a refusal and no callback. */
 static bool started(int status)
 {
@@ -149,36 +144,34 @@ static bool live(struct memory *memory)
 {
     const struct quorlock_allocator allocator = {sizeof(allocator), sweep_allocate, sweep_reallocate,
                                                  sweep_release, memory};
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(400);
+    struct quorlock_options options = *LEASE(400);
     char key[64];
     const char *const keys[1] = {key};
     quorlock_client *client = NULL;
     quorlock *lock = NULL;
-    int closed = 0;
     int status;
 
     snprintf(key, sizeof(key), "key-%ld-%d", memory->fail_at, memory->for_good);
-    client_options.allocator = &allocator;
-    client_options.node_timeout_ms = 50;
-    client_options.reconnect_min_ms = 1;
-    client_options.reconnect_max_ms = 2;
-    client_options.owner_label = "sweep";
-    client_options.key_prefix = "p:";
-    status = quorlock_client_new(&client, fixture.base, &client_options);
+    fixture.options.allocator = &allocator;
+    fixture.options.node_timeout_ms = 50;
+    fixture.options.reconnect_min_ms = 1;
+    fixture.options.reconnect_max_ms = 2;
+    fixture.options.owner_label = "sweep";
+    fixture.options.key_prefix = "p:";
+    status = quorlock_client_new(&client, fixture.base, &fixture.options);
     if (status != QUORLOCK_OK) {
         assert_status(status, QUORLOCK_NOMEM);
         assert_null(client);
         assert_int_equal(memory->blocks, 0);
         return false;
     }
+    fixture_adopt(client);
     if (started(quorlock_new(&lock, client, keys, 1, &options))) hold_and_release(lock);
     nests_and_stands_in_line(client, key, options);
     inspect_and_break(client, key);
     waits_in_vain(client, &options);
     if (memory->fail_at % 2 == 0) quorlock_free(lock); /* close frees it as well */
-    assert_status(quorlock_client_close(client, on_closed, &closed), QUORLOCK_OK);
-    await_count(&closed, 1, GENEROUS_MS, "close");
+    fixture_close(client);
     assert_int_equal(memory->blocks, 0);
     return memory->calls < memory->fail_at;
 }
@@ -188,7 +181,7 @@ static void sweep(bool for_good)
     long at = 0;
     bool whole = false;
 
-    for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "SET p:taken peer");
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET p:taken peer");
     while (!whole && at < SWEEP_MAX) {
         struct memory memory = {.fail_at = ++at, .for_good = for_good};
 
@@ -213,8 +206,8 @@ static void memory_ends_for_good(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_allocation_fails, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(memory_ends_for_good, fixture_setup, fixture_teardown),
+        WITH_SERVERS(one_allocation_fails),
+        WITH_SERVERS(memory_ends_for_good),
     };
 
     return cmocka_run_group_tests_name("alloc sweep", tests, NULL, NULL);

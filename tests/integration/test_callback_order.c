@@ -49,39 +49,30 @@ static void deed_log(void *arg, int level, const char *text)
     hook.done++;
 }
 
-static void put_peer(const char *owner)
-{
-    for (uint32_t i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key %s PX 60000", owner);
-}
-
 /*
  * A lock waits for a key that a peer holds. Another peer takes it over, and the hook ends the wait when it
  * hears of that. Then nothing of ours is at any node or on its way.
  */
 static void end_in_hook(enum hook_deed deed)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *next;
 
-    client_options.log = deed_log;
-    fixture_client(&client_options, 3);
-    put_peer("first");
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    fixture.options.log = deed_log;
+    fixture_client(3);
+    take_by_hand(3, "key", "first");
     memset(&hook, 0, sizeof(hook));
-    hook.lock = fixture_lock(fixture.client, "key", &options);
+    hook.lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     hook.deed = deed;
     fixture_start_acquire(hook.lock, &seen);
     await_count(&hook.heard, 1, GENEROUS_MS, "the first line");
-    put_peer("second");
+    take_by_hand(3, "key", "second");
     await_count(&hook.done, 1, GENEROUS_MS, "the second line");
     await_count(&seen.calls, 1, GENEROUS_MS, "the end of the acquire");
     assert_status(seen.result.status, QUORLOCK_CANCELED);
-    for (uint32_t i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
+    drop_by_hand("key");
     /* Nothing of it lives on: the key is free, and is had at once. */
-    options.wait_ms = 0;
-    next = fixture_lock(fixture.client, "key", &options);
+    next = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = 0));
     assert_status(fixture_acquire(next, &seen), QUORLOCK_OK);
     assert_status(fixture_release(next, &seen), QUORLOCK_OK);
     await_free("key");
@@ -101,15 +92,10 @@ static void the_log_hook_may_free(void **state)
 
 static void the_log_tells_a_loss_before_the_callback(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(500);
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
-    quorlock *lock;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(500, .renew_ms = QUORLOCK_RENEW_NEVER));
 
-    fixture_client(&client_options, 3);
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    lock = fixture_lock(fixture.client, "key", &options);
     quorlock_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     while (loss.calls == 0) {
@@ -117,7 +103,6 @@ static void the_log_tells_a_loss_before_the_callback(void **state)
         event_base_loop(fixture.base, EVLOOP_ONCE);
     }
     assert_contains(fixture.log, "lost \"key\": the lease ends and renewal is off");
-    quorlock_free(lock);
 }
 
 /* ---- losses between reports ---- */
@@ -144,16 +129,11 @@ static bool both_reported(void *arg)
 
 static void a_loss_is_told_between_two_reports(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(2000);
     struct seen_loss loss = {.calls = 0};
     struct slow_report slow[2];
     struct seen seen;
-    quorlock *lock;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(2000, .renew_ms = QUORLOCK_RENEW_NEVER));
 
-    fixture_client(&client_options, 3);
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    lock = fixture_lock(fixture.client, "key", &options);
     quorlock_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     /* Whichever comes first stands still until the lock has ended. */
@@ -164,30 +144,24 @@ static void a_loss_is_told_between_two_reports(void **state)
     await(both_reported, slow, GENEROUS_MS, "two reports");
     assert_int_equal(loss.calls, 1);
     assert_int_equal(loss.order, slow[0].order < slow[1].order ? slow[1].order - 1 : slow[0].order - 1);
-    quorlock_free(lock);
 }
 
 /* ---- without random bytes ---- */
 
 static void renewal_and_wait_bounds_need_no_random_bytes(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(3000);
     struct seen_loss loss = {.calls = 0};
     struct seen seen, waiting, bounded;
     quorlock *lock, *waits, *bound;
 
-    fixture_client(&client_options, 3);
-    server_do(&fixture.cluster.servers[0], "SET taken peer PX 1000");
-    server_do(&fixture.cluster.servers[1], "SET taken peer PX 1000");
-    lock = fixture_lock(fixture.client, "key", &options);
+    server_do(SERVER(0), "SET taken peer PX 1000");
+    server_do(SERVER(1), "SET taken peer PX 1000");
+    lock = fixture_lock(fixture.client, "key", LEASE(3000));
     quorlock_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    waits = fixture_lock(fixture.client, "taken", &options);
+    waits = fixture_lock(fixture.client, "taken", LEASE(3000, .wait_ms = QUORLOCK_WAIT_FOREVER));
     fixture_start_acquire(waits, &waiting);
-    options.wait_ms = 2000;
-    bound = fixture_lock(fixture.client, "key", &options);
+    bound = fixture_lock(fixture.client, "key", LEASE(3000, .wait_ms = 2000));
     fixture_start_acquire(bound, &bounded);
     run_ms(100);
     random_fails = true;
@@ -201,9 +175,6 @@ static void renewal_and_wait_bounds_need_no_random_bytes(void **state)
     random_fails = false;
     await_count(&waiting.calls, 1, GENEROUS_MS, "the grant of what waited");
     assert_status(waiting.result.status, QUORLOCK_OK);
-    quorlock_free(lock);
-    quorlock_free(waits);
-    quorlock_free(bound);
 }
 
 /* ---- release and acquire ---- */
@@ -225,14 +196,10 @@ static void on_granted_again(quorlock *lock, const struct quorlock_result *resul
 
 static void what_is_held_can_be_released(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct again again;
     struct seen seen;
-    quorlock *lock;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
     for (int i = 0; i < 20; i++) {
         memset(&again, 0, sizeof(again));
         assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
@@ -244,19 +211,13 @@ static void what_is_held_can_be_released(void **state)
         if (i % 2 == 0) assert_true(again.first.order < again.second.order);
         await_free("key");
     }
-    quorlock_free(lock);
 }
 
 static void holds_of_an_owner_are_released_in_a_row(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen, released[3];
-    quorlock *lock;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me"));
 
-    fixture_client(&client_options, 3);
-    options.owner = "me";
-    lock = fixture_lock(fixture.client, "key", &options);
     for (int i = 0; i < 3; i++) assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     for (int i = 0; i < 3; i++) fixture_start_release(lock, &released[i]);
     assert_status(quorlock_release(lock, NULL, NULL), QUORLOCK_BUSY);
@@ -267,23 +228,15 @@ static void holds_of_an_owner_are_released_in_a_row(void **state)
     assert_true(released[0].order < released[1].order);
     await_free("key");
     for (int i = 0; i < 3; i++) assert_int_equal(released[i].calls, 1);
-    quorlock_free(lock);
 }
 
 /* A renewal that nobody waits for any more is under way when the lock is released and wanted again. */
 static void an_acquire_after_release_is_not_busy_with_itself(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(20000);
     struct seen seen, inner, released, again;
-    quorlock *outer, *nested;
+    quorlock *outer = fixture_lock(fixture.client, "key", LEASE(20000, .owner = "me", .wait_ms = GENEROUS_MS));
+    quorlock *nested = fixture_lock(fixture.client, "key", LEASE(40000, .owner = "me", .wait_ms = GENEROUS_MS));
 
-    fixture_client(&client_options, 3);
-    options.owner = "me";
-    options.wait_ms = GENEROUS_MS;
-    outer = fixture_lock(fixture.client, "key", &options);
-    options.lease_ms = 40000;
-    nested = fixture_lock(fixture.client, "key", &options);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     /* It wants a longer lease, so the lock is renewed first; and then it wants nothing any more. */
     fixture_start_acquire(nested, &inner);
@@ -298,35 +251,24 @@ static void an_acquire_after_release_is_not_busy_with_itself(void **state)
     await_holders("key", again.owner, 3);
     assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     await_free("key");
-    quorlock_free(outer);
-    quorlock_free(nested);
 }
 
 /* ---- closing ---- */
 
-static void on_closed(void *closed)
-{
-    (*(int *)closed)++;
-}
-
 static void cancel_while_closing_changes_nothing(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen extended, acquired;
     quorlock *held, *wanted;
-    int closed = 0;
+    int closed;
 
-    fixture_client(&client_options, 3);
-    held = fixture_lock(fixture.client, "held", &options);
-    wanted = fixture_lock(fixture.client, "wanted", &options);
+    held = fixture_lock(fixture.client, "held", LEASE(LONG_LEASE_MS));
+    wanted = fixture_lock(fixture.client, "wanted", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(held, &extended), QUORLOCK_OK);
     fixture_start_extend(held, 0, &extended);
     fixture_start_acquire(wanted, &acquired);
-    assert_status(quorlock_client_close(fixture.client, on_closed, &closed), QUORLOCK_OK);
+    fixture_start_close(fixture.client, &closed);
     assert_status(quorlock_cancel(held), QUORLOCK_CLOSED);
     assert_status(quorlock_cancel(wanted), QUORLOCK_CLOSED);
-    fixture.client = NULL;
     await_count(&closed, 1, GENEROUS_MS, "close");
     assert_status(extended.result.status, QUORLOCK_CLOSED);
     assert_status(acquired.result.status, QUORLOCK_CLOSED);
@@ -349,29 +291,6 @@ static void let_in(struct server *server)
 {
     server_do(server, "CONFIG SET requirepass %s", "");
     server->password = NULL;
-}
-
-static uint32_t times_in_log(const char *text)
-{
-    uint32_t times = 0;
-
-    for (const char *at = fixture.log; at != NULL && (at = strstr(at, text)) != NULL; at++) times++;
-    return times;
-}
-
-static bool two_are_refused(void *arg)
-{
-    return times_in_log("down: ") == 2;
-}
-
-static bool two_are_ready(void *arg)
-{
-    return times_in_log(": ready, ") == 5;
-}
-
-static bool three_are_refused(void *arg)
-{
-    return times_in_log("down: ") == 3;
 }
 
 /* A connection of our own, that the server does not lose. */
@@ -410,7 +329,7 @@ static void make_nearly_ready(struct server *server)
     assert_non_null(context);
     freeReplyObject(ask(context, "CONFIG SET maxclients 1"));
     freeReplyObject(ask(context, "CLIENT KILL TYPE normal SKIPME yes"));
-    await(three_are_refused, NULL, GENEROUS_MS, "a third node that refuses us");
+    await_log("down: ", 3);
     freeReplyObject(ask(context, "CONFIG SET maxclients 1000"));
     server_freeze(server);
     run_ms(30);
@@ -426,57 +345,45 @@ static void make_nearly_ready(struct server *server)
  */
 static void each_lock_hears_of_a_node_that_is_ready(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options short_lease = fixture_lease(3000);
-    struct quorlock_options long_lease = fixture_lease(LONG_LEASE_MS);
     struct server *servers = fixture.cluster.servers;
     quorlock *expiring, *behind, *last;
     struct seen seen, waiting;
 
-    client_options.reconnect_min_ms = client_options.reconnect_max_ms = 1;
-    client_options.node_timeout_ms = 2000;
-    short_lease.renew_ms = QUORLOCK_RENEW_NEVER;
-    fixture_client(&client_options, 3);
-    expiring = fixture_lock(fixture.client, "key", &short_lease);
+    fixture.options.reconnect_min_ms = fixture.options.reconnect_max_ms = 1;
+    fixture.options.node_timeout_ms = 2000;
+    fixture_client(3);
+    expiring = fixture_lock(fixture.client, "key", LEASE(3000, .renew_ms = QUORLOCK_RENEW_NEVER));
     assert_status(fixture_acquire(expiring, &seen), QUORLOCK_OK);
-    short_lease.wait_ms = QUORLOCK_WAIT_FOREVER;
-    behind = fixture_lock(fixture.client, "key", &short_lease);
+    behind = fixture_lock(fixture.client, "key",
+                          LEASE(3000, .renew_ms = QUORLOCK_RENEW_NEVER, .wait_ms = QUORLOCK_WAIT_FOREVER));
     fixture_start_acquire(behind, &waiting);
-    last = fixture_lock(fixture.client, "other", &long_lease);
+    last = fixture_lock(fixture.client, "other", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(last, &seen), QUORLOCK_OK);
     shut_out(&servers[0]);
     shut_out(&servers[1]);
-    await(two_are_refused, NULL, GENEROUS_MS, "two nodes that refuse us");
+    await_log("down: ", 2);
     make_nearly_ready(&servers[2]);
     while (quorlock_valid_ms(expiring) > 0) sleep_ms(10);
     await_count(&waiting.calls, 1, GENEROUS_MS, "the end of what waited");
     assert_status(waiting.result.status, QUORLOCK_AUTH);
     let_in(&servers[0]);
-    await(two_are_ready, NULL, GENEROUS_MS, "two nodes that let us in");
+    await_log(": ready, ", 5);
     assert_status(fixture_extend(last, 0, &seen), QUORLOCK_OK);
-    quorlock_free(expiring);
-    quorlock_free(behind);
-    quorlock_free(last);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_log_hook_may_cancel, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(the_log_hook_may_free, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(the_log_tells_a_loss_before_the_callback, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_loss_is_told_between_two_reports, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(renewal_and_wait_bounds_need_no_random_bytes, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(what_is_held_can_be_released, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(holds_of_an_owner_are_released_in_a_row, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(an_acquire_after_release_is_not_busy_with_itself, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(cancel_while_closing_changes_nothing, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(each_lock_hears_of_a_node_that_is_ready, fixture_setup,
-                                        fixture_teardown),
+        WITH_SERVERS(the_log_hook_may_cancel),
+        WITH_SERVERS(the_log_hook_may_free),
+        WITH_CLIENT(the_log_tells_a_loss_before_the_callback),
+        WITH_CLIENT(a_loss_is_told_between_two_reports),
+        WITH_CLIENT(renewal_and_wait_bounds_need_no_random_bytes),
+        WITH_CLIENT(what_is_held_can_be_released),
+        WITH_CLIENT(holds_of_an_owner_are_released_in_a_row),
+        WITH_CLIENT(an_acquire_after_release_is_not_busy_with_itself),
+        WITH_CLIENT(cancel_while_closing_changes_nothing),
+        WITH_SERVERS(each_lock_hears_of_a_node_that_is_ready),
     };
 
     return cmocka_run_group_tests_name("turns", tests, NULL, NULL);

@@ -38,15 +38,11 @@ int clock_gettime(clockid_t id, struct timespec *now)
 
 static void hold(uint32_t renew_ms)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LEASE_MS);
-
-    options.renew_ms = renew_ms;
-    options.fencing = 1; /* then an answer to an acquire tells the node's clock */
+    /* then an answer to an acquire tells the node's clock */
     memset(&held, 0, sizeof(held));
     memset(&lost, 0, sizeof(lost));
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LEASE_MS, .renew_ms = renew_ms, .fencing = 1));
     quorlock_on_lost(lock, on_loss, &lost);
     assert_status(fixture_acquire(lock, &held), QUORLOCK_OK);
     await_holders("key", held.owner, 3);
@@ -70,7 +66,7 @@ static void set_clock(uint32_t node, int64_t ahead_us)
 static void restart_with_clocks(void)
 {
     for (uint32_t i = 0; i < 3; i++) {
-        struct server *server = &fixture.cluster.servers[i];
+        struct server *server = SERVER(i);
 
         snprintf(clock_files[i], TEXT_SIZE, "%s/clock", server->folder);
         set_clock(i, 0);
@@ -96,7 +92,7 @@ static bool is_lost(void *arg)
 static bool renewed_since(void *pttl_ms)
 {
     for (uint32_t i = 0; i < 3; i++) {
-        if (server_pttl(&fixture.cluster.servers[i], "key") < *(int64_t *)pttl_ms) return false;
+        if (server_pttl(SERVER(i), "key") < *(int64_t *)pttl_ms) return false;
     }
     return true;
 }
@@ -123,15 +119,13 @@ static void a_server_whose_clock_steps_costs_no_lock(void **state)
 /* Nothing is renewed here: what shows the step is the clock in the answer to another lock's acquire. */
 static void an_acquire_shows_a_step_too(void **state)
 {
-    struct quorlock_options options = fixture_lease(LEASE_MS);
     struct seen seen;
     quorlock *other;
 
     restart_with_clocks();
     hold(QUORLOCK_RENEW_NEVER);
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    options.fencing = 1;
-    other = fixture_lock(fixture.client, "other", &options);
+    other =
+        fixture_lock(fixture.client, "other", LEASE(LEASE_MS, .renew_ms = QUORLOCK_RENEW_NEVER, .fencing = 1));
     assert_false(logs_a_step(NULL));
     set_clock(1, STEP_US);
     assert_status(fixture_acquire(other, &seen), QUORLOCK_OK);
@@ -221,13 +215,11 @@ static void a_suspend_within_the_lease_is_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_server_whose_clock_steps_costs_no_lock, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(an_acquire_shows_a_step_too, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(servers_whose_clocks_step_together_end_it, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_suspend_past_the_lease_is_a_loss, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_suspend_within_the_lease_is_none, fixture_setup, fixture_teardown),
+        WITH_SERVERS(a_server_whose_clock_steps_costs_no_lock),
+        WITH_SERVERS(an_acquire_shows_a_step_too),
+        WITH_SERVERS(servers_whose_clocks_step_together_end_it),
+        WITH_SERVERS(a_suspend_past_the_lease_is_a_loss),
+        WITH_SERVERS(a_suspend_within_the_lease_is_none),
     };
 
     return cmocka_run_group_tests_name("clocks that jump", tests, NULL, NULL);

@@ -16,14 +16,11 @@
 
 static void a_peers_key_makes_us_held(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
-    fixture_client(&client_options, 3);
-    for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "SET key peer-1 NX PX 30000");
-    lock = fixture_lock(fixture.client, "key", &options);
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET key peer-1 NX PX 30000");
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     assert_int_equal(seen.result.refused, 2);
     assert_int_equal(seen.result.valid_ms, 0);
@@ -34,72 +31,59 @@ static void a_peers_key_makes_us_held(void **state)
     }
     /* What we took on the third is given back; theirs stay. */
     await_holders("key", NULL, 2);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", "peer-1"), 2);
+    assert_int_equal(holders("key", "peer-1"), 2);
 
     /* A key without expiry is shown as such. */
-    for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "SET key peer-2");
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET key peer-2");
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     assert_string_equal(seen.votes[0].holder, "peer-2");
     assert_int_equal(seen.votes[0].ttl_ms, -1);
-    for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "DEL key");
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "DEL key");
     await_free("key");
 
     /* And ours makes theirs fail. */
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key peer-3 NX PX 30000");
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", seen.owner), 3);
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "SET key peer-3 NX PX 30000");
+    assert_int_equal(holders("key", seen.owner), 3);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free("key");
-    quorlock_free(lock);
 }
 
 /* A peer on one node only stands in nobody's way. */
 static void a_peer_on_a_minority_is_outvoted(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
-    fixture_client(&client_options, 3);
-    server_do(&fixture.cluster.servers[1], "SET key peer-1 NX PX 60000");
-    lock = fixture_lock(fixture.client, "key", &options);
+    server_do(SERVER(1), "SET key peer-1 NX PX 60000");
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", seen.owner), 2);
+    assert_int_equal(holders("key", seen.owner), 2);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 1);
-    assert_true(server_holds(&fixture.cluster.servers[1], "key", "peer-1"));
-    quorlock_free(lock);
+    assert_true(server_holds(SERVER(1), "key", "peer-1"));
 }
 
 static void waits_and_is_handed_over(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen held, waited;
-    quorlock_client *second;
-    quorlock *holder, *waiter;
+    quorlock_client *second = fixture_new_client(3);
+    quorlock *holder = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock *waiter = fixture_lock(second, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
-    fixture_client(&client_options, 3);
-    second = fixture_new_client(&client_options);
-    fixture_await_ready(second, 3);
-    holder = fixture_lock(fixture.client, "key", &options);
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    waiter = fixture_lock(second, "key", &options);
     assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
     fixture_start_acquire(waiter, &waited);
     run_ms(700);
     assert_int_equal(waited.calls, 0);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", held.owner), 3);
+    assert_int_equal(holders("key", held.owner), 3);
     assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
     await_count(&waited.calls, 1, GENEROUS_MS, "hand-over");
     assert_status(waited.result.status, QUORLOCK_OK);
     assert_true(waited.result.rounds > 1);
     await_holders("key", waited.owner, 3);
     fixture_close(second);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
-    quorlock_free(holder);
+    assert_int_equal(holders("key", NULL), 0);
 }
 
 struct again {
@@ -118,19 +102,12 @@ static void acquire_again(quorlock *lock, const struct quorlock_result *result, 
  * hear of it first. */
 static void who_had_it_lets_others_come_first(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen first, second;
-    quorlock_client *other;
-    quorlock *has, *wants;
     int polite = 0;
+    quorlock_client *other = fixture_new_client(3);
+    quorlock *has = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock *wants = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
-    fixture_client(&client_options, 3);
-    other = fixture_new_client(&client_options);
-    fixture_await_ready(other, 3);
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    has = fixture_lock(fixture.client, "key", &options);
-    wants = fixture_lock(other, "key", &options);
     assert_status(fixture_acquire(has, &first), QUORLOCK_OK);
     for (int turn = 0; turn < 20; turn++) {
         struct again again = {.lock = has, .seen = &first};
@@ -151,44 +128,33 @@ static void who_had_it_lets_others_come_first(void **state)
     }
     print_message("%d of 20 times the other came first\n", polite);
     assert_true(polite >= 10);
-    fixture_close(other);
-    quorlock_free(has);
 }
 
 /* The wait bound holds, and says who was in the way. */
 static void the_wait_bound_holds(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
-    fixture_client(&client_options, 3);
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key peer-1 PX 60000");
-    options.wait_ms = 800;
-    lock = fixture_lock(fixture.client, "key", &options);
+    take_by_hand(3, "key", "peer-1");
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = 800));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     assert_true(seen.result.elapsed_ms >= 800);
     assert_true(seen.result.elapsed_ms < 10000);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", "peer-1"), 3);
-    quorlock_free(lock);
+    assert_int_equal(holders("key", "peer-1"), 3);
 }
 
 /* However an acquire is interrupted, and whenever, nothing of it stays and its callback comes once. */
 static void cancel_at_any_moment_leaves_nothing(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
-    quorlock *lock;
+    quorlock *lock =
+        fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
-    fixture_client(&client_options, 3);
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    lock = fixture_lock(fixture.client, "key", &options);
     for (int turns = 0; turns < 40; turns++) {
         bool held = turns % 2 == 1;
 
-        for (int i = 0; held && i < 2; i++) server_do(&fixture.cluster.servers[i], "SET key peer-1 PX 60000");
+        for (int i = 0; held && i < 2; i++) server_do(SERVER(i), "SET key peer-1 PX 60000");
         fixture_start_acquire(lock, &seen);
         /* The loop gets a few turns: connected, asked, some answered, told, waiting... */
         for (int i = 0; i < turns / 2 && seen.calls == 0; i++) event_base_loop(fixture.base, EVLOOP_NONBLOCK);
@@ -202,32 +168,26 @@ static void cancel_at_any_moment_leaves_nothing(void **state)
         assert_int_equal(quorlock_valid_ms(lock), 0);
         if (held) {
             await_holders("key", NULL, 2);
-            for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "DEL key");
+            for (int i = 0; i < 2; i++) server_do(SERVER(i), "DEL key");
         }
         await_free("key");
         assert_int_equal(seen.calls, 1);
     }
-    quorlock_free(lock);
 }
 
 /* A failed contender has released before its verdict is old; the holder's keys are untouched throughout. */
 static void a_failing_contender_leaves_no_key(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
-    quorlock *lock;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
-    for (int i = 1; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key peer-1 PX 60000");
+    for (int i = 1; i < 3; i++) server_do(SERVER(i), "SET key peer-1 PX 60000");
     for (int i = 0; i < 50; i++) {
         assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
         assert_int_equal(seen.calls, 1);
     }
     await_holders("key", NULL, 2);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", "peer-1"), 2);
-    quorlock_free(lock);
+    assert_int_equal(holders("key", "peer-1"), 2);
 }
 
 /* ---- twenty processes, one key, and a node that is killed and comes back with its memory ---- */
@@ -299,8 +259,6 @@ static void contender_next(struct contender *contender)
 /* The child: its exit status says what went wrong, its file how many turns it had. */
 static void contender_life(int number, uint64_t end_us)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(10000);
     char inside[TEXT_SIZE], turns[TEXT_SIZE];
     struct contender contender = {.file = inside, .end_us = end_us};
     FILE *file;
@@ -309,11 +267,10 @@ static void contender_life(int number, uint64_t end_us)
     event_reinit(fixture.base);
     snprintf(inside, sizeof(inside), "%s/inside", fixture.cluster.folder);
     snprintf(turns, sizeof(turns), "%s/turns.%d", fixture.cluster.folder, number);
-    client_options.log = NULL;
-    client_options.reconnect_max_ms = 500;
-    fixture.client = fixture_new_client(&client_options);
-    options.wait_ms = 2000;
-    contender.lock = fixture_lock(fixture.client, "key", &options);
+    fixture.options.log = NULL;
+    fixture.options.reconnect_max_ms = 500;
+    fixture_client(0);
+    contender.lock = fixture_lock(fixture.client, "key", LEASE(10000, .wait_ms = 2000));
     contender_next(&contender);
     while (!contender.done) event_base_loop(fixture.base, EVLOOP_ONCE);
     fixture_close(fixture.client);
@@ -351,9 +308,9 @@ static void twenty_processes_one_key(void **state)
     }
     for (uint32_t node = 0; clock_us() + span_us / 6 < end_us; node = (node + 1) % 3) {
         run_ms((uint32_t)(span_us / 1000 / 12));
-        server_kill(&fixture.cluster.servers[node]);
+        server_kill(SERVER(node));
         run_ms((uint32_t)(span_us / 1000 / 12));
-        server_start(&fixture.cluster.servers[node]);
+        server_start(SERVER(node));
     }
     for (int i = 0; i < CONTENDERS; i++) {
         int status = 0;
@@ -371,14 +328,14 @@ static void twenty_processes_one_key(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_peers_key_makes_us_held, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_peer_on_a_minority_is_outvoted, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(waits_and_is_handed_over, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(who_had_it_lets_others_come_first, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(the_wait_bound_holds, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(cancel_at_any_moment_leaves_nothing, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_failing_contender_leaves_no_key, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(twenty_processes_one_key, fixture_setup, fixture_teardown),
+        WITH_CLIENT(a_peers_key_makes_us_held),
+        WITH_CLIENT(a_peer_on_a_minority_is_outvoted),
+        WITH_CLIENT(waits_and_is_handed_over),
+        WITH_CLIENT(who_had_it_lets_others_come_first),
+        WITH_CLIENT(the_wait_bound_holds),
+        WITH_CLIENT(cancel_at_any_moment_leaves_nothing),
+        WITH_CLIENT(a_failing_contender_leaves_no_key),
+        WITH_SERVERS(twenty_processes_one_key),
     };
 
     return cmocka_run_group_tests_name("contend", tests, NULL, NULL);

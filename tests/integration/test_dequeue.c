@@ -11,12 +11,9 @@
 
 static void canceled_wherever_it_stands(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
     struct seen held;
-    quorlock *holder;
+    quorlock *holder = hold_key(&held);
 
-    fixture_client(&client_options, 3);
-    holder = hold_key(&held);
     enqueue(0, 6, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
     /* One behind. */
@@ -37,7 +34,7 @@ static void canceled_wherever_it_stands(void **state)
     for (int i = 3; i < 6; i++) assert_status(quorlock_cancel(queue.locks[i]), QUORLOCK_OK);
     await_completed(3, 6, "all canceled");
     for (int i = 3; i < 6; i++) assert_status(queue.seen[i].result.status, QUORLOCK_CANCELED);
-    assert_true(cluster_holders(&fixture.cluster, "key", queue.seen[1].owner) >= 2);
+    assert_true(holders("key", queue.seen[1].owner) >= 2);
     assert_int_equal(quorlock_release(queue.locks[1], NULL, NULL), 0);
     await_free("key");
     /* They are as good as new. */
@@ -50,16 +47,14 @@ static void canceled_wherever_it_stands(void **state)
 /* All at once, at any moment of the first one's attempt. */
 static void all_canceled_leave_nothing(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
     long long clients[3];
 
-    fixture_client(&client_options, 3);
-    for (int i = 0; i < 3; i++) clients[i] = server_clients(&fixture.cluster.servers[i]);
+    for (int i = 0; i < 3; i++) clients[i] = server_clients(SERVER(i));
     for (int turns = 0; turns < 12; turns++) {
         bool taken = turns % 2 == 1;
         int granted;
 
-        if (taken) by_hand_on("key", 2);
+        if (taken) take_by_hand(2, "key", "by-hand");
         enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
         for (int i = 0; i < turns / 2; i++) event_base_loop(fixture.base, EVLOOP_NONBLOCK);
         granted = completed(0, 1);
@@ -68,24 +63,21 @@ static void all_canceled_leave_nothing(void **state)
         for (int i = granted; i < 10; i++) assert_status(queue.seen[i].result.status, QUORLOCK_CANCELED);
         free_queue(0, 10);
         await_holders("key", NULL, taken ? 2 : 0);
-        for (int i = 0; taken && i < 2; i++) server_do(&fixture.cluster.servers[i], "DEL key");
+        for (int i = 0; taken && i < 2; i++) server_do(SERVER(i), "DEL key");
     }
     for (int i = 0; i < 3; i++) {
         uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
 
-        while (server_clients(&fixture.cluster.servers[i]) > clients[i] && clock_us() < until_us) run_ms(10);
-        assert_int_equal(server_clients(&fixture.cluster.servers[i]), clients[i]);
+        while (server_clients(SERVER(i)) > clients[i] && clock_us() < until_us) run_ms(10);
+        assert_int_equal(server_clients(SERVER(i)), clients[i]);
     }
 }
 
 static void freed_in_line(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
     struct seen held;
-    quorlock *holder;
+    quorlock *holder = hold_key(&held);
 
-    fixture_client(&client_options, 3);
-    holder = hold_key(&held);
     enqueue(0, 5, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
     quorlock_free(queue.locks[0]);
@@ -113,29 +105,27 @@ static void freed_in_line(void **state)
 
 static void closed_with_a_line(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
     struct seen held;
 
     for (int round = 0; round < 3; round++) {
         int first_told = 0;
 
-        fixture_client(&client_options, 3);
+        fixture_client(3);
         if (round == 1) (void)hold_key(&held);
-        if (round == 2) by_hand_on("key", 3);
+        if (round == 2) take_by_hand(3, "key", "by-hand");
         enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
         if (round != 0) run_ms(50);
         /* One leaves it in the same breath. */
         quorlock_free(queue.locks[round]);
         assert_int_equal(completed(0, 10), 0);
         fixture_close(fixture.client);
-        fixture.client = NULL;
         for (int i = 0; i < 10; i++) {
             assert_int_equal(queue.seen[i].calls, 1);
             first_told += queue.seen[i].result.status == QUORLOCK_CANCELED;
             if (i != round) assert_status(queue.seen[i].result.status, QUORLOCK_CLOSED);
         }
         assert_int_equal(first_told, 1);
-        assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), round == 2 ? 3 : 0);
+        assert_int_equal(holders("key", NULL), round == 2 ? 3 : 0);
     }
 }
 
@@ -143,17 +133,15 @@ static void closed_with_a_line(void **state)
 
 static void the_firsts_grant_is_lost(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(1500);
     struct seen seen;
     struct seen_loss loss = {.calls = 0};
     quorlock *holder;
 
-    client_options.node_timeout_ms = 3000;
-    fixture_client(&client_options, 3);
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    options.wait_ms = QUORLOCK_WAIT_FOREVER; /* a try does not stand in line */
-    holder = fixture_lock(fixture.client, "key", &options);
+    fixture.options.node_timeout_ms = 3000;
+    fixture_client(3);
+    /* a try does not stand in line */
+    holder = fixture_lock(fixture.client, "key",
+                          LEASE(1500, .renew_ms = QUORLOCK_RENEW_NEVER, .wait_ms = QUORLOCK_WAIT_FOREVER));
     quorlock_on_lost(holder, on_loss, &loss);
     assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
     enqueue(0, 2, QUORLOCK_WAIT_FOREVER);
@@ -178,24 +166,19 @@ static void the_firsts_grant_is_lost(void **state)
 /* What was lost and not released is given back when its owner asks anew, although he stands behind others. */
 static void asks_anew_for_what_it_lost(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     struct seen_loss loss = {.calls = 0};
-    quorlock *holder;
+    quorlock *holder = fixture_lock(fixture.client, "key",
+                                    LEASE(LONG_LEASE_MS, .lost_margin_ms = LONG_LEASE_MS - 4000,
+                                          .renew_ms = QUORLOCK_RENEW_NEVER, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
-    fixture_client(&client_options, 3);
-    options.lost_margin_ms = LONG_LEASE_MS - 4000;
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    holder = fixture_lock(fixture.client, "key", &options);
     quorlock_on_lost(holder, on_loss, &loss);
     assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
     enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
     await_count(&loss.calls, 1, GENEROUS_MS, "loss");
     /* Its key stands there for two minutes yet. */
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", seen.owner), 3);
+    assert_int_equal(holders("key", seen.owner), 3);
     fixture_start_acquire(holder, &seen);
     await_completed(0, 1, "who stood in line before");
     assert_status(queue.seen[0].result.status, QUORLOCK_OK);
@@ -254,13 +237,12 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     struct short_of_memory shortage = {.memory = {.gone = false}};
     const struct quorlock_allocator allocator = {sizeof(allocator), allocate, reallocate, release,
                                                  &shortage.memory};
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
+    struct quorlock_options options = *LEASE(LONG_LEASE_MS);
     quorlock *second;
 
-    client_options.allocator = &allocator;
-    fixture_client(&client_options, 3);
-    by_hand_on("key", 3);
+    fixture.options.allocator = &allocator;
+    fixture_client(3);
+    take_by_hand(3, "key", "by-hand");
     enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
     /* With a lease of its own, so that the first one's place is no good for it. */
     options.lease_ms = LONG_LEASE_MS / 2;
@@ -278,7 +260,7 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     assert_status(shortage.seen.result.status, QUORLOCK_NOMEM);
     assert_contains(shortage.seen.text, "out of memory");
     shortage.memory.gone = false;
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
+    drop_by_hand("key");
     for (int i = 1; i < 3; i++) {
         await_count(&queue.seen[i].calls, 1, GENEROUS_MS, "who came later");
         /* While memory was away they were told the same; at the latest a new one gets it. */
@@ -292,8 +274,6 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     quorlock_free(second);
     free_queue(0, 3);
     await_free("key");
-    fixture_close(fixture.client);
-    fixture.client = NULL;
 }
 
 /* ---- callbacks that meddle ---- */
@@ -314,28 +294,25 @@ static void frees_another(quorlock *lock, const struct quorlock_result *result, 
 /* Who tries once is told between the first one's end and its callback. */
 static void the_first_is_freed_by_a_callback(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct meddler meddler = {.seen = {.calls = 0}};
     struct seen tried[4];
     quorlock *meddling, *once[4];
 
-    fixture_client(&client_options, 3);
-    by_hand_on("key", 3);
+    take_by_hand(3, "key", "by-hand");
     enqueue(0, 2, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
-    meddling = fixture_lock(fixture.client, "key", &options);
+    meddling = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     meddler.victim = queue.locks[0];
     assert_int_equal(quorlock_acquire(meddling, frees_another, &meddler), 0);
     for (int i = 0; i < 4; i++) {
-        once[i] = fixture_lock(fixture.client, "key", &options);
+        once[i] = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
         fixture_start_acquire(once[i], &tried[i]);
     }
     await_count(&meddler.seen.calls, 1, GENEROUS_MS, "the meddler");
     for (int i = 0; i < 4; i++) await_count(&tried[i].calls, 1, GENEROUS_MS, "who tries once");
     await_completed(0, 1, "who was freed");
     assert_status(queue.seen[0].result.status, QUORLOCK_CANCELED);
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
+    drop_by_hand("key");
     await_completed(1, 2, "the next");
     assert_status(queue.seen[1].result.status, QUORLOCK_OK);
     for (int i = 0; i < 4; i++) quorlock_free(once[i]);
@@ -360,16 +337,14 @@ static void tries_again(quorlock *lock, const struct quorlock_result *result, vo
 /* Somebody who answers each failure with a new try does not keep others from hearing of theirs. */
 static void a_stubborn_one_drowns_nobody(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct stubborn stubborn = {.calls = 0};
     quorlock *lock;
     int calls;
 
-    client_options.reconnect_min_ms = client_options.reconnect_max_ms = 20;
-    fixture_client(&client_options, 3);
-    for (int i = 0; i < 3; i++) server_kill(&fixture.cluster.servers[i]);
-    lock = fixture_lock(fixture.client, "another", &options);
+    fixture.options.reconnect_min_ms = fixture.options.reconnect_max_ms = 20;
+    fixture_client(3);
+    for (int i = 0; i < 3; i++) server_kill(SERVER(i));
+    lock = fixture_lock(fixture.client, "another", LEASE(LONG_LEASE_MS));
     assert_int_equal(quorlock_acquire(lock, tries_again, &stubborn), 0);
     /* From when nobody is connected on, each try fails at once. */
     await_count(&stubborn.calls, 100, GENEROUS_MS, "tries");
@@ -380,22 +355,20 @@ static void a_stubborn_one_drowns_nobody(void **state)
     calls = stubborn.calls;
     await_count(&stubborn.calls, calls + 1, GENEROUS_MS, "the last try");
     free_queue(0, 3);
-    quorlock_free(lock);
-    for (int i = 0; i < 3; i++) server_start(&fixture.cluster.servers[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(canceled_wherever_it_stands, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(all_canceled_leave_nothing, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(freed_in_line, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(closed_with_a_line, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(the_firsts_grant_is_lost, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(asks_anew_for_what_it_lost, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(who_cannot_ask_lets_the_next_go, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(the_first_is_freed_by_a_callback, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_stubborn_one_drowns_nobody, fixture_setup, fixture_teardown),
+        WITH_CLIENT(canceled_wherever_it_stands),
+        WITH_CLIENT(all_canceled_leave_nothing),
+        WITH_CLIENT(freed_in_line),
+        WITH_SERVERS(closed_with_a_line),
+        WITH_SERVERS(the_firsts_grant_is_lost),
+        WITH_CLIENT(asks_anew_for_what_it_lost),
+        WITH_SERVERS(who_cannot_ask_lets_the_next_go),
+        WITH_CLIENT(the_first_is_freed_by_a_callback),
+        WITH_SERVERS(a_stubborn_one_drowns_nobody),
     };
 
     return cmocka_run_group_tests_name("the ends of a line", tests, NULL, NULL);

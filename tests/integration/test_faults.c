@@ -40,43 +40,40 @@ enum hurt { KILLED, FROZEN };
 static void hurt_node(uint32_t node, enum hurt how)
 {
     if (how == KILLED) {
-        server_kill(&fixture.cluster.servers[node]);
+        server_kill(SERVER(node));
     } else {
-        server_freeze(&fixture.cluster.servers[node]);
+        server_freeze(SERVER(node));
     }
 }
 
 static void heal_node(uint32_t node, enum hurt how)
 {
     if (how == KILLED) {
-        server_start(&fixture.cluster.servers[node]);
+        server_start(SERVER(node));
     } else {
-        server_thaw(&fixture.cluster.servers[node]);
+        server_thaw(SERVER(node));
     }
 }
 
 /* The servers with an answer to give, all but node 2, know the value. */
 static void assert_two_hold(const char *key, const char *value)
 {
-    for (int i = 0; i < 2; i++) assert_true(server_holds(&fixture.cluster.servers[i], key, value));
+    for (int i = 0; i < 2; i++) assert_true(server_holds(SERVER(i), key, value));
 }
 
 /* Acquire, renew, extend, release with node 2 out of order from before or from the middle. */
 static void life_without_node_2(quorlock_client *client, const char *key)
 {
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     uint64_t begun_us = clock_us();
-    quorlock *lock;
+    quorlock *lock = fixture_lock(client, key, LEASE(LONG_LEASE_MS, .renew_ms = 200));
 
-    options.renew_ms = 200;
-    lock = fixture_lock(client, key, &options);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_true(seen.at_us - begun_us < WELL_BEFORE_US);
     assert_int_equal(seen.result.granted, 2);
     assert_two_hold(key, seen.owner);
-    await_renewal(&fixture.cluster.servers[0], key);
-    await_renewal(&fixture.cluster.servers[1], key);
+    await_renewal(SERVER(0), key);
+    await_renewal(SERVER(1), key);
 
     begun_us = clock_us();
     assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
@@ -84,30 +81,27 @@ static void life_without_node_2(quorlock_client *client, const char *key)
     begun_us = clock_us();
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_true(seen.at_us - begun_us < WELL_BEFORE_US);
-    for (int i = 0; i < 2; i++) assert_false(server_has(&fixture.cluster.servers[i], key));
+    for (int i = 0; i < 2; i++) assert_false(server_has(SERVER(i), key));
     quorlock_free(lock);
 }
 
 static void one_gone(enum hurt how)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     struct seen_loss loss = {0};
     quorlock *lock;
 
-    client_options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
-    fixture_client(&client_options, 3);
-    options.renew_ms = 200;
-    lock = fixture_lock(fixture.client, "held before", &options);
+    fixture.options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "held before", LEASE(LONG_LEASE_MS, .renew_ms = 200));
     quorlock_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("held before", seen.owner, 3);
 
     hurt_node(2, how);
     life_without_node_2(fixture.client, "taken after");
-    await_renewal(&fixture.cluster.servers[0], "held before");
-    await_renewal(&fixture.cluster.servers[1], "held before");
+    await_renewal(SERVER(0), "held before");
+    await_renewal(SERVER(1), "held before");
     assert_int_equal(loss.calls, 0);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     quorlock_free(lock);
@@ -131,21 +125,15 @@ static void one_node_frozen(void **state)
 
 static void silent_from_the_start(bool mute_syn)
 {
-    struct quorlock_client_options client_options = fixture_options();
     struct blackhole hole;
-    const char *nodes[3];
 
     blackhole_open(&hole, mute_syn);
-    memcpy(nodes, fixture.cluster.addresses, sizeof(nodes));
-    nodes[2] = hole.address;
-    client_options.nodes = nodes;
-    client_options.n_nodes = 3;
-    client_options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
-    fixture.client = fixture_new_client(&client_options);
+    fixture.nodes[2] = hole.address;
+    fixture.options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
+    fixture_client(0);
     /* Nobody is connected yet when the first acquire comes. */
     life_without_node_2(fixture.client, "key");
     fixture_close(fixture.client);
-    fixture.client = NULL;
     blackhole_close(&hole);
 }
 
@@ -161,26 +149,21 @@ static void one_node_does_not_even_connect(void **state)
 
 static void one_node_dead_from_the_start(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-
-    client_options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
-    server_kill(&fixture.cluster.servers[2]);
-    fixture.client = fixture_new_client(&client_options);
+    fixture.options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
+    server_kill(SERVER(2));
+    fixture_client(0);
     life_without_node_2(fixture.client, "key");
 }
 
 static void two_gone(enum hurt how)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *once, *patient;
 
-    client_options.node_timeout_ms = 300;
-    fixture_client(&client_options, 3);
-    once = fixture_lock(fixture.client, "key", &options);
-    options.wait_ms = 1500;
-    patient = fixture_lock(fixture.client, "key", &options);
+    fixture.options.node_timeout_ms = 300;
+    fixture_client(3);
+    once = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    patient = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = 1500));
     hurt_node(1, how);
     hurt_node(2, how);
 
@@ -201,12 +184,11 @@ static void two_gone(enum hurt how)
 
     heal_node(1, how);
     heal_node(2, how);
-    options.wait_ms = GENEROUS_MS - 5000;
     quorlock_free(patient);
-    patient = fixture_lock(fixture.client, "key", &options);
+    patient = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS - 5000));
     assert_status(fixture_acquire(patient, &seen), QUORLOCK_OK);
     /* Two were enough, and the third may have come a moment too late to be asked. */
-    assert_true(cluster_holders(&fixture.cluster, "key", seen.owner) >= 2);
+    assert_true(holders("key", seen.owner) >= 2);
     assert_status(fixture_release(patient, &seen), QUORLOCK_OK);
     await_free("key");
     quorlock_free(patient);
@@ -226,120 +208,107 @@ static void two_nodes_frozen(void **state)
 /* An acquire that waits while there is no quorum gets the lock by itself when the nodes are back. */
 static void waits_for_the_nodes(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
-    server_kill(&fixture.cluster.servers[0]);
-    server_kill(&fixture.cluster.servers[1]);
-    fixture.client = fixture_new_client(&client_options);
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    lock = fixture_lock(fixture.client, "key", &options);
+    server_kill(SERVER(0));
+    server_kill(SERVER(1));
+    fixture_client(0);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     fixture_start_acquire(lock, &seen);
     run_ms(500);
     assert_int_equal(seen.calls, 0);
-    server_start(&fixture.cluster.servers[0]);
+    server_start(SERVER(0));
     await_count(&seen.calls, 1, GENEROUS_MS, "acquire when nodes are back");
     assert_status(seen.result.status, QUORLOCK_OK);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     quorlock_free(lock);
-    server_start(&fixture.cluster.servers[1]);
+    server_start(SERVER(1));
     await_free("key");
 }
 
 static void all_needs_all(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
-    client_options.policy = QUORLOCK_ALL;
-    client_options.node_timeout_ms = 300;
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
+    fixture.options.policy = QUORLOCK_ALL;
+    fixture.options.node_timeout_ms = 300;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.granted, 3);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", seen.owner), 3);
+    assert_int_equal(holders("key", seen.owner), 3);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
+    assert_int_equal(holders("key", NULL), 0);
 
-    server_freeze(&fixture.cluster.servers[1]);
+    server_freeze(SERVER(1));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_NOQUORUM);
     assert_true(seen.result.failed >= 1);
-    server_thaw(&fixture.cluster.servers[1]);
+    server_thaw(SERVER(1));
     await_free("key");
-    server_kill(&fixture.cluster.servers[1]);
+    server_kill(SERVER(1));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_NOQUORUM);
     await_free("key");
     /* Held on one of three by another: with ALL that one is enough. */
-    server_start(&fixture.cluster.servers[1]);
+    server_start(SERVER(1));
     fixture_await_ready(fixture.client, 3);
-    server_do(&fixture.cluster.servers[0], "SET key by-hand PX 30000");
+    server_do(SERVER(0), "SET key by-hand PX 30000");
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     assert_string_equal(seen.votes[0].holder, "by-hand");
     await_holders("key", NULL, 1);
-    server_do(&fixture.cluster.servers[0], "DEL key");
-    quorlock_free(lock);
+    server_do(SERVER(0), "DEL key");
 }
 
 /* A wiped node gets the key again, and then counts: another one may go. */
 static void wiped_node_is_repaired_and_counts(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(3000);
     struct seen seen;
     struct seen_loss loss = {0};
     uint64_t alone_until_us;
     quorlock *lock;
 
-    client_options.reconnect_max_ms = 200;
-    fixture_client(&client_options, 3);
-    options.renew_ms = 200;
-    lock = fixture_lock(fixture.client, "key", &options);
+    fixture.options.reconnect_max_ms = 200;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(3000, .renew_ms = 200));
     quorlock_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
 
-    server_wipe(&fixture.cluster.servers[2]);
-    assert_false(server_has(&fixture.cluster.servers[2], "key"));
+    server_wipe(SERVER(2));
+    assert_false(server_has(SERVER(2), "key"));
     await_holders("key", seen.owner, 3);
-    await_renewal(&fixture.cluster.servers[2], "key");
+    await_renewal(SERVER(2), "key");
 
-    server_kill(&fixture.cluster.servers[0]);
+    server_kill(SERVER(0));
     alone_until_us = clock_us() + 4500000; /* longer than any validity from before */
     while (clock_us() < alone_until_us) {
         run_ms(100);
         assert_int_equal(loss.calls, 0);
         assert_true(quorlock_valid_ms(lock) > 0);
     }
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", seen.owner), 2);
-    server_start(&fixture.cluster.servers[0]);
+    assert_int_equal(holders("key", seen.owner), 2);
+    server_start(SERVER(0));
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free("key");
-    quorlock_free(lock);
 }
 
 /* ALL never repairs: a node that forgot the key loses the lock. */
 static void all_loses_by_one_wiped_node(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     struct seen_loss loss = {0};
     quorlock *lock;
 
-    client_options.policy = QUORLOCK_ALL;
-    fixture_client(&client_options, 3);
-    options.renew_ms = 200;
-    lock = fixture_lock(fixture.client, "key", &options);
+    fixture.options.policy = QUORLOCK_ALL;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 200));
     quorlock_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    server_do(&fixture.cluster.servers[1], "DEL key");
+    server_do(SERVER(1), "DEL key");
     await_count(&loss.calls, 1, GENEROUS_MS, "loss");
     assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
-    assert_false(server_has(&fixture.cluster.servers[1], "key"));
+    assert_false(server_has(SERVER(1), "key"));
     quorlock_free(lock);
     await_free("key");
 }
@@ -347,111 +316,98 @@ static void all_loses_by_one_wiped_node(void **state)
 /* What a node that is away holds of ours is released when it is back, also when the lock is long freed. */
 static void debts_are_paid_at_reconnect(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
-    client_options.reconnect_max_ms = 200;
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
+    fixture.options.reconnect_max_ms = 200;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
-    server_kill(&fixture.cluster.servers[2]);
+    server_kill(SERVER(2));
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     quorlock_free(lock);
-    server_start(&fixture.cluster.servers[2]);
+    server_start(SERVER(2));
     await_free("key");
 }
 
 /* A release that cannot reach a quorum says so after one node timeout and is paid later. */
 static void release_without_quorum_ends(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     uint64_t begun_us;
     quorlock *lock;
 
-    client_options.node_timeout_ms = 300;
-    client_options.reconnect_max_ms = 200;
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
+    fixture.options.node_timeout_ms = 300;
+    fixture.options.reconnect_max_ms = 200;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    server_freeze(&fixture.cluster.servers[0]);
-    server_freeze(&fixture.cluster.servers[1]);
+    server_freeze(SERVER(0));
+    server_freeze(SERVER(1));
     begun_us = clock_us();
     assert_status(fixture_release(lock, &seen), QUORLOCK_NOQUORUM);
     assert_true(seen.at_us - begun_us < WELL_BEFORE_US);
     assert_int_equal(quorlock_valid_ms(lock), 0);
     quorlock_free(lock);
-    server_thaw(&fixture.cluster.servers[0]);
-    server_thaw(&fixture.cluster.servers[1]);
+    server_thaw(SERVER(0));
+    server_thaw(SERVER(1));
     await_free("key");
 }
 
 /* Close does not wait for a frozen node longer than one node timeout. */
 static void close_does_not_wait_for_the_frozen(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     uint64_t begun_us;
     quorlock *lock;
 
-    client_options.node_timeout_ms = 300;
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
+    fixture.options.node_timeout_ms = 300;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
-    server_freeze(&fixture.cluster.servers[2]);
+    server_freeze(SERVER(2));
     begun_us = clock_us();
     fixture_close(fixture.client);
-    fixture.client = NULL;
     assert_true(clock_us() - begun_us < WELL_BEFORE_US);
-    for (int i = 0; i < 2; i++) assert_false(server_has(&fixture.cluster.servers[i], "key"));
-    server_thaw(&fixture.cluster.servers[2]);
+    for (int i = 0; i < 2; i++) assert_false(server_has(SERVER(i), "key"));
+    server_thaw(SERVER(2));
 }
 
 /* A server that lost our scripts (SCRIPT FLUSH) is given them again within the round. */
 static void forgotten_scripts_are_loaded_again(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
-    quorlock *lock;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SCRIPT FLUSH");
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
     assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SCRIPT FLUSH");
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
     await_free("key");
-    quorlock_free(lock);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_node_killed, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(one_node_frozen, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(one_node_takes_connections_and_is_silent, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(one_node_does_not_even_connect, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(one_node_dead_from_the_start, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(two_nodes_killed, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(two_nodes_frozen, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(waits_for_the_nodes, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(all_needs_all, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(wiped_node_is_repaired_and_counts, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(all_loses_by_one_wiped_node, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(debts_are_paid_at_reconnect, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(release_without_quorum_ends, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(close_does_not_wait_for_the_frozen, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(forgotten_scripts_are_loaded_again, fixture_setup, fixture_teardown),
+        WITH_SERVERS(one_node_killed),
+        WITH_SERVERS(one_node_frozen),
+        WITH_SERVERS(one_node_takes_connections_and_is_silent),
+        WITH_SERVERS(one_node_does_not_even_connect),
+        WITH_SERVERS(one_node_dead_from_the_start),
+        WITH_SERVERS(two_nodes_killed),
+        WITH_SERVERS(two_nodes_frozen),
+        WITH_SERVERS(waits_for_the_nodes),
+        WITH_SERVERS(all_needs_all),
+        WITH_SERVERS(wiped_node_is_repaired_and_counts),
+        WITH_SERVERS(all_loses_by_one_wiped_node),
+        WITH_SERVERS(debts_are_paid_at_reconnect),
+        WITH_SERVERS(release_without_quorum_ends),
+        WITH_SERVERS(close_does_not_wait_for_the_frozen),
+        WITH_CLIENT(forgotten_scripts_are_loaded_again),
     };
 
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);

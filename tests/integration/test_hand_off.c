@@ -18,28 +18,17 @@ static long long commands(void)
     long long n = 0;
 
     for (uint32_t i = 0; i < fixture.cluster.n; i++) {
-        n += server_ask_number(&fixture.cluster.servers[i], "EVAL %s 0", script);
+        n += server_ask_number(SERVER(i), "EVAL %s 0", script);
     }
     return n;
 }
 
-static struct quorlock_options waiting(uint32_t wait_ms)
-{
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
-
-    options.wait_ms = wait_ms;
-    return options;
-}
-
 /* A peer has the key, and the head of the line knows it. */
-static void begin_queue(quorlock **locks, struct seen *seen, uint32_t n, const struct quorlock_options *options)
+static void begin_queue(quorlock **locks, struct seen *seen, uint32_t n, uint32_t wait_ms)
 {
-    struct quorlock_client_options client_options = fixture_options();
-
-    fixture_client(&client_options, 3);
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key peer PX 60000");
+    take_by_hand(3, "key", "peer");
     for (uint32_t i = 0; i < n; i++) {
-        locks[i] = fixture_lock(fixture.client, "key", options);
+        locks[i] = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = wait_ms));
         fixture_start_acquire(locks[i], &seen[i]);
         run_ms(APART_MS);
     }
@@ -49,7 +38,7 @@ static void begin_queue(quorlock **locks, struct seen *seen, uint32_t n, const s
 
 static void expect_handed_over(quorlock *lock, struct seen *seen)
 {
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
+    drop_by_hand("key");
     await_count(&seen->calls, 1, GENEROUS_MS, "the heir's grant");
     assert_status(seen->result.status, QUORLOCK_OK);
     await_holders("key", seen->owner, 3);
@@ -62,11 +51,9 @@ static void bounds_of_a_line_cost_nothing(void **state)
 {
     static struct seen seen[WAITERS];
     quorlock *locks[WAITERS];
-    struct quorlock_options options = waiting(BOUND_MS);
     long long before;
 
-    memset(seen, 0, sizeof(seen));
-    begin_queue(locks, seen, WAITERS, &options);
+    begin_queue(locks, seen, WAITERS, BOUND_MS);
     before = commands();
     for (int i = 0; i < WAITERS; i++) {
         await_count(&seen[i].calls, 1, GENEROUS_MS, "the wait bound");
@@ -77,8 +64,8 @@ static void bounds_of_a_line_cost_nothing(void **state)
     }
     /* A poll now and then, and the last one's release; three questions a waiter would be 300. */
     assert_true(commands() - before < 100);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", "peer"), 3);
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
+    assert_int_equal(holders("key", "peer"), 3);
+    drop_by_hand("key");
 }
 
 /* From the head on, canceled or freed: the last one goes on with what the first began. */
@@ -86,11 +73,9 @@ static void who_is_canceled_leaves_its_place(void **state)
 {
     static struct seen seen[WAITERS];
     quorlock *locks[WAITERS];
-    struct quorlock_options options = waiting(QUORLOCK_WAIT_FOREVER);
     long long before;
 
-    memset(seen, 0, sizeof(seen));
-    begin_queue(locks, seen, WAITERS, &options);
+    begin_queue(locks, seen, WAITERS, QUORLOCK_WAIT_FOREVER);
     before = commands();
     for (int i = 0; i < WAITERS - 1; i++) {
         if (i % 2 == 0) {
@@ -105,33 +90,6 @@ static void who_is_canceled_leaves_its_place(void **state)
     assert_true(commands() - before < 100);
     assert_int_equal(seen[WAITERS - 1].calls, 0);
     expect_handed_over(locks[WAITERS - 1], &seen[WAITERS - 1]);
-    quorlock_free(locks[WAITERS - 1]);
-}
-
-/* Its keys must last as long as it wished, not as long as the first one did. */
-static void unlike_wishes_are_not_inherited(void **state)
-{
-    struct seen seen[2] = {{0}};
-    quorlock *locks[2];
-    struct quorlock_options options = waiting(QUORLOCK_WAIT_FOREVER);
-
-    begin_queue(locks, seen, 1, &options);
-    options.lease_ms = LONG_LEASE_MS / 2;
-    locks[1] = fixture_lock(fixture.client, "key", &options);
-    fixture_start_acquire(locks[1], &seen[1]);
-    assert_int_equal(quorlock_cancel(locks[0]), 0);
-    await_count(&seen[0].calls, 1, GENEROUS_MS, "the end");
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
-    await_count(&seen[1].calls, 1, GENEROUS_MS, "the grant");
-    assert_status(seen[1].result.status, QUORLOCK_OK);
-    await_holders("key", seen[1].owner, 3);
-    for (int i = 0; i < 3; i++) {
-        assert_true(server_pttl(&fixture.cluster.servers[i], "key") <= LONG_LEASE_MS / 2);
-    }
-    assert_status(fixture_release(locks[1], &seen[1]), QUORLOCK_OK);
-    await_free("key");
-    quorlock_free(locks[0]);
-    quorlock_free(locks[1]);
 }
 
 /* ---- what the heir wished differently, one wish in each ---- */
@@ -164,7 +122,7 @@ struct wishes {
 /* That of the first is such that the heir's is not fulfilled if it inherits. */
 static void wish(enum unlike unlike, struct quorlock_options *first, struct quorlock_options *heir)
 {
-    *first = *heir = waiting(QUORLOCK_WAIT_FOREVER);
+    *first = *heir = *LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER);
     first->renew_ms = heir->renew_ms = SOON_MS;
     switch (unlike) {
     case UNLIKE_LEASE: heir->lease_ms = LONG_LEASE_MS / 2; break;
@@ -203,12 +161,9 @@ static bool was_renewed(void *arg)
 /* Another handle of the owner "me" tries: it nests where the heir is of that owner. */
 static void expect_nesting(const struct wishes *wishes, int status)
 {
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
-    quorlock *third;
+    quorlock *third = fixture_lock(fixture.client, wishes->key, LEASE(LONG_LEASE_MS, .owner = "me"));
 
-    options.owner = "me";
-    third = fixture_lock(fixture.client, wishes->key, &options);
     assert_status(fixture_acquire(third, &seen), status);
     quorlock_free(third);
 }
@@ -216,7 +171,7 @@ static void expect_nesting(const struct wishes *wishes, int status)
 static void expect_lease(const struct wishes *wishes)
 {
     for (int i = 0; i < 3; i++) {
-        assert_true(server_pttl(&fixture.cluster.servers[i], wishes->key) <= LONG_LEASE_MS / 2);
+        assert_true(server_pttl(SERVER(i), wishes->key) <= LONG_LEASE_MS / 2);
     }
 }
 
@@ -226,7 +181,7 @@ static void expect_fence_ttl(const struct wishes *wishes)
     int long_ones = 0;
 
     snprintf(fence, sizeof(fence), "quorlock:fence:%s", wishes->key);
-    for (int i = 0; i < 3; i++) long_ones += server_pttl(&fixture.cluster.servers[i], fence) > DAY_MS;
+    for (int i = 0; i < 3; i++) long_ones += server_pttl(SERVER(i), fence) > DAY_MS;
     assert_true(long_ones >= 2);
 }
 
@@ -252,19 +207,18 @@ static void expect_own_wish(enum unlike unlike, struct wishes *wishes)
 static void each_unlike_wish_is_the_heirs_own(void **state)
 {
     static struct wishes all[UNLIKES];
-    struct quorlock_client_options client_options = fixture_options();
 
     memset(all, 0, sizeof(all));
     /* Or it would follow from lease, renewal and margin, and be another wish. */
-    client_options.node_timeout_ms = 500;
-    fixture_client(&client_options, 3);
+    fixture.options.node_timeout_ms = 500;
+    fixture_client(3);
     for (int i = 0; i < UNLIKES; i++) {
         struct wishes *wishes = &all[i];
         struct quorlock_options first, heir;
 
         wish((enum unlike)i, &first, &heir);
         snprintf(wishes->key, sizeof(wishes->key), "key%d", i);
-        for (int k = 0; k < 3; k++) server_do(&fixture.cluster.servers[k], "SET %s peer PX 60000", wishes->key);
+        for (int k = 0; k < 3; k++) server_do(SERVER(k), "SET %s peer PX 60000", wishes->key);
         wishes->first = fixture_lock(fixture.client, wishes->key, &first);
         wishes->heir = fixture_lock(fixture.client, wishes->key, &heir);
         quorlock_on_lost(wishes->heir, on_loss, &wishes->loss);
@@ -276,7 +230,7 @@ static void each_unlike_wish_is_the_heirs_own(void **state)
     for (int i = 0; i < UNLIKES; i++) {
         struct wishes *wishes = &all[i];
 
-        for (int k = 0; k < 3; k++) server_do(&fixture.cluster.servers[k], "DEL %s", wishes->key);
+        for (int k = 0; k < 3; k++) server_do(SERVER(k), "DEL %s", wishes->key);
         await_count(&wishes->seen.calls, 1, GENEROUS_MS, wishes->key);
         assert_status(wishes->first_seen.result.status, QUORLOCK_CANCELED);
         assert_status(wishes->seen.result.status, QUORLOCK_OK);
@@ -292,12 +246,11 @@ static void a_grant_that_was_not_told_is_inherited(void **state)
 {
     struct seen seen[3] = {{0}};
     quorlock *locks[3];
-    struct quorlock_options options = waiting(QUORLOCK_WAIT_FOREVER);
 
-    begin_queue(locks, seen, 3, &options);
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
+    begin_queue(locks, seen, 3, QUORLOCK_WAIT_FOREVER);
+    drop_by_hand("key");
     /* In whatever phase the servers' having its keys finds it. */
-    while (cluster_holders(&fixture.cluster, "key", NULL) < 3) event_base_loop(fixture.base, EVLOOP_ONCE);
+    while (holders("key", NULL) < 3) event_base_loop(fixture.base, EVLOOP_ONCE);
     if (seen[0].calls == 0) {
         assert_int_equal(quorlock_cancel(locks[0]), 0);
         await_count(&seen[0].calls, 1, GENEROUS_MS, "the end");
@@ -312,7 +265,6 @@ static void a_grant_that_was_not_told_is_inherited(void **state)
         assert_status(fixture_release(locks[i], &seen[i]), QUORLOCK_OK);
     }
     await_free("key");
-    for (int i = 0; i < 3; i++) quorlock_free(locks[i]);
 }
 
 /* All in flight, the first with votes pending. */
@@ -320,30 +272,24 @@ static void a_client_that_closes_tells_all_of_them(void **state)
 {
     static struct seen seen[WAITERS];
     quorlock *locks[WAITERS];
-    struct quorlock_options options = waiting(QUORLOCK_WAIT_FOREVER);
 
-    memset(seen, 0, sizeof(seen));
-    begin_queue(locks, seen, WAITERS, &options);
+    begin_queue(locks, seen, WAITERS, QUORLOCK_WAIT_FOREVER);
     fixture_close(fixture.client);
-    fixture.client = NULL;
     for (int i = 0; i < WAITERS; i++) {
         assert_int_equal(seen[i].calls, 1);
         assert_status(seen[i].result.status, QUORLOCK_CLOSED);
     }
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", "peer"), 3);
+    assert_int_equal(holders("key", "peer"), 3);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(bounds_of_a_line_cost_nothing, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(who_is_canceled_leaves_its_place, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(unlike_wishes_are_not_inherited, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(each_unlike_wish_is_the_heirs_own, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_grant_that_was_not_told_is_inherited, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_client_that_closes_tells_all_of_them, fixture_setup,
-                                        fixture_teardown),
+        WITH_CLIENT(bounds_of_a_line_cost_nothing),
+        WITH_CLIENT(who_is_canceled_leaves_its_place),
+        WITH_SERVERS(each_unlike_wish_is_the_heirs_own),
+        WITH_CLIENT(a_grant_that_was_not_told_is_inherited),
+        WITH_CLIENT(a_client_that_closes_tells_all_of_them),
     };
 
     return cmocka_run_group_tests_name("heirs in a line", tests, NULL, NULL);

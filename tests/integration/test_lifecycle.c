@@ -14,7 +14,7 @@ static int64_t quorum_pttl(const char *key)
 {
     int64_t left[3];
 
-    for (int i = 0; i < 3; i++) left[i] = server_pttl(&fixture.cluster.servers[i], key);
+    for (int i = 0; i < 3; i++) left[i] = server_pttl(SERVER(i), key);
     for (int i = 0; i < 3; i++) {
         for (int k = i + 1; k < 3; k++) {
             int64_t larger = left[k] > left[i] ? left[k] : left[i];
@@ -41,18 +41,15 @@ static void check_validity(quorlock *lock, const char *key, uint32_t lease_ms)
 
 static void one_whole_life(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(5000);
     struct seen seen;
     struct seen_loss loss = {0};
     uint64_t granted_us;
     quorlock *lock;
 
-    client_options.key_prefix = "app:";
-    client_options.owner_label = "tester:7";
-    fixture_client(&client_options, 3);
-    options.renew_ms = 250;
-    lock = fixture_lock(fixture.client, "job", &options);
+    fixture.options.key_prefix = "app:";
+    fixture.options.owner_label = "tester:7";
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "job", LEASE(5000, .renew_ms = 250));
     quorlock_on_lost(lock, on_loss, &loss);
     assert_int_equal(quorlock_valid_ms(lock), 0);
     assert_null(quorlock_token(lock));
@@ -77,7 +74,7 @@ static void one_whole_life(void **state)
         check_validity(lock, "app:job", 5000);
     }
     assert_int_equal(loss.calls, 0);
-    assert_int_equal(cluster_holders(&fixture.cluster, "app:job", quorlock_token(lock)), 3);
+    assert_int_equal(holders("app:job", quorlock_token(lock)), 3);
 
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
@@ -85,19 +82,16 @@ static void one_whole_life(void **state)
     assert_null(quorlock_token(lock));
     await_free("app:job");
     assert_int_equal(loss.calls, 0);
-    quorlock_free(lock);
 }
 
 static void extends_longer_but_never_shorter(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(10000);
     struct seen seen;
     quorlock *lock;
 
-    client_options.max_lease_ms = 60000;
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
+    fixture.options.max_lease_ms = 60000;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(10000));
     assert_status(quorlock_extend(lock, 0, on_result, &seen), QUORLOCK_STATE);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
 
@@ -118,22 +112,17 @@ static void extends_longer_but_never_shorter(void **state)
     await_count(&seen.calls, 1, GENEROUS_MS, "canceled extend");
     assert_status(seen.result.status, QUORLOCK_CANCELED);
     assert_true(quorlock_valid_ms(lock) > 0);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", quorlock_token(lock)), 3);
+    assert_int_equal(holders("key", quorlock_token(lock)), 3);
 
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free("key");
-    quorlock_free(lock);
 }
 
 static void wrong_moments_are_refused(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen, other;
-    quorlock *lock;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
     assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_STATE);
     assert_status(quorlock_cancel(lock), QUORLOCK_STATE);
     fixture_start_acquire(lock, &seen);
@@ -150,20 +139,14 @@ static void wrong_moments_are_refused(void **state)
     await_count(&seen.calls, 1, GENEROUS_MS, "release");
     assert_int_equal(seen.calls, 1);
     await_free("key");
-    quorlock_free(lock);
-    quorlock_free(NULL);
 }
 
 static void acquires_anew_while_its_release_is_in_flight(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen, released;
     char first[TEXT_SIZE];
-    quorlock *lock;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     snprintf(first, sizeof(first), "%s", seen.owner);
     for (int i = 0; i < 20; i++) {
@@ -179,22 +162,18 @@ static void acquires_anew_while_its_release_is_in_flight(void **state)
     for (int i = 0; i < 3; i++) {
         if (seen.votes[i].outcome == QUORLOCK_VOTE_REFUSED) fail_msg("refused by %s", seen.votes[i].holder);
     }
-    assert_true(cluster_holders(&fixture.cluster, "key", quorlock_token(lock)) >= 2);
+    assert_true(holders("key", quorlock_token(lock)) >= 2);
     assert_int_equal(quorlock_release(lock, NULL, NULL), 0);
     await_free("key");
-    quorlock_free(lock);
 }
 
 static void several_locks_of_one_client(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen[4];
     quorlock *locks[4];
     const char *const keys[4] = {"a", "b", "c", "a"};
 
-    fixture_client(&client_options, 3);
-    for (int i = 0; i < 4; i++) locks[i] = fixture_lock(fixture.client, keys[i], &options);
+    for (int i = 0; i < 4; i++) locks[i] = fixture_lock(fixture.client, keys[i], LEASE(LONG_LEASE_MS));
     for (int i = 0; i < 3; i++) fixture_start_acquire(locks[i], &seen[i]);
     for (int i = 0; i < 3; i++) {
         await_count(&seen[i].calls, 1, GENEROUS_MS, "acquire");
@@ -205,7 +184,7 @@ static void several_locks_of_one_client(void **state)
     assert_true(seen[3].result.refused >= 2);
     assert_string_equal(seen[3].votes[0].holder[0] ? seen[3].votes[0].holder : seen[3].votes[1].holder,
                         quorlock_token(locks[0]));
-    assert_int_equal(cluster_holders(&fixture.cluster, "a", quorlock_token(locks[0])), 3);
+    assert_int_equal(holders("a", quorlock_token(locks[0])), 3);
     quorlock_free(locks[0]);
     await_free("a");
     assert_status(fixture_acquire(locks[3], &seen[3]), QUORLOCK_OK);
@@ -215,20 +194,17 @@ static void several_locks_of_one_client(void **state)
 
 static void asks_and_breaks(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     struct seen_report report;
     quorlock *lock;
 
-    fixture_client(&client_options, 3);
     fixture_inspect(fixture.client, "key", &report);
     assert_status(report.status, QUORLOCK_OK);
     assert_int_equal(report.report.held, 0);
     assert_int_equal(report.report.quorum, 2);
     for (int i = 0; i < 3; i++) assert_string_equal(report.nodes[i].state, "free");
 
-    lock = fixture_lock(fixture.client, "key", &options);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
     fixture_inspect(fixture.client, "key", &report);
@@ -242,120 +218,98 @@ static void asks_and_breaks(void **state)
         assert_true(report.nodes[i].ttl_ms > 0 && report.nodes[i].ttl_ms <= LONG_LEASE_MS);
         assert_int_equal(report.nodes[i].broken, 0);
     }
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", seen.owner), 3);
+    assert_int_equal(holders("key", seen.owner), 3);
 
     fixture_break(fixture.client, "key", &report);
     assert_status(report.status, QUORLOCK_OK);
     assert_string_equal(report.holder, seen.owner);
     for (int i = 0; i < 3; i++) assert_int_equal(report.nodes[i].broken, 1);
     await_free("key");
-    quorlock_free(lock);
 }
 
-struct last_words {
+struct ending {
     struct seen seen;
     quorlock *lock;
     int closed;
 };
 
-static void on_closed(void *arg)
-{
-    ((struct last_words *)arg)->closed++;
-}
-
 static void free_inside(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    struct last_words *words = arg;
+    struct ending *ending = arg;
 
-    on_result(lock, result, &words->seen);
+    on_result(lock, result, &ending->seen);
     quorlock_free(lock);
     /* What was handed in is still there for the rest of the callback. */
-    assert_string_equal(words->seen.owner, result->token);
+    assert_string_equal(ending->seen.owner, result->token);
     assert_int_equal(result->n_votes, 3);
 }
 
 static void frees_inside_a_callback(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
-    struct last_words words = {.closed = 0};
-    quorlock *lock;
+    struct ending ending = {.closed = 0};
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
-    assert_status(quorlock_acquire(lock, free_inside, &words), QUORLOCK_OK);
-    await_count(&words.seen.calls, 1, GENEROUS_MS, "acquire");
-    assert_status(words.seen.result.status, QUORLOCK_OK);
+    assert_status(quorlock_acquire(lock, free_inside, &ending), QUORLOCK_OK);
+    await_count(&ending.seen.calls, 1, GENEROUS_MS, "acquire");
+    assert_status(ending.seen.result.status, QUORLOCK_OK);
     await_free("key");
 }
 
 static void close_inside(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    struct last_words *words = arg;
+    struct ending *ending = arg;
+    quorlock_client *client = fixture.client;
 
-    on_result(lock, result, &words->seen);
-    assert_status(quorlock_client_close(fixture.client, on_closed, words), QUORLOCK_OK);
-    assert_status(quorlock_client_close(fixture.client, on_closed, words), QUORLOCK_CLOSED);
-    assert_int_equal(words->closed, 0);
+    on_result(lock, result, &ending->seen);
+    fixture_start_close(client, &ending->closed);
+    assert_status(quorlock_client_close(client, NULL, NULL), QUORLOCK_CLOSED);
 }
 
 static void closes_inside_a_callback(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
-    struct last_words words = {.closed = 0};
-    quorlock *lock, *waiting;
+    struct ending ending = {.closed = 0};
+    quorlock *waiting;
     struct seen waited;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    server_do(&fixture.cluster.servers[0], "SET other by-hand PX 20000");
-    server_do(&fixture.cluster.servers[1], "SET other by-hand PX 20000");
-    waiting = fixture_lock(fixture.client, "other", &options);
+    server_do(SERVER(0), "SET other by-hand PX 20000");
+    server_do(SERVER(1), "SET other by-hand PX 20000");
+    waiting = fixture_lock(fixture.client, "other", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     fixture_start_acquire(waiting, &waited);
-    assert_status(quorlock_acquire(lock, close_inside, &words), QUORLOCK_OK);
-    await_count(&words.closed, 1, GENEROUS_MS, "close");
-    fixture.client = NULL;
-    assert_status(words.seen.result.status, QUORLOCK_OK);
+    assert_status(quorlock_acquire(lock, close_inside, &ending), QUORLOCK_OK);
+    await_count(&ending.closed, 1, GENEROUS_MS, "close");
+    assert_status(ending.seen.result.status, QUORLOCK_OK);
     assert_int_equal(waited.calls, 1);
     assert_status(waited.result.status, QUORLOCK_CLOSED);
     /* Close waits for the answers of its releases. */
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
-    assert_int_equal(cluster_holders(&fixture.cluster, "other", "by-hand"), 2);
+    assert_int_equal(holders("key", NULL), 0);
+    assert_int_equal(holders("other", "by-hand"), 2);
 }
 
 static void close_waits_for_its_releases(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
-    struct last_words words = {.closed = 0};
+    struct ending ending = {.closed = 0};
     quorlock *lock;
 
-    client_options.node_timeout_ms = GENEROUS_MS;
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
-    assert_status(fixture_acquire(lock, &words.seen), QUORLOCK_OK);
-    await_holders("key", words.seen.owner, 3);
-    server_freeze(&fixture.cluster.servers[0]);
-    assert_status(quorlock_client_close(fixture.client, on_closed, &words), QUORLOCK_OK);
+    fixture.options.node_timeout_ms = GENEROUS_MS;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(lock, &ending.seen), QUORLOCK_OK);
+    await_holders("key", ending.seen.owner, 3);
+    server_freeze(SERVER(0));
+    fixture_start_close(fixture.client, &ending.closed);
     run_ms(100);
-    assert_int_equal(words.closed, 0);
-    server_thaw(&fixture.cluster.servers[0]);
-    await_count(&words.closed, 1, GENEROUS_MS, "close");
-    fixture.client = NULL;
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
+    assert_int_equal(ending.closed, 0);
+    server_thaw(SERVER(0));
+    await_count(&ending.closed, 1, GENEROUS_MS, "close");
+    assert_int_equal(holders("key", NULL), 0);
 }
 
 static void free_in_flight_owes_its_callback(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen acquired, released;
-    quorlock *lock;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
     fixture_start_acquire(lock, &acquired);
     quorlock_free(lock);
     assert_int_equal(acquired.calls, 0);
@@ -363,7 +317,7 @@ static void free_in_flight_owes_its_callback(void **state)
     assert_status(acquired.result.status, QUORLOCK_CANCELED);
     await_free("key");
 
-    lock = fixture_lock(fixture.client, "key", &options);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(lock, &acquired), QUORLOCK_OK);
     fixture_start_release(lock, &released);
     quorlock_free(lock);
@@ -376,17 +330,15 @@ static void free_in_flight_owes_its_callback(void **state)
 
 static void closes_before_the_loop_ever_ran(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
-    quorlock_client *client = fixture_new_client(&client_options);
-    quorlock *lock = fixture_lock(client, "key", &options);
+    quorlock_client *client = fixture_new_client(0);
+    quorlock *lock = fixture_lock(client, "key", LEASE(LONG_LEASE_MS));
     struct seen seen;
 
     fixture_start_acquire(lock, &seen);
     fixture_close(client);
     assert_int_equal(seen.calls, 1);
     assert_status(seen.result.status, QUORLOCK_CLOSED);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
+    assert_int_equal(holders("key", NULL), 0);
 }
 
 static void names_and_version(void **state)
@@ -402,11 +354,10 @@ static void names_and_version(void **state)
 
 static uint64_t fence_of(const char *key, int fencing)
 {
-    struct quorlock_options options = fixture_lease(20000);
     struct seen seen = {0};
 
-    options.fencing = fencing;
-    assert_status(fixture_acquire(fixture_lock(fixture.client, key, &options), &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(fixture_lock(fixture.client, key, LEASE(20000, .fencing = fencing)), &seen),
+                  QUORLOCK_OK);
     return seen.result.fence;
 }
 
@@ -414,14 +365,11 @@ static uint64_t fence_of(const char *key, int fencing)
  * lease. Grants in between that have none, or a lower one, do not make it forget. */
 static void the_highest_token_is_kept_in_mind(void **state)
 {
-    const struct quorlock_client_options options = fixture_options();
     const uint64_t highest = (uint64_t)1 << 52;
     struct timespec now;
     uint64_t ahead_us;
 
-    fixture_client(&options, 3);
-    for (uint32_t i = 0; i < 3; i++)
-        server_do(&fixture.cluster.servers[i], "SET quorlock:fence:high 4503599627370496");
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SET quorlock:fence:high 4503599627370496");
     clock_gettime(CLOCK_REALTIME, &now);
     ahead_us = ((uint64_t)now.tv_sec + 10) * 1000000u;
     assert_int_equal(fence_of("high", 1), highest + 1);
@@ -433,19 +381,18 @@ static void the_highest_token_is_kept_in_mind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_whole_life, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(extends_longer_but_never_shorter, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(wrong_moments_are_refused, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(acquires_anew_while_its_release_is_in_flight, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(several_locks_of_one_client, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(asks_and_breaks, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(frees_inside_a_callback, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(closes_inside_a_callback, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(close_waits_for_its_releases, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(free_in_flight_owes_its_callback, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(closes_before_the_loop_ever_ran, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(the_highest_token_is_kept_in_mind, fixture_setup, fixture_teardown),
+        WITH_SERVERS(one_whole_life),
+        WITH_SERVERS(extends_longer_but_never_shorter),
+        WITH_CLIENT(wrong_moments_are_refused),
+        WITH_CLIENT(acquires_anew_while_its_release_is_in_flight),
+        WITH_CLIENT(several_locks_of_one_client),
+        WITH_CLIENT(asks_and_breaks),
+        WITH_CLIENT(frees_inside_a_callback),
+        WITH_CLIENT(closes_inside_a_callback),
+        WITH_SERVERS(close_waits_for_its_releases),
+        WITH_CLIENT(free_in_flight_owes_its_callback),
+        WITH_SERVERS(closes_before_the_loop_ever_ran),
+        WITH_CLIENT(the_highest_token_is_kept_in_mind),
         cmocka_unit_test(names_and_version),
     };
 

@@ -64,21 +64,18 @@ static void sleep_now(evutil_socket_t fd, short what, void *arg)
 static void sleeper_life(int report)
 {
     struct sleeper sleeper = {.report = report};
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(1000);
     const struct timeval soon = {.tv_usec = 600000};
     struct event *stop;
     quorlock *other;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     event_reinit(fixture.base);
-    client_options.log = NULL;
-    fixture.client = fixture_new_client(&client_options);
+    fixture.options.log = NULL;
+    fixture_client(0);
     fixture_await_ready(fixture.client, 3);
-    sleeper.lock = fixture_lock(fixture.client, "key", &options);
+    sleeper.lock = fixture_lock(fixture.client, "key", LEASE(1000));
     quorlock_on_lost(sleeper.lock, sleeper_lost, &sleeper);
-    options.wait_ms = 1000;
-    other = fixture_lock(fixture.client, "other", &options);
+    other = fixture_lock(fixture.client, "other", LEASE(1000, .wait_ms = 1000));
     if (quorlock_acquire(sleeper.lock, sleeper_acquired, &sleeper) != 0) _exit(4);
     if (quorlock_acquire(other, sleeper_other_ended, &sleeper) != 0) _exit(5);
     stop = event_new(fixture.base, -1, 0, sleep_now, &sleeper);
@@ -106,8 +103,6 @@ static void read_story(int fd, char *ret, size_t size)
 
 static void a_stopped_holder_learns_its_loss_first(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     char story[64];
     int ends[2];
@@ -115,7 +110,7 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     pid_t child;
     quorlock *lock;
 
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET other by-hand PX 60000");
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "SET other by-hand PX 60000");
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     child = fork();
     assert_true(child >= 0);
@@ -124,10 +119,9 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     await_stop(child);
 
     /* The stopped one cannot renew: its lease ends and the lock is ours. */
-    fixture_client(&client_options, 3);
-    options.wait_ms = GENEROUS_MS;
-    options.renew_ms = 300; /* it is granted by two at first; a renewal takes the third */
-    lock = fixture_lock(fixture.client, "key", &options);
+    fixture_client(3);
+    /* it is granted by two at first; a renewal takes the third */
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS, .renew_ms = 300));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
     run_ms(300);
@@ -142,7 +136,7 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     if (strcmp(story, "AS0LHR") != 0 && strcmp(story, "AS0LRH") != 0 && strcmp(story, "AS0LR") != 0) {
         fail_msg("the story was %s", story);
     }
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", quorlock_token(lock)), 3);
+    assert_int_equal(holders("key", quorlock_token(lock)), 3);
     assert_true(quorlock_valid_ms(lock) > 0);
     quorlock_free(lock);
     await_free("key");
@@ -193,72 +187,56 @@ static void check_lost_release(struct hold *hold)
 
 static void two_keys_deleted_is_lost_at_once(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct hold hold;
     uint64_t deleted_us;
 
-    fixture_client(&client_options, 3);
-    options.renew_ms = 300;
-    hold_key(&hold, &options);
+    hold_key(&hold, LEASE(LONG_LEASE_MS, .renew_ms = 300));
     deleted_us = clock_us();
-    server_do(&fixture.cluster.servers[0], "DEL key");
-    server_do(&fixture.cluster.servers[2], "DEL key");
+    server_do(SERVER(0), "DEL key");
+    server_do(SERVER(2), "DEL key");
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     /* At the next renewal, not at the deadline. */
     assert_true(hold.loss.at_us - deleted_us < 15000000);
     check_lost(&hold, QUORLOCK_LOST_GONE);
     /* Nothing was resurrected. */
-    assert_false(server_has(&fixture.cluster.servers[0], "key"));
-    assert_false(server_has(&fixture.cluster.servers[2], "key"));
+    assert_false(server_has(SERVER(0), "key"));
+    assert_false(server_has(SERVER(2), "key"));
     check_lost_release(&hold);
     await_free("key");
 }
 
 static void broken_by_another_is_lost_at_once(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen_report report;
-    quorlock_client *breaker;
     struct hold hold;
+    quorlock_client *breaker = fixture_new_client(3);
 
-    fixture_client(&client_options, 3);
-    breaker = fixture_new_client(&client_options);
-    fixture_await_ready(breaker, 3);
-    options.renew_ms = 300;
-    hold_key(&hold, &options);
+    hold_key(&hold, LEASE(LONG_LEASE_MS, .renew_ms = 300));
     fixture_break(breaker, "key", &report);
     assert_status(report.status, QUORLOCK_OK);
     assert_string_equal(report.holder, hold.seen.owner);
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_GONE);
     check_lost_release(&hold);
-    fixture_close(breaker);
 }
 
 /* One of three is repaired, and nothing is lost. */
 static void one_key_deleted_is_mended(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct hold hold;
 
-    fixture_client(&client_options, 3);
-    options.renew_ms = 300;
-    hold_key(&hold, &options);
-    server_do(&fixture.cluster.servers[1], "DEL key");
+    hold_key(&hold, LEASE(LONG_LEASE_MS, .renew_ms = 300));
+    server_do(SERVER(1), "DEL key");
     await_holders("key", hold.seen.owner, 3);
     assert_int_equal(hold.loss.calls, 0);
     /* Another's key in the place of ours is left alone. */
-    server_do(&fixture.cluster.servers[1], "SET key by-hand PX 60000");
+    server_do(SERVER(1), "SET key by-hand PX 60000");
     assert_status(fixture_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
     assert_status(fixture_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
-    assert_true(server_holds(&fixture.cluster.servers[1], "key", "by-hand"));
+    assert_true(server_holds(SERVER(1), "key", "by-hand"));
     assert_status(fixture_release(hold.lock, &hold.seen), QUORLOCK_OK);
     await_holders("key", NULL, 1);
-    assert_true(server_holds(&fixture.cluster.servers[1], "key", "by-hand"));
-    quorlock_free(hold.lock);
+    assert_true(server_holds(SERVER(1), "key", "by-hand"));
 }
 
 struct watch {
@@ -280,25 +258,21 @@ static bool lost_meanwhile(void *arg)
 
 static void two_nodes_killed_is_told_before_validity_ends(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(3000);
     struct hold hold;
     struct watch watch = {.hold = &hold};
 
-    fixture_client(&client_options, 3);
-    options.renew_ms = 300;
-    options.lost_margin_ms = 1000; /* a busy machine may run our loop late, hardly so late */
-    hold_key(&hold, &options);
-    server_kill(&fixture.cluster.servers[0]);
-    server_kill(&fixture.cluster.servers[1]);
+    /* a busy machine may run our loop late, hardly so late */
+    hold_key(&hold, LEASE(3000, .renew_ms = 300, .lost_margin_ms = 1000));
+    server_kill(SERVER(0));
+    server_kill(SERVER(1));
     await(lost_meanwhile, &watch, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_EXPIRED);
     assert_true(hold.loss.loss.remaining_ms > 0);
     assert_true(hold.loss.loss.remaining_ms <= 1000);
     assert_true(hold.loss.at_us < watch.valid_until_us);
     /* Lost is lost, also when the nodes are back with the key in them. */
-    server_start(&fixture.cluster.servers[0]);
-    server_start(&fixture.cluster.servers[1]);
+    server_start(SERVER(0));
+    server_start(SERVER(1));
     fixture_await_ready(fixture.client, 3);
     assert_int_equal(quorlock_valid_ms(hold.lock), 0);
     assert_status(quorlock_extend(hold.lock, 0, on_result, &hold.seen), QUORLOCK_STATE);
@@ -308,32 +282,24 @@ static void two_nodes_killed_is_told_before_validity_ends(void **state)
 
 static void never_renewed_ends_with_its_lease(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(500);
     struct hold hold;
 
-    fixture_client(&client_options, 3);
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    grant_key(&hold, &options);
+    grant_key(&hold, LEASE(500, .renew_ms = QUORLOCK_RENEW_NEVER));
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
     await_free("key");
     /* A new holder's key stays when the expired lock is released. */
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "SET key by-hand NX PX 60000");
+    take_by_hand(3, "key", "by-hand");
     check_lost_release(&hold);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", "by-hand"), 3);
+    assert_int_equal(holders("key", "by-hand"), 3);
 }
 
 static void max_hold_ends_renewal(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(1000);
     struct hold hold;
     uint64_t granted_us;
 
-    fixture_client(&client_options, 3);
-    options.max_hold_ms = 1500;
-    hold_key(&hold, &options);
+    hold_key(&hold, LEASE(1000, .max_hold_ms = 1500));
     granted_us = hold.seen.at_us;
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_MAX_HOLD);
@@ -344,25 +310,21 @@ static void max_hold_ends_renewal(void **state)
 
 static void a_lost_lock_can_be_acquired_anew(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct hold hold;
     char first[TEXT_SIZE];
 
-    fixture_client(&client_options, 3);
-    options.renew_ms = 300;
-    hold_key(&hold, &options);
+    hold_key(&hold, LEASE(LONG_LEASE_MS, .renew_ms = 300));
     snprintf(first, sizeof(first), "%s", hold.seen.owner);
-    server_do(&fixture.cluster.servers[0], "DEL key");
-    server_do(&fixture.cluster.servers[1], "DEL key");
+    server_do(SERVER(0), "DEL key");
+    server_do(SERVER(1), "DEL key");
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     assert_status(fixture_acquire(hold.lock, &hold.seen), QUORLOCK_OK);
     assert_string_not_equal(hold.seen.owner, first);
     /* Its own old key on the third node was released on the way. */
     await_holders("key", hold.seen.owner, 3);
     /* And it can be lost again: once a grant. */
-    server_do(&fixture.cluster.servers[0], "DEL key");
-    server_do(&fixture.cluster.servers[1], "DEL key");
+    server_do(SERVER(0), "DEL key");
+    server_do(SERVER(1), "DEL key");
     await_count(&hold.loss.calls, 2, GENEROUS_MS, "second loss");
     quorlock_free(hold.lock);
     await_free("key");
@@ -370,13 +332,9 @@ static void a_lost_lock_can_be_acquired_anew(void **state)
 
 static void no_loss_is_told_after_release(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(600);
     struct hold hold;
 
-    fixture_client(&client_options, 3);
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    grant_key(&hold, &options);
+    grant_key(&hold, LEASE(600, .renew_ms = QUORLOCK_RENEW_NEVER));
     assert_status(quorlock_release(hold.lock, NULL, NULL), QUORLOCK_OK);
     assert_int_equal(quorlock_valid_ms(hold.lock), 0);
     run_ms(900);
@@ -388,14 +346,11 @@ static void no_loss_is_told_after_release(void **state)
 /* The loop did not run for longer than the lease: loss comes before the result of what was in flight. */
 static void a_loop_that_stood_still_tells_loss_first(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(1000);
     struct hold hold;
     struct seen extended;
     uint64_t until_us;
 
-    fixture_client(&client_options, 3);
-    hold_key(&hold, &options);
+    hold_key(&hold, LEASE(1000));
     fixture_start_extend(hold.lock, 0, &extended);
     until_us = clock_us() + 1300000;
     while (clock_us() < until_us) continue;
@@ -426,18 +381,16 @@ static void on_slow_result(quorlock *lock, const struct quorlock_result *result,
 /* Both callbacks wait for the same turn of the loop, for they need no server. */
 static void a_loss_that_is_due_comes_before_the_next_callback(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
+    struct quorlock_options options = *LEASE(LONG_LEASE_MS);
     struct slow slow = {.seen = {.calls = 0}};
     struct seen seen;
     struct hold hold;
     quorlock *mine[3];
 
-    fixture_client(&client_options, 3);
     options.owner = "me";
     for (int i = 0; i < 3; i++) mine[i] = fixture_lock(fixture.client, "other", &options);
     assert_status(fixture_acquire(mine[0], &seen), QUORLOCK_OK);
-    options = fixture_lease(1000);
+    options = *LEASE(1000);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     grant_key(&hold, &options);
     slow.hold = &hold;
@@ -470,17 +423,14 @@ static void lost_ends_the_loop(quorlock *lock, const struct quorlock_loss *loss,
 /* The loop reckons its next wait from the time before a callback; ours must not be reckoned so. */
 static void a_long_callback_of_another_does_not_delay_the_loss(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(4000);
     const struct timeval soon = {.tv_usec = 20000};
     struct hold hold;
     uint64_t until_us = 0;
 
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
     /* Or the nodes' own timers would wake the loop. */
-    client_options.node_timeout_ms = 20000;
-    fixture_client(&client_options, 3);
-    hold_key(&hold, &options);
+    fixture.options.node_timeout_ms = 20000;
+    fixture_client(3);
+    hold_key(&hold, LEASE(4000, .renew_ms = QUORLOCK_RENEW_NEVER));
     assert_int_equal(event_base_once(fixture.base, -1, EV_TIMEOUT, block, &until_us, &soon), 0);
     quorlock_on_lost(hold.lock, lost_ends_the_loop, &hold.loss);
     /* One run of the loop, and no timer of the fixture's that would wake it. The test's time limit is the
@@ -494,19 +444,16 @@ static void a_long_callback_of_another_does_not_delay_the_loss(void **state)
 
 static void ten_leases_of_work(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(1000);
     struct hold hold;
     uint64_t until_us;
 
-    fixture_client(&client_options, 3);
-    hold_key(&hold, &options);
+    hold_key(&hold, LEASE(1000));
     until_us = clock_us() + 10 * 1000000ull;
     while (clock_us() < until_us) {
         run_ms(100);
         assert_int_equal(hold.loss.calls, 0);
         assert_true(quorlock_valid_ms(hold.lock) > 0);
-        assert_int_equal(cluster_holders(&fixture.cluster, "key", hold.seen.owner), 3);
+        assert_int_equal(holders("key", hold.seen.owner), 3);
     }
     assert_status(fixture_release(hold.lock, &hold.seen), QUORLOCK_OK);
     assert_int_equal(hold.seen.result.expired, 0);
@@ -517,24 +464,19 @@ static void ten_leases_of_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_stopped_holder_learns_its_loss_first, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(two_keys_deleted_is_lost_at_once, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(broken_by_another_is_lost_at_once, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(one_key_deleted_is_mended, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(two_nodes_killed_is_told_before_validity_ends, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(never_renewed_ends_with_its_lease, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(max_hold_ends_renewal, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_lost_lock_can_be_acquired_anew, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(no_loss_is_told_after_release, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_loop_that_stood_still_tells_loss_first, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_loss_that_is_due_comes_before_the_next_callback, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_long_callback_of_another_does_not_delay_the_loss, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(ten_leases_of_work, fixture_setup, fixture_teardown),
+        WITH_SERVERS(a_stopped_holder_learns_its_loss_first),
+        WITH_CLIENT(two_keys_deleted_is_lost_at_once),
+        WITH_CLIENT(broken_by_another_is_lost_at_once),
+        WITH_CLIENT(one_key_deleted_is_mended),
+        WITH_CLIENT(two_nodes_killed_is_told_before_validity_ends),
+        WITH_CLIENT(never_renewed_ends_with_its_lease),
+        WITH_CLIENT(max_hold_ends_renewal),
+        WITH_CLIENT(a_lost_lock_can_be_acquired_anew),
+        WITH_CLIENT(no_loss_is_told_after_release),
+        WITH_CLIENT(a_loop_that_stood_still_tells_loss_first),
+        WITH_CLIENT(a_loss_that_is_due_comes_before_the_next_callback),
+        WITH_SERVERS(a_long_callback_of_another_does_not_delay_the_loss),
+        WITH_CLIENT(ten_leases_of_work),
     };
 
     return cmocka_run_group_tests_name("loss", tests, NULL, NULL);

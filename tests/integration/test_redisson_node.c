@@ -7,11 +7,6 @@
 #include "probe.h"
 #include "redisson_peer.h"
 
-static const struct server *server_at(uint32_t i)
-{
-    return &fixture.cluster.servers[i];
-}
-
 static void open_probe(struct probe *probe, const char *address)
 {
     probe_open(probe, fixture.base, address);
@@ -24,13 +19,13 @@ static void open_probe(struct probe *probe, const char *address)
 /* The same acquire may come twice: the field is set, never counted up. */
 static void repeated(void **state)
 {
-    const struct server *server = server_at(0);
+    const struct server *server = SERVER(0);
     struct node_request shorter = {
         .op = NODE_ACQUIRE, NODE_KEY("key", 3), .owner = "u:1", .owner_length = 3, .lease_ms = 50};
     struct probe probe;
     struct answer answer;
 
-    open_probe(&probe, server_at(0)->address);
+    open_probe(&probe, SERVER(0)->address);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(probe_do(&probe, NODE_ACQUIRE, "u:1").reply.outcome, NODE_YES);
         assert_int_equal(peer_counts(server, "key", "u:1"), 1);
@@ -55,11 +50,11 @@ static void repeated(void **state)
 /* Without memory for lock and counter nothing stays; a release goes through all the same. */
 static void no_memory(void **state)
 {
-    const struct server *server = server_at(0);
+    const struct server *server = SERVER(0);
     struct probe probe;
     struct answer answer;
 
-    open_probe(&probe, server_at(0)->address);
+    open_probe(&probe, SERVER(0)->address);
     for (int fenced = 0; fenced < 2; fenced++) {
         server_do(server, "CONFIG SET maxmemory 1");
         answer = fenced ? probe_fenced(&probe, NODE_ACQUIRE, "u:1", 0) : probe_do(&probe, NODE_ACQUIRE, "u:1");
@@ -86,7 +81,7 @@ static void no_memory(void **state)
 /* Whoever may not set an expiry leaves no lock without one, even before anybody releases it. */
 static void no_expiry(void **state)
 {
-    const struct server *server = server_at(0);
+    const struct server *server = SERVER(0);
     char address[TEXT_SIZE + 32];
     struct probe probe;
     struct answer answer;
@@ -104,11 +99,10 @@ static void no_expiry(void **state)
     probe_close(&probe);
 }
 
-#define A_TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {A_TEST(repeated), A_TEST(no_memory), A_TEST(no_expiry)};
+    const struct CMUnitTest tests[] = {WITH_SERVERS(repeated), WITH_SERVERS(no_memory),
+                                       WITH_SERVERS(no_expiry)};
 
     return cmocka_run_group_tests_name("redisson node", tests, NULL, NULL);
 }

@@ -15,26 +15,9 @@
 #define OTHERS  "9d1c0b7a-0000-4000-8000-0123456789ab:42"
 #define LATCH   "redisson_unlock_latch:{job}:0123abcd"
 
-static const struct server *server_at(uint32_t i)
-{
-    return &fixture.cluster.servers[i];
-}
-
-static struct quorlock_client_options redisson_options(void)
-{
-    struct quorlock_client_options options = fixture_options();
-
-    options.dialect = QUORLOCK_DIALECT_REDISSON;
-    return options;
-}
-
 static quorlock *redisson_lock(uint32_t lease_ms)
 {
-    const struct quorlock_client_options options = redisson_options();
-    const struct quorlock_options lease = fixture_lease(lease_ms);
-
-    if (fixture.client == NULL) fixture_client(&options, 3);
-    return fixture_lock(fixture.client, KEY, &lease);
+    return fixture_lock(fixture.client, KEY, LEASE(lease_ms));
 }
 
 static quorlock *redisson_held(uint32_t lease_ms, char *ret_owner)
@@ -50,14 +33,14 @@ static quorlock *redisson_held(uint32_t lease_ms, char *ret_owner)
 static void peer_takes(uint32_t n, const char *owner, uint32_t lease_ms)
 {
     for (uint32_t i = 0; i < n; i++) {
-        assert_int_equal(peer_acquire(server_at(i), KEY, owner, lease_ms), PEER_NIL);
+        assert_int_equal(peer_acquire(SERVER(i), KEY, owner, lease_ms), PEER_NIL);
     }
 }
 
 static bool whole(void *owner)
 {
     for (uint32_t i = 0; i < 3; i++) {
-        if (peer_counts(server_at(i), KEY, owner) != 1) return false;
+        if (peer_counts(SERVER(i), KEY, owner) != 1) return false;
     }
     return true;
 }
@@ -67,33 +50,31 @@ static bool whole(void *owner)
 static void layout(void **state)
 {
     char first[TEXT_SIZE], second[TEXT_SIZE], other[TEXT_SIZE];
-    struct quorlock_client_options options = redisson_options();
     quorlock *lock;
     struct seen seen = {0};
 
-    options.owner_label = "host:7:"; /* there is no place for it */
-    fixture_client(&options, 3);
+    fixture.options.owner_label = "host:7:"; /* there is no place for it */
+    fixture_client(3);
     lock = redisson_held(20000, first);
     assert_true(owner_is_redisson(first));
     assert_string_equal(quorlock_token(lock), first);
     await(whole, first, GENEROUS_MS, "the field on all servers");
     for (uint32_t i = 0; i < 3; i++) {
-        assert_true(peer_type_is(server_at(i), KEY, "hash"));
-        assert_int_equal(peer_fields(server_at(i), KEY), 1);
-        assert_in_range(server_pttl(server_at(i), KEY), 1, 20000);
+        assert_true(peer_type_is(SERVER(i), KEY, "hash"));
+        assert_int_equal(peer_fields(SERVER(i), KEY), 1);
+        assert_in_range(server_pttl(SERVER(i), KEY), 1, 20000);
     }
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
     await_free(KEY);
     /* One uuid a client, another number every time. */
-    memset(&seen, 0, sizeof(seen));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     snprintf(second, sizeof(second), "%s", seen.owner);
     assert_memory_equal(second, first, OWNER_UUID_LENGTH + 1);
     assert_string_not_equal(second, first);
     fixture_close(fixture.client);
     await_free(KEY);
-    fixture_client(&options, 3);
+    fixture_client(3);
     redisson_held(20000, other);
     assert_memory_not_equal(other, first, OWNER_UUID_LENGTH);
 }
@@ -108,12 +89,12 @@ static void theirs_waits_for_ours(void **state)
 
     await(whole, owner, GENEROUS_MS, "the field on all servers");
     for (uint32_t i = 0; i < 3; i++) {
-        assert_in_range(peer_acquire(server_at(i), KEY, THEIRS, 30000), 1, 20000);
-        assert_int_equal(peer_fields(server_at(i), KEY), 1);
-        assert_int_equal(peer_counts(server_at(i), KEY, owner), 1);
-        assert_int_equal(peer_renew(server_at(i), KEY, THEIRS, 90000), 0);
-        assert_int_equal(peer_release(server_at(i), KEY, THEIRS), PEER_NIL);
-        assert_in_range(server_pttl(server_at(i), KEY), 1, 20000);
+        assert_in_range(peer_acquire(SERVER(i), KEY, THEIRS, 30000), 1, 20000);
+        assert_int_equal(peer_fields(SERVER(i), KEY), 1);
+        assert_int_equal(peer_counts(SERVER(i), KEY, owner), 1);
+        assert_int_equal(peer_renew(SERVER(i), KEY, THEIRS, 90000), 0);
+        assert_int_equal(peer_release(SERVER(i), KEY, THEIRS), PEER_NIL);
+        assert_in_range(server_pttl(SERVER(i), KEY), 1, 20000);
     }
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free(KEY);
@@ -133,17 +114,16 @@ static void ours_waits_for_theirs(void **state)
         assert_int_equal(seen.votes[i].outcome, QUORLOCK_VOTE_REFUSED);
         assert_string_equal(seen.votes[i].holder, THEIRS);
         assert_in_range(seen.votes[i].ttl_ms, 20001, 60000);
-        assert_int_equal(peer_counts(server_at(i), KEY, THEIRS), 2);
-        assert_int_equal(peer_fields(server_at(i), KEY), 1);
-        assert_in_range(server_pttl(server_at(i), KEY), 20001, 60000);
+        assert_int_equal(peer_counts(SERVER(i), KEY, THEIRS), 2);
+        assert_int_equal(peer_fields(SERVER(i), KEY), 1);
+        assert_in_range(server_pttl(SERVER(i), KEY), 20001, 60000);
     }
     /* What the failed attempt took is given back. */
     await_holders(KEY, NULL, 2);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(peer_release(server_at(i), KEY, THEIRS), 0);
-        assert_int_equal(peer_release(server_at(i), KEY, THEIRS), 1);
+        assert_int_equal(peer_release(SERVER(i), KEY, THEIRS), 0);
+        assert_int_equal(peer_release(SERVER(i), KEY, THEIRS), 1);
     }
-    memset(&seen, 0, sizeof(seen));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
 }
 
@@ -155,13 +135,11 @@ static void minority_is_left_alone(void **state)
 
     peer_takes(1, THEIRS, 60000);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    memset(&seen, 0, sizeof(seen));
     assert_status(fixture_extend(lock, 30000, &seen), QUORLOCK_OK);
-    memset(&seen, 0, sizeof(seen));
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_holders(KEY, NULL, 1);
-    assert_int_equal(peer_counts(server_at(0), KEY, THEIRS), 1);
-    assert_in_range(server_pttl(server_at(0), KEY), 30001, 60000);
+    assert_int_equal(peer_counts(SERVER(0), KEY, THEIRS), 1);
+    assert_in_range(server_pttl(SERVER(0), KEY), 30001, 60000);
 }
 
 /* ---- renewal ---- */
@@ -175,10 +153,10 @@ static void renewal_under_their_eyes(void **state)
 
     while (clock_us() < until_us) {
         run_ms(50);
-        for (uint32_t i = 0; i < 2; i++) assert_true(peer_acquire(server_at(i), KEY, THEIRS, 30000) >= 0);
+        for (uint32_t i = 0; i < 2; i++) assert_true(peer_acquire(SERVER(i), KEY, THEIRS, 30000) >= 0);
         assert_true(quorlock_valid_ms(lock) > 0);
     }
-    assert_int_equal(peer_counts(server_at(0), KEY, owner), 1);
+    assert_int_equal(peer_counts(SERVER(0), KEY, owner), 1);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free(KEY);
 }
@@ -190,10 +168,9 @@ static void renewal_under_our_eyes(void **state)
 
     peer_takes(3, THEIRS, 5000);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_renew(server_at(i), KEY, THEIRS, 60000), 1);
-    memset(&seen, 0, sizeof(seen));
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_renew(SERVER(i), KEY, THEIRS, 60000), 1);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
-    for (uint32_t i = 0; i < 3; i++) assert_in_range(server_pttl(server_at(i), KEY), 20001, 60000);
+    for (uint32_t i = 0; i < 3; i++) assert_in_range(server_pttl(SERVER(i), KEY), 20001, 60000);
 }
 
 /* An expiry is only ever made later, and a field that is gone comes back in a repair. */
@@ -203,11 +180,11 @@ static void expiry_and_repair(void **state)
     quorlock *lock = redisson_held(3000, owner);
 
     await(whole, owner, GENEROUS_MS, "the field on all servers");
-    server_do(server_at(0), "PEXPIRE " KEY " 90000");
-    server_do(server_at(1), "DEL " KEY);
+    server_do(SERVER(0), "PEXPIRE " KEY " 90000");
+    server_do(SERVER(1), "DEL " KEY);
     await(whole, owner, GENEROUS_MS, "the repair");
-    assert_in_range(server_pttl(server_at(0), KEY), 3001, 90000);
-    assert_in_range(server_pttl(server_at(1), KEY), 1, 3000);
+    assert_in_range(server_pttl(SERVER(0), KEY), 3001, 90000);
+    assert_in_range(server_pttl(SERVER(1), KEY), 1, 3000);
     assert_true(quorlock_valid_ms(lock) > 0);
 }
 
@@ -215,7 +192,7 @@ static void expiry_and_repair(void **state)
 
 static void listen_all(struct redisContext *ears[3], const char *channel)
 {
-    for (uint32_t i = 0; i < 3; i++) ears[i] = peer_listen(server_at(i), channel);
+    for (uint32_t i = 0; i < 3; i++) ears[i] = peer_listen(SERVER(i), channel);
 }
 
 static void hear_all(struct redisContext *ears[3])
@@ -241,12 +218,9 @@ static void release_is_told(void **state)
                 {"{shard}:job", "redisson_lock__channel:{shard}:job"},
                 {"odd{", "redisson_lock__channel:odd{"},
                 {"odd}", "redisson_lock__channel:{odd}}"}};
-    const struct quorlock_client_options options = redisson_options();
-    const struct quorlock_options lease = fixture_lease(LONG_LEASE_MS);
 
-    fixture_client(&options, 3);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        quorlock *lock = fixture_lock(fixture.client, rows[i].key, &lease);
+        quorlock *lock = fixture_lock(fixture.client, rows[i].key, LEASE(LONG_LEASE_MS));
         struct redisContext *ears[3];
         struct seen seen = {0}, gone = {0};
 
@@ -268,7 +242,7 @@ static void their_release_is_told(void **state)
 
     listen_all(ears, CHANNEL);
     peer_takes(3, THEIRS, 30000);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_release(server_at(i), KEY, THEIRS), 1);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_release(SERVER(i), KEY, THEIRS), 1);
     hear_all(ears);
     deafen_all(ears);
 }
@@ -276,45 +250,28 @@ static void their_release_is_told(void **state)
 /* Whoever may not publish can release all the same, and needs no more rights than these. */
 static void few_rights(void **state)
 {
-    static const char *const rights =
-        "reset on >sesame ~job ~ready? resetchannels +info +client|setname +script|load +eval +evalsha +time "
-        "+hexists +hscan +hset +hdel +pttl +pexpire";
-    struct quorlock_client_options options = redisson_options();
-    char texts[3][TEXT_SIZE + 32];
-    const char *nodes[3];
-    struct seen seen = {0};
+    struct seen seen;
     char owner[TEXT_SIZE];
     quorlock *lock;
 
     for (uint32_t i = 0; i < 3; i++) {
-        struct server *server = &fixture.cluster.servers[i];
-        redisContext *context = redisConnect("127.0.0.1", server->port);
-        char command[512];
-        redisReply *reply;
-
-        snprintf(command, sizeof(command), "ACL SETUSER bob %s", rights);
-        reply = redisCommand(context, command); /* its words, split at spaces */
-        assert_string_equal(reply->str, "OK");
-        freeReplyObject(reply);
-        redisFree(context);
-        snprintf(texts[i], sizeof(texts[i]), "redis://bob:sesame@%s", server->address);
-        nodes[i] = texts[i];
+        server_do(SERVER(i),
+                  "ACL SETUSER bob reset on >sesame ~job ~ready? resetchannels +info +client|setname "
+                  "+script|load +eval +evalsha +time +hexists +hscan +hset +hdel +pttl +pexpire");
     }
-    options.nodes = nodes;
-    fixture_client(&options, 3);
+    fixture_log_in("bob:sesame@", "");
+    fixture_client(3);
     lock = redisson_held(20000, owner);
     await(whole, owner, GENEROUS_MS, "the field on all servers");
     assert_status(fixture_extend(lock, 30000, &seen), QUORLOCK_OK);
-    memset(&seen, 0, sizeof(seen));
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_true(seen.result.granted >= 2);
     assert_int_equal(seen.result.failed, 0);
     await_free(KEY);
     /* Without the right to set an expiry no lock is written that has none. */
-    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "ACL SETUSER bob -pexpire");
-    memset(&seen, 0, sizeof(seen));
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "ACL SETUSER bob -pexpire");
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_AUTH);
-    for (uint32_t i = 0; i < 3; i++) assert_false(server_has(server_at(i), KEY));
+    for (uint32_t i = 0; i < 3; i++) assert_false(server_has(SERVER(i), KEY));
 }
 
 /* ---- what others do to us, and we to them ---- */
@@ -326,13 +283,13 @@ static void their_force_unlock(void **state)
     struct seen seen = {0};
 
     await(whole, owner, GENEROUS_MS, "the field on all servers");
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_force(server_at(i), KEY), 1);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_force(SERVER(i), KEY), 1);
     peer_takes(3, THEIRS, 60000);
     /* A late release of ours touches nothing of theirs. */
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.granted, 0);
     assert_true(seen.result.refused >= 2);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_counts(server_at(i), KEY, THEIRS), 1);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_counts(SERVER(i), KEY, THEIRS), 1);
 }
 
 static void lost_to_their_force_unlock(void **state)
@@ -342,20 +299,18 @@ static void lost_to_their_force_unlock(void **state)
 
     quorlock_on_lost(lock, on_loss, &loss);
     await_holders(KEY, NULL, 3);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_force(server_at(i), KEY), 1);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_force(SERVER(i), KEY), 1);
     peer_takes(3, THEIRS, 60000);
     await_count(&loss.calls, 1, GENEROUS_MS, "the loss");
     assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_counts(server_at(i), KEY, THEIRS), 1);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_counts(SERVER(i), KEY, THEIRS), 1);
 }
 
 static void our_break(void **state)
 {
-    const struct quorlock_client_options options = redisson_options();
     struct redisContext *ears[3];
     struct seen_report seen = {0};
 
-    fixture_client(&options, 3);
     peer_takes(3, THEIRS, 60000);
     listen_all(ears, CHANNEL);
     fixture_break(fixture.client, KEY, &seen);
@@ -364,7 +319,7 @@ static void our_break(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(seen.nodes[i].broken, 1);
         assert_string_equal(seen.nodes[i].holder, THEIRS);
-        assert_false(server_has(server_at(i), KEY));
+        assert_false(server_has(SERVER(i), KEY));
     }
     hear_all(ears);
     deafen_all(ears);
@@ -376,15 +331,14 @@ static void latches_stay(void **state)
     struct seen seen = {0};
     struct seen_report broken = {0};
 
-    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SET " LATCH " 1 PX 600000");
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SET " LATCH " 1 PX 600000");
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    memset(&seen, 0, sizeof(seen));
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     peer_takes(3, THEIRS, 60000);
     fixture_break(fixture.client, KEY, &broken);
     for (uint32_t i = 0; i < 3; i++) {
-        assert_true(server_holds(server_at(i), LATCH, "1"));
-        assert_in_range(server_pttl(server_at(i), LATCH), 60000, 600000);
+        assert_true(server_holds(SERVER(i), LATCH, "1"));
+        assert_in_range(server_pttl(SERVER(i), LATCH), 60000, 600000);
     }
 }
 
@@ -404,13 +358,11 @@ static void on_counts(int status, const struct quorlock_report *report, void *ar
 
 static void inspect(void **state)
 {
-    const struct quorlock_client_options options = redisson_options();
     struct seen_report seen = {0};
     struct counts counts = {0};
 
-    fixture_client(&options, 3);
     for (int i = 0; i < 3; i++) peer_takes(2, THEIRS, 60000);
-    server_do(server_at(2), "HSET " KEY " mode read " OTHERS " 1"); /* a read-write lock, without expiry */
+    server_do(SERVER(2), "HSET " KEY " mode read " OTHERS " 1"); /* a read-write lock, without expiry */
     fixture_inspect(fixture.client, KEY, &seen);
     assert_int_equal(seen.report.held, 1);
     assert_string_equal(seen.holder, THEIRS);
@@ -422,7 +374,6 @@ static void inspect(void **state)
     await_count(&counts.calls, 1, GENEROUS_MS, "inspect");
     assert_int_equal(counts.count[0], 3);
     assert_int_equal(counts.count[2], 1);
-    memset(&seen, 0, sizeof(seen));
     fixture_inspect(fixture.client, "nobody", &seen);
     assert_string_equal(seen.nodes[0].state, "free");
 }
@@ -435,7 +386,7 @@ static void large_hash(void **state)
     uint32_t told = 0;
 
     for (uint32_t i = 0; i < 3; i++) {
-        server_do(server_at(i), "EVAL %s 1 " KEY,
+        server_do(SERVER(i), "EVAL %s 1 " KEY,
                   "for i = 1, 3000 do redis.call('HSET', KEYS[1], 'f' .. i, i) end "
                   "for i = 1, 2990 do redis.call('HDEL', KEYS[1], 'f' .. i) end");
     }
@@ -443,7 +394,7 @@ static void large_hash(void **state)
     /* The verdict waits for two answers, whichever they are. */
     for (uint32_t i = 0; i < 3; i++) told += seen.votes[i].holder[0] == 'f' && seen.votes[i].ttl_ms == -1;
     assert_in_range(told, 2, 3);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_fields(server_at(i), KEY), 10);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_fields(SERVER(i), KEY), 10);
 }
 
 /* ---- foreign types ---- */
@@ -454,34 +405,32 @@ static void string_is_foreign(void **state)
     struct seen seen = {0};
     struct seen_report report = {0};
 
-    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SET " KEY " somebody PX 60000");
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SET " KEY " somebody PX 60000");
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_FOREIGN);
     assert_contains(seen.text, "no hash");
     fixture_inspect(fixture.client, KEY, &report);
     for (uint32_t i = 0; i < 3; i++) {
         assert_string_equal(report.nodes[i].state, "foreign");
-        assert_true(server_holds(server_at(i), KEY, "somebody"));
-        assert_in_range(server_pttl(server_at(i), KEY), 20001, 60000);
+        assert_true(server_holds(SERVER(i), KEY, "somebody"));
+        assert_in_range(server_pttl(SERVER(i), KEY), 20001, 60000);
     }
-    memset(&report, 0, sizeof(report));
     fixture_break(fixture.client, KEY, &report);
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(report.nodes[i].broken, 1);
         assert_string_equal(report.nodes[i].type, "string");
-        assert_false(server_has(server_at(i), KEY));
+        assert_false(server_has(SERVER(i), KEY));
     }
 }
 
 static void hash_is_foreign_to_plain(void **state)
 {
-    const struct quorlock_client_options options = fixture_options();
-    const struct quorlock_options lease = fixture_lease(20000);
     struct seen seen = {0};
     struct seen_report report = {0};
     quorlock *lock;
 
-    fixture_client(&options, 3);
-    lock = fixture_lock(fixture.client, KEY, &lease);
+    fixture.options.dialect = QUORLOCK_DIALECT_PLAIN;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, KEY, LEASE(20000));
     peer_takes(3, THEIRS, 60000);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_FOREIGN);
     assert_contains(seen.text, "--dialect redisson");
@@ -489,7 +438,7 @@ static void hash_is_foreign_to_plain(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         assert_string_equal(report.nodes[i].state, "foreign");
         assert_string_equal(report.nodes[i].type, "hash");
-        assert_int_equal(peer_counts(server_at(i), KEY, THEIRS), 1);
+        assert_int_equal(peer_counts(SERVER(i), KEY, THEIRS), 1);
     }
 }
 
@@ -501,21 +450,20 @@ static void turned_foreign(void **state)
 
     quorlock_on_lost(lock, on_loss, &loss);
     await_holders(KEY, NULL, 3);
-    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SET " KEY " somebody");
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SET " KEY " somebody");
     await_count(&loss.calls, 1, GENEROUS_MS, "the loss");
-    for (uint32_t i = 0; i < 3; i++) assert_true(server_holds(server_at(i), KEY, "somebody"));
+    for (uint32_t i = 0; i < 3; i++) assert_true(server_holds(SERVER(i), KEY, "somebody"));
 }
 
 /* ---- guard, fencing, forgotten scripts ---- */
 
 static void bootstrap(void)
 {
-    struct quorlock_client_options options = redisson_options();
     struct seen_report seen = {0};
     quorlock_client *client;
 
-    options.guard = QUORLOCK_GUARD_OFF;
-    client = fixture_new_client(&options);
+    fixture.options.guard = QUORLOCK_GUARD_OFF;
+    client = fixture_new_client(0);
     assert_int_equal(quorlock_bootstrap(client, NULL, on_report, &seen), 0);
     await_count(&seen.calls, 1, GENEROUS_MS, "bootstrap");
     assert_status(seen.status, 0);
@@ -525,35 +473,30 @@ static void bootstrap(void)
 static void guard_and_fence(void **state)
 {
     static const int guards[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
-    struct quorlock_client_options options = redisson_options();
-    struct quorlock_options fenced = fixture_lease(20000);
     uint64_t last = 0;
 
     bootstrap();
-    fenced.fencing = 1;
     for (size_t i = 0; i < 2; i++) {
         struct seen seen = {0}, extended = {0}, released = {0};
         quorlock_client *client;
         quorlock *lock;
 
-        options.guard = guards[i];
-        client = fixture_new_client(&options);
-        fixture_await_ready(client, 3);
-        lock = fixture_lock(client, KEY, &fenced);
+        fixture.options.guard = guards[i];
+        client = fixture_new_client(3);
+        lock = fixture_lock(client, KEY, LEASE(20000, .fencing = 1));
         assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
         assert_true(seen.result.fence > last);
         last = seen.result.fence;
         assert_status(fixture_extend(lock, 30000, &extended), QUORLOCK_OK);
         await_holders(KEY, NULL, 3);
-        for (uint32_t k = 0; k < 3; k++) assert_true(server_pttl(server_at(k), "quorlock:fence:" KEY) > 60000);
+        for (uint32_t k = 0; k < 3; k++) assert_true(server_pttl(SERVER(k), "quorlock:fence:" KEY) > 60000);
         assert_status(fixture_release(lock, &released), QUORLOCK_OK);
         await_free(KEY);
         /* A memory that is gone is noticed in the acquire itself: the script looks at the guard in any mode. */
-        for (uint32_t k = 0; k < 3; k++) server_do(server_at(k), "FLUSHALL");
-        memset(&seen, 0, sizeof(seen));
+        for (uint32_t k = 0; k < 3; k++) server_do(SERVER(k), "FLUSHALL");
         assert_int_not_equal(fixture_acquire(lock, &seen), QUORLOCK_OK);
         fixture_close(client);
-        for (uint32_t k = 0; k < 3; k++) server_do(server_at(k), "FLUSHALL");
+        for (uint32_t k = 0; k < 3; k++) server_do(SERVER(k), "FLUSHALL");
         bootstrap();
     }
 }
@@ -561,48 +504,43 @@ static void guard_and_fence(void **state)
 static void forgotten_scripts(void **state)
 {
     char owner[TEXT_SIZE];
-    const struct quorlock_client_options options = redisson_options();
     struct seen seen = {0};
     quorlock *lock;
 
-    fixture_client(&options, 3);
-    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SCRIPT FLUSH");
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
     lock = redisson_held(20000, owner);
     await(whole, owner, GENEROUS_MS, "the field on all servers");
-    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SCRIPT FLUSH");
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
     assert_status(fixture_extend(lock, 30000, &seen), QUORLOCK_OK);
-    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SCRIPT FLUSH");
-    memset(&seen, 0, sizeof(seen));
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free(KEY);
 }
 
-#define A_TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        A_TEST(layout),
-        A_TEST(theirs_waits_for_ours),
-        A_TEST(ours_waits_for_theirs),
-        A_TEST(minority_is_left_alone),
-        A_TEST(renewal_under_their_eyes),
-        A_TEST(renewal_under_our_eyes),
-        A_TEST(expiry_and_repair),
-        A_TEST(release_is_told),
-        A_TEST(their_release_is_told),
-        A_TEST(few_rights),
-        A_TEST(their_force_unlock),
-        A_TEST(lost_to_their_force_unlock),
-        A_TEST(our_break),
-        A_TEST(latches_stay),
-        A_TEST(inspect),
-        A_TEST(large_hash),
-        A_TEST(string_is_foreign),
-        A_TEST(hash_is_foreign_to_plain),
-        A_TEST(turned_foreign),
-        A_TEST(guard_and_fence),
-        A_TEST(forgotten_scripts),
+        WITH_REDISSON(layout),
+        WITH_REDISSON(theirs_waits_for_ours),
+        WITH_REDISSON(ours_waits_for_theirs),
+        WITH_REDISSON(minority_is_left_alone),
+        WITH_REDISSON(renewal_under_their_eyes),
+        WITH_REDISSON(renewal_under_our_eyes),
+        WITH_REDISSON(expiry_and_repair),
+        WITH_REDISSON(release_is_told),
+        WITH_REDISSON(their_release_is_told),
+        WITH_REDISSON(few_rights),
+        WITH_REDISSON(their_force_unlock),
+        WITH_REDISSON(lost_to_their_force_unlock),
+        WITH_REDISSON(our_break),
+        WITH_REDISSON(latches_stay),
+        WITH_REDISSON(inspect),
+        WITH_REDISSON(large_hash),
+        WITH_REDISSON(string_is_foreign),
+        WITH_REDISSON(hash_is_foreign_to_plain),
+        WITH_REDISSON(turned_foreign),
+        WITH_REDISSON(guard_and_fence),
+        WITH_REDISSON(forgotten_scripts),
     };
 
     return cmocka_run_group_tests_name("redisson", tests, NULL, NULL);

@@ -20,14 +20,12 @@ static void one_handle_twice(void **state)
     char owner[TEXT_SIZE];
     struct seen seen;
     long long before;
-    quorlock *lock;
+    quorlock *lock = lock_of("me", LONG_LEASE_MS);
 
-    begin(state);
-    lock = lock_of("me", LONG_LEASE_MS);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     snprintf(owner, sizeof(owner), "%s", seen.owner);
-    before = calls();
+    before = lock_calls();
     for (int holds = 2; holds <= 4; holds++) {
         char text[64];
 
@@ -46,15 +44,14 @@ static void one_handle_twice(void **state)
         assert_string_equal(quorlock_token(lock), owner);
     }
     /* No server heard of any of that. */
-    assert_int_equal(calls(), before);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
+    assert_int_equal(lock_calls(), before);
+    assert_int_equal(holders("key", NULL), 3);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(quorlock_valid_ms(lock), 0);
     await_free("key");
     /* More than was acquired. */
     assert_status(quorlock_release(lock, on_result, &seen), QUORLOCK_STATE);
     assert_contains(quorlock_client_error(fixture.client), "there is no grant to release");
-    quorlock_free(lock);
 }
 
 /* Whichever is the last to release. */
@@ -62,7 +59,6 @@ static void two_handles_of_one_owner(void **state)
 {
     struct seen seen;
 
-    begin(state);
     for (int first = 0; first < 2; first++) {
         quorlock *locks[2] = {lock_of("me", LONG_LEASE_MS), lock_of("me", LONG_LEASE_MS)};
         char owner[TEXT_SIZE];
@@ -71,7 +67,7 @@ static void two_handles_of_one_owner(void **state)
         assert_status(fixture_acquire(locks[0], &seen), QUORLOCK_OK);
         snprintf(owner, sizeof(owner), "%s", seen.owner);
         await_holders("key", NULL, 3);
-        before = calls();
+        before = lock_calls();
         assert_status(fixture_acquire(locks[1], &seen), QUORLOCK_OK);
         assert_string_equal(seen.owner, owner);
         assert_true(quorlock_valid_ms(locks[0]) > 0);
@@ -81,8 +77,8 @@ static void two_handles_of_one_owner(void **state)
         assert_null(quorlock_token(locks[first]));
         assert_status(quorlock_release(locks[first], on_result, &seen), QUORLOCK_STATE);
         assert_true(quorlock_valid_ms(locks[1 - first]) > 0);
-        assert_int_equal(calls(), before);
-        assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
+        assert_int_equal(lock_calls(), before);
+        assert_int_equal(holders("key", NULL), 3);
         /* In again, and out. */
         assert_status(fixture_acquire(locks[first], &seen), QUORLOCK_OK);
         assert_string_equal(seen.owner, owner);
@@ -101,14 +97,12 @@ static void two_handles_of_one_owner(void **state)
 static void different_owners_exclude_each_other(void **state)
 {
     struct seen seen, waited, nobody_waited;
-    quorlock *mine, *yours, *nobodys, *waiting, *nobody_waits;
+    quorlock *mine = lock_of("me", LONG_LEASE_MS);
+    quorlock *yours = lock_of("you", LONG_LEASE_MS);
+    quorlock *nobodys = lock_of(NULL, LONG_LEASE_MS);
+    quorlock *waiting = waiter_of("you");
+    quorlock *nobody_waits = waiter_of(NULL);
 
-    begin(state);
-    mine = lock_of("me", LONG_LEASE_MS);
-    yours = lock_of("you", LONG_LEASE_MS);
-    nobodys = lock_of(NULL, LONG_LEASE_MS);
-    waiting = waiter_of("you");
-    nobody_waits = waiter_of(NULL);
     assert_status(fixture_acquire(mine, &seen), QUORLOCK_OK);
     assert_status(fixture_acquire(yours, &seen), QUORLOCK_HELD);
     assert_status(fixture_acquire(nobodys, &seen), QUORLOCK_HELD);
@@ -128,11 +122,6 @@ static void different_owners_exclude_each_other(void **state)
     assert_status(quorlock_acquire(nobody_waits, on_result, &seen), QUORLOCK_STATE);
     assert_status(fixture_release(nobody_waits, &seen), QUORLOCK_OK);
     await_free("key");
-    quorlock_free(mine);
-    quorlock_free(yours);
-    quorlock_free(nobodys);
-    quorlock_free(waiting);
-    quorlock_free(nobody_waits);
 }
 
 /* ---- validity ---- */
@@ -141,40 +130,34 @@ static void renewed_first_where_little_is_left(void **state)
 {
     struct seen seen;
     long long before;
-    quorlock *outer, *inner;
+    quorlock *outer = unrenewed_of("me", 8000);
+    quorlock *inner = unrenewed_of("me", 8000);
 
-    begin_patient(state);
-    outer = unrenewed_of("me", 8000);
-    inner = unrenewed_of("me", 8000);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
-    before = calls();
+    before = lock_calls();
     assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
-    assert_int_equal(calls(), before);
+    assert_int_equal(lock_calls(), before);
     assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
     await(valid_below, &outer, GENEROUS_MS, "less than a third");
     assert_true(quorlock_valid_ms(outer) > 0);
     assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
-    assert_true(calls() > before);
+    assert_true(lock_calls() > before);
     assert_true(seen.result.valid_ms > 4000);
     assert_true(quorlock_valid_ms(outer) > 4000);
     assert_true(least_pttl() > 4000);
     assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
     await_free("key");
-    quorlock_free(outer);
-    quorlock_free(inner);
 }
 
 static void a_longer_lease_is_asked_for(void **state)
 {
     struct seen seen;
-    quorlock *outer, *longer, *shorter;
+    quorlock *outer = lock_of("me", 10000);
+    quorlock *longer = lock_of("me", 60000);
+    quorlock *shorter = lock_of("me", 2000);
 
-    begin(state);
-    outer = lock_of("me", 10000);
-    longer = lock_of("me", 60000);
-    shorter = lock_of("me", 2000);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     assert_true(quorlock_valid_ms(outer) < 10000);
     assert_status(fixture_acquire(longer, &seen), QUORLOCK_OK);
@@ -185,12 +168,9 @@ static void a_longer_lease_is_asked_for(void **state)
     assert_true(least_pttl() > 30000);
     assert_status(fixture_release(longer, &seen), QUORLOCK_OK);
     assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
+    assert_int_equal(holders("key", NULL), 3);
     assert_status(fixture_release(shorter, &seen), QUORLOCK_OK);
     await_free("key");
-    quorlock_free(outer);
-    quorlock_free(longer);
-    quorlock_free(shorter);
 }
 
 static bool valid_below_3s(void *arg)
@@ -200,15 +180,12 @@ static bool valid_below_3s(void *arg)
 
 static void as_much_validity_as_is_asked_for(void **state)
 {
-    struct quorlock_options options = owned("me", 4000);
     struct seen seen;
-    quorlock *outer, *inner;
+    quorlock *outer = unrenewed_of("me", 4000);
+    quorlock *inner =
+        fixture_lock(fixture.client, "key",
+                     LEASE(4000, .owner = "me", .min_valid_ms = 3000, .renew_ms = QUORLOCK_RENEW_NEVER));
 
-    begin_patient(state);
-    outer = unrenewed_of("me", 4000);
-    options.min_valid_ms = 3000;
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    inner = fixture_lock(fixture.client, "key", &options);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await(valid_below_3s, &outer, GENEROUS_MS, "less than it wants");
     assert_true(quorlock_valid_ms(outer) > 1500);
@@ -222,15 +199,13 @@ static void as_much_validity_as_is_asked_for(void **state)
 static void a_renewal_that_fails_is_told(void **state)
 {
     struct seen seen;
-    quorlock *outer, *inner;
+    quorlock *outer = unrenewed_of("me", 8000);
+    quorlock *inner = unrenewed_of("me", 8000);
 
-    begin_patient(state);
-    outer = unrenewed_of("me", 8000);
-    inner = unrenewed_of("me", 8000);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     await(valid_below, &outer, GENEROUS_MS, "less than a third");
-    for (int i = 0; i < 2; i++) server_kill(&fixture.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_kill(SERVER(i));
     assert_status(fixture_acquire(inner, &seen), QUORLOCK_NOQUORUM);
     assert_contains(seen.text, "renewing it first reached no quorum");
     assert_int_equal(quorlock_valid_ms(inner), 0);
@@ -238,29 +213,25 @@ static void a_renewal_that_fails_is_told(void **state)
     assert_true(quorlock_valid_ms(outer) > 0);
     quorlock_free(inner);
     quorlock_free(outer);
-    for (int i = 0; i < 2; i++) server_start(&fixture.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_start(SERVER(i));
 }
 
 static void the_wait_bound_holds_for_a_renewal_too(void **state)
 {
-    struct quorlock_options options = owned("me", 10000);
     struct seen seen;
-    quorlock *outer, *inner;
+    quorlock *outer = unrenewed_of("me", 5000);
+    quorlock *inner = fixture_lock(fixture.client, "key", LEASE(10000, .owner = "me", .wait_ms = 200));
 
-    begin(state);
-    outer = unrenewed_of("me", 5000);
-    options.wait_ms = 200;
-    inner = fixture_lock(fixture.client, "key", &options);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
-    for (int i = 0; i < 2; i++) server_freeze(&fixture.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_freeze(SERVER(i));
     assert_status(fixture_acquire(inner, &seen), QUORLOCK_TIMEDOUT);
     assert_contains(seen.text, "renewing it first took too long");
     assert_true(seen.result.elapsed_ms >= 200);
     /* Its node timeout is a half second. */
     assert_true(seen.result.elapsed_ms < 450);
     assert_true(quorlock_valid_ms(outer) > 0);
-    for (int i = 0; i < 2; i++) server_thaw(&fixture.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_thaw(SERVER(i));
     quorlock_free(inner);
     quorlock_free(outer);
     await_free("key");
@@ -274,7 +245,6 @@ static void a_loss_is_everybodys(void **state)
     struct seen seen;
     quorlock *locks[3], *later;
 
-    begin(state);
     for (int i = 0; i < 3; i++) {
         locks[i] = lock_of("me", 6000);
         quorlock_on_lost(locks[i], on_loss, &losses[i]);
@@ -283,7 +253,7 @@ static void a_loss_is_everybodys(void **state)
     later = lock_of("me", 6000);
     assert_status(fixture_acquire(locks[1], &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
-    delete_by_hand();
+    drop_by_hand("key");
     for (int i = 0; i < 3; i++) await_count(&losses[i].calls, 1, GENEROUS_MS, "loss");
     for (int i = 0; i < 3; i++) {
         assert_int_equal(losses[i].valid_ms, 0);
@@ -311,7 +281,6 @@ static void a_loss_is_everybodys(void **state)
         assert_int_equal(losses[i].calls, 1);
         quorlock_free(locks[i]);
     }
-    quorlock_free(later);
 }
 
 static void stand_still_until_over(const quorlock *lock)
@@ -326,11 +295,9 @@ static void lost_before_it_was_told(void **state)
 {
     struct seen_loss outer_loss = {.calls = 0}, inner_loss = {.calls = 0};
     struct seen seen, pending, again;
-    quorlock *outer, *inner;
+    quorlock *outer = unrenewed_of("me", 1000);
+    quorlock *inner = unrenewed_of("me", 1000);
 
-    begin_patient(state);
-    outer = unrenewed_of("me", 1000);
-    inner = unrenewed_of("me", 1000);
     quorlock_on_lost(outer, on_loss, &outer_loss);
     quorlock_on_lost(inner, on_loss, &inner_loss);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
@@ -358,11 +325,9 @@ static void over_and_not_told_yet(void **state)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
-    quorlock *outer, *inner;
+    quorlock *outer = unrenewed_of("me", 1000);
+    quorlock *inner = unrenewed_of("me", 1000);
 
-    begin_patient(state);
-    outer = unrenewed_of("me", 1000);
-    inner = unrenewed_of("me", 1000);
     quorlock_on_lost(outer, on_loss, &loss);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     stand_still_until_over(outer);
@@ -381,15 +346,13 @@ static void lost_while_it_is_renewed(void **state)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
-    quorlock *outer, *inner;
+    quorlock *outer = unrenewed_of("me", 5000);
+    quorlock *inner = lock_of("me", 60000);
 
-    begin_patient(state);
-    outer = unrenewed_of("me", 5000);
-    inner = lock_of("me", 60000);
     quorlock_on_lost(outer, on_loss, &loss);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
-    delete_by_hand();
+    drop_by_hand("key");
     assert_status(fixture_acquire(inner, &seen), QUORLOCK_LOST);
     assert_int_equal(loss.calls, 1);
     assert_true(loss.order < seen.order);
@@ -407,16 +370,16 @@ int main(void)
         EVERY_FLAVOUR(one_handle_twice),
         EVERY_FLAVOUR(two_handles_of_one_owner),
         EVERY_FLAVOUR(different_owners_exclude_each_other),
-        FLAVOURED(renewed_first_where_little_is_left, majority_redisson),
-        FLAVOURED(renewed_first_where_little_is_left, all),
+        FLAVOURED(renewed_first_where_little_is_left, patient_redisson),
+        FLAVOURED(renewed_first_where_little_is_left, patient_all),
         EVERY_FLAVOUR(a_longer_lease_is_asked_for),
         EVERY_FLAVOUR(a_loss_is_everybodys),
-        FLAVOURED(as_much_validity_as_is_asked_for, majority),
-        FLAVOURED(a_renewal_that_fails_is_told, majority),
+        FLAVOURED(as_much_validity_as_is_asked_for, patient),
+        FLAVOURED(a_renewal_that_fails_is_told, patient),
         FLAVOURED(the_wait_bound_holds_for_a_renewal_too, majority),
-        FLAVOURED(lost_before_it_was_told, majority),
-        FLAVOURED(over_and_not_told_yet, majority),
-        FLAVOURED(lost_while_it_is_renewed, majority),
+        FLAVOURED(lost_before_it_was_told, patient),
+        FLAVOURED(over_and_not_told_yet, patient),
+        FLAVOURED(lost_while_it_is_renewed, patient),
     };
 
     return cmocka_run_group_tests_name("nest", tests, NULL, NULL);

@@ -12,15 +12,14 @@ static void admitted_out_of_the_line(void **state)
     struct seen first, stranger, second, third, seen;
     quorlock *mine[3], *yours;
 
-    begin(state);
     for (int i = 0; i < 3; i++) {
         mine[i] = waiter_of("me");
-        server_do(&fixture.cluster.servers[i], "SET key by-hand PX 60000");
+        server_do(SERVER(i), "SET key by-hand PX 60000");
     }
     if (((struct flavour *)*state)->dialect == QUORLOCK_DIALECT_REDISSON) {
         for (int i = 0; i < 3; i++) {
-            server_do(&fixture.cluster.servers[i], "DEL key");
-            server_do(&fixture.cluster.servers[i], "HSET key somebody:1 1");
+            server_do(SERVER(i), "DEL key");
+            server_do(SERVER(i), "HSET key somebody:1 1");
         }
     }
     yours = waiter_of("you");
@@ -30,7 +29,7 @@ static void admitted_out_of_the_line(void **state)
     fixture_start_acquire(mine[2], &third);
     run_ms(100);
     assert_status(quorlock_cancel(mine[2]), QUORLOCK_OK);
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "DEL key");
+    drop_by_hand("key");
     await_count(&first.calls, 1, GENEROUS_MS, "the first");
     await_count(&second.calls, 1, GENEROUS_MS, "of the same owner");
     assert_status(first.result.status, QUORLOCK_OK);
@@ -54,7 +53,6 @@ static void tries_at_the_same_time(void **state)
 {
     struct seen seen[2];
 
-    begin(state);
     for (int round = 0; round < 4; round++) {
         quorlock *locks[2] = {round % 2 == 0 ? waiter_of("me") : lock_of("me", LONG_LEASE_MS),
                               round < 2 ? lock_of("me", LONG_LEASE_MS) : waiter_of("me")};
@@ -75,18 +73,14 @@ static void tries_at_the_same_time(void **state)
 /* Who is let in this way is asked for the same terms as everybody. */
 static void admitted_on_its_own_terms(void **state)
 {
-    struct quorlock_options options = owned("me", 60000);
     struct seen first, second, third;
-    quorlock *outer, *longer, *fenced;
+    quorlock *longer =
+        fixture_lock(fixture.client, "key", LEASE(60000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock *fenced = fixture_lock(
+        fixture.client, "key", LEASE(60000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 1));
+    quorlock *outer = fixture_lock(fixture.client, "key",
+                                   LEASE(5000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 0));
 
-    begin(state);
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    longer = fixture_lock(fixture.client, "key", &options);
-    options.fencing = 1;
-    fenced = fixture_lock(fixture.client, "key", &options);
-    options.lease_ms = 5000;
-    options.fencing = 0;
-    outer = fixture_lock(fixture.client, "key", &options);
     fixture_start_acquire(outer, &first);
     fixture_start_acquire(longer, &second);
     fixture_start_acquire(fenced, &third);
@@ -108,16 +102,12 @@ static void admitted_on_its_own_terms(void **state)
 
 static void one_fencing_token(void **state)
 {
-    struct quorlock_options options = owned("me", LONG_LEASE_MS);
     struct seen seen;
     uint64_t fence;
-    quorlock *outer, *inner, *unfenced;
+    quorlock *unfenced = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock *outer = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me", .fencing = 1));
+    quorlock *inner = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me", .fencing = 1));
 
-    begin(state);
-    unfenced = fixture_lock(fixture.client, "key", &options);
-    options.fencing = 1;
-    outer = fixture_lock(fixture.client, "key", &options);
-    inner = fixture_lock(fixture.client, "key", &options);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     fence = seen.result.fence;
     assert_true(fence > 0);
@@ -134,9 +124,6 @@ static void one_fencing_token(void **state)
     assert_contains(quorlock_client_error(fixture.client), "without a fencing token");
     assert_status(fixture_release(unfenced, &seen), QUORLOCK_OK);
     await_free("key");
-    quorlock_free(outer);
-    quorlock_free(inner);
-    quorlock_free(unfenced);
 }
 
 /* ---- free, cancel, close ---- */
@@ -145,12 +132,10 @@ static void the_outer_handle_is_freed(void **state)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen, after;
-    quorlock *outer, *inner, *waiting;
+    quorlock *outer = lock_of("me", 4000);
+    quorlock *inner = lock_of("me", 4000);
+    quorlock *waiting = waiter_of("you");
 
-    begin(state);
-    outer = lock_of("me", 4000);
-    inner = lock_of("me", 4000);
-    waiting = waiter_of("you");
     quorlock_on_lost(inner, on_loss, &loss);
     for (int round = 0; round < 2; round++) {
         assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
@@ -161,7 +146,7 @@ static void the_outer_handle_is_freed(void **state)
         /* Longer than the lease: it is renewed as before. */
         if (round == 0) run_ms(4500);
         assert_true(quorlock_valid_ms(inner) > 0);
-        assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
+        assert_int_equal(holders("key", NULL), 3);
         assert_int_equal(loss.calls, 0);
         if (round == 1) break;
         fixture_start_acquire(waiting, &after);
@@ -172,7 +157,7 @@ static void the_outer_handle_is_freed(void **state)
         assert_status(fixture_release(waiting, &seen), QUORLOCK_OK);
         await_free("key");
     }
-    delete_by_hand();
+    drop_by_hand("key");
     await_count(&loss.calls, 1, GENEROUS_MS, "loss");
     assert_status(quorlock_acquire(outer, on_result, &seen), QUORLOCK_LOST);
     /* Freed is released. */
@@ -186,18 +171,16 @@ static void the_outer_handle_is_freed(void **state)
 static void freed_one_after_the_other(void **state)
 {
     struct seen seen, pending, released;
-    quorlock *outer, *inner;
+    quorlock *outer = lock_of("me", LONG_LEASE_MS);
+    quorlock *inner = lock_of("me", LONG_LEASE_MS);
 
-    begin(state);
-    outer = lock_of("me", LONG_LEASE_MS);
-    inner = lock_of("me", LONG_LEASE_MS);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     quorlock_free(inner);
     assert_true(quorlock_valid_ms(outer) > 0);
     run_ms(20);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
+    assert_int_equal(holders("key", NULL), 3);
     /* One that was admitted and not told yet, and one whose release was not told yet. */
     inner = lock_of("me", LONG_LEASE_MS);
     fixture_start_acquire(inner, &pending);
@@ -216,12 +199,10 @@ static void freed_one_after_the_other(void **state)
 static void canceled_in_each_state(void **state)
 {
     struct seen seen, pending, released;
-    quorlock *outer, *inner, *longer;
+    quorlock *outer = unrenewed_of("me", 10000);
+    quorlock *inner = lock_of("me", 60000);
+    quorlock *longer = lock_of("me", LONG_LEASE_MS);
 
-    begin(state);
-    outer = unrenewed_of("me", 10000);
-    inner = lock_of("me", 60000);
-    longer = lock_of("me", LONG_LEASE_MS);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     /* Waiting for a renewal. */
@@ -248,23 +229,18 @@ static void canceled_in_each_state(void **state)
     await_count(&pending.calls, 1, GENEROUS_MS, "canceled before it was told");
     assert_status(pending.result.status, QUORLOCK_CANCELED);
     assert_status(quorlock_release(outer, on_result, &seen), QUORLOCK_STATE);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
+    assert_int_equal(holders("key", NULL), 3);
     assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
     await_free("key");
-    quorlock_free(outer);
-    quorlock_free(inner);
-    quorlock_free(longer);
 }
 
 /* The last hold goes while another handle waits to enter. */
 static void released_while_another_enters(void **state)
 {
     struct seen seen, pending;
-    quorlock *outer, *inner;
+    quorlock *outer = unrenewed_of("me", 10000);
+    quorlock *inner = lock_of("me", 60000);
 
-    begin(state);
-    outer = unrenewed_of("me", 10000);
-    inner = lock_of("me", 60000);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     fixture_start_acquire(inner, &pending);
@@ -272,7 +248,7 @@ static void released_while_another_enters(void **state)
     await_count(&pending.calls, 1, GENEROUS_MS, "inner");
     assert_status(pending.result.status, QUORLOCK_OK);
     assert_true(quorlock_valid_ms(inner) > 30000);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 3);
+    assert_int_equal(holders("key", NULL), 3);
     assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
     await_free("key");
     /* And where that one does not come in after all, nothing stays. */
@@ -282,19 +258,15 @@ static void released_while_another_enters(void **state)
     assert_status(quorlock_cancel(inner), QUORLOCK_OK);
     await_free("key");
     await_count(&pending.calls, 1, GENEROUS_MS, "canceled entrant");
-    quorlock_free(outer);
-    quorlock_free(inner);
 }
 
 /* A renewal that a handle asked for is another's way in, also when it is for less, or canceled. */
 static void anothers_renewal(void **state)
 {
     struct seen seen, extended, pending;
-    quorlock *outer, *inner;
+    quorlock *outer = unrenewed_of("me", 10000);
+    quorlock *inner = lock_of("me", 60000);
 
-    begin(state);
-    outer = unrenewed_of("me", 10000);
-    inner = lock_of("me", 60000);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     fixture_start_extend(outer, 0, &extended);
     fixture_start_acquire(inner, &pending);
@@ -328,7 +300,7 @@ static void closed_in_each_state(void **state)
     quorlock *locks[4];
 
     for (int round = 0; round < 3; round++) {
-        begin(state);
+        if (round > 0) fixture_client(3);
         for (int i = 0; i < 4; i++) locks[i] = i == 1 ? lock_of("me", 60000) : unrenewed_of("me", 10000);
         assert_status(fixture_acquire(locks[0], &seen), QUORLOCK_OK);
         assert_status(fixture_acquire(locks[0], &seen), QUORLOCK_OK);
@@ -340,7 +312,6 @@ static void closed_in_each_state(void **state)
         fixture_start_acquire(locks[1], &entering);
         if (round == 2) quorlock_free(locks[0]);
         fixture_close(fixture.client);
-        fixture.client = NULL;
         assert_int_equal(released.calls, 1);
         assert_int_equal(told.calls, 1);
         assert_int_equal(entering.calls, 1);
@@ -349,7 +320,7 @@ static void closed_in_each_state(void **state)
         assert_status(entering.result.status, QUORLOCK_CLOSED);
         if (round == 1) assert_status(extended.result.status, QUORLOCK_CLOSED);
         if (round == 2) assert_status(extended.result.status, QUORLOCK_CANCELED);
-        assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
+        assert_int_equal(holders("key", NULL), 0);
     }
 }
 

@@ -86,9 +86,8 @@ static void bad_sets_of_nodes(void **state)
     const char *null[2] = {"127.0.0.1:7001", NULL};
     char texts[QUORLOCK_NODES_MAX + 1][32];
     const char *many[QUORLOCK_NODES_MAX + 1];
-    struct quorlock_client_options options;
+    struct quorlock_client_options options = nodes_options(twice, 0);
 
-    options = nodes_options(twice, 0);
     refuse_client(&options, QUORLOCK_INVAL, "0");
     options = nodes_options(NULL, 3);
     refuse_client(&options, QUORLOCK_INVAL, "");
@@ -112,7 +111,6 @@ static void bad_client_options(void **state)
 {
     const char *nodes[1] = {"127.0.0.1:7001"};
     const struct quorlock_client_options good = nodes_options(nodes, 1);
-    struct quorlock_client_options options;
     struct {
         struct quorlock_client_options known;
         unsigned char tail[16];
@@ -120,8 +118,8 @@ static void bad_client_options(void **state)
     static const char long_label[] = "0123456789012345678901234567890123456789012345678901234567890123x";
     quorlock_client *client = NULL;
     char error[TEXT_SIZE] = "";
+    struct quorlock_client_options options = good;
 
-    options = good;
     options.policy = 7;
     refuse_client(&options, QUORLOCK_INVAL, "7");
     options = good;
@@ -158,6 +156,7 @@ static void bad_client_options(void **state)
     newer.known = good;
     newer.known.size = sizeof(newer);
     assert_status(quorlock_client_new(&client, fixture.base, &newer.known), QUORLOCK_OK);
+    fixture_adopt(client);
     fixture_close(client);
     client = NULL;
     newer.tail[15] = 1;
@@ -220,20 +219,19 @@ static void refuse_lock(const char *key, const struct quorlock_options *options,
 
 static void bad_leases(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
     struct quorlock_options options;
     quorlock *lock;
 
-    client_options.max_lease_ms = 0; /* the default, 30 s */
-    fixture.client = fixture_new_client(&client_options);
-    options = fixture_lease(9);
+    fixture.options.max_lease_ms = 0; /* the default, 30 s */
+    fixture_client(0);
+    options = *LEASE(9);
     refuse_lock("key", &options, QUORLOCK_INVAL, "9");
-    options = fixture_lease(30001);
+    options = *LEASE(30001);
     refuse_lock("key", &options, QUORLOCK_INVAL, "30001");
-    options = fixture_lease(UINT32_MAX);
+    options = *LEASE(UINT32_MAX);
     refuse_lock("key", &options, QUORLOCK_INVAL, "4294967295");
     /* A renewal that cannot come in time. */
-    options = fixture_lease(1000);
+    options = *LEASE(1000);
     options.renew_ms = 980;
     refuse_lock("key", &options, QUORLOCK_INVAL, "980");
     options.renew_ms = 0;
@@ -241,21 +239,19 @@ static void bad_leases(void **state)
     refuse_lock("key", &options, QUORLOCK_INVAL, "1000");
     options.lost_margin_ms = UINT32_MAX;
     refuse_lock("key", &options, QUORLOCK_INVAL, "4294967295");
-    options = fixture_lease(1000);
+    options = *LEASE(1000);
     options.min_valid_ms = 990; /* 12 of the 1000 go to drift: no grant is ever that good */
     refuse_lock("key", &options, QUORLOCK_INVAL, "990");
     /* Zero is the default, and the default is fine. */
-    options = fixture_lease(0);
+    options = *LEASE(0);
     lock = fixture_lock(fixture.client, "key", &options);
     quorlock_free(lock);
     lock = fixture_lock(fixture.client, "key", NULL);
-    quorlock_free(lock);
 }
 
 static void bad_keys_and_options(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(1000);
+    struct quorlock_options options = *LEASE(1000);
     const char *const twice[2] = {"a", "a"};
     const char *many[QUORLOCK_KEYS_MAX + 1];
     struct {
@@ -267,7 +263,7 @@ static void bad_keys_and_options(void **state)
     quorlock *lock = NULL;
     struct seen_report report;
 
-    fixture.client = fixture_new_client(&client_options);
+    fixture_client(0);
     refuse_lock("", &options, QUORLOCK_INVAL, "");
     refuse_lock(NULL, &options, QUORLOCK_INVAL, "");
     refuse_lock("quorlock:guard", &options, QUORLOCK_INVAL, "quorlock:");
@@ -293,7 +289,7 @@ static void bad_keys_and_options(void **state)
     options.size = 3;
     refuse_lock("key", &options, QUORLOCK_INVAL, "size");
     memset(&newer, 0, sizeof(newer));
-    newer.known = fixture_lease(1000);
+    newer.known = *LEASE(1000);
     newer.known.size = sizeof(newer);
     quorlock_free(fixture_lock(fixture.client, "key", &newer.known));
     newer.tail[0] = 1;
@@ -326,17 +322,14 @@ static int failed_with(const struct seen *seen, size_t n, const char *part)
 }
 
 /* A client of these nodes tries once for "key"; the verdict and node 0's reason are checked. */
-static void verdict(const char *const *nodes, size_t n, int status, const char *part, struct seen *seen)
+static void verdict(uint32_t n, int status, const char *part, struct seen *seen)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     quorlock_client *client;
     quorlock *lock;
 
-    client_options.nodes = nodes;
-    client_options.n_nodes = n;
-    client = fixture_new_client(&client_options);
-    lock = fixture_lock(client, "key", &options);
+    fixture.options.n_nodes = n;
+    client = fixture_new_client(0);
+    lock = fixture_lock(client, "key", LEASE(LONG_LEASE_MS));
     fixture_acquire(lock, seen);
     if (seen->result.status != status) {
         fail_msg("status %s, not %s: %s; node 0: %s", quorlock_status_name(seen->result.status),
@@ -358,97 +351,78 @@ static void verdict(const char *const *nodes, size_t n, int status, const char *
     no_password_in_the_log();
 }
 
-/* Three addresses with credentials in front of each server's. */
-static void with_credentials(char ret[3][TEXT_SIZE], const char *nodes[3], const char *credentials,
-                             const char *db)
-{
-    for (int i = 0; i < 3; i++) {
-        snprintf(ret[i], TEXT_SIZE, "redis://%s%s%s", credentials, fixture.cluster.addresses[i], db);
-        nodes[i] = ret[i];
-    }
-}
-
 static void passwords(void **state)
 {
-    char texts[3][TEXT_SIZE];
-    const char *nodes[3];
     struct seen seen;
 
     for (int i = 0; i < 3; i++) {
         fixture.cluster.servers[i].password = SECRET;
-        server_restart(&fixture.cluster.servers[i]);
+        server_restart(SERVER(i));
     }
-    verdict(fixture.cluster.addresses, 3, QUORLOCK_AUTH, "NOAUTH", &seen);
-    with_credentials(texts, nodes, ":wrong-" SECRET "@", "");
-    verdict(nodes, 3, QUORLOCK_AUTH, "WRONGPASS", &seen);
-    with_credentials(texts, nodes, ":" SECRET "@", "");
-    verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
-    with_credentials(texts, nodes, ":s3cret%2DPa55@", "");
-    verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
+    verdict(3, QUORLOCK_AUTH, "NOAUTH", &seen);
+    fixture_log_in(":wrong-" SECRET "@", "");
+    verdict(3, QUORLOCK_AUTH, "WRONGPASS", &seen);
+    fixture_log_in(":" SECRET "@", "");
+    verdict(3, QUORLOCK_OK, NULL, &seen);
+    fixture_log_in(":s3cret%2DPa55@", "");
+    verdict(3, QUORLOCK_OK, NULL, &seen);
     assert_string_equal(seen.votes[0].node, fixture.cluster.addresses[0]);
 }
 
 static void users_and_rights(void **state)
 {
-    char texts[3][TEXT_SIZE];
-    const char *nodes[3];
+    char wrong[TEXT_SIZE + 32];
     struct seen seen;
 
     for (int i = 0; i < 3; i++) {
-        server_do(&fixture.cluster.servers[i], "ACL SETUSER alice on >%s ~* &* +@all", SECRET);
-        server_do(&fixture.cluster.servers[i], "ACL SETUSER bob on >%s ~* &* +@all -set", SECRET);
-        server_do(&fixture.cluster.servers[i], "ACL SETUSER carol on >%s ~other* &* +@all", SECRET);
+        server_do(SERVER(i), "ACL SETUSER alice on >%s ~* &* +@all", SECRET);
+        server_do(SERVER(i), "ACL SETUSER bob on >%s ~* &* +@all -set", SECRET);
+        server_do(SERVER(i), "ACL SETUSER carol on >%s ~other* &* +@all", SECRET);
     }
-    with_credentials(texts, nodes, "alice:" SECRET "@", "");
-    verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
-    with_credentials(texts, nodes, "alice:wrong@", "");
-    verdict(nodes, 3, QUORLOCK_AUTH, "WRONGPASS", &seen);
-    with_credentials(texts, nodes, "nobody:" SECRET "@", "");
-    verdict(nodes, 3, QUORLOCK_AUTH, "WRONGPASS", &seen);
-    with_credentials(texts, nodes, "bob:" SECRET "@", "");
-    verdict(nodes, 3, QUORLOCK_AUTH, "NOPERM", &seen);
-    with_credentials(texts, nodes, "carol:" SECRET "@", "");
-    verdict(nodes, 3, QUORLOCK_AUTH, "NOPERM", &seen);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
+    fixture_log_in("alice:" SECRET "@", "");
+    verdict(3, QUORLOCK_OK, NULL, &seen);
+    fixture_log_in("alice:wrong@", "");
+    verdict(3, QUORLOCK_AUTH, "WRONGPASS", &seen);
+    fixture_log_in("nobody:" SECRET "@", "");
+    verdict(3, QUORLOCK_AUTH, "WRONGPASS", &seen);
+    fixture_log_in("bob:" SECRET "@", "");
+    verdict(3, QUORLOCK_AUTH, "NOPERM", &seen);
+    fixture_log_in("carol:" SECRET "@", "");
+    verdict(3, QUORLOCK_AUTH, "NOPERM", &seen);
+    assert_int_equal(holders("key", NULL), 0);
     /* One node of three with wrong credentials only loses that node's vote. */
-    with_credentials(texts, nodes, "alice:" SECRET "@", "");
-    snprintf(texts[0], TEXT_SIZE, "redis://alice:wrong@%s", fixture.cluster.addresses[0]);
-    verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
+    fixture_log_in("alice:" SECRET "@", "");
+    fixture.nodes[0] = wrong;
+    snprintf(wrong, sizeof(wrong), "redis://alice:wrong@%s", SERVER(0)->address);
+    verdict(3, QUORLOCK_OK, NULL, &seen);
 }
 
 static void unix_sockets_and_databases(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
-    char texts[3][TEXT_SIZE];
-    const char *nodes[3];
     struct seen seen;
     quorlock *lock;
 
-    for (int i = 0; i < 3; i++) nodes[i] = fixture.cluster.servers[i].unix_address;
-    client_options.nodes = nodes;
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
+    for (int i = 0; i < 3; i++) fixture.nodes[i] = SERVER(i)->unix_address;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
     fixture_close(fixture.client);
     await_free("key");
 
-    with_credentials(texts, nodes, "", "/5");
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
+    fixture_log_in("", "/5");
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
-    assert_int_equal(server_ask_number(&fixture.cluster.servers[0], "EVAL %s 0",
-                                       "redis.call('SELECT', 5) return redis.call('EXISTS', 'key')"),
-                     1);
+    assert_int_equal(holders("key", NULL), 0);
+    assert_int_equal(
+        server_ask_number(SERVER(0), "EVAL %s 0", "redis.call('SELECT', 5) return redis.call('EXISTS', 'key')"),
+        1);
     fixture_close(fixture.client);
-    fixture.client = NULL;
-    assert_int_equal(server_ask_number(&fixture.cluster.servers[0], "EVAL %s 0",
-                                       "redis.call('SELECT', 5) return redis.call('DBSIZE')"),
-                     0);
-    with_credentials(texts, nodes, "", "/4711");
-    verdict(nodes, 3, QUORLOCK_NOQUORUM, "SELECT", &seen);
+    assert_int_equal(
+        server_ask_number(SERVER(0), "EVAL %s 0", "redis.call('SELECT', 5) return redis.call('DBSIZE')"), 0);
+    fixture_log_in("", "/4711");
+    verdict(3, QUORLOCK_NOQUORUM, "SELECT", &seen);
     assert_contains(seen.votes[0].node, "4711");
 }
 
@@ -456,33 +430,30 @@ static void a_replica_is_no_master(void **state)
 {
     struct seen seen;
 
-    server_do(&fixture.cluster.servers[0], "REPLICAOF 127.0.0.1 %u", fixture.cluster.servers[2].port);
-    verdict(fixture.cluster.addresses, 1, QUORLOCK_NOQUORUM, "replica", &seen);
+    server_do(SERVER(0), "REPLICAOF 127.0.0.1 %u", fixture.cluster.servers[2].port);
+    verdict(1, QUORLOCK_NOQUORUM, "replica", &seen);
     assert_contains(seen.votes[0].node, fixture.cluster.addresses[0]);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
+    assert_int_equal(holders("key", NULL), 0);
     /* The majority of the others does not need it. */
-    verdict(fixture.cluster.addresses, 3, QUORLOCK_OK, NULL, &seen);
+    verdict(3, QUORLOCK_OK, NULL, &seen);
 }
 
 /* A master that becomes a replica under our connection answers READONLY. */
 static void a_master_turned_replica_is_noticed(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
-    client_options.n_nodes = 1;
-    fixture_client(&client_options, 1);
-    lock = fixture_lock(fixture.client, "key", &options);
-    server_do(&fixture.cluster.servers[0], "REPLICAOF 127.0.0.1 %u", fixture.cluster.servers[2].port);
+    fixture.options.n_nodes = 1;
+    fixture_client(1);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    server_do(SERVER(0), "REPLICAOF 127.0.0.1 %u", fixture.cluster.servers[2].port);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_NOQUORUM);
     assert_contains(seen.votes[0].error, "replica");
-    server_do(&fixture.cluster.servers[0], "REPLICAOF NO ONE");
+    server_do(SERVER(0), "REPLICAOF NO ONE");
     quorlock_free(lock);
     fixture_await_ready(fixture.client, 1);
-    options.wait_ms = GENEROUS_MS - 5000;
-    lock = fixture_lock(fixture.client, "key", &options);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS - 5000));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     quorlock_free(lock);
     await_free("key");
@@ -490,41 +461,37 @@ static void a_master_turned_replica_is_noticed(void **state)
 
 static void a_key_of_another_type(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen_report report;
     struct seen seen;
     quorlock *lock;
 
-    fixture_client(&client_options, 3);
-    for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "HSET key field value");
-    options.wait_ms = GENEROUS_MS - 5000; /* no waiting mends it: it ends at once all the same */
-    lock = fixture_lock(fixture.client, "key", &options);
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "HSET key field value");
+    /* no waiting mends it: it ends at once all the same */
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS - 5000));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_FOREIGN);
     assert_true(seen.result.elapsed_ms < 15000);
     assert_int_equal(seen.votes[0].outcome, QUORLOCK_VOTE_FAILED);
     assert_true(strlen(seen.votes[0].error) > 0);
     await_holders("key", NULL, 2);
-    assert_int_equal(server_ask_number(&fixture.cluster.servers[0], "HLEN key"), 1);
+    assert_int_equal(server_ask_number(SERVER(0), "HLEN key"), 1);
     fixture_inspect(fixture.client, "key", &report);
     assert_string_equal(report.nodes[0].state, "foreign");
     assert_string_equal(report.nodes[2].state, "free");
     assert_int_equal(report.report.held, 0);
-    quorlock_free(lock);
 }
 
 static void no_room_on_the_nodes(void **state)
 {
     struct seen seen;
 
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "CONFIG SET maxmemory 1");
-    verdict(fixture.cluster.addresses, 3, QUORLOCK_NOQUORUM, "OOM", &seen);
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "CONFIG SET maxmemory 0");
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "CONFIG SET min-replicas-to-write 1");
-    verdict(fixture.cluster.addresses, 3, QUORLOCK_NOQUORUM, "NOREPLICAS", &seen);
-    for (int i = 0; i < 3; i++) server_do(&fixture.cluster.servers[i], "CONFIG SET min-replicas-to-write 0");
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", NULL), 0);
-    verdict(fixture.cluster.addresses, 3, QUORLOCK_OK, NULL, &seen);
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET maxmemory 1");
+    verdict(3, QUORLOCK_NOQUORUM, "OOM", &seen);
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET maxmemory 0");
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 1");
+    verdict(3, QUORLOCK_NOQUORUM, "NOREPLICAS", &seen);
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 0");
+    assert_int_equal(holders("key", NULL), 0);
+    verdict(3, QUORLOCK_OK, NULL, &seen);
 }
 
 /* ---- something that listens but is no Redis ---- */
@@ -591,14 +558,13 @@ static void a_server_that_is_no_redis(void **state)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct greeter greeter;
-        const char *nodes[3];
 
         greeter_open(&greeter, rows[i].greeting);
-        memcpy(nodes, fixture.cluster.addresses, sizeof(nodes));
-        nodes[2] = greeter.address;
-        verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
-        nodes[0] = greeter.address;
-        verdict(nodes, 1, rows[i].status, "", &seen);
+        fixture_log_in("", "");
+        fixture.nodes[2] = greeter.address;
+        verdict(3, QUORLOCK_OK, NULL, &seen);
+        fixture.nodes[0] = greeter.address;
+        verdict(1, rows[i].status, "", &seen);
         assert_true(strlen(seen.votes[0].error) > 0);
         assert_string_equal(seen.votes[0].node, greeter.address);
         greeter_close(&greeter);
@@ -607,19 +573,18 @@ static void a_server_that_is_no_redis(void **state)
 
 static void nobody_listens(void **state)
 {
-    const char *nodes[1];
     char address[TEXT_SIZE];
     struct seen seen;
     uint16_t port;
     int fd = reserve_port(&port);
 
     snprintf(address, sizeof(address), "redis://:" SECRET "@127.0.0.1:%u", port);
-    nodes[0] = address;
-    verdict(nodes, 1, QUORLOCK_NOQUORUM, "refused", &seen);
-    nodes[0] = "unix:///tmp/there is no such socket";
-    verdict(nodes, 1, QUORLOCK_NOQUORUM, "No such file", &seen);
-    nodes[0] = "no-such-host.invalid:6379";
-    verdict(nodes, 1, QUORLOCK_NOQUORUM, "", &seen);
+    fixture.nodes[0] = address;
+    verdict(1, QUORLOCK_NOQUORUM, "refused", &seen);
+    fixture.nodes[0] = "unix:///tmp/there is no such socket";
+    verdict(1, QUORLOCK_NOQUORUM, "No such file", &seen);
+    fixture.nodes[0] = "no-such-host.invalid:6379";
+    verdict(1, QUORLOCK_NOQUORUM, "", &seen);
     assert_true(strlen(seen.votes[0].error) > 0);
     close(fd);
 }
@@ -627,22 +592,16 @@ static void nobody_listens(void **state)
 /* Owner tokens in messages are cut; whole in results only. */
 static void tokens_are_cut_in_the_log(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen, other;
-    quorlock *lock, *second;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock *second = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
-    second = fixture_lock(fixture.client, "key", &options);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_status(fixture_acquire(second, &other), QUORLOCK_HELD);
     assert_true(strlen(seen.owner) >= 40);
     assert_null(strstr(other.text, seen.owner));
     if (fixture.log != NULL) assert_null(strstr(fixture.log, seen.owner));
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    quorlock_free(lock);
-    quorlock_free(second);
 }
 
 int main(void)
@@ -652,18 +611,18 @@ int main(void)
         cmocka_unit_test_setup_teardown(bad_sets_of_nodes, fixture_setup_bare, fixture_teardown),
         cmocka_unit_test_setup_teardown(bad_client_options, fixture_setup_bare, fixture_teardown),
         cmocka_unit_test_setup_teardown(errors_have_their_text, fixture_setup_bare, fixture_teardown),
-        cmocka_unit_test_setup_teardown(bad_leases, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(bad_keys_and_options, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(passwords, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(users_and_rights, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(unix_sockets_and_databases, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_replica_is_no_master, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_master_turned_replica_is_noticed, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_key_of_another_type, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(no_room_on_the_nodes, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_is_no_redis, fixture_setup, fixture_teardown),
+        WITH_SERVERS(bad_leases),
+        WITH_SERVERS(bad_keys_and_options),
+        WITH_SERVERS(passwords),
+        WITH_SERVERS(users_and_rights),
+        WITH_SERVERS(unix_sockets_and_databases),
+        WITH_SERVERS(a_replica_is_no_master),
+        WITH_SERVERS(a_master_turned_replica_is_noticed),
+        WITH_CLIENT(a_key_of_another_type),
+        WITH_SERVERS(no_room_on_the_nodes),
+        WITH_SERVERS(a_server_that_is_no_redis),
         cmocka_unit_test_setup_teardown(nobody_listens, fixture_setup_bare, fixture_teardown),
-        cmocka_unit_test_setup_teardown(tokens_are_cut_in_the_log, fixture_setup, fixture_teardown),
+        WITH_CLIENT(tokens_are_cut_in_the_log),
     };
 
     return cmocka_run_group_tests_name("refusals", tests, NULL, NULL);

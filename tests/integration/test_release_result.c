@@ -15,22 +15,14 @@ static struct seen held, given_back;
 static struct seen_loss lost;
 static quorlock *lock;
 
-static struct server *server_at(uint32_t node)
-{
-    return &fixture.cluster.servers[node];
-}
-
 /* The lease is so long that no renewal comes before the release. */
 static void hold(void)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
-
     memset(&held, 0, sizeof(held));
     memset(&given_back, 0, sizeof(given_back));
     memset(&lost, 0, sizeof(lost));
-    fixture_client(&client_options, 3);
-    lock = fixture_lock(fixture.client, "key", &options);
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     quorlock_on_lost(lock, on_loss, &lost);
     assert_status(fixture_acquire(lock, &held), QUORLOCK_OK);
     await_holders("key", held.owner, 3);
@@ -47,7 +39,7 @@ static void expect_expired(int expired, const char *text)
 static void keys_that_were_deleted_are_told(void **state)
 {
     hold();
-    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "DEL key");
+    drop_by_hand("key");
     assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     assert_int_equal(given_back.result.expired, 1);
     /* The third answer may come behind the verdict. */
@@ -60,30 +52,30 @@ static void keys_that_were_deleted_are_told(void **state)
 static void whoever_took_the_keys_over_is_named(void **state)
 {
     hold();
-    for (uint32_t i = 0; i < 2; i++) server_do(server_at(i), "SET key peer PX 60000");
-    server_freeze(server_at(2));
+    for (uint32_t i = 0; i < 2; i++) server_do(SERVER(i), "SET key peer PX 60000");
+    server_freeze(SERVER(2));
     expect_expired(1, "released \"key\" on 0 of 3 nodes; held by peer on 2; it had expired or was lost before");
-    for (uint32_t i = 0; i < 2; i++) assert_true(server_holds(server_at(i), "key", "peer"));
-    server_thaw(server_at(2));
+    for (uint32_t i = 0; i < 2; i++) assert_true(server_holds(SERVER(i), "key", "peer"));
+    server_thaw(SERVER(2));
 }
 
 static void a_value_of_another_type_is_not_ours(void **state)
 {
     hold();
     for (uint32_t i = 0; i < 2; i++) {
-        server_do(server_at(i), "DEL key");
-        server_do(server_at(i), "HSET key field value");
+        server_do(SERVER(i), "DEL key");
+        server_do(SERVER(i), "HSET key field value");
     }
     assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     assert_int_equal(given_back.result.expired, 1);
-    for (uint32_t i = 0; i < 2; i++) assert_true(server_has(server_at(i), "key"));
+    for (uint32_t i = 0; i < 2; i++) assert_true(server_has(SERVER(i), "key"));
 }
 
 /* It may have restarted: a lock with the votes of the others was held all the time. */
 static void one_node_may_lack_the_key(void **state)
 {
     hold();
-    server_do(server_at(1), "DEL key");
+    server_do(SERVER(1), "DEL key");
     assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     /* Whether that node's answer is among those of the quorum is up to the network. */
     assert_contains(given_back.text, "released \"key\" on 2 of 3 nodes");
@@ -133,7 +125,7 @@ static bool is_busy(void *arg)
 /* And long before its lease ends. */
 static void a_release_that_met_a_busy_node_is_repeated(void **state)
 {
-    struct server *server = server_at(0);
+    struct server *server = SERVER(0);
     uint64_t since_us;
     pid_t busy;
 
@@ -152,13 +144,12 @@ static void a_release_that_met_a_busy_node_is_repeated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(keys_that_were_deleted_are_told, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(whoever_took_the_keys_over_is_named, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_value_of_another_type_is_not_ours, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(one_node_may_lack_the_key, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_good_release_says_so, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_release_that_met_a_busy_node_is_repeated, fixture_setup,
-                                        fixture_teardown),
+        WITH_SERVERS(keys_that_were_deleted_are_told),
+        WITH_SERVERS(whoever_took_the_keys_over_is_named),
+        WITH_SERVERS(a_value_of_another_type_is_not_ours),
+        WITH_SERVERS(one_node_may_lack_the_key),
+        WITH_SERVERS(a_good_release_says_so),
+        WITH_SERVERS(a_release_that_met_a_busy_node_is_repeated),
     };
 
     return cmocka_run_group_tests_name("what releases find", tests, NULL, NULL);

@@ -15,14 +15,12 @@
 /* A client of the first n servers, all of them by the given addresses. */
 static quorlock_client *client_of(const char *const *addresses, size_t n, int guard)
 {
-    struct quorlock_client_options options = fixture_options();
-
-    options.nodes = addresses;
-    options.n_nodes = n;
-    options.guard = guard;
-    options.set_name = "set";
-    options.max_lease_ms = MAX_LEASE_MS;
-    return fixture_new_client(&options);
+    fixture.options.nodes = addresses;
+    fixture.options.n_nodes = n;
+    fixture.options.guard = guard;
+    fixture.options.set_name = "set";
+    fixture.options.max_lease_ms = MAX_LEASE_MS;
+    return fixture_new_client(0);
 }
 
 static void bootstrap(const char *const *addresses, size_t n, bool reconfigure, struct seen_report *ret)
@@ -39,20 +37,17 @@ static void bootstrap(const char *const *addresses, size_t n, bool reconfigure, 
 /* A client of the old set with its connections open, which has never asked for the key. */
 static quorlock *idle_old(quorlock_client **ret_client)
 {
-    struct quorlock_options options = fixture_lease(1000);
-
     *ret_client = client_of(fixture.cluster.addresses, OLD, QUORLOCK_GUARD_CONNECTION);
     fixture_await_ready(*ret_client, OLD);
-    return fixture_lock(*ret_client, "key", &options);
+    return fixture_lock(*ret_client, "key", LEASE(1000));
 }
 
 /* Both try once at the same time, when the quarantine of whatever was written is over. */
 static void assert_not_both(quorlock *old)
 {
-    struct quorlock_options options = fixture_lease(1000);
     struct seen theirs = {0}, ours = {0};
     quorlock_client *client = client_of(fixture.cluster.addresses, NEW, QUORLOCK_GUARD_CONNECTION);
-    quorlock *lock = fixture_lock(client, "key", &options);
+    quorlock *lock = fixture_lock(client, "key", LEASE(1000));
 
     run_ms(MAX_LEASE_MS + 500);
     fixture_start_acquire(old, &theirs);
@@ -79,7 +74,7 @@ static void a_right_that_is_missing(void **state)
     old = idle_old(&client);
     memcpy(addresses, fixture.cluster.addresses, sizeof(addresses));
     for (int i = 0; i < 2; i++) {
-        server_do(&fixture.cluster.servers[i], "ACL SETUSER few on >pw ~* &* +@all -client|kill");
+        server_do(SERVER(i), "ACL SETUSER few on >pw ~* &* +@all -client|kill");
         snprintf(few[i], sizeof(few[i]), "redis://few:pw@%s", fixture.cluster.addresses[i]);
         addresses[i] = few[i];
     }
@@ -131,10 +126,10 @@ static void an_old_node_that_is_not_written(void **state)
     old = idle_old(&client);
     for (int i = 0; i < 2; i++) {
         /* Reading and scripts that write nothing are fine. */
-        server_do(&fixture.cluster.servers[i], "CONFIG SET min-replicas-to-write 1");
+        server_do(SERVER(i), "CONFIG SET min-replicas-to-write 1");
     }
     bootstrap(fixture.cluster.addresses, NEW, true, &report);
-    for (int i = 0; i < 2; i++) server_do(&fixture.cluster.servers[i], "CONFIG SET min-replicas-to-write 0");
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 0");
     assert_status(report.status, QUORLOCK_NOQUORUM);
     assert_not_both(old);
     for (int i = 0; i < NEW; i++) {
@@ -148,52 +143,34 @@ static void an_old_node_that_is_not_written(void **state)
 
 /* ---- one server, listed twice ---- */
 
-static int logged(const char *part)
-{
-    int n = 0;
-
-    for (const char *at = fixture.log; at != NULL && (at = strstr(at, part)) != NULL; at++) n++;
-    return n;
-}
-
-static bool expelled_more(void *arg)
-{
-    return logged("are one server") >= *(int *)arg;
-}
-
 /*
  * The two come back one after the other. The one that is there alone is as little trusted as with the other:
  * its vote would meet that of the other's next connection.
  */
 static void twins_one_after_the_other(void **state)
 {
-    struct quorlock_client_options options = fixture_options();
-    struct quorlock_options waiting = fixture_lease(10000);
     const char *addresses[3] = {fixture.cluster.addresses[0], fixture.cluster.servers[0].unix_address,
                                 fixture.cluster.addresses[1]};
     struct seen seen = {0};
     quorlock_client *client;
     quorlock *lock;
-    int wanted = 1;
 
-    options.nodes = addresses;
-    options.n_nodes = 3;
-    options.reconnect_min_ms = options.reconnect_max_ms = 20;
-    client = fixture_new_client(&options);
-    await(expelled_more, &wanted, GENEROUS_MS, "both are known");
+    fixture.options.nodes = addresses;
+    fixture.options.n_nodes = 3;
+    fixture.options.reconnect_min_ms = fixture.options.reconnect_max_ms = 20;
+    client = fixture_new_client(0);
+    await_log("are one server", 1);
     /* From now on only the first finds the server. */
     assert_int_equal(unlink(fixture.cluster.servers[0].unix_address + strlen("unix://")), 0);
     run_ms(100);
-    waiting.wait_ms = QUORLOCK_WAIT_FOREVER;
-    lock = fixture_lock(client, "key", &waiting);
+    lock = fixture_lock(client, "key", LEASE(10000, .wait_ms = QUORLOCK_WAIT_FOREVER));
     fixture_start_acquire(lock, &seen);
-    wanted = logged("are one server") + 5;
-    await(expelled_more, &wanted, GENEROUS_MS, "the one that comes alone is refused, too");
+    /* The one that comes alone is refused, too. */
+    await_log("are one server", logged("are one server") + 5);
     assert_int_equal(seen.calls, 0);
     assert_status(quorlock_cancel(lock), QUORLOCK_OK);
     await_count(&seen.calls, 1, GENEROUS_MS, "cancel");
     assert_status(seen.result.status, QUORLOCK_CANCELED);
-    fixture_close(client);
 }
 
 static int setup_five(void **state)
@@ -208,7 +185,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_right_that_is_missing, setup_five, fixture_teardown),
         cmocka_unit_test_setup_teardown(nothing_missing, setup_five, fixture_teardown),
         cmocka_unit_test_setup_teardown(an_old_node_that_is_not_written, setup_five, fixture_teardown),
-        cmocka_unit_test_setup_teardown(twins_one_after_the_other, fixture_setup, fixture_teardown),
+        WITH_SERVERS(twins_one_after_the_other),
     };
 
     return cmocka_run_group_tests_name("two sets of clients", tests, NULL, NULL);

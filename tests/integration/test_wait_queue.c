@@ -9,8 +9,7 @@
 
 static quorlock_client *other_client(void)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    quorlock_client *other = fixture_new_client(&client_options);
+    quorlock_client *other = fixture_new_client(0);
 
     fixture_await_ready(other, fixture.cluster.n);
     return other;
@@ -20,12 +19,9 @@ static quorlock_client *other_client(void)
 
 static void granted_in_the_order_of_coming(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
     struct seen held, released;
-    quorlock *holder;
+    quorlock *holder = hold_key(&held);
 
-    fixture_client(&client_options, 3);
-    holder = hold_key(&held);
     enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
     run_ms(100);
     assert_int_equal(completed(0, 10), 0);
@@ -36,25 +32,23 @@ static void granted_in_the_order_of_coming(void **state)
         assert_status(queue.seen[i].result.status, QUORLOCK_OK);
         assert_true(quorlock_valid_ms(queue.locks[i]) > 0);
         assert_true(strcmp(queue.seen[i].owner, i > 0 ? queue.seen[i - 1].owner : held.owner) != 0);
-        assert_true(cluster_holders(&fixture.cluster, "key", queue.seen[i].owner) >= 2);
+        assert_true(holders("key", queue.seen[i].owner) >= 2);
         assert_int_equal(quorlock_release(queue.locks[i], NULL, NULL), 0);
     }
     await_free("key");
     free_queue(0, 10);
-    quorlock_free(holder);
 }
 
 /* Commands on locks that the servers see while so many wait for a while. */
 static long long cost_of_waiting(int n, uint32_t span_ms)
 {
-    long long before = 0;
-    long long after = 0;
+    long long before = lock_calls();
+    long long after;
 
-    for (int i = 0; i < 3; i++) before += server_lock_calls(&fixture.cluster.servers[i]);
     enqueue(0, n, QUORLOCK_WAIT_FOREVER);
     run_ms(span_ms);
     assert_int_equal(completed(0, n), 0);
-    for (int i = 0; i < 3; i++) after += server_lock_calls(&fixture.cluster.servers[i]);
+    after = lock_calls();
     free_queue(0, n);
     await_completed(0, n, "freed in line");
     return after - before;
@@ -62,37 +56,31 @@ static long long cost_of_waiting(int n, uint32_t span_ms)
 
 static void many_who_wait_cost_what_one_costs(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
     long long one, many;
 
-    fixture_client(&client_options, 3);
-    by_hand_on("key", 3);
+    take_by_hand(3, "key", "by-hand");
     one = cost_of_waiting(1, 1500);
     many = cost_of_waiting(QUEUE_MAX, 1500);
     print_message("one costs %lld commands, %d cost %lld\n", one, QUEUE_MAX, many);
     assert_true(one > 0);
     /* They poll after pauses that are drawn by lot. */
     assert_true(many <= 3 * one + 10);
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", "by-hand"), 3);
+    assert_int_equal(holders("key", "by-hand"), 3);
 }
 
 static void a_try_does_not_stand_in_line(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *once;
 
-    fixture_client(&client_options, 3);
-    by_hand_on("key", 3);
+    take_by_hand(3, "key", "by-hand");
     enqueue(0, 3, QUORLOCK_WAIT_FOREVER);
-    once = fixture_lock(fixture.client, "key", &options);
+    once = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(once, &seen), QUORLOCK_HELD);
     assert_contains(seen.text, "is held by by-hand");
     assert_int_equal(seen.result.rounds, 1);
     assert_int_equal(completed(0, 3), 0);
     free_queue(0, 3);
-    quorlock_free(once);
 }
 
 /* ---- from hand to hand ---- */
@@ -105,13 +93,10 @@ static void a_try_does_not_stand_in_line(void **state)
 static void handed_over_in_one_flush(void **state)
 {
     enum { TURNS = 12 };
-    struct quorlock_client_options client_options = fixture_options();
     struct seen held;
-    quorlock *holder;
     int at_once = 0;
+    quorlock *holder = hold_key(&held);
 
-    fixture_client(&client_options, 3);
-    holder = hold_key(&held);
     await_holders("key", held.owner, 3);
     enqueue(0, TURNS, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
@@ -122,7 +107,7 @@ static void handed_over_in_one_flush(void **state)
 
         while (queue.seen[i].calls == 0) {
             event_base_loop(fixture.base, EVLOOP_NONBLOCK);
-            seen_free |= cluster_holders(&fixture.cluster, "key", NULL) < 2;
+            seen_free |= holders("key", NULL) < 2;
             assert_true(clock_us() < until_us);
         }
         assert_status(queue.seen[i].result.status, QUORLOCK_OK);
@@ -133,7 +118,6 @@ static void handed_over_in_one_flush(void **state)
     assert_true(at_once >= 1);
     await_free("key");
     free_queue(0, TURNS);
-    quorlock_free(holder);
 }
 
 static bool first_or(void *arg)
@@ -146,17 +130,12 @@ static bool first_or(void *arg)
 /* Whoever waits in another process for his poll is not quicker than the next in line of this one. */
 static void the_next_in_line_comes_before_a_stranger(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     struct seen held, waited;
-    quorlock_client *other;
-    quorlock *holder, *stranger;
+    quorlock *holder;
     int first = 0;
+    quorlock_client *other = other_client();
+    quorlock *stranger = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
-    fixture_client(&client_options, 3);
-    other = other_client();
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    stranger = fixture_lock(other, "key", &options);
     for (int round = 0; round < 5; round++) {
         holder = hold_key(&held);
         fixture_start_acquire(stranger, &waited);
@@ -176,7 +155,6 @@ static void the_next_in_line_comes_before_a_stranger(void **state)
         await_free("key");
     }
     assert_true(first >= 1);
-    fixture_close(other);
 }
 
 /* Releases as soon as it is granted, and asks again, until it is told to stop. */
@@ -206,8 +184,6 @@ static void turner_told(quorlock *lock, const struct quorlock_result *result, vo
 static void others_get_their_turn(void **state)
 {
     enum { TURNERS = 40, TURNS = 5 };
-    struct quorlock_client_options client_options = fixture_options();
-    struct quorlock_options options = fixture_lease(LONG_LEASE_MS);
     static struct turner turners[TURNERS];
     struct seen waited;
     quorlock_client *other;
@@ -215,12 +191,12 @@ static void others_get_their_turn(void **state)
     int local = 0;
 
     memset(turners, 0, sizeof(turners));
-    fixture_client(&client_options, 3);
+    fixture_client(3);
     other = other_client();
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    stranger = fixture_lock(other, "key", &options);
+    stranger = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     for (int i = 0; i < TURNERS; i++) {
-        turners[i].lock = fixture_lock(fixture.client, "key", &options);
+        turners[i].lock =
+            fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
         assert_int_equal(quorlock_acquire(turners[i].lock, turner_told, &turners[i]), 0);
     }
     await_count(&turners[TURNERS - 1].grants, 1, GENEROUS_MS, "one round");
@@ -252,12 +228,9 @@ static void check_bound(const struct seen *seen, int status, uint32_t wait_ms)
 
 static void behind_a_lock_of_this_process_is_held(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
     struct seen held;
-    quorlock *holder;
+    quorlock *holder = hold_key(&held);
 
-    fixture_client(&client_options, 3);
-    holder = hold_key(&held);
     enqueue(0, 1, 60);
     enqueue(1, 3, 1500);
     enqueue(3, 4, 200);
@@ -281,10 +254,8 @@ static void behind_a_lock_of_this_process_is_held(void **state)
 /* Also whoever becomes the first a moment before his time is over is told what stood in the way. */
 static void behind_a_stranger_is_held(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-
-    fixture_client(&client_options, 3);
-    by_hand_on("key", 3);
+    fixture_client(3);
+    take_by_hand(3, "key", "by-hand");
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 20; i++) {
             const uint64_t until_us = clock_us() + 300;
@@ -299,21 +270,19 @@ static void behind_a_stranger_is_held(void **state)
         }
         free_queue(0, 20);
     }
-    assert_int_equal(cluster_holders(&fixture.cluster, "key", "by-hand"), 3);
+    assert_int_equal(holders("key", "by-hand"), 3);
 }
 
 static void nodes_that_are_away_are_no_quorum(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-
-    fixture_client(&client_options, 3);
+    fixture_client(3);
     /* They take requests and never answer: the first attempt is under way all the time. */
-    for (int i = 0; i < 2; i++) server_freeze(&fixture.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_freeze(SERVER(i));
     enqueue(0, 3, 300);
     await_completed(0, 3, "wait bounds");
     for (int i = 0; i < 3; i++) check_bound(&queue.seen[i], QUORLOCK_NOQUORUM, 300);
     free_queue(0, 3);
-    for (int i = 0; i < 2; i++) server_kill(&fixture.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_kill(SERVER(i));
     enqueue(0, 3, 300);
     await_completed(0, 3, "wait bounds");
     for (int i = 0; i < 3; i++) {
@@ -321,39 +290,34 @@ static void nodes_that_are_away_are_no_quorum(void **state)
         assert_contains(queue.seen[i].text, "too few nodes can vote on \"key\"");
     }
     free_queue(0, 3);
-    for (int i = 0; i < 2; i++) server_start(&fixture.cluster.servers[i]);
 }
 
 static void mixed_is_timed_out(void **state)
 {
-    struct quorlock_client_options client_options = fixture_options();
-
-    client_options.node_timeout_ms = 100;
-    fixture_client(&client_options, 3);
-    by_hand_on("key", 3);
+    fixture.options.node_timeout_ms = 100;
+    fixture_client(3);
+    take_by_hand(3, "key", "by-hand");
     enqueue(0, 4, 3000);
     run_ms(300);
-    for (int i = 0; i < 2; i++) server_kill(&fixture.cluster.servers[i]);
+    for (int i = 0; i < 2; i++) server_kill(SERVER(i));
     await_completed(0, 4, "wait bounds");
     for (int i = 0; i < 4; i++) check_bound(&queue.seen[i], QUORLOCK_TIMEDOUT, 3000);
     free_queue(0, 4);
-    for (int i = 0; i < 2; i++) server_start(&fixture.cluster.servers[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(granted_in_the_order_of_coming, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(many_who_wait_cost_what_one_costs, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_try_does_not_stand_in_line, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(handed_over_in_one_flush, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(the_next_in_line_comes_before_a_stranger, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(others_get_their_turn, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(behind_a_lock_of_this_process_is_held, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(behind_a_stranger_is_held, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(nodes_that_are_away_are_no_quorum, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(mixed_is_timed_out, fixture_setup, fixture_teardown),
+        WITH_CLIENT(granted_in_the_order_of_coming),
+        WITH_CLIENT(many_who_wait_cost_what_one_costs),
+        WITH_CLIENT(a_try_does_not_stand_in_line),
+        WITH_CLIENT(handed_over_in_one_flush),
+        WITH_CLIENT(the_next_in_line_comes_before_a_stranger),
+        WITH_SERVERS(others_get_their_turn),
+        WITH_CLIENT(behind_a_lock_of_this_process_is_held),
+        WITH_SERVERS(behind_a_stranger_is_held),
+        WITH_SERVERS(nodes_that_are_away_are_no_quorum),
+        WITH_SERVERS(mixed_is_timed_out),
     };
 
     return cmocka_run_group_tests_name("line", tests, NULL, NULL);
