@@ -25,7 +25,7 @@ struct tally {
 
 static bool may_still_connect(const struct core_node *node)
 {
-    return node->vote == CORE_VOTE_NONE && node->level == CORE_NODE_CONNECTING;
+    return node->vote == CORE_VOTE_NONE && node->state == CORE_NODE_CONNECTING;
 }
 
 static uint64_t connect_until_us(const struct core_lock *lock)
@@ -67,7 +67,7 @@ static void vote_failed(struct core_node *node, enum core_fault fault)
     node->fault = fault;
 }
 
-static void send_acquire(struct core_lock *lock, struct step *step, uint32_t index, bool whole_script)
+static void send_acquire(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
 {
     struct core_node *node = &lock->nodes[index];
     struct core_command *command;
@@ -76,7 +76,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     node->asked_us = step->now_us;
     node->touched = true;
     node->touched_until_us = validity_debt_until(step->now_us, lock->lease_us);
-    command = core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, whole_script);
+    command = core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, use_eval);
     command->fence = lock->floor;
     /* A first try of all nodes is mostly granted; others mostly meet somebody. */
     command->explain = lock->attempts > 1 || lock->arbiter_only;
@@ -105,9 +105,9 @@ static void ask_rest(struct core_lock *lock, struct step *step)
         struct core_node *node = &lock->nodes[index];
 
         if (node->vote != CORE_VOTE_NONE) continue;
-        if (node->level == CORE_NODE_READY) {
+        if (node->state == CORE_NODE_READY) {
             ask(lock, step, index);
-        } else if (node->level != CORE_NODE_CONNECTING) {
+        } else if (node->state != CORE_NODE_CONNECTING) {
             vote_failed(node, node->down_fault);
         }
     }
@@ -157,7 +157,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     if (arbiter < lock->config.n_nodes) {
         lock->arbiter_only = true;
         lock->arbiter = arbiter;
-        lock->rest_at_us = wait_patience(lock, arbiter, step->now_us);
+        lock->rest_at_us = wait_timeout(lock, arbiter, step->now_us);
         ask(lock, step, arbiter);
     } else {
         ask_rest(lock, step);
@@ -187,7 +187,7 @@ static void fail(struct core_lock *lock, int status)
 {
     lock->phase = CORE_IDLE;
     lock->acquiring = lock->queued = false;
-    lock->tell_acquired = true;
+    lock->notify_acquired = true;
     lock->acquired_status = status;
 }
 
@@ -227,7 +227,7 @@ static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status
 
 static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
 {
-    lock->notes |= CORE_NOTE_ATTEMPT_FAILED;
+    lock->log |= CORE_LOG_ATTEMPT_FAILED;
     if (lock->config.wait_us == 0 && !may_settle(lock, step->now_us, status)) {
         fail(lock, status);
         return;
@@ -265,8 +265,8 @@ static uint64_t late_at(const struct core_lock *lock, uint32_t index)
 {
     const struct core_node *node = &lock->nodes[index];
 
-    if (may_still_connect(node)) return wait_patience(lock, index, lock->attempt_begun_us);
-    return node->overdue ? 0 : wait_patience(lock, index, node->asked_us);
+    if (may_still_connect(node)) return wait_timeout(lock, index, lock->attempt_begun_us);
+    return node->overdue ? 0 : wait_timeout(lock, index, node->asked_us);
 }
 
 /* From when on a quorum is out of reach without votes that are late; never where nobody is in the way. */
@@ -296,12 +296,12 @@ static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
     }
 }
 
-/* The arbiter's no is the answer for this attempt. Contention or outage is what the levels say. */
+/* The arbiter's no is the answer for this attempt. Contention or outage is told by the states of the nodes. */
 static void refused_by_arbiter(struct core_lock *lock, struct step *step)
 {
     uint32_t ready = 0;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) ready += lock->nodes[i].level == CORE_NODE_READY;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) ready += lock->nodes[i].state == CORE_NODE_READY;
     if (ready >= lock->config.quorum) {
         lock->seen_held = true;
     } else {
@@ -472,29 +472,29 @@ static void ask_holder(struct core_lock *lock, struct step *step, uint32_t index
     peek(lock, step, index);
 }
 
-void attempt_on_level(struct core_lock *lock, struct step *step, uint32_t index)
+void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
     /* A lock that is held can do without the vote: many of them at once would fill the node's queue. */
-    if (node->level == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && still_asks(lock) &&
+    if (node->state == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && still_asks(lock) &&
         (lock->phase == CORE_ASKING || !step->no_attempt)) {
         ask(lock, step, index);
     }
-    if (node->level == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && lock->doomed && !lock->arbiter_only &&
+    if (node->state == CORE_NODE_READY && node->vote == CORE_VOTE_NONE && lock->doomed && !lock->arbiter_only &&
         lock->phase == CORE_ASKING) {
         ask_holder(lock, step, index);
     }
     if (lock->phase == CORE_ASKING) {
         /* While the arbiter has the word nobody else is asked, or has failed to answer: it may come back. */
-        if (node->level != CORE_NODE_READY && node->level != CORE_NODE_CONNECTING &&
+        if (node->state != CORE_NODE_READY && node->state != CORE_NODE_CONNECTING &&
             node->vote == CORE_VOTE_NONE && !lock->arbiter_only) {
             vote_failed(node, node->down_fault);
         }
         if (!core_can_talk(node)) connection_ended(node);
         judge(lock, step);
     } else if (lock->phase == CORE_WAITING) {
-        wait_on_level(lock, index, step->now_us);
+        wait_on_node_state(lock, index, step->now_us);
     }
 }
 
@@ -516,7 +516,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         node->gone = true;
         node->holder_id = reply->holder_id;
         node->ttl_us = reply->ttl_us;
-        if (reply->listeners > 0) lock->crowd = reply->listeners;
+        if (reply->listeners > 0) lock->waiters = reply->listeners;
         if (lock->phase == CORE_ASKING && lock->doomed) peek(lock, step, reply->tag.node);
         break;
     case CORE_UNSENT:
@@ -625,7 +625,7 @@ void attempt_too_late(struct core_lock *lock, struct step *step)
     wait_or_fail(lock, step, CORE_TIMEDOUT, true);
 }
 
-static uint64_t patience_ends_us(const struct core_lock *lock)
+static uint64_t timeouts_end_us(const struct core_lock *lock)
 {
     struct tally tally = count_votes(lock);
     uint64_t ends_us = lock->doomed ? CORE_NEVER : hopeless_at(lock, &tally);
@@ -645,7 +645,7 @@ uint64_t attempt_deadline(const struct core_lock *lock)
 
     if (lock->phase == CORE_WAITING) deadline_us = lock->retry_at_us;
     if (lock->phase == CORE_ASKING) {
-        deadline_us = lock->arbiter_only ? lock->rest_at_us : patience_ends_us(lock);
+        deadline_us = lock->arbiter_only ? lock->rest_at_us : timeouts_end_us(lock);
     }
     if (lock->config.wait_us != 0 && lock->wait_until_us < deadline_us) deadline_us = lock->wait_until_us;
     return deadline_us;

@@ -31,7 +31,7 @@ void core_init(struct core_lock *lock, const struct core_config *config)
     lock->lease_us = config->lease_us;
     lock->retry_at_us = lock->renew_at_us = CORE_NEVER;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
-        lock->nodes[i].level = CORE_NODE_DOWN;
+        lock->nodes[i].state = CORE_NODE_DOWN;
         lock->nodes[i].down_fault = CORE_FAULT_PASSING;
         lock->nodes[i].ttl_us = -2;
     }
@@ -42,7 +42,7 @@ void core_init(struct core_lock *lock, const struct core_config *config)
 }
 
 struct core_command *core_send(struct core_lock *lock, struct step *step, uint32_t node, enum core_op op,
-                               uint64_t lease_us, bool whole_script)
+                               uint64_t lease_us, bool use_eval)
 {
     struct core_update *update = step->update;
     struct core_command *command;
@@ -58,16 +58,16 @@ struct core_command *core_send(struct core_lock *lock, struct step *step, uint32
     command->token = lock->token;
     command->timeout_us = lock->config.node_timeout_us;
     command->fence = lock->fence;
-    command->whole_script = whole_script;
+    command->use_eval = use_eval;
     command->explain = command->silent = false;
     return command;
 }
 
 static int refuse_acquire(const struct core_lock *lock)
 {
-    if (lock->acquiring || lock->tell_acquired || lock->extending || lock->tell_extended) return CORE_BUSY;
+    if (lock->acquiring || lock->notify_acquired || lock->extending || lock->notify_extended) return CORE_BUSY;
     /* A loss that was not told yet is told first. */
-    return lock->phase == CORE_HELD || lock->tell_lost ? CORE_STATE : 0;
+    return lock->phase == CORE_HELD || lock->notify_lost ? CORE_STATE : 0;
 }
 
 static int start_acquire(struct core_lock *lock, struct step *step, const struct core_event *event)
@@ -82,7 +82,7 @@ static int start_acquire(struct core_lock *lock, struct step *step, const struct
 }
 
 /* Votes, notices and the order of tries are the same for whoever stood behind. */
-static int take_heir(struct core_lock *lock, const struct core_event *event)
+static int hand_off(struct core_lock *lock, const struct core_event *event)
 {
     assert(event->wait_us != 0);
     if (!lock->acquiring) return CORE_STATE;
@@ -93,7 +93,7 @@ static int take_heir(struct core_lock *lock, const struct core_event *event)
 
 static int start_extend(struct core_lock *lock, struct step *step, uint64_t lease_us)
 {
-    if (lock->acquiring || lock->tell_acquired || lock->extending || lock->tell_extended) return CORE_BUSY;
+    if (lock->acquiring || lock->notify_acquired || lock->extending || lock->notify_extended) return CORE_BUSY;
     if (lock->phase != CORE_HELD) return CORE_STATE;
     if (step->now_us >= validity_add(lock->granted_us, lock->config.max_hold_us)) return CORE_STATE;
     if (lease_us == 0) lease_us = lock->lease_us;
@@ -107,13 +107,13 @@ static int start_extend(struct core_lock *lock, struct step *step, uint64_t leas
 
 static int start_release(struct core_lock *lock, struct step *step)
 {
-    if (lock->acquiring || lock->tell_acquired || lock->extending || lock->tell_extended) return CORE_BUSY;
-    if (lock->releasing || lock->tell_released) return CORE_BUSY;
+    if (lock->acquiring || lock->notify_acquired || lock->extending || lock->notify_extended) return CORE_BUSY;
+    if (lock->releasing || lock->notify_released) return CORE_BUSY;
     if (lock->phase != CORE_HELD && lock->phase != CORE_LOST) return CORE_STATE;
     lock->release_expired = lock->phase == CORE_LOST;
     lock->phase = CORE_IDLE;
-    lock->told_held = lock->round_waits = false;
-    lock->tell_lost = false;
+    lock->notified_held = lock->round_waits = false;
+    lock->notify_lost = false;
     lock->releasing = true;
     lock->release_absent = 0;
     lock->release_looked_us = 0;
@@ -130,13 +130,13 @@ static int cancel(struct core_lock *lock, struct step *step, int reason)
         debt_end_attempt(lock, step);
         lock->phase = CORE_IDLE;
         lock->acquiring = lock->queued = false;
-        lock->tell_acquired = true;
+        lock->notify_acquired = true;
         lock->acquired_status = reason;
     } else if (lock->extending) {
         lock->extending = false;
-        lock->tell_extended = true;
+        lock->notify_extended = true;
         lock->extended_status = reason;
-    } else if (!lock->tell_acquired && !lock->tell_extended) {
+    } else if (!lock->notify_acquired && !lock->notify_extended) {
         return CORE_STATE;
     }
     return 0;
@@ -154,48 +154,49 @@ static bool still_good(const struct core_lock *lock, uint64_t now_us)
 
 static void dispatch(struct core_lock *lock, struct step *step)
 {
-    struct core_tell *tell = &step->update->tell;
+    struct core_completion *completion = &step->update->completion;
 
-    if (lock->tell_lost) {
-        lock->tell_lost = false;
-        *tell = (struct core_tell){.kind = CORE_TELL_LOST, .status = CORE_LOST_LOCK, .loss = lock->loss};
+    if (lock->notify_lost) {
+        lock->notify_lost = false;
+        *completion =
+            (struct core_completion){.kind = CORE_NOTIFY_LOST, .status = CORE_LOST_LOCK, .loss = lock->loss};
         return;
     }
     if (lock->phase == CORE_GRANTED && !still_good(lock, step->now_us)) attempt_too_late(lock, step);
     /* The release of an earlier hold ends before a grant is told, so that the grant can be released in turn. */
     if (lock->phase == CORE_GRANTED) debt_end_release(lock);
-    if (lock->tell_released) {
-        lock->tell_released = false;
-        *tell = (struct core_tell){
-            .kind = CORE_TELL_RELEASED, .status = lock->released_status, .expired = lock->release_expired};
+    if (lock->notify_released) {
+        lock->notify_released = false;
+        *completion = (struct core_completion){
+            .kind = CORE_NOTIFY_RELEASED, .status = lock->released_status, .expired = lock->release_expired};
     } else if (lock->phase == CORE_GRANTED) {
         lock->phase = CORE_HELD;
         lock->acquiring = false;
-        lock->told_held = true;
-        *tell = (struct core_tell){.kind = CORE_TELL_ACQUIRED, .status = CORE_OK};
-    } else if (lock->tell_acquired) {
-        lock->tell_acquired = false;
-        *tell = (struct core_tell){.kind = CORE_TELL_ACQUIRED, .status = lock->acquired_status};
-    } else if (lock->tell_extended) {
-        lock->tell_extended = false;
-        *tell = (struct core_tell){.kind = CORE_TELL_EXTENDED, .status = lock->extended_status};
+        lock->notified_held = true;
+        *completion = (struct core_completion){.kind = CORE_NOTIFY_ACQUIRED, .status = CORE_OK};
+    } else if (lock->notify_acquired) {
+        lock->notify_acquired = false;
+        *completion = (struct core_completion){.kind = CORE_NOTIFY_ACQUIRED, .status = lock->acquired_status};
+    } else if (lock->notify_extended) {
+        lock->notify_extended = false;
+        *completion = (struct core_completion){.kind = CORE_NOTIFY_EXTENDED, .status = lock->extended_status};
     }
 }
 
-static void on_level(struct core_lock *lock, struct step *step, const struct core_event *event)
+static void on_node_state(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
     struct core_node *node = &lock->nodes[event->node];
 
     assert(event->node < lock->config.n_nodes);
-    node->level = event->level;
+    node->state = event->state;
     node->generation = core_can_talk(node) ? event->generation : 0;
     assert(!core_can_talk(node) || node->generation != 0);
     node->down_fault = event->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : event->fault;
     if (event->srtt_us != 0) node->srtt_us = event->srtt_us;
     node->overdue = node->unfit = false;
     debt_pay(lock, step, event->node);
-    attempt_on_level(lock, step, event->node);
-    hold_on_level(lock, step, event->node);
+    attempt_on_node_state(lock, step, event->node);
+    hold_on_node_state(lock, step, event->node);
     debt_judge_release(lock, step->now_us);
 }
 
@@ -214,7 +215,7 @@ static bool is_current(const struct core_lock *lock, const struct core_reply *re
  * who wait at once make them longer, and would fight for ever with the measure of a quiet time. One answer at
  * most doubles the measure, or whoever once stood still for a second would be patient for seconds.
  */
-static void measure(struct core_node *node, uint64_t took_us)
+static void update_rtt(struct core_node *node, uint64_t took_us)
 {
     uint64_t srtt_us = node->srtt_us;
 
@@ -233,7 +234,7 @@ static void on_reply(struct core_lock *lock, struct step *step, const struct cor
     if (reply->outcome < CORE_UNKNOWN) {
         node->overdue = false;
         if (reply->generation == node->generation) {
-            measure(node, validity_sub(step->now_us, reply->tag.sent_us));
+            update_rtt(node, validity_sub(step->now_us, reply->tag.sent_us));
         }
     }
     if (reply->tag.op == CORE_OP_RELEASE) {
@@ -265,12 +266,12 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
 {
     switch (event->type) {
     case CORE_EV_ACQUIRE: return start_acquire(lock, step, event);
-    case CORE_EV_HEIR: return take_heir(lock, event);
+    case CORE_EV_HAND_OFF: return hand_off(lock, event);
     case CORE_EV_EXTEND: return start_extend(lock, step, event->lease_us);
     case CORE_EV_RELEASE: return start_release(lock, step);
     case CORE_EV_CANCEL: return cancel(lock, step, event->reason);
     case CORE_EV_TIMER: on_timer(lock, step); break;
-    case CORE_EV_NODE: on_level(lock, step, event); break;
+    case CORE_EV_NODE: on_node_state(lock, step, event); break;
     case CORE_EV_REPLY: on_reply(lock, step, &event->reply); break;
     case CORE_EV_NOTICE: wait_on_notice(lock, step, event); break;
     case CORE_EV_LISTENING: wait_on_listening(lock, step, event); break;
@@ -297,14 +298,14 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
     int status;
 
     update->n_commands = 0;
-    update->tell = (struct core_tell){.kind = CORE_TELL_NOTHING};
-    lock->notes = 0;
+    update->completion = (struct core_completion){.kind = CORE_NOTIFY_NOTHING};
+    lock->log = 0;
     /* Loss comes before whatever else has happened. */
     if (!(BROKEN(CONTROL_LATE_RENEWAL) && event->type == CORE_EV_REPLY)) hold_check_lost(lock, event->now_us);
     status = take_event(lock, &step, event);
-    update->notes = lock->notes;
-    update->dispatch = lock->tell_lost || lock->tell_acquired || lock->tell_extended || lock->tell_released ||
-                       lock->phase == CORE_GRANTED;
+    update->log = lock->log;
+    update->dispatch = lock->notify_lost || lock->notify_acquired || lock->notify_extended ||
+                       lock->notify_released || lock->phase == CORE_GRANTED;
     return status;
 }
 
@@ -363,20 +364,20 @@ uint32_t core_seen(const struct core_lock *lock)
     return (lock->seen_held ? CORE_SEEN_HELD : 0u) | (lock->seen_noquorum ? CORE_SEEN_NOQUORUM : 0u);
 }
 
-bool core_told_held(const struct core_lock *lock)
+bool core_notified_held(const struct core_lock *lock)
 {
-    return lock->told_held;
+    return lock->notified_held;
 }
 
 uint64_t core_valid_us(const struct core_lock *lock, uint64_t now_us)
 {
-    if (!lock->told_held || now_us >= hold_lost_at(lock)) return 0;
+    if (!lock->notified_held || now_us >= hold_lost_at(lock)) return 0;
     return validity_sub(lock->validity_us, now_us);
 }
 
-bool core_lost_untold(const struct core_lock *lock)
+bool core_loss_pending(const struct core_lock *lock)
 {
-    return lock->tell_lost;
+    return lock->notify_lost;
 }
 
 uint64_t core_remaining_us(const struct core_lock *lock, uint64_t now_us)
@@ -446,8 +447,8 @@ const struct core_token *core_token_now(const struct core_lock *lock)
 
 bool core_quiet(const struct core_lock *lock)
 {
-    return lock->phase == CORE_IDLE && !lock->acquiring && !lock->releasing && !lock->tell_acquired &&
-           !lock->tell_extended && !lock->tell_released && !debt_any(lock);
+    return lock->phase == CORE_IDLE && !lock->acquiring && !lock->releasing && !lock->notify_acquired &&
+           !lock->notify_extended && !lock->notify_released && !debt_any(lock);
 }
 
 uint32_t core_debts(const struct core_lock *lock, uint32_t node)

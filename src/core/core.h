@@ -63,7 +63,7 @@ struct core_config {
 enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
 
 /* What a node may do for us now. */
-enum core_level {
+enum core_node_state {
     CORE_NODE_CONNECTING, /* may vote soon: a try waits for it, one node timeout at most */
     CORE_NODE_READY,
     CORE_NODE_QUARANTINED, /* may have lost its memory: extends, repairs and releases, but has no vote */
@@ -104,7 +104,7 @@ struct core_command {
     struct core_token token;
     uint64_t timeout_us; /* 0: until reply or disconnection */
     uint64_t fence;      /* acquire: the floor; raise, repair, release: the token to carry; 0: none */
-    bool whole_script;
+    bool use_eval;
     bool explain; /* acquire: a refusal should name the holder and its remaining lease */
     bool silent;  /* release: nobody needs to be woken */
 };
@@ -132,13 +132,14 @@ struct core_reply {
 };
 
 enum core_event_type {
-    CORE_EV_ACQUIRE, /* uses random, begun_us, behind, seen */
-    CORE_EV_HEIR,   /* uses begun_us, wait_us: the acquire in flight goes on for another with the same wishes */
-    CORE_EV_EXTEND, /* uses lease_us */
+    CORE_EV_ACQUIRE,  /* uses random, begun_us, behind, seen */
+    CORE_EV_HAND_OFF, /* uses begun_us, wait_us: the acquire in flight goes on for another with the same wishes
+                       */
+    CORE_EV_EXTEND,   /* uses lease_us */
     CORE_EV_RELEASE,
     CORE_EV_CANCEL,    /* uses reason */
     CORE_EV_TIMER,     /* uses random */
-    CORE_EV_NODE,      /* uses node, level, generation, fault, srtt_us */
+    CORE_EV_NODE,      /* uses node, state, generation, fault, srtt_us */
     CORE_EV_REPLY,     /* uses reply */
     CORE_EV_NOTICE,    /* uses node, random, holder_id: a key of this lock was released there */
     CORE_EV_LISTENING, /* uses node, behind: its notices come; earlier ones may have been missed */
@@ -160,13 +161,13 @@ struct core_event {
     uint64_t lease_us;
     int reason; /* CANCEL: enum core_status to tell, CORE_CANCELED or CORE_CLOSED */
     uint32_t node;
-    enum core_level level;
+    enum core_node_state state;
     uint32_t generation; /* of the READY connection; counts up for each node */
     enum core_fault fault;
     uint32_t srtt_us;
     uint64_t before_us; /* STEP: votes asked for before count no more */
-    uint64_t begun_us;  /* ACQUIRE, HEIR: since when it waits; the wait bound counts from there; 0: now */
-    uint64_t wait_us;   /* HEIR: the other's bound; not 0 */
+    uint64_t begun_us;  /* ACQUIRE, HAND_OFF: since when it waits; the wait bound counts from there; 0: now */
+    uint64_t wait_us;   /* HAND_OFF: the other's bound; not 0 */
     /* ACQUIRE: a lock of this process holds the keys, or others come first: do not ask before there is a sign;
      * WAKE: let others come first this time; LISTENING: since before the acquire. */
     bool behind;
@@ -181,7 +182,7 @@ enum core_seen {
     CORE_SEEN_NOQUORUM = 2, /* too few nodes that can vote */
 };
 
-/* Equal in value to enum quorlock_status; asserted in grip.c. */
+/* Equal in value to enum quorlock_status; asserted in claim.c. */
 enum core_status {
     CORE_OK = 0,
     CORE_INVAL = -1, /* also the verdict where nodes refuse our configuration */
@@ -198,12 +199,12 @@ enum core_status {
     CORE_NO_PROTO = -13,
 };
 
-enum core_tell_kind {
-    CORE_TELL_NOTHING,
-    CORE_TELL_LOST,
-    CORE_TELL_ACQUIRED,
-    CORE_TELL_EXTENDED,
-    CORE_TELL_RELEASED
+enum core_notify {
+    CORE_NOTIFY_NOTHING,
+    CORE_NOTIFY_LOST,
+    CORE_NOTIFY_ACQUIRED,
+    CORE_NOTIFY_EXTENDED,
+    CORE_NOTIFY_RELEASED
 };
 enum core_loss {
     CORE_LOSS_NONE,
@@ -215,29 +216,29 @@ enum core_loss {
 };
 
 /* One thing to tell the owner, right now and in this order. */
-struct core_tell {
-    enum core_tell_kind kind;
+struct core_completion {
+    enum core_notify kind;
     int status;          /* enum core_status */
     enum core_loss loss; /* TELL_LOST */
     bool expired;        /* TELL_RELEASED: it had expired or was lost before */
 };
 
 /* Worth a log line; a bit each. */
-enum core_note {
-    CORE_NOTE_ATTEMPT_FAILED = 1,
-    CORE_NOTE_RENEWED = 2,      /* a round reached its quorum */
-    CORE_NOTE_RENEW_FAILED = 4, /* a round ended without */
-    CORE_NOTE_DEGRADED = 8,     /* fewer votes than nodes now, all had them before */
-    CORE_NOTE_WHOLE = 16,       /* all nodes again */
-    CORE_NOTE_REPAIRED = 32,    /* a node got the key again */
+enum core_log {
+    CORE_LOG_ATTEMPT_FAILED = 1,
+    CORE_LOG_RENEWED = 2,      /* a round reached its quorum */
+    CORE_LOG_RENEW_FAILED = 4, /* a round ended without */
+    CORE_LOG_DEGRADED = 8,     /* fewer votes than nodes now, all had them before */
+    CORE_LOG_WHOLE = 16,       /* all nodes again */
+    CORE_LOG_REPAIRED = 32,    /* a node got the key again */
 };
 
 struct core_update {
     uint32_t n_commands;
     struct core_command commands[CORE_COMMANDS_MAX]; /* to be queued in this order */
-    bool dispatch;         /* something is to be told: call CORE_EV_DISPATCH from the top of the loop, soon */
-    struct core_tell tell; /* after CORE_EV_DISPATCH only; call it again until NOTHING */
-    uint32_t notes;
+    bool dispatch; /* something is to be told: call CORE_EV_DISPATCH from the top of the loop, soon */
+    struct core_completion completion; /* after CORE_EV_DISPATCH only; call it again until NOTHING */
+    uint32_t log;
 };
 
 /* What waits for room at the nodes, and begins with CORE_EV_BEGIN. */
@@ -262,7 +263,7 @@ void core_init(struct core_lock *, const struct core_config *);
  * core_step - one event in, one update out
  *
  * *update is written whole up to n_commands; it need not be initialized. Returns 0, or for ACQUIRE, EXTEND,
- * RELEASE, CANCEL and HEIR a core_status (BUSY, STATE, INVAL); then nothing was begun.
+ * RELEASE, CANCEL and HAND_OFF a core_status (BUSY, STATE, INVAL); then nothing was begun.
  */
 int core_step(struct core_lock *, const struct core_event *, struct core_update *);
 
@@ -281,12 +282,12 @@ int core_wait_verdict(const struct core_lock *);
 uint32_t core_seen(const struct core_lock *);
 /* core_loss - why the present or last loss came about. */
 enum core_loss core_loss(const struct core_lock *);
-/* core_told_held - the owner was told that it holds the lock, and nothing else since. */
-bool core_told_held(const struct core_lock *);
+/* core_notified_held - the owner was told that it holds the lock, and nothing else since. */
+bool core_notified_held(const struct core_lock *);
 /* core_valid_us - validity left; 0 from lost_at on, and whenever the owner was not told that it holds. */
 uint64_t core_valid_us(const struct core_lock *, uint64_t now_us);
-/* core_lost_untold - a loss waits to be told. */
-bool core_lost_untold(const struct core_lock *);
+/* core_loss_pending - a loss waits to be told. */
+bool core_loss_pending(const struct core_lock *);
 /* core_remaining_us - until the validity of the present or lost grant ends, whatever was told; 0 where it may
  * have ended before the loss was noticed. */
 uint64_t core_remaining_us(const struct core_lock *, uint64_t now_us);

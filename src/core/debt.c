@@ -26,9 +26,9 @@ bool debt_room(struct core_node *node, uint64_t now_us)
 }
 
 static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt,
-                         bool whole_script)
+                         bool use_eval)
 {
-    struct core_command *command = core_send(lock, step, node, CORE_OP_RELEASE, 0, whole_script);
+    struct core_command *command = core_send(lock, step, node, CORE_OP_RELEASE, 0, use_eval);
 
     debt->sent_generation = lock->nodes[node].generation;
     if (debt->unsent && lock->releasing && debt->attempt == lock->release_attempt) {
@@ -282,7 +282,7 @@ static void end_release(struct core_lock *lock, bool clear)
     /* What had expired or was lost is nobody's concern any more, wherever a rest of it may be. */
     lock->released_status = clear || lock->release_expired ? CORE_OK : CORE_NOQUORUM;
     lock->releasing = false;
-    lock->tell_released = true;
+    lock->notify_released = true;
 }
 
 void debt_end_release(struct core_lock *lock)

@@ -111,9 +111,9 @@ uint64_t doubt_until(const struct core_lock *lock)
     uint64_t until_us = 0;
 
     for (uint32_t i = 0; i < lock->config.n_nodes && lock->doubting && !lock->doubted; i++) {
-        uint64_t patience_us = wait_patience(lock, i, lock->nodes[i].asked_us);
+        uint64_t timeout_us = wait_timeout(lock, i, lock->nodes[i].asked_us);
 
-        if (lock->nodes[i].vote == CORE_VOTE_PENDING && patience_us > until_us) until_us = patience_us;
+        if (lock->nodes[i].vote == CORE_VOTE_PENDING && timeout_us > until_us) until_us = timeout_us;
     }
     return until_us;
 }

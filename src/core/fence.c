@@ -27,9 +27,9 @@ static uint64_t largest_shown(const struct core_lock *lock)
     return largest;
 }
 
-void fence_raise(struct core_lock *lock, struct step *step, uint32_t index, bool whole_script)
+void fence_raise(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
 {
-    struct core_command *command = core_send(lock, step, index, CORE_OP_RAISE, lock->lease_us, whole_script);
+    struct core_command *command = core_send(lock, step, index, CORE_OP_RAISE, lock->lease_us, use_eval);
 
     command->fence = largest_shown(lock);
     lock->nodes[index].raising = true;

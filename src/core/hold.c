@@ -83,16 +83,16 @@ void hold_grant(struct core_lock *lock, struct step *step)
 
 static void lose(struct core_lock *lock, enum core_loss loss)
 {
-    assert(lock->phase == CORE_HELD && lock->told_held);
+    assert(lock->phase == CORE_HELD && lock->notified_held);
     lock->phase = CORE_LOST;
-    lock->told_held = lock->round_waits = false;
+    lock->notified_held = lock->round_waits = false;
     lock->loss = loss;
-    lock->tell_lost = true;
+    lock->notify_lost = true;
     if (lock->extending) {
         lock->extending = false;
-        lock->tell_extended = true;
+        lock->notify_extended = true;
         lock->extended_status = CORE_LOST_LOCK;
-    } else if (lock->tell_extended && lock->extended_status == CORE_OK) {
+    } else if (lock->notify_extended && lock->extended_status == CORE_OK) {
         /* The extend succeeded, but the loss came before that was told. */
         lock->extended_status = CORE_LOST_LOCK;
     }
@@ -111,7 +111,7 @@ void hold_check_lost(struct core_lock *lock, uint64_t now_us)
     }
 }
 
-static void send_repair(struct core_lock *lock, struct step *step, uint32_t index, bool whole_script)
+static void send_repair(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
 {
     struct core_node *node = &lock->nodes[index];
 
@@ -121,7 +121,7 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
     /* From now on nobody knows that the key is not there. */
     node->gone = false;
     node->valid_until_us = 0;
-    core_send(lock, step, index, CORE_OP_REPAIR, lock->lease_us, whole_script);
+    core_send(lock, step, index, CORE_OP_REPAIR, lock->lease_us, use_eval);
 }
 
 static void repair(struct core_lock *lock, struct step *step, uint32_t index)
@@ -144,7 +144,7 @@ static void extended(struct core_lock *lock, int status)
 {
     if (!lock->extending) return;
     lock->extending = false;
-    lock->tell_extended = true;
+    lock->notify_extended = true;
     lock->extended_status = status;
 }
 
@@ -155,7 +155,7 @@ static void round_renewed(struct core_lock *lock)
     if (lock->extending) lock->lease_us = lock->extend_lease_us;
     lock->margin_us = margin_us(lock);
     lock->renew_at_us = renewal_after(lock, lock->round_begun_us);
-    lock->notes |= CORE_NOTE_RENEWED;
+    lock->log |= CORE_LOG_RENEWED;
     extended(lock, CORE_OK);
 }
 
@@ -168,7 +168,7 @@ static void round_failed(struct core_lock *lock, uint64_t now_us)
     if (lock->config.renew_us != CORE_NEVER && now_us < hold_until_us(lock)) {
         lock->renew_at_us = validity_add(now_us, pause_us);
     }
-    lock->notes |= CORE_NOTE_RENEW_FAILED;
+    lock->log |= CORE_LOG_RENEW_FAILED;
     extended(lock, CORE_NOQUORUM);
 }
 
@@ -177,7 +177,7 @@ static void round_settled(struct core_lock *lock, uint32_t yes)
     bool whole = yes == lock->config.n_nodes;
 
     lock->round_settled = true;
-    if (whole != lock->whole) lock->notes |= whole ? CORE_NOTE_WHOLE : CORE_NOTE_DEGRADED;
+    if (whole != lock->whole) lock->log |= whole ? CORE_LOG_WHOLE : CORE_LOG_DEGRADED;
     lock->whole = whole;
 }
 
@@ -211,14 +211,14 @@ static void judge(struct core_lock *lock, struct step *step)
 }
 
 static void send_extend(struct core_lock *lock, struct step *step, uint32_t index, uint64_t lease_us,
-                        bool whole_script)
+                        bool use_eval)
 {
     struct core_node *node = &lock->nodes[index];
     uint64_t until_us = validity_debt_until(step->now_us, lease_us);
 
     /* Asked anew, the key lives longer: so does the debt that it may become. */
     if (node->touched && until_us > node->touched_until_us) node->touched_until_us = until_us;
-    core_send(lock, step, index, CORE_OP_EXTEND, lease_us, whole_script);
+    core_send(lock, step, index, CORE_OP_EXTEND, lease_us, use_eval);
 }
 
 void hold_begin_round(struct core_lock *lock, struct step *step)
@@ -256,7 +256,7 @@ void hold_on_room(struct core_lock *lock, struct step *step)
     if (lock->phase == CORE_HELD && lock->round_waits) hold_begin_round(lock, step);
 }
 
-void hold_on_level(struct core_lock *lock, struct step *step, uint32_t index)
+void hold_on_node_state(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
@@ -313,7 +313,7 @@ static void on_repaired(struct core_lock *lock, struct step *step, const struct 
     switch (reply->outcome) {
     case CORE_YES:
         /* It holds our key again, but counts from the next round's yes on. */
-        lock->notes |= CORE_NOTE_REPAIRED;
+        lock->log |= CORE_LOG_REPAIRED;
         if (BROKEN(CONTROL_RESURRECT)) on_yes(lock, &reply->tag);
         break;
     case CORE_NOSCRIPT:

@@ -36,7 +36,7 @@ struct debt {
 };
 
 struct core_node {
-    enum core_level level;
+    enum core_node_state state;
     uint32_t generation;
     enum core_fault down_fault;
     uint32_t srtt_us;
@@ -108,14 +108,14 @@ struct core_lock {
     bool doubting;          /* this attempt asks all whether the arbiter's word is true */
     bool doubted;           /* and whoever has not answered by now is not waited for */
     uint32_t belief;        /* so many times more the arbiter is believed that the same holder is there */
-    uint32_t crowd; /* who listens, ourselves among them, as a node told last, also for an acquire before; 0:
+    uint32_t waiters; /* who listens, ourselves among them, as a node told last, also for an acquire before; 0:
                        unknown */
     uint64_t poll_at_us; /* when we try again whatever we hear */
     uint64_t polled_id;  /* who held it when we began to wait the last time */
     uint32_t attempts, polls, splits;
 
     /* The hold. */
-    bool told_held;
+    bool notified_held;
     uint64_t lease_us;
     uint64_t granted_us;
     uint64_t validity_us;
@@ -140,11 +140,11 @@ struct core_lock {
     uint32_t release_absent; /* nodes that answered it that our key was not there */
 
     /* What waits to be told. */
-    bool tell_lost, tell_acquired, tell_extended, tell_released;
+    bool notify_lost, notify_acquired, notify_extended, notify_released;
     enum core_loss loss;
     int acquired_status, extended_status, released_status;
 
-    uint32_t notes; /* of the present step */
+    uint32_t log; /* of the present step */
     struct core_node nodes[];
 };
 
@@ -161,7 +161,7 @@ struct step {
 /* core_can_talk - takes requests, if not for a vote. */
 static inline bool core_can_talk(const struct core_node *node)
 {
-    return node->level == CORE_NODE_READY || node->level == CORE_NODE_QUARANTINED;
+    return node->state == CORE_NODE_READY || node->state == CORE_NODE_QUARANTINED;
 }
 static inline uint64_t core_larger(uint64_t a, uint64_t b)
 {
@@ -169,20 +169,20 @@ static inline uint64_t core_larger(uint64_t a, uint64_t b)
 }
 /* core_send - adds a command for a node, asked now, and returns it. */
 struct core_command *core_send(struct core_lock *, struct step *, uint32_t node, enum core_op,
-                               uint64_t lease_us, bool whole_script);
+                               uint64_t lease_us, bool use_eval);
 
 /* wait.c */
 /* wait_arbiter - whom to ask first; n_nodes where there is nobody. */
 uint32_t wait_arbiter(const struct core_lock *);
-/* wait_patience - until when an answer is waited for that was asked for then, where somebody is in the way. */
-uint64_t wait_patience(const struct core_lock *, uint32_t node, uint64_t asked_us);
+/* wait_timeout - until when an answer is waited for that was asked for then, where somebody is in the way. */
+uint64_t wait_timeout(const struct core_lock *, uint32_t node, uint64_t asked_us);
 /* wait_meets_holder - who refused us holds the lock; else he tries like us. */
 bool wait_meets_holder(const struct core_lock *);
 /* wait_begin - an attempt failed: when to try again. held: a quorum voted. */
 void wait_begin(struct core_lock *, uint64_t now_us, bool held);
 /* wait_behind - a lock of this process holds the keys. */
 void wait_behind(struct core_lock *, uint64_t now_us);
-void wait_on_level(struct core_lock *, uint32_t node, uint64_t now_us);
+void wait_on_node_state(struct core_lock *, uint32_t node, uint64_t now_us);
 void wait_on_notice(struct core_lock *, struct step *, const struct core_event *);
 void wait_on_listening(struct core_lock *, struct step *, const struct core_event *);
 void wait_on_wake(struct core_lock *, struct step *, bool yield);
@@ -211,7 +211,7 @@ void attempt_again(struct core_lock *, struct step *, bool all);
 void attempt_on_room(struct core_lock *, struct step *);
 void attempt_begin_acquire(struct core_lock *, struct step *, const struct core_event *);
 void attempt_on_timer(struct core_lock *, struct step *);
-void attempt_on_level(struct core_lock *, struct step *, uint32_t node);
+void attempt_on_node_state(struct core_lock *, struct step *, uint32_t node);
 void attempt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
 /* attempt_on_step - a node's clock stepped forward: its yes that was asked for before is none. */
 void attempt_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);
@@ -233,7 +233,7 @@ uint64_t hold_lost_at(const struct core_lock *);
 /* hold_check_lost - to be called before anything else in a step. */
 void hold_check_lost(struct core_lock *, uint64_t now_us);
 void hold_on_timer(struct core_lock *, struct step *);
-void hold_on_level(struct core_lock *, struct step *, uint32_t node);
+void hold_on_node_state(struct core_lock *, struct step *, uint32_t node);
 void hold_on_reply(struct core_lock *, struct step *, const struct core_reply *);
 /* hold_on_step - a node's clock stepped forward: its votes begun before count no more. */
 void hold_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);
@@ -249,7 +249,7 @@ uint64_t hold_deadline(const struct core_lock *);
  * that is out of reach. */
 void fence_judge(struct core_lock *, struct step *, uint32_t pending);
 /* fence_raise - asks one node to raise its counter to the largest that a granted node showed. */
-void fence_raise(struct core_lock *, struct step *, uint32_t node, bool whole_script);
+void fence_raise(struct core_lock *, struct step *, uint32_t node, bool use_eval);
 
 /* debt.c */
 bool debt_room(struct core_node *, uint64_t now_us);

@@ -47,14 +47,14 @@ uint32_t wait_arbiter(const struct core_lock *lock)
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         uint32_t index = lock->config.arbiters[i];
 
-        if (lock->nodes[index].level != CORE_NODE_READY) continue;
+        if (lock->nodes[index].state != CORE_NODE_READY) continue;
         if (doubt_fits(&lock->nodes[index]) || BROKEN(CONTROL_NEVER_OVERDUE)) return index;
         if (spare == lock->config.n_nodes && doubt_may_serve(&lock->nodes[index])) spare = index;
     }
     return spare;
 }
 
-uint64_t wait_patience(const struct core_lock *lock, uint32_t index, uint64_t asked_us)
+uint64_t wait_timeout(const struct core_lock *lock, uint32_t index, uint64_t asked_us)
 {
     if (BROKEN(CONTROL_NEVER_OVERDUE)) return CORE_NEVER;
     return validity_add(asked_us, 2 * (uint64_t)lock->nodes[index].srtt_us + GRACE_US);
@@ -136,7 +136,7 @@ static void sooner(struct core_lock *lock, uint64_t at_us)
 
 static bool asks_at_once(struct core_lock *lock)
 {
-    return lock->crowd <= TURNS_AT_ONCE || backoff_uniform(&lock->jitter, lock->crowd - 1) < TURNS_AT_ONCE;
+    return lock->waiters <= TURNS_AT_ONCE || backoff_uniform(&lock->jitter, lock->waiters - 1) < TURNS_AT_ONCE;
 }
 
 /* By lot: how long after a release we ask. */
@@ -198,11 +198,11 @@ void wait_behind(struct core_lock *lock, uint64_t now_us)
     lock->poll_at_us = lock->retry_at_us = validity_add(now_us, backoff_poll_us(&lock->jitter, lock->polls++));
 }
 
-void wait_on_level(struct core_lock *lock, uint32_t index, uint64_t now_us)
+void wait_on_node_state(struct core_lock *lock, uint32_t index, uint64_t now_us)
 {
     const struct core_node *node = &lock->nodes[index];
 
-    if (node->level != CORE_NODE_READY || !lock->seen_noquorum) return;
+    if (node->state != CORE_NODE_READY || !lock->seen_noquorum) return;
     sooner(lock, validity_add(now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
 }
 
@@ -210,10 +210,10 @@ void wait_on_level(struct core_lock *lock, uint32_t index, uint64_t now_us)
  * arbiter's word, and a round trip is lost. */
 static bool are_two(const struct core_lock *lock)
 {
-    if (lock->crowd == 0 || lock->crowd > 2 || 2 * lock->config.quorum != lock->config.n_nodes + 1)
+    if (lock->waiters == 0 || lock->waiters > 2 || 2 * lock->config.quorum != lock->config.n_nodes + 1)
         return false;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        if (lock->nodes[i].level != CORE_NODE_READY || !doubt_fits(&lock->nodes[i])) return false;
+        if (lock->nodes[i].state != CORE_NODE_READY || !doubt_fits(&lock->nodes[i])) return false;
     }
     return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "examine.h"
+#include "redis/examine.h"
 
 #include <assert.h>
 #include <event2/event.h>
@@ -11,11 +11,11 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "conn.h"
-#include "dial.h"
-#include "errors.h"
-#include "guard.h"
-#include "reply.h"
+#include "redis/dialect/guard.h"
+#include "redis/link/conn.h"
+#include "redis/link/dial.h"
+#include "redis/wire/errors.h"
+#include "redis/wire/reply.h"
 
 #define EXAMINE_READ_SIZE   16384
 #define EXAMINE_CLOCK_TIMES 4 /* the first way is longer than the others: caches are cold */
@@ -89,7 +89,7 @@ static const struct ask ask_rest[] = {
     ASK_RIGHT(EXAMINE_SCRIPT_LOAD, EXAMINE_NAMES, "SCRIPT", "LOAD", "("),
     ASK_RIGHT(EXAMINE_SETNAME, EXAMINE_NAMES, "CLIENT", "SETNAME", "quorlock-doctor"),
 };
-enum { N_REST = sizeof ask_rest / sizeof ask_rest[0] };
+enum { N_REST = sizeof(ask_rest) / sizeof(ask_rest[0]) };
 _Static_assert(N_REST <= EXAMINE_ASKS_MAX, "all questions are in flight at once");
 
 enum examine_state { EXAMINE_NEW, EXAMINE_RESOLVE, EXAMINE_TCP, EXAMINE_HELLO, EXAMINE_CLOCK, EXAMINE_REST };
@@ -116,7 +116,7 @@ static uint64_t examine_now(const struct examine *examine)
     return examine->config.now_us(examine->config.now_arg);
 }
 
-static int64_t examine_wall_us(void)
+static int64_t wall_us(void)
 {
     struct timespec now = {0};
     (void)clock_gettime(CLOCK_REALTIME, &now);
@@ -129,18 +129,18 @@ static void examine_free(struct examine *examine)
     dial_cancel(&examine->dial);
     conn_clear(&examine->conn);
     reply_clear(&examine->parser);
-    if (examine->timer) event_free(examine->timer);
+    if (examine->timer != NULL) event_free(examine->timer);
     for (size_t i = 0; i < EXAMINE_NAMES; i++) alloc_free(alloc, examine->names[i]);
     alloc_free(alloc, examine);
 }
 
 void examine_cancel(struct examine *examine)
 {
-    if (examine) examine_free(examine);
+    if (examine != NULL) examine_free(examine);
 }
 
 /* The last thing that happens in an event: the examination is gone after it. */
-static void examine_end(struct examine *examine)
+static void end(struct examine *examine)
 {
     void (*done)(void *) = examine->config.done;
     void *arg = examine->config.arg;
@@ -152,18 +152,18 @@ __attribute__((format(printf, 2, 3))) static void examine_fail(struct examine *e
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(examine->facts->error, sizeof examine->facts->error, format, args);
+    vsnprintf(examine->facts->error, sizeof(examine->facts->error), format, args);
     va_end(args);
-    examine_end(examine);
+    end(examine);
 }
 
-static void examine_fail_nomem(struct examine *examine)
+static void fail_nomem(struct examine *examine)
 {
     examine->facts->nomem = true;
     examine_fail(examine, "out of memory");
 }
 
-static void examine_arm(struct examine *examine)
+static void arm(struct examine *examine)
 {
     uint64_t now_us = examine_now(examine);
     uint64_t left_us = examine->step_us > now_us ? examine->step_us - now_us : 0;
@@ -177,18 +177,18 @@ static void examine_step(struct examine *examine, enum examine_state state)
     examine->state = state;
     examine->step_us = examine_now(examine) + 1000ull * examine->config.timeout_ms;
     if (examine->step_us > examine->end_us) examine->step_us = examine->end_us;
-    examine_arm(examine);
+    arm(examine);
 }
 
 /* ---- asking ---- */
 
-static void examine_append(struct examine *examine, const struct ask *ask)
+static void append(struct examine *examine, const struct ask *ask)
 {
     struct bytes *out = &examine->conn.out;
     size_t n_words = 0;
     assert(examine->n_asked < EXAMINE_ASKS_MAX);
     examine->asked[examine->n_asked++] = ask;
-    while (n_words < EXAMINE_WORDS_MAX && ask->words[n_words]) n_words++;
+    while (n_words < EXAMINE_WORDS_MAX && ask->words[n_words] != NULL) n_words++;
     bytes_command(out, n_words);
     for (size_t i = 0; i < n_words; i++) {
         const char *word = ask->words[i];
@@ -196,15 +196,15 @@ static void examine_append(struct examine *examine, const struct ask *ask)
     }
 }
 
-static void examine_append_hello(struct examine *examine)
+static void append_hello(struct examine *examine)
 {
     const struct uri *uri = examine->config.uri;
     struct bytes *out = &examine->conn.out;
-    if (uri->user || uri->password) {
-        bytes_command(out, uri->user ? 3 : 2);
+    if (uri->user != NULL || uri->password != NULL) {
+        bytes_command(out, uri->user != NULL ? 3 : 2);
         bytes_text(out, "AUTH");
-        if (uri->user) bytes_text(out, uri->user);
-        bytes_text(out, uri->password ? uri->password : "");
+        if (uri->user != NULL) bytes_text(out, uri->user);
+        bytes_text(out, uri->password != NULL ? uri->password : "");
         examine->asked[examine->n_asked++] = &ask_auth;
         conn_secret(&examine->conn);
     }
@@ -220,33 +220,33 @@ static void examine_append_hello(struct examine *examine)
 static bool examine_send(struct examine *examine)
 {
     if (examine->conn.out.fault) {
-        examine_fail_nomem(examine);
+        fail_nomem(examine);
         return false;
     }
     examine->sent_us = examine_now(examine);
-    examine->sent_wall_us = examine_wall_us();
+    examine->sent_wall_us = wall_us();
     conn_wake(&examine->conn);
     return true;
 }
 
 /* All questions of a step are answered: the next step. False: the examination is gone. */
-static bool examine_next(struct examine *examine)
+static bool next(struct examine *examine)
 {
     examine->n_asked = examine->at = 0;
     if (examine->state == EXAMINE_TCP) {
         examine_step(examine, EXAMINE_HELLO);
-        examine_append_hello(examine);
+        append_hello(examine);
         if (examine->n_asked) return examine_send(examine);
     }
     if (examine->state == EXAMINE_HELLO) examine_step(examine, EXAMINE_CLOCK);
     if (examine->state == EXAMINE_CLOCK && examine->clock_times < EXAMINE_CLOCK_TIMES) {
         examine->clock_times++;
-        examine_append(examine, &ask_time);
+        append(examine, &ask_time);
         return examine_send(examine);
     }
     if (examine->state == EXAMINE_CLOCK) {
         examine_step(examine, EXAMINE_REST);
-        for (size_t i = 0; i < N_REST; i++) examine_append(examine, &ask_rest[i]);
+        for (size_t i = 0; i < N_REST; i++) append(examine, &ask_rest[i]);
         return examine_send(examine);
     }
     /* Something that says OK to everything is no Redis server. */
@@ -255,20 +255,20 @@ static bool examine_next(struct examine *examine)
         return false;
     }
     examine->facts->reachable = true;
-    examine_end(examine);
+    end(examine);
     return false;
 }
 
 /* ---- answers ---- */
 
-static bool examine_begins(const struct reply_item *item, const char *front)
+static bool begins(const struct reply_item *item, const char *front)
 {
     size_t n = strlen(front);
     return item->length >= n && memcmp(item->text, front, n) == 0;
 }
 
-static void examine_describe(const struct examine *examine, const char *what, const struct reply_item *item,
-                             char *ret, size_t size)
+static void describe(const struct examine *examine, const char *what, const struct reply_item *item, char *ret,
+                     size_t size)
 {
     if (uri_tells_password(examine->config.uri, item->text, item->length))
         snprintf(ret, size, "%s: refused", what);
@@ -277,36 +277,35 @@ static void examine_describe(const struct examine *examine, const char *what, co
 }
 
 /* An error that ends the examination: we are not let in. */
-static bool examine_shut_out(const struct ask *ask, const struct reply_item *item)
+static bool shut_out(const struct ask *ask, const struct reply_item *item)
 {
     if (ask->kind == ASK_AUTH || ask->kind == ASK_SELECT) return true;
-    return examine_begins(item, "NOAUTH") || examine_begins(item, "DENIED") ||
-           examine_begins(item, "ERR max number of clients");
+    return begins(item, "NOAUTH") || begins(item, "DENIED") || begins(item, "ERR max number of clients");
 }
 
 /* False: the examination is gone. */
-static bool examine_on_error(struct examine *examine, const struct ask *ask, const struct reply_item *item)
+static bool on_error(struct examine *examine, const struct ask *ask, const struct reply_item *item)
 {
     struct examine_facts *facts = examine->facts;
-    if (examine_shut_out(ask, item)) {
+    if (shut_out(ask, item)) {
         bool first = ask->kind != ASK_AUTH && ask->kind != ASK_SELECT;
         const char *what = ask->kind == ASK_AUTH ? "AUTH" : ask->kind == ASK_SELECT ? "SELECT" : "connect";
-        if (examine_begins(item, "WRONGPASS"))
-            snprintf(facts->error, sizeof facts->error,
+        if (begins(item, "WRONGPASS"))
+            snprintf(facts->error, sizeof(facts->error),
                      "WRONGPASS: wrong password, or that user is unknown or disabled");
         else
-            examine_describe(examine, first ? "refused" : what, item, facts->error, sizeof facts->error);
-        examine_end(examine);
+            describe(examine, first ? "refused" : what, item, facts->error, sizeof(facts->error));
+        end(examine);
         return false;
     }
     if (ask->kind == ASK_GUARD)
-        examine_describe(examine, "GET " GUARD_KEY, item, facts->guard_error, sizeof facts->guard_error);
+        describe(examine, "GET " GUARD_KEY, item, facts->guard_error, sizeof(facts->guard_error));
     if (ask->right < EXAMINE_RIGHTS)
         examine_read_refusal(facts, ask->right, ask->name, item->text, item->length);
     return true;
 }
 
-static void examine_on_time(struct examine *examine, const struct reply *reply)
+static void on_time(struct examine *examine, const struct reply *reply)
 {
     uint64_t way_us = examine_now(examine) - examine->sent_us;
     uint32_t latency_us = way_us > UINT32_MAX ? UINT32_MAX : (uint32_t)way_us;
@@ -318,10 +317,10 @@ static void examine_on_time(struct examine *examine, const struct reply *reply)
     if (reply->elements[0].length > 11 || reply->elements[1].length > 6) return;
     int64_t server_us =
         strtoll(reply->elements[0].text, NULL, 10) * 1000000 + strtoll(reply->elements[1].text, NULL, 10);
-    examine_read_time(facts, server_us, examine->sent_wall_us, examine_wall_us());
+    examine_read_time(facts, server_us, examine->sent_wall_us, wall_us());
 }
 
-static void examine_on_value(struct examine *examine, const struct ask *ask, const struct reply *reply)
+static void on_value(struct examine *examine, const struct ask *ask, const struct reply *reply)
 {
     struct examine_facts *facts = examine->facts;
     const struct reply_item *self = &reply->self;
@@ -331,7 +330,7 @@ static void examine_on_value(struct examine *examine, const struct ask *ask, con
         break;
     case ASK_FSYNC:
         if (self->type == REPLY_ARRAY && reply->n_elements == 2 && reply->elements[1].type == REPLY_STRING)
-            error_printable(facts->appendfsync, sizeof facts->appendfsync, reply->elements[1].text,
+            error_printable(facts->appendfsync, sizeof(facts->appendfsync), reply->elements[1].text,
                             reply->elements[1].length);
         break;
     case ASK_GUARD:
@@ -346,23 +345,23 @@ static void examine_on_value(struct examine *examine, const struct ask *ask, con
 }
 
 /* False: the examination is gone. */
-static bool examine_on_reply(struct examine *examine, const struct reply *reply)
+static bool on_reply(struct examine *examine, const struct reply *reply)
 {
     if (examine->at == examine->n_asked) {
         examine_fail(examine, "not a Redis server? It speaks without being asked");
         return false;
     }
     const struct ask *ask = examine->asked[examine->at++];
-    if (ask->kind == ASK_TIME) examine_on_time(examine, reply);
+    if (ask->kind == ASK_TIME) on_time(examine, reply);
     if (reply->self.type != REPLY_ERROR)
-        examine_on_value(examine, ask, reply);
-    else if (!examine_on_error(examine, ask, &reply->self))
+        on_value(examine, ask, reply);
+    else if (!on_error(examine, ask, &reply->self))
         return false;
-    return examine->at < examine->n_asked || examine_next(examine);
+    return examine->at < examine->n_asked || next(examine);
 }
 
 /* False: the examination is gone. */
-static bool examine_take(struct examine *examine, const char *data, size_t length)
+static bool take(struct examine *examine, const char *data, size_t length)
 {
     const struct reply *reply = NULL;
     const char *why = NULL;
@@ -371,51 +370,51 @@ static bool examine_take(struct examine *examine, const char *data, size_t lengt
         switch (reply_next(&examine->parser, &reply, &why)) {
         case REPLY_NONE: return true;
         case REPLY_READY:
-            if (!examine_on_reply(examine, reply)) return false;
+            if (!on_reply(examine, reply)) return false;
             break;
-        case REPLY_NOMEM: examine_fail_nomem(examine); return false;
+        case REPLY_NOMEM: fail_nomem(examine); return false;
         case REPLY_BAD: examine_fail(examine, "not a Redis server? %s", why); return false;
         }
     }
 }
 
 /* Reads all there is. A server that shuts us out says so first; broken: nothing can be sent any more. */
-static void examine_on_readable(struct examine *examine, bool broken)
+static void on_readable(struct examine *examine, bool broken)
 {
     char buffer[EXAMINE_READ_SIZE];
     int error = examine->conn.error;
     for (;;) {
-        ssize_t n = conn_read(&examine->conn, buffer, sizeof buffer);
+        ssize_t n = conn_read(&examine->conn, buffer, sizeof(buffer));
         if (n == 0 && !broken) return;
         if (n < 0) error = examine->conn.error;
         if (n <= 0) {
             examine_fail(examine, "connection lost: %s", error ? strerror(error) : "the server closed it");
             return;
         }
-        if (!examine_take(examine, buffer, (size_t)n)) return;
+        if (!take(examine, buffer, (size_t)n)) return;
     }
 }
 
 /* ---- connecting ---- */
 
-static void examine_follow(struct examine *examine, enum dial_result result)
+static void follow(struct examine *examine, enum dial_result result)
 {
     switch (result) {
     case DIAL_RESOLVING: examine_step(examine, EXAMINE_RESOLVE); break;
     case DIAL_CONNECTING: examine_step(examine, EXAMINE_TCP); break;
     case DIAL_FAILED: examine_fail(examine, "%s", examine->dial.why); break;
-    case DIAL_NOMEM: examine_fail_nomem(examine); break;
+    case DIAL_NOMEM: fail_nomem(examine); break;
     }
 }
 
-static void examine_fail_address(struct examine *examine, const char *problem)
+static void fail_address(struct examine *examine, const char *problem)
 {
     conn_close(&examine->conn);
     dial_blame(&examine->dial, problem);
-    examine_follow(examine, dial_next(&examine->dial));
+    follow(examine, dial_next(&examine->dial));
 }
 
-static bool examine_stays_here(const struct examine *examine)
+static bool stays_here(const struct examine *examine)
 {
     const struct sockaddr_storage *storage = dial_address(&examine->dial);
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)storage;
@@ -426,102 +425,103 @@ static bool examine_stays_here(const struct examine *examine)
     return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-static void examine_on_connected(struct examine *examine)
+static void on_connected(struct examine *examine)
 {
     int error = conn_finish(&examine->conn);
     if (error) {
-        examine_fail_address(examine, strerror(error));
+        fail_address(examine, strerror(error));
         return;
     }
     if (!reply_open(&examine->parser)) {
-        examine_fail_nomem(examine);
+        fail_nomem(examine);
         return;
     }
-    examine->facts->loopback = examine_stays_here(examine);
-    (void)examine_next(examine);
+    examine->facts->loopback = stays_here(examine);
+    (void)next(examine);
 }
 
-static void examine_on_ready(void *arg, enum conn_ready ready)
+static void on_ready(void *arg, enum conn_ready ready)
 {
     struct examine *examine = arg;
     if (ready == CONN_CONNECTED)
-        examine_on_connected(examine);
+        on_connected(examine);
     else if (ready != CONN_SENT)
-        examine_on_readable(examine, ready == CONN_BROKEN);
+        on_readable(examine, ready == CONN_BROKEN);
 }
 
-static void examine_on_resolved(void *arg)
+static void on_resolved(void *arg)
 {
     struct examine *examine = arg;
-    examine_follow(examine, dial_next(&examine->dial));
+    follow(examine, dial_next(&examine->dial));
 }
 
-static void examine_on_deadline(struct examine *examine)
+static void on_deadline(struct examine *examine)
 {
     if (examine->state == EXAMINE_TCP && examine_now(examine) < examine->end_us) {
         char problem[64];
-        snprintf(problem, sizeof problem, "no answer within %u ms", (unsigned)examine->config.timeout_ms);
-        examine_fail_address(examine, problem);
+        snprintf(problem, sizeof(problem), "no answer within %u ms", (unsigned)examine->config.timeout_ms);
+        fail_address(examine, problem);
         return;
     }
     examine_fail(examine, "no answer within %u ms: frozen, cut off, or busy",
                  (unsigned)examine->config.timeout_ms);
 }
 
-static void examine_on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct examine *examine = arg;
     (void)fd;
     (void)what;
     if (examine->state == EXAMINE_NEW)
-        examine_follow(examine, dial_begin(&examine->dial));
+        follow(examine, dial_begin(&examine->dial));
     else if (examine_now(examine) >= examine->step_us)
-        examine_on_deadline(examine);
+        on_deadline(examine);
     else
-        examine_arm(examine); /* timers come early at times */
+        arm(examine); /* timers come early at times */
 }
 
 /* ---- life ---- */
 
-static char *examine_join(const struct alloc *alloc, const char *front, const char *name)
+static char *join(const struct alloc *alloc, const char *front, const char *name)
 {
     size_t size = strlen(front) + strlen(name) + 1;
     char *text = alloc_zero(alloc, size);
-    if (text) snprintf(text, size, "%s%s", front, name);
+    if (text != NULL) snprintf(text, size, "%s%s", front, name);
     return text;
 }
 
 /* The lock key is a random one, so that nobody has it. */
-static bool examine_make_names(struct examine *examine)
+static bool make_names(struct examine *examine)
 {
     const struct alloc *alloc = examine->config.alloc;
     unsigned long long number = 0;
     char key[48];
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != (ssize_t)sizeof number)
+    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
         number = examine_now(examine);
-    snprintf(key, sizeof key, "quorlock-doctor-%016llx", number);
-    examine->names[EXAMINE_LOCK] = examine_join(alloc, examine->config.key_prefix, key);
-    if (!examine->names[EXAMINE_LOCK]) return false;
-    examine->names[EXAMINE_GUARD] = examine_join(alloc, "", GUARD_KEY);
-    examine->names[EXAMINE_FENCE] = examine_join(alloc, "quorlock:fence:", examine->names[EXAMINE_LOCK]);
-    examine->names[EXAMINE_CHANNEL] = examine_join(alloc, "quorlock:released:", examine->names[EXAMINE_LOCK]);
-    return examine->names[EXAMINE_GUARD] && examine->names[EXAMINE_FENCE] && examine->names[EXAMINE_CHANNEL];
+    snprintf(key, sizeof(key), "quorlock-doctor-%016llx", number);
+    examine->names[EXAMINE_LOCK] = join(alloc, examine->config.key_prefix, key);
+    if (examine->names[EXAMINE_LOCK] == NULL) return false;
+    examine->names[EXAMINE_GUARD] = join(alloc, "", GUARD_KEY);
+    examine->names[EXAMINE_FENCE] = join(alloc, "quorlock:fence:", examine->names[EXAMINE_LOCK]);
+    examine->names[EXAMINE_CHANNEL] = join(alloc, "quorlock:released:", examine->names[EXAMINE_LOCK]);
+    return examine->names[EXAMINE_GUARD] != NULL && examine->names[EXAMINE_FENCE] != NULL &&
+           examine->names[EXAMINE_CHANNEL] != NULL;
 }
 
 struct examine *examine_start(const struct examine_config *config, struct examine_facts *facts)
 {
-    struct examine *examine = alloc_zero(config->alloc, sizeof *examine);
-    if (!examine) return NULL;
+    struct examine *examine = alloc_zero(config->alloc, sizeof(*examine));
+    if (examine == NULL) return NULL;
     *facts = (struct examine_facts){0};
     examine->config = *config;
     examine->facts = facts;
     reply_init(&examine->parser, config->alloc);
-    dial_init(&examine->dial, &examine->conn, config->alloc, config->uri, config->timeout_ms,
-              examine_on_resolved, examine);
-    bool good = conn_init(&examine->conn, config->base, config->alloc, examine_on_ready, examine);
-    examine->timer = event_new(config->base, -1, 0, examine_on_timer, examine);
+    dial_init(&examine->dial, &examine->conn, config->alloc, config->uri, config->timeout_ms, on_resolved,
+              examine);
+    bool good = conn_init(&examine->conn, config->base, config->alloc, on_ready, examine);
+    examine->timer = event_new(config->base, -1, 0, on_timer, examine);
     examine->end_us = examine_now(examine) + 1000ull * EXAMINE_STEPS * config->timeout_ms;
-    if (!good || !examine->timer || !examine_make_names(examine)) {
+    if (!good || examine->timer == NULL || !make_names(examine)) {
         examine_free(examine);
         return NULL;
     }

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../alloc.h"
-#include "uri.h"
+#include "base/alloc.h"
+#include "redis/link/uri.h"
 
 struct event_base;
 struct examine;

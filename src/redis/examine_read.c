@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "errors.h"
-#include "examine.h"
+#include "redis/examine.h"
+#include "redis/wire/errors.h"
 
 static const char *const examine_rights[EXAMINE_RIGHTS] = {
     [EXAMINE_INFO] = "INFO",
@@ -37,7 +37,7 @@ static bool examine_field(const char *text, size_t length, const char *field, ch
     const char *at = text, *end = text + length;
     while (at < end) {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
-        size_t n = (size_t)((line_end ? line_end : end) - at);
+        size_t n = (size_t)((line_end != NULL ? line_end : end) - at);
         if (n > n_field && memcmp(at, field, n_field) == 0 && at[n_field] == ':') {
             const char *value = at + n_field + 1;
             n -= n_field + 1;
@@ -45,7 +45,7 @@ static bool examine_field(const char *text, size_t length, const char *field, ch
             error_printable(ret, size, value, n);
             return true;
         }
-        if (!line_end) break;
+        if (line_end == NULL) break;
         at = line_end + 1;
     }
     return false;
@@ -63,21 +63,21 @@ static bool examine_number(const char *text, uint64_t *ret)
     return true;
 }
 
-static bool examine_field_number(const char *text, size_t length, const char *field, uint64_t *ret)
+static bool field_number(const char *text, size_t length, const char *field, uint64_t *ret)
 {
     char value[EXAMINE_WORD_SIZE];
-    return examine_field(text, length, field, value, sizeof value) && examine_number(value, ret);
+    return examine_field(text, length, field, value, sizeof(value)) && examine_number(value, ret);
 }
 
-static bool examine_field_u32(const char *text, size_t length, const char *field, uint32_t *ret)
+static bool field_u32(const char *text, size_t length, const char *field, uint32_t *ret)
 {
     uint64_t number = 0;
-    if (!examine_field_number(text, length, field, &number)) return false;
+    if (!field_number(text, length, field, &number)) return false;
     *ret = number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
     return true;
 }
 
-static bool examine_older(const char *version, unsigned major, unsigned minor)
+static bool older(const char *version, unsigned major, unsigned minor)
 {
     char *end = NULL;
     unsigned long at = strtoul(version, &end, 10);
@@ -85,37 +85,37 @@ static bool examine_older(const char *version, unsigned major, unsigned minor)
     return *end != '.' || strtoul(end + 1, NULL, 10) < minor;
 }
 
-static void examine_read_server(struct examine_facts *facts, const char *text, size_t length)
+static void read_server(struct examine_facts *facts, const char *text, size_t length)
 {
     char *version = facts->version;
     /* Valkey tells a Redis version too, so its own is looked for first. */
-    if (examine_field(text, length, "valkey_version", version, sizeof facts->version)) {
-        memcpy(facts->kind, "Valkey", sizeof "Valkey");
-        facts->too_old = examine_older(version, 7, 2);
-    } else if (examine_field(text, length, "redis_version", version, sizeof facts->version)) {
-        memcpy(facts->kind, "Redis", sizeof "Redis");
-        facts->too_old = examine_older(version, 6, 2);
+    if (examine_field(text, length, "valkey_version", version, sizeof(facts->version))) {
+        memcpy(facts->kind, "Valkey", sizeof("Valkey"));
+        facts->too_old = older(version, 7, 2);
+    } else if (examine_field(text, length, "redis_version", version, sizeof(facts->version))) {
+        memcpy(facts->kind, "Redis", sizeof("Redis"));
+        facts->too_old = older(version, 6, 2);
     }
-    if (!examine_field(text, length, "redis_mode", facts->mode, sizeof facts->mode))
-        (void)examine_field(text, length, "server_mode", facts->mode, sizeof facts->mode);
-    (void)examine_field(text, length, "run_id", facts->run_id, sizeof facts->run_id);
+    if (!examine_field(text, length, "redis_mode", facts->mode, sizeof(facts->mode)))
+        (void)examine_field(text, length, "server_mode", facts->mode, sizeof(facts->mode));
+    (void)examine_field(text, length, "run_id", facts->run_id, sizeof(facts->run_id));
 }
 
-static void examine_read_replication(struct examine_facts *facts, const char *text, size_t length)
+static void read_replication(struct examine_facts *facts, const char *text, size_t length)
 {
-    (void)examine_field(text, length, "role", facts->role, sizeof facts->role);
-    if (strcmp(facts->role, "slave") == 0) memcpy(facts->role, "replica", sizeof "replica");
-    (void)examine_field(text, length, "master_replid", facts->replid, sizeof facts->replid);
-    (void)examine_field_u32(text, length, "connected_slaves", &facts->replicas);
+    (void)examine_field(text, length, "role", facts->role, sizeof(facts->role));
+    if (strcmp(facts->role, "slave") == 0) memcpy(facts->role, "replica", sizeof("replica"));
+    (void)examine_field(text, length, "master_replid", facts->replid, sizeof(facts->replid));
+    (void)field_u32(text, length, "connected_slaves", &facts->replicas);
 }
 
-static void examine_read_persistence(struct examine_facts *facts, const char *text, size_t length)
+static void read_persistence(struct examine_facts *facts, const char *text, size_t length)
 {
     char state[EXAMINE_WORD_SIZE] = "";
     uint32_t enabled = 0;
-    facts->has_persistence = examine_field_u32(text, length, "aof_enabled", &enabled);
+    facts->has_persistence = field_u32(text, length, "aof_enabled", &enabled);
     facts->aof = enabled != 0;
-    (void)examine_field(text, length, "aof_last_write_status", state, sizeof state);
+    (void)examine_field(text, length, "aof_last_write_status", state, sizeof(state));
     facts->aof_broken = facts->aof && state[0] && strcmp(state, "ok") != 0;
 }
 
@@ -123,18 +123,18 @@ void examine_read_info(struct examine_facts *facts, enum examine_section section
                        size_t length)
 {
     switch (section) {
-    case EXAMINE_SERVER: examine_read_server(facts, text, length); break;
-    case EXAMINE_REPLICATION: examine_read_replication(facts, text, length); break;
-    case EXAMINE_PERSISTENCE: examine_read_persistence(facts, text, length); break;
+    case EXAMINE_SERVER: read_server(facts, text, length); break;
+    case EXAMINE_REPLICATION: read_replication(facts, text, length); break;
+    case EXAMINE_PERSISTENCE: read_persistence(facts, text, length); break;
     case EXAMINE_MEMORY:
         facts->has_memory =
-            examine_field_number(text, length, "used_memory", &facts->used_memory) &&
-            examine_field_number(text, length, "maxmemory", &facts->maxmemory) &&
-            examine_field(text, length, "maxmemory_policy", facts->policy, sizeof facts->policy);
+            field_number(text, length, "used_memory", &facts->used_memory) &&
+            field_number(text, length, "maxmemory", &facts->maxmemory) &&
+            examine_field(text, length, "maxmemory_policy", facts->policy, sizeof(facts->policy));
         break;
     case EXAMINE_CLIENTS:
-        facts->has_clients = examine_field_u32(text, length, "connected_clients", &facts->clients) &&
-                             examine_field_u32(text, length, "maxclients", &facts->maxclients);
+        facts->has_clients = field_u32(text, length, "connected_clients", &facts->clients) &&
+                             field_u32(text, length, "maxclients", &facts->maxclients);
         break;
     case EXAMINE_SECTIONS: break;
     }
@@ -144,10 +144,10 @@ void examine_read_info(struct examine_facts *facts, enum examine_section section
 static char *examine_part(char **at)
 {
     char *part = *at, *bar;
-    if (!part) return NULL;
+    if (part == NULL) return NULL;
     bar = strchr(part, '|');
-    if (bar) *bar = '\0';
-    *at = bar ? bar + 1 : NULL;
+    if (bar != NULL) *bar = '\0';
+    *at = bar != NULL ? bar + 1 : NULL;
     return part;
 }
 
@@ -155,7 +155,7 @@ static char *examine_part(char **at)
  * What a client would find if it came now: the guard script writes a quarantine of its own where the server is
  * another than the one named there, and shortens one that lies further away than any lease.
  */
-static int64_t examine_quarantine_ms(const struct examine_facts *facts, uint64_t till_ms, uint64_t longest_ms)
+static int64_t quarantine_ms(const struct examine_facts *facts, uint64_t till_ms, uint64_t longest_ms)
 {
     int64_t now_ms = facts->time_us / 1000;
     int64_t most_ms = (int64_t)facts->guard.max_lease_ms + 1, left_ms;
@@ -174,15 +174,15 @@ void examine_read_guard(struct examine_facts *facts, const char *text, size_t le
     uint64_t n_nodes = 0, lease_ms = 0, till_ms = 0, longest_ms = 0;
     size_t n = 0;
     facts->guard.state = EXAMINE_GUARD_FOREIGN;
-    if (length >= sizeof copy || memchr(text, '\0', length)) return;
-    error_printable(copy, sizeof copy, text, length);
+    if (length >= sizeof(copy) || memchr(text, '\0', length) != NULL) return;
+    error_printable(copy, sizeof(copy), text, length);
     while (n < 8 && (part[n] = examine_part(&at)) != NULL) n++;
-    if (n < 7 || at || strcmp(part[0], "1") != 0) return;
+    if (n < 7 || at != NULL || strcmp(part[0], "1") != 0) return;
     if (!examine_number(part[1], &n_nodes) || !examine_number(part[3], &lease_ms) ||
         !examine_number(part[6], &till_ms) || (n == 8 && !examine_number(part[7], &longest_ms)))
         return;
     if (n_nodes > UINT32_MAX || lease_ms > UINT32_MAX || longest_ms > UINT32_MAX ||
-        strlen(part[2]) >= sizeof facts->guard.set)
+        strlen(part[2]) >= sizeof(facts->guard.set))
         return;
     facts->guard.state = EXAMINE_GUARD_THERE;
     facts->guard.n_nodes = (uint32_t)n_nodes;
@@ -193,7 +193,7 @@ void examine_read_guard(struct examine_facts *facts, const char *text, size_t le
                          (facts->replid[0] && strcmp(facts->replid, part[5]) != 0);
     /* Without the server's clock nobody can say how much of a quarantine is left. */
     if (facts->has_clock || facts->guard.stale)
-        facts->guard.quarantine_ms = examine_quarantine_ms(facts, till_ms, longest_ms);
+        facts->guard.quarantine_ms = quarantine_ms(facts, till_ms, longest_ms);
 }
 
 void examine_read_time(struct examine_facts *facts, int64_t server_us, int64_t before_us, int64_t after_us)
@@ -211,7 +211,7 @@ void examine_read_time(struct examine_facts *facts, int64_t server_us, int64_t b
     facts->offset_error_us = error_us;
 }
 
-static bool examine_says(const char *text, size_t length, const char *part)
+static bool says(const char *text, size_t length, const char *part)
 {
     return memmem(text, length, part, strlen(part)) != NULL;
 }
@@ -220,12 +220,12 @@ void examine_read_refusal(struct examine_facts *facts, enum examine_right right,
                           const char *text, size_t length)
 {
     static const char noperm[] = "NOPERM", unknown[] = "ERR unknown command";
-    bool refused = length >= sizeof noperm - 1 && memcmp(text, noperm, sizeof noperm - 1) == 0;
+    bool refused = length >= sizeof(noperm) - 1 && memcmp(text, noperm, sizeof(noperm) - 1) == 0;
     /* Taken away by rename-command, which comes to the same. */
-    if (length >= sizeof unknown - 1 && memcmp(text, unknown, sizeof unknown - 1) == 0)
+    if (length >= sizeof(unknown) - 1 && memcmp(text, unknown, sizeof(unknown) - 1) == 0)
         facts->refused_rights |= 1u << right;
     if (!refused) return;
-    if (name == EXAMINE_NAMES || examine_says(text, length, " run the '"))
+    if (name == EXAMINE_NAMES || says(text, length, " run the '"))
         facts->refused_rights |= 1u << right;
     else
         facts->refused_names |= 1u << name;

@@ -11,7 +11,7 @@
  * A request has a deadline of its own. When it passes the request is reported as NODE_UNKNOWN and its place in
  * the ring stays as a tombstone that swallows the late reply. A connection whose oldest request has been
  * unanswered for the stall limit is dropped. When a connection ends, every request on it that was not reported
- * yet is reported as NODE_UNKNOWN first, then the new level.
+ * yet is reported as NODE_UNKNOWN first, then the new state.
  *
  * All functions belong to the thread that runs the base. Nothing here decides about locks.
  */
@@ -22,13 +22,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../alloc.h"
+#include "base/alloc.h"
 
 struct event_base;
 struct evdns_base;
 struct node;
 
-enum node_level {
+enum node_state {
     NODE_CONNECTING,  /* the first connection, or the first try after a READY one ended: may vote soon */
     NODE_READY,       /* takes requests; the generation is that of this connection */
     NODE_QUARANTINED, /* takes requests likewise, but may have lost its memory: its yes to an acquire is no
@@ -85,7 +85,7 @@ enum node_outcome {
     NODE_YES,      /* granted; extended; all deleted; for PEEK and BREAK: there was a holder */
     NODE_OTHER,    /* somebody else has one of the keys (holder and ttl where the op learns them) */
     NODE_MISSING,  /* a key is not there (extend, raise, release); none is (peek, break) */
-    NODE_NOSCRIPT, /* the server forgot our script; ask again with whole_script */
+    NODE_NOSCRIPT, /* the server forgot our script; ask again with use_eval */
     NODE_ERROR,    /* an error reply: not executed, see fault and error */
     NODE_UNKNOWN,  /* outcome unknown: deadline, connection ended, an error reply that nobody listed */
 };
@@ -111,10 +111,10 @@ struct node_key {
 
 struct node_request {
     enum node_op op;
-    bool whole_script; /* EVAL instead of EVALSHA */
-    bool explain;      /* ACQUIRE: by script even where a native SET would do, so that a refusal tells the
-                          holder and the remaining lease */
-    bool silent;       /* RELEASE: publishes nothing that our own waiters mind */
+    bool use_eval; /* EVAL instead of EVALSHA */
+    bool explain;  /* ACQUIRE: by script even where a native SET would do, so that a refusal tells the
+                      holder and the remaining lease */
+    bool silent;   /* RELEASE: publishes nothing that our own waiters mind */
     /* 1 to NODE_KEYS_MAX, sorted, each once; BREAK takes one. Used within node_send() only. */
     const struct node_key *keys;
     size_t n_keys;
@@ -156,9 +156,9 @@ struct node_reply {
 };
 
 struct node_events {
-    /* A level, or its reason, changed. generation: counts, from 1, the connections that took requests; 0
+    /* Its state, or the reason, changed. generation: counts, from 1, the connections that took requests; 0
      * unless READY or QUARANTINED. */
-    void (*level)(void *arg, uint32_t index, enum node_level, uint32_t generation, enum node_fault,
+    void (*state)(void *arg, uint32_t index, enum node_state, uint32_t generation, enum node_fault,
                   const char *why);
     /* One call for each node_send that returned 0. */
     void (*reply)(void *arg, uint32_t index, uint32_t generation, const union node_tag *,
@@ -216,7 +216,7 @@ size_t node_in_flight(const struct node *);
 /* node_is_late - it has left requests unanswered for far longer than its answers take, and nothing that could
  * be read says otherwise: frozen, or out of reach. */
 bool node_is_late(const struct node *);
-enum node_level node_level_now(const struct node *);
+enum node_state node_state_now(const struct node *);
 uint32_t node_generation(const struct node *); /* 0 unless READY or QUARANTINED */
 /* node_why - why it is not READY, for people; "" when READY. Of a QUARANTINED node it counts down: valid until
  * the next call. */

@@ -2,17 +2,17 @@
 /*
  * node_connect.c - from a pause to the first byte of the handshake
  */
-#include "node_impl.h"
+#include "redis/node_impl.h"
 
 #include <string.h>
 
-static void node_begin_handshake(struct node *node)
+static void begin_handshake(struct node *node)
 {
     if (!reply_open(&node->parser)) {
         node_drop_nomem(node);
         return;
     }
-    node->state = NODE_HANDSHAKE;
+    node->step = NODE_STEP_HANDSHAKE;
     node->handshake_us = node_now(node);
     enum handshake_eviction eviction = HANDSHAKE_EVICTION_UNASKED;
     if (guard_is_on(&node->guard))
@@ -29,15 +29,15 @@ static void node_begin_handshake(struct node *node)
     node_arm_step(node);
 }
 
-static void node_follow(struct node *node, enum dial_result result)
+static void follow(struct node *node, enum dial_result result)
 {
     switch (result) {
     case DIAL_RESOLVING:
-        node->state = NODE_RESOLVE;
+        node->step = NODE_STEP_RESOLVE;
         node_arm_step(node);
         break;
     case DIAL_CONNECTING:
-        node->state = NODE_TCP;
+        node->step = NODE_STEP_TCP;
         node_arm_step(node);
         break;
     case DIAL_FAILED: node_drop(node, NODE_FAULT_UNREACHABLE, node->dial.why); break;
@@ -49,7 +49,7 @@ void node_fail_address(struct node *node, const char *problem)
 {
     conn_close(&node->conn);
     dial_blame(&node->dial, problem);
-    node_follow(node, dial_next(&node->dial));
+    follow(node, dial_next(&node->dial));
 }
 
 void node_on_connected(struct node *node)
@@ -58,18 +58,18 @@ void node_on_connected(struct node *node)
     if (error)
         node_fail_address(node, strerror(error));
     else
-        node_begin_handshake(node);
+        begin_handshake(node);
 }
 
 void node_on_resolved(void *arg)
 {
     struct node *node = arg;
     node_enter(node);
-    node_follow(node, dial_next(&node->dial));
+    follow(node, dial_next(&node->dial));
     node_leave(node);
 }
 
 void node_begin(struct node *node)
 {
-    node_follow(node, dial_begin(&node->dial));
+    follow(node, dial_begin(&node->dial));
 }

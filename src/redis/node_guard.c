@@ -5,29 +5,29 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node_impl.h"
+#include "redis/node_impl.h"
 
 #define NODE_GUARD_RETRY_US 10000 /* where there was no room to ask */
 
-static void node_tell_guard(struct node *node)
+static void tell_guard(struct node *node)
 {
     char why[NODE_TEXT_SIZE];
     if (node->guard.until_us) {
-        guard_describe(&node->guard, node_now(node), why, sizeof why);
-        node_set_level(node, NODE_QUARANTINED, NODE_FAULT_NONE, why);
+        guard_describe(&node->guard, node_now(node), why, sizeof(why));
+        node_set_state(node, NODE_QUARANTINED, NODE_FAULT_NONE, why);
     } else {
-        node_set_level(node, NODE_READY, NODE_FAULT_NONE, "");
+        node_set_state(node, NODE_READY, NODE_FAULT_NONE, "");
     }
 }
 
 static void node_open(struct node *node)
 {
-    node->state = NODE_OPEN;
+    node->step = NODE_STEP_OPEN;
     node->generation++;
     node->ready_us = node_now(node);
     node->answerable = 0;
     node_arm(node, node_open_wake_us(node));
-    node_tell_guard(node);
+    tell_guard(node);
 }
 
 void node_end_handshake(struct node *node)
@@ -57,21 +57,21 @@ void node_on_guard_reply(struct node *node, const struct reply *raw)
 {
     char why[GUARD_WHY_SIZE];
     if (guard_judge(&node->guard, raw, node_now(node)) == GUARD_FAILED) {
-        memcpy(why, node->guard.why, sizeof why);
+        memcpy(why, node->guard.why, sizeof(why));
         node_drop(node, node->guard.fault, why);
         return;
     }
-    if (node->state == NODE_HANDSHAKE) {
+    if (node->step == NODE_STEP_HANDSHAKE) {
         node_open(node);
         return;
     }
     uint64_t wake_us = node_open_wake_us(node);
     if (wake_us < node->timer_us) node_arm(node, wake_us);
-    node_tell_guard(node);
+    tell_guard(node);
 }
 
 /* Behind what is in flight; nobody but us hears of the reply. */
-static void node_ask_guard(struct node *node, uint64_t now_us)
+static void ask_guard(struct node *node, uint64_t now_us)
 {
     struct bytes *out = &node->conn.out;
     size_t mark = out->used;
@@ -93,7 +93,7 @@ static void node_ask_guard(struct node *node, uint64_t now_us)
 void node_watch_guard(struct node *node, uint64_t now_us)
 {
     const struct guard *guard = &node->guard;
-    if (guard->until_us && !guard->asked && now_us >= guard->until_us) node_ask_guard(node, now_us);
+    if (guard->until_us && !guard->asked && now_us >= guard->until_us) ask_guard(node, now_us);
 }
 
 uint64_t node_open_wake_us(struct node *node)
@@ -115,7 +115,7 @@ void node_on_part(struct node *node, struct ring_entry *entry, const struct repl
     union node_tag tag = entry->tag;
     if (raw->self.type != REPLY_ERROR || entry->reported) return;
     entry->reported = true;
-    node->dialect->judge(entry->op, false, raw, &reply, text, sizeof text);
+    node->dialect->judge(entry->op, false, raw, &reply, text, sizeof(text));
     reply.outcome = first ? NODE_UNKNOWN : NODE_ERROR;
     node_report(node, &tag, &reply);
 }
@@ -124,7 +124,7 @@ void node_on_part(struct node *node, struct ring_entry *entry, const struct repl
 
 uint64_t node_quarantined_until_us(const struct node *node)
 {
-    return node_level_now(node) == NODE_QUARANTINED ? node->guard.until_us : 0;
+    return node_state_now(node) == NODE_QUARANTINED ? node->guard.until_us : 0;
 }
 
 const char *node_run_id(const struct node *node)
@@ -134,14 +134,14 @@ const char *node_run_id(const struct node *node)
 
 const char *node_why(const struct node *node)
 {
-    if (node_level_now(node) != NODE_QUARANTINED) return node->why;
+    if (node_state_now(node) != NODE_QUARANTINED) return node->why;
     guard_describe(&node->guard, node_now(node), node->countdown, NODE_TEXT_SIZE);
     return node->countdown;
 }
 
 void node_expel(struct node *node, enum node_fault fault, const char *why)
 {
-    if (node->dead || node->state != NODE_OPEN) return;
+    if (node->dead || node->step != NODE_STEP_OPEN) return;
     node_enter(node);
     node->expelled = true;
     node_drop(node, fault, why);

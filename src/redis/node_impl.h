@@ -4,7 +4,7 @@
  *
  *   PAUSE --> RESOLVE --> TCP --> HANDSHAKE --> OPEN
  *     ^          |         |          |           |
- *     +----------+---------+----------+-----------+  node_drop(): report, tell the level, pause
+ *     +----------+---------+----------+-----------+  node_drop(): report, tell the state, pause
  *
  * Every entry from the loop stands between node_enter() and node_leave(). A callback may free the node: then
  * `dead` is set, all that could become ready is closed at once, and the memory goes with the last leave. So
@@ -17,23 +17,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "conn.h"
-#include "dial.h"
-#include "dialect.h"
-#include "guard.h"
-#include "handshake.h"
-#include "node.h"
-#include "reply.h"
-#include "retry.h"
-#include "ring.h"
-#include "uri.h"
+#include "redis/dialect/dialect.h"
+#include "redis/dialect/guard.h"
+#include "redis/link/conn.h"
+#include "redis/link/dial.h"
+#include "redis/link/handshake.h"
+#include "redis/link/retry.h"
+#include "redis/link/uri.h"
+#include "redis/node.h"
+#include "redis/ring.h"
+#include "redis/wire/reply.h"
 
 struct event;
 
 #define NODE_NEVER     UINT64_MAX
 #define NODE_TEXT_SIZE 640
 
-enum node_state { NODE_PAUSE, NODE_RESOLVE, NODE_TCP, NODE_HANDSHAKE, NODE_OPEN };
+enum node_step { NODE_STEP_PAUSE, NODE_STEP_RESOLVE, NODE_STEP_TCP, NODE_STEP_HANDSHAKE, NODE_STEP_OPEN };
 
 struct node {
     struct event_base *base;
@@ -43,8 +43,8 @@ struct node {
     char *client_name;
     const struct dialect *dialect;
 
+    enum node_step step;
     enum node_state state;
-    enum node_level level;
     enum node_fault fault;
     char why[NODE_TEXT_SIZE];
     uint32_t generation; /* of the latest READY connection */
@@ -82,12 +82,12 @@ bool node_is_on(const struct node *, uint32_t connection);
 /* node_arm - the one timer, for that time. node_arm_step: for the end of the step that begins now. */
 void node_arm(struct node *, uint64_t wake_us);
 void node_arm_step(struct node *);
-/* node_drop - ends the connection, or the try: reports what is in flight, tells the level, pauses. */
+/* node_drop - ends the connection, or the try: reports what is in flight, tells the state, pauses. */
 void node_drop(struct node *, enum node_fault, const char *reason);
 void node_drop_nomem(struct node *);
 
-/* node_set_level - tells a change, and only a change. */
-void node_set_level(struct node *, enum node_level, enum node_fault, const char *why);
+/* node_set_state - tells a change, and only a change. */
+void node_set_state(struct node *, enum node_state, enum node_fault, const char *why);
 void node_log(struct node *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* node_end_handshake - its last reply is in: the guard's turn, or open at once. */

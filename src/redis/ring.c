@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ring.h"
+#include "redis/ring.h"
 
 #include <assert.h>
 
@@ -30,8 +30,8 @@ enum ring_room ring_reserve(struct ring *ring)
     if (ring->count < ring->capacity) return RING_ROOM;
     if (ring->capacity == RING_MAX) return RING_FULL;
     size_t capacity = ring->capacity ? ring->capacity * 2 : RING_FIRST;
-    struct ring_entry *entries = alloc_zero(ring->alloc, capacity * sizeof *entries);
-    if (!entries) return RING_NOMEM;
+    struct ring_entry *entries = alloc_zero(ring->alloc, capacity * sizeof(*entries));
+    if (entries == NULL) return RING_NOMEM;
     for (size_t i = 0; i < ring->count; i++) entries[i] = *ring_at(ring, i);
     alloc_free(ring->alloc, ring->entries);
     ring->entries = entries;

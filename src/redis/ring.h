@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../alloc.h"
-#include "node.h"
+#include "base/alloc.h"
+#include "redis/node.h"
 
 #define RING_MAX   4096
 #define RING_NEVER UINT64_MAX

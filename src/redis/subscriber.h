@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../alloc.h"
+#include "base/alloc.h"
 
 struct event_base;
 struct subscriber;

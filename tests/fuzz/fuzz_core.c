@@ -31,7 +31,7 @@ struct flying {
 };
 
 struct model_node {
-    enum core_level level;
+    enum core_node_state state;
     uint32_t generation, generations;
     uint64_t yes_until_us; /* the latest end that a yes of the present attempt can justify */
     uint64_t yes_sent_us;  /* when that yes was asked for */
@@ -61,7 +61,7 @@ struct world {
 
 static bool can_talk(const struct model_node *node)
 {
-    return node->level == CORE_NODE_READY || node->level == CORE_NODE_QUARANTINED;
+    return node->state == CORE_NODE_READY || node->state == CORE_NODE_QUARANTINED;
 }
 
 static uint8_t next_byte(struct world *world)
@@ -153,7 +153,7 @@ static void check_state(const struct world *world)
 
     if (valid_us > 0) {
         CHECK(world->held);
-        CHECK(core_told_held(world->lock));
+        CHECK(core_notified_held(world->lock));
         CHECK(phase == CORE_HELD);
         CHECK(world->now_us < core_lost_at(world->lock));
         CHECK(world->now_us + valid_us == core_valid_until(world->lock));
@@ -167,7 +167,7 @@ static void check_state(const struct world *world)
     CHECK(core_remaining_us(world->lock, world->now_us) >= valid_us);
     CHECK(core_lease_us(world->lock) >= world->config.lease_us);
     CHECK((core_seen(world->lock) & ~(uint32_t)(CORE_SEEN_HELD | CORE_SEEN_NOQUORUM)) == 0);
-    if (core_lost_untold(world->lock)) CHECK(phase == CORE_LOST && world->held && valid_us == 0);
+    if (core_loss_pending(world->lock)) CHECK(phase == CORE_LOST && world->held && valid_us == 0);
     CHECK(core_rounds(world->lock) <= core_attempt(world->lock));
     if (world->acquiring || world->extending || world->releasing) CHECK(!core_quiet(world->lock));
     /* Who holds, or wants nothing, has no use for notices. */
@@ -179,11 +179,11 @@ static void check_state(const struct world *world)
     }
 }
 
-static void check_tell(struct world *world, const struct core_tell *tell)
+static void check_tell(struct world *world, const struct core_completion *tell)
 {
     switch (tell->kind) {
-    case CORE_TELL_NOTHING: break;
-    case CORE_TELL_ACQUIRED:
+    case CORE_NOTIFY_NOTHING: break;
+    case CORE_NOTIFY_ACQUIRED:
         CHECK(world->acquiring);
         CHECK(!world->held);
         world->acquiring = false;
@@ -196,17 +196,17 @@ static void check_tell(struct world *world, const struct core_tell *tell)
             world->fence = core_fence(world->lock);
         }
         break;
-    case CORE_TELL_EXTENDED:
+    case CORE_NOTIFY_EXTENDED:
         CHECK(world->extending);
         world->extending = false;
         if (tell->status == CORE_OK) CHECK(world->held);
         break;
-    case CORE_TELL_RELEASED:
+    case CORE_NOTIFY_RELEASED:
         CHECK(world->releasing);
         CHECK(tell->status == CORE_OK || tell->status == CORE_NOQUORUM);
         world->releasing = false;
         break;
-    case CORE_TELL_LOST:
+    case CORE_NOTIFY_LOST:
         CHECK(world->held);
         CHECK(tell->loss != CORE_LOSS_NONE && core_loss(world->lock) == tell->loss);
         /* Where our own clock stood still nobody knows what is left. */
@@ -235,7 +235,7 @@ static void launch(struct world *world, const struct core_command *command)
     if (command->explain) CHECK(command->tag.op == CORE_OP_ACQUIRE);
     /* Nothing is ever written for a lock that the owner does not want or have. */
     if (command->tag.op == CORE_OP_ACQUIRE)
-        CHECK((world->acquiring || world->held) && node->level == CORE_NODE_READY);
+        CHECK((world->acquiring || world->held) && node->state == CORE_NODE_READY);
     if (command->tag.op == CORE_OP_RAISE) CHECK(world->config.fencing && (world->acquiring || world->held));
     if (command->tag.op == CORE_OP_EXTEND || command->tag.op == CORE_OP_REPAIR) CHECK(world->held);
     if (world->n_flying == FLYING_MAX) return; /* never answered: an endless stall */
@@ -276,7 +276,7 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
     bool lost = world->held && world->now_us >= core_lost_at(world->lock);
     int status = step(world, &event, &update);
 
-    CHECK(!lost || !core_told_held(world->lock));
+    CHECK(!lost || !core_notified_held(world->lock));
 
     /* Set before the commands are looked at: what begins may send. */
     if (status == 0 && event.type == CORE_EV_ACQUIRE) {
@@ -286,7 +286,7 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
         world->wait_until_us =
             world->config.wait_us == CORE_NEVER ? CORE_NEVER : begun_us + world->config.wait_us;
     }
-    if (status == 0 && event.type == CORE_EV_HEIR) {
+    if (status == 0 && event.type == CORE_EV_HAND_OFF) {
         CHECK(world->acquiring);
         world->config.wait_us = event.wait_us;
         world->wait_until_us = event.wait_us == CORE_NEVER ? CORE_NEVER : event.begun_us + event.wait_us;
@@ -298,9 +298,9 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
     }
     for (uint32_t i = 0; i < update.n_commands; i++) launch(world, &update.commands[i]);
     if (event.type == CORE_EV_DISPATCH) {
-        check_tell(world, &update.tell);
+        check_tell(world, &update.completion);
     } else {
-        CHECK(update.tell.kind == CORE_TELL_NOTHING);
+        CHECK(update.completion.kind == CORE_NOTIFY_NOTHING);
     }
     if (dispatch != NULL) *dispatch = update.dispatch;
     check_state(world);
@@ -421,7 +421,7 @@ static void answer(struct world *world, uint32_t index, enum core_outcome outcom
     /* A connection that ended answers no more: what is still unknown stays so, however late it is told. */
     if (world->nodes[flying.command.tag.node].generation != flying.generation) {
         event.reply.outcome = outcome = CORE_UNKNOWN;
-    } else if (outcome == CORE_NOSCRIPT && flying.command.whole_script) {
+    } else if (outcome == CORE_NOSCRIPT && flying.command.use_eval) {
         event.reply.outcome = outcome = CORE_ERROR;
     }
     if (outcome >= CORE_ERROR) event.reply.fault = CORE_FAULT_PASSING + shade % 5;
@@ -439,20 +439,20 @@ static void answer(struct world *world, uint32_t index, enum core_outcome outcom
     }
 }
 
-static void change_level(struct world *world, uint32_t index, enum core_level level, uint8_t shade)
+static void change_level(struct world *world, uint32_t index, enum core_node_state state, uint8_t shade)
 {
     struct model_node *node = &world->nodes[index];
-    struct core_event event = {.type = CORE_EV_NODE, .node = index, .level = level};
-    enum core_level before = node->level;
+    struct core_event event = {.type = CORE_EV_NODE, .node = index, .state = state};
+    enum core_node_state before = node->state;
     uint32_t ended = node->generation;
     /* A quarantine may end on the connection it began on; every other change is another connection. */
-    bool goes_on = before == CORE_NODE_QUARANTINED && level == CORE_NODE_READY && shade % 2 == 0;
+    bool goes_on = before == CORE_NODE_QUARANTINED && state == CORE_NODE_READY && shade % 2 == 0;
     bool ends = can_talk(node) && !goes_on;
 
-    node->level = level;
+    node->state = state;
     if (!goes_on) node->generation = can_talk(node) ? ++node->generations : 0;
     event.generation = node->generation;
-    event.fault = level == CORE_NODE_DOWN ? CORE_FAULT_PASSING + shade % 5 : CORE_FAULT_NONE;
+    event.fault = state == CORE_NODE_DOWN ? CORE_FAULT_PASSING + shade % 5 : CORE_FAULT_NONE;
     event.srtt_us = shade * 10u;
     /* What flies on a connection that ends has an unknown outcome: told before, or, now and then, much later.
      */
@@ -467,10 +467,10 @@ static void change_level(struct world *world, uint32_t index, enum core_level le
                                                 .fault = CORE_FAULT_PASSING,
                                                 .ttl_us = -2};
             /* The core still takes this node for READY and may ask it again: that is not sent any more. */
-            node->level = before;
+            node->state = before;
             node->generation = ended;
             happen(world, unknown, NULL);
-            node->level = level;
+            node->state = state;
             node->generation = event.generation;
             i = 0;
         } else {
@@ -508,7 +508,7 @@ static void hear_of_release(struct world *world, uint8_t what)
 /* The acquire goes on for another, who has a bound of his own. */
 static void inherit(struct world *world)
 {
-    struct core_event event = {.type = CORE_EV_HEIR,
+    struct core_event event = {.type = CORE_EV_HAND_OFF,
                                .begun_us = world->now_us - next_span_us(world) % START_US};
     uint8_t byte = next_byte(world);
 
@@ -553,9 +553,9 @@ static void change_room(struct world *world, uint8_t what)
 
 static void something_happens(struct world *world)
 {
-    static const enum core_level levels[8] = {CORE_NODE_READY,      CORE_NODE_READY,      CORE_NODE_READY,
-                                              CORE_NODE_READY,      CORE_NODE_DOWN,       CORE_NODE_DOWN,
-                                              CORE_NODE_CONNECTING, CORE_NODE_QUARANTINED};
+    static const enum core_node_state levels[8] = {CORE_NODE_READY,      CORE_NODE_READY,      CORE_NODE_READY,
+                                                   CORE_NODE_READY,      CORE_NODE_DOWN,       CORE_NODE_DOWN,
+                                                   CORE_NODE_CONNECTING, CORE_NODE_QUARANTINED};
     static const enum core_outcome outcomes[8] = {CORE_YES,     CORE_YES,   CORE_YES,     CORE_OTHER,
                                                   CORE_MISSING, CORE_ERROR, CORE_UNKNOWN, CORE_NOSCRIPT};
     uint8_t what = next_byte(world);
@@ -653,7 +653,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     world->lock = malloc(core_size(world->config.n_nodes));
     CHECK(world->lock != NULL);
     core_init(world->lock, &world->config);
-    for (uint32_t i = 0; i < NODES_MAX; i++) world->nodes[i].level = CORE_NODE_DOWN;
+    for (uint32_t i = 0; i < NODES_MAX; i++) world->nodes[i].state = CORE_NODE_DOWN;
     while (world->left > 0) something_happens(world);
     settle(world);
     free(world->lock);

@@ -2,7 +2,7 @@
 /*
  * fuzz_examine.c - what examined servers say, read as facts, and the doctor's findings on them
  */
-#include "diagnose.h"
+#include "admin/diagnose.h"
 #include "feed.h"
 #include "redis/examine.h"
 

@@ -7,7 +7,7 @@
  * reason that can be printed.
  */
 #include "feed.h"
-#include "redis/guard.h"
+#include "redis/dialect/guard.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
  * begin. No password is in any reason, whatever the server echoes.
  */
 #include "feed.h"
-#include "redis/handshake.h"
+#include "redis/link/handshake.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,8 +6,8 @@
  * A command that is built is one whole command: as many words as it announces, and as many keys.
  */
 #include "feed.h"
-#include "redis/dialect.h"
-#include "redis/reply.h"
+#include "redis/dialect/dialect.h"
+#include "redis/wire/reply.h"
 
 #define KEY_BYTES  24
 #define WORDS_MAX  160
@@ -73,7 +73,7 @@ static void choose_request(struct feed *feed, struct asked *asked)
     struct node_request *request = &asked->request;
     memset(asked, 0, sizeof *asked);
     request->op = (enum node_op)(what % (NODE_BOOTSTRAP + 1));
-    request->whole_script = how & 1;
+    request->use_eval = how & 1;
     request->explain = how & 2;
     request->silent = how & 4;
     request->fenced = how & 8;
@@ -112,7 +112,7 @@ static const char *check_command(const struct asked *asked, const char *at, cons
         at += length + 2;
     }
     bool sha = lengths[0] == 7 && memcmp(words[0], "EVALSHA", 7) == 0;
-    CHECK(sha == by_hash && !(sha && asked->request.whole_script));
+    CHECK(sha == by_hash && !(sha && asked->request.use_eval));
     if (!sha && !(lengths[0] == 4 && memcmp(words[0], "EVAL", 4) == 0)) return at;
     CHECK(!sha || lengths[1] == DIALECT_SHA_LENGTH);
     size_t keys = strtoul(words[2], NULL, 10);

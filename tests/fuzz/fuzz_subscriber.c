@@ -11,10 +11,10 @@
 #include <errno.h>
 #include <event2/event.h>
 
-#include "redis/asked.h"
-#include "redis/conn.h"
+#include "redis/link/conn.h"
+#include "redis/link/uri.h"
+#include "redis/pending.h"
 #include "redis/subscriber.h"
-#include "redis/uri.h"
 
 #define CHANNELS  4
 #define STEPS_MAX 300

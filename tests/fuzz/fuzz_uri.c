@@ -6,7 +6,7 @@
  * error shows it.
  */
 #include "feed.h"
-#include "redis/uri.h"
+#include "redis/link/uri.h"
 
 #define ADDRESS_SIZE 600
 

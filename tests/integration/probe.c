@@ -17,12 +17,12 @@ static uint64_t probe_now(void *arg)
     return clock_us();
 }
 
-static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t generation,
-                     enum node_fault fault, const char *why)
+static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
+                          enum node_fault fault, const char *why)
 {
     struct probe *probe = arg;
 
-    probe->level = level;
+    probe->state = state;
     probe->fault = fault;
     probe->generation = generation;
     probe->levels++;
@@ -71,7 +71,7 @@ void probe_open(struct probe *probe, struct event_base *base, const char *addres
 
 void probe_connect(struct probe *probe)
 {
-    const struct node_events events = {.level = on_level, .reply = on_reply, .log = on_log, .arg = probe};
+    const struct node_events events = {.state = on_node_state, .reply = on_reply, .log = on_log, .arg = probe};
 
     probe->node = node_new(probe->base, &probe->alloc, &probe->config, &events);
     assert_non_null(probe->node);
@@ -86,21 +86,21 @@ void probe_close(struct probe *probe)
 static void turn(struct probe *probe, uint64_t since_us, const char *what)
 {
     if (clock_us() - since_us > PROBE_LIMIT_US)
-        fail_msg("%s did not come; level %d fault %d: %s\n%s", what, (int)probe->level, (int)probe->fault,
+        fail_msg("%s did not come; state %d fault %d: %s\n%s", what, (int)probe->state, (int)probe->fault,
                  probe->why, probe->logged);
     event_base_loop(probe->base, EVLOOP_ONCE);
 }
 
-void probe_await_after(struct probe *probe, enum node_level level, unsigned levels)
+void probe_await_after(struct probe *probe, enum node_state state, unsigned levels)
 {
     uint64_t since_us = clock_us();
 
-    while (probe->levels <= levels || probe->level != level) turn(probe, since_us, "the level");
+    while (probe->levels <= levels || probe->state != state) turn(probe, since_us, "the state");
 }
 
-void probe_await(struct probe *probe, enum node_level level)
+void probe_await(struct probe *probe, enum node_state state)
 {
-    probe_await_after(probe, level, 0);
+    probe_await_after(probe, state, 0);
 }
 
 struct answer probe_ask(struct probe *probe, const struct node_request *request)

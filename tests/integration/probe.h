@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "cluster.h"
+#include "redis/link/uri.h"
 #include "redis/node.h"
-#include "redis/uri.h"
 
 struct event_base;
 
@@ -27,7 +27,7 @@ struct probe {
     struct uri uri;
     struct node_config config; /* set what differs before probe_connect */
     struct node *node;
-    enum node_level level;
+    enum node_state state;
     enum node_fault fault;
     uint32_t generation;
     unsigned levels; /* told so far */
@@ -40,9 +40,9 @@ void probe_open(struct probe *, struct event_base *, const char *address);
 void probe_connect(struct probe *);
 void probe_close(struct probe *);
 /* probe_await - runs the loop until the node is on that level. */
-void probe_await(struct probe *, enum node_level);
+void probe_await(struct probe *, enum node_state);
 /* probe_await_after - until it is there after more than so many tellings. */
-void probe_await_after(struct probe *, enum node_level, unsigned levels);
+void probe_await_after(struct probe *, enum node_state, unsigned levels);
 /* probe_ask - sends one request and runs the loop until it is answered. */
 struct answer probe_ask(struct probe *, const struct node_request *);
 /* probe_do - the same, of the lock "key" for that owner, with a lease of 30 s. */

@@ -266,7 +266,7 @@ static void test_forgotten_scripts(void **state)
         server_do(server, "SCRIPT FLUSH");
         assert_int_equal(probe_fenced(&probe, ops[i], "a", 1).reply.outcome, NODE_NOSCRIPT);
         struct node_request request = {.op = ops[i],
-                                       .whole_script = true,
+                                       .use_eval = true,
                                        NODE_KEY("key", 3),
                                        .owner = "a",
                                        .owner_length = 1,
@@ -322,7 +322,7 @@ static const char *whole_life(char *ret, size_t size)
     probe.config.max_lease_ms = 1000;
     probe_connect(&probe);
     while (probe.levels == 0) event_base_loop(base, EVLOOP_ONCE);
-    if (probe.level != NODE_QUARANTINED) wrong = probe.why;
+    if (probe.state != NODE_QUARANTINED) wrong = probe.why;
     for (size_t i = 0; wrong == NULL && i < sizeof(ops) / sizeof(ops[0]); i++) {
         struct node_request request = {.op = ops[i],
                                        NODE_KEY("key", 3),

@@ -43,12 +43,12 @@ static void assert_tells(const char *text, const char *part)
 }
 
 /* Connected to the one server, and on that level. */
-static void begin(struct probe *probe, uint32_t max_lease_ms, enum node_level level)
+static void begin(struct probe *probe, uint32_t max_lease_ms, enum node_state state)
 {
     probe_open(probe, base, cluster.servers[0].address);
     probe->config.max_lease_ms = max_lease_ms;
     probe_connect(probe);
-    probe_await(probe, level);
+    probe_await(probe, state);
 }
 
 /* A guard without quarantine, as an operator writes it. */
@@ -514,7 +514,7 @@ static void test_expel(void **state)
     unsigned levels = probe.levels;
     node_expel(probe.node, NODE_FAULT_CONFIG, "listed twice");
     assert_int_equal(probe.levels, levels + 1);
-    assert_int_equal(probe.level, NODE_DOWN);
+    assert_int_equal(probe.state, NODE_DOWN);
     assert_int_equal(probe.fault, NODE_FAULT_CONFIG);
     assert_string_equal(node_why(probe.node), "listed twice");
     node_expel(probe.node, NODE_FAULT_CONFIG, "again"); /* nothing to expel */

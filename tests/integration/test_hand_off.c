@@ -39,7 +39,7 @@ static void begin_queue(quorlock **locks, struct seen *seen, uint32_t n, uint32_
 static void expect_handed_over(quorlock *lock, struct seen *seen)
 {
     drop_by_hand("key");
-    await_count(&seen->calls, 1, GENEROUS_MS, "the heir's grant");
+    await_count(&seen->calls, 1, GENEROUS_MS, "the successor's grant");
     assert_status(seen->result.status, QUORLOCK_OK);
     await_holders("key", seen->owner, 3);
     assert_status(fixture_release(lock, seen), QUORLOCK_OK);
@@ -92,7 +92,7 @@ static void who_is_canceled_leaves_its_place(void **state)
     expect_handed_over(locks[WAITERS - 1], &seen[WAITERS - 1]);
 }
 
-/* ---- what the heir wished differently, one wish in each ---- */
+/* ---- what the successor wished differently, one wish in each ---- */
 
 enum unlike {
     UNLIKE_LEASE,
@@ -113,38 +113,38 @@ enum unlike {
 #define LARGE_MARGIN_MS 1900u
 
 struct wishes {
-    quorlock *first, *heir;
+    quorlock *first, *successor;
     struct seen first_seen, seen;
     struct seen_loss loss;
     char key[16];
 };
 
-/* That of the first is such that the heir's is not fulfilled if it inherits. */
-static void wish(enum unlike unlike, struct quorlock_options *first, struct quorlock_options *heir)
+/* That of the first is such that the successor's is not fulfilled if it inherits. */
+static void wish(enum unlike unlike, struct quorlock_options *first, struct quorlock_options *successor)
 {
-    *first = *heir = *LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER);
-    first->renew_ms = heir->renew_ms = SOON_MS;
+    *first = *successor = *LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER);
+    first->renew_ms = successor->renew_ms = SOON_MS;
     switch (unlike) {
-    case UNLIKE_LEASE: heir->lease_ms = LONG_LEASE_MS / 2; break;
-    case UNLIKE_FENCING: heir->fencing = 1; break;
+    case UNLIKE_LEASE: successor->lease_ms = LONG_LEASE_MS / 2; break;
+    case UNLIKE_FENCING: successor->fencing = 1; break;
     case UNLIKE_FENCE_TTL:
-        first->fencing = heir->fencing = 1;
+        first->fencing = successor->fencing = 1;
         first->fence_ttl_ms = 2 * LONG_LEASE_MS;
         break;
     case UNLIKE_RENEWAL: first->renew_ms = QUORLOCK_RENEW_NEVER; break;
     case UNLIKE_MIN_VALID:
         /* All but 10 us of what drift leaves: no server answers so soon. */
-        first->lease_ms = heir->lease_ms = 10099;
+        first->lease_ms = successor->lease_ms = 10099;
         first->min_valid_ms = 9996;
         break;
     case UNLIKE_MAX_HOLD: first->max_hold_ms = 1; break;
     case UNLIKE_MARGIN:
-        first->lease_ms = heir->lease_ms = SHORT_LEASE_MS;
-        first->renew_ms = heir->renew_ms = QUORLOCK_RENEW_NEVER;
+        first->lease_ms = successor->lease_ms = SHORT_LEASE_MS;
+        first->renew_ms = successor->renew_ms = QUORLOCK_RENEW_NEVER;
         first->lost_margin_ms = LARGE_MARGIN_MS;
         break;
     case UNLIKE_NO_OWNER: first->owner = "me"; break;
-    case UNLIKE_OWNER: heir->owner = "me"; break;
+    case UNLIKE_OWNER: successor->owner = "me"; break;
     case UNLIKES: break;
     }
 }
@@ -158,7 +158,7 @@ static bool was_renewed(void *arg)
     return strstr(fixture.log, line) != NULL;
 }
 
-/* Another handle of the owner "me" tries: it nests where the heir is of that owner. */
+/* Another handle of the owner "me" tries: it nests where the successor is of that owner. */
 static void expect_nesting(const struct wishes *wishes, int status)
 {
     struct seen seen;
@@ -204,7 +204,7 @@ static void expect_own_wish(enum unlike unlike, struct wishes *wishes)
     }
 }
 
-static void each_unlike_wish_is_the_heirs_own(void **state)
+static void each_unlike_wish_of_a_successor_is_its_own(void **state)
 {
     static struct wishes all[UNLIKES];
 
@@ -214,16 +214,16 @@ static void each_unlike_wish_is_the_heirs_own(void **state)
     fixture_client(3);
     for (int i = 0; i < UNLIKES; i++) {
         struct wishes *wishes = &all[i];
-        struct quorlock_options first, heir;
+        struct quorlock_options first, successor;
 
-        wish((enum unlike)i, &first, &heir);
+        wish((enum unlike)i, &first, &successor);
         snprintf(wishes->key, sizeof(wishes->key), "key%d", i);
         for (int k = 0; k < 3; k++) server_do(SERVER(k), "SET %s peer PX 60000", wishes->key);
         wishes->first = fixture_lock(fixture.client, wishes->key, &first);
-        wishes->heir = fixture_lock(fixture.client, wishes->key, &heir);
-        quorlock_on_lost(wishes->heir, on_loss, &wishes->loss);
+        wishes->successor = fixture_lock(fixture.client, wishes->key, &successor);
+        quorlock_on_lost(wishes->successor, on_loss, &wishes->loss);
         fixture_start_acquire(wishes->first, &wishes->first_seen);
-        fixture_start_acquire(wishes->heir, &wishes->seen);
+        fixture_start_acquire(wishes->successor, &wishes->seen);
     }
     run_ms(300);
     for (int i = 0; i < UNLIKES; i++) assert_int_equal(quorlock_cancel(all[i].first), 0);
@@ -236,12 +236,12 @@ static void each_unlike_wish_is_the_heirs_own(void **state)
         assert_status(wishes->seen.result.status, QUORLOCK_OK);
         expect_own_wish((enum unlike)i, wishes);
         quorlock_free(wishes->first);
-        quorlock_free(wishes->heir);
+        quorlock_free(wishes->successor);
         await_free(wishes->key);
     }
 }
 
-/* The place may be a grant already that was not told yet: it is the heir's then. */
+/* The place may be a grant already that was not told yet: it is the successor's then. */
 static void a_grant_that_was_not_told_is_inherited(void **state)
 {
     struct seen seen[3] = {{0}};
@@ -287,10 +287,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_CLIENT(bounds_of_a_line_cost_nothing),
         WITH_CLIENT(who_is_canceled_leaves_its_place),
-        WITH_SERVERS(each_unlike_wish_is_the_heirs_own),
+        WITH_SERVERS(each_unlike_wish_of_a_successor_is_its_own),
         WITH_CLIENT(a_grant_that_was_not_told_is_inherited),
         WITH_CLIENT(a_client_that_closes_tells_all_of_them),
     };
 
-    return cmocka_run_group_tests_name("heirs in a line", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("hand-off", tests, NULL, NULL);
 }

@@ -189,7 +189,7 @@ static void test_large(void **state)
             struct node_request request = request_of(ops[k], US);
             request.keys = many;
             request.n_keys = NODE_KEYS_MAX;
-            request.whole_script = whole != 0;
+            request.use_eval = whole != 0;
             request.fenced = true;
             request.fence = 5;
             struct answer answer = probe_ask(&probe, &request);

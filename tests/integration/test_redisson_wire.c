@@ -6,7 +6,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "owner.h"
+#include "lock/owner.h"
 #include "redisson_peer.h"
 
 #define KEY     "job"

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "cluster.h"
+#include "redis/link/uri.h"
 #include "redis/subscriber.h"
-#include "redis/uri.h"
 
 #define LIMIT_US 60000000u
 #define STEP_MS  20000

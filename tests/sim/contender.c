@@ -267,7 +267,7 @@ static void told_acquired(struct world *world, uint32_t index, int status)
     }
 }
 
-void contender_told(struct world *world, uint32_t index, const struct core_tell *tell)
+void contender_told(struct world *world, uint32_t index, const struct core_completion *tell)
 {
     struct lock *lock = &world->locks[index];
     struct rng *rng = rng_of(world, index);
@@ -278,12 +278,12 @@ void contender_told(struct world *world, uint32_t index, const struct core_tell 
         return;
     }
     switch (tell->kind) {
-    case CORE_TELL_ACQUIRED: told_acquired(world, index, tell->status); break;
-    case CORE_TELL_LOST:
+    case CORE_NOTIFY_ACQUIRED: told_acquired(world, index, tell->status); break;
+    case CORE_NOTIFY_LOST:
         lock->plot = PLOT_LOST;
         act_in(world, index, rng_one_in(rng, 2) ? 0 : soon_us);
         break;
-    case CORE_TELL_EXTENDED:
+    case CORE_NOTIFY_EXTENDED:
         if (lock->plot == PLOT_EXTENDING) lock->plot = PLOT_HOLDING;
         /* Now and then the longer lease is all that is wanted. */
         if (world->phase == PHASE_FAULTS && world->plan->long_extends && tell->status == CORE_OK &&
@@ -293,12 +293,12 @@ void contender_told(struct world *world, uint32_t index, const struct core_tell 
         }
         act_in(world, index, soon_us);
         break;
-    case CORE_TELL_RELEASED:
+    case CORE_NOTIFY_RELEASED:
         if (lock->plot != PLOT_RELEASING) break;
         lock->plot = PLOT_REST;
         if (world->plan->calm) soon_us = calm_us(world, rng);
         act_in(world, index, soon_us);
         break;
-    case CORE_TELL_NOTHING: break;
+    case CORE_NOTIFY_NOTHING: break;
     }
 }

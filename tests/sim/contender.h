@@ -11,7 +11,7 @@
 void contender_begin(struct world *, uint32_t lock);
 void contender_act(struct world *, const struct happening *);
 /* contender_told - a callback of the library. */
-void contender_told(struct world *, uint32_t lock, const struct core_tell *);
+void contender_told(struct world *, uint32_t lock, const struct core_completion *);
 /* contender_hurry - the phase has changed: act anew, soon. */
 void contender_hurry(struct world *, uint32_t lock);
 

@@ -117,7 +117,7 @@ static void shape(struct plan *plan, enum kind kind, uint64_t seed)
     plan->lost_permille = kind == KIND_LOSSY ? 100 : 1000;
 }
 
-static bool measure(struct world *world, enum kind kind, uint32_t contenders, struct handovers *ret)
+static bool update_rtt(struct world *world, enum kind kind, uint32_t contenders, struct handovers *ret)
 {
     static struct plan plan;
     static struct totals ignored;
@@ -149,7 +149,7 @@ bool handover_table(struct world *world, FILE *out)
                   "n", "median", "99 %", "longest", "requests", "a grant", "most");
     for (int kind = 0; kind < KINDS; kind++) {
         for (size_t i = 0; i < sizeof(contenders) / sizeof(contenders[0]); i++) {
-            bool held = measure(world, (enum kind)kind, contenders[i], &handovers);
+            bool held = update_rtt(world, (enum kind)kind, contenders[i], &handovers);
             double median = trips(&handovers, 500);
             bool slow = kind == KIND_CALM && median * HANDOVER_PER_TRIP > MEDIAN_MAX;
 

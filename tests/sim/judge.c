@@ -120,9 +120,9 @@ void judge_key_forgotten(struct world *world, uint32_t server, uint32_t index, c
 void judge_asked(struct world *world, uint32_t index, const struct core_command *command)
 {
     uint32_t node = command->tag.node;
-    enum core_level level = world->clients[world->locks[index].client].links[node].level;
+    enum core_node_state state = world->clients[world->locks[index].client].links[node].state;
 
-    if (command->tag.op != CORE_OP_ACQUIRE || level != CORE_NODE_QUARANTINED) return;
+    if (command->tag.op != CORE_OP_ACQUIRE || state != CORE_NODE_QUARANTINED) return;
     judge_violated(world, I7_FOREIGN_VOTE, "lock %u asks node %u for a vote, which is quarantined", index,
                    node);
 }
@@ -149,8 +149,8 @@ static void see_yes(struct world *world, struct lock *lock, const struct core_re
     uint64_t end_us = reply->tag.sent_us + reply->tag.lease_us - allowance(&lock->config, reply->tag.lease_us);
 
     if (reply->tag.attempt != core_attempt(lock->core)) return;
-    if (!world_talks(link->level) || link->generation != reply->generation) return;
-    if (lock->verdicts.lost || (lock->verdicts.told_held && now_us >= core_lost_at(lock->core))) return;
+    if (!world_talks(link->state) || link->generation != reply->generation) return;
+    if (lock->verdicts.lost || (lock->verdicts.notified_held && now_us >= core_lost_at(lock->core))) return;
     if (vote->attempt == reply->tag.attempt && vote->end_us > end_us) return;
     *vote = (struct seen_vote){.attempt = reply->tag.attempt, .end_us = end_us};
 }
@@ -175,7 +175,7 @@ void judge_before(struct world *world, uint32_t index, const struct core_event *
     const struct link *link;
     enum core_op op;
 
-    if (lock->verdicts.told_held && event->now_us >= core_lost_at(lock->core))
+    if (lock->verdicts.notified_held && event->now_us >= core_lost_at(lock->core))
         lock->verdicts.past_lost_at = true;
     if (event->type != CORE_EV_REPLY) return;
     link = &world->clients[lock->client].links[reply->tag.node];
@@ -185,7 +185,7 @@ void judge_before(struct world *world, uint32_t index, const struct core_event *
     if (op == CORE_OP_PEEK || reply->outcome == CORE_OTHER) lock->verdicts.other_seen = true;
     if (op == CORE_OP_PEEK || reply->tag.attempt != core_attempt(lock->core)) return;
     /* What comes on a connection that has ended tells nothing. */
-    if (!world_talks(link->level) || reply->generation != link->generation) return;
+    if (!world_talks(link->state) || reply->generation != link->generation) return;
     if (reply->outcome == CORE_YES) {
         if (op == CORE_OP_ACQUIRE || op == CORE_OP_RAISE) tokens_see(lock, reply);
         if (op == CORE_OP_ACQUIRE || op == CORE_OP_EXTEND) see_yes(world, lock, reply, event->now_us);
@@ -292,7 +292,7 @@ void judge_in_time(struct world *world, uint32_t index)
             config->node_timeout_us / 4 * 5 + LATE_US) {
         judge_violated(world, I10_FORGOTTEN, "the release of lock %u is overdue", index);
     }
-    if (verdicts->told_held && clock_of(world, lock) >= verdicts->until_us) {
+    if (verdicts->notified_held && clock_of(world, lock) >= verdicts->until_us) {
         judge_violated(world, I6_TOLD_ONCE, "lock %u was not told its loss before its validity ended", index);
     }
 }
@@ -320,19 +320,19 @@ static void begun(struct world *world, uint32_t index, const struct core_event *
         verdicts->releasing = true;
         verdicts->releasing_since_us = world->now_us;
         verdicts->releasing_pauses_us = pauses_us;
-        verdicts->open = verdicts->told_held = verdicts->lost = verdicts->past_lost_at = false;
+        verdicts->open = verdicts->notified_held = verdicts->lost = verdicts->past_lost_at = false;
         break;
     default: break;
     }
 }
 
-static void told_lost(struct world *world, uint32_t index, const struct core_tell *tell)
+static void told_lost(struct world *world, uint32_t index, const struct core_completion *tell)
 {
     struct lock *lock = &world->locks[index];
     struct verdicts *verdicts = &lock->verdicts;
     uint32_t spare = world->plan->n_nodes - world->plan->quorum;
 
-    if (!verdicts->told_held) {
+    if (!verdicts->notified_held) {
         judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss, but it holds nothing", index);
     }
     if (clock_of(world, lock) >= verdicts->until_us && !slept_just_now(world, lock)) {
@@ -343,7 +343,7 @@ static void told_lost(struct world *world, uint32_t index, const struct core_tel
                        index);
     }
     if (tell->loss == CORE_LOSS_GONE) verdicts->open = false;
-    verdicts->told_held = false;
+    verdicts->notified_held = false;
     verdicts->lost = true;
     switch (tell->loss) {
     case CORE_LOSS_EXPIRED: world->totals->of[TOTAL_LOST_EXPIRED]++; break;
@@ -367,7 +367,7 @@ static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
     struct verdicts *verdicts = &lock->verdicts;
     uint32_t seen;
 
-    verdicts->told_held = verdicts->open = true;
+    verdicts->notified_held = verdicts->open = true;
     verdicts->lost = verdicts->past_lost_at = false;
     verdicts->until_us = core_valid_until(lock->core);
     (void)seen_validity(world, lock, &seen);
@@ -410,7 +410,7 @@ static void told_refused(struct world *world, uint32_t index, int status)
     }
 }
 
-static void told(struct world *world, uint32_t index, const struct core_tell *tell, uint64_t now_us)
+static void told(struct world *world, uint32_t index, const struct core_completion *tell, uint64_t now_us)
 {
     struct verdicts *verdicts = &world->locks[index].verdicts;
     uint64_t *of = world->totals->of;
@@ -418,9 +418,9 @@ static void told(struct world *world, uint32_t index, const struct core_tell *te
 
     story_mix(world, ((uint64_t)tell->kind << 16) | (uint32_t)tell->status);
     switch (tell->kind) {
-    case CORE_TELL_NOTHING: return;
-    case CORE_TELL_LOST: told_lost(world, index, tell); return;
-    case CORE_TELL_ACQUIRED:
+    case CORE_NOTIFY_NOTHING: return;
+    case CORE_NOTIFY_LOST: told_lost(world, index, tell); return;
+    case CORE_NOTIFY_ACQUIRED:
         expected = verdicts->acquiring;
         verdicts->acquiring = false;
         if (tell->status == CORE_OK) {
@@ -429,15 +429,15 @@ static void told(struct world *world, uint32_t index, const struct core_tell *te
             told_refused(world, index, tell->status);
         }
         break;
-    case CORE_TELL_EXTENDED:
+    case CORE_NOTIFY_EXTENDED:
         expected = verdicts->extending;
         verdicts->extending = false;
         of[tell->status == CORE_OK ? TOTAL_EXTENDED : TOTAL_EXTEND_FAILED]++;
-        if (tell->status == CORE_OK && !verdicts->told_held) {
+        if (tell->status == CORE_OK && !verdicts->notified_held) {
             judge_violated(world, I6_TOLD_ONCE, "lock %u is told that it was extended after its loss", index);
         }
         break;
-    case CORE_TELL_RELEASED:
+    case CORE_NOTIFY_RELEASED:
         expected = verdicts->releasing;
         verdicts->releasing = false;
         of[tell->expired ? TOTAL_RELEASED_EXPIRED : TOTAL_RELEASED]++;
@@ -476,10 +476,10 @@ static void check_told_state(struct world *world, uint32_t index, uint64_t now_u
     const struct lock *lock = &world->locks[index];
     uint64_t left_us = core_valid_us(lock->core, now_us);
 
-    if (!lock->verdicts.told_held && (core_told_held(lock->core) || left_us != 0)) {
+    if (!lock->verdicts.notified_held && (core_notified_held(lock->core) || left_us != 0)) {
         judge_violated(world, I6_TOLD_ONCE, "lock %u says held after its owner was told otherwise", index);
     }
-    if (lock->verdicts.past_lost_at && (core_told_held(lock->core) || left_us != 0)) {
+    if (lock->verdicts.past_lost_at && (core_notified_held(lock->core) || left_us != 0)) {
         judge_violated(world, I6_TOLD_ONCE, "lock %u is held on although lost_at had passed", index);
     }
     if (left_us != 0 && now_us >= core_lost_at(lock->core)) {
@@ -501,10 +501,10 @@ void judge_after(struct world *world, uint32_t index, const struct core_event *e
     if (status != 0 && update->n_commands != 0) {
         judge_violated(world, I6_TOLD_ONCE, "lock %u refused a call, but sends commands", index);
     }
-    told(world, index, &update->tell, event->now_us);
+    told(world, index, &update->completion, event->now_us);
     check_votes(world, index);
     check_told_state(world, index, event->now_us);
-    if (verdicts->told_held && core_told_held(lock->core) &&
+    if (verdicts->notified_held && core_notified_held(lock->core) &&
         core_valid_until(lock->core) > verdicts->until_us) {
         verdicts->until_us = core_valid_until(lock->core);
         check_exclusion(world, index, false);
@@ -521,7 +521,7 @@ void judge_death(struct world *world, uint32_t index)
         world->ghosts[world->n_ghosts++] =
             (struct ghost){.until_us = lock->verdicts.until_us, .client = lock->client, .key = lock->key};
     }
-    lock->verdicts.open = lock->verdicts.told_held = false;
+    lock->verdicts.open = lock->verdicts.notified_held = false;
     lock->verdicts.acquiring = lock->verdicts.extending = lock->verdicts.releasing = false;
 }
 

@@ -112,7 +112,7 @@ bool link_send(struct world *world, uint32_t lock_index, const struct core_comma
     uint32_t index;
     uint64_t arrives_us;
 
-    if (!world_talks(link->level) || world->now_us < world->clients[lock->client].unsent_until_us) {
+    if (!world_talks(link->state) || world->now_us < world->clients[lock->client].unsent_until_us) {
         return false;
     }
     handover_asked(world, lock->key);
@@ -263,7 +263,7 @@ static void hear_stray(struct world *world, uint32_t index)
     process_reply(world, lock, life, &reply);
 }
 
-static void measure(struct world *world, struct link *link, const struct request *request)
+static void update_rtt(struct world *world, struct link *link, const struct request *request)
 {
     uint64_t took_us = world->now_us - request->sent_us;
 
@@ -310,7 +310,7 @@ void link_answer(struct world *world, const struct happening *happening)
     }
     link->first = request->next;
     request->queued = false;
-    measure(world, link, request);
+    update_rtt(world, link, request);
     heard = *request;
     request->landed = true;
     settle(world, happening->index);
@@ -341,13 +341,13 @@ void link_timeout(struct world *world, const struct happening *happening)
     report_unknown(world, happening->index);
 }
 
-static void set_level(struct world *world, uint32_t client, uint32_t node, enum core_level level,
+static void set_level(struct world *world, uint32_t client, uint32_t node, enum core_node_state state,
                       enum core_fault fault)
 {
     struct link *link = link_of(world, client, node);
 
-    if (link->level == level && link->fault == fault) return;
-    link->level = level;
+    if (link->state == state && link->fault == fault) return;
+    link->state = state;
     link->fault = fault;
     process_level(world, client, node);
 }
@@ -412,10 +412,10 @@ void link_end(struct world *world, uint32_t client, uint32_t node, enum link_fat
     struct link *link = link_of(world, client, node);
     uint32_t index;
 
-    if (!world_talks(link->level)) return;
+    if (!world_talks(link->state)) return;
     STORY(world, "client %u   connection %u to node %u has ended", client, link->generation, node);
     index = detach(world, link, fate);
-    link->level = CORE_NODE_CONNECTING;
+    link->state = CORE_NODE_CONNECTING;
     link->fault = CORE_FAULT_PASSING;
     link->failures = 0;
     link->quarantine_until_us = 0;
@@ -448,7 +448,7 @@ void link_die(struct world *world, uint32_t client)
             index = next;
         }
         link->tries++;
-        link->level = CORE_NODE_DOWN;
+        link->state = CORE_NODE_DOWN;
         link->fault = CORE_FAULT_PASSING;
     }
 }
@@ -464,7 +464,7 @@ void link_node_died(struct world *world, uint32_t server)
             if (server_of(world, client, node) != server) continue;
             seen_us = world->now_us + draw_delay(world, client, node);
             link->server_gone = link->generation;
-            if (!world_talks(link->level)) continue;
+            if (!world_talks(link->state)) continue;
             if (seen_us < link->from_last_us) seen_us = link->from_last_us;
             link->from_last_us = seen_us;
             world_plan(world, seen_us, HAPPEN_CLOSED, client, node, 0, link->generation);
@@ -486,7 +486,7 @@ void link_stall(struct world *world, const struct happening *happening)
     struct link *link = link_of(world, happening->client, happening->node);
     uint64_t since_us;
 
-    if (!world_talks(link->level) || link->generation != happening->serial || !link->watched) return;
+    if (!world_talks(link->state) || link->generation != happening->serial || !link->watched) return;
     if (process_postponed(world, happening)) return;
     link->watched = false;
     if (link->first == NONE) return;
@@ -509,7 +509,7 @@ static bool expel_twins(struct world *world, uint32_t client, uint32_t node)
         struct link *other = link_of(world, client, i);
 
         if (i == node || other->run != link_of(world, client, node)->run) continue;
-        if (rule == SERVER_TWINS_FORGOTTEN && !world_talks(other->level)) continue;
+        if (rule == SERVER_TWINS_FORGOTTEN && !world_talks(other->state)) continue;
         STORY(world, "client %u   nodes %u and %u are one server", client, i, node);
         world->totals->of[TOTAL_TWINS]++;
         other->expelled = true;
@@ -624,7 +624,7 @@ void link_guard(struct world *world, const struct happening *happening)
     uint64_t held_us = 0;
 
     if (!world->clients[client].alive || link->generation != happening->serial) return;
-    if (link->level != CORE_NODE_QUARANTINED) return;
+    if (link->state != CORE_NODE_QUARANTINED) return;
     if (happening->index == GUARD_AT_SERVER) {
         held_us = world->nodes[server].frozen_until_us;
         if (link->to_cut_until_us > held_us) held_us = link->to_cut_until_us;
@@ -670,7 +670,7 @@ void link_open_all(struct world *world, uint32_t client)
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
         struct link *link = link_of(world, client, node);
 
-        link->level = CORE_NODE_CONNECTING;
+        link->state = CORE_NODE_CONNECTING;
         link->fault = CORE_FAULT_PASSING;
         link->first = link->last = NONE;
         link->failures = 0;

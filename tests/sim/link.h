@@ -14,7 +14,7 @@ enum link_fate { FATE_ANY, FATE_LATE, FATE_DROPPED };
 void link_open_all(struct world *, uint32_t client);
 /* link_send - queues a request; false: it could not be. leaves_us is when its bytes leave. */
 bool link_send(struct world *, uint32_t lock, const struct core_command *, uint64_t leaves_us);
-/* link_end - the client sees its present connection end: outcomes unknown first, then the level. */
+/* link_end - the client sees its present connection end: outcomes unknown first, then the state. */
 void link_end(struct world *, uint32_t client, uint32_t node, enum link_fate);
 /* link_die - the client is dead: nobody hears of anything any more. */
 void link_die(struct world *, uint32_t client);

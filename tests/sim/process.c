@@ -4,7 +4,7 @@
  *
  * The clock is read just before every step. Commands are queued in their order; one that cannot be queued comes
  * back as not sent, in the same turn. Callbacks run later, from the top of the loop. A lock that is quiet hears
- * nothing; it gets the levels of all nodes before its next acquire.
+ * nothing; it gets the states of all nodes before its next acquire.
  *
  * A client that stands still (process_pause) misses everything; what came meanwhile happens when it goes on, in
  * an order that only keeps what one connection promises.
@@ -195,16 +195,16 @@ static void give_back_unsent(struct world *world, uint32_t index, const struct c
     }
 }
 
-static void note(struct world *world, uint32_t notes)
+static void note(struct world *world, uint32_t log)
 {
     uint64_t *of = world->totals->of;
 
-    of[TOTAL_ATTEMPTS_FAILED] += (notes & CORE_NOTE_ATTEMPT_FAILED) != 0;
-    of[TOTAL_RENEWED] += (notes & CORE_NOTE_RENEWED) != 0;
-    of[TOTAL_RENEW_FAILED] += (notes & CORE_NOTE_RENEW_FAILED) != 0;
-    of[TOTAL_DEGRADED] += (notes & CORE_NOTE_DEGRADED) != 0;
-    of[TOTAL_WHOLE] += (notes & CORE_NOTE_WHOLE) != 0;
-    of[TOTAL_REPAIRED] += (notes & CORE_NOTE_REPAIRED) != 0;
+    of[TOTAL_ATTEMPTS_FAILED] += (log & CORE_LOG_ATTEMPT_FAILED) != 0;
+    of[TOTAL_RENEWED] += (log & CORE_LOG_RENEWED) != 0;
+    of[TOTAL_RENEW_FAILED] += (log & CORE_LOG_RENEW_FAILED) != 0;
+    of[TOTAL_DEGRADED] += (log & CORE_LOG_DEGRADED) != 0;
+    of[TOTAL_WHOLE] += (log & CORE_LOG_WHOLE) != 0;
+    of[TOTAL_REPAIRED] += (log & CORE_LOG_REPAIRED) != 0;
 }
 
 /* An attempt may follow from it. */
@@ -233,9 +233,9 @@ static void step(struct world *world, uint32_t index, struct core_event *event, 
     judge_before(world, index, event);
     *ret_status = core_step(lock->core, event, update);
     story_mix(world, ((uint64_t)index << 32) | ((uint64_t)event->type << 24) |
-                         ((uint64_t)update->n_commands << 8) | (uint64_t)update->tell.kind);
-    note(world, update->notes);
-    if (world->trace) story_tell_of(world, index, &update->tell);
+                         ((uint64_t)update->n_commands << 8) | (uint64_t)update->completion.kind);
+    note(world, update->log);
+    if (world->trace) story_tell_of(world, index, &update->completion);
     judge_after(world, index, event, update, *ret_status);
     lock->active = !core_quiet(lock->core);
     ears_follow(world, index);
@@ -259,8 +259,8 @@ static void show_level(struct world *world, uint32_t index, uint32_t node)
     const struct link *link = &world->clients[world->locks[index].client].links[node];
     struct core_event event = {.type = CORE_EV_NODE,
                                .node = node,
-                               .level = link->level,
-                               .generation = world_talks(link->level) ? link->generation : 0,
+                               .state = link->state,
+                               .generation = world_talks(link->state) ? link->generation : 0,
                                .fault = link->fault,
                                .srtt_us = link->srtt_us};
 
@@ -277,7 +277,7 @@ static uint32_t sibling(const struct world *world, uint32_t index, bool holds)
         const struct lock *other = &world->locks[i];
 
         if (i == index || other->client != lock->client || other->key != lock->key) continue;
-        if (holds ? other->verdicts.told_held : other->verdicts.acquiring) return i;
+        if (holds ? other->verdicts.notified_held : other->verdicts.acquiring) return i;
     }
     return WORLD_NOBODY;
 }
@@ -309,7 +309,7 @@ int process_release(struct world *world, uint32_t index)
 {
     struct core_event wake = {.type = CORE_EV_WAKE};
     struct rng *rng = &world->clients[world->locks[index].client].rng;
-    bool held = world->locks[index].verdicts.told_held;
+    bool held = world->locks[index].verdicts.notified_held;
     int status;
 
     if (held) handover_freed(world, index);
@@ -412,8 +412,8 @@ void process_dispatch(struct world *world, const struct happening *happening)
 
         step(world, index, &event, &update, &status);
         if (granted && core_phase_now(lock->core) != CORE_HELD) world->totals->of[TOTAL_TOO_LATE]++;
-        if (update.tell.kind == CORE_TELL_NOTHING) break;
-        contender_told(world, index, &update.tell);
+        if (update.completion.kind == CORE_NOTIFY_NOTHING) break;
+        contender_told(world, index, &update.completion);
         if (i > TELLS_MAX) judge_violated(world, I6_TOLD_ONCE, "lock %u has no end of things to tell", index);
     }
     if (lock->life == happening->serial) lock->dispatch_planned = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * process.h - a client's loop around its locks: what src/client.c and src/lock.c do around the core
+ * process.h - a client's loop around its locks: what src/api/client.c and src/lock/lock.c do around the core
  */
 #ifndef QUORLOCK_SIM_PROCESS_H
 #define QUORLOCK_SIM_PROCESS_H

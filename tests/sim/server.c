@@ -369,7 +369,7 @@ void server_execute(struct world *world, struct request *request)
         refuse(world, reply);
     } else if (!is_script(world, request)) {
         reply->outcome = do_op(world, request);
-    } else if (!request->command.whole_script && (node->scripts & (1u << op)) == 0) {
+    } else if (!request->command.use_eval && (node->scripts & (1u << op)) == 0) {
         reply->outcome = CORE_NOSCRIPT;
         world->totals->of[TOTAL_NOSCRIPT]++;
     } else {

@@ -77,11 +77,11 @@ void story_tell(const struct world *world, const char *format, ...)
     (void)putchar('\n');
 }
 
-static const char *level_name(enum core_level level)
+static const char *level_name(enum core_node_state state)
 {
     static const char *const names[] = {"connecting", "ready", "quarantined", "down"};
 
-    return PICK(names, level);
+    return PICK(names, state);
 }
 
 static const char *phase_name(enum core_phase phase)
@@ -109,7 +109,7 @@ void story_step(const struct world *world, uint32_t index, const struct core_eve
     case CORE_EV_TIMER: story_tell(world, "client %u lock %u : timer, %s", client, index, phase); break;
     case CORE_EV_NODE:
         story_tell(world, "client %u lock %u : node %u is %s, generation %u", client, index, event->node,
-                   level_name(event->level), event->generation);
+                   level_name(event->state), event->generation);
         break;
     case CORE_EV_REPLY:
         story_tell(world,
@@ -137,7 +137,7 @@ void story_step(const struct world *world, uint32_t index, const struct core_eve
     case CORE_EV_WAKE:
         story_tell(world, "client %u lock %u : a lock of the same process gave the keys back", client, index);
         break;
-    case CORE_EV_HEIR:
+    case CORE_EV_HAND_OFF:
         story_tell(world, "client %u lock %u : goes on for another who stood behind", client, index);
         break;
     case CORE_EV_DISPATCH: break;
@@ -150,11 +150,11 @@ void story_command(const struct world *world, uint32_t index, const struct core_
 
     story_tell(world, "client %u lock %u   %s of attempt %" PRIu64 ".%u -> node %u%s (token %02x%02x%02x)",
                (unsigned)world->locks[index].client, index, story_op(tag->op), tag->attempt,
-               (unsigned)tag->round, (unsigned)tag->node, command->whole_script ? ", whole script" : "",
+               (unsigned)tag->round, (unsigned)tag->node, command->use_eval ? ", whole script" : "",
                command->token.bytes[0], command->token.bytes[1], command->token.bytes[2]);
 }
 
-void story_tell_of(const struct world *world, uint32_t index, const struct core_tell *tell)
+void story_tell_of(const struct world *world, uint32_t index, const struct core_completion *tell)
 {
     static const char *const losses[] = {"", "expired", "gone", "max hold", "not renewed", "clock stepped"};
     const struct lock *lock = &world->locks[index];
@@ -163,11 +163,11 @@ void story_tell_of(const struct world *world, uint32_t index, const struct core_
     uint64_t until_us = core_valid_until(lock->core);
 
     switch (tell->kind) {
-    case CORE_TELL_NOTHING: break;
-    case CORE_TELL_LOST:
+    case CORE_NOTIFY_NOTHING: break;
+    case CORE_NOTIFY_LOST:
         story_tell(world, "client %u lock %u = LOST (%s)", client, index, PICK(losses, tell->loss));
         break;
-    case CORE_TELL_ACQUIRED:
+    case CORE_NOTIFY_ACQUIRED:
         if (tell->status == CORE_OK) {
             story_tell(world,
                        "client %u lock %u = GRANTED, valid for %" PRId64 " us by its clock (fence %" PRIu64 ")",
@@ -176,10 +176,10 @@ void story_tell_of(const struct world *world, uint32_t index, const struct core_
             story_tell(world, "client %u lock %u = not granted: %s", client, index, story_status(tell->status));
         }
         break;
-    case CORE_TELL_EXTENDED:
+    case CORE_NOTIFY_EXTENDED:
         story_tell(world, "client %u lock %u = extended: %s", client, index, story_status(tell->status));
         break;
-    case CORE_TELL_RELEASED:
+    case CORE_NOTIFY_RELEASED:
         story_tell(world, "client %u lock %u = released: %s%s", client, index, story_status(tell->status),
                    tell->expired ? ", had expired" : "");
         break;

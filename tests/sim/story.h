@@ -11,7 +11,7 @@
 void story_tell(const struct world *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void story_step(const struct world *, uint32_t lock, const struct core_event *);
 void story_command(const struct world *, uint32_t lock, const struct core_command *);
-void story_tell_of(const struct world *, uint32_t lock, const struct core_tell *);
+void story_tell_of(const struct world *, uint32_t lock, const struct core_completion *);
 const char *story_status(int status);
 const char *story_op(unsigned op);
 const char *story_outcome(unsigned outcome);

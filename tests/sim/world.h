@@ -132,7 +132,7 @@ struct request {
 };
 
 struct link {
-    enum core_level level;
+    enum core_node_state state;
     enum core_fault fault;
     uint32_t generation;  /* of the connection that is READY, or was last */
     uint32_t server_gone; /* the server's end of connections up to this generation is gone */
@@ -185,12 +185,12 @@ struct verdicts {
     bool acquiring, extending, releasing; /* begun and not told yet */
     uint64_t acquiring_since_us, extending_since_us, releasing_since_us;
     uint64_t acquiring_pauses_us, extending_pauses_us, releasing_pauses_us;
-    bool told_held;    /* granted, and neither lost nor released since */
-    bool lost;         /* loss of this grant was told */
-    bool past_lost_at; /* a step came at lost_at or later */
-    bool open;         /* the reported validity window is open, as far as tells go */
-    bool other_seen;   /* since the acquire began a node refused us */
-    uint64_t until_us; /* its end, client's clock */
+    bool notified_held; /* granted, and neither lost nor released since */
+    bool lost;          /* loss of this grant was told */
+    bool past_lost_at;  /* a step came at lost_at or later */
+    bool open;          /* the reported validity window is open, as far as tells go */
+    bool other_seen;    /* since the acquire began a node refused us */
+    uint64_t until_us;  /* its end, client's clock */
     uint64_t absent_attempt;
     uint32_t absent_nodes; /* bits: nodes that said "not there" in that attempt */
     struct seen_vote votes[PLAN_NODES_MAX];
@@ -249,7 +249,7 @@ struct lock {
     bool listens; /* to notices: */
     struct ear ears[PLAN_NODES_MAX];
     bool had_turn; /* was granted after the faults had ended */
-    bool active;   /* gets levels and replies: not quiet */
+    bool active;   /* gets node states and replies: not quiet */
     uint64_t taken_attempt[PLAN_NODES_MAX];
     uint32_t taken_order[PLAN_NODES_MAX]; /* of servers, by that attempt */
 
@@ -343,9 +343,9 @@ uint64_t world_node_ms(const struct world *, uint32_t server);
 /* world_wall_us - a client's wall clock, now. */
 uint64_t world_wall_us(const struct world *, uint32_t client);
 
-static inline bool world_talks(enum core_level level)
+static inline bool world_talks(enum core_node_state state)
 {
-    return level == CORE_NODE_READY || level == CORE_NODE_QUARANTINED;
+    return state == CORE_NODE_READY || state == CORE_NODE_QUARANTINED;
 }
 
 static inline void world_plan(struct world *world, uint64_t at_us, enum happening_type type, uint32_t client,

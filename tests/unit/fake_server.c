@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "redis/dialect.h"
+#include "redis/dialect/dialect.h"
 
 #define FAKE_SCRIPTS_MAX     32
 #define FAKE_CONNECTIONS_MAX 64

@@ -52,10 +52,10 @@ void block_ms(unsigned ms)
     while (clock_us(NULL) < end_us) continue;
 }
 
-static const char *level_name(enum node_level level)
+static const char *level_name(enum node_state state)
 {
     static const char *const names[] = {"connecting", "ready", "quarantined", "down"};
-    return names[level];
+    return names[state];
 }
 
 static const char *fault_name(enum node_fault fault)
@@ -87,24 +87,24 @@ void world_tell(struct world *world, const char *line)
     }
 }
 
-static void on_level(void *arg, uint32_t index, enum node_level level, uint32_t generation,
-                     enum node_fault fault, const char *why)
+static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
+                          enum node_fault fault, const char *why)
 {
     struct world *world = arg;
     char line[64];
     assert_int_equal(index, 3);
     assert_int_equal(generation, node_generation(world->node));
-    assert_int_equal(level, node_level_now(world->node));
+    assert_int_equal(state, node_state_now(world->node));
     assert_int_equal(fault, node_fault_now(world->node));
     /* A quarantine counts down. */
-    if (level != NODE_QUARANTINED) assert_string_equal(why, node_why(world->node));
+    if (state != NODE_QUARANTINED) assert_string_equal(why, node_why(world->node));
     snprintf(world->why, sizeof world->why, "%s", why);
-    if (level == NODE_READY)
+    if (state == NODE_READY)
         snprintf(line, sizeof line, "ready %u", (unsigned)generation);
-    else if (level == NODE_QUARANTINED)
+    else if (state == NODE_QUARANTINED)
         snprintf(line, sizeof line, "quarantined %u", (unsigned)generation);
     else
-        snprintf(line, sizeof line, "%s %s", level_name(level), fault_name(fault));
+        snprintf(line, sizeof line, "%s %s", level_name(state), fault_name(fault));
     world_tell(world, line);
     /* A callback that freed the node may still look at what it was handed. */
     assert_true(strlen(why) < sizeof world->why);
@@ -171,7 +171,8 @@ void world_uri(struct world *world, const char *front, const char *back)
 
 struct node *world_node(struct world *world)
 {
-    const struct node_events events = {.level = on_level, .reply = on_reply, .log = world_log, .arg = world};
+    const struct node_events events = {
+        .state = on_node_state, .reply = on_reply, .log = world_log, .arg = world};
     if (!world->uri.host) world_uri(world, "127.0.0.1", "");
     world->node = node_new(world->base, &world->alloc, &world->config, &events);
     return world->node;
@@ -183,7 +184,7 @@ void world_start(struct world *world, const struct fake_step *script)
     fake_play(world->server, script);
     assert_non_null(world_node(world));
     assert_int_equal(world->told, 0);
-    assert_int_equal(node_level_now(world->node), NODE_CONNECTING);
+    assert_int_equal(node_state_now(world->node), NODE_CONNECTING);
 }
 
 void world_close(struct world *world)

@@ -2,7 +2,7 @@
 /*
  * node_world.h - a node, a server that plays scripts, and the story of what the node told
  *
- * Each level and each reply becomes a line: "ready 1", "down auth", "7 yes", "7 unknown timeout".
+ * Each state and each reply becomes a line: "ready 1", "down auth", "7 yes", "7 unknown timeout".
  */
 #ifndef QUORLOCK_TESTS_NODE_WORLD_H
 #define QUORLOCK_TESTS_NODE_WORLD_H
@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "fake_server.h"
+#include "redis/link/uri.h"
 #include "redis/node.h"
-#include "redis/uri.h"
 
 #define LIMIT_S 20
 
@@ -32,7 +32,7 @@ struct world {
     struct node *node;
     char story[1 << 18];
     size_t told;
-    char why[512], error[512]; /* of the latest level and reply */
+    char why[512], error[512]; /* of the latest state and reply */
     char logged[8192];
     char holder[64], type[32];
     uint32_t latency_us;

@@ -46,7 +46,7 @@ static int step(struct scene *scene, struct core_event *event)
     event->no_round = scene->no_round;
     event->now_us = scene->now_us;
     status = core_step(scene->lock, event, &scene->update);
-    scene->notes |= scene->update.notes;
+    scene->log |= scene->update.log;
     for (uint32_t i = 0; i < scene->update.n_commands; i++) {
         const struct core_command *command = &scene->update.commands[i];
 
@@ -67,7 +67,7 @@ struct scene *scene_open(const struct core_config *config)
     scene->lock = calloc(1, core_size(config->n_nodes));
     assert_non_null(scene->lock);
     core_init(scene->lock, config);
-    for (uint32_t i = 0; i < config->n_nodes; i++) scene_level(scene, i, CORE_NODE_READY);
+    for (uint32_t i = 0; i < config->n_nodes; i++) scene_node_state(scene, i, CORE_NODE_READY);
     return scene;
 }
 
@@ -100,9 +100,10 @@ int scene_acquire_since(struct scene *scene, uint64_t begun_us)
     return step(scene, &(struct core_event){.type = CORE_EV_ACQUIRE, .begun_us = begun_us});
 }
 
-int scene_heir(struct scene *scene, uint64_t begun_us, uint64_t wait_us)
+int scene_hand_off(struct scene *scene, uint64_t begun_us, uint64_t wait_us)
 {
-    return step(scene, &(struct core_event){.type = CORE_EV_HEIR, .begun_us = begun_us, .wait_us = wait_us});
+    return step(scene,
+                &(struct core_event){.type = CORE_EV_HAND_OFF, .begun_us = begun_us, .wait_us = wait_us});
 }
 
 int scene_acquire_after(struct scene *scene, uint32_t seen)
@@ -166,23 +167,24 @@ void scene_step(struct scene *scene, uint32_t node, uint64_t before_us)
     step(scene, &(struct core_event){.type = CORE_EV_STEP, .node = node, .before_us = before_us});
 }
 
-void scene_level_fault(struct scene *scene, uint32_t node, enum core_level level, enum core_fault fault)
+void scene_node_state_fault(struct scene *scene, uint32_t node, enum core_node_state state,
+                            enum core_fault fault)
 {
-    bool talks = level == CORE_NODE_READY || level == CORE_NODE_QUARANTINED;
+    bool talks = state == CORE_NODE_READY || state == CORE_NODE_QUARANTINED;
 
     if (talks && !scene->ready[node]) scene->generations[node]++;
     scene->ready[node] = talks;
     step(scene, &(struct core_event){.type = CORE_EV_NODE,
                                      .node = node,
-                                     .level = level,
+                                     .state = state,
                                      .generation = talks ? scene->generations[node] : 0,
                                      .fault = fault,
                                      .srtt_us = 500});
 }
 
-void scene_level(struct scene *scene, uint32_t node, enum core_level level)
+void scene_node_state(struct scene *scene, uint32_t node, enum core_node_state state)
 {
-    scene_level_fault(scene, node, level, level == CORE_NODE_READY ? CORE_FAULT_NONE : CORE_FAULT_PASSING);
+    scene_node_state_fault(scene, node, state, state == CORE_NODE_READY ? CORE_FAULT_NONE : CORE_FAULT_PASSING);
 }
 
 void scene_round_trip(struct scene *scene, uint32_t us)
@@ -191,7 +193,7 @@ void scene_round_trip(struct scene *scene, uint32_t us)
         if (!scene->ready[i]) continue;
         step(scene, &(struct core_event){.type = CORE_EV_NODE,
                                          .node = i,
-                                         .level = CORE_NODE_READY,
+                                         .state = CORE_NODE_READY,
                                          .generation = scene->generations[i],
                                          .srtt_us = us});
     }
@@ -314,15 +316,15 @@ const struct scene_sent *scene_latest(const struct scene *scene, uint32_t node, 
     return NULL;
 }
 
-struct core_tell scene_told(struct scene *scene)
+struct core_completion scene_told(struct scene *scene)
 {
     step(scene, &(struct core_event){.type = CORE_EV_DISPATCH});
-    return scene->update.tell;
+    return scene->update.completion;
 }
 
-void scene_expect(struct scene *scene, enum core_tell_kind kind, int status)
+void scene_expect(struct scene *scene, enum core_notify kind, int status)
 {
-    struct core_tell tell = scene_told(scene);
+    struct core_completion tell = scene_told(scene);
 
     assert_int_equal(tell.kind, kind);
     assert_int_equal(tell.status, status);
@@ -330,23 +332,23 @@ void scene_expect(struct scene *scene, enum core_tell_kind kind, int status)
 
 void scene_expect_lost(struct scene *scene, enum core_loss loss)
 {
-    struct core_tell tell = scene_told(scene);
+    struct core_completion tell = scene_told(scene);
 
-    assert_int_equal(tell.kind, CORE_TELL_LOST);
+    assert_int_equal(tell.kind, CORE_NOTIFY_LOST);
     assert_int_equal(tell.status, CORE_LOST_LOCK);
     assert_int_equal(tell.loss, loss);
 }
 
 void scene_expect_nothing(struct scene *scene)
 {
-    scene_expect(scene, CORE_TELL_NOTHING, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_NOTHING, CORE_OK);
 }
 
 void scene_grant(struct scene *scene)
 {
     assert_int_equal(scene_acquire(scene), CORE_OK);
     for (uint32_t i = 0; i < scene->config.n_nodes; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_expect_nothing(scene);
 }
 

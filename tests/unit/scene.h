@@ -32,7 +32,7 @@ struct scene {
     struct scene_sent sent[4096];
     uint32_t n_sent;
     struct core_update update; /* of the latest step */
-    uint32_t notes;            /* of all steps */
+    uint32_t log;              /* of all steps */
     uint8_t randoms;           /* fresh bytes: counts up */
     bool no_attempt, no_round; /* the nodes have no room for either */
 };
@@ -51,8 +51,8 @@ int scene_acquire(struct scene *);
 int scene_acquire_behind(struct scene *);
 /* scene_acquire_since - it waits since then already. */
 int scene_acquire_since(struct scene *, uint64_t begun_us);
-/* scene_heir - the acquire goes on for another. */
-int scene_heir(struct scene *, uint64_t begun_us, uint64_t wait_us);
+/* scene_hand_off - the acquire goes on for another. */
+int scene_hand_off(struct scene *, uint64_t begun_us, uint64_t wait_us);
 /* scene_acquire_after - the same, and this stood in the way meanwhile: bits of enum core_seen. */
 int scene_acquire_after(struct scene *, uint32_t seen);
 /* scene_notice - a node tells of a release; holder_id is whose, 0: it does not say. */
@@ -73,9 +73,9 @@ int scene_release(struct scene *);
 int scene_cancel(struct scene *);
 /* scene_step - a node's clock was found to have stepped, by a request sent then. */
 void scene_step(struct scene *, uint32_t node, uint64_t before_us);
-/* scene_level - a node's connection changes; READY begins a new generation. */
-void scene_level(struct scene *, uint32_t node, enum core_level);
-void scene_level_fault(struct scene *, uint32_t node, enum core_level, enum core_fault);
+/* scene_node_state - a node's connection changes; READY begins a new generation. */
+void scene_node_state(struct scene *, uint32_t node, enum core_node_state);
+void scene_node_state_fault(struct scene *, uint32_t node, enum core_node_state, enum core_fault);
 /* scene_round_trip - to each node that can talk it takes so long: told anew, for answers here take no time, and
  * the core measures them. */
 void scene_round_trip(struct scene *, uint32_t us);
@@ -103,9 +103,9 @@ void scene_expect_asked_alone(const struct scene *, uint32_t node);
 /* scene_latest - the latest request of that kind to that node; fails the test where there is none. */
 const struct scene_sent *scene_latest(const struct scene *, uint32_t node, enum core_op);
 /* scene_told - what the owner is told next, now. */
-struct core_tell scene_told(struct scene *);
+struct core_completion scene_told(struct scene *);
 /* scene_expect - the owner is told exactly this next, and nothing is asked twice. */
-void scene_expect(struct scene *, enum core_tell_kind, int status);
+void scene_expect(struct scene *, enum core_notify, int status);
 void scene_expect_lost(struct scene *, enum core_loss);
 void scene_expect_nothing(struct scene *);
 /* scene_grant - acquires; all nodes say yes; the owner is told. */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "clock.h"
+#include "base/clock.h"
 
 #define BOOT_US   5000000000u /* unlike RAW, it counts the sleep before we began */
 #define RAW_US    1000000000u

@@ -58,10 +58,10 @@ static void the_qth_yes_grants(void **state)
     assert_false(scene->update.dispatch);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
     assert_true(scene->update.dispatch);
-    assert_false(core_told_held(scene->lock)); /* not before the owner was told */
+    assert_false(core_notified_held(scene->lock)); /* not before the owner was told */
     assert_int_equal(core_valid_us(scene->lock, scene->now_us), 0);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    assert_true(core_told_held(scene->lock));
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_true(core_notified_held(scene->lock));
     assert_int_equal(core_counted(scene->lock), 3);
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 2968 * MS);
     assert_int_equal(core_lost_at(scene->lock), SCENE_BEGIN_US + (2968 - 64) * MS);
@@ -74,12 +74,12 @@ static void validity_counts_from_each_nodes_own_send(void **state)
     struct scene *scene = open_scene(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_CONNECTING);
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 1, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_pass(scene, 50 * MS);
-    scene_level(scene, 1, CORE_NODE_READY);
+    scene_node_state(scene, 1, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 1, CORE_OP_ACQUIRE), 1);
     scene_pass(scene, 10 * MS);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -93,13 +93,13 @@ static void a_late_yes_adds_margin(void **state)
     struct scene *scene = open_scene(3, 2);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_pass(scene, 50 * MS);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_level(scene, 2, CORE_NODE_READY);
+    scene_node_state(scene, 2, CORE_NODE_READY);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(scene->lock), 2);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(core_counted(scene->lock), 3);
@@ -141,7 +141,7 @@ static void held_by_another_is_explained(void **state)
     assert_false(scene->update.dispatch); /* first: who is it? */
     scene_answer_with(scene, 0, CORE_OP_PEEK, &holder);
     scene_answer_with(scene, 1, CORE_OP_PEEK, &holder);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     scene_expect_nothing(scene);
     assert_int_equal(core_phase_now(scene->lock), CORE_IDLE);
     scene_close(scene);
@@ -156,7 +156,7 @@ static void too_few_nodes_is_no_quorum(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_ERROR);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     /* Unknown and yes are released; the error too: it costs nothing to be sure. */
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
     assert_int_equal(scene_asked(scene, 1, CORE_OP_RELEASE), 1);
@@ -172,7 +172,7 @@ static void what_was_not_sent_is_not_released(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_UNSENT);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_UNSENT);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_RELEASE), 1);
     scene_close(scene);
@@ -198,7 +198,7 @@ static void lasting_faults_have_their_own_status(void **state)
         scene_answer_with(scene, 1, CORE_OP_ACQUIRE, &reply);
         scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
         /* No waiting mends it, so that even endless waiting ends. */
-        scene_expect(scene, CORE_TELL_ACQUIRED, cases[i].status);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, cases[i].status);
         scene_close(scene);
     }
 }
@@ -212,8 +212,8 @@ static void a_grant_that_waited_too_long_is_not_told(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_sleep(scene, (2968 - 64) * MS); /* exactly lost_at */
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    assert_false(core_told_held(scene->lock));
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
+    assert_false(core_notified_held(scene->lock));
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
     scene_close(scene);
 }
@@ -227,7 +227,7 @@ static void a_grant_just_in_time_is_told(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_sleep(scene, (2968 - 64) * MS - 1);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_pass(scene, 1);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
     scene_close(scene);
@@ -245,7 +245,7 @@ static void min_valid_is_kept(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_sleep(scene, 68 * MS + 1);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     scene_close(scene);
 }
 
@@ -254,14 +254,14 @@ static void readiness_waits_for_who_connects(void **state)
     struct scene *scene = open_scene(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_CONNECTING);
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 1, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_pass(scene, 99 * MS);
     scene_expect_nothing(scene); /* two nodes may still vote */
     scene_pass(scene, 1 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -270,12 +270,12 @@ static void who_is_down_is_not_waited_for(void **state)
     struct scene *scene = open_scene(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_acquire(scene);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1); /* it cannot be granted any more */
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -284,14 +284,14 @@ static void a_node_that_goes_down_in_the_try_has_no_vote(void **state)
     struct scene *scene = open_scene(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_CONNECTING);
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 1, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_level(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
     scene_expect_nothing(scene);
-    scene_level(scene, 2, CORE_NODE_DOWN);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -339,9 +339,9 @@ static void votes_of_another_connection_do_not_count(void **state)
     old = *scene_latest(scene, 0, CORE_OP_ACQUIRE);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_level(scene, 0, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING);
     scene_replay(scene, &old, CORE_YES);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     scene_replay(scene, &old, CORE_YES);
     assert_int_not_equal(core_phase_now(scene->lock), CORE_GRANTED);
     assert_int_equal(scene_told(scene).status, CORE_NOQUORUM);
@@ -353,13 +353,13 @@ static void the_wait_is_bounded(void **state)
     struct scene *scene = open_waiting(3, 2, 700 * MS);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
     scene_acquire(scene);
     scene_pass(scene, 699 * MS);
     scene_expect_nothing(scene);
     scene_pass(scene, 1 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -371,9 +371,9 @@ static void a_wait_of_both_kinds_has_timed_out(void **state)
     scene_acquire(scene);
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_OTHER);
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_PEEK, CORE_MISSING);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     scene_pass(scene, 5000 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     scene_close(scene);
 }
 
@@ -392,7 +392,7 @@ static void a_waiter_gets_it_when_it_is_free(void **state)
     assert_int_equal(core_attempt(scene->lock), 2);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_rounds(scene->lock), 2);
     scene_close(scene);
 }
@@ -407,7 +407,7 @@ static void cancel_while_asking(void **state)
     assert_int_equal(scene_cancel(scene), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES); /* comes too late */
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     scene_expect_nothing(scene);
     assert_int_equal(scene_cancel(scene), CORE_STATE);
     scene_close(scene);
@@ -422,7 +422,7 @@ static void cancel_while_waiting(void **state)
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
     assert_int_equal(scene_cancel(scene), CORE_OK);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -438,7 +438,7 @@ static void cancel_between_verdict_and_callback(void **state)
     assert_int_equal(core_phase_now(scene->lock), CORE_GRANTED);
     assert_int_equal(scene_cancel(scene), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -458,7 +458,7 @@ static void busy_while_something_is_in_flight(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(scene_release(scene), CORE_BUSY); /* granted, but not told yet */
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(scene_acquire(scene), CORE_STATE);
     scene_close(scene);
 }
@@ -470,7 +470,7 @@ static void forgotten_scripts_are_sent_again_while_the_attempt_lives(void **stat
     (void)state;
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.whole_script);
+    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.use_eval);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_OTHER);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_OTHER);
     /* The release is queued: an acquire behind it would stay for a lease. */
@@ -479,7 +479,7 @@ static void forgotten_scripts_are_sent_again_while_the_attempt_lives(void **stat
     /* But a release is asked again, whole. */
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_NOSCRIPT);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
-    assert_true(scene_latest(scene, 0, CORE_OP_RELEASE)->command.whole_script);
+    assert_true(scene_latest(scene, 0, CORE_OP_RELEASE)->command.use_eval);
     scene_close(scene);
 }
 
@@ -489,17 +489,17 @@ static void a_debt_is_paid_on_the_next_connection(void **state)
 
     (void)state;
     scene_acquire(scene);
-    scene_level(scene, 0, CORE_NODE_CONNECTING); /* its answer, and whether it was executed: unknown */
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING); /* its answer, and whether it was executed: unknown */
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_OTHER);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_OTHER);
     assert_int_equal(core_debts(scene->lock, 0), 1);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
     scene_drop(scene);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
-    scene_level(scene, 0, CORE_NODE_DOWN); /* and once more */
+    scene_node_state(scene, 0, CORE_NODE_DOWN); /* and once more */
     scene_drop(scene);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_MISSING);
     assert_int_equal(core_debts(scene->lock, 0), 0);
     scene_close(scene);
@@ -513,7 +513,7 @@ static void a_debt_ends_with_the_lease(void **state)
     scene_acquire(scene);
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     scene_told(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     scene_pass(scene, 3030 * MS - 1);
     assert_int_equal(core_debts(scene->lock, 0), 1);
     assert_false(core_quiet(scene->lock));
@@ -521,7 +521,7 @@ static void a_debt_ends_with_the_lease(void **state)
     assert_int_equal(core_debts(scene->lock, 0), 0);
     assert_true(core_quiet(scene->lock));
     scene_drop(scene);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
     scene_close(scene);
 }
@@ -540,7 +540,7 @@ static void who_owes_too_much_is_not_asked(void **state)
     assert_int_equal(core_debts(scene->lock, 0), CORE_DEBTS_MAX);
     scene_acquire(scene);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), CORE_DEBTS_MAX);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -549,13 +549,13 @@ static void a_quarantined_node_has_no_vote(void **state)
     struct scene *scene = open_scene(3, 2);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 0, CORE_NODE_QUARANTINED);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_QUARANTINED);
     scene_acquire(scene);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), 0);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 

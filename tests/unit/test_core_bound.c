@@ -28,13 +28,13 @@ static void the_wait_bound_comes_while_the_arbiter_is_asked(void **state)
     assert_int_equal(core_phase_now(scene->lock), CORE_ASKING);
     scene_expect_asked_alone(scene, 0);
     scene_pass(scene, SCENE_BEGIN_US + 30 * MS - scene->now_us);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
     assert_int_equal(scene_asked(scene, 1, CORE_OP_RELEASE), 0);
     scene_close(scene);
 }
 
-/* Contention or outage: the arbiter alone was asked, so the levels say which it is. */
+/* Contention or outage: the arbiter alone was asked, so the states of the nodes say which it is. */
 static void outage_is_told_from_contention(void **state)
 {
     static const struct {
@@ -46,17 +46,19 @@ static void outage_is_told_from_contention(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct scene *scene = scene_open_waiting(3, 2, 3000 * MS);
 
-        for (uint32_t node = 1; node < 3 && !cases[i].before; node++) scene_level(scene, node, CORE_NODE_DOWN);
+        for (uint32_t node = 1; node < 3 && !cases[i].before; node++)
+            scene_node_state(scene, node, CORE_NODE_DOWN);
         scene_acquire(scene);
         for (uint32_t node = 0; node < 3; node++) {
             if (scene_asked(scene, node, CORE_OP_ACQUIRE) > 0) scene_refuse(scene, node, HOLDER, -1);
         }
-        for (uint32_t node = 1; node < 3 && !cases[i].after; node++) scene_level(scene, node, CORE_NODE_DOWN);
+        for (uint32_t node = 1; node < 3 && !cases[i].after; node++)
+            scene_node_state(scene, node, CORE_NODE_DOWN);
         scene_pass_to_attempt(scene);
         scene_refuse(scene, 0, HOLDER, -1);
         assert_int_equal(core_wait_verdict(scene->lock), cases[i].status);
         scene_pass(scene, SCENE_BEGIN_US + 3000 * MS - scene->now_us);
-        scene_expect(scene, CORE_TELL_ACQUIRED, cases[i].status);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, cases[i].status);
         scene_close(scene);
     }
 }
@@ -76,7 +78,7 @@ static void too_late_and_then_the_bound_is_a_timeout(void **state)
            core_deadline(scene->lock) < SCENE_BEGIN_US + 5000 * MS)
         scene_pass_to_attempt(scene);
     scene_pass(scene, SCENE_BEGIN_US + 5000 * MS - scene->now_us);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     scene_close(scene);
 }
 
@@ -85,35 +87,35 @@ static void the_wait_counts_from_when_it_began(void **state)
     struct scene *scene = scene_open_waiting(3, 2, 700 * MS);
 
     (void)state;
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     scene_acquire_since(scene, SCENE_BEGIN_US - 300 * MS);
     scene_pass(scene, 399 * MS);
     scene_expect_nothing(scene);
     scene_pass(scene, 1 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
 /* Its bound is another; what was asked and learned stays. */
-static void an_heir_goes_on_where_the_first_gave_up(void **state)
+static void a_successor_goes_on_where_the_first_gave_up(void **state)
 {
     struct scene *scene = scene_open_waiting(3, 2, 60 * MS);
 
     (void)state;
-    assert_int_equal(scene_heir(scene, SCENE_BEGIN_US, 100 * MS), CORE_STATE);
+    assert_int_equal(scene_hand_off(scene, SCENE_BEGIN_US, 100 * MS), CORE_STATE);
     scene_acquire(scene);
     for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, 28000);
     scene_answer_releases(scene);
     scene_pass_to_attempt(scene);
-    assert_int_equal(scene_heir(scene, SCENE_BEGIN_US + 5 * MS, 100 * MS), 0);
+    assert_int_equal(scene_hand_off(scene, SCENE_BEGIN_US + 5 * MS, 100 * MS), 0);
     scene_expect_asked_alone(scene, 0);
     scene_refuse(scene, 0, HOLDER, -1);
     scene_pass(scene, SCENE_BEGIN_US + 104 * MS - scene->now_us);
     scene_expect_nothing(scene);
     scene_pass(scene, 1 * MS);
     /* Not that it gave up, for it does not wait any more. */
-    assert_int_equal(scene_heir(scene, SCENE_BEGIN_US, 900 * MS), CORE_STATE);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    assert_int_equal(scene_hand_off(scene, SCENE_BEGIN_US, 900 * MS), CORE_STATE);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     scene_close(scene);
 }
 
@@ -134,13 +136,14 @@ static void what_was_in_the_way_before_is_told_too(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct scene *scene = scene_open_waiting(3, 2, 60 * MS);
 
-        for (uint32_t node = 0; node < 3 && !cases[i].held; node++) scene_level(scene, node, CORE_NODE_DOWN);
+        for (uint32_t node = 0; node < 3 && !cases[i].held; node++)
+            scene_node_state(scene, node, CORE_NODE_DOWN);
         scene_acquire_after(scene, cases[i].before);
         for (uint32_t node = 0; node < 3 && cases[i].held; node++) scene_refuse(scene, node, HOLDER, -1);
         assert_int_equal(core_seen(scene->lock),
                          cases[i].before | (cases[i].held ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM));
         scene_pass(scene, 60 * MS);
-        scene_expect(scene, CORE_TELL_ACQUIRED, cases[i].status);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, cases[i].status);
         scene_close(scene);
     }
 }
@@ -212,7 +215,7 @@ static void cancel_leaves_nothing_in_any_phase(void **state)
 
         scripts[i](scene);
         assert_int_equal(scene_cancel(scene), CORE_OK);
-        scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
         scene_expect_nothing(scene);
         assert_false(core_listens(scene->lock));
         /* Late yeses change nothing: whatever was asked is followed by its release, on every node. */
@@ -256,7 +259,7 @@ static void behind_another_the_bound_is_contention(void **state)
     (void)state;
     scene_acquire_behind(scene);
     scene_pass(scene, 40 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     assert_true(core_quiet(scene->lock));
     scene_close(scene);
 }
@@ -286,7 +289,7 @@ static void whoever_is_woken_asks_everybody(void **state)
     }
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 
@@ -313,7 +316,7 @@ static void votes_of_before_are_shown(void **state)
     /* But never of another acquire. */
     scene_cancel(scene);
     scene_told(scene);
-    scene_level(scene, 1, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 1, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     assert_int_equal(core_vote(scene->lock, 1, NULL), CORE_VOTE_NONE);
     scene_close(scene);
@@ -326,7 +329,7 @@ int main(void)
         cmocka_unit_test(outage_is_told_from_contention),
         cmocka_unit_test(too_late_and_then_the_bound_is_a_timeout),
         cmocka_unit_test(the_wait_counts_from_when_it_began),
-        cmocka_unit_test(an_heir_goes_on_where_the_first_gave_up),
+        cmocka_unit_test(a_successor_goes_on_where_the_first_gave_up),
         cmocka_unit_test(what_was_in_the_way_before_is_told_too),
         cmocka_unit_test(cancel_leaves_nothing_in_any_phase),
         cmocka_unit_test(who_waits_behind_another_asks_nobody),

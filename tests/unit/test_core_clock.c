@@ -39,7 +39,7 @@ static void a_loss_by_our_own_clock_leaves_nothing(void **state)
     scene_pass(scene, 10 * MS);
     scene_step(scene, 0, SCENE_BEGIN_US);
     scene_step(scene, 2, SCENE_BEGIN_US);
-    assert_true(core_lost_untold(scene->lock));
+    assert_true(core_loss_pending(scene->lock));
     assert_int_equal(core_remaining_us(scene->lock, scene->now_us), 0);
     scene_expect_lost(scene, CORE_LOSS_CLOCK);
     assert_int_equal(core_remaining_us(scene->lock, scene->now_us), 0);
@@ -64,9 +64,9 @@ static void a_loss_in_good_time_leaves_the_margin(void **state)
     struct scene *scene = open_held(3, 2);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_pass(scene, VALID_US - 64 * MS);
     assert_int_equal(core_remaining_us(scene->lock, scene->now_us), 64 * MS);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
@@ -89,7 +89,7 @@ static void steps_further_apart_than_a_lease_are_two_nodes_clocks(void **state)
     scene_pass(scene, 10 * MS);
     scene_step(scene, 1, scene->now_us);
     scene_expect_nothing(scene);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     assert_int_equal(core_counted(scene->lock), 2);
     scene_close(scene);
 }
@@ -124,9 +124,9 @@ static void a_step_before_the_verdict_takes_the_vote(void **state)
     scene_step(scene, 0, scene->now_us);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_expect_nothing(scene);
-    assert_false(core_told_held(scene->lock));
+    assert_false(core_notified_held(scene->lock));
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(scene->lock), 2);
     scene_close(scene);
 }
@@ -149,8 +149,8 @@ static void votes_that_prove_our_own_standstill_grant_nothing(void **state)
     scene_step(scene, 1, SCENE_BEGIN_US);
     scene_answer_with(scene, 0, CORE_OP_RAISE, &high);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    assert_false(core_told_held(scene->lock));
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
+    assert_false(core_notified_held(scene->lock));
     scene_close(scene);
 }
 
@@ -169,7 +169,7 @@ static void steps_before_an_attempt_are_forgotten_with_it(void **state)
     scene_pass(scene, 10 * MS);
     scene_step(scene, 2, scene->now_us);
     scene_expect_nothing(scene);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     scene_close(scene);
 }
 
@@ -198,9 +198,9 @@ static void validity_shrinks_when_a_vote_goes(void **state)
     assert_int_equal(core_lost_at(scene->lock), first_us + VALID_US - 64 * MS);
     scene_expect_nothing(scene);
     /* And the loss comes by that time. */
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_pass(scene, first_us + VALID_US - 64 * MS - scene->now_us - 1);
     scene_expect_nothing(scene);
     scene_pass(scene, 1);
@@ -238,11 +238,11 @@ static void a_late_vote_of_the_hold_before_does_not_count(void **state)
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     late = *scene_latest(scene, 2, CORE_OP_ACQUIRE);
     scene_release(scene);
     scene_answer_releases(scene);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
     scene_drop(scene);
     scene_pass(scene, 10 * MS);
     begun_us = scene->now_us;
@@ -251,7 +251,7 @@ static void a_late_vote_of_the_hold_before_does_not_count(void **state)
     scene_replay(scene, &late, CORE_YES);
     assert_false(scene->update.dispatch);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_replay(scene, &late, CORE_YES);
     assert_int_equal(core_counted(scene->lock), 2);
     assert_int_equal(core_valid_until(scene->lock), begun_us + VALID_US);
@@ -274,25 +274,25 @@ static void a_second_hold_begins_with_nothing(void **state)
     answer_renewal(scene, 2, CORE_MISSING);
     scene_release(scene);
     scene_answer_releases(scene);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
     scene_drop(scene);
     begun_us = scene->now_us;
     scene_acquire(scene);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(scene->lock), 2);
     assert_int_equal(core_valid_until(scene->lock), begun_us + VALID_US);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_UNKNOWN);
     assert_int_equal(core_counted(scene->lock), 2);
     /* A renewal of its own, by its own yes: one is not enough, whatever was said in the hold before. */
     scene_pass(scene, 1000 * MS);
-    scene->notes = 0;
+    scene->log = 0;
     answer_renewal(scene, 0, CORE_YES);
-    assert_int_equal(scene->notes & CORE_NOTE_RENEWED, 0);
+    assert_int_equal(scene->log & CORE_LOG_RENEWED, 0);
     assert_int_equal(core_valid_until(scene->lock), begun_us + VALID_US);
     answer_renewal(scene, 1, CORE_YES);
-    assert_int_equal(scene->notes & CORE_NOTE_RENEWED, CORE_NOTE_RENEWED);
+    assert_int_equal(scene->log & CORE_LOG_RENEWED, CORE_LOG_RENEWED);
     scene_close(scene);
 }
 

@@ -18,10 +18,11 @@
 #define SRTT_US  ((uint64_t)500)
 
 /* Somebody waits whom the arbiter told that so many listen; `seed` tells one from the other. */
-static struct scene *open_in_crowd(uint32_t n_nodes, uint32_t quorum, uint32_t crowd, uint8_t seed)
+static struct scene *open_in_crowd(uint32_t n_nodes, uint32_t quorum, uint32_t waiters, uint8_t seed)
 {
     struct scene *scene = scene_open_waiting(n_nodes, quorum, CORE_NEVER);
-    struct core_reply refusal = {.outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = crowd};
+    struct core_reply refusal = {
+        .outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = waiters};
 
     scene->randoms = seed;
     scene_acquire(scene);
@@ -33,13 +34,13 @@ static struct scene *open_in_crowd(uint32_t n_nodes, uint32_t quorum, uint32_t c
     return scene;
 }
 
-/* Of `crowd` who hear of a release, how many ask within so long after it. */
-static uint32_t ask_within(uint32_t crowd, uint64_t us)
+/* Of `waiters` who hear of a release, how many ask within so long after it. */
+static uint32_t ask_within(uint32_t waiters, uint64_t us)
 {
     uint32_t asked = 0;
 
-    for (uint32_t i = 0; i < crowd; i++) {
-        struct scene *scene = open_in_crowd(3, 2, crowd, (uint8_t)i);
+    for (uint32_t i = 0; i < waiters; i++) {
+        struct scene *scene = open_in_crowd(3, 2, waiters, (uint8_t)i);
 
         scene_notice(scene, LISTENER, HOLDER);
         if (us > 0) scene_pass(scene, us);
@@ -53,11 +54,12 @@ static uint32_t ask_within(uint32_t crowd, uint64_t us)
 static void of_a_crowd_a_few_ask_at_once(void **state)
 {
     (void)state;
-    for (uint32_t crowd = 10; crowd <= 250; crowd += 48) {
-        uint32_t at_once = ask_within(crowd, 0);
-        uint32_t soon = ask_within(crowd, 5 * SRTT_US);
+    for (uint32_t waiters = 10; waiters <= 250; waiters += 48) {
+        uint32_t at_once = ask_within(waiters, 0);
+        uint32_t soon = ask_within(waiters, 5 * SRTT_US);
 
-        if (at_once > 7 || soon < 1 || soon > 16) fail_msg("of %u, %u at once, %u soon", crowd, at_once, soon);
+        if (at_once > 7 || soon < 1 || soon > 16)
+            fail_msg("of %u, %u at once, %u soon", waiters, at_once, soon);
     }
     assert_int_equal(ask_within(3, 100 * SRTT_US), 3);
 }
@@ -65,14 +67,14 @@ static void of_a_crowd_a_few_ask_at_once(void **state)
 static void two_ask_all_nodes_at_once(void **state)
 {
     (void)state;
-    for (uint32_t crowd = 1; crowd <= 2; crowd++) {
-        struct scene *scene = open_in_crowd(3, 2, crowd, 1);
+    for (uint32_t waiters = 1; waiters <= 2; waiters++) {
+        struct scene *scene = open_in_crowd(3, 2, waiters, 1);
 
         scene_notice(scene, LISTENER, HOLDER);
         for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
         scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
         scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-        scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
         scene_close(scene);
     }
 }
@@ -87,14 +89,14 @@ static void two_ask_the_arbiter_where_votes_could_be_split(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         struct scene *scene = open_in_crowd(n_nodes[i], quorums[i], 2, 1);
 
-        if (i == 0) scene_level(scene, 2, CORE_NODE_DOWN);
+        if (i == 0) scene_node_state(scene, 2, CORE_NODE_DOWN);
         scene_notice(scene, LISTENER, HOLDER);
         scene_expect_asked_alone(scene, LISTENER);
         scene_close(scene);
     }
 }
 
-/* Where the nodes tell nothing of a crowd, everybody asks the arbiter. */
+/* Where the nodes tell nothing of a waiters, everybody asks the arbiter. */
 static void a_crowd_unknown_asks_the_arbiter(void **state)
 {
     struct scene *scene = open_in_crowd(3, 2, 0, 1);
@@ -138,7 +140,7 @@ static void a_crowd_of_unmeasured_nodes_takes_turns(void **state)
             struct core_event event = {.type = CORE_EV_NODE, .now_us = scene->now_us, .node = i};
             struct core_update update;
 
-            event.level = CORE_NODE_READY;
+            event.state = CORE_NODE_READY;
             event.generation = scene->generations[i];
             core_step(scene->lock, &event, &update);
         }
@@ -187,7 +189,7 @@ static void the_arbiter_is_told_first(void **state)
     scene_acquire(scene);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene->sent[i].command.tag.node, config.arbiters[i]);
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_release(scene);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene->sent[3 + i].command.tag.node, config.arbiters[i]);
     scene_close(scene);

@@ -99,7 +99,7 @@ static void an_odd_key_starves_nobody(void **state)
             keys = (struct keys){.of = {ODD}, .ttl_us = ttls_us[t]};
             /* No notice: the holder is a peer. A poll finds it. */
             assert_true(try_on(scene, &keys, 2000 * MS));
-            scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+            scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
             assert_in_range(core_counted(scene->lock), n / 2 + 1, n - 1);
             scene_close(scene);
         }
@@ -207,7 +207,7 @@ static void a_holder_that_may_have_a_quorum_is_waited_for(void **state)
     uint32_t sent;
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_acquire(scene);
     assert_false(try_on(scene, &keys, 5000 * MS));
     sent = scene->n_sent;
@@ -231,7 +231,7 @@ static void two_odd_keys_are_a_lock_that_is_held(void **state)
     /* Nobody is to be woken by what is given back in vain, and no votes are fought for. */
     assert_in_range(core_rounds(scene->lock), 10, 60);
     scene_pass(scene, 1000 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     scene_close(scene);
 }
 
@@ -241,12 +241,12 @@ static void an_odd_key_and_an_outage_are_no_quorum(void **state)
     struct keys keys = {.of = {ODD}, .ttl_us = ENDLESS};
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_acquire(scene);
     assert_false(try_on(scene, &keys, 2999 * MS));
     scene_pass(scene, 1 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -261,7 +261,7 @@ static void one_odd_key_of_all_is_held(void **state)
     assert_false(try_on(scene, &keys, 4000 * MS));
     assert_in_range(core_rounds(scene->lock), 3, 30);
     scene_pass(scene, 1000 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     scene_close(scene);
 }
 
@@ -297,8 +297,8 @@ static void a_new_connection_may_be_the_arbiter_again(void **state)
     (void)state;
     scene_acquire(scene);
     assert_false(try_on(scene, &keys, 1000 * MS));
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     scene_pass_to_attempt(scene);
     scene_expect_asked_alone(scene, 0);
     scene_close(scene);
@@ -315,14 +315,14 @@ static void a_node_that_comes_back_meanwhile_is_asked_with_the_rest(void **state
     answer_all(scene, &keys);
     scene_pass_to_attempt(scene);
     scene_expect_asked_alone(scene, 0);
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_DOWN);
-    scene_level(scene, 1, CORE_NODE_READY);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_READY);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(scene_asked(scene, 1, CORE_OP_ACQUIRE), 1);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_ACQUIRE), 0);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 

@@ -44,7 +44,7 @@ static struct scene *open_granted(uint64_t token)
 
     scene_acquire(scene);
     for (uint32_t i = 0; i < 3; i++) shows(scene, i, CORE_OP_ACQUIRE, token);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_expect_nothing(scene);
     return scene;
 }
@@ -60,7 +60,7 @@ static void a_quorum_that_agrees_needs_one_round(void **state)
     shows(scene, 2, CORE_OP_ACQUIRE, WALL);
     assert_true(scene->update.dispatch);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RAISE), 0);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(scene->lock), WALL);
     scene_close(scene);
 }
@@ -76,7 +76,7 @@ static void without_fencing_there_is_no_token(void **state)
     assert_int_equal(asked_with(scene, 0, CORE_OP_ACQUIRE), 0);
     shows(scene, 0, CORE_OP_ACQUIRE, 5);
     shows(scene, 1, CORE_OP_ACQUIRE, 7);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(scene->lock), 0);
     scene_close(scene);
 }
@@ -88,7 +88,7 @@ static void the_floor_is_above_the_token_before(void **state)
     (void)state;
     scene_release(scene);
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_RELEASE, CORE_YES);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
     scene->wall_us = WALL - 1; /* set back meanwhile */
     scene_acquire(scene);
     assert_int_equal(asked_with(scene, 1, CORE_OP_ACQUIRE), WALL + 1001);
@@ -113,7 +113,7 @@ static void nodes_that_show_less_are_raised(void **state)
     assert_int_equal(asked_with(scene, 0, CORE_OP_RAISE), 7);
     assert_int_equal(core_fence(scene->lock), 0); /* not agreed */
     shows(scene, 0, CORE_OP_RAISE, 7);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(scene->lock), 7);
     scene_close(scene);
 }
@@ -130,7 +130,7 @@ static void a_higher_answer_is_the_new_token(void **state)
     assert_false(scene->update.dispatch);
     assert_int_equal(asked_with(scene, 1, CORE_OP_RAISE), 9);
     shows(scene, 1, CORE_OP_RAISE, 9);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(scene->lock), 9);
     scene_close(scene);
 }
@@ -153,7 +153,7 @@ static void a_late_vote_may_be_the_highest(void **state)
     shows(scene, 1, CORE_OP_RAISE, 9);
     assert_false(scene->update.dispatch);
     shows(scene, 2, CORE_OP_RAISE, 9);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(scene->lock), 9);
     scene_close(scene);
 }
@@ -167,7 +167,7 @@ static void a_vote_after_the_verdict_changes_no_token(void **state)
     shows(scene, 0, CORE_OP_ACQUIRE, 7);
     shows(scene, 1, CORE_OP_ACQUIRE, 7);
     shows(scene, 2, CORE_OP_ACQUIRE, 9);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(scene->lock), 7);
     assert_int_equal(core_counted(scene->lock), 3);
     scene_close(scene);
@@ -192,7 +192,7 @@ static void a_raise_that_fails_is_no_vote(void **state)
             assert_int_equal(scene_asked(scene, node, CORE_OP_RELEASE), 1);
             assert_int_equal(asked_with(scene, node, CORE_OP_RELEASE), 0); /* nothing was agreed */
         }
-        scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
         assert_int_equal(core_fence(scene->lock), 0);
         scene_close(scene);
     }
@@ -209,7 +209,7 @@ static void another_node_stands_in(void **state)
     scene_answer(scene, 0, CORE_OP_RAISE, CORE_UNKNOWN);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0); /* node 2 may still agree */
     shows(scene, 2, CORE_OP_ACQUIRE, 7);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(scene->lock), 7);
     assert_int_equal(core_counted(scene->lock), 2);
     scene_close(scene);
@@ -222,11 +222,11 @@ static void a_node_that_is_gone_cannot_be_raised(void **state)
     (void)state;
     scene_acquire(scene);
     shows(scene, 0, CORE_OP_ACQUIRE, 5);
-    scene_level(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
     shows(scene, 1, CORE_OP_ACQUIRE, 7);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RAISE), 0);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -238,10 +238,10 @@ static void a_node_that_is_gone_may_have_agreed(void **state)
     (void)state;
     scene_acquire(scene);
     shows(scene, 0, CORE_OP_ACQUIRE, 7);
-    scene_level(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
     shows(scene, 1, CORE_OP_ACQUIRE, 5);
     shows(scene, 1, CORE_OP_RAISE, 7);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(scene->lock), 7);
     scene_close(scene);
 }
@@ -254,13 +254,13 @@ static void a_connection_that_ends_takes_the_raise_with_it(void **state)
     scene_acquire(scene);
     shows(scene, 0, CORE_OP_ACQUIRE, 5);
     shows(scene, 1, CORE_OP_ACQUIRE, 7);
-    scene_level(scene, 0, CORE_NODE_CONNECTING);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RAISE), 1); /* the one that went with the connection */
     shows(scene, 0, CORE_OP_RAISE, 7);                         /* its answer comes all the same */
     assert_false(scene->update.dispatch);
     shows(scene, 2, CORE_OP_ACQUIRE, 7);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(scene->lock), 2);
     scene_close(scene);
 }
@@ -272,15 +272,15 @@ static void an_unknown_script_is_sent_whole(void **state)
     (void)state;
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.whole_script);
+    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.use_eval);
     assert_int_equal(asked_with(scene, 0, CORE_OP_ACQUIRE), WALL);
     shows(scene, 0, CORE_OP_ACQUIRE, 5);
     shows(scene, 1, CORE_OP_ACQUIRE, 7);
     scene_answer(scene, 0, CORE_OP_RAISE, CORE_NOSCRIPT);
-    assert_true(scene_latest(scene, 0, CORE_OP_RAISE)->command.whole_script);
+    assert_true(scene_latest(scene, 0, CORE_OP_RAISE)->command.use_eval);
     assert_int_equal(asked_with(scene, 0, CORE_OP_RAISE), 7);
     shows(scene, 0, CORE_OP_RAISE, 7);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 
@@ -295,7 +295,7 @@ static void all_means_all(void **state)
     shows(scene, 2, CORE_OP_ACQUIRE, 6);
     assert_false(scene->update.dispatch);
     shows(scene, 2, CORE_OP_RAISE, 7);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 
@@ -320,16 +320,16 @@ static void a_debt_keeps_its_own_token(void **state)
     struct scene *scene = open_granted(7);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
     scene_release(scene);
     scene_answer(scene, 1, CORE_OP_RELEASE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_RELEASE, CORE_YES);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
     scene_acquire(scene);
     shows(scene, 1, CORE_OP_ACQUIRE, 9);
     shows(scene, 2, CORE_OP_ACQUIRE, 9);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     assert_int_equal(asked_with(scene, 0, CORE_OP_RELEASE), 7);
     scene_close(scene);
 }
@@ -345,7 +345,7 @@ static void rounds_that_take_too_long_are_no_grant(void **state)
     scene_sleep(scene, 2950 * MS); /* valid until 2968, lost at 2904 */
     shows(scene, 0, CORE_OP_RAISE, 7);
     assert_true(scene->update.dispatch);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
     scene_close(scene);
 }
@@ -360,7 +360,7 @@ static void a_wait_that_ends_while_raising_timed_out(void **state)
     shows(scene, 0, CORE_OP_ACQUIRE, 5);
     shows(scene, 1, CORE_OP_ACQUIRE, 7);
     scene_pass(scene, 20 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     scene_close(scene);
 }
 
@@ -373,7 +373,7 @@ static void a_wait_that_ends_while_held_was_held(void **state)
     shows(scene, 0, CORE_OP_ACQUIRE, 5);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_OTHER);
     scene_pass(scene, 20 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     scene_close(scene);
 }
 
@@ -416,7 +416,7 @@ static void a_step_that_takes_the_quorum_is_a_loss(void **state)
     shows(scene, 0, CORE_OP_ACQUIRE, 7);
     shows(scene, 1, CORE_OP_ACQUIRE, 7);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_pass(scene, 10 * MS);
     scene_step(scene, 0, scene->now_us);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
@@ -450,7 +450,7 @@ static void the_same_node_twice_is_no_quorum(void **state)
         scene_step(scene, 0, SCENE_BEGIN_US);
     }
     scene_expect_nothing(scene);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     scene_close(scene);
 }
 
@@ -464,8 +464,8 @@ static void a_step_before_the_tell_is_no_grant(void **state)
     scene_pass(scene, 1 * MS);
     scene_step(scene, 0, scene->now_us);
     scene_step(scene, 1, scene->now_us);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
-    assert_false(core_told_held(scene->lock));
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
+    assert_false(core_notified_held(scene->lock));
     scene_close(scene);
 }
 

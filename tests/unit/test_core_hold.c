@@ -43,7 +43,7 @@ static void renewal_asks_every_node_in_one_burst(void **state)
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 2968 * MS); /* one yes is no renewal */
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 3968 * MS);
-    assert_int_equal(scene->notes & CORE_NOTE_RENEWED, CORE_NOTE_RENEWED);
+    assert_int_equal(scene->log & CORE_LOG_RENEWED, CORE_LOG_RENEWED);
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_YES);
     scene_pass(scene, 1000 * MS); /* the next is due by the begin of this one */
     assert_int_equal(scene_asked(scene, 1, CORE_OP_EXTEND), 1);
@@ -58,7 +58,7 @@ static void work_longer_than_the_lease_is_held(void **state)
     for (uint32_t i = 0; i < 30; i++) {
         scene_pass(scene, 1000 * MS);
         answer_all(scene, CORE_OP_EXTEND, CORE_YES);
-        assert_true(core_told_held(scene->lock));
+        assert_true(core_notified_held(scene->lock));
     }
     scene_expect_nothing(scene);
     scene_close(scene);
@@ -70,13 +70,13 @@ static void a_failed_renewal_is_tried_again_until_lost_at(void **state)
     uint32_t rounds = 0;
 
     (void)state;
-    while (core_told_held(scene->lock)) {
+    while (core_notified_held(scene->lock)) {
         if (scene_asked(scene, 0, CORE_OP_EXTEND) != 0) rounds++;
         answer_all(scene, CORE_OP_EXTEND, CORE_UNKNOWN);
         scene_pass(scene, 10 * MS);
     }
     assert_in_range(rounds, 10, 60); /* again and again, but not without a pause */
-    assert_int_equal(scene->notes & CORE_NOTE_RENEW_FAILED, CORE_NOTE_RENEW_FAILED);
+    assert_int_equal(scene->log & CORE_LOG_RENEW_FAILED, CORE_LOG_RENEW_FAILED);
     assert_in_range(scene->now_us, SCENE_BEGIN_US + 2904 * MS, SCENE_BEGIN_US + 2914 * MS);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
     scene_close(scene);
@@ -87,13 +87,13 @@ static void a_node_that_comes_back_helps_at_once(void **state)
     struct scene *scene = open_held(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_pass(scene, 1000 * MS);
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_YES);
     scene_pass(scene, 300 * MS);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
-    scene_level(scene, 1, CORE_NODE_READY);
+    scene_node_state(scene, 1, CORE_NODE_READY);
     scene_pass(scene, 0);
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_YES);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
@@ -106,13 +106,13 @@ static void loss_is_told_before_validity_ends(void **state)
     struct scene *scene = open_held(3, 2);
 
     (void)state;
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     scene_pass(scene, 2904 * MS - 1);
     assert_int_equal(core_valid_us(scene->lock, scene->now_us), 64 * MS + 1);
     scene_pass(scene, 1);
     assert_true(scene->update.dispatch);
     assert_int_equal(core_valid_us(scene->lock, scene->now_us), 0);
-    assert_false(core_told_held(scene->lock));
+    assert_false(core_notified_held(scene->lock));
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
     scene_expect_nothing(scene); /* once */
     scene_close(scene);
@@ -136,7 +136,7 @@ static void late_answers_do_not_wake_the_dead(void **state)
     scene_pass(scene, 1000 * MS);
     scene_sleep(scene, 1904 * MS); /* the process stood still; answers came meanwhile */
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
-    assert_false(core_told_held(scene->lock));
+    assert_false(core_notified_held(scene->lock));
     assert_int_equal(core_valid_us(scene->lock, scene->now_us), 0);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
     scene_expect_nothing(scene);
@@ -154,7 +154,7 @@ static void a_stopped_process_hears_of_its_loss_first(void **state)
     /* The extend has succeeded, but before that is told the lock is lost: it must not be told as a success. */
     scene_sleep(scene, 10000 * MS);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_LOST_LOCK);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_LOST_LOCK);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -166,9 +166,9 @@ static void a_lock_gone_from_a_majority_is_lost_at_once(void **state)
     (void)state;
     scene_pass(scene, 1000 * MS);
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_MISSING);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_OTHER);
-    assert_false(core_told_held(scene->lock));
+    assert_false(core_notified_held(scene->lock));
     scene_expect_lost(scene, CORE_LOSS_GONE);
     scene_close(scene);
 }
@@ -197,14 +197,14 @@ static void repair_needs_a_quorum_of_its_round(void **state)
     assert_int_equal(scene_asked(scene, 2, CORE_OP_REPAIR), 0);
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_REPAIR), 1);
-    assert_int_equal(scene->notes & CORE_NOTE_DEGRADED, CORE_NOTE_DEGRADED);
+    assert_int_equal(scene->log & CORE_LOG_DEGRADED, CORE_LOG_DEGRADED);
     scene_answer(scene, 2, CORE_OP_REPAIR, CORE_YES);
-    assert_int_equal(scene->notes & CORE_NOTE_REPAIRED, CORE_NOTE_REPAIRED);
+    assert_int_equal(scene->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
     assert_int_equal(core_counted(scene->lock), 2); /* it counts from the next round on */
     scene_pass(scene, 1000 * MS);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_counted(scene->lock), 3);
-    assert_int_equal(scene->notes & CORE_NOTE_WHOLE, CORE_NOTE_WHOLE);
+    assert_int_equal(scene->log & CORE_LOG_WHOLE, CORE_LOG_WHOLE);
     scene_close(scene);
 }
 
@@ -274,9 +274,9 @@ static void a_repair_by_an_unknown_script_is_sent_whole(void **state)
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
     scene_answer(scene, 2, CORE_OP_REPAIR, CORE_NOSCRIPT);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_REPAIR), 1);
-    assert_true(scene_latest(scene, 2, CORE_OP_REPAIR)->command.whole_script);
+    assert_true(scene_latest(scene, 2, CORE_OP_REPAIR)->command.use_eval);
     scene_answer(scene, 2, CORE_OP_REPAIR, CORE_YES);
-    assert_int_equal(scene->notes & CORE_NOTE_REPAIRED, CORE_NOTE_REPAIRED);
+    assert_int_equal(scene->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
     scene_close(scene);
 }
 
@@ -296,7 +296,7 @@ static void a_repair_of_unknown_outcome_is_no_absence(void **state)
     scene_expect_nothing(scene);
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES); /* it does */
     scene_expect_nothing(scene);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     assert_int_equal(core_counted(scene->lock), 2);
     scene_close(scene);
 }
@@ -322,12 +322,12 @@ static void a_node_that_was_away_is_repaired_and_released(void **state)
     struct scene *scene = scene_open(&config);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    scene_level(scene, 2, CORE_NODE_READY);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    scene_node_state(scene, 2, CORE_NODE_READY);
     scene_pass(scene, 1000 * MS);
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_MISSING);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
@@ -348,7 +348,7 @@ static void extend_lengthens_and_never_shortens(void **state)
     assert_int_equal(scene_release(scene), CORE_BUSY);
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_YES);
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_YES);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_OK);
     assert_int_equal(core_lease_us(scene->lock), 6000 * MS);
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + (6000 - 62) * MS);
     assert_int_equal(scene_extend(scene, 3000 * MS), CORE_INVAL);
@@ -367,8 +367,8 @@ static void an_extend_without_quorum_changes_nothing(void **state)
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_YES);
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_UNKNOWN);
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_UNKNOWN);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_NOQUORUM);
-    assert_true(core_told_held(scene->lock));
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_NOQUORUM);
+    assert_true(core_notified_held(scene->lock));
     assert_int_equal(core_lease_us(scene->lock), 3000 * MS);
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 2968 * MS);
     scene_close(scene);
@@ -381,10 +381,10 @@ static void a_canceled_extend_leaves_the_lock_held(void **state)
     (void)state;
     scene_extend(scene, 6000 * MS);
     assert_int_equal(scene_cancel(scene), CORE_OK);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_CANCELED);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_CANCELED);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
     scene_expect_nothing(scene);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     assert_int_equal(core_lease_us(scene->lock), 3000 * MS);
     scene_close(scene);
 }
@@ -399,14 +399,14 @@ static void a_late_acquire_does_not_settle_a_renewal(void **state)
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_extend(scene, 0);
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_YES);
     scene_answer(scene, 1, CORE_OP_EXTEND, CORE_UNKNOWN);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
     scene_expect_nothing(scene); /* node 2 has not answered the extend */
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_OK);
     scene_close(scene);
 }
 
@@ -450,12 +450,12 @@ static void release_is_told_when_a_quorum_answered(void **state)
 
     (void)state;
     assert_int_equal(scene_release(scene), CORE_OK);
-    assert_false(core_told_held(scene->lock));
+    assert_false(core_notified_held(scene->lock));
     assert_int_equal(scene_release(scene), CORE_BUSY);
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_YES);
     scene_expect_nothing(scene);
     scene_answer(scene, 1, CORE_OP_RELEASE, CORE_YES);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
     assert_false(core_quiet(scene->lock)); /* node 2 still owes */
     scene_answer(scene, 2, CORE_OP_RELEASE, CORE_YES);
     assert_true(core_quiet(scene->lock));
@@ -471,7 +471,7 @@ static void release_ends_after_one_node_timeout(void **state)
     scene_release(scene);
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_YES);
     scene_pass(scene, 100 * MS);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
     scene_expect_nothing(scene);
     scene_answer(scene, 1, CORE_OP_RELEASE, CORE_YES);
     scene_expect_nothing(scene);
@@ -488,9 +488,9 @@ static void an_acquire_does_not_wait_for_the_release(void **state)
     assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), 1);
     answer_all(scene, CORE_OP_RELEASE, CORE_YES);
     answer_all(scene, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
-    assert_true(core_told_held(scene->lock));
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_true(core_notified_held(scene->lock));
     scene_close(scene);
 }
 
@@ -502,12 +502,12 @@ static void a_grant_ends_the_release_before_it(void **state)
     scene_release(scene);
     assert_int_equal(scene_acquire(scene), CORE_OK);
     answer_all(scene, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_NOQUORUM);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* What is held can be released. */
     assert_int_equal(scene_release(scene), CORE_OK);
     scene_answer_releases(scene);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -521,7 +521,7 @@ static void no_loss_is_told_after_release(void **state)
     assert_int_equal(scene_release(scene), CORE_OK); /* it had expired: harmless, and told */
     answer_all(scene, CORE_OP_RELEASE, CORE_MISSING);
     assert_true(scene_told(scene).expired);
-    assert_int_equal(scene->update.tell.kind, CORE_TELL_RELEASED);
+    assert_int_equal(scene->update.completion.kind, CORE_NOTIFY_RELEASED);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -531,16 +531,16 @@ static void a_lost_lock_is_acquired_anew(void **state)
     struct scene *scene = open_held(3, 2);
 
     (void)state;
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     scene_pass(scene, 2904 * MS);
     assert_int_equal(scene_acquire(scene), CORE_STATE); /* its loss is told first */
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
     scene_drop(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_READY);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_READY);
     assert_int_equal(scene_acquire(scene), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_RELEASE), 1);
     answer_all(scene, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 
@@ -552,10 +552,10 @@ static void an_extend_asked_again_prolongs_the_debt(void **state)
     scene_pass(scene, 1000 * MS);
     scene_pass(scene, 90 * MS);
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_NOSCRIPT);
-    assert_true(scene_latest(scene, 0, CORE_OP_EXTEND)->command.whole_script);
+    assert_true(scene_latest(scene, 0, CORE_OP_EXTEND)->command.use_eval);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
     scene_release(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     /* Asked at 1090 ms, the key may live until 4090 ms and a little. */
     scene_pass(scene, (3030 - 90) * MS + 89 * MS);
     assert_int_equal(core_debts(scene->lock, 0), 1);
@@ -570,9 +570,9 @@ static void a_quarantined_node_extends(void **state)
     struct scene *scene = open_held(3, 2);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_CONNECTING);
-    scene_level(scene, 0, CORE_NODE_QUARANTINED);
-    scene_level(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_QUARANTINED);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
     scene_pass(scene, 1000 * MS);
     scene_answer(scene, 0, CORE_OP_EXTEND, CORE_YES);
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES);
@@ -586,16 +586,16 @@ static void answers_of_an_old_connection_do_not_count(void **state)
     struct scene_sent old;
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
     scene_pass(scene, 1000 * MS);
     old = *scene_latest(scene, 0, CORE_OP_EXTEND);
-    scene_level(scene, 0, CORE_NODE_CONNECTING);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     scene_replay(scene, &old, CORE_YES);
     scene_answer(scene, 2, CORE_OP_EXTEND, CORE_YES);
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + 2968 * MS);
     scene_replay(scene, &old, CORE_MISSING);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     scene_close(scene);
 }
 
@@ -607,7 +607,7 @@ static void loss_ends_an_extend_in_flight(void **state)
     scene_extend(scene, 0);
     scene_pass(scene, 2904 * MS);
     scene_expect_lost(scene, CORE_LOSS_EXPIRED);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_LOST_LOCK);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_LOST_LOCK);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -619,9 +619,9 @@ static void a_release_whose_answer_is_lost_is_paid_again(void **state)
     (void)state;
     scene_release(scene);
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_UNKNOWN);
-    scene_level(scene, 0, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING);
     assert_int_equal(core_debts(scene->lock, 0), 1);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_MISSING);
     assert_int_equal(core_debts(scene->lock, 0), 0);
     scene_close(scene);
@@ -634,7 +634,7 @@ static void a_shorter_renewal_does_not_take_validity_away(void **state)
     (void)state;
     scene_extend(scene, 6000 * MS);
     scene_cancel(scene);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_CANCELED);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_CANCELED);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES); /* the nodes did it all the same */
     assert_int_equal(core_valid_until(scene->lock), SCENE_BEGIN_US + (6000 - 62) * MS);
     scene_pass(scene, 1000 * MS);

@@ -56,7 +56,7 @@ static void listening_begins_with_the_wait(void **state)
     assert_true(core_listens(scene->lock)); /* also while it asks again */
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_false(core_listens(scene->lock));
     scene_close(scene);
 }
@@ -169,7 +169,7 @@ static void the_arbiter_wakes_only_while_it_is_one(void **state)
     struct scene *scene = open_listening(3, 2);
 
     (void)state;
-    scene_level(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
     scene_notice(scene, 0, HOLDER);
     assert_int_equal(core_attempt(scene->lock), 2);
     scene_notice(scene, 1, HOLDER);
@@ -380,10 +380,10 @@ static void a_release_that_was_not_sent_swallows_no_notice(void **state)
     (void)state;
     scene_notice(scene, 0, HOLDER);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_level(scene, 0, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_CONNECTING);
     scene_refuse(scene, 1, 88, -1);
     scene_refuse(scene, 2, 89, -1);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_MISSING);
     scene_drop(scene);
     scene_notice(scene, 0, 88);
@@ -448,8 +448,8 @@ static void failed_attempts_wake_nobody_where_too_few_can_vote(void **state)
     struct scene *scene = open_listening(3, 2);
 
     (void)state;
-    scene_level(scene, 1, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_QUARANTINED);
+    scene_node_state(scene, 1, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_QUARANTINED);
     scene_notice(scene, 0, HOLDER);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
@@ -547,7 +547,7 @@ static void who_does_not_acquire_does_not_listen(void **state)
     scene_listening(scene, 0);
     scene_wake(scene);
     assert_int_equal(core_attempt(scene->lock), 1);
-    assert_true(core_told_held(scene->lock));
+    assert_true(core_notified_held(scene->lock));
     scene_release(scene);
     scene_notice(scene, 0, HOLDER);
     scene_wake(scene);

@@ -29,7 +29,7 @@ static void split_votes_are_settled(void **state)
     assert_false(core_listens(scene->lock));
     assert_in_range(scene_pass_to_attempt(scene), 0, 50 * MS);
     for (uint32_t i = 0; i < 3; i++) scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 
@@ -42,7 +42,7 @@ static void the_arbiters_no_ends_it(void **state)
     scene_pass_to_attempt(scene);
     scene_refuse(scene, 0, 9, 3000 * (int64_t)MS);
     assert_int_equal(core_rounds(scene->lock), 2);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     scene_close(scene);
 }
 
@@ -63,7 +63,7 @@ static void votes_that_stay_split_are_given_up(void **state)
         scene_answer_releases(scene);
     }
     assert_in_range(scene->now_us - begun_us, 50 * MS, 100 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     assert_int_equal(core_deadline(scene->lock), CORE_NEVER);
     scene_close(scene);
 }
@@ -75,7 +75,7 @@ static void one_holder_on_a_quorum_is_told_at_once(void **state)
     (void)state;
     scene_acquire(scene);
     for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, 7, 3000 * (int64_t)MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     scene_close(scene);
 }
 
@@ -84,12 +84,12 @@ static struct scene *open_with_a_late_node(void)
 {
     struct scene *scene = scene_open_waiting(3, 2, 0);
 
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_refuse(scene, 1, 7, 3000 * (int64_t)MS);
     scene_expect_nothing(scene);
-    scene_level(scene, 2, CORE_NODE_READY);
+    scene_node_state(scene, 2, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_ACQUIRE), 0);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_PEEK), 1);
     return scene;
@@ -102,7 +102,7 @@ static void a_node_that_comes_late_names_the_holder(void **state)
     (void)state;
     scene_answer_with(scene, 2, CORE_OP_PEEK,
                       &(struct core_reply){.outcome = CORE_YES, .holder_id = 7, .ttl_us = 3000 * (int64_t)MS});
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_HELD_BY_OTHER);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     scene_close(scene);
 }
 
@@ -112,7 +112,7 @@ static void a_node_that_comes_late_and_fails_is_no_vote(void **state)
 
     (void)state;
     scene_answer(scene, 2, CORE_OP_PEEK, CORE_UNKNOWN);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -127,7 +127,7 @@ static void a_node_that_comes_late_and_is_free_leaves_a_chance(void **state)
     scene_pass_to_attempt(scene);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 

@@ -36,9 +36,9 @@ static void refuse(struct scene *scene, uint32_t node, enum core_fault fault)
 
 static void expect_released(struct scene *scene, int status, bool expired)
 {
-    struct core_tell tell = scene_told(scene);
+    struct core_completion tell = scene_told(scene);
 
-    assert_int_equal(tell.kind, CORE_TELL_RELEASED);
+    assert_int_equal(tell.kind, CORE_NOTIFY_RELEASED);
     assert_int_equal(tell.status, status);
     assert_int_equal(tell.expired, expired);
 }
@@ -54,7 +54,7 @@ static void a_release_is_repeated_after_a_passing_error(void **state)
     scene_release(scene);
     answer(scene, 1, CORE_YES);
     answer(scene, 2, CORE_YES);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
     for (uint32_t i = 0; i < 8; i++) {
         uint64_t asked_us = scene->now_us;
 
@@ -106,7 +106,7 @@ static void a_failed_attempts_release_is_repeated_too(void **state)
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_ERROR);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_ERROR);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     for (uint32_t i = 0; i < 3; i++) refuse(scene, i, CORE_FAULT_PASSING);
     scene_pass(scene, 20 * MS);
     for (uint32_t i = 0; i < 3; i++) answer(scene, i, CORE_YES);
@@ -182,8 +182,8 @@ static void a_lasting_error_waits_for_the_next_connection(void **state)
         expect_released(scene, CORE_NOQUORUM, false);
         scene_pass(scene, 2000 * MS);
         assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
-        scene_level(scene, 0, CORE_NODE_DOWN);
-        scene_level(scene, 0, CORE_NODE_READY);
+        scene_node_state(scene, 0, CORE_NODE_DOWN);
+        scene_node_state(scene, 0, CORE_NODE_READY);
         assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
         scene_close(scene);
     }
@@ -200,10 +200,10 @@ static void a_pause_ends_with_the_connection(void **state)
     answer(scene, 2, CORE_YES);
     scene_told(scene);
     refuse(scene, 0, CORE_FAULT_PASSING);
-    scene_level(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
     scene_pass(scene, 500 * MS);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 1);
     scene_close(scene);
 }
@@ -333,7 +333,7 @@ static void an_answer_that_cannot_come_is_not_waited_for(void **state)
     scene_release(scene);
     answer(scene, 0, CORE_MISSING);
     answer(scene, 1, CORE_YES);
-    scene_level(scene, 2, CORE_NODE_DOWN);
+    scene_node_state(scene, 2, CORE_NODE_DOWN);
     expect_released(scene, CORE_OK, false);
     scene_close(scene);
 }
@@ -347,8 +347,8 @@ static void a_repeated_release_that_finds_nothing_says_nothing(void **state)
     scene_release(scene);
     for (uint32_t i = 0; i < 2; i++) {
         answer(scene, i, CORE_UNKNOWN);
-        scene_level(scene, i, CORE_NODE_CONNECTING);
-        scene_level(scene, i, CORE_NODE_READY);
+        scene_node_state(scene, i, CORE_NODE_CONNECTING);
+        scene_node_state(scene, i, CORE_NODE_READY);
         answer(scene, i, CORE_MISSING);
     }
     answer(scene, 2, CORE_YES);
@@ -363,10 +363,10 @@ static void a_release_paid_again_that_finds_nothing_says_nothing(void **state)
 
     (void)state;
     scene_release(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_CONNECTING);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_CONNECTING);
     scene_drop(scene);
-    assert_int_equal(scene_told(scene).kind, CORE_TELL_RELEASED);
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_READY);
+    assert_int_equal(scene_told(scene).kind, CORE_NOTIFY_RELEASED);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_READY);
     for (uint32_t i = 0; i < 3; i++) answer(scene, i, CORE_MISSING);
     assert_true(core_quiet(scene->lock));
     scene_close(scene);
@@ -381,8 +381,8 @@ static void a_release_paid_again_in_time_that_finds_nothing_says_nothing(void **
     (void)state;
     scene_release(scene);
     for (uint32_t i = 0; i < 2; i++) {
-        scene_level(scene, i, CORE_NODE_CONNECTING);
-        scene_level(scene, i, CORE_NODE_READY);
+        scene_node_state(scene, i, CORE_NODE_CONNECTING);
+        scene_node_state(scene, i, CORE_NODE_READY);
         again = *scene_latest(scene, i, CORE_OP_RELEASE);
         scene_replay(scene, &again, CORE_MISSING);
     }

@@ -41,7 +41,7 @@ static void an_attempt_waits_for_room(void **state)
     scene_begin(scene);
     assert_int_equal(core_wants(scene->lock), CORE_WANTS_NOTHING);
     answer_all(scene, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* The lease runs from when it was asked for, not from the call. */
     assert_int_equal(core_valid_us(scene->lock, scene->now_us), 2968 * MS);
     scene_close(scene);
@@ -56,7 +56,7 @@ static void the_wait_bound_counts_the_wait_for_room(void **state)
     scene_pass(scene, 499 * MS);
     scene_expect_nothing(scene);
     scene_pass(scene, 1 * MS);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_TIMEDOUT);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     assert_int_equal(core_wants(scene->lock), CORE_WANTS_NOTHING);
     scene_begin(scene);
     expect_asked(scene, CORE_OP_ACQUIRE, 0);
@@ -71,7 +71,7 @@ static void cancel_ends_the_wait_for_room(void **state)
     scene_acquire(scene);
     assert_int_equal(scene_cancel(scene), CORE_OK);
     assert_int_equal(core_wants(scene->lock), CORE_WANTS_NOTHING);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_CANCELED);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
     assert_true(core_quiet(scene->lock));
     scene_close(scene);
 }
@@ -134,7 +134,7 @@ static void an_extend_waits_for_room(void **state)
     assert_int_equal(scene_release(scene), CORE_BUSY);
     scene_begin(scene);
     answer_all(scene, CORE_OP_EXTEND, CORE_YES);
-    scene_expect(scene, CORE_TELL_EXTENDED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_EXTENDED, CORE_OK);
     assert_int_equal(core_lease_us(scene->lock), 5000 * MS);
     scene_close(scene);
 }
@@ -155,7 +155,7 @@ static void a_release_waits_for_room(void **state)
     scene_pass(scene, 99 * MS);
     scene_expect_nothing(scene);
     answer_all(scene, CORE_OP_RELEASE, CORE_YES);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
     assert_true(core_quiet(scene->lock));
     scene_close(scene);
 }
@@ -171,7 +171,7 @@ static void a_release_that_was_sent_at_last_has_its_time_to_answer(void **state)
     scene_pass(scene, 1000 * MS);
     for (uint32_t i = 0; i < 3; i++) scene_room(scene, i);
     scene_pass(scene, 100 * MS);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_NOQUORUM);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
     scene_close(scene);
 }
 
@@ -187,7 +187,7 @@ static void a_process_that_stood_still_reads_the_answers_first(void **state)
     scene_pass(scene, 1 * MS);
     scene_expect_nothing(scene);
     answer_all(scene, CORE_OP_RELEASE, CORE_YES);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
     scene_close(scene);
 }
 
@@ -202,7 +202,7 @@ static void a_node_that_owes_an_unsent_release_is_not_asked(void **state)
     scene_answer(scene, 0, CORE_OP_RELEASE, CORE_UNSENT);
     scene_answer(scene, 1, CORE_OP_RELEASE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_RELEASE, CORE_YES);
-    scene_expect(scene, CORE_TELL_RELEASED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_RELEASED, CORE_OK);
     scene_acquire(scene);
     assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), 0);
     assert_int_equal(scene_asked(scene, 1, CORE_OP_ACQUIRE), 1);
@@ -215,16 +215,16 @@ static void a_late_vote_is_not_asked_for_without_room(void **state)
     struct scene *scene = scene_open_waiting(3, 2, 0);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene->no_attempt = true;
-    scene_level(scene, 2, CORE_NODE_READY);
+    scene_node_state(scene, 2, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_ACQUIRE), 0);
     scene->no_attempt = false;
-    scene_level(scene, 2, CORE_NODE_READY);
+    scene_node_state(scene, 2, CORE_NODE_READY);
     assert_int_equal(scene_asked(scene, 2, CORE_OP_ACQUIRE), 1);
     scene_close(scene);
 }

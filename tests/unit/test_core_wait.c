@@ -77,13 +77,13 @@ static void arbiters_are_asked_in_the_shared_order(void **state)
 
 static void who_cannot_vote_is_no_arbiter(void **state)
 {
-    static const enum core_level levels[] = {CORE_NODE_DOWN, CORE_NODE_QUARANTINED, CORE_NODE_CONNECTING};
+    static const enum core_node_state states[] = {CORE_NODE_DOWN, CORE_NODE_QUARANTINED, CORE_NODE_CONNECTING};
 
     (void)state;
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         struct scene *scene = open_behind_holder(3, 2, 20 * MS);
 
-        scene_level(scene, 0, levels[i]);
+        scene_node_state(scene, 0, states[i]);
         scene_pass_to_attempt(scene);
         scene_expect_asked_alone(scene, 1);
         scene_close(scene);
@@ -95,7 +95,7 @@ static void without_an_arbiter_nobody_is_waited_for(void **state)
     struct scene *scene = open_behind_holder(3, 2, 20 * MS);
 
     (void)state;
-    for (uint32_t i = 0; i < 3; i++) scene_level(scene, i, CORE_NODE_DOWN);
+    for (uint32_t i = 0; i < 3; i++) scene_node_state(scene, i, CORE_NODE_DOWN);
     scene_pass_to_attempt(scene);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 0);
     assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
@@ -115,7 +115,7 @@ static void its_no_is_the_attempts_end(void **state)
     assert_int_equal(scene->n_sent, sent);
     assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(core_debts(scene->lock, i), 0);
-    assert_true((scene->notes & CORE_NOTE_ATTEMPT_FAILED) != 0);
+    assert_true((scene->log & CORE_LOG_ATTEMPT_FAILED) != 0);
     scene_expect_nothing(scene);
     scene_close(scene);
 }
@@ -142,7 +142,7 @@ static void with_its_yes_the_others_are_asked(void **state)
         assert_memory_equal(command->token.bytes, core_token_now(scene->lock)->bytes, CORE_TOKEN_SIZE);
     }
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* The older of two votes bounds it; with three the second oldest. */
     assert_int_equal(core_valid_until(scene->lock), asked_us + 2968 * MS);
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
@@ -163,7 +163,7 @@ static void all_of_them_need_the_arbiter_too(void **state)
     scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
     scene_expect_nothing(scene);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_valid_until(scene->lock), asked_us + 2968 * MS);
     scene_close(scene);
 }
@@ -198,7 +198,7 @@ static void a_silent_arbiter_counts_when_it_answers(void **state)
     scene_refuse(scene, 1, HOLDER, 20 * MS);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 
@@ -232,8 +232,8 @@ static void a_request_without_an_answer_makes_it_overdue(void **state)
     scene_expect_asked_alone(scene, 1);
     scene_refuse(scene, 1, HOLDER, 20 * MS);
     /* A new connection owes no answer. */
-    scene_level(scene, 0, CORE_NODE_DOWN);
-    scene_level(scene, 0, CORE_NODE_READY);
+    scene_node_state(scene, 0, CORE_NODE_DOWN);
+    scene_node_state(scene, 0, CORE_NODE_READY);
     scene_drop(scene);
     scene_pass_to_attempt(scene);
     scene_expect_asked_alone(scene, 0);
@@ -261,7 +261,7 @@ static void an_arbiter_that_fails_is_no_obstacle(void **state)
 
         scene_pass_to_attempt(scene);
         if (ends) {
-            scene_level(scene, 0, CORE_NODE_CONNECTING);
+            scene_node_state(scene, 0, CORE_NODE_CONNECTING);
         } else {
             scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_ERROR);
         }
@@ -269,7 +269,7 @@ static void an_arbiter_that_fails_is_no_obstacle(void **state)
             assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
             scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_YES);
         }
-        scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+        scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
         scene_close(scene);
     }
 }
@@ -325,7 +325,7 @@ static void who_does_not_answer_is_waited_for_where_nobody_is(void **state)
         assert_int_equal(scene_asked(scene, 0, CORE_OP_RELEASE), 0);
         if (!met) {
             scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-            scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+            scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
         }
         scene_close(scene);
     }
@@ -337,7 +337,7 @@ static void who_connects_is_not_waited_for_where_somebody_is(void **state)
     struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_refuse(scene, 1, HOLDER, 900 * MS);
@@ -354,15 +354,15 @@ static void one_try_waits_for_the_late(void **state)
     struct scene *scene = scene_open_waiting(3, 2, 0);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_acquire(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     scene_refuse(scene, 1, HOLDER, 900 * MS);
     scene_pass(scene, GRACE_US);
     scene_expect_nothing(scene);
-    scene_level(scene, 2, CORE_NODE_READY);
+    scene_node_state(scene, 2, CORE_NODE_READY);
     scene_answer(scene, 2, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_TELL_ACQUIRED, CORE_OK);
+    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
     scene_close(scene);
 }
 
@@ -398,9 +398,9 @@ static void who_becomes_ready_waits_for_the_arbiter_too(void **state)
     struct scene *scene = open_behind_holder(3, 2, 20 * MS);
 
     (void)state;
-    scene_level(scene, 2, CORE_NODE_CONNECTING);
+    scene_node_state(scene, 2, CORE_NODE_CONNECTING);
     scene_pass_to_attempt(scene);
-    scene_level(scene, 2, CORE_NODE_READY);
+    scene_node_state(scene, 2, CORE_NODE_READY);
     scene_expect_asked_alone(scene, 0);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
     for (uint32_t i = 1; i < 3; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), 1);
@@ -415,7 +415,7 @@ static void a_forgotten_script_is_sent_to_the_arbiter_whole(void **state)
     scene_pass_to_attempt(scene);
     scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
     scene_expect_asked_alone(scene, 0);
-    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.whole_script);
+    assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.use_eval);
     assert_true(scene_latest(scene, 0, CORE_OP_ACQUIRE)->command.explain);
     scene_refuse(scene, 0, HOLDER, 20 * MS);
     assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
@@ -474,13 +474,13 @@ static void a_node_that_comes_back_ends_an_outage(void **state)
     for (int outage = 0; outage < 2; outage++) {
         struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
 
-        scene_level(scene, 2, CORE_NODE_DOWN);
-        if (outage) scene_level(scene, 1, CORE_NODE_DOWN);
+        scene_node_state(scene, 2, CORE_NODE_DOWN);
+        if (outage) scene_node_state(scene, 1, CORE_NODE_DOWN);
         scene_acquire(scene);
         scene_refuse(scene, 0, HOLDER, -1);
         if (!outage) scene_refuse(scene, 1, HOLDER, -1);
         assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-        scene_level(scene, 2, CORE_NODE_READY);
+        scene_node_state(scene, 2, CORE_NODE_READY);
         scene_pass(scene, 4 * SRTT_US);
         assert_int_equal(core_attempt(scene->lock), outage ? 2 : 1);
         scene_close(scene);

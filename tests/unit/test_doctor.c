@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "diagnose.h"
+#include "admin/diagnose.h"
 
 #define NODES 3
 

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "node_world.h"
-#include "redis/dialect.h"
+#include "redis/dialect/dialect.h"
 
 #define ASK_GUARD EXPECT("EVAL local function info")
 #define SEEN      "1|3|s|500|aaaa|bbbb|0"
@@ -366,7 +366,7 @@ static void test_expelled_with_requests(void **state)
     node_expel(world.node, NODE_FAULT_CONFIG, "listed twice");
     assert_story(&world, "ready 1\n1 unknown unreachable\ndown config\n");
     assert_string_equal(node_why(world.node), "listed twice");
-    assert_int_equal(node_level_now(world.node), NODE_DOWN);
+    assert_int_equal(node_state_now(world.node), NODE_DOWN);
     world_close(&world);
 }
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "heap.h"
+#include "base/heap.h"
 
 #define ENTRIES 300
 #define MOVES   20000

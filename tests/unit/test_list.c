@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "list.h"
+#include "base/list.h"
 
 #define ITEMS 5
 

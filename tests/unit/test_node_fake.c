@@ -245,7 +245,7 @@ static void test_free_any_time(void **state)
         struct world world;
         world_start(&world, plain_good);
         for (int i = 0; i < turns; i++) event_base_loop(world.base, EVLOOP_NONBLOCK);
-        if (node_level_now(world.node) == NODE_READY) ask_sent(&world, 1, NODE_PEEK, 0);
+        if (node_state_now(world.node) == NODE_READY) ask_sent(&world, 1, NODE_PEEK, 0);
         node_free(world.node);
         world.node = NULL;
         world.freed = true;

@@ -133,7 +133,7 @@ static void ask_whole(struct world *world, const char *line)
 {
     if (strcmp(line, "1 noscript") != 0) return;
     struct node_request request = {
-        .op = NODE_RELEASE, .whole_script = true, NODE_KEY("key", 3), .owner = "owner", .owner_length = 5};
+        .op = NODE_RELEASE, .use_eval = true, NODE_KEY("key", 3), .owner = "owner", .owner_length = 5};
     request.tag.align_number = 2;
     assert_int_equal(node_send(world->node, &request), NODE_SENT);
 }

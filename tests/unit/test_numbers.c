@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "core/validity.h"
-#include "redis/dialect.h"
-#include "redis/reply.h"
+#include "redis/dialect/dialect.h"
+#include "redis/wire/reply.h"
 #include "scene.h"
 
 #define LARGEST  "9223372036854775807"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "api/options.h"
 #include "core/validity.h"
-#include "options.h"
 
 #define MS 1000ull
 

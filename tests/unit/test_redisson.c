@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "lock.h"
-#include "owner.h"
-#include "redis/dialect.h"
-#include "redis/reply.h"
+#include "lock/lock.h"
+#include "lock/owner.h"
+#include "redis/dialect/dialect.h"
+#include "redis/wire/reply.h"
 
 static struct alloc memory;
 
@@ -115,7 +115,7 @@ static void test_words(void **state)
 }
 
 /* Where the server forgot the scripts each travels whole: this dialect's own. */
-static void test_whole_scripts(void **state)
+static void test_use_evals(void **state)
 {
     static const struct {
         enum node_op op;
@@ -127,7 +127,7 @@ static void test_whole_scripts(void **state)
     fill_shas(&shas);
     assert_int_equal(dialect_redisson.n_scripts, dialect_plain.n_scripts);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct node_request request = {.op = rows[i].op, KEY, .whole_script = true};
+        struct node_request request = {.op = rows[i].op, KEY, .use_eval = true};
         const struct dialect_script *script = &dialect_redisson.scripts[rows[i].script];
         struct bytes out;
         size_t length;
@@ -322,7 +322,7 @@ static void test_shown(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char shown[96];
         assert_int_equal(owner_is_redisson(rows[i].owner), rows[i].redisson);
-        assert_string_equal(words_owner(shown, sizeof shown, rows[i].owner), rows[i].shown);
+        assert_string_equal(message_owner(shown, sizeof shown, rows[i].owner), rows[i].shown);
     }
 }
 
@@ -388,7 +388,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
-        cmocka_unit_test(test_whole_scripts),
+        cmocka_unit_test(test_use_evals),
         cmocka_unit_test(test_guard_is_peeked_plainly),
         cmocka_unit_test(test_judgements),
         cmocka_unit_test(test_uuid),

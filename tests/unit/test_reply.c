@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "redis/dialect.h"
-#include "redis/errors.h"
-#include "redis/reply.h"
+#include "redis/dialect/dialect.h"
+#include "redis/wire/errors.h"
+#include "redis/wire/reply.h"
 
 static struct alloc memory;
 
@@ -443,7 +443,7 @@ static void test_build_bounded(void **state)
     struct bytes out;
     struct dialect_shas shas;
     struct node_request request = {
-        .op = NODE_PEEK, .whole_script = true, NODE_KEY("key", 3), .owner = "", .lease_ms = 1};
+        .op = NODE_PEEK, .use_eval = true, NODE_KEY("key", 3), .owner = "", .lease_ms = 1};
     bytes_init(&out, &memory, 100);
     bytes_append(&out, "before", 6);
     dialect_plain.build(&out, &request, &shas, NULL);

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "notice_world.h"
-#include "redis/conn.h"
+#include "redis/link/conn.h"
 
 /* A whole good connection that listens to "a". */
 static const struct fake_step good[] = {GREET, EXPECT("SUBSCRIBE a"), SEND(SUBSCRIBED("a")), END};

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "redis/uri.h"
+#include "redis/link/uri.h"
 
 static struct alloc memory;
 

@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "admin/diagnose.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PER_NODE             28u
+#define ALL_TOGETHER         4u
+#define CLOCK_MOST_US        100000 /* more than this is no jitter of a time daemon */
+#define CLOCK_LEAST_US       2000
+#define CLOCK_LEASE_PART     20 /* of the longest lease */
+#define MAX_LEASE_DEFAULT_MS 30000u
+
+#define RIGHT(name)     (1u << EXAMINE_##name)
+#define RIGHTS_OPTIONAL (RIGHT(TYPE) | RIGHT(PUBLISH) | RIGHT(SETNAME))
+
+#define REMEDY_AOF "CONFIG SET appendonly yes, CONFIG SET appendfsync always, CONFIG REWRITE"
+#define REMEDY_RECONFIGURE                                                                                     \
+    "give every client the same nodes and the same max lease; where the guards are to change: quorlock "       \
+    "bootstrap --reconfigure"
+
+size_t diagnose_room(uint32_t n_nodes)
+{
+    return (size_t)n_nodes * PER_NODE + ALL_TOGETHER;
+}
+
+/* A finding whose texts are to be written: first the text, then the remedy. */
+static struct diagnose_words *add(struct diagnosis *diagnosis, int severity, const char *code,
+                                  const struct diagnose_node *node)
+{
+    struct diagnose_words *words;
+
+    /* There is room for all; one too many would take the place of the last. */
+    if (diagnosis->n_findings == diagnosis->room) diagnosis->n_findings--;
+    words = &diagnosis->words[diagnosis->n_findings];
+    words->text[0] = words->remedy[0] = '\0';
+    words->finding = (struct quorlock_finding){.severity = severity,
+                                               .code = code,
+                                               .node = node != NULL ? node->name : NULL,
+                                               .text = words->text,
+                                               .remedy = words->remedy};
+    diagnosis->findings[diagnosis->n_findings++] = &words->finding;
+    return words;
+}
+
+__attribute__((format(printf, 2, 3))) static void say(char (*ret)[DIAGNOSE_TEXT_SIZE], const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(*ret, sizeof(*ret), format, args);
+    va_end(args);
+}
+
+__attribute__((format(printf, 2, 3))) static void advise(char (*ret)[DIAGNOSE_REMEDY_SIZE], const char *format,
+                                                         ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(*ret, sizeof(*ret), format, args);
+    va_end(args);
+}
+
+/* "250 ms" or "12.3 s" */
+static const char *length_text(char *ret, size_t size, int64_t ms)
+{
+    if (ms < 1000) {
+        snprintf(ret, size, "%" PRId64 " ms", ms);
+    } else {
+        snprintf(ret, size, "%" PRId64 ".%" PRId64 " s", ms / 1000, ms % 1000 / 100);
+    }
+    return ret;
+}
+
+static bool is_master(const struct examine_facts *facts)
+{
+    return strcmp(facts->role, "master") == 0 && strcmp(facts->mode, "cluster") != 0 &&
+           strcmp(facts->mode, "sentinel") != 0;
+}
+
+/* Clients take its vote, now or when a quarantine is over. */
+static bool can_vote(const struct examine_facts *facts)
+{
+    return facts->reachable && is_master(facts) && !facts->too_old &&
+           (facts->refused_rights & ~RIGHTS_OPTIONAL) == 0 &&
+           (facts->refused_names & (1u << EXAMINE_GUARD)) == 0 &&
+           (facts->guard.state == EXAMINE_GUARD_THERE || facts->guard.state == EXAMINE_GUARD_NONE);
+}
+
+/* ---- what kind of server it is ---- */
+
+static void judge_kind(struct diagnosis *diagnosis, const struct diagnose_node *node)
+{
+    const struct examine_facts *facts = node->facts;
+    struct diagnose_words *words;
+
+    if (strcmp(facts->mode, "cluster") == 0) {
+        words = add(diagnosis, QUORLOCK_UNSAFE, "cluster", node);
+        say(&words->text, "a node of a Redis Cluster, not an independent master: a failover there loses locks");
+        advise(&words->remedy, "list independent masters, with cluster-enabled no");
+    }
+    if (strcmp(facts->role, "replica") == 0) {
+        words = add(diagnosis, QUORLOCK_UNSAFE, "replica", node);
+        say(&words->text, "a replica: it cannot grant, and its vote would be that of its master once more");
+        advise(&words->remedy, "list independent masters only, or REPLICAOF NO ONE");
+    }
+    if (facts->replicas > 0 && is_master(facts)) {
+        words = add(diagnosis, QUORLOCK_NOTE, "replicas", node);
+        say(&words->text,
+            "%u replica%s attached: one that is promoted lacks the newest locks; the guard quarantines it",
+            (unsigned)facts->replicas, facts->replicas == 1 ? " is" : "s are");
+        advise(&words->remedy,
+               "let every node be a master by itself; where it is promoted to, use the same address");
+    }
+    if (facts->too_old) {
+        words = add(diagnosis, QUORLOCK_WARNING, "version", node);
+        say(&words->text, "%s %s is too old: clients refuse it", facts->kind, facts->version);
+        advise(&words->remedy, "Redis 6.2, Valkey 7.2 or newer");
+    }
+}
+
+/* ---- what it may forget ---- */
+
+static void judge_memory(const struct diagnose_set *set, struct diagnosis *diagnosis,
+                         const struct diagnose_node *node)
+{
+    const struct examine_facts *facts = node->facts;
+    struct diagnose_words *words;
+
+    if (!facts->has_memory || facts->maxmemory == 0) return;
+    if (strcmp(facts->policy, "noeviction") != 0) {
+        words = add(diagnosis, set->allow_eviction ? QUORLOCK_WARNING : QUORLOCK_UNSAFE, "eviction", node);
+        say(&words->text,
+            "maxmemory-policy is %s: when %" PRIu64 " bytes are full it evicts locks that are held",
+            facts->policy, facts->maxmemory);
+        advise(&words->remedy, "CONFIG SET maxmemory-policy noeviction, CONFIG REWRITE");
+    }
+    if (facts->used_memory / 9 >= facts->maxmemory / 10) {
+        words = add(diagnosis, QUORLOCK_WARNING, "memory", node);
+        say(&words->text,
+            "%" PRIu64 " of %" PRIu64 " bytes of maxmemory are used: when it is full, the node has "
+            "no vote any more",
+            facts->used_memory, facts->maxmemory);
+        advise(&words->remedy, "CONFIG SET maxmemory to more, or keep locks on servers of their own");
+    }
+}
+
+static void judge_persistence(struct diagnosis *diagnosis, const struct diagnose_node *node)
+{
+    const struct examine_facts *facts = node->facts;
+    struct diagnose_words *words;
+
+    if (!facts->has_persistence || !is_master(facts)) return;
+    if (!facts->aof) {
+        words = add(diagnosis, QUORLOCK_WARNING, "persistence", node);
+        say(&words->text,
+            "appendonly is off: a restart forgets its locks. The guard makes that safe, at the cost "
+            "of a quarantine");
+        advise(&words->remedy, REMEDY_AOF);
+        return;
+    }
+    if (facts->aof_broken) {
+        words = add(diagnosis, QUORLOCK_WARNING, "persistence", node);
+        say(&words->text, "the append-only file could not be written: a restart forgets the newest locks");
+        advise(&words->remedy, "see the log of the server; is the disk full?");
+    }
+    if (facts->appendfsync[0] == '\0') {
+        words = add(diagnosis, QUORLOCK_NOTE, "persistence", node);
+        say(&words->text,
+            "appendfsync could not be read (CONFIG GET is refused): unless it is always, a crash of "
+            "the machine forgets the newest locks");
+        advise(&words->remedy, "appendfsync always");
+    } else if (strcmp(facts->appendfsync, "always") != 0) {
+        words = add(diagnosis, QUORLOCK_WARNING, "persistence", node);
+        say(&words->text,
+            "appendfsync is %s: a crash of the machine forgets the newest locks. The guard makes that "
+            "safe, at the cost of a quarantine",
+            facts->appendfsync);
+        advise(&words->remedy, REMEDY_AOF);
+    }
+}
+
+/* ---- its guard ---- */
+
+static bool is_hash(const char *set)
+{
+    return strlen(set) == 16 && strspn(set, "0123456789abcdef") == 16;
+}
+
+/* The first node with a guard: the others are held against it where nobody says what is expected. */
+static const struct diagnose_node *reference(const struct diagnose_set *set)
+{
+    for (uint32_t i = 0; i < set->n_nodes; i++) {
+        const struct examine_facts *facts = set->nodes[i].facts;
+
+        if (facts->reachable && facts->guard.state == EXAMINE_GUARD_THERE) return &set->nodes[i];
+    }
+    return NULL;
+}
+
+static void judge_guard_set(const struct diagnose_set *set, struct diagnosis *diagnosis,
+                            const struct diagnose_node *node)
+{
+    const struct examine_guard *guard = &node->facts->guard;
+    const struct diagnose_node *first = reference(set);
+    const struct examine_guard *first_guard = &first->facts->guard;
+    struct diagnose_words *words;
+
+    if (strcmp(guard->set, set->set) == 0) return;
+    if (set->named || is_hash(guard->set)) {
+        words = add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node);
+        say(&words->text,
+            "its guard is for another set of nodes: %s, here it is %s: clients of the two sets do not "
+            "exclude one another",
+            guard->set, set->set);
+        advise(&words->remedy, "%s; where clients name the nodes differently, give all the same --set-name",
+               REMEDY_RECONFIGURE);
+    } else if (strcmp(guard->set, first_guard->set) != 0) {
+        words = add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node);
+        say(&words->text, "its guard is for the set %s, that of %s for %s", guard->set, first->name,
+            first_guard->set);
+        advise(&words->remedy, "%s", REMEDY_RECONFIGURE);
+    } else {
+        words = add(diagnosis, QUORLOCK_NOTE, "guard-set", node);
+        say(&words->text, "its guard is for the set named %s: clients without that name are refused",
+            guard->set);
+        advise(&words->remedy, "give --set-name %s", guard->set);
+    }
+}
+
+static void judge_guard_agrees(const struct diagnose_set *set, struct diagnosis *diagnosis,
+                               const struct diagnose_node *node)
+{
+    const struct examine_guard *guard = &node->facts->guard;
+    const struct diagnose_node *first = reference(set);
+    uint32_t wanted_ms = set->max_lease_ms != 0 ? set->max_lease_ms : first->facts->guard.max_lease_ms;
+    struct diagnose_words *words;
+
+    if (guard->n_nodes == 0) {
+        words = add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node);
+        say(&words->text, "a reconfigure of it was not finished: it refuses all clients");
+        advise(&words->remedy, "give the same 'quorlock bootstrap --reconfigure' again, until it ends with 0");
+    } else if (guard->n_nodes != set->n_nodes) {
+        words = add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node);
+        say(&words->text, "its guard is for %u nodes, %u are listed here: their majorities need not meet",
+            (unsigned)guard->n_nodes, (unsigned)set->n_nodes);
+        advise(&words->remedy, "%s", REMEDY_RECONFIGURE);
+    }
+    judge_guard_set(set, diagnosis, node);
+    if (guard->max_lease_ms != wanted_ms) {
+        words = add(diagnosis, QUORLOCK_UNSAFE, "guard-lease", node);
+        say(&words->text, "its guard is for leases up to %u ms, %s %u ms: a lease may outlive a quarantine",
+            (unsigned)guard->max_lease_ms, set->max_lease_ms != 0 ? "our max lease is" : "that of others for",
+            (unsigned)wanted_ms);
+        advise(&words->remedy, "%s", REMEDY_RECONFIGURE);
+    }
+}
+
+static void judge_quarantine(struct diagnosis *diagnosis, const struct diagnose_node *node)
+{
+    const struct examine_guard *guard = &node->facts->guard;
+    struct diagnose_words *words;
+    char left[32];
+
+    if (guard->quarantine_ms <= 0) return;
+    length_text(left, sizeof(left), guard->quarantine_ms);
+    words = add(diagnosis, QUORLOCK_WARNING, "quarantine", node);
+    if (guard->stale) {
+        say(&words->text,
+            "restarted, promoted, or given its first replica since a client last saw it: from the next contact "
+            "on it has no "
+            "vote for %s, for it may have lost its locks",
+            left);
+    } else {
+        say(&words->text, "quarantined for %s more: it may have lost its locks, and has no vote until then",
+            left);
+    }
+    advise(&words->remedy, "none is needed: it ends by itself, once clients look");
+}
+
+static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagnosis,
+                        const struct diagnose_node *node)
+{
+    const struct examine_facts *facts = node->facts;
+    struct diagnose_words *words;
+
+    if (!is_master(facts)) return;
+    switch (facts->guard.state) {
+    case EXAMINE_GUARD_UNKNOWN:
+        /* Where the key is refused to us, that is told among the rights. */
+        if (facts->refused_names & (1u << EXAMINE_GUARD) || facts->refused_rights & RIGHT(GET)) return;
+        words = add(diagnosis, QUORLOCK_WARNING, "guard-unread", node);
+        say(&words->text, "its guard could not be read: %s",
+            facts->guard_error[0] != '\0' ? facts->guard_error : "a strange reply");
+        advise(&words->remedy, "wait until the server has loaded its data; is quorlock:guard a string?");
+        break;
+    case EXAMINE_GUARD_NONE:
+        words = add(diagnosis, QUORLOCK_WARNING, "guard-missing", node);
+        say(&words->text, "it has no guard yet: the first client waits one max lease, for locks may be held");
+        advise(&words->remedy, "quorlock bootstrap, if no lock is held on any of the nodes; else wait");
+        break;
+    case EXAMINE_GUARD_FOREIGN:
+        words = add(diagnosis, QUORLOCK_WARNING, "guard-format", node);
+        say(&words->text, "the key quorlock:guard holds no guard of this version: clients refuse the node");
+        advise(&words->remedy, "use the newest quorlock everywhere; if it is nobody's, DEL quorlock:guard");
+        break;
+    case EXAMINE_GUARD_THERE:
+        judge_guard_agrees(set, diagnosis, node);
+        judge_quarantine(diagnosis, node);
+        break;
+    }
+}
+
+/* ---- what it refuses us ---- */
+
+/* "SET, PEXPIRE", or with `rule` "+set +pexpire" as ACL SETUSER takes it. */
+static void list_rights(char *ret, size_t size, uint32_t rights, bool rule)
+{
+    size_t used = 0;
+
+    ret[0] = '\0';
+    for (unsigned right = 0; right < EXAMINE_RIGHTS; right++) {
+        const char *text = examine_right_text((enum examine_right)right);
+        int n;
+
+        if ((rights & (1u << right)) == 0) continue;
+        n = snprintf(ret + used, size - used, "%s%s", used == 0 ? "" : rule ? " " : ", ", rule ? "+" : "");
+        if (n < 0 || (size_t)n >= size - used) return;
+        used += (size_t)n;
+        for (; *text != '\0' && used + 1 < size; text++) {
+            char letter = *text;
+
+            if (rule && letter == ' ') letter = '|';
+            if (rule && letter >= 'A' && letter <= 'Z') letter = (char)(letter - 'A' + 'a');
+            ret[used++] = letter;
+        }
+        ret[used] = '\0';
+    }
+}
+
+static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node *node)
+{
+    static const struct {
+        uint32_t rights;
+        int severity;
+        const char *effect;
+    } kinds[] = {{~RIGHTS_OPTIONAL, QUORLOCK_WARNING, "the node has no vote for us"},
+                 {RIGHT(PUBLISH), QUORLOCK_NOTE, "waiters hear of no release and poll"},
+                 {RIGHT(TYPE), QUORLOCK_NOTE, "quorlock break fails"},
+                 {RIGHT(SETNAME), QUORLOCK_NOTE, "our connections have no name in CLIENT LIST"}};
+    const uint32_t refused = node->facts->refused_rights;
+    const char *user = node->user != NULL ? node->user : "default";
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct diagnose_words *words;
+        char list[160];
+
+        if ((refused & kinds[i].rights) == 0) continue;
+        words = add(diagnosis, kinds[i].severity, "rights", node);
+        list_rights(list, sizeof(list), refused & kinds[i].rights, false);
+        say(&words->text, "user \"%s\" may not run %s: %s", user, list, kinds[i].effect);
+        list_rights(list, sizeof(list), refused & kinds[i].rights, true);
+        advise(&words->remedy, "ACL SETUSER %s %s", user, list);
+    }
+}
+
+static void judge_names(struct diagnosis *diagnosis, const struct diagnose_node *node)
+{
+    static const struct {
+        const char *what, *effect, *rule;
+        int severity;
+    } names[EXAMINE_NAMES] = {
+        [EXAMINE_LOCK] = {"every key", "locks outside the patterns of this user are refused", "~KEY",
+                          QUORLOCK_WARNING},
+        [EXAMINE_GUARD] = {"the key quorlock:guard", "the node has no vote for us", "~quorlock:guard",
+                           QUORLOCK_WARNING},
+        [EXAMINE_FENCE] = {"every key quorlock:fence:KEY", "there are no fencing tokens for the others",
+                           "~quorlock:fence:*", QUORLOCK_WARNING},
+        [EXAMINE_CHANNEL] = {"the channels quorlock:released:KEY", "waiters hear of no release and poll",
+                             "&quorlock:released:*", QUORLOCK_NOTE},
+    };
+    const uint32_t refused = node->facts->refused_names;
+    const char *user = node->user != NULL ? node->user : "default";
+
+    for (unsigned i = 0; i < EXAMINE_NAMES; i++) {
+        /* Who may use the guard was given patterns for quorlock's sake: that they are few is meant. */
+        bool meant = (refused & (1u << EXAMINE_GUARD)) == 0 && (refused & (1u << EXAMINE_LOCK)) != 0;
+        struct diagnose_words *words;
+
+        if ((refused & (1u << i)) == 0) continue;
+        words = add(diagnosis, meant ? QUORLOCK_NOTE : names[i].severity, "names", node);
+        say(&words->text, "user \"%s\" may not use %s: %s", user, names[i].what, names[i].effect);
+        advise(&words->remedy, "ACL SETUSER %s %s", user, names[i].rule);
+    }
+}
+
+static void judge_connection(struct diagnosis *diagnosis, const struct diagnose_node *node)
+{
+    const struct examine_facts *facts = node->facts;
+    struct diagnose_words *words;
+
+    if (!facts->loopback) {
+        words = add(diagnosis, QUORLOCK_NOTE, "plain-text", node);
+        say(&words->text, "the connection is not encrypted: password, keys and tokens can be read on the way");
+        advise(&words->remedy, "a private network, or a TLS tunnel such as stunnel");
+    }
+    if (facts->has_clients && facts->maxclients > 0 &&
+        (uint64_t)facts->clients * 10 >= (uint64_t)facts->maxclients * 8) {
+        words = add(diagnosis, QUORLOCK_WARNING, "clients", node);
+        say(&words->text, "%u of %u clients are connected: further ones are turned away",
+            (unsigned)facts->clients, (unsigned)facts->maxclients);
+        advise(&words->remedy, "CONFIG SET maxclients to more; who connects so often? (CLIENT LIST)");
+    }
+}
+
+static void judge_node(const struct diagnose_set *set, struct diagnosis *diagnosis,
+                       const struct diagnose_node *node)
+{
+    const struct examine_facts *facts = node->facts;
+    struct diagnose_words *words;
+
+    if (!facts->reachable) {
+        words = add(diagnosis, QUORLOCK_WARNING, "unreachable", node);
+        say(&words->text, "%s", facts->error[0] != '\0' ? facts->error : "no answer");
+        advise(&words->remedy, "start or mend the server, the network, or the address and password given here");
+        return;
+    }
+    if (strcmp(facts->mode, "sentinel") == 0) {
+        words = add(diagnosis, QUORLOCK_UNSAFE, "sentinel", node);
+        say(&words->text, "a Sentinel, not a Redis server: it holds no keys");
+        advise(&words->remedy, "give the address of the server itself");
+        return;
+    }
+    judge_kind(diagnosis, node);
+    judge_memory(set, diagnosis, node);
+    judge_persistence(diagnosis, node);
+    judge_guard(set, diagnosis, node);
+    judge_rights(diagnosis, node);
+    judge_names(diagnosis, node);
+    judge_connection(diagnosis, node);
+}
+
+/* ---- all together ---- */
+
+static void judge_twins(const struct diagnose_set *set, struct diagnosis *diagnosis)
+{
+    for (uint32_t i = 1; i < set->n_nodes; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            const struct examine_facts *one = set->nodes[k].facts, *two = set->nodes[i].facts;
+            struct diagnose_words *words;
+
+            if (two->run_id[0] == '\0' || strcmp(one->run_id, two->run_id) != 0) continue;
+            words = add(diagnosis, QUORLOCK_UNSAFE, "same-server", &set->nodes[i]);
+            say(&words->text, "%s and %s are one server: it would vote twice", set->nodes[k].name,
+                set->nodes[i].name);
+            advise(&words->remedy, "list each server once, by one of its names");
+            break;
+        }
+    }
+}
+
+static int64_t clock_limit_us(const struct diagnose_set *set)
+{
+    const struct diagnose_node *first = reference(set);
+    uint32_t lease_ms = set->max_lease_ms != 0 ? set->max_lease_ms : MAX_LEASE_DEFAULT_MS;
+    int64_t limit_us;
+
+    if (first != NULL) lease_ms = first->facts->guard.max_lease_ms;
+    limit_us = (int64_t)lease_ms * 1000 / CLOCK_LEASE_PART;
+    if (limit_us > CLOCK_MOST_US) return CLOCK_MOST_US;
+    return limit_us < CLOCK_LEAST_US ? CLOCK_LEAST_US : limit_us;
+}
+
+static bool has_clock(const struct diagnose_node *node)
+{
+    return node->facts->reachable && node->facts->has_clock;
+}
+
+static bool is_off(const struct diagnose_node *node, int64_t limit_us)
+{
+    int64_t off_us = node->facts->offset_us;
+
+    if (off_us < 0) off_us = -off_us;
+    return off_us > limit_us + node->facts->offset_error_us;
+}
+
+static void judge_clock(struct diagnosis *diagnosis, const struct diagnose_node *node, int64_t offset_us,
+                        const char *whose)
+{
+    struct diagnose_words *words = add(diagnosis, QUORLOCK_WARNING, "clock", node);
+    char off[32];
+
+    length_text(off, sizeof(off), (offset_us < 0 ? -offset_us : offset_us) / 1000);
+    say(&words->text,
+        "%s clock is %s %s this machine's: quarantines and the floor of fencing tokens go by these "
+        "clocks, and when one is put right by a step, leases end early or late",
+        whose, off, offset_us > 0 ? "ahead of" : "behind");
+    advise(&words->remedy, "a time daemon (chrony, ntpd) on both that slews and never steps");
+}
+
+/*
+ * Two questions: do the nodes' clocks agree with one another, and with ours. Where they agree with one another
+ * only, it is ours that is wrong, and that is told once.
+ */
+static void judge_clocks(const struct diagnose_set *set, struct diagnosis *diagnosis)
+{
+    const struct diagnose_node *low = NULL, *high = NULL;
+    int64_t limit_us = clock_limit_us(set);
+    uint32_t n_clocks = 0, n_off = 0;
+    bool agree;
+
+    for (uint32_t i = 0; i < set->n_nodes; i++) {
+        const struct diagnose_node *node = &set->nodes[i];
+
+        if (!has_clock(node)) continue;
+        n_clocks++;
+        n_off += is_off(node, limit_us);
+        if (low == NULL || node->facts->offset_us < low->facts->offset_us) low = node;
+        if (high == NULL || node->facts->offset_us > high->facts->offset_us) high = node;
+    }
+    if (low == NULL || high == NULL) return;
+    agree = high->facts->offset_us - low->facts->offset_us <=
+            limit_us + (int64_t)high->facts->offset_error_us + (int64_t)low->facts->offset_error_us;
+    if (agree && n_clocks > 1 && n_off == n_clocks) {
+        judge_clock(diagnosis, NULL, low->facts->offset_us, "every node's");
+        return;
+    }
+    for (uint32_t i = 0; i < set->n_nodes; i++) {
+        if (!has_clock(&set->nodes[i]) || !is_off(&set->nodes[i], limit_us)) continue;
+        judge_clock(diagnosis, &set->nodes[i], set->nodes[i].facts->offset_us, "its");
+    }
+    if (!agree) {
+        struct diagnose_words *words = add(diagnosis, QUORLOCK_WARNING, "clocks", NULL);
+        char apart[32];
+
+        length_text(apart, sizeof(apart), (high->facts->offset_us - low->facts->offset_us) / 1000);
+        say(&words->text, "the clocks of %s and %s are %s apart", low->name, high->name, apart);
+        advise(&words->remedy, "a time daemon (chrony, ntpd) on every node, from the same source");
+    }
+}
+
+/* Until its vote counts: 0 now. Where there is no guard that time begins with the next contact. */
+static int64_t vote_in_ms(const struct diagnose_set *set, const struct examine_facts *facts)
+{
+    const struct diagnose_node *first = reference(set);
+
+    if (facts->guard.state == EXAMINE_GUARD_THERE) return facts->guard.quarantine_ms;
+    if (set->max_lease_ms != 0) return (int64_t)set->max_lease_ms + 1;
+    return (int64_t)(first != NULL ? first->facts->guard.max_lease_ms : MAX_LEASE_DEFAULT_MS) + 1;
+}
+
+/* The node with whose vote there is a quorum at last; NULL: there is none to come. */
+static const struct diagnose_node *quorum_by(const struct diagnose_set *set)
+{
+    for (uint32_t i = 0; i < set->n_nodes; i++) {
+        const struct diagnose_node *node = &set->nodes[i];
+        int64_t last_ms = vote_in_ms(set, node->facts);
+        uint32_t sooner = 0, by_then = 0;
+
+        if (!can_vote(node->facts)) continue;
+        for (uint32_t k = 0; k < set->n_nodes; k++) {
+            if (!can_vote(set->nodes[k].facts)) continue;
+            sooner += vote_in_ms(set, set->nodes[k].facts) < last_ms;
+            by_then += vote_in_ms(set, set->nodes[k].facts) <= last_ms;
+        }
+        if (sooner < set->quorum && by_then >= set->quorum) return node;
+    }
+    return NULL;
+}
+
+/* There will be a quorum, but not now. */
+static void judge_quorum_to_come(const struct diagnose_set *set, struct diagnosis *diagnosis,
+                                 const struct diagnose_node *last)
+{
+    const struct examine_facts *facts = last->facts;
+    bool begins = facts->guard.state == EXAMINE_GUARD_NONE || facts->guard.stale;
+    struct diagnose_words *words = add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL);
+    uint32_t voters = 0;
+    char left[32];
+
+    for (uint32_t i = 0; i < set->n_nodes; i++)
+        voters += can_vote(set->nodes[i].facts) && vote_in_ms(set, set->nodes[i].facts) <= 0;
+    length_text(left, sizeof(left), vote_in_ms(set, facts));
+    say(&words->text, "only %u of %u nodes can vote now, %u are needed: no lock can be taken for %s%s",
+        (unsigned)voters, (unsigned)set->n_nodes, (unsigned)set->quorum, left,
+        begins ? " from the next contact on" : "");
+    advise(&words->remedy, facts->guard.state == EXAMINE_GUARD_NONE
+                               ? "quorlock bootstrap, if no lock is held on any of the nodes; else wait"
+                               : "wait: quarantines end by themselves");
+}
+
+static void judge_quorum(const struct diagnose_set *set, struct diagnosis *diagnosis)
+{
+    const struct diagnose_node *last = quorum_by(set);
+    uint32_t reachable = 0, voters = 0;
+    struct diagnose_words *words;
+
+    if (last != NULL) {
+        if (vote_in_ms(set, last->facts) > 0) judge_quorum_to_come(set, diagnosis, last);
+        return;
+    }
+    for (uint32_t i = 0; i < set->n_nodes; i++) {
+        reachable += set->nodes[i].facts->reachable;
+        voters += can_vote(set->nodes[i].facts);
+    }
+    words = add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL);
+    say(&words->text, "only %u of %u nodes %s, %u are needed: no lock can be taken",
+        (unsigned)(reachable < set->quorum ? reachable : voters), (unsigned)set->n_nodes,
+        reachable < set->quorum ? "can be reached" : "can vote", (unsigned)set->quorum);
+    advise(&words->remedy, "see what was found at the other nodes");
+}
+
+/* By insertion, which keeps the order among equals. */
+static void sort(struct diagnosis *diagnosis)
+{
+    for (size_t i = 1; i < diagnosis->n_findings; i++) {
+        const struct quorlock_finding *finding = diagnosis->findings[i];
+        size_t at = i;
+
+        for (; at > 0 && diagnosis->findings[at - 1]->severity < finding->severity; at--) {
+            diagnosis->findings[at] = diagnosis->findings[at - 1];
+        }
+        diagnosis->findings[at] = finding;
+    }
+}
+
+void diagnose(const struct diagnose_set *set, struct diagnosis *ret)
+{
+    ret->n_findings = 0;
+    judge_quorum(set, ret);
+    judge_twins(set, ret);
+    for (uint32_t i = 0; i < set->n_nodes; i++) judge_node(set, ret, &set->nodes[i]);
+    judge_clocks(set, ret);
+    sort(ret);
+}
+
+int diagnose_severity(const struct diagnosis *diagnosis)
+{
+    return diagnosis->n_findings > 0 ? diagnosis->findings[0]->severity : QUORLOCK_NOTE;
+}

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * blocking.c - a loop thread behind a queue
+ *
+ * A call puts a job, which lives on its own stack, into the queue, wakes the loop through an eventfd and waits
+ * until the loop's thread has marked it done. Client and locks are touched by that thread only, so libevent
+ * needs no locking of its own (evthread_use_pthreads would be process-wide). The mutex guards the queue, the
+ * done marks and the count of callers.
+ */
+#include <quorlock/blocking.h>
+
+#include <errno.h>
+#include <event2/event.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "api/options.h"
+
+/* What a loop opens: epoll, its timer, a pair for signals; and our eventfd. */
+#define LOOP_DESCRIPTORS 5
+
+struct job {
+    struct job *next;
+    void (*run)(struct job *);
+    quorlock_blocking *blocking;
+    quorlock_blocking_lock *lock;
+    pthread_cond_t done_cond;
+    bool done;
+    struct quorlock_blocking_result result;
+
+    /* What run() is told. */
+    const char *const *keys;
+    size_t n_keys;
+    const struct quorlock_options *options;
+    uint32_t lease_ms;
+    quorlock_blocking_lost_cb lost;
+    void *lost_arg;
+};
+
+struct quorlock_blocking_lock {
+    quorlock_blocking *blocking;
+    quorlock *lock;
+    quorlock_blocking_lock *next, *prev;
+    quorlock_blocking_lost_cb lost;
+    void *lost_arg;
+};
+
+struct quorlock_blocking {
+    struct event_base *base;
+    struct event *wake;
+    int wake_fd;
+    pthread_t thread;
+    /* The loop's thread only. */
+    quorlock_client *client;
+    quorlock_blocking_lock *locks;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t no_callers;
+    struct job *first, *last;
+    size_t n_callers;
+    bool closed; /* nobody works off the queue any more */
+};
+
+/* ---- the queue ---- */
+
+static bool in_loop(const quorlock_blocking *blocking)
+{
+    return pthread_equal(pthread_self(), blocking->thread) != 0;
+}
+
+static void wake(const quorlock_blocking *blocking)
+{
+    const uint64_t one = 1;
+    ssize_t n;
+
+    /* A counter that is full wakes the loop as well. */
+    do {
+        n = write(blocking->wake_fd, &one, sizeof(one));
+    } while (n < 0 && errno == EINTR);
+}
+
+/* The caller may be gone as soon as the mutex is released. */
+static void job_done(struct job *job)
+{
+    quorlock_blocking *blocking = job->blocking;
+
+    pthread_mutex_lock(&blocking->mutex);
+    job->done = true;
+    pthread_cond_signal(&job->done_cond);
+    pthread_mutex_unlock(&blocking->mutex);
+}
+
+/* Hands the job to the loop and waits for its end; returns its status. */
+static int job_do(struct job *job)
+{
+    quorlock_blocking *blocking = job->blocking;
+
+    if (pthread_cond_init(&job->done_cond, NULL) != 0) return job->result.status = QUORLOCK_NOMEM;
+    pthread_mutex_lock(&blocking->mutex);
+    blocking->n_callers++;
+    if (blocking->closed) {
+        job->result.status = QUORLOCK_CLOSED;
+        job->done = true;
+    } else {
+        if (blocking->last) {
+            blocking->last->next = job;
+        } else {
+            blocking->first = job;
+        }
+        blocking->last = job;
+        wake(blocking);
+    }
+    while (!job->done) pthread_cond_wait(&job->done_cond, &blocking->mutex);
+    if (--blocking->n_callers == 0) pthread_cond_signal(&blocking->no_callers);
+    pthread_mutex_unlock(&blocking->mutex);
+    pthread_cond_destroy(&job->done_cond);
+    return job->result.status;
+}
+
+static struct job *take_jobs(quorlock_blocking *blocking)
+{
+    struct job *first;
+
+    pthread_mutex_lock(&blocking->mutex);
+    first = blocking->first;
+    blocking->first = blocking->last = NULL;
+    pthread_mutex_unlock(&blocking->mutex);
+    return first;
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+    quorlock_blocking *blocking = arg;
+    uint64_t count;
+    struct job *next;
+
+    (void)what;
+    /* Emptied before the queue is: a job that comes in between wakes us again. */
+    (void)!read(fd, &count, sizeof(count));
+    for (struct job *job = take_jobs(blocking); job; job = next) {
+        next = job->next;
+        job->run(job);
+    }
+}
+
+/* ---- jobs, in the loop's thread ---- */
+
+static void job_fail(struct job *job, int status)
+{
+    job->result.status = status;
+    snprintf(job->result.text, sizeof(job->result.text), "%s", quorlock_client_error(job->blocking->client));
+    job_done(job);
+}
+
+static void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct job *job = arg;
+
+    (void)lock;
+    job->result = (struct quorlock_blocking_result){
+        .status = result->status,
+        .granted = result->granted,
+        .refused = result->refused,
+        .failed = result->failed,
+        .rounds = result->rounds,
+        .elapsed_ms = result->elapsed_ms,
+        .valid_ms = result->valid_ms,
+        .expired = result->expired,
+        .fence = result->fence,
+    };
+    snprintf(job->result.text, sizeof(job->result.text), "%s", result->text ? result->text : "");
+    snprintf(job->result.token, sizeof(job->result.token), "%s", result->token ? result->token : "");
+    job_done(job);
+}
+
+static void run_acquire(struct job *job)
+{
+    int status = quorlock_acquire(job->lock->lock, on_result, job);
+
+    if (status != 0) job_fail(job, status);
+}
+
+static void run_extend(struct job *job)
+{
+    int status = quorlock_extend(job->lock->lock, job->lease_ms, on_result, job);
+
+    if (status != 0) job_fail(job, status);
+}
+
+static void run_release(struct job *job)
+{
+    int status = quorlock_release(job->lock->lock, on_result, job);
+
+    if (status != 0) job_fail(job, status);
+}
+
+static void run_cancel(struct job *job)
+{
+    job->result.status = quorlock_cancel(job->lock->lock);
+    job_done(job);
+}
+
+static void run_valid_ms(struct job *job)
+{
+    job->result.valid_ms = quorlock_valid_ms(job->lock->lock);
+    job_done(job);
+}
+
+static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    quorlock_blocking_lock *handle = arg;
+
+    (void)lock;
+    if (handle->lost) handle->lost(handle, loss, handle->lost_arg);
+}
+
+static void run_on_lost(struct job *job)
+{
+    job->lock->lost = job->lost;
+    job->lock->lost_arg = job->lost_arg;
+    job_done(job);
+}
+
+static void run_new(struct job *job)
+{
+    quorlock_blocking *blocking = job->blocking;
+    quorlock_blocking_lock *handle = job->lock;
+    int status = quorlock_new(&handle->lock, blocking->client, job->keys, job->n_keys, job->options);
+
+    if (status != 0) {
+        job_fail(job, status);
+        return;
+    }
+    quorlock_on_lost(handle->lock, on_lost, handle);
+    handle->blocking = blocking;
+    handle->next = blocking->locks;
+    if (handle->next) handle->next->prev = handle;
+    blocking->locks = handle;
+    job_done(job);
+}
+
+static void lock_free(quorlock_blocking_lock *handle)
+{
+    quorlock_blocking *blocking = handle->blocking;
+
+    if (handle->prev) {
+        handle->prev->next = handle->next;
+    } else {
+        blocking->locks = handle->next;
+    }
+    if (handle->next) handle->next->prev = handle->prev;
+    quorlock_free(handle->lock);
+    free(handle);
+}
+
+static void run_free(struct job *job)
+{
+    lock_free(job->lock);
+    job_done(job);
+}
+
+/* Without the wake event nothing is left on the base: the loop ends by itself. */
+static void on_closed(void *arg)
+{
+    struct job *close_job = arg;
+    quorlock_blocking *blocking = close_job->blocking;
+    struct job *next;
+
+    event_del(blocking->wake);
+    pthread_mutex_lock(&blocking->mutex);
+    blocking->closed = true;
+    pthread_mutex_unlock(&blocking->mutex);
+    /* Who came too late for the client. */
+    for (struct job *job = take_jobs(blocking); job; job = next) {
+        next = job->next;
+        job->result.status = QUORLOCK_CLOSED;
+        job_done(job);
+    }
+    job_done(close_job);
+}
+
+static void run_close(struct job *job)
+{
+    /* Cannot fail: this is the only close. */
+    (void)quorlock_client_close(job->blocking->client, on_closed, job);
+}
+
+/* ---- life ---- */
+
+static void *loop(void *arg)
+{
+    const quorlock_blocking *blocking = arg;
+
+    event_base_dispatch(blocking->base);
+    return NULL;
+}
+
+/*
+ * libevent ends the process where it finds no descriptor for its signals, so it is asked only where there are
+ * enough. Another thread may still take the last ones in between: nothing can be done about that from here.
+ */
+static bool enough_descriptors(void)
+{
+    int fds[LOOP_DESCRIPTORS];
+    int n = 0;
+    bool enough;
+
+    while (n < LOOP_DESCRIPTORS && (fds[n] = eventfd(0, EFD_CLOEXEC)) >= 0) n++;
+    enough = n == LOOP_DESCRIPTORS;
+    while (n > 0) close(fds[--n]);
+    return enough;
+}
+
+static int open_base(quorlock_blocking *blocking)
+{
+    struct event_config *config;
+
+    if (!enough_descriptors()) return QUORLOCK_NOMEM;
+    config = event_config_new();
+    if (config && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) {
+        blocking->base = event_base_new_with_config(config);
+    }
+    if (config) event_config_free(config);
+    if (!blocking->base) return QUORLOCK_NOMEM;
+    blocking->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (blocking->wake_fd < 0) return QUORLOCK_NOMEM;
+    blocking->wake = event_new(blocking->base, blocking->wake_fd, EV_READ | EV_PERSIST, on_wake, blocking);
+    if (!blocking->wake || event_add(blocking->wake, NULL) != 0) return QUORLOCK_NOMEM;
+    return 0;
+}
+
+static int start_thread(quorlock_blocking *blocking)
+{
+    sigset_t all;
+    sigset_t before;
+    int failed;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&blocking->thread, NULL, loop, blocking);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed ? QUORLOCK_NOMEM : 0;
+}
+
+static void free_all(quorlock_blocking *blocking)
+{
+    while (blocking->locks) {
+        quorlock_blocking_lock *handle = blocking->locks;
+
+        blocking->locks = handle->next;
+        free(handle);
+    }
+    if (blocking->wake) event_free(blocking->wake);
+    if (blocking->wake_fd >= 0) close(blocking->wake_fd);
+    if (blocking->base) event_base_free(blocking->base);
+    pthread_cond_destroy(&blocking->no_callers);
+    pthread_mutex_destroy(&blocking->mutex);
+    free(blocking);
+}
+
+/* No thread runs the base yet: the client has nothing to wait for, and closes as the loop turns here. */
+static void undo_client(quorlock_blocking *blocking)
+{
+    event_del(blocking->wake);
+    quorlock_client_close(blocking->client, NULL, NULL);
+    event_base_dispatch(blocking->base);
+}
+
+static int fail_open(const struct quorlock_client_options *options)
+{
+    options_report(options, "no memory, descriptor or thread for the loop");
+    return QUORLOCK_NOMEM;
+}
+
+int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client_options *options)
+{
+    quorlock_blocking *blocking;
+    int status;
+
+    if (!ret) {
+        options_report(options, "ret is NULL: there is no place for the client");
+        return QUORLOCK_INVAL;
+    }
+    blocking = calloc(1, sizeof(*blocking));
+    if (!blocking) return fail_open(options);
+    blocking->wake_fd = -1;
+    if (pthread_mutex_init(&blocking->mutex, NULL) != 0 ||
+        pthread_cond_init(&blocking->no_callers, NULL) != 0) {
+        free(blocking);
+        return fail_open(options);
+    }
+    status = open_base(blocking);
+    if (status != 0) {
+        status = fail_open(options);
+        goto failed;
+    }
+    status = quorlock_client_new(&blocking->client, blocking->base, options);
+    if (status != 0) goto failed;
+    status = start_thread(blocking);
+    if (status != 0) {
+        status = fail_open(options);
+        undo_client(blocking);
+        goto failed;
+    }
+    *ret = blocking;
+    return 0;
+failed:
+    free_all(blocking);
+    return status;
+}
+
+int quorlock_blocking_close(quorlock_blocking *blocking)
+{
+    struct job job = {.run = run_close, .blocking = blocking};
+
+    if (!blocking) return 0;
+    if (in_loop(blocking)) return QUORLOCK_STATE;
+    if (job_do(&job) != 0) return job.result.status;
+    pthread_join(blocking->thread, NULL);
+    /* Calls that ended with CLOSED are on their way out of the mutex. */
+    pthread_mutex_lock(&blocking->mutex);
+    while (blocking->n_callers > 0) pthread_cond_wait(&blocking->no_callers, &blocking->mutex);
+    pthread_mutex_unlock(&blocking->mutex);
+    free_all(blocking);
+    return 0;
+}
+
+/* ---- calls ---- */
+
+/* The caller may know a shorter or a longer struct than we do. */
+static void give(struct quorlock_blocking_result *ret, const struct quorlock_blocking_result *result)
+{
+    size_t size = ret->size;
+
+    memcpy(ret, result, size < sizeof(*ret) ? size : sizeof(*ret));
+    ret->size = size;
+}
+
+static int refuse_in_loop(struct quorlock_blocking_result *ret)
+{
+    *ret = (struct quorlock_blocking_result){.status = QUORLOCK_STATE};
+    snprintf(ret->text, sizeof(ret->text), "called from the loop's own thread: it would wait for itself");
+    return QUORLOCK_STATE;
+}
+
+static int call(quorlock_blocking_lock *lock, void (*run)(struct job *), uint32_t lease_ms,
+                struct quorlock_blocking_result *result)
+{
+    struct job job = {.run = run, .blocking = lock->blocking, .lock = lock, .lease_ms = lease_ms};
+
+    if (options_blocking_result(result) != 0) return QUORLOCK_INVAL;
+    if (in_loop(lock->blocking)) {
+        refuse_in_loop(&job.result);
+    } else {
+        job_do(&job);
+    }
+    if (result) give(result, &job.result);
+    return job.result.status;
+}
+
+int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *blocking, const char *const *keys,
+                          size_t n_keys, const struct quorlock_options *options, char *error, size_t error_size)
+{
+    quorlock_blocking_lock *handle = NULL;
+    struct job job = {.run = run_new, .blocking = blocking, .keys = keys, .n_keys = n_keys, .options = options};
+
+    if (in_loop(blocking)) {
+        refuse_in_loop(&job.result);
+        goto failed;
+    }
+    handle = calloc(1, sizeof(*handle));
+    if (!handle) {
+        job.result.status = QUORLOCK_NOMEM;
+        snprintf(job.result.text, sizeof(job.result.text), "%s", quorlock_status_text(QUORLOCK_NOMEM));
+        goto failed;
+    }
+    job.lock = handle;
+    if (job_do(&job) != 0) goto failed;
+    *ret = handle;
+    return 0;
+failed:
+    free(handle);
+    if (error && error_size > 0) snprintf(error, error_size, "%s", job.result.text);
+    return job.result.status;
+}
+
+int quorlock_blocking_acquire(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result)
+{
+    return call(lock, run_acquire, 0, result);
+}
+
+int quorlock_blocking_extend(quorlock_blocking_lock *lock, uint32_t lease_ms,
+                             struct quorlock_blocking_result *result)
+{
+    return call(lock, run_extend, lease_ms, result);
+}
+
+int quorlock_blocking_release(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result)
+{
+    return call(lock, run_release, 0, result);
+}
+
+int quorlock_blocking_cancel(quorlock_blocking_lock *lock)
+{
+    if (in_loop(lock->blocking)) return quorlock_cancel(lock->lock);
+    return call(lock, run_cancel, 0, NULL);
+}
+
+void quorlock_blocking_free(quorlock_blocking_lock *lock)
+{
+    if (!lock) return;
+    if (in_loop(lock->blocking)) {
+        lock_free(lock);
+    } else {
+        (void)call(lock, run_free, 0, NULL);
+    }
+}
+
+void quorlock_blocking_on_lost(quorlock_blocking_lock *lock, quorlock_blocking_lost_cb cb, void *arg)
+{
+    struct job job = {
+        .run = run_on_lost, .blocking = lock->blocking, .lock = lock, .lost = cb, .lost_arg = arg};
+
+    if (in_loop(lock->blocking)) {
+        lock->lost = cb;
+        lock->lost_arg = arg;
+    } else {
+        (void)job_do(&job);
+    }
+}
+
+uint32_t quorlock_blocking_valid_ms(const quorlock_blocking_lock *lock)
+{
+    struct job job = {.run = run_valid_ms, .blocking = lock->blocking};
+    struct quorlock_blocking_lock copy;
+
+    if (in_loop(lock->blocking)) return quorlock_valid_ms(lock->lock);
+    copy = (struct quorlock_blocking_lock){.lock = lock->lock};
+    job.lock = &copy;
+    return job_do(&job) == 0 ? job.result.valid_ms : 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *alloc_libc_allocate(void *arg, size_t size)
+{
+    (void)arg;
+    return malloc(size);
+}
+
+static void *alloc_libc_reallocate(void *arg, void *block, size_t size)
+{
+    (void)arg;
+    return realloc(block, size);
+}
+
+static void alloc_libc_release(void *arg, void *block)
+{
+    (void)arg;
+    free(block);
+}
+
+void alloc_init(struct alloc *alloc, const struct quorlock_allocator *hooks)
+{
+    if (hooks) {
+        /* A caller may know a shorter struct than we do. */
+        memset(&alloc->hooks, 0, sizeof(alloc->hooks));
+        memcpy(&alloc->hooks, hooks, hooks->size < sizeof(*hooks) ? hooks->size : sizeof(*hooks));
+        return;
+    }
+    alloc->hooks = (struct quorlock_allocator){
+        .size = sizeof(alloc->hooks),
+        .allocate = alloc_libc_allocate,
+        .reallocate = alloc_libc_reallocate,
+        .release = alloc_libc_release,
+        .arg = NULL,
+    };
+}
+
+void *alloc_zero(const struct alloc *alloc, size_t size)
+{
+    /* Hooks may answer NULL for zero bytes, which is no failure of theirs. */
+    size_t least = size ? size : 1;
+    void *block = alloc->hooks.allocate(alloc->hooks.arg, least);
+    if (block) memset(block, 0, least);
+    return block;
+}
+
+void *alloc_resize(const struct alloc *alloc, void *block, size_t size)
+{
+    return alloc->hooks.reallocate(alloc->hooks.arg, block, size ? size : 1);
+}
+
+char *alloc_text(const struct alloc *alloc, const char *text, size_t length)
+{
+    if (length == SIZE_MAX) return NULL;
+    char *copy = alloc->hooks.allocate(alloc->hooks.arg, length + 1);
+    if (!copy) return NULL;
+    if (length) memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *alloc_joined(const struct alloc *alloc, const char *first, const char *second, size_t *ret_length)
+{
+    size_t n_first = strlen(first);
+    size_t n_second = strlen(second);
+    char *joined = alloc_resize(alloc, NULL, n_first + n_second + 1);
+
+    if (joined == NULL) return NULL;
+    snprintf(joined, n_first + n_second + 1, "%s%s", first, second);
+    *ret_length = n_first + n_second;
+    return joined;
+}
+
+void alloc_free(const struct alloc *alloc, void *block)
+{
+    if (block) alloc->hooks.release(alloc->hooks.arg, block);
+}

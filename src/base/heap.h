@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * heap.h - deadlines of many locks behind one timer: a binary min-heap of pointers
+ *
+ * An entry is embedded in what it wakes. Room is reserved before, so that nothing can fail later.
+ */
+#ifndef QUORLOCK_HEAP_H
+#define QUORLOCK_HEAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+
+#define HEAP_OUT SIZE_MAX
+
+struct heap_entry {
+    uint64_t at_us;
+    size_t index; /* HEAP_OUT: not in it */
+};
+
+struct heap {
+    struct heap_entry **entries;
+    size_t used, room;
+};
+
+/* heap_reserve - room for n entries in all; 0, or -1 out of memory. */
+int heap_reserve(struct heap *, const struct alloc *, size_t n);
+void heap_clear(struct heap *, const struct alloc *);
+/* heap_set - puts the entry in, moves it, or takes it out where at_us is UINT64_MAX. */
+void heap_set(struct heap *, struct heap_entry *, uint64_t at_us);
+/* heap_first - the earliest, or NULL. */
+struct heap_entry *heap_first(const struct heap *);
+
+#endif

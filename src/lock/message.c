@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * message.c - results and log lines in words
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lock/lock.h"
+#include "lock/owner.h"
+
+#define OWNER_SHOWN 8
+#define OWNER_SIZE  136 /* 8 characters of 4 bytes, each an escape */
+#define MS          1000u
+/* Waiting for one and the same reason is logged so often. */
+#define WAIT_TOLD_US 10000000u
+
+/* A text that is written piece by piece and cut where it is full. */
+struct text {
+    char *at;
+    size_t left;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct text *text, const char *format, ...)
+{
+    va_list args;
+    int written;
+
+    va_start(args, format);
+    written = vsnprintf(text->at, text->left, format, args);
+    va_end(args);
+    if (written < 0) return;
+    if ((size_t)written >= text->left) written = text->left > 0 ? (int)text->left - 1 : 0;
+    text->at += written;
+    text->left -= (size_t)written;
+}
+
+const char *message_owner(char *ret, size_t size, const char *owner)
+{
+    const char *colon = strrchr(owner, ':');
+    size_t label = colon != NULL ? (size_t)(colon - owner) + 1 : 0;
+    struct text text = {.at = ret, .left = size};
+
+    if (owner_is_redisson(owner)) {
+        snprintf(ret, size, "%.*s%s", OWNER_SHOWN, owner, colon);
+        return ret;
+    }
+    if (*owner == '\0') owner = "\"\""; /* else nothing would be seen of it */
+    if (label > OPTIONS_LABEL_MAX || !owner_is_plain_text(owner)) label = 0;
+    add(&text, "%.*s", (int)label, owner);
+    owner += label;
+    for (int i = 0; i < OWNER_SHOWN && *owner != '\0'; i++) {
+        for (size_t step = owner_step(owner); step > 0; step--, owner++) {
+            unsigned char byte = (unsigned char)*owner;
+
+            add(&text, byte > ' ' && byte < 0x7f ? "%c" : "\\x%02x", byte);
+        }
+    }
+    return ret;
+}
+
+static int outcome_of(const struct claim *claim, uint32_t index)
+{
+    switch (core_vote(claim->core, index, NULL)) {
+    case CORE_VOTE_NONE: return QUORLOCK_VOTE_NONE;
+    case CORE_VOTE_PENDING: return QUORLOCK_VOTE_PENDING;
+    case CORE_VOTE_YES: return QUORLOCK_VOTE_GRANTED;
+    case CORE_VOTE_OTHER: return QUORLOCK_VOTE_REFUSED;
+    case CORE_VOTE_MISSING: return QUORLOCK_VOTE_MISSING;
+    case CORE_VOTE_FAILED: break;
+    }
+    if (node_state_now(claim->client->nodes[index].node) == NODE_QUARANTINED) return QUORLOCK_VOTE_QUARANTINED;
+    return QUORLOCK_VOTE_FAILED;
+}
+
+static const char *why_no_vote(const struct claim *claim, uint32_t index, int outcome)
+{
+    const struct node *node = claim->client->nodes[index].node;
+
+    if (claim->results[index].error != NULL) return claim->results[index].error;
+    if (outcome == QUORLOCK_VOTE_PENDING) return "no answer yet";
+    if (outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_QUARANTINED &&
+        outcome != QUORLOCK_VOTE_NONE) {
+        return NULL;
+    }
+    if (*node_why(node) != '\0') return node_why(node);
+    if (core_debts(claim->core, index) == CORE_DEBTS_MAX) return "too many releases are unanswered";
+    if (outcome == QUORLOCK_VOTE_NONE && node_state_now(node) == NODE_READY) return "not asked";
+    return "was not ready in time";
+}
+
+void message_votes(const struct claim *claim, struct message_votes *votes, struct quorlock_result *result)
+{
+    result->n_votes = claim->client->n_nodes;
+    for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
+        const struct node_result *node = &claim->results[i];
+        int outcome = outcome_of(claim, i);
+
+        votes->each[i] = (struct quorlock_vote){.node = node_name(claim->client->nodes[i].node),
+                                                .outcome = outcome,
+                                                .latency_us = node->latency_us,
+                                                .error = why_no_vote(claim, i, outcome),
+                                                .holder = node->holder,
+                                                .ttl_ms = node->ttl_ms};
+        votes->at[i] = &votes->each[i];
+        result->granted += outcome == QUORLOCK_VOTE_GRANTED;
+        result->refused += outcome == QUORLOCK_VOTE_REFUSED;
+        result->failed += outcome == QUORLOCK_VOTE_FAILED || outcome == QUORLOCK_VOTE_QUARANTINED ||
+                          outcome == QUORLOCK_VOTE_NONE;
+    }
+    result->votes = votes->at;
+}
+
+void message_release_votes(const struct claim *claim, struct message_votes *votes,
+                           struct quorlock_result *result)
+{
+    result->n_votes = claim->client->n_nodes;
+    for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
+        const struct node *node = claim->client->nodes[i].node;
+        const struct node_result *from = &claim->results[i];
+        int outcome = from->released;
+        const char *error = from->release_error;
+
+        if (outcome == QUORLOCK_VOTE_PENDING) error = "no answer yet";
+        if (outcome == QUORLOCK_VOTE_FAILED && error == NULL) {
+            error = *node_why(node) != '\0' ? node_why(node) : "not reached";
+        }
+        votes->each[i] = (struct quorlock_vote){.node = node_name(node),
+                                                .outcome = outcome,
+                                                .error = error,
+                                                .holder = from->release_holder,
+                                                .ttl_ms = -2};
+        votes->at[i] = &votes->each[i];
+        result->granted += outcome == QUORLOCK_VOTE_GRANTED;
+        result->refused += outcome == QUORLOCK_VOTE_REFUSED;
+        result->failed += outcome == QUORLOCK_VOTE_FAILED;
+    }
+    result->votes = votes->at;
+}
+
+static bool fails_like(const struct quorlock_vote *vote, const struct quorlock_vote *other)
+{
+    return vote->error != NULL && vote->outcome != QUORLOCK_VOTE_GRANTED && other->error != NULL &&
+           other->outcome != QUORLOCK_VOTE_GRANTED && strcmp(vote->error, other->error) == 0;
+}
+
+/* What several nodes say in the same words is told once, behind all their names. */
+static void add_failures(struct text *text, const struct quorlock_result *result)
+{
+    const struct quorlock_vote *const *votes = result->votes;
+
+    for (size_t i = 0; i < result->n_votes; i++) {
+        size_t first = 0;
+
+        while (first < i && !fails_like(votes[first], votes[i])) first++;
+        if (first < i || !fails_like(votes[i], votes[i])) continue;
+        add(text, "; %s", votes[i]->node);
+        for (size_t k = i + 1; k < result->n_votes; k++) {
+            if (fails_like(votes[i], votes[k])) add(text, ", %s", votes[k]->node);
+        }
+        add(text, ": %s", votes[i]->error);
+    }
+}
+
+/* The foreign owner that is on most nodes. */
+static const char *main_holder(const struct quorlock_result *result, size_t *on, int64_t *ttl_ms)
+{
+    const char *holder = NULL;
+
+    *on = 0;
+    *ttl_ms = -2;
+    for (size_t i = 0; i < result->n_votes; i++) {
+        size_t same = 0;
+        int64_t longest_ms = -2;
+
+        if (result->votes[i]->outcome != QUORLOCK_VOTE_REFUSED || result->votes[i]->holder == NULL) continue;
+        for (size_t k = 0; k < result->n_votes; k++) {
+            const struct quorlock_vote *other = result->votes[k];
+
+            if (other->outcome != QUORLOCK_VOTE_REFUSED || other->holder == NULL) continue;
+            if (!quorlock_same_owner(other->holder, result->votes[i]->holder)) continue;
+            same++;
+            if (other->ttl_ms > longest_ms) longest_ms = other->ttl_ms;
+        }
+        if (same <= *on) continue;
+        holder = result->votes[i]->holder;
+        *on = same;
+        *ttl_ms = longest_ms;
+    }
+    return holder;
+}
+
+/* What is in the way, by the last answer of each node: a waiter asks one of them now and then. */
+struct taken {
+    size_t nodes;        /* so many have a holder */
+    size_t same, others; /* of these: the main holder, or another */
+    size_t may_be;       /* may have the main holder and have not told yet */
+};
+
+static struct taken count_taken(const struct quorlock_result *result, const char *holder)
+{
+    struct taken taken = {0};
+
+    for (size_t i = 0; i < result->n_votes; i++) {
+        const struct quorlock_vote *vote = result->votes[i];
+        bool quoted = vote->outcome == QUORLOCK_VOTE_NONE && vote->holder != NULL;
+        bool refused = vote->outcome == QUORLOCK_VOTE_REFUSED || quoted;
+        bool same = refused && vote->holder != NULL && quorlock_same_owner(vote->holder, holder);
+
+        taken.nodes += refused;
+        taken.same += same;
+        taken.others += refused && vote->holder != NULL && !same;
+        taken.may_be += vote->outcome == QUORLOCK_VOTE_PENDING || (refused && vote->holder == NULL);
+    }
+    return taken;
+}
+
+/* Several owners, and none that is known to be on a quorum. */
+static void add_taken(struct text *text, const struct claim *claim, const struct quorlock_result *result,
+                      const struct taken *taken, const char *holder)
+{
+    uint32_t quorum = options_quorum(claim->client->options.policy, claim->client->n_nodes);
+    char owner[OWNER_SIZE];
+
+    add(text, "\"%s\" is taken on %zu of %zu nodes, by ", claim->keylist->name, taken->nodes, result->n_votes);
+    if (taken->same + taken->may_be < quorum) {
+        add(text, "no one owner");
+    } else {
+        add(text, "%s and others", message_owner(owner, sizeof(owner), holder));
+    }
+}
+
+static void add_holder(struct text *text, const struct claim *claim, const struct quorlock_result *result,
+                       const char *holder, size_t on, int64_t ttl_ms)
+{
+    char owner[OWNER_SIZE];
+
+    add(text, "\"%s\" is held by %s on %zu of %zu nodes", claim->keylist->name,
+        message_owner(owner, sizeof(owner), holder), on, result->n_votes);
+    if (ttl_ms == -1) add(text, ", without expiry");
+    if (ttl_ms >= 0) add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
+}
+
+static void add_held(struct text *text, const struct claim *claim, const struct quorlock_result *result)
+{
+    int64_t ttl_ms;
+    size_t on;
+    const char *holder = main_holder(result, &on, &ttl_ms);
+    struct taken taken = {0};
+
+    if (claim->keylist->held > 0) {
+        add(text, "\"%s\" is held by another lock of this process", claim->keylist->name);
+        return;
+    }
+    if (holder == NULL) {
+        add(text, "\"%s\" is held by somebody else", claim->keylist->name);
+        if (result->refused > 0) add(text, " on %u of %zu nodes", result->refused, result->n_votes);
+        return;
+    }
+    taken = count_taken(result, holder);
+    if (taken.others > 0 &&
+        taken.same < options_quorum(claim->client->options.policy, claim->client->n_nodes)) {
+        add_taken(text, claim, result, &taken, holder);
+    } else {
+        add_holder(text, claim, result, holder, on, ttl_ms);
+    }
+    if (result->granted > 0) add(text, "; %u free", result->granted);
+}
+
+void message_released(const struct claim *claim, const struct core_completion *completion,
+                      const struct quorlock_result *result, char *ret, size_t size)
+{
+    struct text text = {.at = ret, .left = size};
+    char owner[OWNER_SIZE];
+    int64_t ttl_ms;
+    size_t on;
+    const char *holder = main_holder(result, &on, &ttl_ms);
+
+    ret[0] = '\0';
+    add(&text, "released \"%s\" on %u of %zu nodes", claim->keylist->name, result->granted, result->n_votes);
+    if (holder != NULL) add(&text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
+    if (result->refused > on) add(&text, "; not there any more on %zu", result->refused - on);
+    if (completion->expired) add(&text, "; it had expired or was lost before");
+    if (completion->status != CORE_OK) add_failures(&text, result);
+}
+
+static void add_too_few(struct text *text, const struct claim *claim, const struct quorlock_result *result)
+{
+    add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", claim->keylist->name,
+        result->granted + result->refused, result->n_votes,
+        options_quorum(claim->client->options.policy, claim->client->n_nodes));
+}
+
+void message_verdict(const struct claim *claim, int status, const struct quorlock_result *result, char *ret,
+                     size_t size)
+{
+    struct text text = {.at = ret, .left = size};
+    uint32_t quorum = options_quorum(claim->client->options.policy, claim->client->n_nodes);
+
+    ret[0] = '\0';
+    switch (status) {
+    case QUORLOCK_OK:
+        add(&text, "granted \"%s\" by %u of %zu nodes", claim->keylist->name, result->granted, result->n_votes);
+        break;
+    case QUORLOCK_HELD: add_held(&text, claim, result); break;
+    case QUORLOCK_NOQUORUM: add_too_few(&text, claim, result); break;
+    case QUORLOCK_TIMEDOUT:
+        add(&text, "%s; at last ", quorlock_status_text(status));
+        if (result->granted + result->refused >= quorum) {
+            add_held(&text, claim, result);
+        } else {
+            add_too_few(&text, claim, result);
+        }
+        break;
+    case QUORLOCK_INVAL:
+        add(&text, "the nodes refuse how we are configured for \"%s\"", claim->keylist->name);
+        break;
+    default: add(&text, "%s: \"%s\"", quorlock_status_text(status), claim->keylist->name); break;
+    }
+    add_failures(&text, result);
+}
+
+static uint64_t mix(uint64_t hash, const char *text)
+{
+    /* FNV-1a */
+    for (; text != NULL && *text != '\0'; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    return hash * 31 + 1;
+}
+
+uint64_t message_reason(const struct quorlock_result *result)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < result->n_votes; i++) {
+        hash = mix(hash, result->votes[i]->holder);
+        /* The text of a quarantine counts down: not a new reason at every look. */
+        if (result->votes[i]->outcome == QUORLOCK_VOTE_QUARANTINED) hash = mix(hash, "quarantined");
+        hash = mix(hash, result->votes[i]->outcome == QUORLOCK_VOTE_FAILED ? result->votes[i]->error : "");
+    }
+    return hash;
+}
+
+static void log_waiting(struct claim *claim)
+{
+    struct message_votes votes;
+    struct quorlock_result result = {0};
+    char text[LOCK_TEXT_SIZE];
+    uint64_t now_us = client_now_us(claim->client);
+    uint64_t reason;
+    bool held;
+
+    message_votes(claim, &votes, &result);
+    reason = message_reason(&result);
+    if (reason == claim->logged_wait_reason && now_us < claim->logged_wait_us + WAIT_TOLD_US) return;
+    claim->logged_wait_reason = reason;
+    claim->logged_wait_us = now_us;
+    /* An arbiter's no is the answer where the others need not be asked. */
+    held = core_wait_verdict(claim->core) == CORE_HELD_BY_OTHER ||
+           result.granted + result.refused >=
+               options_quorum(claim->client->options.policy, claim->client->n_nodes);
+    message_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
+    client_log(claim->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", claim->keylist->name, text);
+}
+
+void message_log(struct claim *claim, uint32_t log)
+{
+    struct quorlock_client *client = claim->client;
+    struct message_votes votes;
+    struct quorlock_result result = {0};
+    uint64_t valid_us = core_valid_us(claim->core, client_now_us(client));
+
+    if (client->options.log == NULL) return;
+    if (log & CORE_LOG_ATTEMPT_FAILED && core_phase_now(claim->core) == CORE_WAITING &&
+        claim->config.wait_us != 0) {
+        log_waiting(claim);
+    }
+    message_votes(claim, &votes, &result);
+    if (log & CORE_LOG_RENEWED) {
+        client_log(client, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms",
+                   claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+    }
+    if (log & CORE_LOG_RENEW_FAILED) {
+        client_log(client, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more",
+                   claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+    }
+    if (log & CORE_LOG_DEGRADED) {
+        client_log(client, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", claim->keylist->name,
+                   result.granted, result.n_votes);
+    }
+    if (log & CORE_LOG_REPAIRED) {
+        client_log(client, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it",
+                   claim->keylist->name);
+    }
+    if (log & CORE_LOG_WHOLE) {
+        client_log(client, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", claim->keylist->name,
+                   result.n_votes);
+    }
+}
+
+const char *message_loss(enum core_loss loss)
+{
+    static const char *const texts[] = {
+        [CORE_LOSS_NONE] = "",
+        [CORE_LOSS_EXPIRED] = "renewal did not reach a quorum in time",
+        [CORE_LOSS_GONE] = "the key is gone from so many nodes that a quorum is out of reach",
+        [CORE_LOSS_MAX_HOLD] = "max_hold_ms is over",
+        [CORE_LOSS_NOT_RENEWED] = "the lease ends and renewal is off",
+        [CORE_LOSS_CLOCK] = "the clocks of a quorum advanced faster than ours: this machine stood still",
+    };
+
+    return texts[loss];
+}
+
+void message_log_loss(struct claim *claim)
+{
+    client_log(claim->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left",
+               claim->keylist->name, message_loss(core_loss(claim->core)), claim_remaining_ms(claim));
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lock/owner.h"
+
+#include <errno.h>
+#include <quorlock/quorlock.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define UUID_BYTES    16
+#define HEX_DIGITS    "0123456789abcdef"
+#define ESCAPE_LENGTH 4 /* \xNN */
+
+int owner_uuid(char ret[OWNER_UUID_SIZE])
+{
+    unsigned char bytes[UUID_BYTES];
+    size_t at = 0;
+    ssize_t n;
+
+    do {
+        n = getrandom(bytes, sizeof(bytes), 0);
+    } while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)sizeof(bytes)) return -1;
+    bytes[6] = (unsigned char)((bytes[6] & 0x0f) | 0x40); /* version 4 */
+    bytes[8] = (unsigned char)((bytes[8] & 0x3f) | 0x80); /* variant of RFC 9562 */
+    for (size_t i = 0; i < UUID_BYTES; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) ret[at++] = '-';
+        ret[at++] = HEX_DIGITS[bytes[i] >> 4];
+        ret[at++] = HEX_DIGITS[bytes[i] & 15];
+    }
+    ret[at] = '\0';
+    return 0;
+}
+
+/*
+ * The number is 63 of the 160 random bits that the core drew for this attempt: positive as Java's long is.
+ *
+ * That is fresh enough. The uuid keeps clients apart with 122 bits of its own, so only attempts of one client
+ * can meet, and they must be close in time: an old number does harm only while a release or a field of it can
+ * still be at a node, which is for one lease. A client that makes 10,000 attempts in that time draws an equal
+ * pair with a probability of 10^8 / 2^64, less than 10^-11. After a fork both processes have the uuid, and the
+ * system's source still gives each of them its own numbers.
+ */
+size_t owner_redisson(char *ret, const char *uuid, const struct core_token *token)
+{
+    uint64_t number = 0;
+    int length;
+
+    for (size_t i = 0; i < sizeof(number); i++) number = number << 8 | token->bytes[i];
+    number &= INT64_MAX;
+    if (number == 0) number = 1;
+    length = snprintf(ret, OWNER_REDISSON_SIZE, "%s:%llu", uuid, (unsigned long long)number);
+    return length > 0 ? (size_t)length : 0;
+}
+
+bool owner_is_redisson(const char *owner)
+{
+    static const size_t parts[] = {8, 4, 4, 4, 12};
+    size_t digits;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (i > 0 && *owner++ != '-') return false;
+        if (strspn(owner, HEX_DIGITS) != parts[i]) return false;
+        owner += parts[i];
+    }
+    if (*owner++ != ':') return false;
+    digits = strspn(owner, "0123456789");
+    return digits > 0 && digits <= OWNER_NUMBER_DIGITS && owner[digits] == '\0';
+}
+
+/* Bytes of the printable character at `s`, at most `n`; 0 for a control character, or what is no UTF-8. */
+static size_t printable(const unsigned char *s, size_t n)
+{
+    static const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000}; /* below 0xa0 are controls */
+    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    uint32_t code;
+
+    if (s[0] < 0x80) return s[0] >= 0x20 && s[0] < 0x7f;
+    if (s[0] < 0xc2 || s[0] > 0xf4 || length > n) return 0;
+    code = s[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80) return 0;
+        code = code << 6 | (s[i] & 0x3fu);
+    }
+    if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return 0;
+    return length;
+}
+
+char *owner_copy(const struct alloc *alloc, const char *bytes, size_t length)
+{
+    const unsigned char *s = (const unsigned char *)bytes;
+    size_t size = 1;
+    size_t used = 0;
+    char *copy;
+
+    for (size_t i = 0, step; i<length; i += step> 0 ? step : 1) {
+        step = printable(s + i, length - i);
+        size += step > 0 ? step : ESCAPE_LENGTH;
+    }
+    copy = alloc_resize(alloc, NULL, size);
+    if (copy == NULL) return NULL;
+    for (size_t i = 0, step; i<length; i += step> 0 ? step : 1) {
+        step = printable(s + i, length - i);
+        if (step > 0) {
+            memcpy(copy + used, bytes + i, step);
+            used += step;
+        } else {
+            snprintf(copy + used, ESCAPE_LENGTH + 1, "\\x%02x", s[i]);
+            used += ESCAPE_LENGTH;
+        }
+    }
+    copy[used] = '\0';
+    return copy;
+}
+
+size_t owner_step(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t step = strnlen(text, ESCAPE_LENGTH);
+
+    if (step == ESCAPE_LENGTH && memcmp(text, "\\x", 2) == 0 && strspn(text + 2, HEX_DIGITS) >= 2) return step;
+    step = printable(s, step);
+    return step > 0 ? step : 1;
+}
+
+bool owner_is_plain_text(const char *text)
+{
+    for (; *text > ' ' && *text < 0x7f; text++)
+        if (owner_step(text) > 1) return false;
+    return *text == '\0';
+}
+
+int quorlock_same_owner(const char *holder, const char *other)
+{
+    if (strcmp(holder, other) == 0) return 1;
+    if (!owner_is_redisson(holder) || !owner_is_redisson(other)) return 0;
+    return strcmp(strrchr(holder, ':'), strrchr(other, ':')) == 0;
+}

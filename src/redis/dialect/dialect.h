@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dialect.h - how a lock looks on the wire: commands for requests, typed results from replies
+ *
+ * Two dialects never share a key. A table each; nothing here has state.
+ */
+#ifndef QUORLOCK_REDIS_DIALECT_H
+#define QUORLOCK_REDIS_DIALECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "redis/dialect/guard.h"
+#include "redis/node.h"
+#include "redis/wire/bytes.h"
+#include "redis/wire/reply.h"
+
+#define DIALECT_SCRIPTS_MAX 6
+#define DIALECT_SHA_LENGTH  40
+#define DIALECT_HOLDER_MAX  4096 /* the scripts cut a longer value */
+
+struct dialect_script {
+    const char *name;
+    const char *text;
+    size_t length;
+};
+
+/* What each server answered to SCRIPT LOAD. */
+struct dialect_shas {
+    char sha[DIALECT_SCRIPTS_MAX][DIALECT_SHA_LENGTH + 1];
+};
+
+struct dialect {
+    const char *name;
+    size_t n_scripts;
+    const struct dialect_script *scripts;
+    /* The commands that a lock cannot do without, from acquire to release; NULL at the end. */
+    const char *const *commands;
+    /* Appends one command; a failure stays in the buffer. True: it names a script by its hash. */
+    bool (*build)(struct bytes *, const struct node_request *, const struct dialect_shas *,
+                  const struct guard *);
+    /* The channel on which the key's releases are told, cut where ret is too small; its length. */
+    size_t (*channel)(const struct node_key *, char *ret, size_t size);
+    /* Fills all of ret but the latency; an error text goes into `text`. ret may point into reply and text. An
+     * outcome that is no error with NODE_FAULT_GUARD: it was done, but the guard is not what we saw. */
+    void (*judge)(enum node_op, bool by_hash, const struct reply *, struct node_reply *ret, char *text,
+                  size_t text_size);
+};
+
+extern const struct dialect dialect_plain;
+extern const struct dialect dialect_redisson;
+
+/* dialect_build - for a dialect whose scripts have the places, keys, arguments and answers of plain's. Only
+ * plain itself ever acquires without a script. */
+bool dialect_build(struct bytes *, const struct node_request *, const struct dialect_shas *,
+                   const struct guard *, const struct dialect *);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "redis/dialect/guard.h"
+
+#include <quorlock/quorlock.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/wire/errors.h"
+#include "scripts.h"
+
+/* Added to what the server says is left: its clock's rate may differ from ours by so much. */
+#define GUARD_DRIFT_DIVISOR 100u
+#define GUARD_DRIFT_US      2000u
+
+void guard_init(struct guard *guard, const struct node_config *config)
+{
+    *guard =
+        (struct guard){.mode = config->guard,
+                       .n_nodes = config->n_nodes,
+                       .max_lease_ms = config->max_lease_ms ? config->max_lease_ms : GUARD_LEASE_DEFAULT_MS,
+                       .set = config->set != NULL ? config->set : "",
+                       .set_named = config->set_named};
+}
+
+bool guard_is_on(const struct guard *guard)
+{
+    return guard->mode == QUORLOCK_GUARD_CONNECTION || guard->mode == QUORLOCK_GUARD_STRICT;
+}
+
+void guard_forget(struct guard *guard)
+{
+    guard->run_id[0] = guard->replid[0] = guard->seen[0] = '\0';
+    guard->until_us = 0;
+    guard->asked = false;
+}
+
+void guard_meet(struct guard *guard, const char *run_id, const char *replid)
+{
+    snprintf(guard->run_id, sizeof(guard->run_id), "%s", run_id);
+    snprintf(guard->replid, sizeof(guard->replid), "%s", replid);
+}
+
+/* EVAL and not EVALSHA: once a connection, so it need not be loaded. */
+static void script(const struct guard *guard, struct bytes *out, const char *text, size_t length,
+                   uint32_t n_nodes, uint32_t lease_ms, size_t n_more)
+{
+    bytes_command(out, 9 + n_more);
+    bytes_text(out, "EVAL");
+    bytes_word(out, text, length);
+    bytes_text(out, "1");
+    bytes_text(out, GUARD_KEY);
+    bytes_number(out, n_nodes);
+    bytes_text(out, guard->set);
+    bytes_number(out, lease_ms);
+    bytes_text(out, guard->run_id);
+    bytes_text(out, guard->replid);
+}
+
+void guard_ask(const struct guard *guard, struct bytes *out)
+{
+    script(guard, out, script_guard, sizeof(script_guard) - 1, guard->n_nodes, guard->max_lease_ms, 0);
+}
+
+/* ---- bootstrap ---- */
+
+static void guard_words(struct bytes *out, const char *const *words, size_t n_words)
+{
+    bytes_command(out, n_words);
+    for (size_t i = 0; i < n_words; i++) bytes_text(out, words[i]);
+}
+
+static void guard_write(const struct guard *guard, struct bytes *out, const struct node_request *request)
+{
+    uint32_t lease_ms = request->lease_ms ? request->lease_ms : GUARD_LEASE_DEFAULT_MS;
+    script(guard, out, script_bootstrap, sizeof(script_bootstrap) - 1, request->closes ? 0 : guard->n_nodes,
+           lease_ms, 2);
+    bytes_text(out, request->force ? "1" : "0");
+    bytes_number(out, request->longest_ms);
+}
+
+/*
+ * With force the guard and the end of the other connections are one transaction: a client that was connected
+ * before acquires without a look at the guard, so a guard of its own without the other would give a vote to two
+ * sets of clients. A right that is missing, and a connection that ends, leave both undone.
+ */
+void guard_bootstrap(const struct guard *guard, struct bytes *out, const struct node_request *request)
+{
+    /* The address makes it a rehearsal: nobody is connected from there. */
+    static const char *const kill[] = {"CLIENT", "KILL", "TYPE", "normal",
+                                       "SKIPME", "yes",  "ADDR", "0.0.0.0:0"};
+    static const char *const multi[] = {"MULTI"}, *const exec[] = {"EXEC"};
+    bool write = request->op == NODE_BOOTSTRAP;
+    if (write && !request->force) {
+        guard_write(guard, out, request);
+        return;
+    }
+    guard_words(out, multi, 1);
+    if (write) guard_write(guard, out, request);
+    guard_words(out, kill, write ? 6 : 8);
+    guard_words(out, exec, 1);
+}
+
+uint8_t guard_parts(const struct node_request *request)
+{
+    if (request->op == NODE_MAY_KILL) return GUARD_PARTS - 1;
+    return request->op == NODE_BOOTSTRAP && request->force ? GUARD_PARTS : 0;
+}
+
+/* 'written:' or 'guarded:' and the guard that stands there now. */
+static bool judge_written(const struct reply_item *item, struct node_reply *ret)
+{
+    static const char written[] = "written:", guarded[] = "guarded:";
+    size_t front = sizeof(written) - 1;
+    if (item->type != REPLY_STRING || item->length < front) return false;
+    ret->outcome = memcmp(item->text, written, front) == 0 ? NODE_YES : NODE_OTHER;
+    ret->holder = item->text + front;
+    ret->holder_length = item->length - front;
+    return ret->outcome == NODE_YES || memcmp(item->text, guarded, front) == 0;
+}
+
+static void judge_refused(const struct reply_item *item, enum node_outcome outcome, const char *what,
+                          struct node_reply *ret, char *text, size_t size)
+{
+    ret->outcome = outcome;
+    ret->fault = error_classify(item->text, item->length).fault;
+    ret->error = text;
+    error_describe(text, size, what, item->text, item->length);
+}
+
+bool guard_judge_bootstrap(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
+                           size_t size)
+{
+    const struct reply_item *first = &reply->elements[0], *last = &reply->elements[op == NODE_BOOTSTRAP];
+    if (reply->self.type != REPLY_ARRAY) return op == NODE_BOOTSTRAP && judge_written(&reply->self, ret);
+    if (reply->n_elements != (op == NODE_BOOTSTRAP ? 2 : 1)) return false;
+    if (op == NODE_BOOTSTRAP && first->type == REPLY_ERROR) {
+        judge_refused(first, NODE_ERROR, "bootstrap", ret, text, size);
+        return true;
+    }
+    if (op == NODE_BOOTSTRAP && !judge_written(first, ret)) return false;
+    if (last->type == REPLY_ERROR) {
+        /* Written, but old connections live on. */
+        judge_refused(last, op == NODE_BOOTSTRAP ? NODE_UNKNOWN : NODE_ERROR, "CLIENT KILL", ret, text, size);
+        return true;
+    }
+    if (op == NODE_MAY_KILL) ret->outcome = NODE_YES;
+    return last->type == REPLY_INTEGER;
+}
+
+/* ---- its reply ---- */
+
+static bool is(const struct reply_item *item, const char *word)
+{
+    return item->type == REPLY_STRING && item->length == strlen(word) &&
+           memcmp(item->text, word, item->length) == 0;
+}
+
+static enum guard_verdict misfit(struct guard *guard)
+{
+    guard->fault = NODE_FAULT_PROTO;
+    snprintf(guard->why, sizeof(guard->why),
+             "restart guard: a reply that does not fit the request: something between us and the server?");
+    return GUARD_FAILED;
+}
+
+static enum guard_verdict refused(struct guard *guard, const struct reply_item *error)
+{
+    enum node_fault fault = error_classify(error->text, error->length).fault;
+    guard->fault = fault == NODE_FAULT_OTHER ? NODE_FAULT_GUARD : fault;
+    error_describe(guard->why, sizeof(guard->why), "restart guard (key " GUARD_KEY ")", error->text,
+                   error->length);
+    return GUARD_FAILED;
+}
+
+const char *guard_length(char *ret, size_t size, uint64_t ms)
+{
+    static const struct {
+        const char *name;
+        uint64_t ms;
+    } units[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+    size_t i = 0;
+    while (ms % units[i].ms || ms < units[i].ms) {
+        if (++i == sizeof(units) / sizeof(units[0]) - 1) break;
+    }
+    snprintf(ret, size, "%llu%s", (unsigned long long)(ms / units[i].ms), units[i].name);
+    return ret;
+}
+
+/* Set names that nobody gave are hashes of the addresses. */
+static bool is_hash(const char *set)
+{
+    return strlen(set) == 16 && strspn(set, "0123456789abcdef") == 16;
+}
+
+__attribute__((format(printf, 2, 3))) static void guard_add(struct guard *guard, const char *format, ...)
+{
+    size_t used = strlen(guard->why);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(guard->why + used, sizeof(guard->why) - used, format, args);
+    va_end(args);
+}
+
+/* What would make this client fit, and what would make the nodes fit it: each as it can be given. */
+static void advise(struct guard *guard, const char *their_n, const char *their_set, uint64_t their_ms)
+{
+    char length[24];
+    const char *between = "";
+    guard_add(guard, ": give all clients the same (here ");
+    if (their_ms != guard->max_lease_ms) {
+        guard_length(length, sizeof(length), their_ms);
+        guard_add(guard, "--max-lease %s, QUORLOCK_MAX_LEASE=%s or max_lease_ms = %llu", length, length,
+                  (unsigned long long)their_ms);
+        between = "; ";
+    }
+    if (strcmp(their_set, guard->set) != 0) {
+        if (is_hash(their_set))
+            guard_add(guard, "%sthe same addresses", between);
+        else
+            guard_add(guard, "%s--set-name %.64s", between, their_set);
+        between = "; ";
+    }
+    if (strtoul(their_n, NULL, 10) != guard->n_nodes) guard_add(guard, "%sall %s nodes", between, their_n);
+    guard_add(guard, "), or change the nodes by 'quorlock bootstrap --reconfigure --max-lease %s%s%s'",
+              guard_length(length, sizeof(length), guard->max_lease_ms), guard->set_named ? " --set-name " : "",
+              guard->set_named ? guard->set : "");
+}
+
+/* {'conflict', N, set, max_lease} or {'conflict', guard} */
+static enum guard_verdict conflict(struct guard *guard, const struct reply *reply)
+{
+    const struct reply_item *n = &reply->elements[1], *set = &reply->elements[2], *lease = &reply->elements[3];
+    char theirs[200], their_n[12], their_lease[16];
+    for (size_t i = 1; i < reply->n_elements; i++)
+        if (reply->elements[i].type != REPLY_STRING) return misfit(guard);
+    if (reply->n_elements != 2 && reply->n_elements != 4) return misfit(guard);
+    guard->fault = NODE_FAULT_CONFIG;
+    if (reply->n_elements == 2) {
+        error_printable(theirs, sizeof(theirs), n->text, n->length);
+        snprintf(guard->why, sizeof(guard->why),
+                 "the restart guard at " GUARD_KEY " has a format that this version does not know: \"%s\": "
+                 "use one version of quorlock, or delete that key",
+                 theirs);
+        return GUARD_FAILED;
+    }
+    error_printable(their_n, sizeof(their_n), n->text, n->length);
+    if (strcmp(their_n, "0") == 0) {
+        snprintf(
+            guard->why, sizeof(guard->why),
+            "its guard is for no client, for a 'quorlock bootstrap --reconfigure' was not finished: give that "
+            "very command again, until it ends with 0");
+        return GUARD_FAILED;
+    }
+    error_printable(theirs, sizeof(theirs), set->text, set->length);
+    error_printable(their_lease, sizeof(their_lease), lease->text, lease->length);
+    snprintf(
+        guard->why, sizeof(guard->why),
+        "set up otherwise: its guard says %s nodes, set %.64s, max_lease %s ms; this client says %u nodes, "
+        "set %s, max_lease %u ms",
+        their_n, theirs, their_lease, (unsigned)guard->n_nodes, guard->set, (unsigned)guard->max_lease_ms);
+    advise(guard, their_n, theirs, strtoull(their_lease, NULL, 10));
+    return GUARD_FAILED;
+}
+
+enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, uint64_t now_us)
+{
+    const struct reply_item *why = &reply->elements[0], *left = &reply->elements[1],
+                            *lease = &reply->elements[2], *text = &reply->elements[3];
+    guard->asked = false;
+    if (reply->self.type == REPLY_ERROR) return refused(guard, &reply->self);
+    if (reply->self.type != REPLY_ARRAY || !reply->n_elements) return misfit(guard);
+    if (is(why, "conflict")) return conflict(guard, reply);
+    if (reply->n_elements != 4 || left->type != REPLY_INTEGER || lease->type != REPLY_INTEGER ||
+        text->type != REPLY_STRING || !text->length || text->length >= sizeof(guard->seen) ||
+        strlen(text->text) != text->length)
+        return misfit(guard);
+    if (left->integer < 0 || left->integer > UINT32_MAX || lease->integer < 1 || lease->integer > UINT32_MAX)
+        return misfit(guard);
+    bool same = strcmp(guard->seen, text->text) == 0;
+    if (is(why, "new"))
+        guard->reason = GUARD_NEW;
+    else if (is(why, "lost"))
+        guard->reason = GUARD_LOST;
+    else if (!same)
+        guard->reason = GUARD_KEPT;
+    memcpy(guard->seen, text->text, text->length + 1);
+    guard->until_us = 0;
+    if (!left->integer) return GUARD_CLEAR;
+    uint64_t left_us = (uint64_t)left->integer * 1000;
+    guard->until_us = now_us + left_us + left_us / GUARD_DRIFT_DIVISOR + GUARD_DRIFT_US;
+    return GUARD_QUARANTINED;
+}
+
+void guard_describe(const struct guard *guard, uint64_t now_us, char *ret, size_t size)
+{
+    static const char *const reasons[] = {
+        [GUARD_KEPT] = "it restarted, or is new, and may have lost its memory",
+        [GUARD_NEW] =
+            ("no guard yet: first contact waits one max_lease; 'quorlock bootstrap' before it declares "
+             "that no lock is held"),
+        [GUARD_LOST] = "it restarted and may have lost its memory",
+    };
+    uint64_t left_us = guard->until_us > now_us ? guard->until_us - now_us : 0;
+    /* Rounded up, so that 0.0 is told only when it is over. */
+    uint64_t tenths = (left_us + 99999) / 100000;
+    snprintf(ret, size, "quarantined for %llu.%llu s more: %s", (unsigned long long)(tenths / 10),
+             (unsigned long long)(tenths % 10), reasons[guard->reason]);
+}

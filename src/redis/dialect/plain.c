@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plain.c - the plain dialect: a string at the key
+ */
+#include <quorlock/quorlock.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "redis/dialect/dialect.h"
+#include "redis/wire/errors.h"
+#include "scripts.h"
+
+#define PLAIN_CHANNEL_PREFIX "quorlock:released:"
+#define PLAIN_FENCE_PREFIX   "quorlock:fence:"
+#define PLAIN_FENCE_TTL_MS   604800000u /* seven days */
+/* Scripts reckon in doubles: from here on a counter loses digits. */
+#define PLAIN_COUNTER_END (INT64_C(1) << 53)
+
+enum plain_script {
+    PLAIN_EXTEND,
+    PLAIN_RELEASE,
+    PLAIN_PEEK,
+    PLAIN_BREAK,
+    PLAIN_ACQUIRE,
+    PLAIN_RAISE,
+    PLAIN_SCRIPTS
+};
+
+static const struct dialect_script plain_scripts[PLAIN_SCRIPTS] = {
+    [PLAIN_EXTEND] = {"extend", script_extend, sizeof(script_extend) - 1},
+    [PLAIN_RELEASE] = {"release", script_release, sizeof(script_release) - 1},
+    [PLAIN_PEEK] = {"peek", script_peek, sizeof(script_peek) - 1},
+    [PLAIN_BREAK] = {"break", script_break, sizeof(script_break) - 1},
+    [PLAIN_ACQUIRE] = {"acquire", script_acquire, sizeof(script_acquire) - 1},
+    [PLAIN_RAISE] = {"raise", script_raise, sizeof(script_raise) - 1},
+};
+
+static const char *const plain_commands[] = {"GET", "SET", "PTTL", "PEXPIRE", "DEL", "TIME", "EVALSHA", NULL};
+
+/* One command on its way out. */
+struct plain_call {
+    struct bytes *out;
+    const struct node_request *request;
+    const struct guard *guard;
+    const struct dialect_script *scripts;
+    bool native;          /* an acquire may be a SET */
+    bool guarded, fenced; /* these keys are among the command's */
+};
+
+static bool begin_script(const struct plain_call *call, const struct dialect_shas *shas,
+                         enum plain_script script, size_t n_args)
+{
+    const struct node_request *request = call->request;
+    struct bytes *out = call->out;
+    size_t n_keys = request->n_keys * (call->fenced ? 2 : 1) + (size_t)call->guarded;
+    bytes_command(out, 3 + n_keys + n_args);
+    if (request->use_eval) {
+        bytes_text(out, "EVAL");
+        bytes_word(out, call->scripts[script].text, call->scripts[script].length);
+    } else {
+        bytes_text(out, "EVALSHA");
+        bytes_word(out, shas->sha[script], DIALECT_SHA_LENGTH);
+    }
+    bytes_number(out, n_keys);
+    for (size_t i = 0; i < request->n_keys; i++)
+        bytes_word(out, request->keys[i].text, request->keys[i].length);
+    if (call->guarded) bytes_text(out, GUARD_KEY);
+    for (size_t i = 0; call->fenced && i < request->n_keys; i++)
+        bytes_joined(out, PLAIN_FENCE_PREFIX, sizeof(PLAIN_FENCE_PREFIX) - 1, request->keys[i].text,
+                     request->keys[i].length);
+    return !request->use_eval;
+}
+
+static void seen(const struct plain_call *call)
+{
+    bytes_text(call->out, call->guarded ? call->guard->seen : "");
+}
+
+static void fence(const struct plain_call *call)
+{
+    const struct node_request *request = call->request;
+    if (call->fenced)
+        bytes_number(call->out, request->fence);
+    else
+        bytes_text(call->out, "");
+    bytes_number(call->out, request->fence_ttl_ms ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
+}
+
+/* What every script but peek and break has first: how many of the keys are locks, and for whom. */
+static void locks(const struct plain_call *call)
+{
+    bytes_number(call->out, call->request->n_keys);
+    bytes_word(call->out, call->request->owner, call->request->owner_length);
+}
+
+/* By script: with a counter, with a look at the guard, or both. */
+static bool acquire_script(const struct plain_call *call, const struct dialect_shas *shas)
+{
+    const struct node_request *request = call->request;
+    uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
+    const char *how = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT ? "strict" : "";
+    bool by_hash = begin_script(call, shas, PLAIN_ACQUIRE, 8);
+    locks(call);
+    bytes_number(call->out, request->lease_ms);
+    seen(call);
+    bytes_text(call->out, request->op == NODE_REPAIR ? "repair" : how);
+    fence(call);
+    bytes_number(call->out, most_ms ? most_ms : GUARD_LEASE_DEFAULT_MS);
+    return by_hash;
+}
+
+/* A SET will do for one key that has no counter, where nobody asks for more than yes or no. */
+static bool acquire(const struct plain_call *call, const struct dialect_shas *shas)
+{
+    const struct node_request *request = call->request;
+    struct bytes *out = call->out;
+    bool strict = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT;
+    bool more = strict || call->fenced || request->explain || request->op == NODE_REPAIR || request->n_keys > 1;
+    if (!call->native || more) return acquire_script(call, shas);
+    bytes_command(out, 6);
+    bytes_text(out, "SET");
+    bytes_word(out, request->keys[0].text, request->keys[0].length);
+    bytes_word(out, request->owner, request->owner_length);
+    bytes_text(out, "NX");
+    bytes_text(out, "PX");
+    bytes_number(out, request->lease_ms);
+    return false;
+}
+
+static bool extend(const struct plain_call *call, const struct dialect_shas *shas)
+{
+    bool more = call->guarded || call->fenced;
+    bool by_hash = begin_script(call, shas, PLAIN_EXTEND, more ? 6 : 3);
+    locks(call);
+    bytes_number(call->out, call->request->lease_ms);
+    if (more) {
+        seen(call);
+        fence(call);
+    }
+    return by_hash;
+}
+
+static bool release(const struct plain_call *call, const struct dialect_shas *shas)
+{
+    bool silent = call->request->silent;
+    bool more = call->guarded || call->fenced || silent;
+    bool by_hash = begin_script(call, shas, PLAIN_RELEASE, 2 + (more ? 3u : 0u) + silent);
+    locks(call);
+    if (more) {
+        seen(call);
+        fence(call);
+    }
+    if (silent) bytes_text(call->out, "silent");
+    return by_hash;
+}
+
+static bool plain_raise(const struct plain_call *call, const struct dialect_shas *shas)
+{
+    bool by_hash = begin_script(call, shas, PLAIN_RAISE, 5);
+    locks(call);
+    seen(call);
+    fence(call);
+    return by_hash;
+}
+
+bool dialect_build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
+                   const struct guard *guard, const struct dialect *dialect)
+{
+    struct plain_call call = {.out = out,
+                              .request = request,
+                              .guard = guard,
+                              .scripts = dialect->scripts,
+                              .native = dialect == &dialect_plain,
+                              .guarded = guard != NULL && guard_is_on(guard),
+                              .fenced = request->fenced || request->fence};
+    switch (request->op) {
+    case NODE_ACQUIRE:
+    case NODE_REPAIR: return acquire(&call, shas);
+    case NODE_EXTEND: return extend(&call, shas);
+    case NODE_RELEASE: call.fenced = request->fence != 0; return release(&call, shas);
+    case NODE_RAISE: call.fenced = true; return plain_raise(&call, shas);
+    case NODE_PEEK:
+    case NODE_BREAK:
+        call.guarded = call.fenced = false;
+        return begin_script(&call, shas, request->op == NODE_PEEK ? PLAIN_PEEK : PLAIN_BREAK, 0);
+    case NODE_MAY_KILL:
+    case NODE_BOOTSTRAP: guard_bootstrap(guard, out, request); break;
+    }
+    return false;
+}
+
+static bool build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
+                  const struct guard *guard)
+{
+    return dialect_build(out, request, shas, guard, &dialect_plain);
+}
+
+static const char *op_name(enum node_op op, bool by_hash)
+{
+    switch (op) {
+    case NODE_ACQUIRE: return by_hash ? "acquire (script)" : "acquire (SET)";
+    case NODE_EXTEND: return "extend (script)";
+    case NODE_RELEASE: return "release (script)";
+    case NODE_PEEK: return "inspect (script)";
+    case NODE_BREAK: return "break (script)";
+    case NODE_REPAIR: return by_hash ? "repair (script)" : "repair (SET)";
+    case NODE_RAISE: return "raise (script)";
+    case NODE_MAY_KILL: return "rehearsal of bootstrap";
+    case NODE_BOOTSTRAP: return "bootstrap";
+    }
+    return "request";
+}
+
+/* Behind WRONGTYPE our scripts name the type, the server itself says a sentence. */
+static void judge_type(const struct reply_item *item, struct node_reply *ret)
+{
+    static const char front[] = "WRONGTYPE ";
+    size_t skip = sizeof(front) - 1;
+    if (item->length <= skip || memcmp(item->text, front, skip) != 0) return;
+    if (memchr(item->text + skip, ' ', item->length - skip) != NULL) return;
+    ret->type = item->text + skip;
+    ret->type_length = item->length - skip;
+}
+
+static void judge_error(enum node_op op, bool by_hash, const struct reply_item *item, struct node_reply *ret,
+                        char *text, size_t text_size)
+{
+    struct error_class class = error_classify(item->text, item->length);
+    ret->fault = class.fault;
+    ret->error = text;
+    /* An error nobody listed does not say whether anything was executed. */
+    ret->outcome = class.fault == NODE_FAULT_OTHER ? NODE_UNKNOWN : NODE_ERROR;
+    if (class.noscript && by_hash) {
+        ret->outcome = NODE_NOSCRIPT;
+        ret->fault = NODE_FAULT_NONE;
+    }
+    if (class.fault == NODE_FAULT_FOREIGN)
+        judge_type(item, ret);
+    else
+        error_describe(text, text_size, op_name(op, by_hash), item->text, item->length);
+}
+
+static uint32_t plain_count(int64_t count)
+{
+    return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+}
+
+static int64_t plain_ms(int64_t ms)
+{
+    return ms > NODE_MS_MAX ? NODE_MS_MAX : ms;
+}
+
+static int64_t plain_ttl(int64_t ttl_ms)
+{
+    return ttl_ms < -1 ? -2 : plain_ms(ttl_ms);
+}
+
+/* {holder, ttl}, for break {holder or nil, ttl, type}, for acquire {holder, ttl, listeners}, behind a broken
+ * guard {holder, ttl, 'GUARD'} */
+static bool judge_holder(enum node_op op, const struct reply *reply, struct node_reply *ret)
+{
+    const struct reply_item *holder = &reply->elements[0], *ttl = &reply->elements[1],
+                            *kind = &reply->elements[2];
+    bool counts = (op == NODE_ACQUIRE || op == NODE_REPAIR) && reply->n_elements == 3;
+    bool three = op == NODE_BREAK || (op == NODE_RELEASE && reply->n_elements == 3);
+    if (reply->n_elements != (three || counts ? 3 : 2) || ttl->type != REPLY_INTEGER) return false;
+    if (three && kind->type != REPLY_STRING) return false;
+    if (counts && (kind->type != REPLY_INTEGER || kind->integer < 0)) return false;
+    if (counts) ret->count = plain_count(kind->integer);
+    bool no_holder = op == NODE_BREAK && holder->type == REPLY_NIL;
+    if (holder->type != REPLY_STRING && !no_holder) return false;
+    ret->outcome = (op == NODE_PEEK || op == NODE_BREAK) ? NODE_YES : NODE_OTHER;
+    ret->ttl_ms = plain_ttl(ttl->integer);
+    if (three && op == NODE_RELEASE) ret->fault = NODE_FAULT_GUARD;
+    if (no_holder) {
+        ret->type = kind->text;
+        ret->type_length = kind->length;
+    } else {
+        ret->holder = holder->text;
+        ret->holder_length = holder->length;
+    }
+    return true;
+}
+
+/* {holder or nil, ttl, counter, 1 or 0 for a guard, rest of its quarantine} */
+static bool judge_peek(const struct reply *reply, struct node_reply *ret)
+{
+    const struct reply_item *holder = &reply->elements[0], *numbers = &reply->elements[1];
+    for (size_t i = 0; i < 4; i++)
+        if (numbers[i].type != REPLY_INTEGER) return false;
+    if (holder->type != REPLY_STRING && holder->type != REPLY_NIL) return false;
+    ret->outcome = holder->type == REPLY_STRING ? NODE_YES : NODE_MISSING;
+    if (ret->outcome == NODE_YES) {
+        ret->holder = holder->text;
+        ret->holder_length = holder->length;
+        ret->ttl_ms = plain_ttl(numbers[0].integer);
+    }
+    ret->fence = numbers[1].integer > 0 ? (uint64_t)numbers[1].integer : 0;
+    ret->has_guard = numbers[2].integer != 0;
+    ret->quarantine_ms = numbers[3].integer > 0 ? plain_ms(numbers[3].integer) : -1;
+    return true;
+}
+
+/* 0: missing; 1 and more: deleted, and so many less one were told of it */
+static bool judge_release(const struct reply_item *item, struct node_reply *ret)
+{
+    ret->outcome = item->integer ? NODE_YES : NODE_MISSING;
+    if (item->integer > 1) ret->count = plain_count(item->integer - 1);
+    return item->integer >= 0;
+}
+
+/* {1, counter, clock} of acquire, repair and raise; {1, clock} of extend; {1 or 0, 'GUARD'} of release */
+static bool judge_done(enum node_op op, const struct reply *reply, struct node_reply *ret)
+{
+    const struct reply_item *first = &reply->elements[0], *second = &reply->elements[1],
+                            *third = &reply->elements[2];
+    if (op == NODE_RELEASE) {
+        ret->fault = NODE_FAULT_GUARD;
+        return reply->n_elements == 2 && judge_release(first, ret) && second->type == REPLY_STRING;
+    }
+    bool counts = op == NODE_ACQUIRE || op == NODE_REPAIR || op == NODE_RAISE;
+    if (!counts && op != NODE_EXTEND) return false;
+    const struct reply_item *clock = counts ? third : second;
+    if (reply->n_elements != (counts ? 3 : 2) || first->integer != 1 || second->type != REPLY_INTEGER ||
+        clock->type != REPLY_INTEGER || second->integer < 0 || clock->integer < 0)
+        return false;
+    if (counts && second->integer >= PLAIN_COUNTER_END) return false;
+    ret->outcome = NODE_YES;
+    ret->fence = counts ? (uint64_t)second->integer : 0;
+    ret->node_time_us = (uint64_t)clock->integer;
+    return true;
+}
+
+/* False: no reply that this request can have. */
+static bool judge_value(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
+                        size_t text_size)
+{
+    const struct reply_item *self = &reply->self;
+    bool by_set = self->type == REPLY_NIL || self->type == REPLY_STATUS;
+    if (op == NODE_BOOTSTRAP || op == NODE_MAY_KILL)
+        return guard_judge_bootstrap(op, reply, ret, text, text_size);
+    if ((op == NODE_ACQUIRE || op == NODE_REPAIR) && by_set) {
+        ret->outcome = self->type == REPLY_NIL ? NODE_OTHER : NODE_YES;
+        return self->type == REPLY_NIL || (self->length == 2 && memcmp(self->text, "OK", 2) == 0);
+    }
+    if (self->type == REPLY_ARRAY) {
+        if (!reply->n_elements) return false;
+        if (op == NODE_PEEK && reply->n_elements == 5) return judge_peek(reply, ret);
+        if (reply->elements[0].type == REPLY_INTEGER) return judge_done(op, reply, ret);
+        return judge_holder(op, reply, ret);
+    }
+    if (self->type != REPLY_INTEGER) return false;
+    switch (op) {
+    case NODE_RELEASE: return judge_release(self, ret);
+    case NODE_EXTEND:
+        ret->outcome = self->integer ? NODE_YES : NODE_MISSING;
+        return self->integer == 0 || self->integer == 1;
+    case NODE_PEEK:
+    case NODE_BREAK:
+    case NODE_RAISE: ret->outcome = NODE_MISSING; return self->integer == 0;
+    case NODE_MAY_KILL:
+    case NODE_BOOTSTRAP:
+    case NODE_ACQUIRE:
+    case NODE_REPAIR: break;
+    }
+    return false;
+}
+
+static void judge(enum node_op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
+                  size_t text_size)
+{
+    *ret = (struct node_reply){.ttl_ms = -2, .quarantine_ms = -1};
+    if (reply->self.type == REPLY_ERROR) {
+        judge_error(op, by_hash, &reply->self, ret, text, text_size);
+        if (ret->fault == NODE_FAULT_FOREIGN)
+            error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_STRING);
+        return;
+    }
+    if (judge_value(op, reply, ret, text, text_size)) {
+        if (ret->fault == NODE_FAULT_GUARD)
+            snprintf(text, text_size, "%s: the guard changed or is gone: the server may have lost its memory",
+                     op_name(op, by_hash));
+        return;
+    }
+    snprintf(text, text_size, "%s: a reply that does not fit the request: something between us and the server?",
+             op_name(op, by_hash));
+    *ret = (struct node_reply){
+        .outcome = NODE_ERROR, .fault = NODE_FAULT_PROTO, .error = text, .ttl_ms = -2, .quarantine_ms = -1};
+}
+
+static size_t channel(const struct node_key *key, char *ret, size_t size)
+{
+    return bytes_put(ret, size, PLAIN_CHANNEL_PREFIX, sizeof(PLAIN_CHANNEL_PREFIX) - 1, key->text, key->length,
+                     "", 0);
+}
+
+const struct dialect dialect_plain = {
+    .name = "plain",
+    .n_scripts = PLAIN_SCRIPTS,
+    .scripts = plain_scripts,
+    .commands = plain_commands,
+    .build = build,
+    .channel = channel,
+    .judge = judge,
+};

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * redisson.c - the redisson dialect: a hash at the key, its field the owner, its value a count
+ *
+ * The scripts stand in plain's order and have its keys, arguments and answers, so plain.c builds and judges for
+ * both. Here is what differs: nothing is ever written without a script, a peek tells the count as well, and a
+ * foreign key is one that holds no hash.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "redis/dialect/dialect.h"
+#include "redis/wire/errors.h"
+#include "scripts.h"
+
+#define REDISSON_PEEK_ELEMENTS 6
+#define REDISSON_CHANNEL       "redisson_lock__channel"
+
+static const struct dialect_script redisson_scripts[] = {
+    {"extend", script_redisson_extend, sizeof(script_redisson_extend) - 1},
+    {"release", script_redisson_release, sizeof(script_redisson_release) - 1},
+    {"peek", script_redisson_peek, sizeof(script_redisson_peek) - 1},
+    {"break", script_redisson_break, sizeof(script_redisson_break) - 1},
+    {"acquire", script_redisson_acquire, sizeof(script_redisson_acquire) - 1},
+    {"raise", script_redisson_raise, sizeof(script_redisson_raise) - 1},
+};
+_Static_assert(sizeof(redisson_scripts) / sizeof(redisson_scripts[0]) <= DIALECT_SCRIPTS_MAX,
+               "room for hashes");
+
+static const char *const redisson_commands[] = {"HEXISTS", "HSCAN", "HSET",    "HDEL", "PTTL",
+                                                "PEXPIRE", "TIME",  "EVALSHA", NULL};
+
+static bool build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
+                  const struct guard *guard)
+{
+    /* Bootstrap looks at the guard, which is a string in either dialect. */
+    if (request->op == NODE_PEEK && request->keys[0].length == sizeof(GUARD_KEY) - 1 &&
+        memcmp(request->keys[0].text, GUARD_KEY, sizeof(GUARD_KEY) - 1) == 0) {
+        struct node_request whole = *request;
+        whole.use_eval = true;
+        return dialect_build(out, &whole, shas, guard, &dialect_plain);
+    }
+    return dialect_build(out, request, shas, guard, &dialect_redisson);
+}
+
+static void judge(enum node_op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
+                  size_t text_size)
+{
+    bool acquires = op == NODE_ACQUIRE || op == NODE_REPAIR;
+    struct reply cut;
+    uint32_t count = 0;
+    if (op == NODE_PEEK && reply->self.type == REPLY_ARRAY && reply->n_elements == REDISSON_PEEK_ELEMENTS) {
+        const struct reply_item *item = &reply->elements[REDISSON_PEEK_ELEMENTS - 1];
+        cut = *reply;
+        /* Without its last element it is plain's, unless that is no count: then let it fit nothing. */
+        cut.n_elements = item->type == REPLY_INTEGER && item->integer >= 0 ? REDISSON_PEEK_ELEMENTS - 1 : 1;
+        count = item->integer > UINT32_MAX ? UINT32_MAX : (uint32_t)item->integer;
+        reply = &cut;
+    } else if (acquires && (reply->self.type == REPLY_NIL || reply->self.type == REPLY_STATUS)) {
+        /* Good answers to a SET, which we never send. */
+        cut = (struct reply){.self = {.type = REPLY_INTEGER}};
+        reply = &cut;
+    }
+    dialect_plain.judge(op, by_hash || acquires, reply, ret, text, text_size);
+    if (op == NODE_PEEK && ret->outcome == NODE_YES) ret->count = count;
+    if (ret->fault == NODE_FAULT_FOREIGN)
+        error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_HASH);
+}
+
+/* Redisson leaves a name alone that has a hash tag already. */
+static size_t channel(const struct node_key *key, char *ret, size_t size)
+{
+    bool tagged = memchr(key->text, '{', key->length) != NULL;
+
+    return bytes_put(ret, size, tagged ? REDISSON_CHANNEL ":" : REDISSON_CHANNEL ":{",
+                     sizeof(REDISSON_CHANNEL) + (tagged ? 0 : 1), key->text, key->length, "}", tagged ? 0 : 1);
+}
+
+const struct dialect dialect_redisson = {
+    .name = "redisson",
+    .n_scripts = sizeof(redisson_scripts) / sizeof(redisson_scripts[0]),
+    .scripts = redisson_scripts,
+    .commands = redisson_commands,
+    .build = build,
+    .channel = channel,
+    .judge = judge,
+};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * conn.h - one stream socket on the loop
+ *
+ * The owner is told that something is ready and then calls; nothing here calls back from inside a call, so an
+ * owner may close or free itself while it handles what became ready.
+ *
+ * What is appended to the out buffer leaves at the end of the present turn of the loop, all in one write:
+ * conn_wake() activates the flush event, which the loop runs behind everything that is active already.
+ */
+#ifndef QUORLOCK_REDIS_CONN_H
+#define QUORLOCK_REDIS_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "redis/wire/bytes.h"
+
+struct event;
+struct event_base;
+
+/* The largest command, of 64 keys of 1024 bytes and as many counters, is 136 KiB, with its script 141. */
+#define CONN_OUT_MAX ((size_t)4 << 20)
+
+enum conn_ready {
+    CONN_CONNECTED, /* call conn_finish() */
+    CONN_READABLE,  /* call conn_read() */
+    CONN_SENT,      /* what was in the out buffer has left, or leaves as soon as the socket takes it */
+    CONN_BROKEN,    /* a write failed; there may be something left to read that says why */
+};
+
+struct conn {
+    struct event_base *base;
+    void (*ready)(void *arg, enum conn_ready); /* the last thing that happens in an event */
+    void *arg;
+    int fd; /* -1: closed */
+    int family;
+    bool connecting, woken, secret;
+    struct event *reader, *writer, *flusher;
+    struct bytes out;
+    int error; /* errno of what broke; 0: the peer closed */
+};
+
+/* conn_init - false: out of memory; conn_clear is fine all the same. */
+bool conn_init(struct conn *, struct event_base *, const struct alloc *, void (*ready)(void *, enum conn_ready),
+               void *arg);
+/* conn_clear - closes and frees; the struct may go. */
+void conn_clear(struct conn *);
+/*
+ * conn_open - begins to connect; CONN_CONNECTED follows from the loop
+ *
+ * user_timeout_ms: how long sent bytes may go unacknowledged (TCP_USER_TIMEOUT). 0, or an errno, and then it is
+ * closed.
+ */
+int conn_open(struct conn *, const struct sockaddr *, socklen_t, uint32_t user_timeout_ms);
+/* conn_close - at once; nothing becomes ready any more. Closing twice is fine. */
+void conn_close(struct conn *);
+/* conn_finish - the outcome of connecting: 0 or an errno. After 0 the socket is read and written. */
+int conn_finish(struct conn *);
+/* conn_read - bytes read, 0 when there is nothing now, -1 when the connection ended: see error. */
+ssize_t conn_read(struct conn *, void *buffer, size_t size);
+/* conn_has_input - whether conn_read would find something. */
+bool conn_has_input(const struct conn *);
+/* conn_wake - the out buffer has something to send. */
+void conn_wake(struct conn *);
+/* conn_secret - the out buffer holds a password: wipe it when it has been sent. */
+void conn_secret(struct conn *);
+
+#endif

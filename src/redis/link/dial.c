@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "redis/link/dial.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+void dial_init(struct dial *dial, struct conn *conn, const struct alloc *alloc, const struct uri *uri,
+               uint32_t user_timeout_ms, void (*resolved)(void *arg), void *arg)
+{
+    *dial = (struct dial){.conn = conn,
+                          .alloc = alloc,
+                          .uri = uri,
+                          .user_timeout_ms = user_timeout_ms,
+                          .resolved = resolved,
+                          .arg = arg};
+}
+
+const struct sockaddr_storage *dial_address(const struct dial *dial)
+{
+    return dial->at ? &dial->addresses.addresses[dial->at - 1].storage : NULL;
+}
+
+void dial_blame(struct dial *dial, const char *problem)
+{
+    char address[INET6_ADDRSTRLEN] = "";
+    const struct sockaddr_storage *storage = dial_address(dial);
+    if (dial->uri->kind == URI_NAME && storage != NULL) {
+        const void *bytes = storage->ss_family == AF_INET6
+                                ? (const void *)&((const struct sockaddr_in6 *)storage)->sin6_addr
+                                : (const void *)&((const struct sockaddr_in *)storage)->sin_addr;
+        if (inet_ntop(storage->ss_family, bytes, address, sizeof(address)) == NULL) address[0] = '\0';
+    }
+    snprintf(dial->why, sizeof(dial->why), "connect%s%s: %s", *address ? " to " : "", address, problem);
+}
+
+enum dial_result dial_next(struct dial *dial)
+{
+    while (dial->at < dial->addresses.n_addresses) {
+        const struct resolve_address *address = &dial->addresses.addresses[dial->at++];
+        int error = conn_open(dial->conn, (const struct sockaddr *)&address->storage, address->length,
+                              dial->user_timeout_ms);
+        if (!error) return DIAL_CONNECTING;
+        dial_blame(dial, strerror(error));
+    }
+    return DIAL_FAILED;
+}
+
+static void on_resolved(void *arg, const struct resolve_answer *answer)
+{
+    struct dial *dial = arg;
+    dial->resolve = NULL;
+    dial->addresses = *answer;
+    if (!answer->n_addresses)
+        snprintf(dial->why, sizeof(dial->why), "cannot resolve %s: %s", dial->uri->host, answer->why);
+    dial->resolved(dial->arg);
+}
+
+/* The one address of a unix path or numeric host. False: not an address; uri_parse does not let it come here.
+ */
+static bool fill_address(struct dial *dial)
+{
+    const struct uri *uri = dial->uri;
+    struct resolve_address *address = &dial->addresses.addresses[0];
+    memset(address, 0, sizeof(*address));
+    struct sockaddr_un *local = (struct sockaddr_un *)&address->storage;
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&address->storage;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address->storage;
+    if (uri->kind == URI_UNIX) {
+        local->sun_family = AF_UNIX;
+        address->length = sizeof(*local);
+        return (size_t)snprintf(local->sun_path, sizeof(local->sun_path), "%s", uri->host) <
+               sizeof(local->sun_path);
+    }
+    if (inet_pton(AF_INET, uri->host, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(uri->port);
+        address->length = sizeof(*v4);
+        return true;
+    }
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(uri->port);
+    address->length = sizeof(*v6);
+    return inet_pton(AF_INET6, uri->host, &v6->sin6_addr) == 1;
+}
+
+enum dial_result dial_begin(struct dial *dial)
+{
+    const struct uri *uri = dial->uri;
+    dial->at = 0;
+    dial->addresses.n_addresses = 0;
+    dial_blame(dial, "no address");
+    if (uri->kind == URI_NAME) {
+        dial->resolve = resolve_start(dial->conn->base, dial->alloc, uri->host, uri->port, on_resolved, dial);
+        return dial->resolve != NULL ? DIAL_RESOLVING : DIAL_NOMEM;
+    }
+    if (fill_address(dial)) dial->addresses.n_addresses = 1;
+    return dial_next(dial);
+}
+
+void dial_cancel(struct dial *dial)
+{
+    resolve_cancel(dial->resolve);
+    dial->resolve = NULL;
+}

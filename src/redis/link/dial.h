@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dial.h - from an address as written to a socket that connects: all addresses of a name, one after the other
+ *
+ * The owner has the connection, the deadlines and the last word: it asks for the next address when one failed.
+ */
+#ifndef QUORLOCK_REDIS_DIAL_H
+#define QUORLOCK_REDIS_DIAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "redis/link/conn.h"
+#include "redis/link/resolve.h"
+#include "redis/link/uri.h"
+
+#define DIAL_TEXT_SIZE 480
+
+struct dial {
+    struct conn *conn;
+    const struct alloc *alloc;
+    const struct uri *uri;
+    uint32_t user_timeout_ms; /* see conn_open */
+    void (*resolved)(void *arg);
+    void *arg;
+    struct resolve *resolve;
+    struct resolve_answer addresses;
+    size_t at;
+    char why[DIAL_TEXT_SIZE]; /* of the latest failure, for people */
+};
+
+enum dial_result {
+    DIAL_RESOLVING,  /* resolved() comes from the loop, as the last thing there; then dial_next */
+    DIAL_CONNECTING, /* CONN_CONNECTED comes from the loop */
+    DIAL_FAILED,     /* no address is left: see why */
+    DIAL_NOMEM,
+};
+
+/* dial_init - conn, alloc and uri stay the owner's, and live as long. */
+void dial_init(struct dial *, struct conn *, const struct alloc *, const struct uri *, uint32_t user_timeout_ms,
+               void (*resolved)(void *arg), void *arg);
+/* dial_begin - from the first address; a name is resolved anew. The connection must be closed. */
+enum dial_result dial_begin(struct dial *);
+/* dial_next - the next address that at least begins to connect; the connection must be closed. Never RESOLVING
+ * or NOMEM. */
+enum dial_result dial_next(struct dial *);
+/* dial_blame - why the present address failed; kept in `why`, which names the address where the uri does not.
+ */
+void dial_blame(struct dial *, const char *problem);
+/* dial_cancel - resolved() does not come any more. Fine at any time. */
+void dial_cancel(struct dial *);
+/* dial_address - the one that was tried last, or NULL. */
+const struct sockaddr_storage *dial_address(const struct dial *);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "redis/link/handshake.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/wire/errors.h"
+#include "scripts.h"
+
+/* The oldest servers that will do. Valkey tells a Redis version too, so it is looked for first. */
+struct handshake_oldest {
+    const char *field, *kind;
+    unsigned major, minor;
+};
+
+static const struct handshake_oldest handshake_valkey = {"valkey_version", "Valkey", 7, 2};
+static const struct handshake_oldest handshake_redis = {"redis_version", "Redis", 6, 2};
+
+static void add(struct handshake *shake, enum handshake_step step)
+{
+    assert(shake->n_steps < HANDSHAKE_STEPS_MAX);
+    shake->steps[shake->n_steps++] = step;
+}
+
+static void auth(struct handshake *shake, struct bytes *out)
+{
+    const struct uri *uri = shake->uri;
+    if (uri->user == NULL && uri->password == NULL) return;
+    bytes_command(out, uri->user != NULL ? 3 : 2);
+    bytes_text(out, "AUTH");
+    if (uri->user != NULL) bytes_text(out, uri->user);
+    bytes_text(out, uri->password != NULL ? uri->password : "");
+    add(shake, HANDSHAKE_AUTH);
+}
+
+static void setname(struct handshake *shake, struct bytes *out, const char *client_name)
+{
+    if (client_name == NULL || !*client_name) return;
+    bytes_command(out, 3);
+    bytes_text(out, "CLIENT");
+    bytes_text(out, "SETNAME");
+    bytes_text(out, client_name);
+    add(shake, HANDSHAKE_SETNAME);
+}
+
+static void handshake_info(struct handshake *shake, struct bytes *out, const char *section,
+                           enum handshake_step step)
+{
+    bytes_command(out, 2);
+    bytes_text(out, "INFO");
+    bytes_text(out, section);
+    add(shake, step);
+}
+
+static void rights(struct handshake *shake, struct bytes *out)
+{
+    const char *const *commands = shake->dialect->commands;
+    size_t n = 0;
+    while (commands[n] != NULL) n++;
+    bytes_command(out, 3 + n);
+    bytes_text(out, "EVAL");
+    bytes_word(out, script_rights, sizeof(script_rights) - 1);
+    bytes_text(out, "0");
+    for (size_t i = 0; i < n; i++) bytes_text(out, commands[i]);
+    add(shake, HANDSHAKE_RIGHTS);
+}
+
+void handshake_begin(struct handshake *shake, struct bytes *out, const struct uri *uri, const char *client_name,
+                     const struct dialect *dialect, enum handshake_eviction eviction)
+{
+    *shake = (struct handshake){
+        .uri = uri, .dialect = dialect, .evicting_fine = eviction != HANDSHAKE_EVICTION_FAILS};
+    auth(shake, out);
+    if (uri->db) {
+        bytes_command(out, 2);
+        bytes_text(out, "SELECT");
+        bytes_number(out, uri->db);
+        add(shake, HANDSHAKE_SELECT);
+    }
+    setname(shake, out, client_name);
+    /* A command each, for only Redis 7 takes more than one section at once. */
+    handshake_info(shake, out, "server", HANDSHAKE_SERVER);
+    handshake_info(shake, out, "replication", HANDSHAKE_REPLICATION);
+    if (eviction != HANDSHAKE_EVICTION_UNASKED) {
+        handshake_info(shake, out, "memory", HANDSHAKE_MEMORY);
+        rights(shake, out);
+    }
+    assert(dialect->n_scripts <= DIALECT_SCRIPTS_MAX);
+    for (size_t i = 0; i < dialect->n_scripts; i++) {
+        bytes_command(out, 3);
+        bytes_text(out, "SCRIPT");
+        bytes_text(out, "LOAD");
+        bytes_word(out, dialect->scripts[i].text, dialect->scripts[i].length);
+        add(shake, HANDSHAKE_SCRIPT);
+    }
+}
+
+void handshake_greet(struct handshake *shake, struct bytes *out, const struct uri *uri, const char *client_name)
+{
+    *shake = (struct handshake){.uri = uri};
+    auth(shake, out);
+    setname(shake, out, client_name);
+    bytes_command(out, 1);
+    bytes_text(out, "PING");
+    add(shake, HANDSHAKE_PING);
+}
+
+void handshake_hear(struct handshake *shake, const char *data, size_t length)
+{
+    size_t room = sizeof(shake->first) - shake->n_first;
+    size_t taken = length < room ? length : room;
+    if (taken) memcpy(shake->first + shake->n_first, data, taken);
+    shake->n_first += taken;
+}
+
+void handshake_malformed(const struct handshake *shake, bool during, const char *reason, char *ret, size_t size)
+{
+    char said[HANDSHAKE_FIRST_BYTES + 1];
+    if (!during || shake->at) {
+        snprintf(ret, size, "malformed reply: %s", reason);
+        return;
+    }
+    size_t line = 0;
+    while (line < shake->n_first && shake->first[line] != '\r' && shake->first[line] != '\n') line++;
+    if (uri_tells_password(shake->uri, shake->first, line)) line = 0;
+    error_printable(said, sizeof(said), shake->first, line);
+    const char *hint = shake->n_first && shake->first[0] == 0x15 ? "; it seems to want TLS" : "";
+    const char *front = *said ? ": it says \"" : "", *back = *said ? "\"" : "";
+    snprintf(ret, size, "not a Redis server%s%s%s%s", front, said, back, hint);
+}
+
+__attribute__((format(printf, 3, 4))) static enum handshake_result
+handshake_fail(struct handshake *shake, enum node_fault fault, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(shake->why, sizeof(shake->why), format, args);
+    va_end(args);
+    shake->fault = fault;
+    return HANDSHAKE_FAILED;
+}
+
+static const char *what(enum handshake_step step)
+{
+    switch (step) {
+    case HANDSHAKE_AUTH: return "AUTH";
+    case HANDSHAKE_SELECT: return "SELECT";
+    case HANDSHAKE_SETNAME: return "CLIENT SETNAME";
+    case HANDSHAKE_PING: return "PING";
+    case HANDSHAKE_SERVER:
+    case HANDSHAKE_REPLICATION:
+    case HANDSHAKE_MEMORY: return "INFO";
+    case HANDSHAKE_RIGHTS: return "EVAL";
+    case HANDSHAKE_SCRIPT: return "SCRIPT LOAD";
+    }
+    return "handshake";
+}
+
+/* An AUTH that was refused for what it said, not for the state of the server. */
+static enum handshake_result auth_error(struct handshake *shake, const struct reply_item *item)
+{
+    const struct uri *uri = shake->uri;
+    char name[64], user[80] = "the default user";
+    if (uri->user != NULL && uri->password != NULL)
+        snprintf(user, sizeof(user), "user \"%s\"",
+                 error_printable(name, sizeof(name), uri->user, strlen(uri->user)));
+    /* "redis://secret@host" is a slip for "redis://:secret@host". */
+    if (uri->user != NULL && uri->password == NULL)
+        snprintf(user, sizeof(user), "the user of the address, which gives no password");
+    if (item->length >= 9 && memcmp(item->text, "WRONGPASS", 9) == 0)
+        return handshake_fail(shake, NODE_FAULT_AUTH,
+                              "WRONGPASS: wrong password for %s, or that user is unknown or disabled", user);
+    if (memmem(item->text, item->length, "without any password", 20) != NULL)
+        return handshake_fail(shake, NODE_FAULT_AUTH,
+                              "AUTH: the server has no password for %s, but the address gives one: take "
+                              "it out of the address, or set one on the server",
+                              user);
+    if (uri_tells_password(uri, item->text, item->length) || (uri->user != NULL && uri->password == NULL))
+        return handshake_fail(shake, NODE_FAULT_AUTH, "AUTH: refused for %s", user);
+    shake->fault = NODE_FAULT_AUTH;
+    error_describe(shake->why, sizeof(shake->why), "AUTH", item->text, item->length);
+    return HANDSHAKE_FAILED;
+}
+
+static enum handshake_result handshake_error(struct handshake *shake, enum handshake_step step,
+                                             const struct reply_item *item)
+{
+    struct error_class class = error_classify(item->text, item->length);
+    bool plain_refusal = class.fault == NODE_FAULT_OTHER || class.fault == NODE_FAULT_AUTH;
+    bool noauth = item->length >= 6 && memcmp(item->text, "NOAUTH", 6) == 0;
+    if (step == HANDSHAKE_AUTH && plain_refusal && !noauth) return auth_error(shake, item);
+    /* The name is only there to be seen in CLIENT LIST. */
+    if (step == HANDSHAKE_SETNAME && plain_refusal && !noauth) return HANDSHAKE_MORE;
+    /* A server that is loading takes listeners, and one may listen without a right to PING. Not so one that is
+     * full, protected or busy. */
+    bool busy = class.fault == NODE_FAULT_TEMPORARY && !class.reconnect;
+    bool shut = noauth || busy || class.fault == NODE_FAULT_REFUSED;
+    if (step == HANDSHAKE_PING && !shut) return HANDSHAKE_MORE;
+    shake->fault = class.fault;
+    if (uri_tells_password(shake->uri, item->text, item->length))
+        snprintf(shake->why, sizeof(shake->why), "%s: refused", what(step));
+    else
+        error_describe(shake->why, sizeof(shake->why), what(step), item->text, item->length);
+    return HANDSHAKE_FAILED;
+}
+
+/* The value of "field:" at the beginning of a line of INFO, cut to size; false where there is none. */
+static bool handshake_field(const struct reply_item *info, const char *field, char *ret, size_t size)
+{
+    size_t n_field = strlen(field);
+    const char *at = info->text, *end = info->text + info->length;
+    while (at < end) {
+        const char *line_end = memchr(at, '\n', (size_t)(end - at));
+        size_t length = (size_t)((line_end != NULL ? line_end : end) - at);
+        if (length > n_field && memcmp(at, field, n_field) == 0 && at[n_field] == ':') {
+            const char *value = at + n_field + 1;
+            length -= n_field + 1;
+            if (length && value[length - 1] == '\r') length--;
+            error_printable(ret, size, value, length);
+            return true;
+        }
+        if (line_end == NULL) break;
+        at = line_end + 1;
+    }
+    return false;
+}
+
+static bool new_enough(const char *version, const struct handshake_oldest *oldest)
+{
+    char *end = NULL;
+    unsigned long major = strtoul(version, &end, 10);
+    if (major != oldest->major) return major > oldest->major;
+    return *end == '.' && strtoul(end + 1, NULL, 10) >= oldest->minor;
+}
+
+static enum handshake_result server(struct handshake *shake, const struct reply_item *info)
+{
+    char version[20], mode[20] = "";
+    const struct handshake_oldest *oldest = &handshake_valkey;
+    if (!handshake_field(info, oldest->field, version, sizeof(version))) {
+        oldest = &handshake_redis;
+        if (!handshake_field(info, oldest->field, version, sizeof(version)))
+            return handshake_fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
+    }
+    /* Only what a version is made of is ever shown. */
+    version[strspn(version, "0123456789.")] = '\0';
+    snprintf(shake->version, sizeof(shake->version), "%s %s", oldest->kind, version);
+    if (!handshake_field(info, "redis_mode", mode, sizeof(mode)))
+        (void)handshake_field(info, "server_mode", mode, sizeof(mode));
+    if (strcmp(mode, "sentinel") == 0)
+        return handshake_fail(shake, NODE_FAULT_PROTO,
+                              "a Sentinel, not a Redis server: give the address of the server itself");
+    if (strcmp(mode, "cluster") == 0)
+        return handshake_fail(
+            shake, NODE_FAULT_CLUSTER,
+            "the server runs in cluster mode: list independent masters, with cluster-enabled no");
+    if (!new_enough(version, oldest))
+        return handshake_fail(shake, NODE_FAULT_PROTO, "%s %s is too old: %s %u.%u or newer is needed",
+                              oldest->kind, version, oldest->kind, oldest->major, oldest->minor);
+    (void)handshake_field(info, "run_id", shake->run_id, sizeof(shake->run_id));
+    return HANDSHAKE_MORE;
+}
+
+static enum handshake_result replication(struct handshake *shake, const struct reply_item *info)
+{
+    char role[16], master[128] = "?", port[8] = "?";
+    if (!handshake_field(info, "role", role, sizeof(role)))
+        return handshake_fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no role");
+    (void)handshake_field(info, "master_replid", shake->replid, sizeof(shake->replid));
+    if (strcmp(role, "master") == 0) return HANDSHAKE_MORE;
+    (void)handshake_field(info, "master_host", master, sizeof(master));
+    (void)handshake_field(info, "master_port", port, sizeof(port));
+    if (uri_tells_password(shake->uri, master, strlen(master)) ||
+        uri_tells_password(shake->uri, port, strlen(port)))
+        return handshake_fail(shake, NODE_FAULT_REPLICA,
+                              "the server is a replica: list independent masters only");
+    return handshake_fail(shake, NODE_FAULT_REPLICA,
+                          "the server is a replica of %s:%s: list independent masters only", master, port);
+}
+
+static enum handshake_result memory(struct handshake *shake, const struct reply_item *info)
+{
+    char most[24] = "0", policy[32] = "noeviction";
+    (void)handshake_field(info, "maxmemory", most, sizeof(most));
+    (void)handshake_field(info, "maxmemory_policy", policy, sizeof(policy));
+    if (strcmp(most, "0") == 0 || strcmp(policy, "noeviction") == 0) return HANDSHAKE_MORE;
+    snprintf(shake->warning, sizeof(shake->warning),
+             "the server may evict locks: maxmemory is %s bytes with maxmemory-policy %s: set maxmemory-policy "
+             "noeviction",
+             most, policy);
+    if (shake->evicting_fine) return HANDSHAKE_MORE;
+    return handshake_fail(shake, NODE_FAULT_CONFIG, "%s, or allow eviction", shake->warning);
+}
+
+/* The command of the dialect that begins there and ends with a blank or the text; NULL: none. */
+static const char *handshake_command(const struct handshake *shake, const char *text, size_t length)
+{
+    for (const char *const *command = shake->dialect->commands; *command != NULL; command++) {
+        size_t n = strlen(*command);
+        if (length < n || memcmp(text, *command, n) != 0) continue;
+        if (length == n || text[n] == ' ') return *command;
+    }
+    return NULL;
+}
+
+/* A lock that could be taken and not renewed would be lost at the first renewal. */
+static enum handshake_result handshake_refused(struct handshake *shake, const struct reply_item *refused)
+{
+    char user[64], rules[96] = "";
+    const char *name = shake->uri->user != NULL ? shake->uri->user : "default";
+    size_t n = 0;
+    if (!refused->length) return HANDSHAKE_MORE;
+    for (size_t at = 0; at < refused->length;) {
+        const char *command = handshake_command(shake, refused->text + at, refused->length - at);
+        if (command == NULL || n + strlen(command) + 3 > sizeof(rules))
+            return handshake_fail(shake, NODE_FAULT_PROTO,
+                                  "EVAL: a reply that does not fit the request: not a Redis server?");
+        n += (size_t)snprintf(rules + n, sizeof(rules) - n, "%s+%s", at ? " " : "", command);
+        at += strlen(command) + 1;
+    }
+    error_printable(user, sizeof(user), name, strlen(name));
+    for (char *p = rules; *p; p++) *p = (char)tolower((unsigned char)*p);
+    return handshake_fail(shake, NODE_FAULT_AUTH,
+                          "user \"%s\" may not run %.*s: what could not be renewed or released is not locked "
+                          "(ACL SETUSER %s %s)",
+                          user, (int)refused->length, refused->text, user, rules);
+}
+
+static enum handshake_result script(struct handshake *shake, const struct reply_item *sha)
+{
+    if (sha->length != DIALECT_SHA_LENGTH)
+        return handshake_fail(shake, NODE_FAULT_PROTO, "SCRIPT LOAD: the answer is no script's hash");
+    memcpy(shake->shas.sha[shake->n_scripts], sha->text, DIALECT_SHA_LENGTH);
+    shake->n_scripts++;
+    return HANDSHAKE_MORE;
+}
+
+static enum handshake_result judge(struct handshake *shake, enum handshake_step step, const struct reply *reply)
+{
+    const struct reply_item *self = &reply->self;
+    if (self->type == REPLY_ERROR) return handshake_error(shake, step, self);
+    enum reply_type wanted = step < HANDSHAKE_SERVER ? REPLY_STATUS : REPLY_STRING;
+    if (self->type != wanted)
+        return handshake_fail(shake, NODE_FAULT_PROTO,
+                              "%s: a reply that Redis would not give: not a Redis server?", what(step));
+    switch (step) {
+    case HANDSHAKE_SERVER: return server(shake, self);
+    case HANDSHAKE_REPLICATION: return replication(shake, self);
+    case HANDSHAKE_MEMORY: return memory(shake, self);
+    case HANDSHAKE_RIGHTS: return handshake_refused(shake, self);
+    case HANDSHAKE_SCRIPT: return script(shake, self);
+    case HANDSHAKE_AUTH:
+    case HANDSHAKE_SELECT:
+    case HANDSHAKE_SETNAME:
+    case HANDSHAKE_PING: break;
+    }
+    return HANDSHAKE_MORE;
+}
+
+enum handshake_result handshake_reply(struct handshake *shake, const struct reply *reply)
+{
+    assert(shake->at < shake->n_steps);
+    enum handshake_result result = judge(shake, shake->steps[shake->at], reply);
+    if (result != HANDSHAKE_MORE) return result;
+    shake->at++;
+    return shake->at == shake->n_steps ? HANDSHAKE_DONE : HANDSHAKE_MORE;
+}

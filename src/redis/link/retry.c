@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "redis/link/retry.h"
+
+#include <sys/random.h>
+#include <sys/types.h>
+
+#define RETRY_LONGEST 32 /* doublings: far above any bound */
+
+void retry_init(struct retry *retry, uint32_t min_ms, uint32_t max_ms, uint64_t spare_seed)
+{
+    *retry = (struct retry){.min_ms = min_ms, .max_ms = max_ms};
+    /* Jitter only keeps clients from walking in step, so any seed will do where the kernel has none yet. */
+    if (getrandom(&retry->random, sizeof(retry->random), GRND_NONBLOCK) != (ssize_t)sizeof(retry->random))
+        retry->random = spare_seed;
+}
+
+/* splitmix64: jitter needs no more. */
+static uint64_t retry_random(struct retry *retry)
+{
+    retry->random += 0x9e3779b97f4a7c15u;
+    uint64_t z = retry->random;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* Between half and all of a bound that doubles with every failure. */
+static uint64_t jittered_us(struct retry *retry)
+{
+    uint64_t bound_us = (uint64_t)retry->min_ms * 1000;
+    uint64_t most_us = (uint64_t)retry->max_ms * 1000;
+    for (uint32_t i = 0; i < retry->failures && bound_us < most_us; i++) bound_us *= 2;
+    if (bound_us > most_us) bound_us = most_us;
+    if (bound_us < 1000) bound_us = 1000;
+    if (retry->failures < UINT32_MAX) retry->failures++;
+    return bound_us / 2 + retry_random(retry) % (bound_us / 2 + 1);
+}
+
+uint64_t retry_pause_us(struct retry *retry, uint64_t lasted_us)
+{
+    if (lasted_us && lasted_us >= (uint64_t)retry->min_ms * 1000) {
+        retry->failures = 0;
+        return 0;
+    }
+    return jittered_us(retry);
+}
+
+uint64_t retry_longest_us(struct retry *retry)
+{
+    if (retry->failures < RETRY_LONGEST) retry->failures = RETRY_LONGEST;
+    return jittered_us(retry);
+}

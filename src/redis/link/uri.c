@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "redis/link/uri.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/un.h>
+
+#define URI_LENGTH_MAX      4096
+#define URI_HOST_LENGTH_MAX 253
+#define URI_LABEL_MAX       63
+#define URI_PORT_DEFAULT    6379
+#define URI_DB_MAX          1000000
+#define URI_SHOWN_MAX       160
+#define URI_SCHEME_MAX      16
+#define URI_TELLING         3 /* so many first characters of a password tell something */
+#define URI_FORMS           "write redis://[user[:password]@]host[:port][/db], unix:///path or host:port"
+
+/* One address on its way through the parser. */
+struct uri_reader {
+    const struct alloc *alloc;
+    const char *text;
+    const char *scheme; /* as written, "redis://"; "" where there is none */
+    int n_scheme;
+    char *error;
+    size_t error_size;
+    char
+        shown[URI_SHOWN_MAX]; /* of host or path what an error may quote; "" where nothing is known to be one */
+    struct uri uri;
+};
+
+/* Where part of a password may have come to stand, a host has other characters than these. */
+static bool may_be_shown(const char *text, size_t length, bool brackets)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        if (byte >= 0x80 ||
+            (!isalnum(byte) && byte != '.' && byte != '-' && byte != '_' && (!brackets || byte != ':')))
+            return false;
+    }
+    return length > 0;
+}
+
+static void show_host(struct uri_reader *reader, const char *text, bool brackets)
+{
+    size_t length = strlen(text);
+    if (may_be_shown(text, length, brackets))
+        snprintf(reader->shown, sizeof(reader->shown), brackets ? "[%.150s]" : "%.150s", text);
+}
+
+static void show_path(struct uri_reader *reader, const char *path)
+{
+    size_t n = 0;
+    for (; path[n] && n + 1 < sizeof(reader->shown); n++)
+        reader->shown[n] = isprint((unsigned char)path[n]) ? path[n] : '?';
+    reader->shown[n] = '\0';
+}
+
+/*
+ * An address that cannot be read is not quoted beyond scheme and host: where the parser lost its way nobody
+ * knows what is the password.
+ */
+__attribute__((format(printf, 3, 4))) static int uri_fail(struct uri_reader *reader, int status,
+                                                          const char *format, ...)
+{
+    if (reader->error == NULL || !reader->error_size) return status;
+    const char *quote = reader->n_scheme || reader->shown[0] ? "\"" : "";
+    char reason[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof(reason), format, args);
+    va_end(args);
+    snprintf(reader->error, reader->error_size, "address%s%s%.*s%s%s: %s", *quote ? " " : "", quote,
+             reader->n_scheme, reader->scheme, reader->shown, quote, reason);
+    return status;
+}
+
+static int nomem(struct uri_reader *reader)
+{
+    return uri_fail(reader, QUORLOCK_NOMEM, "out of memory");
+}
+
+static int hex(char digit)
+{
+    if (digit >= '0' && digit <= '9') return digit - '0';
+    if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+    if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
+    return -1;
+}
+
+/* A copy with %XX undone. No NUL may come of it, for the values are C strings. */
+static int decode(struct uri_reader *reader, char **ret, const char *what, const char *begin, const char *end)
+{
+    char *copy = alloc_text(reader->alloc, begin, (size_t)(end - begin));
+    if (copy == NULL) return nomem(reader);
+    size_t n = 0;
+    for (const char *p = begin; p < end; p++) {
+        if (*p != '%') {
+            copy[n++] = *p;
+            continue;
+        }
+        int high = end - p > 2 ? hex(p[1]) : -1;
+        int low = high >= 0 ? hex(p[2]) : -1;
+        if (low < 0 || (high == 0 && low == 0)) {
+            explicit_bzero(copy, (size_t)(end - begin));
+            alloc_free(reader->alloc, copy);
+            return uri_fail(reader, QUORLOCK_INVAL, "in the %s, %% must be followed by two hex digits, not 00",
+                            what);
+        }
+        copy[n++] = (char)(high * 16 + low);
+        p += 2;
+    }
+    copy[n] = '\0';
+    *ret = copy;
+    return QUORLOCK_OK;
+}
+
+/* user, user:password or :password */
+static int read_credentials(struct uri_reader *reader, const char *begin, const char *end)
+{
+    const char *colon = memchr(begin, ':', (size_t)(end - begin));
+    const char *user_end = colon != NULL ? colon : end;
+    int status = QUORLOCK_OK;
+    if (user_end > begin) status = decode(reader, &reader->uri.user, "user", begin, user_end);
+    if (!status && colon != NULL && colon + 1 < end)
+        status = decode(reader, &reader->uri.password, "password", colon + 1, end);
+    return status;
+}
+
+/* Digits only, no sign, no space; false when there are none or it is above max. */
+static bool read_number(const char *begin, const char *end, uint32_t max, uint32_t *ret)
+{
+    uint64_t number = 0;
+    if (begin == end) return false;
+    for (const char *p = begin; p < end; p++) {
+        if (*p < '0' || *p > '9') return false;
+        number = number * 10 + (uint64_t)(*p - '0');
+        if (number > max) return false;
+    }
+    *ret = (uint32_t)number;
+    return true;
+}
+
+static int read_port(struct uri_reader *reader, const char *begin, const char *end)
+{
+    uint32_t port = 0;
+    if (!read_number(begin, end, UINT16_MAX, &port) || !port)
+        return uri_fail(reader, QUORLOCK_INVAL,
+                        "the port must be a number from 1 to 65535; behind a password stands @host");
+    reader->uri.port = (uint16_t)port;
+    return QUORLOCK_OK;
+}
+
+static int read_db(struct uri_reader *reader, const char *begin, const char *end)
+{
+    if (!read_number(begin, end, URI_DB_MAX, &reader->uri.db))
+        return uri_fail(reader, QUORLOCK_INVAL, "the database must be a number from 0 to %d", URI_DB_MAX);
+    return QUORLOCK_OK;
+}
+
+/* Numeric addresses in one form each; an IPv4 address in IPv6 clothes is the IPv4 address. */
+static bool read_numeric(struct uri_reader *reader, const char *text, bool brackets, char *ret, size_t size)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (!brackets) {
+        if (inet_pton(AF_INET, text, &v4) != 1) return false;
+        reader->uri.kind = URI_NUMERIC;
+        return inet_ntop(AF_INET, &v4, ret, (socklen_t)size) != NULL;
+    }
+    if (inet_pton(AF_INET6, text, &v6) != 1) return false;
+    reader->uri.kind = URI_NUMERIC;
+    if (IN6_IS_ADDR_V4MAPPED(&v6)) {
+        memcpy(&v4, (const unsigned char *)&v6 + 12, sizeof(v4));
+        return inet_ntop(AF_INET, &v4, ret, (socklen_t)size) != NULL;
+    }
+    return inet_ntop(AF_INET6, &v6, ret, (socklen_t)size) != NULL;
+}
+
+/* Letters, digits, hyphen, underscore in labels; something that ends like a number was meant as an address. */
+static bool is_name(const char *text, size_t length)
+{
+    size_t label = 0;
+    bool digits = true;
+    if (!length || length > URI_HOST_LENGTH_MAX) return false;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        if (byte == '.') {
+            if (!label) return false;
+            label = 0;
+            digits = true;
+            continue;
+        }
+        if (byte >= 0x80 || (!isalnum(byte) && byte != '-' && byte != '_')) return false;
+        if (!isdigit(byte)) digits = false;
+        if (++label > URI_LABEL_MAX) return false;
+    }
+    return label && !digits;
+}
+
+static int read_host(struct uri_reader *reader, const char *begin, const char *end, bool brackets)
+{
+    char text[URI_HOST_LENGTH_MAX + 1], canonical[URI_HOST_LENGTH_MAX + 1];
+    size_t length = (size_t)(end - begin);
+    if (!length) return uri_fail(reader, QUORLOCK_INVAL, "there is no host; " URI_FORMS);
+    /* One dot at the end only says that the name is complete. */
+    if (!brackets && length > 1 && begin[length - 1] == '.') length--;
+    if (length > URI_HOST_LENGTH_MAX) return uri_fail(reader, QUORLOCK_INVAL, "the host is too long");
+    for (size_t i = 0; i < length; i++) text[i] = (char)tolower((unsigned char)begin[i]);
+    text[length] = '\0';
+    show_host(reader, text, brackets);
+    if (!read_numeric(reader, text, brackets, canonical, sizeof(canonical))) {
+        if (brackets) return uri_fail(reader, QUORLOCK_INVAL, "the brackets hold no IPv6 address");
+        if (!is_name(text, length))
+            return uri_fail(reader, QUORLOCK_INVAL, "the host is neither an address nor a name");
+        reader->uri.kind = URI_NAME;
+        memcpy(canonical, text, length + 1);
+    }
+    reader->uri.host = alloc_text(reader->alloc, canonical, strlen(canonical));
+    return reader->uri.host != NULL ? QUORLOCK_OK : nomem(reader);
+}
+
+/* host, host:port, [v6], [v6]:port */
+static int read_host_port(struct uri_reader *reader, const char *begin, const char *end)
+{
+    bool brackets = begin < end && *begin == '[';
+    const char *host_end, *rest;
+    if (brackets) {
+        host_end = memchr(begin, ']', (size_t)(end - begin));
+        if (host_end == NULL)
+            return uri_fail(reader, QUORLOCK_INVAL, "the bracket of the IPv6 address is not closed");
+        begin++;
+        rest = host_end + 1;
+        if (rest < end && *rest != ':')
+            return uri_fail(reader, QUORLOCK_INVAL, "behind the bracket only :port may stand");
+    } else {
+        const char *colon = memchr(begin, ':', (size_t)(end - begin));
+        host_end = rest = colon != NULL ? colon : end;
+        if (colon != NULL && memchr(colon + 1, ':', (size_t)(end - colon - 1)) != NULL)
+            return uri_fail(reader, QUORLOCK_INVAL,
+                            "more than one colon; write an IPv6 address in brackets, [::1]:6379");
+    }
+    reader->uri.port = URI_PORT_DEFAULT;
+    int status = read_host(reader, begin, host_end, brackets);
+    if (!status && rest < end) status = read_port(reader, rest + 1, end);
+    return status;
+}
+
+/* The host first, so that an error in another part can name it. */
+static int read_redis(struct uri_reader *reader, const char *begin)
+{
+    const char *at = strrchr(begin, '@');
+    const char *place = at != NULL ? at + 1 : begin;
+    const char *end = place + strcspn(place, "/?#");
+    int status = read_host_port(reader, place, end);
+    if (status) return status;
+    if (strpbrk(end, "?#") != NULL)
+        return uri_fail(reader, QUORLOCK_INVAL, "? and # mean nothing here; " URI_FORMS);
+    if (*end && end[1]) status = read_db(reader, end + 1, end + strlen(end));
+    if (status || at == NULL) return status;
+    if (memchr(begin, '/', (size_t)(at - begin)) != NULL)
+        return uri_fail(reader, QUORLOCK_INVAL, "write a / in user or password as %%2F, and @ as %%40");
+    return read_credentials(reader, begin, at);
+}
+
+static int read_bare(struct uri_reader *reader, const char *text)
+{
+    const char *end = text + strcspn(text, "/?#");
+    if (strchr(text, '@') != NULL)
+        return uri_fail(reader, QUORLOCK_INVAL,
+                        "an @ stands only in an address that begins with redis:// or unix://; " URI_FORMS);
+    int status = read_host_port(reader, text, end);
+    if (!status && *end)
+        status = uri_fail(reader, QUORLOCK_INVAL, "not host:port, for there is more behind it; " URI_FORMS);
+    return status;
+}
+
+static int read_path(struct uri_reader *reader, const char *begin, const char *end)
+{
+    size_t most = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
+    int status = decode(reader, &reader->uri.host, "path", begin, end);
+    if (status) return status;
+    reader->uri.kind = URI_UNIX;
+    show_path(reader, reader->uri.host);
+    if (strlen(reader->uri.host) < 2) return uri_fail(reader, QUORLOCK_INVAL, "there is no path");
+    if (strlen(reader->uri.host) > most)
+        return uri_fail(reader, QUORLOCK_INVAL, "the path of a unix socket may have at most %zu bytes", most);
+    return QUORLOCK_OK;
+}
+
+static int read_unix(struct uri_reader *reader, const char *begin)
+{
+    const char *slash = strchr(begin, '/');
+    if (slash == NULL || (slash > begin && slash[-1] != '@'))
+        return uri_fail(reader, QUORLOCK_INVAL, "the path must be absolute: unix:///run/redis.sock");
+    const char *query = slash + strcspn(slash, "?");
+    int status = read_path(reader, slash, query);
+    if (!status && *query && strncmp(query, "?db=", 4) != 0)
+        status = uri_fail(reader, QUORLOCK_INVAL, "behind the path only ?db=N may stand");
+    if (!status && *query) status = read_db(reader, query + 4, query + strlen(query));
+    if (!status && slash > begin) status = read_credentials(reader, begin, slash - 1);
+    return status;
+}
+
+static int make_name(struct uri_reader *reader)
+{
+    struct uri *uri = &reader->uri;
+    char name[URI_HOST_LENGTH_MAX + 64];
+    int n;
+    if (uri->kind == URI_UNIX)
+        n = snprintf(name, sizeof(name), "unix://%s", uri->host);
+    else if (strchr(uri->host, ':') != NULL)
+        n = snprintf(name, sizeof(name), "[%s]:%u", uri->host, (unsigned)uri->port);
+    else
+        n = snprintf(name, sizeof(name), "%s:%u", uri->host, (unsigned)uri->port);
+    if (uri->db)
+        n += snprintf(name + n, sizeof(name) - (size_t)n, "%s%u", uri->kind == URI_UNIX ? "?db=" : "/",
+                      (unsigned)uri->db);
+    for (int i = 0; i < n; i++)
+        if (!isprint((unsigned char)name[i])) name[i] = '?';
+    uri->name = alloc_text(reader->alloc, name, (size_t)n);
+    return uri->name != NULL ? QUORLOCK_OK : nomem(reader);
+}
+
+/* "word://" at the beginning; what stands elsewhere may be part of a password. */
+static void find_scheme(struct uri_reader *reader)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)reader->text[n]) ||
+           (n && strchr("+-.", reader->text[n]) != NULL && reader->text[n]))
+        n++;
+    reader->scheme = reader->text;
+    if (n && n < URI_SCHEME_MAX && strncmp(reader->text + n, "://", 3) == 0) reader->n_scheme = (int)n + 3;
+}
+
+static bool has_scheme(const struct uri_reader *reader, const char *scheme)
+{
+    return (size_t)reader->n_scheme == strlen(scheme) &&
+           strncasecmp(reader->scheme, scheme, (size_t)reader->n_scheme) == 0;
+}
+
+static int uri_read(struct uri_reader *reader)
+{
+    const char *text = reader->text;
+    if (!*text) return uri_fail(reader, QUORLOCK_INVAL, "it is empty; " URI_FORMS);
+    if (strlen(text) > URI_LENGTH_MAX)
+        return uri_fail(reader, QUORLOCK_INVAL, "it is longer than %d bytes", URI_LENGTH_MAX);
+    find_scheme(reader);
+    if (!reader->n_scheme) return read_bare(reader, text);
+    if (has_scheme(reader, "redis://")) return read_redis(reader, text + reader->n_scheme);
+    if (has_scheme(reader, "unix://")) return read_unix(reader, text + reader->n_scheme);
+    if (has_scheme(reader, "rediss://"))
+        return uri_fail(reader, QUORLOCK_UNSUPPORTED, "TLS is not in this version; use redis:// or unix://");
+    return uri_fail(reader, QUORLOCK_INVAL, "unknown scheme; " URI_FORMS);
+}
+
+int uri_parse(struct uri *ret, const struct alloc *alloc, const char *text, char *error, size_t error_size)
+{
+    struct uri_reader reader = {.alloc = alloc,
+                                .text = text != NULL ? text : "",
+                                .scheme = "",
+                                .error = error,
+                                .error_size = error_size};
+    int status = uri_read(&reader);
+    if (!status) status = make_name(&reader);
+    if (status)
+        uri_clear(&reader.uri, alloc);
+    else
+        *ret = reader.uri;
+    return status;
+}
+
+void uri_clear(struct uri *uri, const struct alloc *alloc)
+{
+    if (uri->password != NULL) explicit_bzero(uri->password, strlen(uri->password));
+    alloc_free(alloc, uri->host);
+    alloc_free(alloc, uri->user);
+    alloc_free(alloc, uri->password);
+    alloc_free(alloc, uri->name);
+    memset(uri, 0, sizeof(*uri));
+}
+
+bool uri_same(const struct uri *one, const struct uri *other)
+{
+    if ((one->kind == URI_UNIX) != (other->kind == URI_UNIX)) return false;
+    if (strcmp(one->host, other->host) != 0) return false;
+    return one->kind == URI_UNIX || one->port == other->port;
+}
+
+bool uri_tells_password(const struct uri *uri, const char *text, size_t length)
+{
+    size_t n_password = uri->password != NULL ? strlen(uri->password) : 0;
+    if (!n_password) return false;
+    for (size_t i = 0; i < length; i++) {
+        size_t n = length - i < n_password ? length - i : n_password;
+        bool enough = n == n_password || n >= URI_TELLING;
+        if (enough && memcmp(text + i, uri->password, n) == 0) return true;
+    }
+    return false;
+}

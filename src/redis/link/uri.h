@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * uri.h - node addresses
+ *
+ * redis://[user[:password]@]host[:port][/db], unix://[user[:password]@]/path[?db=N], bare host[:port]; IPv6
+ * in brackets. User, password and path may be percent-encoded. "redis://:secret@host" is a password without
+ * user; "redis://secret@host" is the user "secret", as in other clients.
+ */
+#ifndef QUORLOCK_REDIS_URI_H
+#define QUORLOCK_REDIS_URI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+
+enum uri_kind { URI_NUMERIC, URI_NAME, URI_UNIX };
+
+struct uri {
+    enum uri_kind kind;
+    char *host; /* address or name without brackets; the path of a unix socket */
+    uint16_t port;
+    uint32_t db;
+    char *user;     /* NULL where there is none */
+    char *password; /* NULL where there is none; wiped by uri_clear */
+    char *name;     /* for people and for comparing: no credentials, canonical (host in lower case, numeric
+                       addresses in one form, default port and db left out or filled in always the same way) */
+};
+
+/*
+ * uri_parse - reads one address
+ *
+ * 0, or a quorlock_status with the text in error: 'address "redis://host": ' and which part is wrong, and what
+ * would be right. Beyond scheme and host nothing is quoted, for nobody knows where in a wrong address its
+ * password stands. rediss:// is UNSUPPORTED. *ret is untouched on failure.
+ */
+int uri_parse(struct uri *ret, const struct alloc *, const char *text, char *error, size_t error_size);
+void uri_clear(struct uri *, const struct alloc *);
+/* uri_same - both name the same server: host and port, or path; the db does not matter, for one server has one
+ * memory. */
+bool uri_same(const struct uri *, const struct uri *);
+/* uri_tells_password - the text holds the password, or ends in what may be its beginning: an odd server may
+ * echo what it was sent. */
+bool uri_tells_password(const struct uri *, const char *text, size_t length);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bytes.h - bytes on their way out: a bounded growing buffer, and commands written into it
+ *
+ * A failure sticks until bytes_cut(), so a command is written without a check after each part: take a mark,
+ * write, look at the fault once, cut back to the mark if there was one. Memory that held bytes is wiped before
+ * it is given back, for a password may have been among them.
+ */
+#ifndef QUORLOCK_REDIS_BYTES_H
+#define QUORLOCK_REDIS_BYTES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+
+enum bytes_fault { BYTES_FINE = 0, BYTES_FULL, BYTES_NOMEM };
+
+struct bytes {
+    const struct alloc *alloc;
+    char *data;
+    size_t used, capacity, limit;
+    enum bytes_fault fault;
+};
+
+void bytes_init(struct bytes *, const struct alloc *, size_t limit);
+/* bytes_clear - wipes and frees; the buffer is empty and may be used again. */
+void bytes_clear(struct bytes *);
+/* bytes_wipe - overwrites all that the buffer ever held behind `used`. */
+void bytes_wipe(struct bytes *);
+void bytes_append(struct bytes *, const void *data, size_t length);
+/* bytes_cut - back to that length, and the fault is forgotten. */
+void bytes_cut(struct bytes *, size_t used);
+/* bytes_shift - takes that many bytes off the front. */
+void bytes_shift(struct bytes *, size_t length);
+
+/* bytes_command - begins a command of n_args words; that many bytes_word calls must follow. */
+void bytes_command(struct bytes *, size_t n_args);
+void bytes_word(struct bytes *, const void *word, size_t length);
+/* bytes_joined - one word of two parts. */
+void bytes_joined(struct bytes *, const void *front, size_t front_length, const void *back, size_t back_length);
+void bytes_text(struct bytes *, const char *word);
+void bytes_number(struct bytes *, uint64_t number);
+
+/* bytes_put - three pieces one behind the other, cut where ret is too small; how long they are now. */
+size_t bytes_put(char *ret, size_t size, const char *front, size_t n_front, const char *middle, size_t n_middle,
+                 const char *back, size_t n_back);
+
+#endif

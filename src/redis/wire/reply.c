@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "redis/wire/reply.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "redis/wire/compat.h"
+
+#define REPLY_TEXT_FIRST 512
+
+static void *refuse(struct reply_parser *parser, const char *fault)
+{
+    if (parser->fault == NULL) parser->fault = fault;
+    return NULL;
+}
+
+/* The place of a new value: the reply itself, or an element of its array. NULL stops hiredis. */
+static struct reply_item *place(const redisReadTask *task, enum reply_type type)
+{
+    struct reply_parser *parser = task->privdata;
+    struct reply_item *item = &parser->reply.self;
+    if (task->parent != NULL) {
+        if (task->parent->parent != NULL) return refuse(parser, "a reply nested too deep");
+        /* Widens int, narrows nothing: createArray bounded the count. */
+        size_t index = (size_t)task->idx;
+        if (index >= REPLY_ELEMENTS_MAX) return refuse(parser, "an array of too many elements");
+        item = &parser->reply.elements[index];
+    } else {
+        parser->text_used = 0;
+        parser->reply.n_elements = 0;
+    }
+    *item = (struct reply_item){.type = type};
+    return item;
+}
+
+static bool reserve(struct reply_parser *parser, size_t length)
+{
+    size_t needed = parser->text_used + length + 1;
+    if (needed <= parser->text_capacity) return true;
+    size_t capacity = parser->text_capacity ? parser->text_capacity : REPLY_TEXT_FIRST;
+    while (capacity < needed) capacity *= 2;
+    char *text = alloc_resize(parser->alloc, parser->text, capacity);
+    if (text == NULL) {
+        parser->nomem = true;
+        return false;
+    }
+    parser->text = text;
+    parser->text_capacity = capacity;
+    return true;
+}
+
+static void *on_string(const redisReadTask *task, char *text, size_t length)
+{
+    struct reply_parser *parser = task->privdata;
+    enum reply_type type;
+    switch (task->type) {
+    case REDIS_REPLY_STRING: type = REPLY_STRING; break;
+    case REDIS_REPLY_STATUS: type = REPLY_STATUS; break;
+    case REDIS_REPLY_ERROR: type = REPLY_ERROR; break;
+    default: return refuse(parser, "a value of a kind that was not asked for");
+    }
+    struct reply_item *item = place(task, type);
+    if (item == NULL) return NULL;
+    if (length > REPLY_BYTES_MAX) return refuse(parser, "a reply too large");
+    if (!reserve(parser, length)) return NULL;
+    item->offset = parser->text_used;
+    item->length = length;
+    memcpy(parser->text + item->offset, text, length);
+    parser->text[item->offset + length] = '\0';
+    parser->text_used += length + 1;
+    return item;
+}
+
+static void *on_array(const redisReadTask *task, compat_count count)
+{
+    struct reply_parser *parser = task->privdata;
+    if (task->type != REDIS_REPLY_ARRAY) return refuse(parser, "a push or map that was not asked for");
+    if (task->parent != NULL) return refuse(parser, "a reply nested too deep");
+    if ((unsigned long long)count > REPLY_ELEMENTS_MAX) return refuse(parser, "an array of too many elements");
+    struct reply_item *item = place(task, REPLY_ARRAY);
+    if (item != NULL) parser->reply.n_elements = (size_t)count;
+    return item;
+}
+
+static void *on_integer(const redisReadTask *task, long long number)
+{
+    struct reply_item *item = place(task, REPLY_INTEGER);
+    if (item != NULL) item->integer = number;
+    return item;
+}
+
+static void *on_nil(const redisReadTask *task)
+{
+    return place(task, REPLY_NIL);
+}
+
+#if COMPAT_RESP3
+static void *on_double(const redisReadTask *task, double number, char *text, size_t length)
+{
+    (void)number;
+    (void)text;
+    (void)length;
+    return refuse(task->privdata, "a value of a kind that was not asked for");
+}
+
+static void *on_bool(const redisReadTask *task, int truth)
+{
+    (void)truth;
+    return refuse(task->privdata, "a value of a kind that was not asked for");
+}
+#endif
+
+/* Values live in the parser; there is nothing to give back. */
+static void on_free(void *item)
+{
+    (void)item;
+}
+
+/* Never written; hiredis takes it without const. */
+static redisReplyObjectFunctions reply_functions = {
+    .createString = on_string,
+    .createArray = on_array,
+    .createInteger = on_integer,
+    .createNil = on_nil,
+#if COMPAT_RESP3
+    .createDouble = on_double,
+    .createBool = on_bool,
+#endif
+    .freeObject = on_free,
+};
+
+void reply_init(struct reply_parser *parser, const struct alloc *alloc)
+{
+    *parser = (struct reply_parser){.alloc = alloc};
+}
+
+bool reply_open(struct reply_parser *parser)
+{
+    if (parser->reader != NULL) redisReaderFree(parser->reader);
+    parser->reader = redisReaderCreateWithFunctions(&reply_functions);
+    parser->pending = 0;
+    parser->nomem = false;
+    parser->fault = NULL;
+    if (parser->reader == NULL) return false;
+    parser->reader->privdata = parser;
+    return true;
+}
+
+void reply_clear(struct reply_parser *parser)
+{
+    if (parser->reader != NULL) redisReaderFree(parser->reader);
+    alloc_free(parser->alloc, parser->text);
+    reply_init(parser, parser->alloc);
+}
+
+void reply_feed(struct reply_parser *parser, const char *data, size_t length)
+{
+    assert(parser->reader != NULL);
+    assert(length <= REPLY_BYTES_MAX);
+    parser->pending += length;
+    /* A failure stays in the reader and comes out of reply_next. */
+    if (redisReaderFeed(parser->reader, data, length) != REDIS_OK) parser->nomem = true;
+}
+
+/*
+ * hiredis waits for as many bytes as a string's header claims. A header that claims more than we would take is
+ * refused at once, not when a deadline ends the wait. Nothing but such a header can leave a whole line of
+ * digits at the reader's position.
+ */
+static bool claims_too_much(const redisReader *reader)
+{
+    uint64_t claim = 0;
+    size_t i = reader->pos;
+    for (; i < reader->len && reader->buf[i] >= '0' && reader->buf[i] <= '9'; i++)
+        if (claim <= REPLY_BYTES_MAX) claim = claim * 10 + (uint64_t)(reader->buf[i] - '0');
+    return claim > REPLY_BYTES_MAX && i + 1 < reader->len && reader->buf[i] == '\r' &&
+           reader->buf[i + 1] == '\n';
+}
+
+static enum reply_result bad(struct reply_parser *parser, const char **ret_why)
+{
+    const char *reason = parser->fault != NULL ? parser->fault : parser->reader->errstr;
+    size_t n = 0;
+    for (; reason[n] && n + 1 < sizeof(parser->why); n++)
+        parser->why[n] = (reason[n] < ' ' || reason[n] > '~') ? '?' : reason[n];
+    parser->why[n] = '\0';
+    *ret_why = parser->why;
+    return REPLY_BAD;
+}
+
+static void settle(struct reply_parser *parser)
+{
+    struct reply *reply = &parser->reply;
+    reply->self.text = parser->text != NULL ? parser->text + reply->self.offset : NULL;
+    for (size_t i = 0; i < reply->n_elements; i++)
+        reply->elements[i].text = parser->text != NULL ? parser->text + reply->elements[i].offset : NULL;
+}
+
+enum reply_result reply_next(struct reply_parser *parser, const struct reply **ret, const char **ret_why)
+{
+    void *object = NULL;
+    *ret_why = "out of memory";
+    if (parser->nomem) return REPLY_NOMEM;
+    int result = redisReaderGetReply(parser->reader, &object);
+    if (parser->nomem) return REPLY_NOMEM;
+    if (result != REDIS_OK) {
+        if (parser->fault == NULL && parser->reader->err == REDIS_ERR_OOM) return REPLY_NOMEM;
+        return bad(parser, ret_why);
+    }
+    if (object == NULL) {
+        if (claims_too_much(parser->reader) || parser->pending > REPLY_BYTES_MAX) {
+            refuse(parser, "a reply too large");
+            return bad(parser, ret_why);
+        }
+        return REPLY_NONE;
+    }
+    parser->pending = parser->reader->len - parser->reader->pos;
+    settle(parser);
+    *ret = &parser->reply;
+    return REPLY_READY;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reply.h - what a server said: bytes in, typed replies out
+ *
+ * hiredis parses; the objects it builds live here, in one reply that is used again and again, so a reply costs
+ * no allocation. What we ask is answered with one value or a flat array of a few; anything larger or deeper is
+ * refused before it costs memory, whatever a server claims in its length headers.
+ */
+#ifndef QUORLOCK_REDIS_REPLY_H
+#define QUORLOCK_REDIS_REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+
+#define REPLY_ELEMENTS_MAX 8
+#define REPLY_BYTES_MAX    ((size_t)1 << 18) /* of one reply, as it travels */
+
+enum reply_type { REPLY_NIL, REPLY_STATUS, REPLY_ERROR, REPLY_INTEGER, REPLY_STRING, REPLY_ARRAY };
+
+struct reply_item {
+    enum reply_type type;
+    int64_t integer;
+    const char *text; /* STATUS, ERROR, STRING: any bytes, and a NUL behind them */
+    size_t length;
+    size_t offset; /* where the text is, while it may still move */
+};
+
+struct reply {
+    struct reply_item self;
+    size_t n_elements; /* of an ARRAY */
+    struct reply_item elements[REPLY_ELEMENTS_MAX];
+};
+
+struct reply_parser {
+    const struct alloc *alloc;
+    struct redisReader *reader;
+    struct reply reply;
+    char *text;
+    size_t text_used, text_capacity;
+    size_t pending; /* bytes fed since the last whole reply */
+    bool nomem;
+    const char *fault; /* why we refused, where it was us and not hiredis */
+    char why[160];
+};
+
+enum reply_result { REPLY_NONE, REPLY_READY, REPLY_BAD, REPLY_NOMEM };
+
+void reply_init(struct reply_parser *, const struct alloc *);
+/* reply_open - ready for the bytes of a new connection. False: out of memory. */
+bool reply_open(struct reply_parser *);
+void reply_clear(struct reply_parser *);
+/* reply_feed - more bytes of this connection; at most REPLY_BYTES_MAX at once. False: see reply_next. */
+void reply_feed(struct reply_parser *, const char *data, size_t length);
+/*
+ * reply_next - the next whole reply, if there is one
+ *
+ * READY: *ret is valid until the next call on this parser. BAD: the stream is no use any more, *ret_why says
+ * why, for people. NOMEM likewise.
+ */
+enum reply_result reply_next(struct reply_parser *, const struct reply **ret, const char **ret_why);
+
+#endif
