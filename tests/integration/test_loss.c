@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "redisson_peer.h"
+
 /* ---- a holder that is stopped for longer than its lease ---- */
 
 struct sleeper {
@@ -442,23 +444,54 @@ static void a_long_callback_of_another_does_not_delay_the_loss(void **state)
     check_lost_release(&hold);
 }
 
-static void ten_leases_of_work(void **state)
+/* ---- renewal ---- */
+
+/*
+ * Held at once for longer than their leases, so they live by renewal alone: in each dialect a lock of one key
+ * for five leases, one of two keys, and an owner's whose first handle is freed.
+ */
+static void renewed_locks_outlive_their_leases(void **state)
 {
-    struct hold hold;
+    static const char *const keys[2][4] = {{"a", "b", "c", "d"}, {"e", "f", "g", "h"}};
+    struct hold holds[2][3] = {{{.loss = {0}}}};
     uint64_t until_us;
 
-    hold_key(&hold, LEASE(1000));
-    until_us = clock_us() + 10 * 1000000ull;
+    for (int dialect = 0; dialect < 2; dialect++) {
+        struct hold *hold = holds[dialect];
+        quorlock *outer;
+
+        fixture.options.dialect = dialect == 0 ? QUORLOCK_DIALECT_PLAIN : QUORLOCK_DIALECT_REDISSON;
+        fixture_client(3);
+        hold[0].lock = fixture_lock(fixture.client, keys[dialect][0], LEASE(1000, .wait_ms = GENEROUS_MS));
+        hold[1].lock = fixture_lock_all(fixture.client, keys[dialect] + 1, 2, LEASE(4000, .fencing = 1));
+        hold[2].lock = fixture_lock(fixture.client, keys[dialect][3], LEASE(4000, .owner = "me"));
+        outer = fixture_lock(fixture.client, keys[dialect][3], LEASE(4000, .owner = "me"));
+        assert_status(fixture_acquire(outer, &hold[2].seen), QUORLOCK_OK);
+        for (int i = 0; i < 3; i++) {
+            quorlock_on_lost(hold[i].lock, on_loss, &hold[i].loss);
+            assert_status(fixture_acquire(hold[i].lock, &hold[i].seen), QUORLOCK_OK);
+        }
+        quorlock_free(outer);
+        for (int k = 0; k < 4; k++) await_holders(keys[dialect][k], NULL, 3);
+    }
+    until_us = clock_us() + 5000000;
     while (clock_us() < until_us) {
         run_ms(100);
-        assert_int_equal(hold.loss.calls, 0);
-        assert_true(quorlock_valid_ms(hold.lock) > 0);
-        assert_int_equal(holders("key", hold.seen.owner), 3);
+        for (int i = 0; i < 6; i++) {
+            assert_int_equal(holds[i / 3][i % 3].loss.calls, 0);
+            assert_true(quorlock_valid_ms(holds[i / 3][i % 3].lock) > 0);
+        }
+        assert_int_equal(holders("a", NULL), 3);
+        for (int i = 0; i < 3; i++) assert_true(peer_acquire(SERVER(i), "e", "peer:1", 30000) >= 0);
     }
-    assert_status(fixture_release(hold.lock, &hold.seen), QUORLOCK_OK);
-    assert_int_equal(hold.seen.result.expired, 0);
-    quorlock_free(hold.lock);
-    await_free("key");
+    for (int k = 0; k < 8; k++) assert_int_equal(holders(keys[k / 4][k % 4], NULL), 3);
+    for (int i = 0; i < 6; i++) {
+        struct hold *hold = &holds[i / 3][i % 3];
+
+        assert_status(fixture_release(hold->lock, &hold->seen), QUORLOCK_OK);
+        assert_int_equal(hold->seen.result.expired, 0);
+    }
+    for (int k = 0; k < 8; k++) await_free(keys[k / 4][k % 4]);
 }
 
 int main(void)
@@ -476,7 +509,7 @@ int main(void)
         WITH_CLIENT(a_loop_that_stood_still_tells_loss_first),
         WITH_CLIENT(a_loss_that_is_due_comes_before_the_next_callback),
         WITH_SERVERS(a_long_callback_of_another_does_not_delay_the_loss),
-        WITH_CLIENT(ten_leases_of_work),
+        WITH_SERVERS(renewed_locks_outlive_their_leases),
     };
 
     return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
