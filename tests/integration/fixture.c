@@ -49,6 +49,7 @@ static int end_loop(void)
 {
     int left;
 
+    if (fixture.at_end != NULL) fixture.at_end();
     for (size_t i = 0; i < FIXTURE_CLIENTS_MAX; i++) {
         if (fixture.clients[i] != NULL) fixture_close(fixture.clients[i]);
     }
@@ -74,6 +75,12 @@ void fixture_end(void)
 int fixture_setup(void **state)
 {
     fixture_begin(3);
+    return 0;
+}
+
+int fixture_setup_one(void **state)
+{
+    fixture_begin(1);
     return 0;
 }
 

@@ -79,7 +79,8 @@ struct fixture {
     quorlock_client *client;
     quorlock_client *clients[FIXTURE_CLIENTS_MAX]; /* all that are open */
     uint32_t order;
-    bool inside_call; /* set around start functions: no callback may come meanwhile */
+    void (*at_end)(void); /* closes what another part of the test put on the base */
+    bool inside_call;     /* set around start functions: no callback may come meanwhile */
     bool in_loop;
     bool ending; /* the test's own memory is gone: nothing is recorded any more */
     char *log;   /* every line of the log hook */
@@ -95,15 +96,17 @@ extern struct fixture fixture;
  * As cmocka's teardown: closes the clients that are open, checks that nothing is left on the base, frees all.
  */
 int fixture_setup(void **state);
+int fixture_setup_one(void **state);      /* one server */
 int fixture_setup_bare(void **state);     /* without servers */
 int fixture_setup_client(void **state);   /* also with fixture.client */
 int fixture_setup_redisson(void **state); /* that client in the redisson dialect */
 int fixture_teardown(void **state);
 void fixture_begin(uint32_t n_servers);
 void fixture_end(void);
-#define WITH_SERVERS(test)  cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
-#define WITH_CLIENT(test)   cmocka_unit_test_setup_teardown(test, fixture_setup_client, fixture_teardown)
-#define WITH_REDISSON(test) cmocka_unit_test_setup_teardown(test, fixture_setup_redisson, fixture_teardown)
+#define WITH_ONE_SERVER(test) cmocka_unit_test_setup_teardown(test, fixture_setup_one, fixture_teardown)
+#define WITH_SERVERS(test)    cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define WITH_CLIENT(test)     cmocka_unit_test_setup_teardown(test, fixture_setup_client, fixture_teardown)
+#define WITH_REDISSON(test)   cmocka_unit_test_setup_teardown(test, fixture_setup_redisson, fixture_teardown)
 
 /* fixture_new_client - a client of fixture.options; returns when `ready` nodes answer. */
 quorlock_client *fixture_new_client(uint32_t ready);

@@ -65,14 +65,14 @@ static void test_explain(void **state)
 
     request.n_keys = 1;
     put(0, THEM, LONG_MS);
-    struct answer answer = probe_ask(&probe, &request);
+    struct answer answer = probe_ask(probe, &request);
     assert_outcome(answer, NODE_OTHER);
     assert_string_equal(answer.holder, plain() ? "" : THEM);
     request.explain = true;
-    assert_held_by(probe_ask(&probe, &request), THEM, LEASE_MS, LONG_MS);
+    assert_held_by(probe_ask(probe, &request), THEM, LEASE_MS, LONG_MS);
     assert_true(holds(0, THEM));
     drop(0);
-    assert_outcome(probe_ask(&probe, &request), NODE_YES);
+    assert_outcome(probe_ask(probe, &request), NODE_YES);
     assert_true(holds(0, US));
     assert_left(0, 1, LEASE_MS);
 }
@@ -225,7 +225,7 @@ static void test_notices(void **state)
     for (silent.n_keys = N; silent.n_keys > 0; silent.n_keys--) {
         put_all(US, LEASE_MS);
         silent.fence = silent.n_keys - 1; /* with a counter and without */
-        assert_outcome(probe_ask(&probe, &silent), NODE_YES);
+        assert_outcome(probe_ask(probe, &silent), NODE_YES);
         assert_false(has(0));
         hear_all(ear, said, sizeof(said));
         assert_string_equal(said, plain() ? "" : passed_over[silent.n_keys - 1]);
@@ -233,7 +233,7 @@ static void test_notices(void **state)
     /* A silent one leaves nobody's key deleted either, nor does a failed acquire say anything. */
     put_all(THEM, LEASE_MS);
     silent.n_keys = N;
-    assert_outcome(probe_ask(&probe, &silent), NODE_OTHER);
+    assert_outcome(probe_ask(probe, &silent), NODE_OTHER);
     assert_outcome(ask(NODE_ACQUIRE), NODE_OTHER);
     for (size_t i = 0; i < N; i++) assert_true(holds(i, THEM));
     hear_all(ear, said, sizeof(said));
