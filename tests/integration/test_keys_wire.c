@@ -32,6 +32,10 @@ static void test_acquire(void **state)
         /* The same request again, as after an answer that was lost. */
         assert_counts(fenced ? ask_fenced(NODE_ACQUIRE, 0) : ask(NODE_ACQUIRE), fenced ? 2 : 0);
         for (size_t i = 0; i < N; i++) assert_true(holds(i, US));
+        /* A lease is never made shorter. */
+        put_all(US, LONG_MS);
+        assert_outcome(ask(NODE_ACQUIRE), NODE_YES);
+        for (size_t i = 0; i < N; i++) assert_left(i, LEASE_MS + 1, LONG_MS);
     }
 }
 
@@ -165,6 +169,7 @@ static void test_release(void **state)
     put_all(US, LEASE_MS);
     assert_outcome(ask(NODE_RELEASE), NODE_YES);
     assert_outcome(ask(NODE_RELEASE), NODE_MISSING);
+    assert_outcome(ask(NODE_BREAK), NODE_MISSING);
     assert_int_equal(key_count(), 0);
 }
 
