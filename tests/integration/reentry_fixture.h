@@ -24,14 +24,16 @@ extern struct flavour patient, patient_redisson, patient_all;
     FLAVOURED(test, majority), FLAVOURED(test, majority_redisson), FLAVOURED(test, all),                       \
         FLAVOURED(test, all_redisson)
 
-/* setup_flavour - three servers, and fixture.client in the flavour that *state points to. */
+/* setup_flavour - three servers, and fixture.client in the flavour that *state points to. flavoured_client:
+ * only the client. */
 int setup_flavour(void **state);
+void flavoured_client(const struct flavour *);
 /* lock_of - a handle on "key" that tries once; waiter_of waits for ever; unrenewed_of is renewed on request
  * only. */
 quorlock *lock_of(const char *owner, uint32_t lease_ms);
 quorlock *waiter_of(const char *owner);
 quorlock *unrenewed_of(const char *owner, uint32_t lease_ms);
 /* least_pttl - of the key, on any of the servers. */
-int64_t least_pttl(void);
+int64_t least_pttl(const char *key);
 
 #endif

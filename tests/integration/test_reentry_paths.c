@@ -332,5 +332,5 @@ int main(void)
         FLAVOURED(anothers_renewal, majority),          FLAVOURED(closed_in_each_state, majority),
     };
 
-    return cmocka_run_group_tests_name("ways into a nest", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("reentry paths", tests, NULL, NULL);
 }
