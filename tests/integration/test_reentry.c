@@ -2,7 +2,7 @@
 /*
  * test_reentry.c - one owner's holds of the same keys nest: counts, validity and loss
  *
- * Also run under valgrind, as is test_reentry_paths.c: the ways in and out.
+ * test_reentry_paths.c tests the ways in and out.
  */
 #include "reentry_fixture.h"
 
