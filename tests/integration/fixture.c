@@ -160,6 +160,15 @@ void await_count(const int *count, int wanted, uint32_t limit_ms, const char *wh
     await(counted, &wish, limit_ms, what);
 }
 
+void await_status(const struct seen *seen, int status, const char *what)
+{
+    await_count(&seen->calls, 1, GENEROUS_MS, what);
+    if (seen->result.status != status) {
+        fail_msg("%s: status %s, not %s: %s", what, quorlock_status_name(seen->result.status),
+                 quorlock_status_name(status), seen->text);
+    }
+}
+
 static bool never(void *arg)
 {
     return false;

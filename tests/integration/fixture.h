@@ -154,6 +154,8 @@ void fixture_break(quorlock_client *, const char *key, struct seen_report *);
 
 /* await_count - runs the loop until *count reaches wanted. */
 void await_count(const int *count, int wanted, uint32_t limit_ms, const char *what);
+/* await_status - runs the loop until the callback came, which brings that status. */
+void await_status(const struct seen *, int status, const char *what);
 typedef bool (*condition)(void *arg);
 void await(condition, void *arg, uint32_t limit_ms, const char *what);
 /* run_ms - runs the loop for a span that the test is about (a lease that must pass, say). */

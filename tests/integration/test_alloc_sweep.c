@@ -2,7 +2,7 @@
 /*
  * test_alloc_sweep.c - the 1st, 2nd, 3rd... allocation fails, until a whole life passes without reaching it
  *
- * Whatever fails, nothing crashes or leaks, every promised callback comes once, and the client can be closed.
+ * Whatever fails, nothing crashes or leaks, each promised callback comes once, and the client can be closed.
  */
 #include "fixture.h"
 
@@ -114,8 +114,8 @@ static quorlock *try_new(quorlock_client *client, const char *const *keys, size_
     return started(quorlock_new(&lock, client, keys, n_keys, options)) ? lock : NULL;
 }
 
-/* Three handles on two keys: two of one owner nest, one stands in line behind another. */
-static void nests_and_stands_in_line(quorlock_client *client, const char *key, struct quorlock_options options)
+/* Four handles on two keys: two of one owner reenter, one waits behind another. */
+static void reenters_and_waits(quorlock_client *client, const char *key, struct quorlock_options options)
 {
     const char *const keys[2] = {"zebra", key};
     quorlock *locks[4] = {NULL};
@@ -128,7 +128,7 @@ static void nests_and_stands_in_line(quorlock_client *client, const char *key, s
         options.owner = i < 2 ? "me" : NULL;
         locks[i] = try_new(client, keys, 2, &options);
         if (locks[i] != NULL) waits[i] = started(quorlock_acquire(locks[i], on_result, &seen[i]));
-        /* Two come while the first asks, one when it is told. */
+        /* Two come during the acquire of the first, one after it. */
         if (i == 2 && waits[0]) ended(&seen[0], "acquire of the first");
     }
     for (int i = 0; i < 4; i++) {
@@ -167,7 +167,7 @@ static bool live(struct memory *memory)
     }
     fixture_adopt(client);
     if (started(quorlock_new(&lock, client, keys, 1, &options))) hold_and_release(lock);
-    nests_and_stands_in_line(client, key, options);
+    reenters_and_waits(client, key, options);
     inspect_and_break(client, key);
     waits_in_vain(client, &options);
     if (memory->fail_at % 2 == 0) quorlock_free(lock); /* close frees it as well */
@@ -189,7 +189,7 @@ static void sweep(bool for_good)
     }
     print_message("%ld allocations failed\n", at - 1);
     assert_true(whole);
-    /* A sweep over nothing proves nothing. */
+    /* A sweep over no allocation proves nothing. */
     assert_true(at > 20);
 }
 

@@ -95,7 +95,7 @@ static void one_life(void **state)
     quorlock_blocking_free(NULL);
 }
 
-/* A result of another size than the library's, and what is behind it. */
+/* A result of another size than the library's, and the bytes behind it. */
 static void results_say_their_size(void **state)
 {
     struct {
@@ -108,7 +108,7 @@ static void results_say_their_size(void **state)
     assert_int_equal(result.known.size, sizeof(result));
     assert_true(strlen(result.known.token) > 0);
     assert_int_equal(quorlock_blocking_release(lock, &result.known), QUORLOCK_OK);
-    /* What it does not know, it refuses and leaves alone, and does nothing. */
+    /* An unknown size is refused, and nothing is written. */
     result.newer[31] = 1;
     memcpy(&untouched, &result, sizeof(result));
     assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_INVAL);
@@ -118,7 +118,7 @@ static void results_say_their_size(void **state)
     assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_INVAL);
     assert_memory_equal(&untouched, &result, sizeof(result));
     assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
-    /* What is behind the size does not matter, and stays. */
+    /* Bytes behind the size do not matter, and stay. */
     memset(result.newer, 0xa5, sizeof(result.newer));
     result.known.size = sizeof(result.known);
     assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_OK);
@@ -127,7 +127,7 @@ static void results_say_their_size(void **state)
     quorlock_blocking_free(lock);
 }
 
-/* An inner function locks what its caller has locked; and several keys at once. */
+/* An inner function takes the lock of its caller; and several keys at once. */
 static void nested_and_many_keys(void **state)
 {
     static const char *const keys[] = {"zebra", "ant"};
@@ -163,7 +163,7 @@ static void nested_and_many_keys(void **state)
     quorlock_blocking_free(outer);
 }
 
-static void somebody_elses(void **state)
+static void held_by_another(void **state)
 {
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
     struct quorlock_blocking_result result = {.size = sizeof(result)};
@@ -307,9 +307,9 @@ static void start_extender(struct waiter *extender)
 }
 
 /*
- * Nobody answers, many wait, and one extends: all are told CLOSED (the extend NOQUORUM where a node timeout
- * has passed before), and close waits for no server longer than one node timeout; after three the connections
- * would be dropped.
+ * No node answers, many calls wait, and one extends: all end with CLOSED (the extend with NOQUORUM where a node
+ * timeout has passed before), and close waits for no server longer than one node timeout; after three the
+ * connections would be dropped.
  */
 static void close_under_callers_while_servers_hang(void **state)
 {
@@ -336,7 +336,7 @@ static void close_under_callers_while_servers_hang(void **state)
     for (int i = 0; i < 3; i++) server_thaw(&cluster.servers[i]);
 }
 
-/* Held, waited for and idle locks that nobody freed: close ends the wait, and no key stays. */
+/* Held, waiting and idle locks that were not freed: close ends the wait, and no key stays. */
 static void close_ends_everything(void **state)
 {
     struct quorlock_client_options options = open_options();
@@ -366,7 +366,7 @@ static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *lo
 
     atomic_store(&losses->reason, loss->reason);
     atomic_store(&losses->valid_ms, (int)quorlock_blocking_valid_ms(lock));
-    /* What would wait for the loop is refused in the loop. */
+    /* A call that would wait for the loop is refused in the loop. */
     atomic_store(&losses->acquire_status, quorlock_blocking_acquire(lock, NULL));
     atomic_store(&losses->close_status, quorlock_blocking_close(blocking));
     atomic_fetch_add(&losses->calls, 1);
@@ -404,7 +404,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_life, setup, teardown),
         cmocka_unit_test_setup_teardown(results_say_their_size, setup, teardown),
         cmocka_unit_test_setup_teardown(nested_and_many_keys, setup, teardown),
-        cmocka_unit_test_setup_teardown(somebody_elses, setup, teardown),
+        cmocka_unit_test_setup_teardown(held_by_another, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_of_open_and_new, setup, teardown),
         cmocka_unit_test_setup_teardown(threads_take_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(cancel_and_free_end_a_wait, setup, teardown),

@@ -11,7 +11,7 @@
 
 #include "fixture.h"
 
-/* The library's random source, which can be made to fail. */
+/* The library's random source, which a test can make fail. */
 static bool random_fails;
 
 ssize_t getrandom(void *buffer, size_t length, unsigned flags);
@@ -28,7 +28,7 @@ static void sleep_ms(uint32_t ms)
     while (nanosleep(&left, &left) != 0) continue;
 }
 
-/* ---- what may be done in the log hook ---- */
+/* ---- calls in the log hook ---- */
 
 enum hook_deed { HOOK_NOTHING, HOOK_CANCELS, HOOK_FREES };
 
@@ -51,7 +51,7 @@ static void deed_log(void *arg, int level, const char *text)
 
 /*
  * A lock waits for a key that a peer holds. Another peer takes it over, and the hook ends the wait when it
- * hears of that. Then nothing of ours is at any node or on its way.
+ * logs that. Then no node has or gets anything of it.
  */
 static void end_in_hook(enum hook_deed deed)
 {
@@ -68,10 +68,9 @@ static void end_in_hook(enum hook_deed deed)
     await_count(&hook.heard, 1, GENEROUS_MS, "the first line");
     take_by_hand(3, "key", "second");
     await_count(&hook.done, 1, GENEROUS_MS, "the second line");
-    await_count(&seen.calls, 1, GENEROUS_MS, "the end of the acquire");
-    assert_status(seen.result.status, QUORLOCK_CANCELED);
+    await_status(&seen, QUORLOCK_CANCELED, "the end of the acquire");
     drop_by_hand("key");
-    /* Nothing of it lives on: the key is free, and is had at once. */
+    /* Nothing of it is left: the key is free, and granted at once. */
     next = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = 0));
     assert_status(fixture_acquire(next, &seen), QUORLOCK_OK);
     assert_status(fixture_release(next, &seen), QUORLOCK_OK);
@@ -136,7 +135,7 @@ static void a_loss_is_told_between_two_reports(void **state)
 
     quorlock_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    /* Whichever comes first stands still until the lock has ended. */
+    /* The first of the callbacks blocks until the lease has ended. */
     slow[0] = slow[1] = (struct slow_report){.lock = lock};
     for (int i = 0; i < 2; i++) {
         assert_status(quorlock_inspect(fixture.client, "key", on_slow_report, &slow[i]), QUORLOCK_OK);
@@ -173,8 +172,7 @@ static void renewal_and_wait_bounds_need_no_random_bytes(void **state)
     assert_status(bounded.result.status, QUORLOCK_HELD);
     assert_int_equal(waiting.calls, 0);
     random_fails = false;
-    await_count(&waiting.calls, 1, GENEROUS_MS, "the grant of what waited");
-    assert_status(waiting.result.status, QUORLOCK_OK);
+    await_status(&waiting, QUORLOCK_OK, "the grant of what waited");
 }
 
 /* ---- release and acquire ---- */
@@ -190,7 +188,7 @@ static void on_granted_again(quorlock *lock, const struct quorlock_result *resul
 
     assert_status(result->status, QUORLOCK_OK);
     again->granted++;
-    /* What is held can be released, whatever became of the release before. */
+    /* A held lock can be released, whatever the result of the release before. */
     assert_status(quorlock_release(lock, on_result, &again->second), QUORLOCK_OK);
 }
 
@@ -222,15 +220,14 @@ static void holds_of_an_owner_are_released_in_a_row(void **state)
     for (int i = 0; i < 3; i++) fixture_start_release(lock, &released[i]);
     assert_status(quorlock_release(lock, NULL, NULL), QUORLOCK_BUSY);
     for (int i = 0; i < 3; i++) {
-        await_count(&released[i].calls, 1, GENEROUS_MS, "release");
-        assert_status(released[i].result.status, QUORLOCK_OK);
+        await_status(&released[i], QUORLOCK_OK, "release");
     }
     assert_true(released[0].order < released[1].order);
     await_free("key");
     for (int i = 0; i < 3; i++) assert_int_equal(released[i].calls, 1);
 }
 
-/* A renewal that nobody waits for any more is under way when the lock is released and wanted again. */
+/* A renewal that no call waits for is in flight when the lock is released and acquired again. */
 static void an_acquire_after_release_is_not_busy_with_itself(void **state)
 {
     struct seen seen, inner, released, again;
@@ -238,16 +235,14 @@ static void an_acquire_after_release_is_not_busy_with_itself(void **state)
     quorlock *nested = fixture_lock(fixture.client, "key", LEASE(40000, .owner = "me", .wait_ms = GENEROUS_MS));
 
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
-    /* It wants a longer lease, so the lock is renewed first; and then it wants nothing any more. */
+    /* It asks for a longer lease, so the lock is renewed first; then it is canceled. */
     fixture_start_acquire(nested, &inner);
     assert_status(quorlock_cancel(nested), QUORLOCK_OK);
     fixture_start_release(outer, &released);
     fixture_start_acquire(outer, &again);
-    await_count(&again.calls, 1, GENEROUS_MS, "the acquire after the release");
-    assert_status(again.result.status, QUORLOCK_OK);
+    await_status(&again, QUORLOCK_OK, "the acquire after the release");
     await_count(&released.calls, 1, GENEROUS_MS, "the release");
-    await_count(&inner.calls, 1, GENEROUS_MS, "the canceled acquire");
-    assert_status(inner.result.status, QUORLOCK_CANCELED);
+    await_status(&inner, QUORLOCK_CANCELED, "the canceled acquire");
     await_holders("key", again.owner, 3);
     assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     await_free("key");
@@ -278,7 +273,7 @@ static void cancel_while_closing_changes_nothing(void **state)
     assert_int_equal(acquired.calls, 1);
 }
 
-/* ---- everybody hears of every change ---- */
+/* ---- every lock is notified of every change ---- */
 
 static void shut_out(struct server *server)
 {
@@ -293,7 +288,7 @@ static void let_in(struct server *server)
     server->password = NULL;
 }
 
-/* A connection of our own, that the server does not lose. */
+/* The test's own connection, which the server keeps. */
 static redisReply *ask(redisContext *context, const char *words)
 {
     redisReply *reply = redisCommand(context, words);
@@ -303,7 +298,7 @@ static redisReply *ask(redisContext *context, const char *words)
     return reply;
 }
 
-/* Until the server has answered all that the client says on a new connection. */
+/* Returns when the server has answered the whole handshake of a new connection. */
 static void await_handshake(redisContext *context)
 {
     uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
@@ -321,7 +316,7 @@ static void await_handshake(redisContext *context)
     }
 }
 
-/* The node's connection is refused once, and then made anew; its last answer is sent, and not read yet. */
+/* The node's connection is refused once, and then made anew; its last reply is sent, and not read yet. */
 static void make_nearly_ready(struct server *server)
 {
     redisContext *context = redisConnect("127.0.0.1", server->port);
@@ -339,11 +334,11 @@ static void make_nearly_ready(struct server *server)
 }
 
 /*
- * When a node becomes READY, the first lock that hears of it finds that its own time is over and hands its key
- * on; the next one cannot take it and ends, and so leaves the list of those who hear. The last one must hear of
- * the node all the same, for it needs its vote.
+ * When a node becomes READY, the first lock that is notified finds that its lease is over and hands off its
+ * key; the next one cannot take it and ends, and so leaves the list of observers. The last one must still be
+ * notified, because it needs the vote of that node.
  */
-static void each_lock_hears_of_a_node_that_is_ready(void **state)
+static void each_lock_is_notified_of_a_ready_node(void **state)
 {
     struct server *servers = fixture.cluster.servers;
     quorlock *expiring, *behind, *last;
@@ -364,8 +359,7 @@ static void each_lock_hears_of_a_node_that_is_ready(void **state)
     await_log("down: ", 2);
     make_nearly_ready(&servers[2]);
     while (quorlock_valid_ms(expiring) > 0) sleep_ms(10);
-    await_count(&waiting.calls, 1, GENEROUS_MS, "the end of what waited");
-    assert_status(waiting.result.status, QUORLOCK_AUTH);
+    await_status(&waiting, QUORLOCK_AUTH, "the end of what waited");
     let_in(&servers[0]);
     await_log(": ready, ", 5);
     assert_status(fixture_extend(last, 0, &seen), QUORLOCK_OK);
@@ -383,8 +377,8 @@ int main(void)
         WITH_CLIENT(holds_of_an_owner_are_released_in_a_row),
         WITH_CLIENT(an_acquire_after_release_is_not_busy_with_itself),
         WITH_CLIENT(cancel_while_closing_changes_nothing),
-        WITH_SERVERS(each_lock_hears_of_a_node_that_is_ready),
+        WITH_SERVERS(each_lock_is_notified_of_a_ready_node),
     };
 
-    return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("callback order", tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static struct seen_loss lost;
 static quorlock *lock;
 static int64_t slept_us; /* on this machine */
 
-/* In the place of the system's. */
+/* Replaces the system's. */
 int clock_gettime(clockid_t id, struct timespec *now);
 int clock_gettime(clockid_t id, struct timespec *now)
 {
@@ -38,7 +38,7 @@ int clock_gettime(clockid_t id, struct timespec *now)
 
 static void hold(uint32_t renew_ms)
 {
-    /* then an answer to an acquire tells the node's clock */
+    /* with fencing, an acquire's reply has the node's clock */
     memset(&held, 0, sizeof(held));
     memset(&lost, 0, sizeof(lost));
     fixture_client(3);
@@ -97,7 +97,7 @@ static bool renewed_since(void *pttl_ms)
     return true;
 }
 
-/* Its votes of before are dropped, it is asked anew, and the others hold the lock meanwhile. */
+/* Its old votes are dropped and it is asked again; the other nodes hold the lock meanwhile. */
 static void a_server_whose_clock_steps_costs_no_lock(void **state)
 {
     int64_t nearly_whole_ms = LEASE_MS - 2 * RENEW_MS;
@@ -116,7 +116,7 @@ static void a_server_whose_clock_steps_costs_no_lock(void **state)
     assert_int_equal(held.result.expired, 0);
 }
 
-/* Nothing is renewed here: what shows the step is the clock in the answer to another lock's acquire. */
+/* Nothing is renewed here: the clock in the reply to another lock's acquire shows the step. */
 static void an_acquire_shows_a_step_too(void **state)
 {
     struct seen seen;
@@ -134,7 +134,7 @@ static void an_acquire_shows_a_step_too(void **state)
     assert_int_equal(lost.calls, 0);
 }
 
-/* On a quorum at once: it is rather our own clock that stood still, and nobody knows for how long. */
+/* On a quorum at once: then this process stood still, for an unknown time. */
 static void servers_whose_clocks_step_together_end_it(void **state)
 {
     restart_with_clocks();
@@ -142,7 +142,7 @@ static void servers_whose_clocks_step_together_end_it(void **state)
     run_ms(3 * RENEW_MS);
     set_clock(0, STEP_US);
     set_clock(2, STEP_US);
-    await(is_lost, NULL, GENEROUS_MS, "the loss is told");
+    await(is_lost, NULL, GENEROUS_MS, "the loss");
     assert_int_equal(lost.calls, 1);
     assert_int_equal(lost.loss.reason, QUORLOCK_LOST_CLOCK);
     assert_int_equal(lost.loss.remaining_ms, 0);
@@ -173,7 +173,7 @@ static void servers_whose_clocks_step_together_end_it(void **state)
 
 /* ---- a suspend of this machine ---- */
 
-/* Nothing ran meanwhile, and the nodes' clocks went on: the first thing that is told is the loss. */
+/* Nothing ran meanwhile, and the nodes' clocks went on: the first callback is the loss. */
 static void a_suspend_past_the_lease_is_a_loss(void **state)
 {
     struct seen extended = {0};
@@ -181,11 +181,11 @@ static void a_suspend_past_the_lease_is_a_loss(void **state)
     hold(0);
     fixture_start_extend(lock, 0, &extended);
     slept_us += INT64_C(2000) * LEASE_MS;
-    assert_int_equal(quorlock_valid_ms(lock), 0); /* at once, whatever was told */
-    await_count(&lost.calls, 1, GENEROUS_MS, "the loss is told");
+    assert_int_equal(quorlock_valid_ms(lock), 0); /* at once, before any callback */
+    await_count(&lost.calls, 1, GENEROUS_MS, "the loss");
     assert_int_equal(lost.loss.reason, QUORLOCK_LOST_EXPIRED);
     assert_int_equal(lost.loss.remaining_ms, 0);
-    await_count(&extended.calls, 1, GENEROUS_MS, "the end of the extend is told");
+    await_count(&extended.calls, 1, GENEROUS_MS, "the end of the extend");
     assert_true(lost.order < extended.order);
     assert_status(extended.result.status, QUORLOCK_LOST);
 }
@@ -205,7 +205,7 @@ static void a_suspend_within_the_lease_is_none(void **state)
     slept_us += LEASE_MS * INT64_C(1000) / 2;
     assert_true(quorlock_valid_ms(lock) <= before_ms - LEASE_MS / 2);
     assert_true(quorlock_valid_ms(lock) > 0);
-    /* The renewal that was due meanwhile comes now. */
+    /* The renewal that became due meanwhile comes now. */
     least_ms = before_ms - LEASE_MS / 4;
     await(is_renewed, &least_ms, GENEROUS_MS, "it is renewed");
     assert_int_equal(lost.calls, 0);

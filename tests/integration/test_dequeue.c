@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_dequeue.c - who leaves the line without the key: canceled, freed, closed, out of memory; and those
- * behind
+ * test_dequeue.c - waiters that leave the queue without the key: canceled, freed, closed, out of memory; and
+ * the waiters behind them
  */
 #include "queue_fixture.h"
 
 #include <stdlib.h>
 
-/* ---- leaving the line ---- */
+/* ---- leaving the queue ---- */
 
 static void canceled_wherever_it_stands(void **state)
 {
@@ -16,13 +16,13 @@ static void canceled_wherever_it_stands(void **state)
 
     enqueue(0, 6, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
-    /* One behind. */
+    /* One behind the first. */
     assert_status(quorlock_cancel(queue.locks[2]), QUORLOCK_OK);
     assert_int_equal(queue.seen[2].calls, 0);
     await_completed(2, 3, "canceled behind others");
     assert_status(queue.seen[2].result.status, QUORLOCK_CANCELED);
     assert_status(quorlock_cancel(queue.locks[2]), QUORLOCK_STATE);
-    /* The first: the next takes its place. */
+    /* The first one: the next takes its place. */
     assert_status(quorlock_cancel(queue.locks[0]), QUORLOCK_OK);
     await_completed(0, 1, "canceled as the first");
     assert_status(queue.seen[0].result.status, QUORLOCK_CANCELED);
@@ -30,21 +30,21 @@ static void canceled_wherever_it_stands(void **state)
     assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
     await_completed(1, 2, "the new first");
     assert_status(queue.seen[1].result.status, QUORLOCK_OK);
-    /* All who are left, and then the keys are free. */
+    /* All the others, and then the keys are free. */
     for (int i = 3; i < 6; i++) assert_status(quorlock_cancel(queue.locks[i]), QUORLOCK_OK);
     await_completed(3, 6, "all canceled");
     for (int i = 3; i < 6; i++) assert_status(queue.seen[i].result.status, QUORLOCK_CANCELED);
     assert_true(holders("key", queue.seen[1].owner) >= 2);
     assert_int_equal(quorlock_release(queue.locks[1], NULL, NULL), 0);
     await_free("key");
-    /* They are as good as new. */
+    /* They can be used again. */
     assert_status(fixture_acquire(queue.locks[4], &queue.seen[4]), QUORLOCK_OK);
     free_queue(0, 6);
     quorlock_free(holder);
     await_free("key");
 }
 
-/* All at once, at any moment of the first one's attempt. */
+/* All at once, at any moment of the attempt of the first. */
 static void all_canceled_leave_nothing(void **state)
 {
     long long clients[3];
@@ -73,7 +73,7 @@ static void all_canceled_leave_nothing(void **state)
     }
 }
 
-static void freed_in_line(void **state)
+static void freed_in_the_queue(void **state)
 {
     struct seen held;
     quorlock *holder = hold_key(&held);
@@ -87,7 +87,7 @@ static void freed_in_line(void **state)
     await_completed(3, 4, "freed behind others");
     assert_status(queue.seen[0].result.status, QUORLOCK_CANCELED);
     assert_status(queue.seen[3].result.status, QUORLOCK_CANCELED);
-    /* So does the holder's. */
+    /* So does freeing the holder. */
     quorlock_free(holder);
     await_completed(1, 2, "the next");
     assert_status(queue.seen[1].result.status, QUORLOCK_OK);
@@ -103,7 +103,7 @@ static void freed_in_line(void **state)
     assert_int_equal(completed(0, 5), 5);
 }
 
-static void closed_with_a_line(void **state)
+static void closed_with_a_queue(void **state)
 {
     struct seen held;
 
@@ -115,7 +115,7 @@ static void closed_with_a_line(void **state)
         if (round == 2) take_by_hand(3, "key", "by-hand");
         enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
         if (round != 0) run_ms(50);
-        /* One leaves it in the same breath. */
+        /* One leaves it at the same time. */
         quorlock_free(queue.locks[round]);
         assert_int_equal(completed(0, 10), 0);
         fixture_close(fixture.client);
@@ -129,9 +129,9 @@ static void closed_with_a_line(void **state)
     }
 }
 
-/* ---- what goes wrong in front ---- */
+/* ---- faults of the first ---- */
 
-static void the_firsts_grant_is_lost(void **state)
+static void the_grant_of_the_first_is_lost(void **state)
 {
     struct seen seen;
     struct seen_loss loss = {.calls = 0};
@@ -139,19 +139,19 @@ static void the_firsts_grant_is_lost(void **state)
 
     fixture.options.node_timeout_ms = 3000;
     fixture_client(3);
-    /* a try does not stand in line */
+    /* a single try does not queue */
     holder = fixture_lock(fixture.client, "key",
                           LEASE(1500, .renew_ms = QUORLOCK_RENEW_NEVER, .wait_ms = QUORLOCK_WAIT_FOREVER));
     quorlock_on_lost(holder, on_loss, &loss);
     assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
     enqueue(0, 2, QUORLOCK_WAIT_FOREVER);
-    /* Nobody releases. */
+    /* No release follows. */
     await_completed(0, 1, "after the loss");
     assert_status(queue.seen[0].result.status, QUORLOCK_OK);
     assert_int_equal(loss.calls, 1);
     assert_true(loss.order < queue.seen[0].order);
     assert_int_equal(quorlock_valid_ms(holder), 0);
-    /* Whoever lost it and did not release it may ask anew, and stands behind. */
+    /* A holder that lost it and did not release it may acquire anew, and waits behind. */
     fixture_start_acquire(holder, &seen);
     assert_int_equal(quorlock_release(queue.locks[0], NULL, NULL), 0);
     await_completed(1, 2, "the second");
@@ -163,8 +163,9 @@ static void the_firsts_grant_is_lost(void **state)
     await_free("key");
 }
 
-/* What was lost and not released is given back when its owner asks anew, although he stands behind others. */
-static void asks_anew_for_what_it_lost(void **state)
+/* A lost lock that was not released is released when its handle acquires anew, although it waits behind others.
+ */
+static void acquires_anew_what_it_lost(void **state)
 {
     struct seen seen;
     struct seen_loss loss = {.calls = 0};
@@ -177,14 +178,13 @@ static void asks_anew_for_what_it_lost(void **state)
     await_holders("key", seen.owner, 3);
     enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
     await_count(&loss.calls, 1, GENEROUS_MS, "loss");
-    /* Its key stands there for two minutes yet. */
+    /* Its keys stay for two more minutes. */
     assert_int_equal(holders("key", seen.owner), 3);
     fixture_start_acquire(holder, &seen);
-    await_completed(0, 1, "who stood in line before");
+    await_completed(0, 1, "the waiter in front");
     assert_status(queue.seen[0].result.status, QUORLOCK_OK);
     assert_int_equal(quorlock_release(queue.locks[0], NULL, NULL), 0);
-    await_count(&seen.calls, 1, GENEROUS_MS, "its own turn");
-    assert_status(seen.result.status, QUORLOCK_OK);
+    await_status(&seen, QUORLOCK_OK, "its own turn");
     free_queue(0, 1);
     quorlock_free(holder);
     await_free("key");
@@ -218,7 +218,7 @@ static void release(void *arg, void *block)
     free(block);
 }
 
-/* Memory ends while the first is told, and is there again a little later. */
+/* Memory ends during the callback of the first, and is back a little later. */
 struct short_of_memory {
     struct memory memory;
     struct seen seen;
@@ -232,7 +232,7 @@ static void told_without_memory(quorlock *lock, const struct quorlock_result *re
     shortage->memory.gone = false;
 }
 
-static void who_cannot_ask_lets_the_next_go(void **state)
+static void a_waiter_without_memory_lets_the_next_go(void **state)
 {
     struct short_of_memory shortage = {.memory = {.gone = false}};
     const struct quorlock_allocator allocator = {sizeof(allocator), allocate, reallocate, release,
@@ -244,10 +244,9 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     fixture_client(3);
     take_by_hand(3, "key", "by-hand");
     enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
-    /* With a lease of its own, so that the first one's place is no good for it. */
     options.lease_ms = LONG_LEASE_MS / 2;
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    /* With another lease it cannot go on with what the first began. */
+    /* With another lease it cannot continue the attempt of the first. */
     options.lease_ms--;
     second = fixture_lock(fixture.client, "key", &options);
     assert_int_equal(quorlock_acquire(second, told_without_memory, &shortage), 0);
@@ -262,8 +261,8 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     shortage.memory.gone = false;
     drop_by_hand("key");
     for (int i = 1; i < 3; i++) {
-        await_count(&queue.seen[i].calls, 1, GENEROUS_MS, "who came later");
-        /* While memory was away they were told the same; at the latest a new one gets it. */
+        await_count(&queue.seen[i].calls, 1, GENEROUS_MS, "the later waiters");
+        /* They ended the same way if memory was still gone; a new acquire gets it. */
         if (queue.seen[i].result.status == QUORLOCK_OK) {
             assert_int_equal(quorlock_release(queue.locks[i], NULL, NULL), 0);
         } else {
@@ -276,47 +275,47 @@ static void who_cannot_ask_lets_the_next_go(void **state)
     await_free("key");
 }
 
-/* ---- callbacks that meddle ---- */
+/* ---- callbacks that free, and that retry ---- */
 
-struct meddler {
+struct freeing {
     struct seen seen;
     quorlock *victim;
 };
 
-static void frees_another(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void free_victim(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    struct meddler *meddler = arg;
+    struct freeing *freeing = arg;
 
-    on_result(lock, result, &meddler->seen);
-    quorlock_free(meddler->victim);
+    on_result(lock, result, &freeing->seen);
+    quorlock_free(freeing->victim);
 }
 
-/* Who tries once is told between the first one's end and its callback. */
-static void the_first_is_freed_by_a_callback(void **state)
+/* Single tries complete between the end of the first and its callback. */
+static void a_callback_frees_the_first(void **state)
 {
-    struct meddler meddler = {.seen = {.calls = 0}};
+    struct freeing freeing = {.seen = {.calls = 0}};
     struct seen tried[4];
-    quorlock *meddling, *once[4];
+    quorlock *freer, *once[4];
 
     take_by_hand(3, "key", "by-hand");
     enqueue(0, 2, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
-    meddling = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    meddler.victim = queue.locks[0];
-    assert_int_equal(quorlock_acquire(meddling, frees_another, &meddler), 0);
+    freer = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    freeing.victim = queue.locks[0];
+    assert_int_equal(quorlock_acquire(freer, free_victim, &freeing), 0);
     for (int i = 0; i < 4; i++) {
         once[i] = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
         fixture_start_acquire(once[i], &tried[i]);
     }
-    await_count(&meddler.seen.calls, 1, GENEROUS_MS, "the meddler");
-    for (int i = 0; i < 4; i++) await_count(&tried[i].calls, 1, GENEROUS_MS, "who tries once");
-    await_completed(0, 1, "who was freed");
+    await_count(&freeing.seen.calls, 1, GENEROUS_MS, "the callback that frees");
+    for (int i = 0; i < 4; i++) await_count(&tried[i].calls, 1, GENEROUS_MS, "a single try");
+    await_completed(0, 1, "the freed waiter");
     assert_status(queue.seen[0].result.status, QUORLOCK_CANCELED);
     drop_by_hand("key");
     await_completed(1, 2, "the next");
     assert_status(queue.seen[1].result.status, QUORLOCK_OK);
     for (int i = 0; i < 4; i++) quorlock_free(once[i]);
-    quorlock_free(meddling);
+    quorlock_free(freer);
     quorlock_free(queue.locks[1]);
     await_free("key");
 }
@@ -334,8 +333,8 @@ static void tries_again(quorlock *lock, const struct quorlock_result *result, vo
     if (!stubborn->stop) assert_int_equal(quorlock_acquire(lock, tries_again, stubborn), 0);
 }
 
-/* Somebody who answers each failure with a new try does not keep others from hearing of theirs. */
-static void a_stubborn_one_drowns_nobody(void **state)
+/* A callback that answers each failure with a new acquire does not delay the callbacks of others. */
+static void endless_retries_delay_no_other_callback(void **state)
 {
     struct stubborn stubborn = {.calls = 0};
     quorlock *lock;
@@ -346,7 +345,7 @@ static void a_stubborn_one_drowns_nobody(void **state)
     for (int i = 0; i < 3; i++) server_kill(SERVER(i));
     lock = fixture_lock(fixture.client, "another", LEASE(LONG_LEASE_MS));
     assert_int_equal(quorlock_acquire(lock, tries_again, &stubborn), 0);
-    /* From when nobody is connected on, each try fails at once. */
+    /* As soon as no node is connected, each try fails at once. */
     await_count(&stubborn.calls, 100, GENEROUS_MS, "tries");
     enqueue(0, 3, QUORLOCK_WAIT_FOREVER);
     for (int i = 2; i >= 0; i--) assert_status(quorlock_cancel(queue.locks[i]), QUORLOCK_OK);
@@ -362,14 +361,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_CLIENT(canceled_wherever_it_stands),
         WITH_CLIENT(all_canceled_leave_nothing),
-        WITH_CLIENT(freed_in_line),
-        WITH_SERVERS(closed_with_a_line),
-        WITH_SERVERS(the_firsts_grant_is_lost),
-        WITH_CLIENT(asks_anew_for_what_it_lost),
-        WITH_SERVERS(who_cannot_ask_lets_the_next_go),
-        WITH_CLIENT(the_first_is_freed_by_a_callback),
-        WITH_SERVERS(a_stubborn_one_drowns_nobody),
+        WITH_CLIENT(freed_in_the_queue),
+        WITH_SERVERS(closed_with_a_queue),
+        WITH_SERVERS(the_grant_of_the_first_is_lost),
+        WITH_CLIENT(acquires_anew_what_it_lost),
+        WITH_SERVERS(a_waiter_without_memory_lets_the_next_go),
+        WITH_CLIENT(a_callback_frees_the_first),
+        WITH_SERVERS(endless_retries_delay_no_other_callback),
     };
 
-    return cmocka_run_group_tests_name("the ends of a line", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("dequeue", tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void test_increments(void **state)
         assert_true(server_holds(server, "key", "a"));
         assert_in_range(server_pttl(server, "key"), 1, 30000);
         assert_in_range(server_pttl(server, COUNTER), SEVEN_DAYS - 60000, SEVEN_DAYS);
-        /* Refused: nothing is counted, and the holder is told. */
+        /* A refusal counts nothing, and names the holder. */
         answer = probe_fenced(probe, NODE_ACQUIRE, "b", 1000);
         assert_int_equal(answer.reply.outcome, NODE_OTHER);
         assert_string_equal(answer.holder, "a");
@@ -134,7 +134,7 @@ static void test_raise(void **state)
     assert_counts(probe_fenced(probe, NODE_RAISE, "a", 5), 5);
     assert_true(server_holds(server, COUNTER, "5"));
     assert_counts(probe_fenced(probe, NODE_RAISE, "a", 5), 5); /* again is fine */
-    /* Never backwards: the higher one is told. */
+    /* Never backwards: the reply has the higher one. */
     answer = probe_fenced(probe, NODE_RAISE, "a", 4);
     assert_counts(answer, 5);
     assert_true(answer.reply.node_time_us > 0);
@@ -187,7 +187,7 @@ static void test_carried(void **state)
     assert_true(server_holds(server, COUNTER, "4"));
 }
 
-/* Without memory for both nothing stays; and a release goes through all the same. */
+/* Without memory for lock and counter nothing stays; a release works all the same. */
 static void test_no_memory(void **state)
 {
     struct probe *probe = begin(QUORLOCK_GUARD_STRICT);
@@ -228,7 +228,7 @@ static void test_forgotten_scripts(void **state)
     }
 }
 
-/* What a PEEK tells of a guard that is in quarantine, and of a free key. */
+/* The reply of a PEEK for a guard in quarantine, and for a free key. */
 static void test_peek(void **state)
 {
     struct probe *probe;
@@ -252,7 +252,7 @@ static void test_peek(void **state)
 
 /* ---- rights ---- */
 
-/* All that a client with guard and fencing asks of a node. Returns what went wrong first, NULL: nothing. */
+/* All requests of a client with guard and fencing. Returns the first failure, or NULL. */
 static const char *whole_life(char *ret, size_t size)
 {
     static const enum node_op ops[] = {NODE_PEEK,    NODE_ACQUIRE, NODE_RAISE, NODE_EXTEND,

@@ -62,7 +62,7 @@ static bool all_given_back(void *arg)
     return flood.released + flood.unreleased >= flood.n;
 }
 
-/* What a busy machine does to a server must not look like a fault of it. */
+/* A server on a busy machine must not look faulty. */
 static void patient_client(void)
 {
     fixture.options.node_timeout_ms = PATIENT_MS;
@@ -149,7 +149,7 @@ static void all_that_is_asked_in_a_turn_is_done(void **state)
     acquire_all();
     release_all();
     expect_nothing_left(0);
-    /* What was held before stood it all. */
+    /* Locks that were held before are held still. */
     for (int i = 0; i < KEPT; i++) {
         assert_true(quorlock_valid_ms(kept[i]) > 0);
         assert_status(fixture_release(kept[i], &seen), QUORLOCK_OK);
@@ -178,7 +178,7 @@ static void waiting_for_room_needs_no_second_try(void **state)
     patient_client();
     open_flood(5000, 20000);
     acquire_all();
-    /* Freed, all of them in one turn, they are released as well. */
+    /* Freed in one turn, all of them are released as well. */
     close_flood();
     expect_nothing_left(0);
 }
@@ -195,7 +195,7 @@ static void closing_gives_everything_back(void **state)
     free(flood.locks);
 }
 
-/* The time to answer of what waited for room runs from when it was sent, also where the first part was sent so
+/* The timeout of a request that waited for room runs from its sending, also where the first requests were sent
  * long before. */
 static void closing_after_a_standstill_gives_everything_back(void **state)
 {

@@ -44,12 +44,12 @@ static void test_first_contact(void **state)
     assert_contains(first->logged, "no guard yet");
     assert_true(node_quarantined_until_us(first->node) >= before_us + SHORT_US);
 
-    /* Whoever comes second finds the same quarantine, though not its reason. */
+    /* A second client finds the same quarantine, though not its reason. */
     second = begin(SHORT_MS, NODE_QUARANTINED);
     assert_contains(second->why, "it restarted, or is new, and may have lost its memory");
     assert_string_equal(node_run_id(first->node), node_run_id(second->node));
 
-    /* Requests are taken meanwhile, and the connection stays. */
+    /* Requests are accepted meanwhile, and the connection stays. */
     assert_int_equal(probe_do(first, NODE_REPAIR, "me").reply.outcome, NODE_YES);
     assert_int_equal(probe_do(first, NODE_EXTEND, "me").reply.outcome, NODE_YES);
     probe_await(first, NODE_READY);
@@ -62,7 +62,7 @@ static void test_first_contact(void **state)
     probe_close(first);
     probe_close(second);
 
-    /* From then on nobody waits. The key has no expiry. */
+    /* From then on no client waits. The key has no expiry. */
     first = begin(SHORT_MS, NODE_READY);
     assert_int_equal(first->levels, 1);
     server_value(SERVER(0), "quorlock:guard", guard, sizeof(guard));
@@ -78,7 +78,7 @@ static void test_restart(void **state)
     bootstrap(SHORT_MS);
     probe = begin(SHORT_MS, NODE_READY);
     assert_int_equal(probe_do(probe, NODE_ACQUIRE, "me").reply.outcome, NODE_YES);
-    /* With its memory or without: nobody can know what the last moments held. */
+    /* With its memory or without: its last writes may be lost. */
     server_restart(SERVER(0));
     probe_await(probe, NODE_QUARANTINED);
     assert_contains(probe->why, "it restarted and may have lost its memory");
@@ -96,7 +96,7 @@ static void test_restart(void **state)
     assert_int_equal(probe->generation, 3);
 }
 
-/* A turn as a replica may have cost it keys, though the process is the same. */
+/* A server that was a replica meanwhile may have lost keys, though the process is the same. */
 static void test_role_flip(void **state)
 {
     const struct server *server = SERVER(0);
@@ -109,13 +109,13 @@ static void test_role_flip(void **state)
     probe = begin(SHORT_MS, NODE_QUARANTINED);
     assert_string_equal(node_run_id(before->node), node_run_id(probe->node));
     assert_contains(probe->why, "it restarted and may have lost its memory");
-    /* The live connection of before learns it with its next script, not by a plain acquire. */
+    /* A connection from before sees it with its next script, not by a plain acquire. */
     unsigned levels = before->levels;
     assert_int_equal(probe_do(before, NODE_EXTEND, "me").reply.fault, NODE_FAULT_GUARD);
     probe_await_after(before, NODE_QUARANTINED, levels);
 }
 
-/* What strict sees at once and connection only with the next renewal, release or reconnection. */
+/* `strict` sees it at once, `connection` only with the next renewal, release or reconnection. */
 static void test_flush(void **state)
 {
     struct probe *lax, *strict;
@@ -142,7 +142,7 @@ static void test_flush(void **state)
     assert_contains(strict->why, "no guard yet");
 
     assert_int_equal(probe_do(strict, NODE_REPAIR, "strict").reply.outcome, NODE_YES);
-    /* A release goes through and tells what it saw afterwards. */
+    /* A release succeeds, and the change of the guard is noticed after it. */
     unsigned levels = lax->levels;
     answer = probe_do(lax, NODE_RELEASE, "strict");
     assert_int_equal(answer.reply.outcome, NODE_YES);
@@ -195,7 +195,7 @@ static void test_run_id_alone(void **state)
     assert_contains(probe->why, "it restarted and may have lost its memory");
 }
 
-/* Its clock was set back: nobody waits longer than for the longest lease. */
+/* Its clock was set back: no client waits longer than the longest lease. */
 static void test_clamped(void **state)
 {
     const struct server *server = SERVER(0);
@@ -234,7 +234,7 @@ static void refused(uint32_t max_lease_ms)
     probe_close(probe);
 }
 
-/* A guard that knows of shorter leases only may stand where a longer one was forgotten. */
+/* A guard for shorter leases may have replaced a lost one for longer leases. */
 static void test_shorter_guard(void **state)
 {
     const struct server *server = SERVER(0);
@@ -249,7 +249,8 @@ static void test_shorter_guard(void **state)
     uint64_t since_ms = (clock_us() - before_us) / 1000;
     int64_t left_ms = quarantine_ms(server);
     assert_true(left_ms > 590000 && left_ms <= 600001 + (int64_t)since_ms);
-    /* Never shorter, and no longer for one who comes again: one client must not stop all others for ever. */
+    /* Never shorter, and no longer when the same client comes again: one client must not stop all others for
+     * ever. */
     server_value(server, "quorlock:guard", guard, sizeof(guard));
     assert_contains(guard, "|600000");
     refused(300000);
@@ -269,7 +270,7 @@ static void test_shorter_guard(void **state)
     assert_true(quarantine_ms(server) > 1190000);
 }
 
-/* Also where a restart was not seen by anybody else yet. */
+/* Also where no other client has seen a restart yet. */
 static void test_shorter_guard_of_a_lost_life(void **state)
 {
     struct probe *probe;
@@ -298,7 +299,7 @@ static void test_conflicts(void **state)
         if (what == 0) probe->config.n_nodes = 5;
         if (what == 1) probe->config.set = "blue";
         probe->config.max_lease_ms = what == 2 ? 10000 : 20000;
-        if (what == 3) probe->config.max_lease_ms = 0; /* which is 30 s, and is compared like any other */
+        if (what == 3) probe->config.max_lease_ms = 0; /* the default of 30 s, which is compared too */
         probe_connect(probe);
         probe_await(probe, NODE_DOWN);
         assert_int_equal(probe->fault, NODE_FAULT_CONFIG);
@@ -350,7 +351,7 @@ static void test_eviction(void **state)
     probe = begin(SHORT_MS, NODE_QUARANTINED);
 }
 
-/* No guard, no vote: and it says why. */
+/* A node without a guard has no vote, and says why. */
 static void test_not_writable(void **state)
 {
     const struct server *server = SERVER(0);
@@ -387,8 +388,8 @@ static void test_bootstrap(void **state)
     assert_int_equal(answer.reply.outcome, NODE_OTHER);
     assert_true(server_holds(server, "quorlock:guard", answer.holder));
 
-    /* The rehearsal disconnects nobody. By force: leases of the old length may still run, so it waits that
-     * long, and everybody comes anew, and is refused. */
+    /* The rehearsal disconnects no client. By force: leases of the old length may still run, so it waits that
+     * long, and each client reconnects, and is refused. */
     request.op = NODE_MAY_KILL;
     assert_int_equal(probe_ask(operator, & request).reply.outcome, NODE_YES);
     assert_int_equal(probe_do(probe, NODE_ACQUIRE, "me").reply.outcome, NODE_YES);
@@ -406,7 +407,7 @@ static void test_bootstrap(void **state)
     probe_close(probe);
     probe = begin(SHORT_MS, NODE_QUARANTINED);
     assert_true(node_quarantined_until_us(probe->node) > clock_us() + 50000000);
-    /* Neither a restart inside of that shortens it, nor that it is done once more. */
+    /* Neither a restart meanwhile nor a second bootstrap shortens it. */
     levels = probe->levels;
     server_restart(SERVER(0));
     probe_await_after(probe, NODE_QUARANTINED, levels);
@@ -418,14 +419,14 @@ static void test_bootstrap(void **state)
     again = begin(SHORT_MS, NODE_QUARANTINED);
     assert_true(node_quarantined_until_us(again->node) > clock_us() + 50000000);
     probe_close(again);
-    /* What another node was set up for counts as well. */
+    /* The max lease of another node counts as well. */
     request.longest_ms = 600000;
     assert_int_equal(probe_ask(operator, & request).reply.outcome, NODE_YES);
     again = begin(SHORT_MS, NODE_QUARANTINED);
     assert_true(node_quarantined_until_us(again->node) > clock_us() + 590000000);
 }
 
-/* ---- what the caller does ---- */
+/* ---- calls of the layer above ---- */
 
 static void test_expel(void **state)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_hand_off.c - who gives up at the head of a line leaves its place at the nodes to the next
+ * test_hand_off.c - the head of the queue that gives up hands off its place at the nodes to the next
  */
 #include "fixture.h"
 
 #define BOUND_MS 3000
 #define WAITERS  100
-#define APART_MS 3 /* one comes after the other, and each is the first for a while */
+#define APART_MS 3 /* they come one after the other */
 
-/* That all servers have executed so far, also inside scripts. */
+/* Commands that all servers have executed so far, also inside scripts. */
 static long long commands(void)
 {
     static const char script[] =
@@ -23,7 +23,7 @@ static long long commands(void)
     return n;
 }
 
-/* A peer has the key, and the head of the line knows it. */
+/* A peer has the key, and the head of the queue has seen it. */
 static void begin_queue(quorlock **locks, struct seen *seen, uint32_t n, uint32_t wait_ms)
 {
     take_by_hand(3, "key", "peer");
@@ -46,8 +46,8 @@ static void expect_handed_over(quorlock *lock, struct seen *seen)
     await_free("key");
 }
 
-/* One after the other: each is told HELD with what the first learned, and the servers hear nothing of it. */
-static void bounds_of_a_line_cost_nothing(void **state)
+/* One after the other ends with HELD and the holder that the first one saw, and no command is sent. */
+static void timeouts_in_the_queue_cost_no_commands(void **state)
 {
     static struct seen seen[WAITERS];
     quorlock *locks[WAITERS];
@@ -56,20 +56,19 @@ static void bounds_of_a_line_cost_nothing(void **state)
     begin_queue(locks, seen, WAITERS, BOUND_MS);
     before = commands();
     for (int i = 0; i < WAITERS; i++) {
-        await_count(&seen[i].calls, 1, GENEROUS_MS, "the wait bound");
-        assert_status(seen[i].result.status, QUORLOCK_HELD);
+        await_status(&seen[i], QUORLOCK_HELD, "the wait bound");
         assert_true(seen[i].result.elapsed_ms >= BOUND_MS);
         assert_contains(seen[i].text, "peer");
         quorlock_free(locks[i]);
     }
-    /* A poll now and then, and the last one's release; three questions a waiter would be 300. */
+    /* A poll now and then, and the release of the last; three commands for each waiter would be 300. */
     assert_true(commands() - before < 100);
     assert_int_equal(holders("key", "peer"), 3);
     drop_by_hand("key");
 }
 
-/* From the head on, canceled or freed: the last one goes on with what the first began. */
-static void who_is_canceled_leaves_its_place(void **state)
+/* From the head on, canceled or freed: the last one continues the attempt of the first. */
+static void a_canceled_waiter_hands_off_its_place(void **state)
 {
     static struct seen seen[WAITERS];
     quorlock *locks[WAITERS];
@@ -83,8 +82,7 @@ static void who_is_canceled_leaves_its_place(void **state)
         } else {
             quorlock_free(locks[i]);
         }
-        await_count(&seen[i].calls, 1, GENEROUS_MS, "the end");
-        assert_status(seen[i].result.status, QUORLOCK_CANCELED);
+        await_status(&seen[i], QUORLOCK_CANCELED, "the end");
         if (i % 2 == 0) quorlock_free(locks[i]);
     }
     assert_true(commands() - before < 100);
@@ -92,7 +90,7 @@ static void who_is_canceled_leaves_its_place(void **state)
     expect_handed_over(locks[WAITERS - 1], &seen[WAITERS - 1]);
 }
 
-/* ---- what the successor wished differently, one wish in each ---- */
+/* ---- options in which the successor differs, one in each ---- */
 
 enum unlike {
     UNLIKE_LEASE,
@@ -119,7 +117,7 @@ struct wishes {
     char key[16];
 };
 
-/* That of the first is such that the successor's is not fulfilled if it inherits. */
+/* The first one's value is such that the successor's fails if it takes over the attempt. */
 static void wish(enum unlike unlike, struct quorlock_options *first, struct quorlock_options *successor)
 {
     *first = *successor = *LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER);
@@ -158,7 +156,7 @@ static bool was_renewed(void *arg)
     return strstr(fixture.log, line) != NULL;
 }
 
-/* Another handle of the owner "me" tries: it nests where the successor is of that owner. */
+/* Another handle of the owner "me" tries: it reenters where the successor is of that owner. */
 static void expect_nesting(const struct wishes *wishes, int status)
 {
     struct seen seen;
@@ -209,7 +207,7 @@ static void each_unlike_wish_of_a_successor_is_its_own(void **state)
     static struct wishes all[UNLIKES];
 
     memset(all, 0, sizeof(all));
-    /* Or it would follow from lease, renewal and margin, and be another wish. */
+    /* Otherwise it follows from lease, renewal and margin, and would differ too. */
     fixture.options.node_timeout_ms = 500;
     fixture_client(3);
     for (int i = 0; i < UNLIKES; i++) {
@@ -241,7 +239,7 @@ static void each_unlike_wish_of_a_successor_is_its_own(void **state)
     }
 }
 
-/* The place may be a grant already that was not told yet: it is the successor's then. */
+/* The attempt may be granted already, before its callback: then the grant is the successor's. */
 static void a_grant_that_was_not_told_is_inherited(void **state)
 {
     struct seen seen[3] = {{0}};
@@ -249,18 +247,16 @@ static void a_grant_that_was_not_told_is_inherited(void **state)
 
     begin_queue(locks, seen, 3, QUORLOCK_WAIT_FOREVER);
     drop_by_hand("key");
-    /* In whatever phase the servers' having its keys finds it. */
+    /* In whatever phase the attempt is when the servers have its keys. */
     while (holders("key", NULL) < 3) event_base_loop(fixture.base, EVLOOP_ONCE);
     if (seen[0].calls == 0) {
         assert_int_equal(quorlock_cancel(locks[0]), 0);
-        await_count(&seen[0].calls, 1, GENEROUS_MS, "the end");
-        assert_status(seen[0].result.status, QUORLOCK_CANCELED);
+        await_status(&seen[0], QUORLOCK_CANCELED, "the end");
     } else {
         assert_status(fixture_release(locks[0], &seen[0]), QUORLOCK_OK);
     }
     for (int i = 1; i < 3; i++) {
-        await_count(&seen[i].calls, 1, GENEROUS_MS, "the grant");
-        assert_status(seen[i].result.status, QUORLOCK_OK);
+        await_status(&seen[i], QUORLOCK_OK, "the grant");
         await_holders("key", seen[i].owner, 3);
         assert_status(fixture_release(locks[i], &seen[i]), QUORLOCK_OK);
     }
@@ -268,7 +264,7 @@ static void a_grant_that_was_not_told_is_inherited(void **state)
 }
 
 /* All in flight, the first with votes pending. */
-static void a_client_that_closes_tells_all_of_them(void **state)
+static void a_client_that_closes_completes_all_of_them(void **state)
 {
     static struct seen seen[WAITERS];
     quorlock *locks[WAITERS];
@@ -285,11 +281,11 @@ static void a_client_that_closes_tells_all_of_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_CLIENT(bounds_of_a_line_cost_nothing),
-        WITH_CLIENT(who_is_canceled_leaves_its_place),
+        WITH_CLIENT(timeouts_in_the_queue_cost_no_commands),
+        WITH_CLIENT(a_canceled_waiter_hands_off_its_place),
         WITH_SERVERS(each_unlike_wish_of_a_successor_is_its_own),
         WITH_CLIENT(a_grant_that_was_not_told_is_inherited),
-        WITH_CLIENT(a_client_that_closes_tells_all_of_them),
+        WITH_CLIENT(a_client_that_closes_completes_all_of_them),
     };
 
     return cmocka_run_group_tests_name("hand-off", tests, NULL, NULL);

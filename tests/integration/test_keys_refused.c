@@ -71,7 +71,7 @@ static void test_rights(void **state)
         snprintf(rights, sizeof(rights), "~ready? ~quorlock:fence:* &* +@all %s", lacking[r]);
         as_bob(rights);
         for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
-            /* Whoever may only read may look, where the server tells looking and writing apart. */
+            /* A user that may only read may PEEK, where the server distinguishes reading and writing. */
             if (ops[k] == NODE_PEEK && strchr(lacking[r], '%') != NULL) continue;
             wipe();
             assert_fault(ask_fenced(ops[k], 5), NODE_FAULT_AUTH);
@@ -148,7 +148,7 @@ static void test_guard(void **state)
             request.op = NODE_RELEASE;
             assert_outcome(probe_ask(probe, &request), NODE_YES);
             for (size_t i = 0; i < N; i++) assert_false(has(i));
-            /* And the connection that saw it is given up. */
+            /* And the connection that saw it is closed. */
             server_do(server, "DEL quorlock:guard");
             probe_await_after(probe, NODE_QUARANTINED, levels);
             probe_close(probe);
@@ -200,7 +200,7 @@ static void test_large(void **state)
             assert_int_equal(key_count(), 1 + NODE_KEYS_MAX * (gone || ops[k] == NODE_RELEASE ? 1 : 2));
         }
     }
-    /* One of them is somebody else's. */
+    /* Another owner has one of them. */
     struct node_request last = request_of(NODE_ACQUIRE, THEM);
     last.keys = &many[NODE_KEYS_MAX - 1];
     last.n_keys = 1;

@@ -39,7 +39,7 @@ static void test_acquire(void **state)
     }
 }
 
-/* Of all who stand in the way the one that does so longest is told, wherever it is. */
+/* Of several holders, the reply names the one with the longest lease, wherever it is. */
 static void test_longest(void **state)
 {
     static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR,  NODE_EXTEND,
@@ -62,7 +62,7 @@ static void test_longest(void **state)
     }
 }
 
-/* One command tells who is in the way; a native SET does not. */
+/* One command names the holder; a native SET does not. */
 static void test_explain(void **state)
 {
     struct node_request request = request_of(NODE_ACQUIRE, US);
@@ -134,7 +134,7 @@ static void test_extend(void **state)
         for (size_t i = 0; i < N; i++) {
             if (i != p) assert_left(i, 1, SHORT_MS);
         }
-        /* Somebody else's says more than a missing one. */
+        /* Another owner's key is reported rather than a missing one. */
         put((p + 1) % N, THEM, SHORT_MS);
         assert_held_by(ask_fenced(NODE_EXTEND, 7), THEM, 1, SHORT_MS);
         assert_left((p + 1) % N, 1, SHORT_MS);
@@ -183,7 +183,7 @@ static redisContext *listen_to_all(void)
     return context;
 }
 
-/* What was said until now, "channel=text " each, in order. */
+/* All messages so far, "channel=text " each, in order. */
 static void hear_all(redisContext *context, char *ret, size_t size)
 {
     size_t used = 0;
@@ -218,14 +218,14 @@ static void test_notices(void **state)
     assert_outcome(ask(NODE_RELEASE), NODE_YES);
     hear_all(ear, said, sizeof(said));
     assert_string_equal(said, plain() ? TOLD("a") TOLD("b") TOLD("c") : TOLD2("a") TOLD2("b") TOLD2("c"));
-    /* Only of what was deleted. */
+    /* Only for keys that were deleted. */
     put_all(US, LEASE_MS);
     put(0, THEM, LEASE_MS);
     drop(1);
     assert_outcome(ask(NODE_RELEASE), NODE_OTHER);
     hear_all(ear, said, sizeof(said));
     assert_string_equal(said, plain() ? TOLD("c") : TOLD2("c"));
-    /* Ours are told nothing by a silent one; Redisson's waiters, who would sleep on, are. */
+    /* A silent release notifies none of ours; it does notify Redisson's waiters, which would sleep on. */
     silent.silent = true;
     for (silent.n_keys = N; silent.n_keys > 0; silent.n_keys--) {
         put_all(US, LEASE_MS);
@@ -235,7 +235,7 @@ static void test_notices(void **state)
         hear_all(ear, said, sizeof(said));
         assert_string_equal(said, plain() ? "" : passed_over[silent.n_keys - 1]);
     }
-    /* A silent one leaves nobody's key deleted either, nor does a failed acquire say anything. */
+    /* A silent release deletes no key of another owner, and a failed acquire publishes nothing. */
     put_all(THEM, LEASE_MS);
     silent.n_keys = N;
     assert_outcome(probe_ask(probe, &silent), NODE_OTHER);

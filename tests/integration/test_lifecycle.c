@@ -26,7 +26,7 @@ static int64_t quorum_pttl(const char *key)
     return left[1];
 }
 
-/* What we are told we have is never more than what the quorum's servers will keep. */
+/* The validity is never more than what the quorum's servers still keep. */
 static void check_validity(quorlock *lock, const char *key, uint32_t lease_ms)
 {
     uint64_t asked_us = clock_us();
@@ -107,8 +107,7 @@ static void extends_longer_but_never_shorter(void **state)
     fixture_start_extend(lock, 0, &seen);
     assert_status(quorlock_release(lock, on_result, &seen), QUORLOCK_BUSY);
     assert_status(quorlock_cancel(lock), QUORLOCK_OK);
-    await_count(&seen.calls, 1, GENEROUS_MS, "canceled extend");
-    assert_status(seen.result.status, QUORLOCK_CANCELED);
+    await_status(&seen, QUORLOCK_CANCELED, "canceled extend");
     assert_true(quorlock_valid_ms(lock) > 0);
     assert_int_equal(holders("key", quorlock_token(lock)), 3);
 
@@ -116,7 +115,7 @@ static void extends_longer_but_never_shorter(void **state)
     await_free("key");
 }
 
-static void wrong_moments_are_refused(void **state)
+static void calls_in_the_wrong_state_are_refused(void **state)
 {
     struct seen seen, other;
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
@@ -128,8 +127,7 @@ static void wrong_moments_are_refused(void **state)
     assert_status(quorlock_extend(lock, 0, on_result, &other), QUORLOCK_BUSY);
     assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_BUSY);
     assert_true(strlen(quorlock_client_error(fixture.client)) > 0);
-    await_count(&seen.calls, 1, GENEROUS_MS, "acquire");
-    assert_status(seen.result.status, QUORLOCK_OK);
+    await_status(&seen, QUORLOCK_OK, "acquire");
     assert_status(quorlock_acquire(lock, on_result, &other), QUORLOCK_STATE);
     assert_status(quorlock_cancel(lock), QUORLOCK_STATE);
     fixture_start_release(lock, &seen);
@@ -156,7 +154,7 @@ static void acquires_anew_while_its_release_is_in_flight(void **state)
         assert_status(released.result.status, QUORLOCK_OK);
         assert_string_not_equal(seen.owner, first);
     }
-    /* A node that lags may owe so many releases that it was not asked: a majority is what is promised. */
+    /* A node that lags may owe so many releases that it was not asked: only a majority is promised. */
     for (int i = 0; i < 3; i++) {
         if (seen.votes[i].outcome == QUORLOCK_VOTE_REFUSED) fail_msg("refused by %s", seen.votes[i].holder);
     }
@@ -174,10 +172,9 @@ static void several_locks_of_one_client(void **state)
     for (int i = 0; i < 4; i++) locks[i] = fixture_lock(fixture.client, keys[i], LEASE(LONG_LEASE_MS));
     for (int i = 0; i < 3; i++) fixture_start_acquire(locks[i], &seen[i]);
     for (int i = 0; i < 3; i++) {
-        await_count(&seen[i].calls, 1, GENEROUS_MS, "acquire");
-        assert_status(seen[i].result.status, QUORLOCK_OK);
+        await_status(&seen[i], QUORLOCK_OK, "acquire");
     }
-    /* The same client is no exception to exclusion. */
+    /* Locks of one client exclude each other, too. */
     assert_status(fixture_acquire(locks[3], &seen[3]), QUORLOCK_HELD);
     assert_true(seen[3].result.refused >= 2);
     assert_string_equal(seen[3].votes[0].holder[0] ? seen[3].votes[0].holder : seen[3].votes[1].holder,
@@ -237,7 +234,7 @@ static void free_inside(quorlock *lock, const struct quorlock_result *result, vo
 
     on_result(lock, result, &ending->seen);
     quorlock_free(lock);
-    /* What was handed in is still there for the rest of the callback. */
+    /* The arguments stay valid for the rest of the callback. */
     assert_string_equal(ending->seen.owner, result->token);
     assert_int_equal(result->n_votes, 3);
 }
@@ -248,8 +245,7 @@ static void frees_inside_a_callback(void **state)
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
     assert_status(quorlock_acquire(lock, free_inside, &ending), QUORLOCK_OK);
-    await_count(&ending.seen.calls, 1, GENEROUS_MS, "acquire");
-    assert_status(ending.seen.result.status, QUORLOCK_OK);
+    await_status(&ending.seen, QUORLOCK_OK, "acquire");
     await_free("key");
 }
 
@@ -311,8 +307,7 @@ static void free_in_flight_owes_its_callback(void **state)
     fixture_start_acquire(lock, &acquired);
     quorlock_free(lock);
     assert_int_equal(acquired.calls, 0);
-    await_count(&acquired.calls, 1, GENEROUS_MS, "acquire of a freed lock");
-    assert_status(acquired.result.status, QUORLOCK_CANCELED);
+    await_status(&acquired, QUORLOCK_CANCELED, "acquire of a freed lock");
     await_free("key");
 
     lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
@@ -360,7 +355,7 @@ static uint64_t fence_of(const char *key, int fencing)
 }
 
 /* A client that knows of a token above the wall clock goes on above it, as far as nodes let it: half a max
- * lease. Grants in between that have none, or a lower one, do not make it forget. */
+ * lease. Grants in between without a token, or with a lower one, do not change that. */
 static void the_highest_token_is_kept_in_mind(void **state)
 {
     const uint64_t highest = (uint64_t)1 << 52;
@@ -381,7 +376,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_SERVERS(one_whole_life),
         WITH_SERVERS(extends_longer_but_never_shorter),
-        WITH_CLIENT(wrong_moments_are_refused),
+        WITH_CLIENT(calls_in_the_wrong_state_are_refused),
         WITH_CLIENT(acquires_anew_while_its_release_is_in_flight),
         WITH_CLIENT(several_locks_of_one_client),
         WITH_CLIENT(asks_and_breaks),
@@ -394,5 +389,5 @@ int main(void)
         cmocka_unit_test(names_and_version),
     };
 
-    return cmocka_run_group_tests_name("life", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("lifecycle", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_loss.c - losing a lock: told in time, told first, told once; and what may be done after
+ * test_loss.c - losing a lock: its callback comes in time, first and once; and calls after it
  */
 #include "fixture.h"
 
@@ -17,7 +17,7 @@
 /* ---- a holder that is stopped for longer than its lease ---- */
 
 struct sleeper {
-    int report; /* a pipe: one letter for each thing that happens */
+    int report; /* a pipe: one letter for each event */
     quorlock *lock;
     bool released;
 };
@@ -103,7 +103,7 @@ static void read_story(int fd, char *ret, size_t size)
     ret[length] = '\0';
 }
 
-static void a_stopped_holder_learns_its_loss_first(void **state)
+static void a_stopped_holder_learns_of_its_loss_first(void **state)
 {
     struct seen seen;
     char story[64];
@@ -120,9 +120,9 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     close(ends[1]);
     await_stop(child);
 
-    /* The stopped one cannot renew: its lease ends and the lock is ours. */
+    /* The stopped process cannot renew: its lease ends, and the lock is granted here. */
     fixture_client(3);
-    /* it is granted by two at first; a renewal takes the third */
+    /* two nodes grant it at first; a renewal takes the third */
     lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS, .renew_ms = 300));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
@@ -133,8 +133,8 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    /* Acquired, stopped; awake the validity is 0; the loss comes before all else that is due; then the end of
-     * the other acquire and the harmless release, in whatever order. */
+    /* Acquired, stopped; after that the validity is 0; the loss comes before all else that is due; then the end
+     * of the other acquire and the harmless release, in any order. */
     if (strcmp(story, "AS0LHR") != 0 && strcmp(story, "AS0LRH") != 0 && strcmp(story, "AS0LR") != 0) {
         fail_msg("the story was %s", story);
     }
@@ -144,7 +144,7 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     await_free("key");
 }
 
-/* ---- keys that go while we hold ---- */
+/* ---- keys that are deleted while they are held ---- */
 
 struct hold {
     quorlock *lock;
@@ -156,7 +156,7 @@ static void grant_key(struct hold *hold, const struct quorlock_options *options)
 {
     struct quorlock_options patient = *options;
 
-    /* So short a lease may be over before a busy machine has it: then another try follows. */
+    /* So short a lease may be over before the grant on a busy machine: then another try follows. */
     patient.wait_ms = GENEROUS_MS;
     memset(hold, 0, sizeof(*hold));
     hold->lock = fixture_lock(fixture.client, "key", &patient);
@@ -197,7 +197,7 @@ static void two_keys_deleted_is_lost_at_once(void **state)
     server_do(SERVER(0), "DEL key");
     server_do(SERVER(2), "DEL key");
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
-    /* At the next renewal, not at the deadline. */
+    /* At the next renewal, not at the end of the lease. */
     assert_true(hold.loss.at_us - deleted_us < 15000000);
     check_lost(&hold, QUORLOCK_LOST_GONE);
     /* Nothing was resurrected. */
@@ -223,7 +223,7 @@ static void broken_by_another_is_lost_at_once(void **state)
 }
 
 /* One of three is repaired, and nothing is lost. */
-static void one_key_deleted_is_mended(void **state)
+static void one_key_deleted_is_repaired(void **state)
 {
     struct hold hold;
 
@@ -258,12 +258,12 @@ static bool lost_meanwhile(void *arg)
     return watch->hold->loss.calls > 0;
 }
 
-static void two_nodes_killed_is_told_before_validity_ends(void **state)
+static void two_nodes_killed_is_lost_before_validity_ends(void **state)
 {
     struct hold hold;
     struct watch watch = {.hold = &hold};
 
-    /* a busy machine may run our loop late, hardly so late */
+    /* more than a busy machine delays the loop */
     hold_key(&hold, LEASE(3000, .renew_ms = 300, .lost_margin_ms = 1000));
     server_kill(SERVER(0));
     server_kill(SERVER(1));
@@ -272,7 +272,7 @@ static void two_nodes_killed_is_told_before_validity_ends(void **state)
     assert_true(hold.loss.loss.remaining_ms > 0);
     assert_true(hold.loss.loss.remaining_ms <= 1000);
     assert_true(hold.loss.at_us < watch.valid_until_us);
-    /* Lost is lost, also when the nodes are back with the key in them. */
+    /* It stays lost, also when the nodes are back with the key. */
     server_start(SERVER(0));
     server_start(SERVER(1));
     fixture_await_ready(fixture.client, 3);
@@ -290,7 +290,7 @@ static void never_renewed_ends_with_its_lease(void **state)
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
     await_free("key");
-    /* A new holder's key stays when the expired lock is released. */
+    /* The release of the expired lock leaves a new holder's key. */
     take_by_hand(3, "key", "by-hand");
     check_lost_release(&hold);
     assert_int_equal(holders("key", "by-hand"), 3);
@@ -324,7 +324,7 @@ static void a_lost_lock_can_be_acquired_anew(void **state)
     assert_string_not_equal(hold.seen.owner, first);
     /* Its own old key on the third node was released on the way. */
     await_holders("key", hold.seen.owner, 3);
-    /* And it can be lost again: once a grant. */
+    /* And it can be lost again: once for each grant. */
     server_do(SERVER(0), "DEL key");
     server_do(SERVER(1), "DEL key");
     await_count(&hold.loss.calls, 2, GENEROUS_MS, "second loss");
@@ -332,7 +332,7 @@ static void a_lost_lock_can_be_acquired_anew(void **state)
     await_free("key");
 }
 
-static void no_loss_is_told_after_release(void **state)
+static void no_loss_callback_after_release(void **state)
 {
     struct hold hold;
 
@@ -357,8 +357,7 @@ static void a_loop_that_stood_still_tells_loss_first(void **state)
     until_us = clock_us() + 1300000;
     while (clock_us() < until_us) continue;
     assert_int_equal(quorlock_valid_ms(hold.lock), 0);
-    await_count(&extended.calls, 1, GENEROUS_MS, "extend");
-    assert_status(extended.result.status, QUORLOCK_LOST);
+    await_status(&extended, QUORLOCK_LOST, "extend");
     check_lost(&hold, QUORLOCK_LOST_EXPIRED);
     assert_int_equal(hold.loss.loss.remaining_ms, 0);
     assert_true(hold.loss.order < extended.order);
@@ -371,7 +370,7 @@ struct slow {
     const struct hold *hold;
 };
 
-/* Whatever was due is due by the end of it. */
+/* At its end the loss is due. */
 static void on_slow_result(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct slow *slow = arg;
@@ -380,7 +379,7 @@ static void on_slow_result(quorlock *lock, const struct quorlock_result *result,
     while (quorlock_valid_ms(slow->hold->lock) > 0) continue;
 }
 
-/* Both callbacks wait for the same turn of the loop, for they need no server. */
+/* Both callbacks wait for the same turn of the loop, because they need no server. */
 static void a_loss_that_is_due_comes_before_the_next_callback(void **state)
 {
     struct quorlock_options options = *LEASE(LONG_LEASE_MS);
@@ -422,14 +421,14 @@ static void lost_ends_the_loop(quorlock *lock, const struct quorlock_loss *loss,
     event_base_loopbreak(fixture.base);
 }
 
-/* The loop reckons its next wait from the time before a callback; ours must not be reckoned so. */
+/* libevent computes its next wait from the time before a callback; the loss must not be late for that. */
 static void a_long_callback_of_another_does_not_delay_the_loss(void **state)
 {
     const struct timeval soon = {.tv_usec = 20000};
     struct hold hold;
     uint64_t until_us = 0;
 
-    /* Or the nodes' own timers would wake the loop. */
+    /* Otherwise the nodes' own timers would wake the loop. */
     fixture.options.node_timeout_ms = 20000;
     fixture_client(3);
     hold_key(&hold, LEASE(4000, .renew_ms = QUORLOCK_RENEW_NEVER));
@@ -497,15 +496,15 @@ static void renewed_locks_outlive_their_leases(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_SERVERS(a_stopped_holder_learns_its_loss_first),
+        WITH_SERVERS(a_stopped_holder_learns_of_its_loss_first),
         WITH_CLIENT(two_keys_deleted_is_lost_at_once),
         WITH_CLIENT(broken_by_another_is_lost_at_once),
-        WITH_CLIENT(one_key_deleted_is_mended),
-        WITH_CLIENT(two_nodes_killed_is_told_before_validity_ends),
+        WITH_CLIENT(one_key_deleted_is_repaired),
+        WITH_CLIENT(two_nodes_killed_is_lost_before_validity_ends),
         WITH_CLIENT(never_renewed_ends_with_its_lease),
         WITH_CLIENT(max_hold_ends_renewal),
         WITH_CLIENT(a_lost_lock_can_be_acquired_anew),
-        WITH_CLIENT(no_loss_is_told_after_release),
+        WITH_CLIENT(no_loss_callback_after_release),
         WITH_CLIENT(a_loop_that_stood_still_tells_loss_first),
         WITH_CLIENT(a_loss_that_is_due_comes_before_the_next_callback),
         WITH_SERVERS(a_long_callback_of_another_does_not_delay_the_loss),

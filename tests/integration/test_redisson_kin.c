@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_redisson_kin.c - Redisson's other locks at the key of ours: RFairLock, whose waiters we wake, and
- * RReadWriteLock, which does not look at locks; their side by hand
+ * RReadWriteLock, which does not look at locks; their commands by hand
  */
 #include "fixture.h"
 
@@ -50,7 +50,7 @@ static void queue_up(struct queue *queue, const struct server *server, const cha
     queue->later_ear = peer_listen(server, queue->later);
 }
 
-/* The first that listens was told once, the next was not, and the queue is as it was. */
+/* The first that listens got one message, the next got none, and the queue is unchanged. */
 static void assert_first_was_told(struct queue *queue)
 {
     char said[TEXT_SIZE];
@@ -100,7 +100,7 @@ static void a_break_wakes_fair_waiters(void **state)
     for (uint32_t i = 0; i < 3; i++) assert_first_was_told(&queues[i]);
 }
 
-/* A vote that came to nothing stood in the way of the waiters that it refused. */
+/* A vote of a failed attempt blocked waiters, so its release wakes them. */
 static void a_failed_attempt_wakes_fair_waiters(void **state)
 {
     quorlock *lock;
@@ -117,7 +117,7 @@ static void a_failed_attempt_wakes_fair_waiters(void **state)
     assert_first_was_told(&queue);
 }
 
-/* Whatever stands where the queue is looked for: a release is a release. */
+/* A release succeeds whatever value the key of the queue has. */
 static void no_queue_hinders_a_release(void **state)
 {
     quorlock *lock;
@@ -134,8 +134,8 @@ static void no_queue_hinders_a_release(void **state)
 
 /* ---- read-write locks ---- */
 
-/* It takes and gives back its own as if ours were not there: the next renewal finds ours gone and tells it. */
-static void their_read_lock_ends_ours_and_that_is_told(void **state)
+/* It acquires and releases as if ours were not there: the next renewal finds ours gone, and that is a loss. */
+static void their_read_lock_ends_ours_with_a_loss(void **state)
 {
     struct seen_loss loss = {0};
     struct seen released = {0};
@@ -165,7 +165,7 @@ static bool theirs_only(void *arg)
     return true;
 }
 
-/* Where both are in one hash our release takes ours alone. */
+/* Where both are in one hash, our release deletes only ours. */
 static void our_release_leaves_theirs(void **state)
 {
     struct seen seen = {0};
@@ -185,7 +185,7 @@ static void our_release_leaves_theirs(void **state)
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
 }
 
-/* A user that may not read a field is told so much: that it is such a lock, on all nodes alike. */
+/* A user that may not read the field sees such a lock, on all nodes alike. */
 static void without_the_right_to_read_its_mode(void **state)
 {
     struct seen_report report = {0};
@@ -204,12 +204,9 @@ static void without_the_right_to_read_its_mode(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_REDISSON(a_release_wakes_fair_waiters),
-        WITH_REDISSON(a_break_wakes_fair_waiters),
-        WITH_REDISSON(a_failed_attempt_wakes_fair_waiters),
-        WITH_REDISSON(no_queue_hinders_a_release),
-        WITH_REDISSON(their_read_lock_ends_ours_and_that_is_told),
-        WITH_REDISSON(our_release_leaves_theirs),
+        WITH_REDISSON(a_release_wakes_fair_waiters),          WITH_REDISSON(a_break_wakes_fair_waiters),
+        WITH_REDISSON(a_failed_attempt_wakes_fair_waiters),   WITH_REDISSON(no_queue_hinders_a_release),
+        WITH_REDISSON(their_read_lock_ends_ours_with_a_loss), WITH_REDISSON(our_release_leaves_theirs),
         WITH_REDISSON(without_the_right_to_read_its_mode),
     };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_redisson_wire.c - our hash locks and Redisson's on the same real servers; Redisson's side by hand
+ * test_redisson_wire.c - our hash locks and Redisson's on the same real servers; Redisson's commands by hand
  */
 #include "fixture.h"
 
@@ -67,7 +67,7 @@ static void layout(void **state)
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
     await_free(KEY);
-    /* One uuid a client, another number every time. */
+    /* One uuid for each client, a new number for each grant. */
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     snprintf(second, sizeof(second), "%s", seen.owner);
     assert_memory_equal(second, first, OWNER_UUID_LENGTH + 1);
@@ -118,7 +118,7 @@ static void ours_waits_for_theirs(void **state)
         assert_int_equal(peer_fields(SERVER(i), KEY), 1);
         assert_in_range(server_pttl(SERVER(i), KEY), 20001, 60000);
     }
-    /* What the failed attempt took is given back. */
+    /* The failed attempt releases what it took. */
     await_holders(KEY, NULL, 2);
     for (uint32_t i = 0; i < 2; i++) {
         assert_int_equal(peer_release(SERVER(i), KEY, THEIRS), 0);
@@ -127,8 +127,8 @@ static void ours_waits_for_theirs(void **state)
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
 }
 
-/* Theirs on one server only is in nobody's way, and is left alone. */
-static void minority_is_left_alone(void **state)
+/* Theirs on one server only blocks nothing, and is left alone. */
+static void their_minority_is_left_alone(void **state)
 {
     quorlock *lock = redisson_lock(20000);
     struct seen seen;
@@ -218,7 +218,7 @@ static void release_is_told(void **state)
     }
 }
 
-/* Their subscribers hear their own release on the very channel that ours is told on. */
+/* Their release is published on the same channel as ours. */
 static void their_release_is_told(void **state)
 {
     struct redisContext *ears[3];
@@ -230,7 +230,7 @@ static void their_release_is_told(void **state)
     deafen_all(ears);
 }
 
-/* Whoever may not publish can release all the same, and needs no more rights than these. */
+/* A user that may not publish can release all the same, and needs no more rights than these. */
 static void few_rights(void **state)
 {
     struct seen seen;
@@ -257,7 +257,7 @@ static void few_rights(void **state)
     for (uint32_t i = 0; i < 3; i++) assert_false(server_has(SERVER(i), KEY));
 }
 
-/* ---- what others do to us, and we to them ---- */
+/* ---- forced unlocks, both ways ---- */
 
 static void their_force_unlock(void **state)
 {
@@ -361,7 +361,7 @@ static void inspect(void **state)
     assert_string_equal(seen.nodes[0].state, "free");
 }
 
-/* A hash too large to be told at once is somebody's data: refused, and still told by a field. */
+/* A hash too large for one reply is not a lock of ours: refused, and one of its fields is named. */
 static void large_hash(void **state)
 {
     quorlock *lock = redisson_lock(20000);
@@ -374,7 +374,7 @@ static void large_hash(void **state)
                   "for i = 1, 2990 do redis.call('HDEL', KEYS[1], 'f' .. i) end");
     }
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
-    /* The verdict waits for two answers, whichever they are. */
+    /* The result needs any two answers. */
     for (uint32_t i = 0; i < 3; i++) told += seen.votes[i].holder[0] == 'f' && seen.votes[i].ttl_ms == -1;
     assert_in_range(told, 2, 3);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_fields(SERVER(i), KEY), 10);
@@ -425,7 +425,7 @@ static void hash_is_foreign_to_plain(void **state)
     }
 }
 
-/* Ours turned into a string meanwhile: nothing of it is touched, and the lock is lost, not crashed. */
+/* Ours became a string meanwhile: it is left alone, and the lock is lost. */
 static void turned_foreign(void **state)
 {
     quorlock *lock = redisson_held(3000, NULL);
@@ -475,7 +475,7 @@ static void guard_and_fence(void **state)
         for (uint32_t k = 0; k < 3; k++) assert_true(server_pttl(SERVER(k), "quorlock:fence:" KEY) > 60000);
         assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
         await_free(KEY);
-        /* A memory that is gone is noticed in the acquire itself: the script looks at the guard in any mode. */
+        /* The acquire itself sees a lost memory: the script checks the guard in any mode. */
         for (uint32_t k = 0; k < 3; k++) server_do(SERVER(k), "FLUSHALL");
         assert_int_not_equal(fixture_acquire(lock, &seen), QUORLOCK_OK);
         fixture_close(client);
@@ -506,7 +506,7 @@ int main(void)
         WITH_REDISSON(layout),
         WITH_REDISSON(theirs_waits_for_ours),
         WITH_REDISSON(ours_waits_for_theirs),
-        WITH_REDISSON(minority_is_left_alone),
+        WITH_REDISSON(their_minority_is_left_alone),
         WITH_REDISSON(renewal_under_our_eyes),
         WITH_REDISSON(expiry_and_repair),
         WITH_REDISSON(release_is_told),

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_reentry_paths.c - the ways into an owner's hold and out of it: from the line, on terms, freed, canceled,
- * closed
+ * test_reentry_paths.c - the ways into an owner's hold and out of it: from the queue, by options, freed,
+ * canceled, closed
  */
 #include "reentry_fixture.h"
 
-/* ---- in line ---- */
+/* ---- in the queue ---- */
 
-static void admitted_out_of_the_line(void **state)
+static void admitted_out_of_the_queue(void **state)
 {
     struct seen first, stranger, second, third, seen;
     quorlock *mine[3], *yours;
@@ -41,14 +41,13 @@ static void admitted_out_of_the_line(void **state)
     run_ms(50);
     assert_int_equal(stranger.calls, 0);
     assert_status(fixture_release(mine[1], &seen), QUORLOCK_OK);
-    await_count(&stranger.calls, 1, GENEROUS_MS, "the other owner");
-    assert_status(stranger.result.status, QUORLOCK_OK);
+    await_status(&stranger, QUORLOCK_OK, "the other owner");
     for (int i = 0; i < 3; i++) quorlock_free(mine[i]);
     quorlock_free(yours);
     await_free("key");
 }
 
-/* Two of one owner at once, of which one does not stand in line: whoever is granted first admits the other. */
+/* Two of one owner at once, of which one does not queue: the first grant admits the other. */
 static void tries_at_the_same_time(void **state)
 {
     struct seen seen[2];
@@ -59,8 +58,7 @@ static void tries_at_the_same_time(void **state)
 
         for (int i = 0; i < 2; i++) fixture_start_acquire(locks[i], &seen[i]);
         for (int i = 0; i < 2; i++) {
-            await_count(&seen[i].calls, 1, GENEROUS_MS, "acquire");
-            assert_status(seen[i].result.status, QUORLOCK_OK);
+            await_status(&seen[i], QUORLOCK_OK, "acquire");
         }
         assert_string_equal(seen[0].owner, seen[1].owner);
         quorlock_free(locks[0]);
@@ -70,7 +68,7 @@ static void tries_at_the_same_time(void **state)
     }
 }
 
-/* Who is let in this way is asked for the same terms as everybody. */
+/* A waiter that is admitted this way still gets its own options. */
 static void admitted_on_its_own_terms(void **state)
 {
     struct seen first, second, third;
@@ -98,7 +96,7 @@ static void admitted_on_its_own_terms(void **state)
     await_free("key");
 }
 
-/* ---- terms ---- */
+/* ---- options ---- */
 
 static void one_fencing_token(void **state)
 {
@@ -118,7 +116,7 @@ static void one_fencing_token(void **state)
     assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
     assert_status(fixture_release(unfenced, &seen), QUORLOCK_OK);
     await_free("key");
-    /* What was taken without has none to give. */
+    /* A hold without a token has none to share. */
     assert_status(fixture_acquire(unfenced, &seen), QUORLOCK_OK);
     assert_status(quorlock_acquire(inner, on_result, &seen), QUORLOCK_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "without a fencing token");
@@ -150,15 +148,14 @@ static void the_outer_handle_is_freed(void **state)
         fixture_start_acquire(waiting, &after);
         run_ms(20);
         assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
-        await_count(&after.calls, 1, GENEROUS_MS, "the next owner");
-        assert_status(after.result.status, QUORLOCK_OK);
+        await_status(&after, QUORLOCK_OK, "the next owner");
         assert_status(fixture_release(waiting, &seen), QUORLOCK_OK);
         await_free("key");
     }
     drop_by_hand("key");
     await_count(&loss.calls, 1, GENEROUS_MS, "loss");
     assert_status(quorlock_acquire(outer, on_result, &seen), QUORLOCK_LOST);
-    /* Freed is released. */
+    /* A freed handle is released. */
     quorlock_free(inner);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     quorlock_free(outer);
@@ -179,18 +176,16 @@ static void freed_one_after_the_other(void **state)
     assert_true(quorlock_valid_ms(outer) > 0);
     run_ms(20);
     assert_int_equal(holders("key", NULL), 3);
-    /* One that was admitted and not told yet, and one whose release was not told yet. */
+    /* Freed before the callback of its grant, and before that of its release. */
     inner = lock_of("me", LONG_LEASE_MS);
     fixture_start_acquire(inner, &pending);
     quorlock_free(inner);
     fixture_start_acquire(outer, &seen);
-    await_count(&pending.calls, 1, GENEROUS_MS, "freed before it was told");
-    assert_status(pending.result.status, QUORLOCK_CANCELED);
+    await_status(&pending, QUORLOCK_CANCELED, "freed before the callback of its grant");
     await_count(&seen.calls, 1, GENEROUS_MS, "outer");
     fixture_start_release(outer, &released);
     quorlock_free(outer);
-    await_count(&released.calls, 1, GENEROUS_MS, "freed before its release was told");
-    assert_status(released.result.status, QUORLOCK_OK);
+    await_status(&released, QUORLOCK_OK, "freed before the callback of its release");
     await_free("key");
 }
 
@@ -206,26 +201,23 @@ static void canceled_in_each_state(void **state)
     /* Waiting for a renewal. */
     fixture_start_acquire(inner, &pending);
     assert_status(quorlock_cancel(inner), QUORLOCK_OK);
-    await_count(&pending.calls, 1, GENEROUS_MS, "canceled entrant");
-    assert_status(pending.result.status, QUORLOCK_CANCELED);
+    await_status(&pending, QUORLOCK_CANCELED, "the canceled inner acquire");
     assert_status(quorlock_release(inner, on_result, &seen), QUORLOCK_STATE);
     assert_true(quorlock_valid_ms(outer) > 0);
-    /* And the release right behind is not refused for a renewal that nobody wants any more. */
+    /* And a release right after it is not refused because of a renewal that no call waits for. */
     run_ms(50);
     fixture_start_acquire(longer, &pending);
     assert_status(quorlock_cancel(longer), QUORLOCK_OK);
     fixture_start_release(outer, &released);
-    await_count(&released.calls, 1, GENEROUS_MS, "release");
-    assert_status(released.result.status, QUORLOCK_OK);
-    await_count(&pending.calls, 1, GENEROUS_MS, "canceled entrant");
+    await_status(&released, QUORLOCK_OK, "release");
+    await_count(&pending.calls, 1, GENEROUS_MS, "the canceled inner acquire");
     assert_int_equal(quorlock_valid_ms(outer), 0);
     await_free("key");
-    /* Granted, and not told yet. */
+    /* Granted, before its callback. */
     assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
     fixture_start_acquire(outer, &pending);
     assert_status(quorlock_cancel(outer), QUORLOCK_OK);
-    await_count(&pending.calls, 1, GENEROUS_MS, "canceled before it was told");
-    assert_status(pending.result.status, QUORLOCK_CANCELED);
+    await_status(&pending, QUORLOCK_CANCELED, "canceled before its callback");
     assert_status(quorlock_release(outer, on_result, &seen), QUORLOCK_STATE);
     assert_int_equal(holders("key", NULL), 3);
     assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
@@ -243,22 +235,21 @@ static void released_while_another_enters(void **state)
     await_holders("key", NULL, 3);
     fixture_start_acquire(inner, &pending);
     assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
-    await_count(&pending.calls, 1, GENEROUS_MS, "inner");
-    assert_status(pending.result.status, QUORLOCK_OK);
+    await_status(&pending, QUORLOCK_OK, "inner");
     assert_true(quorlock_valid_ms(inner) > 30000);
     assert_int_equal(holders("key", NULL), 3);
     assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
     await_free("key");
-    /* And where that one does not come in after all, nothing stays. */
+    /* And if that one is canceled, nothing stays. */
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     fixture_start_acquire(inner, &pending);
     assert_int_equal(quorlock_release(outer, NULL, NULL), 0);
     assert_status(quorlock_cancel(inner), QUORLOCK_OK);
     await_free("key");
-    await_count(&pending.calls, 1, GENEROUS_MS, "canceled entrant");
+    await_count(&pending.calls, 1, GENEROUS_MS, "the canceled inner acquire");
 }
 
-/* A renewal that a handle asked for is another's way in, also when it is for less, or canceled. */
+/* A handle's extend admits another handle, also when it is for less, or canceled. */
 static void anothers_renewal(void **state)
 {
     struct seen seen, extended, pending;
@@ -325,7 +316,7 @@ static void closed_in_each_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        EVERY_FLAVOUR(admitted_out_of_the_line),        EVERY_FLAVOUR(one_fencing_token),
+        EVERY_FLAVOUR(admitted_out_of_the_queue),       EVERY_FLAVOUR(one_fencing_token),
         FLAVOURED(tries_at_the_same_time, majority),    FLAVOURED(admitted_on_its_own_terms, majority),
         FLAVOURED(the_outer_handle_is_freed, majority), FLAVOURED(freed_one_after_the_other, majority),
         FLAVOURED(canceled_in_each_state, majority),    FLAVOURED(released_while_another_enters, majority),

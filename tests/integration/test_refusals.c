@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_refusals.c - what cannot work is refused with a clear error: the status, the value and the node in the
- * text, never a password, nothing left behind
+ * test_refusals.c - permanent errors: the status, the value and the node are in the text, never a
+ * password, and nothing is left behind
  */
 #include "fixture.h"
 
@@ -28,7 +28,7 @@ static void refuse_client(const struct quorlock_client_options *options, int sta
     assert_null(client);
     assert_contains(error, part);
     if (strstr(error, SECRET) != NULL) fail_msg("the password is in '%s'", error);
-    /* A room too small is no room to leave, and none is fine. */
+    /* A buffer that is too small is not overrun, and none is fine. */
     own.error_size = 8;
     assert_status(quorlock_client_new(&client, fixture.base, &own), status);
     assert_true(strlen(error) < 8);
@@ -168,7 +168,7 @@ static void bad_client_options(void **state)
     assert_null(client);
 }
 
-/* The newcomer's first errors: a size that was forgotten, a base that could not be made. */
+/* The first errors of a new user: no size, no base. */
 static void errors_have_their_text(void **state)
 {
     const char *nodes[1] = {"127.0.0.1:7001"};
@@ -197,7 +197,7 @@ static void errors_have_their_text(void **state)
     error[0] = '\0';
     assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_INVAL);
     assert_string_equal(error, "");
-    /* Room without bytes. */
+    /* A buffer of no bytes. */
     options.size = 0;
     options.error_size = 0;
     assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_INVAL);
@@ -309,7 +309,7 @@ static void no_password_in_the_log(void)
         fail_msg("a password is in the log:\n%s", fixture.log);
 }
 
-/* Somebody's vote failed for that reason. Not everybody's: the verdict may be certain before the last connects.
+/* A vote failed for that reason. Not every vote: the result may be certain before the last node connects.
  */
 static int failed_with(const struct seen *seen, size_t n, const char *part)
 {
@@ -434,7 +434,7 @@ static void a_replica_is_no_master(void **state)
     verdict(1, QUORLOCK_NOQUORUM, "replica", &seen);
     assert_contains(seen.votes[0].node, fixture.cluster.addresses[0]);
     assert_int_equal(holders("key", NULL), 0);
-    /* The majority of the others does not need it. */
+    /* A majority does not need it. */
     verdict(3, QUORLOCK_OK, NULL, &seen);
 }
 
@@ -466,7 +466,7 @@ static void a_key_of_another_type(void **state)
     quorlock *lock;
 
     for (int i = 0; i < 2; i++) server_do(SERVER(i), "HSET key field value");
-    /* no waiting mends it: it ends at once all the same */
+    /* a permanent error fails immediately, without a wait */
     lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS - 5000));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_FOREIGN);
     assert_true(seen.result.elapsed_ms < 15000);
@@ -551,7 +551,7 @@ static void a_server_that_is_no_redis(void **state)
         {"\x15\x03\x01\r\n\r\n", QUORLOCK_PROTO},
         {"+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n", QUORLOCK_PROTO},
         {"*9999999999999\r\n", QUORLOCK_PROTO},
-        /* It has the form of Redis and says no: an outage of that node, with its words in the vote. */
+        /* An error reply of a Redis: an outage of that node, with the error in the vote. */
         {"-ERR unknown\r\n-ERR unknown\r\n-ERR unknown\r\n", QUORLOCK_NOQUORUM},
     };
     struct seen seen;
@@ -571,7 +571,7 @@ static void a_server_that_is_no_redis(void **state)
     }
 }
 
-static void nobody_listens(void **state)
+static void no_server_listens(void **state)
 {
     char address[TEXT_SIZE];
     struct seen seen;
@@ -589,7 +589,7 @@ static void nobody_listens(void **state)
     close(fd);
 }
 
-/* Owner tokens in messages are cut; whole in results only. */
+/* Messages have shortened owner tokens; only results have whole ones. */
 static void tokens_are_cut_in_the_log(void **state)
 {
     struct seen seen, other;
@@ -621,7 +621,7 @@ int main(void)
         WITH_CLIENT(a_key_of_another_type),
         WITH_SERVERS(no_room_on_the_nodes),
         WITH_SERVERS(a_server_that_is_no_redis),
-        cmocka_unit_test_setup_teardown(nobody_listens, fixture_setup_bare, fixture_teardown),
+        cmocka_unit_test_setup_teardown(no_server_listens, fixture_setup_bare, fixture_teardown),
         WITH_CLIENT(tokens_are_cut_in_the_log),
     };
 

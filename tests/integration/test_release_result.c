@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_release_result.c - a release says what it found, and is repeated where a node refuses it in passing
+ * test_release_result.c - a release reports what it found, and is repeated where a node refuses it for a moment
  */
 #include "fixture.h"
 
@@ -42,14 +42,14 @@ static void keys_that_were_deleted_are_told(void **state)
     drop_by_hand("key");
     assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     assert_int_equal(given_back.result.expired, 1);
-    /* The third answer may come behind the verdict. */
+    /* The third answer may come after the result. */
     assert_int_equal(given_back.result.granted, 0);
     assert_in_range(given_back.result.refused, 2, 3);
     assert_contains(given_back.text, "released \"key\" on 0 of 3 nodes; not there any more on ");
     assert_contains(given_back.text, "it had expired or was lost before");
 }
 
-static void whoever_took_the_keys_over_is_named(void **state)
+static void the_new_owner_of_the_keys_is_named(void **state)
 {
     hold();
     for (uint32_t i = 0; i < 2; i++) server_do(SERVER(i), "SET key peer PX 60000");
@@ -71,7 +71,7 @@ static void a_value_of_another_type_is_not_ours(void **state)
     for (uint32_t i = 0; i < 2; i++) assert_true(server_has(SERVER(i), "key"));
 }
 
-/* It may have restarted: a lock with the votes of the others was held all the time. */
+/* That node may have restarted: the lock was held by the votes of the others. */
 static void one_node_may_lack_the_key(void **state)
 {
     hold();
@@ -83,7 +83,7 @@ static void one_node_may_lack_the_key(void **state)
     assert_int_equal(lost.calls, 0);
 }
 
-static void a_good_release_says_so(void **state)
+static void a_good_release_says_it(void **state)
 {
     hold();
     assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
@@ -122,7 +122,7 @@ static bool is_busy(void *arg)
     return busy;
 }
 
-/* And long before its lease ends. */
+/* Long before its lease ends. */
 static void a_release_that_met_a_busy_node_is_repeated(void **state)
 {
     struct server *server = SERVER(0);
@@ -145,12 +145,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_SERVERS(keys_that_were_deleted_are_told),
-        WITH_SERVERS(whoever_took_the_keys_over_is_named),
+        WITH_SERVERS(the_new_owner_of_the_keys_is_named),
         WITH_SERVERS(a_value_of_another_type_is_not_ours),
         WITH_SERVERS(one_node_may_lack_the_key),
-        WITH_SERVERS(a_good_release_says_so),
+        WITH_SERVERS(a_good_release_says_it),
         WITH_SERVERS(a_release_that_met_a_busy_node_is_repeated),
     };
 
-    return cmocka_run_group_tests_name("what releases find", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("release results", tests, NULL, NULL);
 }

@@ -10,7 +10,8 @@
 #define STEP_MS  20000
 #define SHORT_MS 2000 /* where its passing is the test */
 
-/* What the subscriber told: "open", "closed", "listening C", "refused C", "message C PAYLOAD", a line each. */
+/* The subscriber's callbacks: "open", "closed", "listening C", "refused C", "message C PAYLOAD", a line each.
+ */
 struct listener {
     struct alloc alloc;
     struct uri uri;
@@ -129,7 +130,7 @@ static void test_notices(void **state)
         await_trace("open\nlistening c\nmessage c one\nmessage c two\n");
         listener.trace[0] = '\0';
 
-        /* In order: what is confirmed is certain, what is forgotten is gone. */
+        /* In order: a confirmed channel is subscribed, a forgotten one is not. */
         subscriber_forget(listener.subscriber, "c", 1);
         assert_int_equal(subscriber_listen(listener.subscriber, "d", 1), SUBSCRIBER_ASKED);
         await_trace("listening d\n");
@@ -182,7 +183,7 @@ static void await_ping(const struct server *server)
     }
 }
 
-/* Nothing ends the connection of a frozen server but our own PING; a quiet one that lives is kept. */
+/* Only our PING ends the connection of a frozen server; a quiet one that answers is kept. */
 static void test_frozen(void **state)
 {
     struct server *server = SERVER(0);
@@ -211,10 +212,10 @@ static void test_rights(void **state)
     await_trace("open\nrefused c\n");
     assert_contains(listener.why, "SUBSCRIBE: NOPERM");
     assert_contains(listener.logged, "give this user the right by ACL SETUSER");
-    /* The connection is of use for what is allowed. */
+    /* The connection still serves the channels that are allowed. */
     assert_int_equal(subscriber_listen(listener.subscriber, "open", 4), SUBSCRIBER_ASKED);
     await_trace("open\nrefused c\nlistening open\n");
-    /* Whom the right is taken from, the server throws out. */
+    /* The server disconnects a user that loses the right. */
     server_do(server, "ACL SETUSER deaf resetchannels");
     await_trace("open\nrefused c\nlistening open\nclosed\nopen\nrefused c\n");
     end();
@@ -237,7 +238,7 @@ static void test_rights(void **state)
     await_trace("open\nlistening c\n");
 }
 
-/* Replicas publish what their master does, and take subscribers while they load or have no master. */
+/* Replicas accept subscribers while they load or have no master. */
 static void test_replica(void **state)
 {
     const struct server *server = SERVER(0);

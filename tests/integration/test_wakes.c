@@ -10,8 +10,7 @@
 static void expect_woken(void)
 {
     release_holder();
-    await_count(&waited.calls, 1, GENEROUS_MS, "the waiter is woken");
-    assert_status(waited.result.status, QUORLOCK_OK);
+    await_status(&waited, QUORLOCK_OK, "the waiter is woken");
 }
 
 static void hold(const char *key)
