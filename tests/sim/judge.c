@@ -307,7 +307,7 @@ static void begun(struct world *world, uint32_t index, const struct core_event *
         verdicts->acquiring = true;
         verdicts->acquiring_since_us = world->now_us;
         verdicts->acquiring_pauses_us = pauses_us;
-        verdicts->other_seen = event->behind;
+        verdicts->other_seen = event->acquire.behind;
         verdicts->open = verdicts->lost = verdicts->past_lost_at = false;
         break;
     case CORE_EV_EXTEND:
