@@ -160,25 +160,11 @@ static void next(struct examine *examine)
 
 /* ---- answers ---- */
 
-static bool begins(const struct reply_item *item, const char *front)
-{
-    size_t n = strlen(front);
-    return item->length >= n && memcmp(item->text, front, n) == 0;
-}
-
-static void describe(const struct examine *examine, const char *what, const struct reply_item *item, char *ret,
-                     size_t size)
-{
-    if (uri_tells_password(examine->config.uri, item->text, item->length))
-        snprintf(ret, size, "%s: refused", what);
-    else
-        error_describe(ret, size, what, item->text, item->length);
-}
-
 /* An error that ends the examination: the server does not let us in. */
 static bool shut_out(const struct reply_item *item)
 {
-    return begins(item, "NOAUTH") || begins(item, "DENIED") || begins(item, "ERR max number of clients");
+    return reply_begins(item, "NOAUTH") || reply_begins(item, "DENIED") ||
+           reply_begins(item, "ERR max number of clients");
 }
 
 static void on_error(struct examine *examine, const struct ask *ask, const struct reply_item *item)
@@ -186,7 +172,8 @@ static void on_error(struct examine *examine, const struct ask *ask, const struc
     struct examine_facts *facts = examine->facts;
 
     if (ask->kind == ASK_GUARD)
-        describe(examine, "GET " GUARD_KEY, item, facts->guard_error, sizeof(facts->guard_error));
+        handshake_describe(examine->config.uri, "GET " GUARD_KEY, item, facts->guard_error,
+                           sizeof(facts->guard_error));
     if (ask->right < EXAMINE_RIGHTS)
         examine_read_refusal(facts, ask->right, ask->name, item->text, item->length);
 }
@@ -243,7 +230,7 @@ static void on_reply(void *arg, const struct reply *reply)
     if (reply->self.type != REPLY_ERROR) {
         on_value(examine, ask, reply);
     } else if (shut_out(&reply->self)) {
-        describe(examine, "refused", &reply->self, why, sizeof(why));
+        handshake_describe(examine->config.uri, "refused", &reply->self, why, sizeof(why));
         link_drop(&examine->link, NODE_FAULT_AUTH, why);
         return;
     } else {

@@ -214,9 +214,9 @@ static const char *op_name(enum node_op op, bool by_hash)
 /* Behind WRONGTYPE our scripts name the type, the server itself says a sentence. */
 static void judge_type(const struct reply_item *item, struct node_reply *ret)
 {
-    static const char front[] = "WRONGTYPE ";
-    size_t skip = sizeof(front) - 1;
-    if (item->length <= skip || memcmp(item->text, front, skip) != 0) return;
+    size_t skip = sizeof("WRONGTYPE ") - 1;
+
+    if (item->length == skip || !reply_begins(item, "WRONGTYPE ")) return;
     if (memchr(item->text + skip, ' ', item->length - skip) != NULL) return;
     ret->type = item->text + skip;
     ret->type_length = item->length - skip;
@@ -341,7 +341,7 @@ static bool judge_value(enum node_op op, const struct reply *reply, struct node_
         return guard_judge_bootstrap(op, reply, ret, text, text_size);
     if ((op == NODE_ACQUIRE || op == NODE_REPAIR) && by_set) {
         ret->outcome = self->type == REPLY_NIL ? NODE_OTHER : NODE_YES;
-        return self->type == REPLY_NIL || (self->length == 2 && memcmp(self->text, "OK", 2) == 0);
+        return self->type == REPLY_NIL || reply_is(self, "OK");
     }
     if (self->type == REPLY_ARRAY) {
         if (!reply->n_elements) return false;

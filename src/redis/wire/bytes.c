@@ -130,6 +130,15 @@ void bytes_number(struct bytes *bytes, uint64_t number)
     bytes_word(bytes, digits, length - 2);
 }
 
+void bytes_texts(struct bytes *bytes, const char *const *words)
+{
+    size_t n = 0;
+
+    while (words[n] != NULL) n++;
+    bytes_command(bytes, n);
+    for (size_t i = 0; i < n; i++) bytes_text(bytes, words[i]);
+}
+
 static size_t put_one(char *ret, size_t size, size_t used, const char *piece, size_t length)
 {
     if (length > size - used) length = size - used;

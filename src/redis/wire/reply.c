@@ -9,6 +9,18 @@
 
 #define REPLY_TEXT_FIRST 512
 
+bool reply_begins(const struct reply_item *item, const char *front)
+{
+    size_t n = strlen(front);
+
+    return item->length >= n && memcmp(item->text, front, n) == 0;
+}
+
+bool reply_is(const struct reply_item *item, const char *word)
+{
+    return item->length == strlen(word) && reply_begins(item, word);
+}
+
 static void *refuse(struct reply_parser *parser, const char *fault)
 {
     if (parser->fault == NULL) parser->fault = fault;
