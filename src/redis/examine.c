@@ -183,7 +183,8 @@ static void on_time(struct examine *examine, const struct reply *reply)
     uint64_t way_us = link_now_us(&examine->link) - examine->sent_us;
     uint32_t latency_us = way_us > UINT32_MAX ? UINT32_MAX : (uint32_t)way_us;
     struct examine_facts *facts = examine->facts;
-    if (!facts->latency_us || latency_us < facts->latency_us) facts->latency_us = latency_us ? latency_us : 1;
+    if (facts->latency_us == 0 || latency_us < facts->latency_us)
+        facts->latency_us = latency_us != 0 ? latency_us : 1;
     if (reply->self.type != REPLY_ARRAY || reply->n_elements != 2) return;
     if (reply->elements[0].type != REPLY_STRING || reply->elements[1].type != REPLY_STRING) return;
     /* Bounded by their digits, so that nothing overflows. */
@@ -248,7 +249,7 @@ static bool stays_here(const struct examine *examine)
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)storage;
     if (storage->ss_family == AF_UNIX) return true;
     if (storage->ss_family == AF_INET) return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
-    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) return v6->sin6_addr.s6_addr[12] == 127;
+    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) != 0) return v6->sin6_addr.s6_addr[12] == 127;
     return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 

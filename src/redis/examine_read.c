@@ -30,13 +30,13 @@ const char *examine_right_text(enum examine_right right)
 }
 
 /* Decimal digits and nothing else. */
-static bool examine_number(const char *text, uint64_t *ret)
+static bool to_number(const char *text, uint64_t *ret)
 {
     char *end = NULL;
     if (*text < '0' || *text > '9') return false;
     errno = 0;
     unsigned long long number = strtoull(text, &end, 10);
-    if (errno || *end != '\0') return false;
+    if (errno != 0 || *end != '\0') return false;
     *ret = number;
     return true;
 }
@@ -44,7 +44,7 @@ static bool examine_number(const char *text, uint64_t *ret)
 static bool field_number(const char *text, size_t length, const char *field, uint64_t *ret)
 {
     char value[EXAMINE_WORD_SIZE];
-    return info_field(text, length, field, value, sizeof(value)) && examine_number(value, ret);
+    return info_field(text, length, field, value, sizeof(value)) && to_number(value, ret);
 }
 
 static bool field_u32(const char *text, size_t length, const char *field, uint32_t *ret)
@@ -82,7 +82,7 @@ static void read_persistence(struct examine_facts *facts, const char *text, size
     facts->has_persistence = field_u32(text, length, "aof_enabled", &enabled);
     facts->aof = enabled != 0;
     (void)info_field(text, length, "aof_last_write_status", state, sizeof(state));
-    facts->aof_broken = facts->aof && state[0] && strcmp(state, "ok") != 0;
+    facts->aof_broken = facts->aof && state[0] != '\0' && strcmp(state, "ok") != 0;
 }
 
 void examine_read_info(struct examine_facts *facts, enum examine_section section, const char *text,
@@ -106,7 +106,7 @@ void examine_read_info(struct examine_facts *facts, enum examine_section section
 }
 
 /* The next part of the guard, up to a bar or the end; NULL when there is none. *at moves behind it. */
-static char *examine_part(char **at)
+static char *next_part(char **at)
 {
     char *part = *at, *bar;
     if (part == NULL) return NULL;
@@ -141,10 +141,10 @@ void examine_read_guard(struct examine_facts *facts, const char *text, size_t le
     facts->guard.state = EXAMINE_GUARD_FOREIGN;
     if (length >= sizeof(copy) || memchr(text, '\0', length) != NULL) return;
     error_printable(copy, sizeof(copy), text, length);
-    while (n < 8 && (part[n] = examine_part(&at)) != NULL) n++;
+    while (n < 8 && (part[n] = next_part(&at)) != NULL) n++;
     if (n < 7 || at != NULL || strcmp(part[0], "1") != 0) return;
-    if (!examine_number(part[1], &n_nodes) || !examine_number(part[3], &lease_ms) ||
-        !examine_number(part[6], &till_ms) || (n == 8 && !examine_number(part[7], &longest_ms)))
+    if (!to_number(part[1], &n_nodes) || !to_number(part[3], &lease_ms) || !to_number(part[6], &till_ms) ||
+        (n == 8 && !to_number(part[7], &longest_ms)))
         return;
     if (n_nodes > UINT32_MAX || lease_ms > UINT32_MAX || longest_ms > UINT32_MAX ||
         strlen(part[2]) >= sizeof(facts->guard.set))
@@ -154,8 +154,8 @@ void examine_read_guard(struct examine_facts *facts, const char *text, size_t le
     facts->guard.max_lease_ms = (uint32_t)lease_ms;
     facts->guard.longest_ms = (uint32_t)longest_ms;
     memcpy(facts->guard.set, part[2], strlen(part[2]) + 1);
-    facts->guard.stale = (facts->run_id[0] && strcmp(facts->run_id, part[4]) != 0) ||
-                         (facts->replid[0] && strcmp(facts->replid, part[5]) != 0);
+    facts->guard.stale = (facts->run_id[0] != '\0' && strcmp(facts->run_id, part[4]) != 0) ||
+                         (facts->replid[0] != '\0' && strcmp(facts->replid, part[5]) != 0);
     /* Without the server's clock nobody can say how much of a quarantine is left. */
     if (facts->has_clock || facts->guard.stale)
         facts->guard.quarantine_ms = quarantine_ms(facts, till_ms, longest_ms);

@@ -49,8 +49,8 @@ static int ask(struct subscriber *subscriber, enum pending_kind kind, const char
         bytes_word(out, channel, length);
     }
     enum bytes_fault fault = out->fault;
-    if (!fault) fault = pending_push(&subscriber->pending, kind, channel, length);
-    if (fault) {
+    if (fault == 0) fault = pending_push(&subscriber->pending, kind, channel, length);
+    if (fault != 0) {
         bytes_cut(out, mark);
         return fault == BYTES_FULL ? SUBSCRIBER_FULL : SUBSCRIBER_NOMEM;
     }
@@ -73,7 +73,7 @@ static void misfit(struct subscriber *subscriber)
 static bool answers(struct subscriber *subscriber, enum pending_kind kind, const struct reply_item *channel,
                     bool *ret_muted)
 {
-    if (!subscriber->pending.n) return false;
+    if (subscriber->pending.n == 0) return false;
     struct pending_entry entry = pending_first(&subscriber->pending);
     *ret_muted = entry.kind == PENDING_MUTED;
     if (entry.kind != kind && !(*ret_muted && kind == PENDING_LISTEN)) return false;
@@ -106,7 +106,7 @@ static void on_array(struct subscriber *subscriber, const struct reply *raw)
 {
     const struct reply_item *items = raw->elements;
     const struct subscriber_events *events = &subscriber->events;
-    bool named = raw->n_elements && items[0].type == REPLY_STRING;
+    bool named = raw->n_elements != 0 && items[0].type == REPLY_STRING;
     bool of_channel = named && raw->n_elements == 3 && items[1].type == REPLY_STRING;
     if (of_channel && items[2].type == REPLY_STRING && reply_is(&items[0], "message")) {
         if (events->message != NULL)
@@ -148,15 +148,15 @@ static void on_error(struct subscriber *subscriber, const struct reply_item *ite
     char why[SUBSCRIBER_TEXT_SIZE];
     struct error_class class = error_classify(item->text, item->length);
     struct pending_entry entry = {.kind = PENDING_PING};
-    if (subscriber->pending.n) entry = pending_first(&subscriber->pending);
+    if (subscriber->pending.n != 0) entry = pending_first(&subscriber->pending);
     bool is_listen = entry.kind == PENDING_LISTEN || entry.kind == PENDING_MUTED;
-    const char *what = is_listen               ? "SUBSCRIBE"
-                       : subscriber->pending.n ? "PING"
-                                               : "an error that nobody asked for";
+    const char *what = is_listen                    ? "SUBSCRIBE"
+                       : subscriber->pending.n != 0 ? "PING"
+                                                    : "an error that nobody asked for";
     handshake_describe(subscriber->config.uri, what, item, why, sizeof(why));
     bool noauth = reply_begins(item, "NOAUTH");
     /* BUSY passes: a new connection is open when it has passed. */
-    if (!subscriber->pending.n || noauth || (is_listen && class.fault == NODE_FAULT_TEMPORARY))
+    if (subscriber->pending.n == 0 || noauth || (is_listen && class.fault == NODE_FAULT_TEMPORARY))
         link_drop(&subscriber->link, class.fault, why);
     else if (entry.kind == PENDING_LISTEN)
         refuse(subscriber, &entry, why);

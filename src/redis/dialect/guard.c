@@ -19,7 +19,7 @@ void guard_init(struct guard *guard, uint32_t mode, uint32_t n_nodes, uint32_t m
 {
     *guard = (struct guard){.mode = mode,
                             .n_nodes = n_nodes,
-                            .max_lease_ms = max_lease_ms ? max_lease_ms : GUARD_LEASE_DEFAULT_MS,
+                            .max_lease_ms = max_lease_ms != 0 ? max_lease_ms : GUARD_LEASE_DEFAULT_MS,
                             .set = set != NULL ? set : "",
                             .set_named = set_named};
 }
@@ -67,7 +67,7 @@ void guard_ask(const struct guard *guard, struct bytes *out)
 
 static void write_guard(const struct guard *guard, struct bytes *out, const struct node_request *request)
 {
-    uint32_t lease_ms = request->lease_ms ? request->lease_ms : GUARD_LEASE_DEFAULT_MS;
+    uint32_t lease_ms = request->lease_ms != 0 ? request->lease_ms : GUARD_LEASE_DEFAULT_MS;
     script(guard, out, script_bootstrap, sizeof(script_bootstrap) - 1, request->closes ? 0 : guard->n_nodes,
            lease_ms, 2);
     bytes_text(out, request->force ? "1" : "0");
@@ -176,7 +176,7 @@ const char *guard_length(char *ret, size_t size, uint64_t ms)
         uint64_t ms;
     } units[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
     size_t i = 0;
-    while (ms % units[i].ms || ms < units[i].ms) {
+    while (ms % units[i].ms != 0 || ms < units[i].ms) {
         if (++i == sizeof(units) / sizeof(units[0]) - 1) break;
     }
     snprintf(ret, size, "%llu%s", (unsigned long long)(ms / units[i].ms), units[i].name);
@@ -265,10 +265,10 @@ enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, u
                             *lease = &reply->elements[2], *text = &reply->elements[3];
     guard->asked = false;
     if (reply->self.type == REPLY_ERROR) return refused(guard, &reply->self);
-    if (reply->self.type != REPLY_ARRAY || !reply->n_elements) return misfit(guard);
+    if (reply->self.type != REPLY_ARRAY || reply->n_elements == 0) return misfit(guard);
     if (is(why, "conflict")) return conflict(guard, reply);
     if (reply->n_elements != 4 || left->type != REPLY_INTEGER || lease->type != REPLY_INTEGER ||
-        text->type != REPLY_STRING || !text->length || text->length >= sizeof(guard->seen) ||
+        text->type != REPLY_STRING || text->length == 0 || text->length >= sizeof(guard->seen) ||
         strlen(text->text) != text->length)
         return misfit(guard);
     if (left->integer < 0 || left->integer > UINT32_MAX || lease->integer < 1 || lease->integer > UINT32_MAX)
@@ -282,7 +282,7 @@ enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, u
         guard->reason = GUARD_KEPT;
     memcpy(guard->seen, text->text, text->length + 1);
     guard->until_us = 0;
-    if (!left->integer) return GUARD_CLEAR;
+    if (left->integer == 0) return GUARD_CLEAR;
     uint64_t left_us = (uint64_t)left->integer * 1000;
     guard->until_us = now_us + left_us + left_us / GUARD_DRIFT_DIVISOR + GUARD_DRIFT_US;
     return GUARD_QUARANTINED;

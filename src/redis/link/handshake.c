@@ -111,7 +111,7 @@ void handshake_hear(struct handshake *shake, const char *data, size_t length)
 {
     size_t room = sizeof(shake->first) - shake->n_first;
     size_t taken = length < room ? length : room;
-    if (taken) memcpy(shake->first + shake->n_first, data, taken);
+    if (taken != 0) memcpy(shake->first + shake->n_first, data, taken);
     shake->n_first += taken;
 }
 
@@ -126,8 +126,8 @@ void handshake_malformed(const struct handshake *shake, bool first, const char *
     while (line < shake->n_first && shake->first[line] != '\r' && shake->first[line] != '\n') line++;
     if (uri_tells_password(shake->uri, shake->first, line)) line = 0;
     error_printable(said, sizeof(said), shake->first, line);
-    const char *hint = shake->n_first && shake->first[0] == 0x15 ? "; it seems to want TLS" : "";
-    const char *front = *said ? ": it says \"" : "", *back = *said ? "\"" : "";
+    const char *hint = shake->n_first != 0 && shake->first[0] == 0x15 ? "; it seems to want TLS" : "";
+    const char *front = *said != '\0' ? ": it says \"" : "", *back = *said != '\0' ? "\"" : "";
     snprintf(ret, size, "not a Redis server%s%s%s%s", front, said, back, hint);
 }
 
@@ -289,17 +289,17 @@ static enum handshake_result judge_rights(struct handshake *shake, const struct 
     char user[64], rules[96] = "";
     const char *name = shake->uri->user != NULL ? shake->uri->user : "default";
     size_t n = 0;
-    if (!refused->length) return HANDSHAKE_MORE;
+    if (refused->length == 0) return HANDSHAKE_MORE;
     for (size_t at = 0; at < refused->length;) {
         const char *command = find_command(shake, refused->text + at, refused->length - at);
         if (command == NULL || n + strlen(command) + 3 > sizeof(rules))
             return fail(shake, NODE_FAULT_PROTO,
                         "EVAL: a reply that does not fit the request: not a Redis server?");
-        n += (size_t)snprintf(rules + n, sizeof(rules) - n, "%s+%s", at ? " " : "", command);
+        n += (size_t)snprintf(rules + n, sizeof(rules) - n, "%s+%s", at != 0 ? " " : "", command);
         at += strlen(command) + 1;
     }
     error_printable(user, sizeof(user), name, strlen(name));
-    for (char *p = rules; *p; p++) *p = (char)tolower((unsigned char)*p);
+    for (char *p = rules; *p != '\0'; p++) *p = (char)tolower((unsigned char)*p);
     return fail(shake, NODE_FAULT_AUTH,
                 "user \"%s\" may not run %.*s: what could not be renewed or released is not locked "
                 "(ACL SETUSER %s %s)",
