@@ -170,7 +170,7 @@ static void check_state(const struct world *world)
     if (core_loss_pending(world->lock)) CHECK(phase == CORE_LOST && world->held && valid_us == 0);
     CHECK(core_rounds(world->lock) <= core_attempt(world->lock));
     if (world->acquiring || world->extending || world->releasing) CHECK(!core_quiet(world->lock));
-    /* Who holds, or wants nothing, has no use for notices. */
+    /* A lock that is held, or wants nothing, ignores notices. */
     if (core_listens(world->lock))
         CHECK(world->acquiring && (phase == CORE_ASKING || phase == CORE_WAITING || phase == CORE_GRANTED));
     CHECK(core_wait_verdict(world->lock) != CORE_OK);
@@ -209,7 +209,7 @@ static void check_tell(struct world *world, const struct core_completion *tell)
     case CORE_NOTIFY_LOST:
         CHECK(world->held);
         CHECK(tell->loss != CORE_LOSS_NONE && core_loss(world->lock) == tell->loss);
-        /* Where our own clock stood still nobody knows what is left. */
+        /* Where our own clock stood still it is not known what is left. */
         if (tell->loss == CORE_LOSS_CLOCK) CHECK(core_remaining_us(world->lock, world->now_us) == 0);
         world->held = false;
         CHECK(core_valid_us(world->lock, world->now_us) == 0);
@@ -381,7 +381,7 @@ static uint64_t count_fence(struct world *world, const struct core_command *comm
     return node->counter;
 }
 
-/* How many listen, as a node tells whom it refuses: nobody, a few, a crowd. */
+/* The number of listeners that a refusal reports: none, a few, many. */
 static uint32_t listeners(uint8_t shade)
 {
     static const uint32_t crowds[8] = {0, 0, 1, 2, 3, 30, 1000, UINT32_MAX};
@@ -508,7 +508,7 @@ static void hear_of_release(struct world *world, uint8_t what)
     happen(world, event, NULL);
 }
 
-/* The acquire goes on for another, who has a bound of his own. */
+/* The acquire goes on for a successor, which has a bound of its own. */
 static void inherit(struct world *world)
 {
     struct core_event event = {.type = CORE_EV_HAND_OFF,
@@ -594,7 +594,7 @@ static void something_happens(struct world *world)
     case 8: dispatch(world); break;
     case 9: happen(world, (struct core_event){.type = CORE_EV_DISPATCH}, NULL); break;
     case 10:
-        /* Everybody answers alike, in the order of asking. */
+        /* All nodes answer alike, in the order of sending. */
         for (uint32_t n = world->n_flying; n > 0; n--) answer(world, 0, outcomes[what >> 5], what);
         break;
     case 11: /* could not be sent at all: the latest */

@@ -26,7 +26,7 @@ void actor_begin(struct world *world, uint32_t index)
 {
     world->locks[index].state = ACTOR_IDLE;
     if (world->phase >= PHASE_STOPPED) return;
-    /* A crowd comes all at once. */
+    /* Where each lock must have a turn, all come at once. */
     act_in(world, index, rng_below(rng_of(world, index), world->plan->turns ? 200 : lease_of(world, index)));
 }
 
@@ -43,7 +43,7 @@ static void expect(struct world *world, uint32_t index, const char *call, int st
                    trace_status(status), trace_status(expected));
 }
 
-/* After the faults, where everybody is to have a turn, one each is enough. */
+/* After the faults one turn of each lock is enough, where each must have one. */
 static bool wants(const struct world *world, uint32_t index)
 {
     if (world->phase >= PHASE_STOPPED) return false;

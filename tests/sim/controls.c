@@ -23,10 +23,10 @@ struct control {
 };
 
 /*
- * raise-unchecked also leaves out the look at whose lock it is. Alone, `counter <= T` can be left out without
- * harm here: while a key is ours, only we raise its counter, the core raises to ever larger tokens, and those
- * of one connection stay in order. The exhaustive search (sim/model) lets raises overtake each other, and needs
- * it.
+ * raise-unchecked also leaves out the look at the owner of the lock. Alone, `counter <= T` can be left out
+ * without harm here: while a key is ours, only we raise its counter, the core raises to ever larger tokens, and
+ * those of one connection stay in order. The exhaustive search (sim/model) lets raises overtake each other, and
+ * needs it.
  */
 static const struct control controls[] = {
     {"same-token", CONTROL_SAME_TOKEN, SERVER_SOUND, BIAS_LATE_EXECUTION, I1_EXCLUSION, 20, 20000},

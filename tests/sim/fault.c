@@ -9,8 +9,8 @@
 
 #define ODD_AGAIN_US 300u
 
-/* These wait for their moment (process.c). */
-static bool is_ambush(enum plan_fault_kind kind)
+/* These come at their nth opportunity (process.c). */
+static bool is_nth(enum plan_fault_kind kind)
 {
     return kind == FAULT_PAUSE_TELL || kind == FAULT_PAUSE_SEND || kind == FAULT_DEATH_TELL ||
            kind == FAULT_DEATH_SEND;
@@ -21,7 +21,7 @@ void fault_plan_all(struct world *world)
     for (uint32_t i = 0; i < world->plan->n_faults; i++) {
         const struct plan_fault *fault = &world->plan->faults[i];
 
-        if (is_ambush(fault->kind) || fault->left_out) continue;
+        if (is_nth(fault->kind) || fault->left_out) continue;
         world_plan(world, fault->at_us, EVENT_FAULT, 0, 0, i, 0);
     }
 }
@@ -122,7 +122,7 @@ static void end_connection(struct world *world, const struct plan_fault *fault, 
     }
 }
 
-static void deafen(struct world *world, const struct plan_fault *fault)
+static void end_subscriptions(struct world *world, const struct plan_fault *fault)
 {
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
         if (fault->all || node == fault->node) subscriptions_end(world, fault->client, node);
@@ -140,7 +140,6 @@ static void slow(struct world *world, const struct plan_fault *fault, uint64_t u
     }
 }
 
-/* No fault of its own, but the end of an ambush. */
 static void die(struct world *world, const struct plan_fault *fault, uint64_t until_us)
 {
     process_die(world, fault->client);
@@ -154,7 +153,7 @@ static void break_lock(struct world *world, uint32_t key)
     }
 }
 
-/* When there is room again, the client's locks hear of it, as soon as it does not stand still. */
+/* The client's locks are notified of new room, unless the client stands still. */
 static void fill_queues(struct world *world, const struct plan_fault *fault, uint32_t index, uint32_t part,
                         uint64_t until_us)
 {
@@ -170,7 +169,7 @@ static void fill_queues(struct world *world, const struct plan_fault *fault, uin
     world_plan(world, later(client->unsent_until_us, client->paused_until_us), EVENT_FAULT, 0, 0, index, 1);
 }
 
-/* As soon as the key is free there: nobody loses a vote by it. */
+/* As soon as the key is free there, so that no lock loses a vote. */
 static void leave_odd_key(struct world *world, const struct plan_fault *fault, uint32_t index)
 {
     if (world->phase >= PHASE_STOPPED) return;
@@ -211,7 +210,7 @@ static void begin(struct world *world, const struct plan_fault *fault, uint32_t 
     case FAULT_REFUSE_ALL: node->refuse_all_until_us = later(node->refuse_all_until_us, until_us); break;
     case FAULT_FORGET_SCRIPTS: node->scripts = 0; break;
     case FAULT_UNSENT: fill_queues(world, fault, index, part, until_us); break;
-    case FAULT_DEAF: deafen(world, fault); break;
+    case FAULT_DEAF: end_subscriptions(world, fault); break;
     case FAULT_UNHEARD: node->unheard_until_us = later(node->unheard_until_us, until_us); break;
     case FAULT_BREAK: break_lock(world, fault->nth % world->plan->n_keys); break;
     case FAULT_ODD: leave_odd_key(world, fault, index); break;
@@ -230,7 +229,7 @@ void fault_event(struct world *world, uint32_t index, uint32_t part)
     if (until_us > plan->active_us + plan->base_lease_us / 4 && !fault->for_ever)
         until_us = plan->active_us + plan->base_lease_us / 4;
     if (until_us <= world->now_us) until_us = world->now_us + 1;
-    if (part == 0 && !is_ambush(fault->kind)) world->totals->faults[fault->kind]++;
+    if (part == 0 && !is_nth(fault->kind)) world->totals->faults[fault->kind]++;
     TRACE(world, "FAULT %u  %s (node %u, client %u, for %llu us)", index, plan_fault_text(fault->kind),
           (unsigned)fault->node, (unsigned)fault->client, (unsigned long long)(until_us - world->now_us));
     begin(world, fault, index, part, until_us);

@@ -13,7 +13,7 @@
 #define RUNS       24u /* of each line of the table */
 #define MEDIAN_MAX (3u * HANDOVER_PER_TRIP)
 
-static bool somebody_waits(const struct world *world, const struct lock *freed)
+static bool another_waits(const struct world *world, const struct lock *freed)
 {
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         const struct lock *lock = &world->locks[i];
@@ -30,7 +30,7 @@ void handover_freed(struct world *world, uint32_t index)
     struct handover *handover = &world->handover[lock->key];
 
     if (!world->plan->calm) return;
-    handover->open = somebody_waits(world, lock);
+    handover->open = another_waits(world, lock);
     handover->since_us = world->now_us;
     handover->requests = 0;
 }
@@ -62,7 +62,7 @@ static void judge(struct world *world, uint64_t took_us)
     uint64_t most_us = world->plan->handover_most_us;
 
     if (most_us == 0 || took_us <= most_us) return;
-    judge_violated(world, I9_LIVENESS, "nobody was granted for %llu us after a release, although some waited",
+    judge_violated(world, I9_LIVENESS, "no lock was granted for %llu us after a release, although some waited",
                    (unsigned long long)took_us);
 }
 

@@ -389,7 +389,7 @@ static void told_refused(struct world *world, uint32_t index, int status)
     case CORE_HELD_BY_OTHER:
         world->totals->of[TOTAL_HELD_BY_OTHER]++;
         violated_if(world, index, I7_FOREIGN_VOTE, !world->locks[index].verdicts.other_seen,
-                    "is refused, but nobody was seen in its way");
+                    "is refused, but no holder was seen");
         break;
     case CORE_NOQUORUM: world->totals->of[TOTAL_NOQUORUM]++; break;
     case CORE_TIMEDOUT: world->totals->of[TOTAL_TIMEDOUT]++; break;
@@ -445,7 +445,7 @@ static void check_clean(struct world *world, uint32_t index)
 {
     const struct lock *lock = &world->locks[index];
 
-    /* Whoever extends by one entry what he took by another owes nothing where he took nothing. */
+    /* A client that lists a server twice may extend by one entry the key that it acquired by the other. */
     if (world->plan->clients[lock->client].twins) return;
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
         const struct slot *slot = &world->nodes[i].slots[lock->key];

@@ -170,7 +170,7 @@ static bool held_up(struct world *world, const struct event *event, uint64_t unt
     return true;
 }
 
-/* Standstills that overlap may let go in any order; one connection does not. */
+/* Standstills that overlap may end in any order; requests on one connection keep theirs. */
 static bool has_earlier(const struct world *world, const struct link *link, const struct request *request)
 {
     if (!request->queued) return false;
@@ -261,7 +261,7 @@ static void update_rtt(struct world *world, struct link *link, const struct requ
         link->srtt_us == 0 ? (uint32_t)took_us : (uint32_t)((7 * (uint64_t)link->srtt_us + took_us) / 8);
 }
 
-/* What the core, the client's watch over clocks, and the connection learn of an answer, in this order. */
+/* An answer goes to the core, to the check of the node's clock, and to the connection, in this order. */
 static void hear(struct world *world, const struct request *request)
 {
     const struct link *link = link_of(world, request->client, request->node);
@@ -368,7 +368,7 @@ static void try_failed(struct world *world, uint32_t client, uint32_t node)
     link->expelled = false;
 }
 
-/* Takes the requests out of their order; what becomes of them on the wire is the fate's affair. */
+/* Takes the requests out of their order; the fate decides what becomes of them on the wire. */
 static uint32_t detach(struct world *world, struct link *link, enum link_fate fate)
 {
     uint32_t first = link->first;
@@ -488,7 +488,7 @@ void link_stall(struct world *world, const struct event *event)
     link_end(world, event->client, event->node, FATE_ANY);
 }
 
-/* A server behind two entries would have two votes. Neither gets one, for who knows which was meant. */
+/* A server behind two entries would have two votes: neither entry gets one. */
 static bool expel_twins(struct world *world, uint32_t client, uint32_t node)
 {
     enum server_rule rule = world->server_rule;
@@ -516,7 +516,7 @@ static void plan_guard_look(struct world *world, uint32_t client, uint32_t node)
                link->generation);
 }
 
-/* What the guard says: a little is added, for clocks differ. */
+/* A little is added to what is left of the quarantine, for clocks differ. */
 static void take_guard(struct world *world, uint32_t client, uint32_t node)
 {
     struct link *link = link_of(world, client, node);
@@ -602,7 +602,7 @@ void link_connect(struct world *world, const struct event *event)
 
 enum { GUARD_DUE, GUARD_AT_SERVER, GUARD_ANSWERED };
 
-/* The quarantine is over, by our clock: what does the node say? */
+/* The quarantine is over by our clock: the node is asked again. */
 void link_guard(struct world *world, const struct event *event)
 {
     uint32_t client = event->client;

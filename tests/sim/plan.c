@@ -261,7 +261,7 @@ static void draw_locks(struct plan *plan, struct rng *rng, enum plan_bias bias)
             lock->config.min_valid_us = 0;
         }
         if (plan->calm) lock->config.max_hold_us = CORE_NEVER;
-        /* Who waits asks an arbiter first, and grants are orderly: here they are not to be. */
+        /* A lock that waits asks the arbiter first, and grants are orderly: here they must not be. */
         if ((bias == BIAS_TOKENS || bias == BIAS_LATE_CLIENT) && !rng_one_in(rng, 3)) lock->config.wait_us = 0;
     }
 }
@@ -411,7 +411,7 @@ static void draw_faults(struct plan *plan, struct rng *rng, enum plan_bias bias)
     }
 }
 
-/* In what order arbiters are asked, the same for all who know a key. */
+/* The order of arbiters, the same for all locks of a key. */
 static void draw_arbiters(struct plan *plan, struct rng *rng)
 {
     uint8_t order[PLAN_KEYS_MAX][PLAN_NODES_MAX];
@@ -489,12 +489,12 @@ static void draw_odd(struct plan *plan, struct rng *rng, enum plan_bias bias)
     if (bias != BIAS_ODD) return;
     fault->node = plan->locks[0].config.arbiters[0];
     fault->at_us = plan->active_us / 8;
-    /* Whoever waits already has to find out, by its polls. */
+    /* Waiters have to find out by their polls. */
     plan->handover_most_us = ODD_FOUND_US;
 }
 
 /* Now and then a situation of waiting. */
-static enum plan_bias draw_scene(struct rng *rng)
+static enum plan_bias draw_situation(struct rng *rng)
 {
     if (rng_one_in(rng, QUEUE_ONE_IN)) return BIAS_QUEUE;
     return rng_one_in(rng, CALM_ONE_IN) ? BIAS_CALM : BIAS_NONE;
@@ -505,7 +505,7 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias)
     struct rng rng;
 
     rng_seed(&rng, seed, 5);
-    if (bias == BIAS_NONE) bias = draw_scene(&rng);
+    if (bias == BIAS_NONE) bias = draw_situation(&rng);
     memset(plan, 0, sizeof(*plan));
     plan->seed = seed;
     rng_seed(&rng, seed, 1);

@@ -19,7 +19,7 @@ enum {
     PLAN_LOCKS_MAX = 32,
     PLAN_KEYS_MAX = 2,
     PLAN_FAULTS_MAX = 48,
-    PLAN_WAIT_MIN_US = 40000, /* who waits less may never be granted, and that is right */
+    PLAN_WAIT_MIN_US = 40000, /* a lock that waits less may never be granted */
 };
 
 #define PLAN_DRIFT_FIXED_US UINT64_C(2000)
@@ -109,7 +109,7 @@ struct plan_lock {
     struct core_config config;
     uint8_t client;
     uint8_t key;
-    bool peer; /* a client of another kind: tells nobody of its releases, and hears of none */
+    bool peer; /* a client of another kind: publishes no releases, and gets no notices */
 };
 
 struct plan {
@@ -140,12 +140,12 @@ struct plan {
     bool keeps_counters; /* no fault makes a node forget */
     bool strays;         /* answers on a dead connection reach the core all the same */
     bool long_extends;
-    bool turns;                /* after the faults everybody who waits for ever must be granted once */
-    bool calm;                 /* delays hardly vary; nobody cancels */
+    bool turns;                /* after the faults each lock that waits for ever must be granted once */
+    bool calm;                 /* delays hardly vary; no lock cancels */
     uint32_t lost_permille;    /* of notices */
     uint64_t round_trip_us;    /* calm: on average */
     uint32_t requests_most;    /* calm: from grant to grant; 0: not judged */
-    uint64_t handover_most_us; /* calm: longer means that somebody was not woken; 0: not judged */
+    uint64_t handover_most_us; /* calm: longer means that a waiter was not woken; 0: not judged */
     struct plan_client clients[PLAN_CLIENTS_MAX];
     struct plan_lock locks[PLAN_LOCKS_MAX];
     struct plan_fault faults[PLAN_FAULTS_MAX];

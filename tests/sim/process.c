@@ -86,9 +86,9 @@ uint64_t process_clock(struct world *world, uint32_t client_index)
     return client->last_now_us;
 }
 
-/* What was planned for just this moment: a standstill, and what follows from it, or a death. */
-static uint64_t ambush(struct world *world, uint32_t client, enum plan_fault_kind pause,
-                       enum plan_fault_kind death, uint32_t nth)
+/* The standstill or death that is planned for this opportunity. Returns how long it stands still. */
+static uint64_t strike_nth(struct world *world, uint32_t client, enum plan_fault_kind pause,
+                           enum plan_fault_kind death, uint32_t nth)
 {
     const struct plan *plan = world->plan;
     uint64_t most_us = plan->active_us + plan->base_lease_us / 4 - world->now_us;
@@ -136,7 +136,7 @@ static void plan_dispatch(struct world *world, uint32_t index)
 
     if (lock->dispatch_planned) return;
     lock->dispatch_planned = true;
-    (void)ambush(world, lock->client, FAULT_PAUSE_TELL, FAULT_DEATH_TELL, ++client->tells);
+    (void)strike_nth(world, lock->client, FAULT_PAUSE_TELL, FAULT_DEATH_TELL, ++client->tells);
     world_plan(world, world->now_us + rng_below(&client->rng, rng_one_in(&client->rng, 32) ? 3000 : 100),
                EVENT_DISPATCH, lock->client, 0, index, lock->life);
 }
@@ -151,7 +151,7 @@ static uint32_t queue_commands(struct world *world, uint32_t index, const struct
     uint32_t unsent = 0;
 
     if (update->n_commands == 0) return 0;
-    pause_us = ambush(world, lock->client, FAULT_PAUSE_SEND, FAULT_DEATH_SEND, ++client->sends);
+    pause_us = strike_nth(world, lock->client, FAULT_PAUSE_SEND, FAULT_DEATH_SEND, ++client->sends);
     leaves_us = world->now_us + pause_us + rng_below(&client->rng, 60);
     for (uint32_t i = 0; i < update->n_commands; i++) {
         const struct core_command *command = &update->commands[i];
@@ -404,7 +404,7 @@ void process_dispatch(struct world *world, const struct event *event)
     if (lock->life == event->serial) lock->dispatch_planned = false;
 }
 
-/* Whoever is born in its place finds a clock that runs. */
+/* The client born in its place finds a clock that runs. */
 static void see_again(struct world *world, uint32_t client_index)
 {
     struct client *client = &world->clients[client_index];

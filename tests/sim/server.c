@@ -46,7 +46,7 @@ static void vanish(struct world *world, uint32_t node, uint32_t key)
     judge_key_gone(world, lock, slot->life);
 }
 
-/* One planned look a key is enough: it is planned again while the expiry moves on. */
+/* One event a key is enough: it is planned again while the expiry moves on. */
 static void watch(struct world *world, uint32_t node, uint32_t key)
 {
     struct slot *slot = &world->nodes[node].slots[key];
@@ -122,7 +122,7 @@ void server_recall(struct world *world, uint32_t server)
     for (uint32_t key = 0; key < world->plan->n_keys; key++) {
         forget(world, server, key);
         node->slots[key] = node->replica.slots[key];
-        /* Whoever released it since need not have come back for it. */
+        /* A client that has released it since need not release it again. */
         node->slots[key].late = true;
         node->slots[key].watched_us = 0;
         if (world_node_ms(world, server) >= node->slots[key].expires_ms) node->slots[key].set = false;
@@ -160,7 +160,7 @@ static void write_slot(struct world *world, const struct request *request, struc
 
     if (!slot->set || expires_ms > slot->expires_ms || world->server_rule == SERVER_SHORTENS) {
         if (slot->set && expires_ms < slot->expires_ms)
-            slot->watched_us = 0; /* the planned look comes too late */
+            slot->watched_us = 0; /* the planned event comes too late */
         slot->expires_ms = expires_ms;
         slot->last_sent_us = tag->sent_us;
         slot->last_lease_us = tag->lease_us;
@@ -181,7 +181,7 @@ static void show_holder(const struct world *world, struct request *request, cons
         (int64_t)(slot->expires_ms - world_node_ms(world, server_of(world, request))) * 1000;
 }
 
-/* A token is at least what its bringer's wall clock shows, as far as this clock believes it. */
+/* A token is at least what the client's wall clock shows, as far as the node's clock allows. */
 static uint64_t next_token(const struct world *world, const struct request *request, uint64_t counter)
 {
     uint64_t most_us = world_node_us(world, server_of(world, request)) + world->plan->max_lease_us / 2;
@@ -191,8 +191,8 @@ static uint64_t next_token(const struct world *world, const struct request *requ
     return counter + 1 > floor ? counter + 1 : floor;
 }
 
-/* A plain acquire is a plain command, where it is enough to know that it was refused, and so is a repair
- * without a guard; all else is a script. */
+/* A plain acquire that need not explain a refusal is a plain command, and so is a repair without a guard; all
+ * else is a script. */
 static bool is_script(const struct world *world, const struct request *request)
 {
     enum core_op op = (enum core_op)request->command.tag.op;
@@ -220,7 +220,7 @@ static enum core_outcome do_acquire(struct world *world, struct request *request
     if (slot->set) {
         show_holder(world, request, slot);
         request->reply.listeners = subscriptions_count(world, server, key);
-        if (!is_script(world, request)) { /* a plain SET tells nothing */
+        if (!is_script(world, request)) { /* a plain SET reports no holder */
             request->reply.listeners = 0;
             request->reply.holder_id = 0;
             request->reply.ttl_us = -2;

@@ -89,7 +89,7 @@ struct totals {
     uint64_t faults[FAULT_KINDS];
 };
 
-/* totals_outside - exclusion did not hold, and nobody promised that it would. */
+/* totals_outside - an invariant was violated where it is not promised. */
 void totals_outside(struct totals *, bool overlap);
 void totals_print(const struct totals *, FILE *);
 /* totals_print_outside - what happened where nothing was promised, in words. */

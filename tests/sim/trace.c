@@ -21,7 +21,7 @@ const char *trace_op(unsigned op)
 
 const char *trace_outcome(unsigned outcome)
 {
-    static const char *const names[] = {"yes",   "somebody else's", "missing",   "no such script",
+    static const char *const names[] = {"yes",   "held by another", "missing",   "no such script",
                                         "error", "unknown",         "not queued"};
 
     return PICK(names, outcome);
@@ -53,13 +53,13 @@ const char *trace_invariant(enum invariant invariant)
         "I3 (a token does not rise in real time)",
         "I4 (tokens do not rise in the order in which a node was taken)",
         "I5 (reported validity outlives the quorum)",
-        "I6 (held after loss, or not told exactly once)",
+        "I6 (held after loss, or not notified exactly once)",
         "I7 (a vote of another attempt or connection counts)",
         "I8 (a key is left behind)",
-        "I9 (a live majority, and nobody is granted)",
+        "I9 (a live majority, and no lock is granted)",
         "I10 (an operation is forgotten)",
         "W (a stale write is accepted)",
-        "S (whoever waits asks again and again)",
+        "S (waiters send too many requests)",
     };
 
     return PICK(names, invariant);
@@ -140,11 +140,11 @@ void trace_step(const struct world *world, uint32_t index, const struct core_eve
     case CORE_EV_ROOM: lock_line(world, index, ": node %u has room again", event->room.node); break;
     case CORE_EV_STEP: lock_line(world, index, ": the clock of node %u has stepped", event->step.node); break;
     case CORE_EV_NOTICE:
-        lock_line(world, index, ": node %u tells of a release, %s", event->notice.node, phase);
+        lock_line(world, index, ": node %u reports a release, %s", event->notice.node, phase);
         break;
     case CORE_EV_LISTENING: lock_line(world, index, ": listens to node %u", event->listening.node); break;
-    case CORE_EV_WAKE: lock_line(world, index, ": a lock of the same process gave the keys back"); break;
-    case CORE_EV_HAND_OFF: lock_line(world, index, ": goes on for another who stood behind"); break;
+    case CORE_EV_WAKE: lock_line(world, index, ": a lock of the same process released the keys"); break;
+    case CORE_EV_HAND_OFF: lock_line(world, index, ": is handed off to a successor"); break;
     case CORE_EV_DISPATCH: break;
     }
 }
@@ -155,7 +155,7 @@ void trace_command(const struct world *world, uint32_t index, const struct core_
 
     lock_line(world, index, "  %s of attempt %" PRIu64 ".%u -> node %u%s (token %02x%02x%02x)",
               trace_op(tag->op), tag->attempt, (unsigned)tag->round, (unsigned)tag->node,
-              command->use_eval ? ", whole script" : "", command->token.bytes[0], command->token.bytes[1],
+              command->use_eval ? ", by EVAL" : "", command->token.bytes[0], command->token.bytes[1],
               command->token.bytes[2]);
 }
 

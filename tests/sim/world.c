@@ -2,8 +2,8 @@
 /*
  * world.c - builds a world from a plan, and lets things happen in order
  *
- * Four phases: faults and contention; healed, where somebody must be granted each key that is asked for;
- * stopped, where everybody gives back what he has and must come to rest; silence, after which no key may be
+ * Four phases: faults and contention; healed, where each key that is asked for must be
+ * granted; stopped, where all locks are released and must come to rest; silence, after which no key may be
  * left.
  */
 #include "sim.h"
@@ -14,7 +14,7 @@
 
 #define LOOK_US     10000u   /* how often the phase is looked at */
 #define LIVENESS_US 4000000u /* beyond the longest lease: polls of up to 1 s, reconnecting, splits */
-#define TURN_US     1500000u /* where everybody is to have a turn: a poll, and a hold */
+#define TURN_US     1500000u /* where each lock must have a turn: a poll, and a hold */
 #define EVENTS_MAX  2000000u /* a world that never comes to its end */
 
 uint64_t clock_read(uint64_t offset_us, int32_t rate_ppm, uint64_t true_us)
@@ -136,7 +136,7 @@ static void build(struct world *world, const struct plan *plan)
 
 static void enter(struct world *world, enum world_phase phase, uint64_t for_us)
 {
-    static const char *const texts[] = {"faults", "all faults have ended", "everybody gives back", "silence"};
+    static const char *const texts[] = {"faults", "all faults have ended", "all locks are released", "silence"};
 
     TRACE(world, "%s", texts[phase]);
     world->phase = phase;
@@ -158,7 +158,7 @@ static bool all_granted(const struct world *world)
     return true;
 }
 
-/* Nobody is granted, or somebody never. */
+/* No lock is granted any more, or one was never granted. */
 static void judge_starved(struct world *world)
 {
     unsigned long long since_us = world->now_us - world->plan->active_us;
@@ -172,7 +172,7 @@ static void judge_starved(struct world *world)
                            since_us);
         }
     }
-    judge_violated(world, I9_LIVENESS, "nobody was granted for %llu us after the last fault", since_us);
+    judge_violated(world, I9_LIVENESS, "no lock was granted for %llu us after the last fault", since_us);
 }
 
 static bool all_quiet(const struct world *world)
@@ -268,7 +268,7 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
 
     world->totals = totals;
     totals->runs++;
-    /* What nobody promises is counted, not judged (judge_violated). */
+    /* What is not promised is counted, not judged (judge_violated). */
     if (plan->outside) {
         totals->of[TOTAL_OUTSIDE]++;
         world->judged &= ~((1u << I1_EXCLUSION) | (1u << I5_QUORUM_HOLDS));

@@ -2,7 +2,7 @@
 /*
  * world.h - everything that exists in one simulated run
  *
- * True time is microseconds from 0, known to nobody inside; every client and every node has a clock of its own.
+ * True time is microseconds from 0, which no client or node knows; each has a clock of its own.
  *
  * sim.h says which file does what.
  */
@@ -43,14 +43,14 @@ enum server_rule {
     SERVER_SOUND,
     SERVER_SHORTENS,        /* an extend sets the expiry although it is earlier */
     SERVER_RESURRECTS,      /* an extend sets a missing key */
-    SERVER_DELETES_ANY,     /* a release deletes whoever's key */
-    SERVER_NO_GUARD,        /* nobody looks at the guard */
+    SERVER_DELETES_ANY,     /* a release deletes the key of any owner */
+    SERVER_NO_GUARD,        /* the guard is not looked at */
     SERVER_UPTIME_GUARD,    /* the guard is the server's uptime, as INFO tells it */
     SERVER_TWINS_UNSEEN,    /* run_ids are not compared */
     SERVER_TWINS_FORGOTTEN, /* run_ids of nodes that are connected right now are, and no others */
     SERVER_NO_FLOOR,        /* a token is the counter's successor, whatever the time */
     SERVER_TAKES_ANY,       /* the register takes every write, whatever its token */
-    SERVER_RAISES_ANY,      /* no floor; a raise sets the counter, whoever's lock it is, and whatever it was */
+    SERVER_RAISES_ANY,      /* no floor; a raise sets the counter of any owner's lock to any value */
 };
 
 /* The value of the guard key. */
@@ -72,7 +72,7 @@ struct slot {
     uint64_t watched_us; /* the expiry that is planned for, 0: none */
 };
 
-/* What an earlier moment knew. */
+/* The memory of an earlier moment. */
 struct replica {
     bool there;
     struct slot slots[PLAN_KEYS_MAX];
@@ -109,7 +109,7 @@ struct request {
     uint32_t lock, life;
     struct guard seen;    /* the guard as its connection knew it */
     uint64_t node_us;     /* the node's clock, where the reply tells it; 0: not */
-    uint8_t client, node; /* the client's entry; plan_server() is who answers */
+    uint8_t client, node; /* the client's entry; plan_server() answers */
     bool guard_broken;    /* the reply says so */
     bool queued;          /* still in its connection's order */
     bool landed;          /* nothing more will happen to it on the wire */
@@ -163,7 +163,7 @@ struct seen_vote {
     uint64_t end_us; /* send time + lease - allowance */
 };
 
-/* The counter a node showed, and its place in the order of those who took this node. */
+/* The counter a node showed, and its place in the order of the attempts that took this node. */
 struct shown {
     uint64_t attempt;
     uint64_t fence;
@@ -254,7 +254,7 @@ struct ghost {
     uint8_t client, key;
 };
 
-/* Since the owner of a hold has called release, where somebody waits. */
+/* Since the owner of a hold has called release, while another lock waits. */
 struct handover {
     bool open;
     uint64_t since_us;

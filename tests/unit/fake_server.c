@@ -268,7 +268,7 @@ struct fake_server *fake_new(struct event_base *base)
     const int small = 4096;
     server->base = base;
     server->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* Small, so that a peer who writes much meets EAGAIN. */
+    /* Small, so that a peer that writes much meets EAGAIN. */
     setsockopt(server->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
     if (bind(server->fd, (struct sockaddr *)&address, sizeof(address)) != 0 || listen(server->fd, 16) != 0 ||
         getsockname(server->fd, (struct sockaddr *)&address, &length) != 0)

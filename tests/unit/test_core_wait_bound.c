@@ -210,7 +210,7 @@ CORE_TEST(a_lock_behind_another_of_its_process_asks_no_node)
     assert_int_equal(f->n_sent, 0);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     assert_true(core_listens(f->lock));
-    /* The release of the other may be missed: the node is polled, and asked who holds the lock. */
+    /* The release of the other may be missed: the arbiter is polled, and asked for the holder. */
     assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
     fixture_expect_alone(f, 0);
     assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);

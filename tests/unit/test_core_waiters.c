@@ -78,7 +78,6 @@ CORE_TEST(two_waiters_ask_the_arbiter_where_votes_could_be_split)
     }
 }
 
-/* Where the nodes tell nothing of a waiters, everybody asks the arbiter. */
 CORE_TEST(an_unknown_number_of_waiters_asks_the_arbiter)
 {
     open_among(f, 3, 2, 0, 1);

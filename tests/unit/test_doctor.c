@@ -254,7 +254,7 @@ DOCTOR_TEST(clocks_that_differ_are_found)
     assert_string_equal(judged(f), "");
     for (unsigned i = 0; i < NODES; i++) f->facts[i].guard.max_lease_ms = 1000;
     assert_string_equal(judged(f), "warning clock b:2; warning clocks");
-    /* With one node it is not known whose clock it is. */
+    /* With one node it may be either clock. */
     f->set.n_nodes = f->set.quorum = 1;
     f->facts[0].guard.n_nodes = 1;
     f->facts[0].offset_us = INT64_C(-4000000000000000);

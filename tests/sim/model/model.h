@@ -19,9 +19,9 @@
  * - An answer is noted in the step that makes it, and the client may act on it at any later time. `seen` keeps
  *   the last one of each node; a newer answer that the client has not got yet is a lift to the node.
  * - The rules raise to the largest counter shown. Here the client may raise to any counter shown, at any time.
- * - Releases, repairs and raises of ended attempts carry tokens to any node, whoever holds it by then: any
- *   counter may be lifted at any time, up to the largest counter there is. That matters only to the next
- *   acquire or raise at the node, so it is done in the same step: an acquire shows any counter from its own
+ * - Releases, repairs and raises of ended attempts carry tokens to any node, also one that another holds by
+ * then: any counter may be lifted at any time, up to the largest counter there is. That matters only to the
+ * next acquire or raise at the node, so it is done in the same step: an acquire shows any counter from its own
  *   increment to the largest + 1, a raise any from its own to the largest.
  * - A floor P above the largest + 1 leaves a gap: `floors` names such values, and any message may carry any.
  * - A lease may end at any time before the next owner's acquire; it ends in the step of that acquire.
@@ -61,7 +61,7 @@ enum model_broken {
     MODEL_NO_WRITE_BACK, /* the largest counter of Q answers is reported without a raise */
     MODEL_ACK_ANY,       /* a raise is acknowledged although the counter is above T already */
     MODEL_WRITE_ANY,     /* a raise stores T although the counter is above T already */
-    MODEL_NO_OWNER,      /* a raise does not look whose lock it is */
+    MODEL_NO_OWNER,      /* a raise does not look at the owner of the lock */
     MODEL_HALF,          /* Q = N/2 */
     MODEL_FORGETFUL,     /* a node loses its counter, and there is no floor */
 };
@@ -73,10 +73,10 @@ struct model_config {
     enum model_broken broken;
     uint8_t floors[MODEL_FLOORS_MAX]; /* P of an acquire: none, or any of these, anew for each message */
     unsigned n_floors;
-    bool lift;     /* late messages of all kinds; off in the controls, whose traces show rules, not licence */
-    bool symmetry; /* renamed worlds are one */
-    bool forget;   /* drop what cannot matter any more */
-    bool separate; /* lifts, and the end of a lock, are steps of their own */
+    bool lift; /* late messages of all kinds; off in the controls: their traces show the rules by the letter */
+    bool symmetry;    /* renamed worlds are one */
+    bool forget;      /* drop what cannot matter any more */
+    bool separate;    /* lifts, and the end of a lock, are steps of their own */
     unsigned watched; /* invariants whose violation ends the search */
 };
 

@@ -171,7 +171,7 @@ static void model_forget(const struct model_config *config, struct model_state *
         if (is_deaf(config, state, i)) state->counter[i] = largest_counter(config, state);
     }
     if (is_finished(config, state)) {
-        /* Nobody can report any more: all such worlds are one. */
+        /* No attempt can report any more: all such worlds are one. */
         memset(state, 0, sizeof(*state));
         for (unsigned a = 0; a < config->grants; a++) {
             state->reported[a] = true;

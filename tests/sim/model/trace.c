@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace.c - a counterexample as a trace: who did what, step by step
+ * trace.c - a counterexample as a trace, step by step
  */
 #include "model.h"
 
