@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs clang-tidy over a compile_commands.json, two files at a time.
+"""Runs clang-tidy, and the questions of conditions.query, over a compile_commands.json, two files at a time.
 
 A file that was clean is not looked at again until anything it is made of has
 changed: itself and all that it includes (comments too, they can carry NOLINT),
@@ -11,9 +11,15 @@ import concurrent.futures
 import hashlib
 import json
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
+
+QUERY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "conditions.query")
+SAID = {"pointer": "a pointer is no condition; compare it with NULL",
+        "number": "a number is no condition; compare it with a number"}
 
 
 def commands_of(build, root):
@@ -47,6 +53,22 @@ def tidy(build, path, *more):
                           capture_output=True, text=True)
 
 
+def clang_query():
+    """A distribution may put only clang-tidy itself on the path."""
+    beside = os.path.dirname(os.path.realpath(shutil.which("clang-tidy")))
+    return shutil.which("clang-query", path=beside) or shutil.which("clang-query")
+
+
+def conditions(build, path):
+    """What conditions.query finds, one line each."""
+    done = subprocess.run([clang_query(), "-p", build, "-f", QUERY, path], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True)
+    if done.returncode != 0 or done.stderr:
+        return f"{os.path.relpath(path)}:1: clang-query failed: {done.stderr or done.stdout}"
+    found = re.findall(r'^(\S+):(\d+):\d+: note: "(\w+)" binds here$', done.stdout, re.M)
+    return "\n".join(dict.fromkeys(f"{os.path.relpath(name)}:{line}: {SAID[what]}" for name, line, what in found))
+
+
 def check(path, commands, build, salt, cache):
     digest = hashlib.sha256(salt)
     for directory, words in commands:
@@ -64,19 +86,24 @@ def check(path, commands, build, salt, cache):
         # Its path-sensitive part crashes on some sound code; the rest can still look.
         note = f"tidy: clang-analyzer crashes on {os.path.relpath(path)}, looked at without it"
         done = tidy(build, path, "--checks=-clang-analyzer-*")
-    if done.returncode == 0:
+    odd = conditions(build, path)
+    if done.returncode == 0 and not odd:
         if mark:
             open(mark, "w", encoding="utf-8").close()
         return True, note
-    return False, done.stdout or done.stderr
+    return False, "\n".join(filter(None, [done.returncode and (done.stdout or done.stderr), odd]))
 
 
 def main():
     root, build = os.path.realpath(sys.argv[1]), os.path.realpath(sys.argv[2])
     cache = os.path.join(build, "tidy-cache")
     os.makedirs(cache, exist_ok=True)
-    with open(os.path.join(root, ".clang-tidy"), "rb") as f:
-        salt = f.read()
+    if not clang_query():
+        sys.exit("tidy: there is no clang-query beside clang-tidy; run scripts/setup")
+    salt = b""
+    for name in (os.path.join(root, ".clang-tidy"), os.path.join(root, "src", ".clang-tidy"), QUERY):
+        with open(name, "rb") as f:
+            salt += f.read()
     salt += subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     commands = commands_of(build, root)
     wanted = {os.path.realpath(name) for name in sys.argv[3:]} or set(commands)

@@ -20,18 +20,54 @@
  * prevent that; but whoever gives clients the shorter max_lease when this has ended, and not before, is safe:
  * nobody knows of it while a longer lease may run. Clients of the old one stay refused meanwhile.
  */
+#include "admin/bootstrap.h"
+
 #include <string.h>
 
-#include "admin/inspect_impl.h"
-#include "lock/owner.h"
 #include "redis/dialect/guard.h"
 #include "redis/examine.h"
 
 #define MS 1000u
 
-static void set_guard(const struct inspect *inspect, struct inspect_node *node, const struct node_reply *reply)
+/* What is done with all nodes before the next is. */
+enum stage { LOOKS, CLOSES, WRITES, WAITS, CHECKS };
+
+struct bootstrap_node {
+    char *guard; /* as found, then as written; NULL: none */
+    uint32_t max_lease_ms,
+        longest_ms;           /* what the guard that was found says; longest_ms: of leases that may run */
+    bool guarded, unreadable; /* as found */
+    bool closed, written;     /* its guard is for nobody; is as it was asked for */
+};
+
+struct bootstrap {
+    bool reconfigure;
+    enum stage stage;
+    uint32_t lease_ms, longest_ms; /* what is written */
+    struct bootstrap_node nodes[QUORLOCK_NODES_MAX];
+};
+
+static struct bootstrap *bootstrap_of(const struct inspect *inspect)
 {
-    const struct alloc *alloc = &inspect->client->alloc;
+    return inspect->more;
+}
+
+static struct runtime *runtime_of(const struct inspect *inspect)
+{
+    return inspect->report.all->runtime;
+}
+
+static uint32_t n_nodes(const struct inspect *inspect)
+{
+    return runtime_of(inspect)->n_nodes;
+}
+
+/* ---- replies ---- */
+
+static void set_guard(const struct inspect *inspect, struct bootstrap_node *node,
+                      const struct node_reply *reply)
+{
+    const struct alloc *alloc = &runtime_of(inspect)->alloc;
 
     alloc_free(alloc, node->guard);
     node->guard = reply->holder != NULL ? owner_copy(alloc, reply->holder, reply->holder_length) : NULL;
@@ -42,72 +78,85 @@ static bool was_seen(const struct inspect_node *node)
     return node->answer == ANSWER_IN && (node->outcome == NODE_YES || node->outcome == NODE_MISSING);
 }
 
+static bool answered(const struct inspect_node *node, enum node_outcome outcome)
+{
+    return node->answer == ANSWER_IN && node->outcome == outcome;
+}
+
 /* What was found at the guard's place; a value of another type is none that can be read, either. */
-static void look(const struct inspect *inspect, struct inspect_node *node, const struct node_reply *reply)
+static void look(const struct inspect *inspect, struct bootstrap_node *node, const struct node_reply *reply)
 {
     struct examine_facts facts = {.reachable = true};
-    int64_t left_ms = reply->quarantine_ms;
 
     set_guard(inspect, node, reply);
     node->guarded = reply->outcome == NODE_YES || reply->fault == NODE_FAULT_FOREIGN;
     if (reply->outcome == NODE_YES) examine_read_guard(&facts, reply->holder, reply->holder_length);
     node->unreadable = node->guarded && facts.guard.state != EXAMINE_GUARD_THERE;
     node->max_lease_ms = node->longest_ms = facts.guard.max_lease_ms;
-    if (left_ms > 0 && facts.guard.longest_ms > node->longest_ms) node->longest_ms = facts.guard.longest_ms;
+    if (reply->quarantine_ms > 0 && facts.guard.longest_ms > node->longest_ms) {
+        node->longest_ms = facts.guard.longest_ms;
+    }
 }
 
-void bootstrap_on_reply(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
+static void on_reply(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
 {
-    struct inspect_node *node = &inspect->nodes[index];
+    const struct bootstrap *bootstrap = inspect->more;
+    struct bootstrap_node *node = &bootstrap_of(inspect)->nodes[index];
+    enum node_op op = inspect->nodes[index].op;
 
-    if (node->op == NODE_BOOTSTRAP) {
+    if (op == NODE_BOOTSTRAP) {
         if (reply->outcome == NODE_YES) {
-            node->closed = inspect->stage == BOOTSTRAP_CLOSES;
+            node->closed = bootstrap->stage == CLOSES;
             node->written = !node->closed;
         }
         if (reply->holder != NULL) set_guard(inspect, node, reply);
-    } else if (node->op == NODE_PEEK && inspect->stage == BOOTSTRAP_LOOKS) {
+    } else if (op == NODE_PEEK && bootstrap->stage == LOOKS) {
         look(inspect, node, reply);
-        if (inspect->reconfigure && was_seen(node)) inspect_ask(inspect, index, NODE_MAY_KILL);
+        if (bootstrap->reconfigure && was_seen(&inspect->nodes[index])) {
+            inspect_ask(inspect, index, NODE_MAY_KILL);
+        }
     }
 }
 
-/* The max_lease to write: as given, else the present one. False: the nodes have several. */
-static bool choose_lease(struct inspect *inspect)
-{
-    const struct quorlock_client *client = inspect->client;
-    bool given = client->max_lease_given || !inspect->reconfigure;
+/* ---- stages ---- */
 
-    inspect->lease_ms = given ? client->options.max_lease_ms : 0;
-    for (uint32_t i = 0; i < client->n_nodes && !given; i++) {
-        const struct inspect_node *node = &inspect->nodes[i];
+/* The max_lease to write: as given, else the present one. False: the nodes have several. */
+static bool choose_lease(const struct inspect *inspect)
+{
+    const struct runtime *runtime = runtime_of(inspect);
+    struct bootstrap *bootstrap = inspect->more;
+    bool given = runtime->max_lease_given || !bootstrap->reconfigure;
+
+    bootstrap->lease_ms = given ? runtime->options.max_lease_ms : 0;
+    for (uint32_t i = 0; i < runtime->n_nodes && !given; i++) {
+        const struct bootstrap_node *node = &bootstrap->nodes[i];
 
         if (!node->guarded) continue;
-        if (inspect->lease_ms != 0 && inspect->lease_ms != node->max_lease_ms) return false;
-        inspect->lease_ms = node->max_lease_ms;
+        if (bootstrap->lease_ms != 0 && bootstrap->lease_ms != node->max_lease_ms) return false;
+        bootstrap->lease_ms = node->max_lease_ms;
     }
-    if (inspect->lease_ms == 0) inspect->lease_ms = client->options.max_lease_ms;
-    inspect->longest_ms = inspect->lease_ms;
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        const struct inspect_node *node = &inspect->nodes[i];
+    if (bootstrap->lease_ms == 0) bootstrap->lease_ms = runtime->options.max_lease_ms;
+    bootstrap->longest_ms = bootstrap->lease_ms;
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        const struct bootstrap_node *node = &bootstrap->nodes[i];
 
-        if (node->longest_ms > inspect->longest_ms) inspect->longest_ms = node->longest_ms;
+        if (node->longest_ms > bootstrap->longest_ms) bootstrap->longest_ms = node->longest_ms;
     }
     return true;
 }
 
 /* May anything be written? 0, or the status of a bootstrap that left all as it was. */
-static int judge_looks(struct inspect *inspect)
+static int judge_looks(const struct inspect *inspect)
 {
+    const struct bootstrap *bootstrap = inspect->more;
     int status = 0;
 
-    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
-        const struct inspect_node *node = &inspect->nodes[i];
-        bool stands = inspect->reconfigure ? node->unreadable : node->guarded;
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) {
+        const struct bootstrap_node *node = &bootstrap->nodes[i];
 
-        if (stands) {
+        if (bootstrap->reconfigure ? node->unreadable : node->guarded) {
             if (status == 0) status = QUORLOCK_STATE;
-        } else if (!was_seen(node)) {
+        } else if (!was_seen(&inspect->nodes[i])) {
             status = QUORLOCK_NOQUORUM;
         }
     }
@@ -115,30 +164,26 @@ static int judge_looks(struct inspect *inspect)
     return status;
 }
 
-static void write_all(struct inspect *inspect, enum bootstrap_stage stage)
+static void write_all(struct inspect *inspect, enum stage stage)
 {
-    inspect->stage = stage;
-    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
+    bootstrap_of(inspect)->stage = stage;
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) {
         inspect->nodes[i].tried = false;
         inspect_ask(inspect, i, NODE_BOOTSTRAP);
     }
     inspect_set_deadline(inspect);
 }
 
-/* STATE: somebody else was faster, on all nodes. */
+/* STATE: another client was faster, on all nodes. */
 static int judge_written(const struct inspect *inspect)
 {
     int status = 0;
     bool half = false;
 
-    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
-        const struct inspect_node *node = &inspect->nodes[i];
-
-        bool other = node->answer == ANSWER_IN && node->outcome == NODE_OTHER;
-
-        if (node->answer == ANSWER_IN && node->outcome == NODE_YES) {
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) {
+        if (answered(&inspect->nodes[i], NODE_YES)) {
             half = true;
-        } else if (!other) {
+        } else if (!answered(&inspect->nodes[i], NODE_OTHER)) {
             status = QUORLOCK_NOQUORUM;
         } else if (status == 0) {
             status = QUORLOCK_STATE;
@@ -150,106 +195,161 @@ static int judge_written(const struct inspect *inspect)
 /* By our clock, which may go faster than theirs; what they have left then is waited for as well. */
 static void wait_out(struct inspect *inspect, uint64_t left_ms)
 {
-    struct quorlock_client *client = inspect->client;
+    struct runtime *runtime = runtime_of(inspect);
+    struct bootstrap *bootstrap = inspect->more;
     uint64_t wait_us = (left_ms + 2) * MS;
     char left[24], longest[24], lease[24];
 
-    wait_us += wait_us * client->options.drift_ppm / 1000000u;
-    inspect->stage = BOOTSTRAP_WAITS;
-    client_wake_at(client, &inspect->waker, client_now_us(client) + wait_us);
-    client_log(
-        client, QUORLOCK_LOG_WARN,
+    wait_us += wait_us * runtime->options.drift_ppm / 1000000u;
+    bootstrap->stage = WAITS;
+    runtime_wake_at(runtime, &inspect->waker, runtime_now_us(runtime) + wait_us);
+    runtime_log(
+        runtime, QUORLOCK_LOG_WARN,
         "all nodes are set up anew; waiting %s more, for leases of up to %s may still run: give clients the "
         "max lease of %s when this has ended, and not before",
         guard_length(left, sizeof(left), (wait_us / MS + 999) / 1000 * 1000),
-        guard_length(longest, sizeof(longest), inspect->longest_ms),
-        guard_length(lease, sizeof(lease), inspect->lease_ms));
+        guard_length(longest, sizeof(longest), bootstrap->longest_ms),
+        guard_length(lease, sizeof(lease), bootstrap->lease_ms));
 }
 
-bool bootstrap_waits(const struct inspect *inspect)
+static bool waits(const struct inspect *inspect)
 {
-    return inspect->bootstrap && inspect->stage == BOOTSTRAP_WAITS;
+    return bootstrap_of(inspect)->stage == WAITS;
 }
 
-void bootstrap_wait_over(struct inspect *inspect)
+static void wait_over(struct inspect *inspect)
 {
-    inspect->stage = BOOTSTRAP_CHECKS;
+    bootstrap_of(inspect)->stage = CHECKS;
     inspect_ask_all(inspect);
 }
 
 /* Was everything as it is now all the time? */
-static bool is_as_written(const struct inspect_node *node)
+static bool is_as_written(const struct inspect_node *node, const char *guard)
 {
-    return node->answer == ANSWER_IN && node->outcome == NODE_YES && node->guard != NULL &&
-           node->holder != NULL && strcmp(node->guard, node->holder) == 0;
+    return answered(node, NODE_YES) && guard != NULL && node->holder != NULL &&
+           strcmp(guard, node->holder) == 0;
 }
 
-static void check(struct inspect *inspect, int *ret_status)
+static int check(struct inspect *inspect)
 {
+    struct bootstrap *bootstrap = inspect->more;
     int64_t left_ms = 0;
+    int status = 0;
 
-    *ret_status = 0;
-    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
-        struct inspect_node *node = &inspect->nodes[i];
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) {
+        const struct inspect_node *node = &inspect->nodes[i];
 
         if (node->answer == ANSWER_IN && node->quarantine_ms > left_ms) left_ms = node->quarantine_ms;
-        node->written = is_as_written(node);
-        if (!node->written) *ret_status = QUORLOCK_NOQUORUM;
+        bootstrap->nodes[i].written = is_as_written(node, bootstrap->nodes[i].guard);
+        if (!bootstrap->nodes[i].written) status = QUORLOCK_NOQUORUM;
     }
     /* More than that is a clock that was set back: the next client sees it, too. */
-    if (left_ms > inspect->longest_ms) left_ms = inspect->longest_ms;
-    if (*ret_status == 0 && left_ms > 0) wait_out(inspect, (uint64_t)left_ms);
+    if (left_ms > bootstrap->longest_ms) left_ms = bootstrap->longest_ms;
+    if (status == 0 && left_ms > 0) wait_out(inspect, (uint64_t)left_ms);
+    return status;
 }
 
-bool bootstrap_step(struct inspect *inspect, int *ret_status)
+static bool step(struct inspect *inspect, int *ret_status)
 {
+    struct bootstrap *bootstrap = inspect->more;
+
     *ret_status = 0;
-    switch (inspect->stage) {
-    case BOOTSTRAP_LOOKS:
+    switch (bootstrap->stage) {
+    case LOOKS:
         *ret_status = judge_looks(inspect);
         if (*ret_status != 0) return false;
-        write_all(inspect, inspect->reconfigure ? BOOTSTRAP_CLOSES : BOOTSTRAP_WRITES);
+        write_all(inspect, bootstrap->reconfigure ? CLOSES : WRITES);
         return true;
-    case BOOTSTRAP_CLOSES:
+    case CLOSES:
         *ret_status = judge_written(inspect);
         if (*ret_status != 0) return false;
-        write_all(inspect, BOOTSTRAP_WRITES);
+        write_all(inspect, WRITES);
         return true;
-    case BOOTSTRAP_WRITES:
+    case WRITES:
         *ret_status = judge_written(inspect);
-        if (*ret_status == 0 && inspect->longest_ms > inspect->lease_ms) wait_out(inspect, inspect->longest_ms);
+        if (*ret_status == 0 && bootstrap->longest_ms > bootstrap->lease_ms) {
+            wait_out(inspect, bootstrap->longest_ms);
+        }
         return false;
-    case BOOTSTRAP_CHECKS: check(inspect, ret_status); break;
-    case BOOTSTRAP_WAITS: break;
+    case CHECKS: *ret_status = check(inspect); break;
+    case WAITS: break;
     }
     return false;
+}
+
+static void fill(const struct inspect *inspect, struct node_request *request)
+{
+    const struct bootstrap *bootstrap = inspect->more;
+
+    request->force = bootstrap->reconfigure;
+    request->closes = bootstrap->stage == CLOSES;
+    request->lease_ms = bootstrap->lease_ms;
+    request->longest_ms = bootstrap->longest_ms;
 }
 
 /* ---- the report ---- */
 
 /* What stands there, as far as anybody knows. */
-static const char *state_of(const struct inspect *inspect, const struct inspect_node *node)
+static const char *state_of(const struct inspect_node *asked, const struct bootstrap_node *node, bool checks)
 {
-    bool answered = node->answer == ANSWER_IN && node->outcome != NODE_UNKNOWN;
-    bool checks = inspect->stage == BOOTSTRAP_CHECKS;
+    bool told = asked->answer == ANSWER_IN && asked->outcome != NODE_UNKNOWN;
 
     if (node->written) return "bootstrapped";
-    if (checks && answered) return node->outcome == NODE_YES ? "guarded" : "free";
+    if (checks && told) return asked->outcome == NODE_YES ? "guarded" : "free";
     if (checks) return "down";
-    if (!answered && node->tried) return "unknown";
+    if (!told && asked->tried) return "unknown";
     if (node->closed) return "closed";
-    if (!answered) return "down";
-    if (node->outcome == NODE_ERROR && !node->unreadable) return "error";
-    return node->guarded || node->outcome == NODE_OTHER ? "guarded" : "free";
+    if (!told) return "down";
+    if (asked->outcome == NODE_ERROR && !node->unreadable) return "error";
+    return node->guarded || asked->outcome == NODE_OTHER ? "guarded" : "free";
 }
 
-void bootstrap_report(const struct inspect *inspect, uint32_t index, struct quorlock_node_report *ret)
+static void report(const struct inspect *inspect, uint32_t index, struct quorlock_node_report *ret)
 {
-    const struct inspect_node *node = &inspect->nodes[index];
+    const struct inspect_node *asked = &inspect->nodes[index];
+    const struct bootstrap_node *node = &bootstrap_of(inspect)->nodes[index];
+    bool checks = bootstrap_of(inspect)->stage == CHECKS;
 
-    ret->state = state_of(inspect, node);
-    ret->holder = inspect->stage == BOOTSTRAP_CHECKS && !node->written ? node->holder : node->guard;
-    if (node->answer != ANSWER_IN || node->outcome == NODE_UNKNOWN) return;
-    ret->ttl_ms = node->ttl_ms;
-    if (node->has_guard) ret->quarantine_ms = node->quarantine_ms > 0 ? node->quarantine_ms : 0;
+    ret->state = state_of(asked, node, checks);
+    ret->holder = checks && !node->written ? asked->holder : node->guard;
+    if (asked->answer != ANSWER_IN || asked->outcome == NODE_UNKNOWN) return;
+    ret->ttl_ms = asked->ttl_ms;
+    if (asked->has_guard) ret->quarantine_ms = asked->quarantine_ms > 0 ? asked->quarantine_ms : 0;
+}
+
+static void clear(struct inspect *inspect)
+{
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) {
+        alloc_free(&runtime_of(inspect)->alloc, bootstrap_of(inspect)->nodes[i].guard);
+    }
+}
+
+int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *options, quorlock_report_cb cb,
+                    void *arg)
+{
+    static const struct inspect_kind kind = {.fill = fill,
+                                             .reply = on_reply,
+                                             .step = step,
+                                             .waits = waits,
+                                             .wait_over = wait_over,
+                                             .report = report,
+                                             .clear = clear};
+    struct runtime *runtime = all->runtime;
+    struct quorlock_bootstrap_options checked;
+    struct bootstrap *bootstrap;
+    int status = options_bootstrap(&checked, options, &runtime->error);
+
+    if (status != 0) return status;
+    if (runtime->options.guard != QUORLOCK_GUARD_OFF) {
+        return runtime_fail(
+            runtime, QUORLOCK_INVAL,
+            "bootstrap needs a client with QUORLOCK_GUARD_OFF: another writes guards by itself");
+    }
+    status = report_check(all, cb != NULL);
+    if (status != 0) return status;
+    bootstrap = alloc_zero(&runtime->alloc, sizeof(*bootstrap));
+    if (bootstrap == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+    bootstrap->reconfigure = checked.reconfigure != 0;
+    /* The guard is not of this client's key space. */
+    return inspect_start(all, &kind, bootstrap, NODE_PEEK, "", GUARD_KEY, cb, arg);
 }

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * doctor.c - examines all nodes at once and tells what was found
- *
- * An examination counts among the client's requests in flight, so that the client outlives it, and looks by its
- * waker whether the client is being closed: often enough to see it before the client's patience ends.
- */
+#include "admin/doctor.h"
+
 #include <string.h>
 
 #include "admin/diagnose.h"
-#include "api/client.h"
 #include "redis/examine.h"
-
-#define LOOK_MS_MAX 20u
-
-enum stage { ASKING, ENDED, TELLING };
 
 struct examination;
 
@@ -25,29 +16,40 @@ struct patient {
 };
 
 struct examination {
-    struct waker waker; /* first: it is handed back */
-    struct quorlock_client *client;
+    struct report report;
     quorlock_examination_cb call;
     void *arg;
-    enum stage stage;
     int status;
     uint32_t left;
     struct diagnosis diagnosis;
     struct patient patients[];
 };
 
-static void destroy(struct examination *examination)
+static struct runtime *runtime_of(const struct examination *examination)
 {
-    struct quorlock_client *client = examination->client;
-    const struct alloc alloc = client->alloc;
-
-    for (uint32_t i = 0; i < client->n_nodes; i++) examine_cancel(examination->patients[i].examine);
-    alloc_free(&alloc, examination->diagnosis.findings);
-    alloc_free(&alloc, examination->diagnosis.words);
-    alloc_free(&alloc, examination);
+    return examination->report.all->runtime;
 }
 
-/* ---- telling ---- */
+static void cancel_all(struct examination *examination)
+{
+    for (uint32_t i = 0; i < runtime_of(examination)->n_nodes; i++) {
+        examine_cancel(examination->patients[i].examine);
+        examination->patients[i].examine = NULL;
+    }
+}
+
+static void destroy(struct report *report)
+{
+    struct examination *examination = CONTAINER_OF(report, struct examination, report);
+    const struct alloc *alloc = &runtime_of(examination)->alloc;
+
+    cancel_all(examination);
+    alloc_free(alloc, examination->diagnosis.findings);
+    alloc_free(alloc, examination->diagnosis.words);
+    alloc_free(alloc, examination);
+}
+
+/* ---- the report ---- */
 
 static const char *known(const char *text)
 {
@@ -118,40 +120,40 @@ static void fill_facts(struct patient *patient, const char *name, struct quorloc
 
 static void judge(struct examination *examination)
 {
-    const struct quorlock_client *client = examination->client;
-    const struct quorlock_client_options *options = &client->options;
+    const struct runtime *runtime = runtime_of(examination);
+    const struct quorlock_client_options *options = &runtime->options;
     struct diagnose_node nodes[QUORLOCK_NODES_MAX];
     /* A client that only looks takes what the guards say, where it was told nothing. */
-    bool unset = options->guard == QUORLOCK_GUARD_OFF && !client->max_lease_given;
+    bool unset = options->guard == QUORLOCK_GUARD_OFF && !runtime->max_lease_given;
     struct diagnose_set set = {.nodes = nodes,
-                               .n_nodes = client->n_nodes,
-                               .quorum = options_quorum(options->policy, client->n_nodes),
-                               .set = client->set,
+                               .n_nodes = runtime->n_nodes,
+                               .quorum = runtime_quorum(runtime),
+                               .set = runtime->set,
                                .named = options->set_name != NULL,
                                .max_lease_ms = unset ? 0 : options->max_lease_ms,
                                .allow_eviction = options->allow_eviction != 0};
 
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        const struct uri *uri = &client->nodes[i].uri;
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        const struct uri *uri = &runtime->nodes[i].uri;
 
         nodes[i] = (struct diagnose_node){uri->name, uri->user, &examination->patients[i].facts};
     }
     diagnose(&set, &examination->diagnosis);
 }
 
-static void notify(struct examination *examination)
+static void notify(struct report *base)
 {
-    const struct quorlock_client *client = examination->client;
+    struct examination *examination = CONTAINER_OF(base, struct examination, report);
+    const struct runtime *runtime = runtime_of(examination);
     struct quorlock_node_facts each[QUORLOCK_NODES_MAX];
     const struct quorlock_node_facts *nodes[QUORLOCK_NODES_MAX];
-    struct quorlock_examination report = {.quorum = options_quorum(client->options.policy, client->n_nodes),
-                                          .nodes = nodes,
-                                          .n_nodes = client->n_nodes};
+    struct quorlock_examination report = {
+        .quorum = runtime_quorum(runtime), .nodes = nodes, .n_nodes = runtime->n_nodes};
 
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         struct patient *patient = &examination->patients[i];
 
-        fill_facts(patient, client->nodes[i].uri.name, &each[i]);
+        fill_facts(patient, runtime->nodes[i].uri.name, &each[i]);
         nodes[i] = &each[i];
         report.reachable += patient->facts.reachable;
         if (examination->status == 0 && patient->facts.nomem) examination->status = QUORLOCK_NOMEM;
@@ -167,52 +169,13 @@ static void notify(struct examination *examination)
 
 /* ---- asking ---- */
 
-static void end(struct examination *examination, int status)
+static void close_examination(struct report *report)
 {
-    struct quorlock_client *client = examination->client;
+    struct examination *examination = CONTAINER_OF(report, struct examination, report);
 
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        examine_cancel(examination->patients[i].examine);
-        examination->patients[i].examine = NULL;
-    }
-    examination->status = status;
-    examination->stage = ENDED;
-}
-
-static uint64_t look_us(const struct quorlock_client *client)
-{
-    uint32_t patience_ms = client_timeout_ms(client);
-
-    return patience_ms >= 2 * LOOK_MS_MAX ? LOOK_MS_MAX * 1000ull : patience_ms * 500ull;
-}
-
-/*
- * Wakers are woken in the order of their times. So when this one comes back from ENDED, every lock that was due
- * has been woken before it, and a loss that is to be told stands in the list: losses are told first. A client
- * that is being closed has given its locks up, and does not wait for us much longer: it is told at once.
- */
-static void on_wake(struct waker *waker)
-{
-    struct examination *examination = (struct examination *)waker;
-    struct quorlock_client *client = examination->client;
-    uint64_t now_us = client_now_us(client);
-
-    if (examination->stage == ASKING && client->closing) {
-        end(examination, QUORLOCK_CLOSED);
-    } else if (examination->stage == ASKING) {
-        client_wake_at(client, waker, now_us + look_us(client));
-        return;
-    } else if (!client->closing && (examination->stage == ENDED || client->lost.count > 0)) {
-        examination->stage = TELLING;
-        client_wake_at(client, waker, now_us + 1);
-        return;
-    }
-    /* Out of the client first: the callback may close it. */
-    client->in_flight--;
-    client->n_examinations--;
-    client_return_waker(client, waker);
-    notify(examination);
-    destroy(examination);
+    cancel_all(examination);
+    examination->status = QUORLOCK_CLOSED;
+    report_complete(report);
 }
 
 static void on_examined(void *arg)
@@ -221,30 +184,27 @@ static void on_examined(void *arg)
     struct examination *examination = patient->examination;
 
     patient->examine = NULL;
-    examination->left--;
-    if (examination->left > 0) return;
-    end(examination, 0);
-    client_wake_at(examination->client, &examination->waker, client_now_us(examination->client));
+    if (--examination->left == 0) report_complete(&examination->report);
 }
 
-static uint64_t examine_clock(void *arg)
+static uint64_t now_us(void *arg)
 {
-    return client_now_us(arg);
+    return runtime_now_us(arg);
 }
 
 static int begin(struct examination *examination)
 {
-    struct quorlock_client *client = examination->client;
+    struct runtime *runtime = runtime_of(examination);
 
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         struct patient *patient = &examination->patients[i];
-        struct examine_config config = {.base = client->base,
-                                        .alloc = &client->alloc,
-                                        .uri = &client->nodes[i].uri,
-                                        .key_prefix = client->key_prefix,
-                                        .timeout_ms = client_timeout_ms(client),
-                                        .now_us = examine_clock,
-                                        .now_arg = client,
+        struct examine_config config = {.base = runtime->base,
+                                        .alloc = &runtime->alloc,
+                                        .uri = &runtime->nodes[i].uri,
+                                        .key_prefix = runtime->key_prefix,
+                                        .timeout_ms = runtime_timeout_ms(runtime),
+                                        .now_us = now_us,
+                                        .now_arg = runtime,
                                         .done = on_examined,
                                         .arg = patient};
 
@@ -256,31 +216,29 @@ static int begin(struct examination *examination)
     return 0;
 }
 
-int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *arg)
+int doctor_begin(struct admin *all, quorlock_examination_cb cb, void *arg)
 {
+    struct runtime *runtime = all->runtime;
     struct examination *examination;
-    size_t room = diagnose_room(client->n_nodes);
+    struct diagnosis *diagnosis;
+    int status = report_check(all, cb != NULL);
 
-    if (client->closing) {
-        return client_fail(client, QUORLOCK_CLOSED, "%s", quorlock_status_text(QUORLOCK_CLOSED));
-    }
-    if (cb == NULL) return client_fail(client, QUORLOCK_INVAL, "the callback is NULL: a report needs a reader");
-    examination = alloc_zero(&client->alloc, sizeof(*examination) + client->n_nodes * sizeof(struct patient));
-    if (examination == NULL) goto nomem;
-    examination->client = client;
+    if (status != 0) return status;
+    examination = alloc_zero(&runtime->alloc, sizeof(*examination) + runtime->n_nodes * sizeof(struct patient));
+    if (examination == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+    examination->report =
+        (struct report){.all = all, .close = close_examination, .notify = notify, .destroy = destroy};
     examination->call = cb;
     examination->arg = arg;
-    examination->diagnosis.room = room;
-    examination->diagnosis.findings =
-        alloc_zero(&client->alloc, room * sizeof(const struct quorlock_finding *));
-    examination->diagnosis.words = alloc_zero(&client->alloc, room * sizeof(struct diagnose_words));
-    if (examination->diagnosis.findings == NULL || examination->diagnosis.words == NULL) goto nomem;
-    if (begin(examination) != 0 || client_reserve_waker(client, &examination->waker, on_wake) != 0) goto nomem;
-    client->in_flight++;
-    client->n_examinations++;
-    client_wake_at(client, &examination->waker, client_now_us(client) + look_us(client));
+    diagnosis = &examination->diagnosis;
+    diagnosis->room = diagnose_room(runtime->n_nodes);
+    diagnosis->findings =
+        alloc_zero(&runtime->alloc, diagnosis->room * sizeof(const struct quorlock_finding *));
+    diagnosis->words = alloc_zero(&runtime->alloc, diagnosis->room * sizeof(struct diagnose_words));
+    if (diagnosis->findings == NULL || diagnosis->words == NULL || begin(examination) != 0) {
+        destroy(&examination->report);
+        return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+    }
+    report_begin(all, &examination->report);
     return 0;
-nomem:
-    if (examination != NULL) destroy(examination);
-    return client_fail(client, QUORLOCK_NOMEM, "%s", quorlock_status_text(QUORLOCK_NOMEM));
 }

@@ -1,36 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * inspect.c - who holds a key, node by node; and breaking it. Bootstrap looks at the guards in the same way
- */
-#include "admin/inspect_impl.h"
+#include "admin/inspect.h"
 
 #include <string.h>
 
-#include "lock/owner.h"
-
-static void destroy(struct inspect *inspect)
+static struct runtime *runtime_of(const struct inspect *inspect)
 {
-    struct quorlock_client *client = inspect->client;
-    const struct alloc alloc = client->alloc;
-
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        alloc_free(&alloc, inspect->nodes[i].error);
-        alloc_free(&alloc, inspect->nodes[i].holder);
-        alloc_free(&alloc, inspect->nodes[i].guard);
-        alloc_free(&alloc, inspect->nodes[i].type);
-    }
-    client_return_waker(client, &inspect->waker);
-    alloc_free(&alloc, inspect->key);
-    alloc_free(&alloc, inspect);
+    return inspect->report.all->runtime;
 }
 
 static void complete(struct inspect *inspect, int status)
 {
-    if (inspect->complete) return;
-    inspect->complete = true;
+    if (inspect->report.complete) return;
     inspect->status = status;
-    client_wake_at(inspect->client, &inspect->waker, UINT64_MAX);
-    client_run_soon(inspect->client);
+    runtime_wake_at(runtime_of(inspect), &inspect->waker, UINT64_MAX);
+    report_complete(&inspect->report);
+}
+
+static bool waits(const struct inspect *inspect)
+{
+    return inspect->kind != NULL && inspect->kind->waits(inspect);
 }
 
 static void judge(struct inspect *inspect)
@@ -38,11 +26,11 @@ static void judge(struct inspect *inspect)
     int status = 0;
 
     do {
-        for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
+        for (uint32_t i = 0; i < runtime_of(inspect)->n_nodes; i++) {
             if (inspect->nodes[i].answer < ANSWER_IN) return;
         }
-    } while (inspect->bootstrap && bootstrap_step(inspect, &status));
-    if (!bootstrap_waits(inspect)) complete(inspect, status);
+    } while (inspect->kind != NULL && inspect->kind->step(inspect, &status));
+    if (!waits(inspect)) complete(inspect, status);
 }
 
 static void no_answer(struct inspect *inspect, uint32_t index, enum node_fault fault, const char *why)
@@ -51,27 +39,26 @@ static void no_answer(struct inspect *inspect, uint32_t index, enum node_fault f
 
     node->answer = ANSWER_NONE;
     node->fault = fault;
-    alloc_free(&inspect->client->alloc, node->error);
-    node->error = alloc_text(&inspect->client->alloc, why, strlen(why));
+    alloc_free(&runtime_of(inspect)->alloc, node->error);
+    node->error = alloc_text(&runtime_of(inspect)->alloc, why, strlen(why));
 }
 
 static void ask(struct inspect *inspect, uint32_t index, bool use_eval)
 {
-    struct request request = {.owner = inspect, .kind = REQUEST_INSPECT};
+    struct runtime *runtime = runtime_of(inspect);
     struct inspect_node *node = &inspect->nodes[index];
-    const char *why = node_why(inspect->client->nodes[index].node);
-    struct node_request node_request = {.op = node->op,
-                                        .use_eval = use_eval,
-                                        NODE_KEY(inspect->key, inspect->key_length),
-                                        .force = inspect->reconfigure,
-                                        .closes = inspect->stage == BOOTSTRAP_CLOSES,
-                                        .lease_ms = inspect->lease_ms,
-                                        .longest_ms = inspect->longest_ms,
-                                        .timeout_ms = client_timeout_ms(inspect->client)};
-    int result = client_send(inspect->client, index, &node_request, &request);
+    const char *why = node_why(runtime->nodes[index].node);
+    struct core_tag tag = {.node = (uint8_t)index};
+    struct node_request request = {.op = node->op,
+                                   .use_eval = use_eval,
+                                   NODE_KEY(inspect->key, inspect->key_length),
+                                   .timeout_ms = runtime_timeout_ms(runtime)};
+    int result;
 
+    if (inspect->kind != NULL) inspect->kind->fill(inspect, &request);
+    result = nodes_send(runtime, index, &request, &inspect->requester, &tag);
     if (result == NODE_SENT) {
-        inspect->in_flight++;
+        inspect->report.in_flight++;
         node->answer = ANSWER_ASKED;
         node->tried |= node->op == NODE_BOOTSTRAP;
     } else if (result == NODE_NOT_READY && *why != '\0') {
@@ -90,7 +77,7 @@ void inspect_ask(struct inspect *inspect, uint32_t index, enum node_op op)
 
 static void look_at(struct inspect *inspect, uint32_t index)
 {
-    struct node *node = inspect->client->nodes[index].node;
+    struct node *node = runtime_of(inspect)->nodes[index].node;
 
     if (inspect->nodes[index].answer != ANSWER_WAITED_FOR) return;
     switch (node_state_now(node)) {
@@ -101,22 +88,25 @@ static void look_at(struct inspect *inspect, uint32_t index)
     }
 }
 
-void inspect_on_node_state(struct quorlock_client *client, uint32_t index)
+static void on_node_changed(struct report *report, uint32_t index)
 {
-    for (struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
-        if (inspect->complete) continue;
-        look_at(inspect, index);
-        judge(inspect);
-    }
+    struct inspect *inspect = CONTAINER_OF(report, struct inspect, report);
+
+    look_at(inspect, index);
+    judge(inspect);
 }
 
-void inspect_on_reply(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
+static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index,
+                     uint32_t generation, const struct node_reply *reply)
 {
-    const struct alloc *alloc = &inspect->client->alloc;
+    struct inspect *inspect = CONTAINER_OF(requester, struct inspect, requester);
+    const struct alloc *alloc = &runtime_of(inspect)->alloc;
     struct inspect_node *node = &inspect->nodes[index];
 
-    inspect->in_flight--;
-    if (inspect->complete) return;
+    (void)tag;
+    (void)generation;
+    inspect->report.in_flight--;
+    if (inspect->report.complete) return;
     if (reply->outcome == NODE_NOSCRIPT && !node->again) {
         node->again = true;
         ask(inspect, index, true);
@@ -139,21 +129,21 @@ void inspect_on_reply(struct inspect *inspect, uint32_t index, const struct node
     if (reply->error != NULL) node->error = alloc_text(alloc, reply->error, strlen(reply->error));
     if (reply->holder != NULL) node->holder = owner_copy(alloc, reply->holder, reply->holder_length);
     if (reply->type != NULL) node->type = owner_copy(alloc, reply->type, reply->type_length);
-    if (inspect->bootstrap) bootstrap_on_reply(inspect, index, reply);
+    if (inspect->kind != NULL) inspect->kind->reply(inspect, index, reply);
     judge(inspect);
 }
 
 static void on_deadline(struct waker *waker)
 {
-    struct inspect *inspect = (struct inspect *)waker;
+    struct inspect *inspect = CONTAINER_OF(waker, struct inspect, waker);
 
-    if (bootstrap_waits(inspect)) {
-        bootstrap_wait_over(inspect);
+    if (waits(inspect)) {
+        inspect->kind->wait_over(inspect);
         judge(inspect);
         return;
     }
-    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
-        struct node *node = inspect->client->nodes[i].node;
+    for (uint32_t i = 0; i < runtime_of(inspect)->n_nodes; i++) {
+        struct node *node = runtime_of(inspect)->nodes[i].node;
         const char *why = node_why(node);
 
         if (inspect->nodes[i].answer >= ANSWER_IN) continue;
@@ -164,15 +154,15 @@ static void on_deadline(struct waker *waker)
 
 void inspect_set_deadline(struct inspect *inspect)
 {
-    struct quorlock_client *client = inspect->client;
+    struct runtime *runtime = runtime_of(inspect);
 
-    client_wake_at(client, &inspect->waker, client_now_us(client) + 2000ull * client_timeout_ms(client));
+    runtime_wake_at(runtime, &inspect->waker, runtime_now_us(runtime) + 2000ull * runtime_timeout_ms(runtime));
 }
 
 void inspect_ask_all(struct inspect *inspect)
 {
     inspect_set_deadline(inspect);
-    for (uint32_t i = 0; i < inspect->client->n_nodes; i++) {
+    for (uint32_t i = 0; i < runtime_of(inspect)->n_nodes; i++) {
         inspect->nodes[i].answer = ANSWER_WAITED_FOR;
         look_at(inspect, i);
     }
@@ -182,7 +172,7 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
 {
     const struct inspect_node *node = &inspect->nodes[index];
 
-    *ret = (struct quorlock_node_report){.node = node_name(inspect->client->nodes[index].node),
+    *ret = (struct quorlock_node_report){.node = node_name(runtime_of(inspect)->nodes[index].node),
                                          .state = "down",
                                          .ttl_ms = -2,
                                          .latency_us = node->latency_us,
@@ -190,8 +180,8 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
                                          .holder = node->holder,
                                          .fence = node->fence,
                                          .quarantine_ms = -1};
-    if (inspect->bootstrap) {
-        bootstrap_report(inspect, index, ret);
+    if (inspect->kind != NULL) {
+        inspect->kind->report(inspect, index, ret);
         return;
     }
     if (node->answer != ANSWER_IN || node->outcome == NODE_UNKNOWN) return;
@@ -258,149 +248,102 @@ static void find_holder(struct quorlock_report *report)
     }
 }
 
-static void notify(struct inspect *inspect)
+static void notify(struct report *base)
 {
-    struct quorlock_client *client = inspect->client;
+    struct inspect *inspect = CONTAINER_OF(base, struct inspect, report);
+    const struct runtime *runtime = runtime_of(inspect);
     struct quorlock_node_report each[QUORLOCK_NODES_MAX];
     const struct quorlock_node_report *nodes[QUORLOCK_NODES_MAX];
-    struct quorlock_report report = {.key = inspect->name,
-                                     .quorum = options_quorum(client->options.policy, client->n_nodes),
-                                     .nodes = nodes,
-                                     .n_nodes = client->n_nodes};
+    struct quorlock_report report = {
+        .key = inspect->name, .quorum = runtime_quorum(runtime), .nodes = nodes, .n_nodes = runtime->n_nodes};
     int status = inspect->status;
 
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        const struct inspect_node *node = &inspect->nodes[i];
+
         report_node(inspect, i, &each[i]);
         nodes[i] = &each[i];
-        report.answered +=
-            inspect->nodes[i].answer == ANSWER_IN && inspect->nodes[i].outcome != NODE_UNKNOWN &&
-            (inspect->nodes[i].outcome != NODE_ERROR || inspect->nodes[i].fault == NODE_FAULT_FOREIGN);
+        report.answered += node->answer == ANSWER_IN && node->outcome != NODE_UNKNOWN &&
+                           (node->outcome != NODE_ERROR || node->fault == NODE_FAULT_FOREIGN);
     }
-    if (!inspect->bootstrap) find_holder(&report);
+    if (inspect->kind == NULL) find_holder(&report);
     if (status == 0 && report.answered < report.quorum) status = QUORLOCK_NOQUORUM;
-    inspect->notified = true;
     inspect->call(status, &report, inspect->arg);
 }
 
-size_t inspect_waiting(const struct quorlock_client *client)
+static void close_inspect(struct report *report)
 {
-    size_t waiting = 0;
-
-    for (const struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
-        waiting += inspect->complete && !inspect->notified;
-    }
-    return waiting;
+    complete(CONTAINER_OF(report, struct inspect, report), QUORLOCK_CLOSED);
 }
 
-void inspect_notify(struct quorlock_client *client)
+static void destroy(struct report *report)
 {
-    for (struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
-        if (!inspect->complete || inspect->notified) continue;
-        notify(inspect);
-        return;
+    struct inspect *inspect = CONTAINER_OF(report, struct inspect, report);
+    struct runtime *runtime = runtime_of(inspect);
+    const struct alloc *alloc = &runtime->alloc;
+
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        alloc_free(alloc, inspect->nodes[i].error);
+        alloc_free(alloc, inspect->nodes[i].holder);
+        alloc_free(alloc, inspect->nodes[i].type);
     }
+    if (inspect->kind != NULL) inspect->kind->clear(inspect);
+    runtime_return_waker(runtime, &inspect->waker);
+    alloc_free(alloc, inspect->more);
+    alloc_free(alloc, inspect->key);
+    alloc_free(alloc, inspect);
 }
 
-void inspect_sweep(struct quorlock_client *client)
+static struct inspect *build(struct admin *all, const struct inspect_kind *kind, void *more, const char *prefix,
+                             const char *key)
 {
-    struct inspect **at = &client->inspections;
+    const struct alloc *alloc = &all->runtime->alloc;
+    uint32_t n_nodes = all->runtime->n_nodes;
+    struct inspect *inspect = alloc_zero(alloc, sizeof(*inspect) + n_nodes * sizeof(struct inspect_node));
 
-    /* A callback may have begun new ones, in front; and one in which this runs again may hold a place. */
-    if (client->running > 1) return;
-    while (*at != NULL) {
-        struct inspect *inspect = *at;
-
-        if (inspect->notified && inspect->in_flight == 0) {
-            *at = inspect->next;
-            destroy(inspect);
-        } else {
-            at = &inspect->next;
-        }
+    if (inspect == NULL) return NULL;
+    inspect->report.node_changed = on_node_changed;
+    inspect->report.close = close_inspect;
+    inspect->report.notify = notify;
+    inspect->report.destroy = destroy;
+    inspect->requester.reply = on_reply;
+    inspect->kind = kind;
+    inspect->more = more;
+    for (uint32_t i = 0; i < n_nodes; i++) inspect->nodes[i].ttl_ms = -2;
+    inspect->key = alloc_joined(alloc, prefix, key, &inspect->key_length);
+    if (inspect->key != NULL && runtime_reserve_waker(all->runtime, &inspect->waker, on_deadline) == 0) {
+        inspect->name = inspect->key + strlen(prefix);
+        return inspect;
     }
+    alloc_free(alloc, inspect->key);
+    alloc_free(alloc, inspect);
+    return NULL;
 }
 
-void inspect_close_all(struct quorlock_client *client)
+int inspect_start(struct admin *all, const struct inspect_kind *kind, void *more, enum node_op op,
+                  const char *prefix, const char *key, quorlock_report_cb cb, void *arg)
 {
-    for (struct inspect *inspect = client->inspections; inspect != NULL; inspect = inspect->next) {
-        complete(inspect, QUORLOCK_CLOSED);
+    struct inspect *inspect = build(all, kind, more, prefix, key);
+
+    if (inspect == NULL) {
+        alloc_free(&all->runtime->alloc, more);
+        return runtime_fail_plainly(all->runtime, QUORLOCK_NOMEM);
     }
-}
-
-void inspect_drop_all(struct quorlock_client *client)
-{
-    while (client->inspections != NULL) {
-        struct inspect *inspect = client->inspections;
-
-        client->inspections = inspect->next;
-        destroy(inspect);
-    }
-}
-
-static int copy_key(struct inspect *inspect, const char *key)
-{
-    /* The guard is not of this client's key space. */
-    const char *prefix = inspect->bootstrap ? "" : inspect->client->key_prefix;
-
-    inspect->key = alloc_joined(&inspect->client->alloc, prefix, key, &inspect->key_length);
-    if (inspect->key == NULL) return -1;
-    inspect->name = inspect->key + strlen(prefix);
-    return 0;
-}
-
-static int start(struct quorlock_client *client, enum node_op op, const char *key,
-                 const struct quorlock_bootstrap_options *bootstrap, quorlock_report_cb cb, void *arg)
-{
-    struct inspect *inspect;
-    int status;
-
-    if (client->closing) {
-        return client_fail(client, QUORLOCK_CLOSED, "%s", quorlock_status_text(QUORLOCK_CLOSED));
-    }
-    if (cb == NULL) return client_fail(client, QUORLOCK_INVAL, "the callback is NULL: a report needs a reader");
-    status = bootstrap != NULL ? 0 : options_key(key, &client->options, &client->error);
-    if (status != 0) return status;
-    inspect = alloc_zero(&client->alloc, sizeof(*inspect) + client->n_nodes * sizeof(struct inspect_node));
-    if (inspect == NULL) goto nomem;
-    inspect->client = client;
-    inspect->bootstrap = bootstrap != NULL;
-    inspect->reconfigure = bootstrap != NULL && bootstrap->reconfigure;
-    if (copy_key(inspect, key) != 0) goto nomem;
-    if (client_reserve_waker(client, &inspect->waker, on_deadline) != 0) goto nomem;
     inspect->op = op;
     inspect->call = cb;
     inspect->arg = arg;
-    inspect->next = client->inspections;
-    client->inspections = inspect;
-    for (uint32_t i = 0; i < client->n_nodes; i++) inspect->nodes[i].ttl_ms = -2;
+    report_begin(all, &inspect->report);
     inspect_ask_all(inspect);
     judge(inspect);
     return 0;
-nomem:
-    if (inspect != NULL) alloc_free(&client->alloc, inspect->key);
-    alloc_free(&client->alloc, inspect);
-    return client_fail(client, QUORLOCK_NOMEM, "%s", quorlock_status_text(QUORLOCK_NOMEM));
 }
 
-int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
+int inspect_key(struct admin *all, enum node_op op, const char *key, quorlock_report_cb cb, void *arg)
 {
-    return start(client, NODE_PEEK, key, NULL, cb, arg);
-}
+    struct runtime *runtime = all->runtime;
+    int status = report_check(all, cb != NULL);
 
-int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
-{
-    return start(client, NODE_BREAK, key, NULL, cb, arg);
-}
-
-int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
-                       quorlock_report_cb cb, void *arg)
-{
-    struct quorlock_bootstrap_options checked;
-    int status = options_bootstrap(&checked, options, &client->error);
-
+    if (status == 0) status = options_key(key, &runtime->options, &runtime->error);
     if (status != 0) return status;
-    if (client->options.guard != QUORLOCK_GUARD_OFF) {
-        return client_fail(client, QUORLOCK_INVAL,
-                           "bootstrap needs a client with QUORLOCK_GUARD_OFF: another writes guards by itself");
-    }
-    return start(client, NODE_PEEK, "quorlock:guard", &checked, cb, arg);
+    return inspect_start(all, NULL, NULL, op, runtime->key_prefix, key, cb, arg);
 }

@@ -1,22 +1,76 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * inspect.h - questions about a key that no lock of ours needs to hold: inspect and break
+ * inspect.h - questions to all nodes that no lock needs to hold: who holds a key; and what builds on that
  */
-#ifndef QUORLOCK_INSPECT_H
-#define QUORLOCK_INSPECT_H
+#ifndef QUORLOCK_ADMIN_INSPECT_H
+#define QUORLOCK_ADMIN_INSPECT_H
 
-#include "api/client.h"
+#include "admin/report.h"
 
-void inspect_on_node_state(struct quorlock_client *, uint32_t node);
-void inspect_on_reply(struct inspect *, uint32_t node, const struct node_reply *);
-/* inspect_waiting - so many callbacks wait for inspect_notify, which runs one of them. */
-size_t inspect_waiting(const struct quorlock_client *);
-void inspect_notify(struct quorlock_client *);
-/* inspect_sweep - frees what was told. */
-void inspect_sweep(struct quorlock_client *);
-/* inspect_close_all - completes everything with CLOSED. */
-void inspect_close_all(struct quorlock_client *);
-/* inspect_drop_all - frees everything, whatever is owed. */
-void inspect_drop_all(struct quorlock_client *);
+struct inspect;
+
+enum answer { ANSWER_WAITED_FOR, ANSWER_ASKED, ANSWER_IN, ANSWER_NONE };
+
+/* What builds on an inspection. Inspect and break, which ask each node once, have none of it. */
+struct inspect_kind {
+    /* What else belongs into a request. */
+    void (*fill)(const struct inspect *, struct node_request *);
+    /* Another reply, which is noted in the node. */
+    void (*reply)(struct inspect *, uint32_t node, const struct node_reply *);
+    /* All nodes answered, or cannot. True: they were asked something else; or else the status at the end, or
+     * that it waits. */
+    bool (*step)(struct inspect *, int *ret_status);
+    /* Nothing is asked until its deadline; wait_over: it came. */
+    bool (*waits)(const struct inspect *);
+    void (*wait_over)(struct inspect *);
+    void (*report)(const struct inspect *, uint32_t node, struct quorlock_node_report *ret);
+    /* Frees what the kind keeps of the nodes. */
+    void (*clear)(struct inspect *);
+};
+
+struct inspect_node {
+    enum answer answer;
+    enum node_op op; /* that it was asked last */
+    enum node_outcome outcome;
+    enum node_fault fault;
+    char *error, *holder, *type;
+    int64_t ttl_ms;
+    uint32_t latency_us;
+    uint64_t fence;
+    int64_t quarantine_ms;
+    uint32_t count;
+    bool has_guard;
+    bool again; /* asked by EVAL, for it did not know the script */
+    bool tried; /* NODE_BOOTSTRAP was sent: its guard may be another now */
+};
+
+struct inspect {
+    struct report report;
+    struct waker waker;
+    struct requester requester;
+    const struct inspect_kind *kind;
+    void *more;      /* the kind's own */
+    enum node_op op; /* what each node is asked first */
+    char *key;
+    size_t key_length;
+    const char *name; /* of the key, without prefix */
+    quorlock_report_cb call;
+    void *arg;
+    int status;
+    struct inspect_node nodes[];
+};
+
+/* inspect_start - asks every node this about the key, prefix and key. The inspection frees `more`. 0 or a
+ * status, with its text; then `more` is freed, too. */
+int inspect_start(struct admin *, const struct inspect_kind *, void *more, enum node_op, const char *prefix,
+                  const char *key, quorlock_report_cb cb, void *arg);
+/* inspect_ask - sends one request to a node: its answer is awaited, or cannot come. */
+void inspect_ask(struct inspect *, uint32_t node, enum node_op);
+/* inspect_ask_all - the same to every node, as soon as it is connected. */
+void inspect_ask_all(struct inspect *);
+/* inspect_set_deadline - for all that is asked now. */
+void inspect_set_deadline(struct inspect *);
+/* inspect_key - behind quorlock_inspect and quorlock_break: op is NODE_PEEK or NODE_BREAK. */
+int inspect_key(struct admin *, enum node_op, const char *key, quorlock_report_cb cb, void *arg);
 
 #endif

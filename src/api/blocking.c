@@ -20,7 +20,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "api/options.h"
+#include "runtime/options.h"
 
 /* What a loop opens: epoll, its timer, a pair for signals; and our eventfd. */
 #define LOOP_DESCRIPTORS 5

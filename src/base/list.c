@@ -3,33 +3,24 @@
 
 #include <assert.h>
 
-void *list_item(struct link *link, size_t offset)
-{
-    return link == NULL ? NULL : (char *)link - offset;
-}
-
 void list_add(struct list *list, struct link *link)
 {
     if (link->in) return;
-    *link = (struct link){.prev = list->last, .in = true};
-    if (list->last != NULL) {
-        list->last->next = link;
-    } else {
-        list->first = link;
-    }
-    list->last = link;
+    if (list->count == 0) TAILQ_INIT(&list->links);
+    TAILQ_INSERT_TAIL(&list->links, link, at);
+    link->in = true;
     list->count++;
 }
 
-static void pass_over(struct list_walk *walk, const struct link *link)
+static void pass_over(struct list_walk *walk, struct link *link)
 {
-    /* What stood before the last one is the last one now, or is behind us. */
+    /* What stood before the last one is the last one now, or is behind the walk. */
     if (walk->next == link && walk->last == link) {
         walk->next = walk->last = NULL;
     } else if (walk->next == link) {
-        walk->next = link->next;
+        walk->next = TAILQ_NEXT(link, at);
     } else if (walk->last == link) {
-        walk->last = link->prev;
+        walk->last = TAILQ_PREV(link, link_head, at);
     }
 }
 
@@ -37,23 +28,15 @@ void list_remove(struct list *list, struct link *link)
 {
     if (!link->in) return;
     for (struct list_walk *walk = list->walks; walk != NULL; walk = walk->outer) pass_over(walk, link);
-    if (link->prev != NULL) {
-        link->prev->next = link->next;
-    } else {
-        list->first = link->next;
-    }
-    if (link->next != NULL) {
-        link->next->prev = link->prev;
-    } else {
-        list->last = link->prev;
-    }
-    *link = (struct link){0};
+    TAILQ_REMOVE(&list->links, link, at);
+    link->in = false;
     list->count--;
 }
 
 void list_walk_begin(struct list_walk *walk, struct list *list)
 {
-    *walk = (struct list_walk){.list = list, .next = list->first, .last = list->last, .outer = list->walks};
+    *walk = (struct list_walk){.list = list, .next = list_first(list), .outer = list->walks};
+    if (list->count > 0) walk->last = TAILQ_LAST(&list->links, link_head);
     list->walks = walk;
 }
 
@@ -67,7 +50,7 @@ struct link *list_walk_next(struct list_walk *walk)
     } else if (link == walk->last) {
         walk->next = walk->last = NULL;
     } else {
-        walk->next = link->next;
+        walk->next = list_next(link);
     }
     return link;
 }

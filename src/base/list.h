@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * list.h - lists in the order of coming; a place in one is embedded in what it lists
+ * list.h - lists in the order of coming, over the tail queues of <sys/queue.h>: with a count, and with walks
+ * that survive removal. A place in a list is embedded in what is listed. A zeroed list, or link, is ready for
+ * use.
  */
-#ifndef QUORLOCK_LIST_H
-#define QUORLOCK_LIST_H
+#ifndef QUORLOCK_BASE_LIST_H
+#define QUORLOCK_BASE_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/queue.h>
 
 struct link {
-    struct link *next, *prev;
+    TAILQ_ENTRY(link) at;
     bool in;
 };
 
 struct list_walk;
 
 struct list {
-    struct link *first, *last;
+    TAILQ_HEAD(link_head, link) links;
     size_t count;
     struct list_walk *walks; /* under way */
 };
@@ -31,13 +34,31 @@ struct list_walk {
     struct list_walk *outer;
 };
 
-/* LIST_ITEM - what the link is embedded in; NULL for NULL. */
-#define LIST_ITEM(link, type, member) ((type *)list_item((link), offsetof(type, member)))
+/* CONTAINER_OF - the struct in which that member is embedded; NULL for NULL. */
+#define CONTAINER_OF(pointer, type, member) ((type *)container_of((pointer), offsetof(type, member)))
 
-void *list_item(struct link *, size_t offset);
-/* list_add - at the end; nothing happens to what is in it already. */
+/* FIRST_OF - the first that is listed; NULL: the list is empty. */
+#define FIRST_OF(list, type, member) CONTAINER_OF(list_first(list), type, member)
+
+static inline void *container_of(void *member, size_t offset)
+{
+    return member == NULL ? NULL : (char *)member - offset;
+}
+
+/* list_first, list_next - NULL: no more. */
+static inline struct link *list_first(const struct list *list)
+{
+    return TAILQ_FIRST(&list->links);
+}
+
+static inline struct link *list_next(const struct link *link)
+{
+    return TAILQ_NEXT(link, at);
+}
+
+/* list_add - at the end; nothing happens to what is in a list already. */
 void list_add(struct list *, struct link *);
-/* list_remove - nothing happens to what is not in it. */
+/* list_remove - nothing happens to what is in no list. */
 void list_remove(struct list *, struct link *);
 /* list_walk_begin - the walk must be walked to its end, which list_walk_next tells by NULL. */
 void list_walk_begin(struct list_walk *, struct list *);

@@ -77,8 +77,8 @@ struct system_ops {
     int (*random)(struct system *, void *ret, size_t size);
 
     /* Nonblocking stream sockets. connect: a descriptor, or -1 with errno; it becomes writable when finish can
-     * tell the outcome, 0 or an errno. user_timeout_ms: how long sent bytes may go unacknowledged. send and recv
-     * as the system calls, without a signal. */
+     * tell the outcome, 0 or an errno. user_timeout_ms: how long sent bytes may go unacknowledged. send and
+     * recv as the system calls, without a signal. */
     int (*connect)(struct system *, const struct sockaddr *, socklen_t, uint32_t user_timeout_ms);
     int (*finish)(struct system *, int fd);
     ssize_t (*send)(struct system *, int fd, const void *bytes, size_t size);

@@ -3,13 +3,15 @@
 
 #include <quorlock/quorlock.h>
 
+#include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "say.h"
 
 enum option_id {
-    OPTION_NODES,
+    OPTION_NODES = 256, /* above every letter */
     OPTION_HELP,
     OPTION_VERSION,
     OPTION_VERBOSE,
@@ -30,7 +32,7 @@ enum option_id {
     OPTION_ALLOW_EVICTION,
 };
 
-struct option {
+struct entry {
     enum option_id id;
     unsigned places;
     char letter;       /* 0: none */
@@ -47,7 +49,7 @@ enum {
 };
 
 /* Help, manual and parser tell the same story because help and parser read this table. */
-static const struct option options[] = {
+static const struct entry entries[] = {
     {OPTION_NODES, EVERYWHERE, 0, "nodes", "URI,URI,...",
      "the Redis servers: redis://[user[:password]@]host[:port][/db],\n"
      "unix:///path or host:port; else QUORLOCK_NODES; else\n"
@@ -91,107 +93,123 @@ static const struct option options[] = {
     {OPTION_HELP, EVERYWHERE, 'h', "help", NULL, "print this help"},
     {OPTION_VERSION, ARGS_GLOBAL, 'V', "version", NULL, "print the version"},
 };
-enum { N_OPTIONS = sizeof(options) / sizeof(options[0]) };
+enum { N_ENTRIES = sizeof(entries) / sizeof(entries[0]) };
 
 void args_help(struct text *text, enum args_place place)
 {
     static const size_t column = 31;
-    for (size_t i = 0; i < N_OPTIONS; i++) {
-        const struct option *option = &options[i];
-        if (!(option->places & place)) continue;
+
+    for (size_t i = 0; i < N_ENTRIES; i++) {
+        const struct entry *entry = &entries[i];
         size_t start = text->length;
+
+        if ((entry->places & place) == 0) continue;
         text_format(text, "  ");
-        if (option->letter) text_format(text, "-%c%s", option->letter, option->name ? ", " : "");
-        if (option->name) text_format(text, "--%s", option->name);
-        if (option->value) text_format(text, " %s", option->value);
-        for (const char *line = option->help; line;) {
-            const char *end = strchr(line, '\n');
+        if (entry->letter != 0) text_format(text, "-%c%s", entry->letter, entry->name != NULL ? ", " : "");
+        if (entry->name != NULL) text_format(text, "--%s", entry->name);
+        if (entry->value != NULL) text_format(text, " %s", entry->value);
+        for (const char *line = entry->help; *line != '\0'; line += *line == '\n') {
+            size_t length = strcspn(line, "\n");
+
             if (text_columns(text, start) + 2 > column) {
                 text_add(text, "\n", 1);
                 start = text->length;
             }
             text_pad(text, start, column);
-            text_add(text, line, end ? (size_t)(end - line) : strlen(line));
+            text_add(text, line, length);
             text_add(text, "\n", 1);
             start = text->length;
-            line = end ? end + 1 : NULL;
+            line += length;
         }
     }
 }
 
+/* ---- passwords out of sight ---- */
+
 void args_hide(char *text)
 {
-    for (char *at = strchr(text, '@'); at; at = strchr(at, '@')) {
+    for (char *at = strchr(text, '@'); at != NULL; at = strchr(at, '@')) {
         /* Back to the scheme, across commas: a password that holds one must not show its front. */
-        char *start = text;
-        for (char *scheme = strstr(text, "://"); scheme && scheme < at; scheme = strstr(scheme + 3, "://"))
-            start = scheme + 3;
-        if (start == text && strncmp(text, "--nodes=", 8) == 0) start += 8;
-        size_t mask = (size_t)(at - start) < 3 ? (size_t)(at - start) : 3;
+        size_t option = text[0] == '-' ? strcspn(text, "=@") : 0;
+        char *start = text + (text[option] == '=' ? option + 1 : 0);
+        char *scheme = strstr(text, "://");
+        size_t mask, freed, rest = strlen(at) + 1; /* with the NUL */
+
+        for (; scheme != NULL && scheme < at; scheme = strstr(scheme + 3, "://")) start = scheme + 3;
+        mask = (size_t)(at - start) < 3 ? (size_t)(at - start) : 3;
+        freed = (size_t)(at - start) - mask;
         memset(start, '*', mask);
-        size_t rest = strlen(at) + 1; /* with the NUL */
-        size_t freed = (size_t)(at - start) - mask;
         memmove(start + mask, at, rest);
         memset(start + mask + rest, 0, freed);
         at = start + mask + 1;
     }
 }
 
-static bool args_may_hold_uri(const char *word)
+/* may_hold_uri - `before` is the word in front of this one: --nodes, or an abbreviation of it. */
+static bool may_hold_uri(const char *word, const char *before)
 {
-    return strstr(word, "://") || (word[0] == '-' && strchr(word, '@'));
+    size_t length = strlen(before);
+
+    if (strstr(word, "://") != NULL || (word[0] == '-' && strchr(word, '@') != NULL)) return true;
+    return length > 2 && strncmp(before, "--nodes", length) == 0;
 }
 
 void args_hide_all(char **words, int count)
 {
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
-        if (args_may_hold_uri(words[i]) || (i > 0 && strcmp(words[i - 1], "--nodes") == 0)) args_hide(words[i]);
+        if (may_hold_uri(words[i], i > 0 ? words[i - 1] : "")) args_hide(words[i]);
 }
 
-/* "word://" at the beginning of `text`; 0: there is none. */
-static size_t args_scheme(const char *text)
+/* scheme_length - of "word://" at the beginning of `text`; 0: there is none. */
+static size_t scheme_length(const char *text)
 {
     size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-    return n && strncmp(text + n, "://", 3) == 0 ? n + 3 : 0;
+
+    return n > 0 && strncmp(text + n, "://", 3) == 0 ? n + 3 : 0;
 }
 
 /*
- * args_show - the word as an error may show it, in a buffer that lives until the next call
+ * shown - the word as an error may show it, in a buffer that lives until the next call
  *
- * Of what may be an address only the scheme: where a password stands in a wrong one nobody knows.
+ * What may be an address is cut behind its scheme: in a wrong address a password may stand anywhere.
  */
-static const char *args_show(const char *word)
+static const char *shown(const char *word)
 {
-    static char shown[256];
+    static char buffer[256];
     size_t n_name = strcspn(word, "=:@");
-    const char *front = word[0] == '-' && word[n_name] == '=' ? word + n_name : NULL;
-    size_t length = front ? (size_t)(front + 1 - word) : 0;
+    size_t length = word[0] == '-' && word[n_name] == '=' ? n_name + 1 : 0;
     const char *more = "";
-    if (strstr(word, "://") || strchr(word, '@')) {
-        length += args_scheme(word + length);
+
+    if (strstr(word, "://") != NULL || strchr(word, '@') != NULL) {
+        length += scheme_length(word + length);
         more = "...";
     } else {
         length = strlen(word);
     }
-    if (length > sizeof(shown) - 4) length = sizeof(shown) - 4;
-    memcpy(shown, word, length);
-    memcpy(shown + length, more, strlen(more) + 1);
-    return shown;
+    if (length > sizeof(buffer) - 4) length = sizeof(buffer) - 4;
+    memcpy(buffer, word, length);
+    memcpy(buffer + length, more, strlen(more) + 1);
+    return buffer;
 }
+
+/* ---- values ---- */
 
 const char *args_duration(const char *text, uint32_t *ret_ms)
 {
+    static const char *const wrong =
+        "is no duration: write a whole number and a unit, such as 250ms, 30s or 2m";
     static const struct {
         const char *name;
         uint64_t ms;
     } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
     uint64_t number = 0;
     const char *p = text;
+
     for (; *p >= '0' && *p <= '9'; p++) {
         if (number > UINT32_MAX) return "is too long";
         number = number * 10 + (uint64_t)(*p - '0');
     }
-    if (p == text) return "is no duration: write a whole number and a unit, such as 250ms, 30s or 2m";
+    if (p == text) return wrong;
     if (*p == '\0') return "has no unit: write 250ms, 30s or 2m";
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (strcmp(p, units[i].name) != 0) continue;
@@ -199,24 +217,51 @@ const char *args_duration(const char *text, uint32_t *ret_ms)
         *ret_ms = (uint32_t)(number * units[i].ms);
         return NULL;
     }
-    return "is no duration: write a whole number and a unit, such as 250ms, 30s or 2m";
+    return wrong;
 }
 
-/* args_duration_within - a duration for `name`, at least min_ms and at most max_ms. */
-static int args_duration_within(const char *name, const char *value, uint32_t min_ms, uint32_t max_ms,
-                                uint32_t *ret_ms)
+/* set_duration - a duration for `name`, at least min_ms and at most max_ms. */
+static int set_duration(const char *name, const char *value, uint32_t min_ms, uint32_t max_ms, uint32_t *ret_ms)
 {
     uint32_t ms = 0;
     const char *wrong = args_duration(value, &ms);
-    if (wrong) {
-        say("%s: \"%s\" %s", name, args_show(value), wrong);
+
+    if (wrong != NULL) {
+        say("%s: \"%s\" %s", name, shown(value), wrong);
         return EXIT_USAGE;
     }
     if (ms < min_ms || ms > max_ms) {
-        say("%s: \"%s\" is out of range: give %ums to %us", name, args_show(value), min_ms, max_ms / 1000);
+        say("%s: \"%s\" is out of range: give %ums to %us", name, shown(value), min_ms, max_ms / 1000);
         return EXIT_USAGE;
     }
     *ret_ms = ms;
+    return 0;
+}
+
+static int set_lease(const char *name, const char *value, uint32_t *ret_ms)
+{
+    return set_duration(name, value, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX, ret_ms);
+}
+
+static int set_wait(const char *name, const char *value, uint32_t *ret_ms)
+{
+    if (strcmp(value, "0") != 0 && strcmp(value, "forever") != 0)
+        return set_duration(name, value, 0, UINT32_MAX - 1, ret_ms);
+    *ret_ms = value[0] == '0' ? 0 : QUORLOCK_WAIT_FOREVER;
+    return 0;
+}
+
+static int set_status(const char *name, const char *value, int *ret_status)
+{
+    size_t length = strlen(value);
+    long number =
+        strspn(value, "0123456789") == length && length >= 1 && length <= 3 ? strtol(value, NULL, 10) : -1;
+
+    if (number < 0 || number > 255) {
+        say("%s: \"%s\" is no exit status: give a number from 0 to 255", name, shown(value));
+        return EXIT_USAGE;
+    }
+    *ret_status = (int)number;
     return 0;
 }
 
@@ -225,87 +270,61 @@ struct choice {
     int value;
 };
 
-static int args_choose(const char *name, const char *value, const struct choice *choices, int *ret)
+/* set_choice - one of the choices, of which the last has no name. */
+static int set_choice(const char *name, const char *value, const struct choice *choices, int *ret)
 {
     struct text all = {0};
-    for (const struct choice *c = choices; c->name; c++) {
-        if (strcmp(c->name, value) == 0) {
-            *ret = c->value;
-            text_clear(&all);
-            return 0;
-        }
-        text_format(&all, "%s%s", c == choices ? "" : c[1].name ? ", " : " or ", c->name);
+
+    for (const struct choice *c = choices; c->name != NULL; c++) {
+        text_format(&all, "%s%s", c == choices ? "" : c[1].name != NULL ? ", " : " or ", c->name);
+        if (strcmp(c->name, value) != 0) continue;
+        *ret = c->value;
+        text_clear(&all);
+        return 0;
     }
-    say("%s: \"%s\" is unknown: give %.*s", name, args_show(value), all.failed ? 0 : (int)all.length,
-        all.failed ? "" : all.bytes);
+    say("%s: \"%s\" is unknown: give %.*s", name, shown(value), (int)all.length,
+        all.length > 0 ? all.bytes : "");
     text_clear(&all);
     return EXIT_USAGE;
 }
 
-static int args_wait(const char *name, const char *value, uint32_t *ret_ms)
+/* wrong_address - what the library cannot say so well, for it sees one address at a time; NULL: nothing. */
+static const char *wrong_address(const char *address, size_t length)
 {
-    if (strcmp(value, "0") == 0) {
-        *ret_ms = 0;
-        return 0;
-    }
-    if (strcmp(value, "forever") == 0) {
-        *ret_ms = QUORLOCK_WAIT_FOREVER;
-        return 0;
-    }
-    return args_duration_within(name, value, 0, UINT32_MAX - 1, ret_ms);
-}
+    size_t scheme = scheme_length(address);
 
-static int args_status(const char *name, const char *value, int *ret_status)
-{
-    int number = 0;
-    size_t length = strlen(value);
-    bool good = length >= 1 && length <= 3;
-    for (size_t i = 0; good && i < length; i++) {
-        good = value[i] >= '0' && value[i] <= '9';
-        if (good) number = number * 10 + (value[i] - '0');
-    }
-    if (!good || number > 255) {
-        say("%s: \"%s\" is no exit status: give a number from 0 to 255", name, args_show(value));
-        return EXIT_USAGE;
-    }
-    *ret_status = number;
-    return 0;
-}
-
-/* What the library could not tell so well, for it sees one address at a time; NULL: nothing. */
-static const char *args_wrong_address(const char *address, size_t length)
-{
-    size_t scheme = args_scheme(address);
     if (length == 0) return "is empty: write URI,URI,... such as 127.0.0.1:6379,127.0.0.1:6380";
-    if (memchr(address, ' ', length))
+    if (memchr(address, ' ', length) != NULL)
         return "has a blank: write URI,URI,... without any, %20 where one belongs";
-    if (!scheme && memchr(address, '@', length))
+    if (scheme == 0 && memchr(address, '@', length) != NULL)
         return "has an @ and does not begin with redis:// or unix://: write a comma in a user name or a "
                "password "
                "as %2C";
-    if (scheme && address[0] == 'r' && memmem(address + scheme, length - scheme, "://", 3))
+    if (scheme > 0 && address[0] == 'r' && memmem(address + scheme, length - scheme, "://", 3) != NULL)
         return "has :// twice: write commas between addresses";
     return NULL;
 }
 
-static int args_nodes(const char *name, const char *value, const char **ret_nodes)
+static int set_nodes(const char *name, const char *value, const char **ret_nodes)
 {
-    size_t n = 1, at = 1;
-    for (const char *p = value; *p; p++) n += *p == ',';
-    for (const char *address = value; address; at++) {
+    size_t n = 1, number = 1;
+
+    for (const char *p = value; *p != '\0'; p++) n += *p == ',';
+    for (const char *address = value; number <= n; number++) {
         size_t length = strcspn(address, ",");
-        const char *wrong = args_wrong_address(address, length);
-        if (wrong) {
-            say("%s: address %zu of %zu %s", name, at, n, wrong);
+        const char *wrong = wrong_address(address, length);
+
+        if (wrong != NULL) {
+            say("%s: address %zu of %zu %s", name, number, n, wrong);
             return EXIT_USAGE;
         }
-        address = address[length] ? address + length + 1 : NULL;
+        address += length + 1;
     }
     *ret_nodes = value;
     return 0;
 }
 
-static int args_set_choice(struct settings *settings, enum option_id id, const char *name, const char *value)
+static int set_value(struct settings *settings, enum option_id id, const char *name, const char *value)
 {
     static const struct choice policies[] = {{"majority", QUORLOCK_MAJORITY}, {"all", QUORLOCK_ALL}, {NULL, 0}};
     static const struct choice dialects[] = {
@@ -314,34 +333,24 @@ static int args_set_choice(struct settings *settings, enum option_id id, const c
                                            {"strict", QUORLOCK_GUARD_STRICT},
                                            {"off", QUORLOCK_GUARD_OFF},
                                            {NULL, 0}};
-    if (id == OPTION_POLICY) return args_choose(name, value, policies, &settings->policy);
-    if (id == OPTION_DIALECT) return args_choose(name, value, dialects, &settings->dialect);
-    return args_choose(name, value, guards, &settings->guard);
-}
 
-static int args_set_value(struct settings *settings, enum option_id id, const char *name, const char *value)
-{
     switch (id) {
-    case OPTION_NODES: return args_nodes(name, value, &settings->nodes);
-    case OPTION_POLICY:
-    case OPTION_DIALECT:
-    case OPTION_GUARD: return args_set_choice(settings, id, name, value);
-    case OPTION_LEASE:
-        return args_duration_within(name, value, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX,
-                                    &settings->lease_ms);
-    case OPTION_MAX_LEASE:
-        return args_duration_within(name, value, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX,
-                                    &settings->max_lease_ms);
+    case OPTION_NODES: return set_nodes(name, value, &settings->nodes);
+    case OPTION_POLICY: return set_choice(name, value, policies, &settings->policy);
+    case OPTION_DIALECT: return set_choice(name, value, dialects, &settings->dialect);
+    case OPTION_GUARD: return set_choice(name, value, guards, &settings->guard);
+    case OPTION_LEASE: return set_lease(name, value, &settings->lease_ms);
+    case OPTION_MAX_LEASE: return set_lease(name, value, &settings->max_lease_ms);
     case OPTION_NODE_TIMEOUT:
-        return args_duration_within(name, value, 1, QUORLOCK_LEASE_MS_MAX, &settings->node_timeout_ms);
-    case OPTION_WAIT: return args_wait(name, value, &settings->wait_ms);
-    case OPTION_HELD_STATUS: return args_status(name, value, &settings->held_status);
+        return set_duration(name, value, 1, QUORLOCK_LEASE_MS_MAX, &settings->node_timeout_ms);
+    case OPTION_WAIT: return set_wait(name, value, &settings->wait_ms);
+    case OPTION_HELD_STATUS: return set_status(name, value, &settings->held_status);
     case OPTION_SET_NAME: settings->set_name = value; return 0;
     default: settings->label = value; return 0; /* OPTION_LABEL: the library knows what a label may hold */
     }
 }
 
-static void args_set_flag(struct settings *settings, enum option_id id)
+static void set_flag(struct settings *settings, enum option_id id)
 {
     switch (id) {
     case OPTION_HELP: settings->help = true; break;
@@ -355,71 +364,107 @@ static void args_set_flag(struct settings *settings, enum option_id id)
     }
 }
 
-/* args_find - the option of a word "-x", "-xVALUE", "--name" or "--name=VALUE"; *ret_value is the text behind
- * it, or NULL. Flags of one letter are not bundled: "-nv" is an error, not a guess. */
-static const struct option *args_find(const char *word, const char **ret_value)
+/* ---- words ---- */
+
+/* offer - the options that may stand at `place`, as getopt_long takes them. */
+static void offer(enum args_place place, struct option *names, char *letters)
 {
-    for (size_t i = 0; i < N_OPTIONS; i++) {
-        const struct option *option = &options[i];
-        const char *rest = NULL;
-        if (word[1] == '-') {
-            size_t length = option->name ? strlen(option->name) : 0;
-            if (length && strncmp(word + 2, option->name, length) == 0) rest = word + 2 + length;
-            if (!rest || (*rest != '\0' && *rest != '=')) continue;
-            *ret_value = *rest ? rest + 1 : NULL;
-            return option;
-        }
-        if (option->letter && word[1] == option->letter) {
-            if (!option->value && word[2] != '\0') continue;
-            *ret_value = word[2] ? word + 2 : NULL;
-            return option;
-        }
+    /* '+' stops at the first operand; '-' hands each operand over as the value of option 1, also under
+       POSIXLY_CORRECT. ':' tells a missing value from an unknown option. */
+    *letters++ = place == ARGS_GLOBAL ? '+' : '-';
+    *letters++ = ':';
+    for (size_t i = 0; i < N_ENTRIES; i++) {
+        const struct entry *entry = &entries[i];
+
+        if ((entry->places & place) == 0) continue;
+        if (entry->letter != 0) *letters++ = entry->letter;
+        if (entry->letter != 0 && entry->value != NULL) *letters++ = ':';
+        if (entry->name == NULL) continue;
+        *names++ = (struct option){entry->name, entry->value != NULL, NULL, (int)entry->id};
     }
+    *letters = '\0';
+    *names = (struct option){0};
+}
+
+/* find - by what getopt_long makes of an option: the letter that was given, or the id. */
+static const struct entry *find(int got)
+{
+    for (size_t i = 0; i < N_ENTRIES; i++)
+        if ((int)entries[i].id == got || (entries[i].letter != 0 && entries[i].letter == got))
+            return &entries[i];
     return NULL;
 }
 
-static int args_option(struct settings *settings, enum args_place place, char **words, int count, int *index)
+/* find_long - of an option whose whole name the word gives: its id, or 0. */
+static int find_long(const char *word)
 {
-    const char *word = words[*index];
-    const char *value = NULL;
-    const struct option *option = args_find(word, &value);
-    if (!option) {
-        say("%s: no such option; --help lists them", args_show(word));
-        return EXIT_USAGE;
+    size_t length = strcspn(word, "=");
+
+    for (size_t i = 0; i < N_ENTRIES; i++) {
+        const char *name = entries[i].name;
+
+        if (name != NULL && strlen(name) + 2 == length && strncmp(name, word + 2, length - 2) == 0)
+            return (int)entries[i].id;
     }
-    char name[32] = {'-', option->letter, '\0'};
-    if (word[1] == '-') {
-        name[1] = '-';
-        strncpy(name + 2, option->name, sizeof(name) - 3);
+    return 0;
+}
+
+/* refuse_long - an abbreviation of several options, or of none. */
+static int refuse_long(enum args_place place, const char *word)
+{
+    size_t length = strcspn(word, "=");
+    struct text candidates = {0};
+
+    for (size_t i = 0; i < N_ENTRIES && length > 2; i++) {
+        const char *name = entries[i].name;
+
+        if (name == NULL || (entries[i].places & place) == 0 || strncmp(name, word + 2, length - 2) != 0)
+            continue;
+        text_format(&candidates, "%s--%s", candidates.length == 0 ? "" : " or ", name);
     }
-    if (!(option->places & place)) {
+    if (candidates.length > 0) {
+        say("%.*s is ambiguous: write %.*s", (int)length, word, (int)candidates.length, candidates.bytes);
+    } else {
+        say("%s: no such option; --help lists them", shown(word));
+    }
+    text_clear(&candidates);
+    return EXIT_USAGE;
+}
+
+/* take - what getopt_long found, or could not make sense of. */
+static int take(struct settings *settings, enum args_place place, const char *word, int got)
+{
+    int given = got == '?' || got == ':' ? optopt : got;
+    int id = given != 0 ? given : find_long(word);
+    const struct entry *entry = find(id);
+    char name[32] = {'-', (char)id, '\0'};
+
+    if (id == 0) return refuse_long(place, word);
+    if (id >= OPTION_NODES) snprintf(name, sizeof(name), "--%s", entry->name);
+    if (entry == NULL) {
+        say("%s: no such option; --help lists them", name);
+    } else if ((entry->places & place) == 0) {
         say("%s does not belong %s; --help lists what does", name,
             place == ARGS_GLOBAL ? "before the verb" : "to this verb");
-        return EXIT_USAGE;
-    }
-    if (!option->value) {
-        if (value) {
-            say("%s takes no value: write it without \"=\"", name);
-            return EXIT_USAGE;
-        }
-        args_set_flag(settings, option->id);
+    } else if (got == ':') {
+        say("%s needs a value: %s %s", name, name, entry->value);
+    } else if (got == '?') {
+        say("%s takes no value: write it without \"=\"", name);
+    } else if (entry->value != NULL) {
+        return set_value(settings, entry->id, name, optarg);
+    } else {
+        set_flag(settings, entry->id);
         return 0;
     }
-    if (!value) {
-        if (*index + 1 >= count || strcmp(words[*index + 1], "--") == 0) {
-            say("%s needs a value: %s %s", name, name, option->value);
-            return EXIT_USAGE;
-        }
-        value = words[++*index];
-    }
-    return args_set_value(settings, option->id, name, value);
+    return EXIT_USAGE;
 }
 
 /* An address where a key belongs is one whose --nodes was forgotten: no message may tell its password. */
-static int args_keys(const char *const *words, int count)
+static int check_keys(const char *const *words, size_t n_words)
 {
     static const char *const schemes[] = {"redis://", "rediss://", "unix://"};
-    for (int i = 0; i < count; i++)
+
+    for (size_t i = 0; i < n_words; i++)
         for (size_t k = 0; k < sizeof(schemes) / sizeof(schemes[0]); k++) {
             if (strncmp(words[i], schemes[k], strlen(schemes[k])) != 0) continue;
             say("\"%s...\" is an address and no key: write --nodes URI,URI,...", schemes[k]);
@@ -430,42 +475,44 @@ static int args_keys(const char *const *words, int count)
 
 int args_parse(struct settings *settings, enum args_place place, char **words, int count, int *ret_next)
 {
-    int kept = 0, i = 0;
-    for (; i < count; i++) {
-        if (words[i][0] != '-' || words[i][1] == '\0') {
-            if (place == ARGS_GLOBAL) break;
-            words[kept++] = words[i];
-            continue;
+    struct option names[N_ENTRIES + 1];
+    char letters[2 * N_ENTRIES + 3];
+    int got, end = 1;
+
+    while (end < count && strcmp(words[end], "--") != 0) end++;
+    offer(place, names, letters);
+    optind = 0; /* 0 and not 1: glibc forgets the words before */
+    opterr = 0;
+    settings->words = (const char *const *)words + 1;
+    settings->n_words = 0;
+    while ((got = getopt_long(end, words, letters, names, NULL)) != -1) {
+        int status = 0;
+
+        if (got == 1) {
+            words[optind - 1] = words[++settings->n_words];
+            words[settings->n_words] = optarg;
+        } else {
+            status = take(settings, place, words[optind - 1], got);
         }
-        if (strcmp(words[i], "--") == 0) {
-            if (place != ARGS_GLOBAL) settings->command = words + i + 1;
-            break;
-        }
-        int status = args_option(settings, place, words, count, &i);
-        if (status) return status;
+        if (status != 0) return status;
     }
-    if (place != ARGS_GLOBAL) {
-        settings->words = (const char *const *)words;
-        settings->n_words = (size_t)kept;
-    }
-    *ret_next = i;
-    return args_keys(settings->words, place == ARGS_GLOBAL ? 0 : kept);
+    if (place != ARGS_GLOBAL && end < count) settings->command = words + end + 1;
+    *ret_next = optind;
+    return check_keys(settings->words, settings->n_words);
 }
 
 int args_environment(struct settings *settings)
 {
     const char *nodes = getenv("QUORLOCK_NODES");
     const char *max_lease = getenv("QUORLOCK_MAX_LEASE");
+    int status = 0;
+
     settings->nodes_asked = settings->nodes != NULL;
-    if (!settings->nodes) {
+    if (settings->nodes == NULL) {
         settings->nodes = "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381";
-        if (nodes && *nodes) {
-            int status = args_nodes("QUORLOCK_NODES", nodes, &settings->nodes);
-            if (status) return status;
-        }
+        if (nodes != NULL && *nodes != '\0') status = set_nodes("QUORLOCK_NODES", nodes, &settings->nodes);
     }
-    if (!settings->max_lease_ms && max_lease && *max_lease)
-        return args_duration_within("QUORLOCK_MAX_LEASE", max_lease, QUORLOCK_LEASE_MS_MIN,
-                                    QUORLOCK_LEASE_MS_MAX, &settings->max_lease_ms);
-    return 0;
+    if (status == 0 && settings->max_lease_ms == 0 && max_lease != NULL && *max_lease != '\0')
+        status = set_lease("QUORLOCK_MAX_LEASE", max_lease, &settings->max_lease_ms);
+    return status;
 }

@@ -19,12 +19,12 @@ enum args_place {
 };
 
 /*
- * args_parse - reads words[0 .. count) into settings
+ * args_parse - reads words[1 .. count) into settings; words[0] is the program or the verb
  *
- * ARGS_GLOBAL stops at the first word that is no option; a verb's place reads on, options and keys in any
- * order, to the end or to "--". Keys are gathered at the front of `words`, which belongs to the caller, is
- * reordered and must live as long as the settings. *ret_next is where it stopped. 0, or EXIT_USAGE after
- * saying which value is wrong and what would be right.
+ * ARGS_GLOBAL stops at the first word that is no option; a verb's place takes options and keys in any order, to
+ * the end or to the first "--", behind which the command begins. The list `words` belongs to the caller, must
+ * outlive the settings, and is reordered: the keys move to its front. *ret_next is where getopt_long stopped.
+ * 0, or EXIT_USAGE after a message that names the wrong value and the remedy.
  */
 int args_parse(struct settings *settings, enum args_place place, char **words, int count, int *ret_next);
 

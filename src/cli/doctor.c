@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "cli.h"
+#include "document.h"
 #include "say.h"
 #include "session.h"
+#include "table.h"
 
 enum { EXIT_WARNINGS = 1, EXIT_UNSAFE = 2 };
-enum { COLUMNS = 9, NAME_SIZE = 300 };
+enum { NAME_SIZE = 300 };
 
 /* A server that the list names twice in the same way; the library takes no such list. */
 struct twin {
@@ -27,14 +29,14 @@ struct doctor {
     int status; /* exit status */
 };
 
-/* The twins' findings first, then those of the examination. */
-static size_t doctor_count(const struct doctor *doctor, const struct quorlock_examination *report)
+/* The findings about twins first, then those of the examination. */
+static size_t count_findings(const struct doctor *doctor, const struct quorlock_examination *report)
 {
     return doctor->n_twins + report->n_findings;
 }
 
-static struct quorlock_finding doctor_finding(const struct doctor *doctor,
-                                              const struct quorlock_examination *report, size_t index)
+static struct quorlock_finding finding_at(const struct doctor *doctor,
+                                          const struct quorlock_examination *report, size_t index)
 {
     if (index >= doctor->n_twins) return *report->findings[index - doctor->n_twins];
     return (struct quorlock_finding){.severity = QUORLOCK_UNSAFE,
@@ -44,23 +46,25 @@ static struct quorlock_finding doctor_finding(const struct doctor *doctor,
                                      .remedy = "list each server once"};
 }
 
-static int doctor_severity(const struct doctor *doctor, const struct quorlock_examination *report)
+static int worst(const struct doctor *doctor, const struct quorlock_examination *report)
 {
-    return doctor->n_twins ? QUORLOCK_UNSAFE : report->severity;
+    return doctor->n_twins > 0 ? QUORLOCK_UNSAFE : report->severity;
 }
 
-static const char *severity_word(int severity)
-{
-    return severity == QUORLOCK_UNSAFE ? "unsafe" : severity == QUORLOCK_WARNING ? "warning" : "note";
-}
+/* By severity. */
+static const char *const severities[] = {"note", "warning", "unsafe"};
+static const char *const verdicts[] = {"sound", "warnings", "unsafe"};
+static const int exit_statuses[] = {EXIT_OK, EXIT_WARNINGS, EXIT_UNSAFE};
 
 /* ---- as a table ---- */
+
+enum column { NODE, VERSION, ROLE, LATENCY, CLOCK, MEMORY, PERSISTENCE, GUARD, CLIENTS, N_COLUMNS };
 
 static void add_ms(struct text *text, int64_t ms)
 {
     if (ms < 1000) {
         text_format(text, "%" PRId64 " ms", ms);
-    } else if (ms % 1000) {
+    } else if (ms % 1000 != 0) {
         text_format(text, "%" PRId64 ".%" PRId64 " s", ms / 1000, ms % 1000 / 100);
     } else {
         text_format(text, "%" PRId64 " s", ms / 1000);
@@ -72,18 +76,15 @@ static void add_bytes(struct text *text, int64_t bytes)
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
     double number = (double)bytes;
     size_t unit = 0;
+
     for (; number >= 1024 && unit < 4; unit++) number /= 1024;
-    text_format(text, unit ? "%.1f %s" : "%.0f %s", number, units[unit]);
+    text_format(text, unit > 0 ? "%.1f %s" : "%.0f %s", number, units[unit]);
 }
 
-static void add_known(struct text *text, const char *word)
-{
-    if (word) text_add_safe(text, word, strlen(word));
-}
-
-static void cell_clock(struct text *cell, const struct quorlock_node_facts *node)
+static void add_clock(struct text *cell, const struct quorlock_node_facts *node)
 {
     int64_t off_us = node->clock_offset_us < 0 ? -node->clock_offset_us : node->clock_offset_us;
+
     if (!node->has_clock) return;
     /* What is within the error of the measurement is no offset. */
     if (off_us <= node->clock_error_us) off_us = 0;
@@ -91,7 +92,7 @@ static void cell_clock(struct text *cell, const struct quorlock_node_facts *node
     add_ms(cell, off_us / 1000);
 }
 
-static void cell_memory(struct text *cell, const struct quorlock_node_facts *node)
+static void add_memory(struct text *cell, const struct quorlock_node_facts *node)
 {
     if (node->used_memory < 0) return;
     add_bytes(cell, node->used_memory);
@@ -101,22 +102,23 @@ static void cell_memory(struct text *cell, const struct quorlock_node_facts *nod
         text_format(cell, " of ");
         add_bytes(cell, node->maxmemory);
         text_format(cell, ", ");
-        add_known(cell, node->maxmemory_policy);
+        text_add_known(cell, node->maxmemory_policy);
     }
 }
 
-static void cell_persistence(struct text *cell, const struct quorlock_node_facts *node)
+static void add_persistence(struct text *cell, const struct quorlock_node_facts *node)
 {
     if (node->appendonly < 0) return;
     text_format(cell, node->appendonly ? "aof " : "no aof");
-    if (node->appendonly) add_known(cell, node->appendfsync ? node->appendfsync : "?");
+    if (node->appendonly) text_add_known(cell, node->appendfsync != NULL ? node->appendfsync : "?");
 }
 
-static void cell_guard(struct text *cell, const struct quorlock_node_facts *node)
+static void add_guard(struct text *cell, const struct quorlock_node_facts *node)
 {
-    if (node->guard == 0) text_format(cell, "none");
-    if (node->guard < 0) text_format(cell, "unknown");
-    if (node->guard <= 0) return;
+    if (node->guard <= 0) {
+        text_format(cell, node->guard == 0 ? "none" : "unknown");
+        return;
+    }
     if (node->guard_nodes < 0) {
         text_format(cell, "foreign");
     } else {
@@ -129,287 +131,242 @@ static void cell_guard(struct text *cell, const struct quorlock_node_facts *node
     }
 }
 
-static void cell_add(struct text *cell, const struct quorlock_node_facts *node, int column)
+static void add_cell(struct text *cell, const void *rows, size_t row, size_t column)
 {
-    if (column == 0) add_known(cell, node->node);
-    if (column == 1) add_known(cell, node->reachable ? node->version : "unreachable");
+    const struct quorlock_node_facts *node = ((const struct quorlock_node_facts *const *)rows)[row];
+
+    if (column == NODE) text_add_known(cell, node->node);
+    if (column == VERSION) text_add_known(cell, node->reachable ? node->version : "unreachable");
     if (!node->reachable) return;
     switch (column) {
-    case 2:
-        add_known(cell, node->mode && strcmp(node->mode, "standalone") != 0 ? node->mode : node->role);
+    case ROLE:
+        text_add_known(cell,
+                       node->mode != NULL && strcmp(node->mode, "standalone") != 0 ? node->mode : node->role);
         break;
-    case 3: text_format(cell, "%.2f ms", (double)node->latency_us / 1000.0); break;
-    case 4: cell_clock(cell, node); break;
-    case 5: cell_memory(cell, node); break;
-    case 6: cell_persistence(cell, node); break;
-    case 7: cell_guard(cell, node); break;
-    case 8:
+    case LATENCY: text_format(cell, "%.2f ms", (double)node->latency_us / 1000.0); break;
+    case CLOCK: add_clock(cell, node); break;
+    case MEMORY: add_memory(cell, node); break;
+    case PERSISTENCE: add_persistence(cell, node); break;
+    case GUARD: add_guard(cell, node); break;
+    case CLIENTS:
         if (node->clients >= 0) text_format(cell, "%" PRId64 " of %" PRId64, node->clients, node->clients_max);
         break;
     default: break;
     }
 }
 
-static void doctor_table(struct text *text, const struct quorlock_examination *report)
-{
-    static const char *const heads[COLUMNS] = {"node",   "version",     "role",  "latency", "clock",
-                                               "memory", "persistence", "guard", "clients"};
-    size_t widths[COLUMNS];
-    for (int column = 0; column < COLUMNS; column++) {
-        widths[column] = strlen(heads[column]);
-        for (size_t i = 0; i < report->n_nodes; i++) {
-            struct text cell = {0};
-            cell_add(&cell, report->nodes[i], column);
-            size_t width = text_columns(&cell, 0);
-            if (width > widths[column]) widths[column] = width;
-            text_clear(&cell);
-        }
-    }
-    for (size_t i = 0; i <= report->n_nodes; i++) {
-        size_t line = text->length;
-        for (int column = 0; column < COLUMNS; column++) {
-            size_t start = text->length;
-            if (i == 0) {
-                text_format(text, "%s", heads[column]);
-            } else {
-                cell_add(text, report->nodes[i - 1], column);
-            }
-            text_pad(text, start, widths[column] + 2);
-        }
-        while (text->length > line && text->bytes[text->length - 1] == ' ') text->length--;
-        text_add(text, "\n", 1);
-    }
-}
-
-static void doctor_findings(const struct doctor *doctor, struct text *text,
-                            const struct quorlock_examination *report)
+static void add_findings(struct text *text, const struct doctor *doctor,
+                         const struct quorlock_examination *report)
 {
     size_t counts[3] = {0};
-    for (size_t i = 0; i < doctor_count(doctor, report); i++) {
-        struct quorlock_finding finding = doctor_finding(doctor, report, i);
+
+    for (size_t i = 0; i < count_findings(doctor, report); i++) {
+        struct quorlock_finding finding = finding_at(doctor, report, i);
+        size_t start;
+
         counts[finding.severity]++;
         if (i == 0) text_format(text, "\n");
-        size_t start = text->length;
-        text_format(text, "%s", severity_word(finding.severity));
+        start = text->length;
+        text_format(text, "%s", severities[finding.severity]);
         text_pad(text, start, 9);
-        if (finding.node) {
-            add_known(text, finding.node);
-            text_format(text, ": ");
-        }
-        add_known(text, finding.text);
+        text_add_known(text, finding.node);
+        if (finding.node != NULL) text_format(text, ": ");
+        text_add_known(text, finding.text);
         text_format(text, " [%s]\n         -> ", finding.code);
-        add_known(text, finding.remedy);
+        text_add_known(text, finding.remedy);
         text_format(text, "\n");
     }
     text_format(text,
                 "\n%s: %zu unsafe, %zu warnings, %zu notes; %" PRIu32 " of %zu nodes answered, %" PRIu32
                 " make a quorum\n",
-                counts[2]   ? "unsafe"
-                : counts[1] ? "warnings"
-                            : "sound",
+                verdicts[counts[2] > 0   ? 2
+                         : counts[1] > 0 ? 1
+                                         : 0],
                 counts[2], counts[1], counts[0], report->reachable, report->n_nodes, report->quorum);
 }
 
 /* ---- as JSON ---- */
 
-static void json_text(struct text *text, const char *name, const char *value)
+static json_t *node_json(const struct quorlock_node_facts *node)
 {
-    text_format(text, ", \"%s\": ", name);
-    text_add_json(text, value);
+    json_t *object = json_object();
+
+    document_add(&object, "node", document_text(node->node));
+    document_add(&object, "reachable", document_truth(node->reachable));
+    document_add(&object, "error", document_text(node->error));
+    document_add(&object, "latency_us", document_number(node->latency_us, 0));
+    document_add(&object, "version", document_text(node->version));
+    document_add(&object, "mode", document_text(node->mode));
+    document_add(&object, "role", document_text(node->role));
+    document_add(&object, "run_id", document_text(node->run_id));
+    document_add(&object, "replicas", document_number(node->replicas, 0));
+    document_add(&object, "used_memory", document_number(node->used_memory, 0));
+    document_add(&object, "maxmemory", document_number(node->maxmemory, 0));
+    document_add(&object, "maxmemory_policy", document_text(node->maxmemory_policy));
+    document_add(&object, "appendonly", document_truth(node->appendonly));
+    document_add(&object, "appendfsync", document_text(node->appendfsync));
+    document_add(&object, "guard", document_truth(node->guard));
+    document_add(&object, "guard_nodes", document_number(node->guard_nodes, 0));
+    document_add(&object, "guard_set", document_text(node->guard_set));
+    document_add(&object, "guard_max_lease_ms", document_number(node->guard_max_lease_ms, 0));
+    document_add(&object, "quarantine_ms", document_number(node->quarantine_ms, 0));
+    document_add(&object, "clock_offset_us",
+                 node->has_clock ? document_number(node->clock_offset_us, INT64_MIN) : json_null());
+    document_add(&object, "clock_error_us", document_number(node->has_clock ? node->clock_error_us : -1, 0));
+    document_add(&object, "clients", document_number(node->clients, 0));
+    document_add(&object, "clients_max", document_number(node->clients_max, 0));
+    document_add(&object, "refused", document_text(node->refused));
+    document_add(&object, "tls", document_truth(node->tls));
+    return object;
 }
 
-static void json_number(struct text *text, const char *name, int64_t value)
+static json_t *finding_json(const struct quorlock_finding *finding)
 {
-    if (value < 0) {
-        text_format(text, ", \"%s\": null", name);
-    } else {
-        text_format(text, ", \"%s\": %" PRId64, name, value);
-    }
+    json_t *object = json_object();
+
+    document_add(&object, "severity", document_text(severities[finding->severity]));
+    document_add(&object, "code", document_text(finding->code));
+    document_add(&object, "node", document_text(finding->node));
+    document_add(&object, "text", document_text(finding->text));
+    document_add(&object, "remedy", document_text(finding->remedy));
+    return object;
 }
 
-static void json_truth(struct text *text, const char *name, int value)
+static void write_json(struct text *text, const struct doctor *doctor,
+                       const struct quorlock_examination *report)
 {
-    text_format(text, ", \"%s\": %s", name, value < 0 ? "null" : value ? "true" : "false");
-}
+    json_t *object = json_object(), *nodes = json_array(), *findings = json_array();
 
-static void json_node(struct text *text, const struct quorlock_node_facts *node)
-{
-    text_format(text, "{\"node\": ");
-    text_add_json(text, node->node);
-    json_truth(text, "reachable", node->reachable);
-    json_text(text, "error", node->error);
-    json_number(text, "latency_us", node->latency_us);
-    json_text(text, "version", node->version);
-    json_text(text, "mode", node->mode);
-    json_text(text, "role", node->role);
-    json_text(text, "run_id", node->run_id);
-    json_number(text, "replicas", node->replicas);
-    json_number(text, "used_memory", node->used_memory);
-    json_number(text, "maxmemory", node->maxmemory);
-    json_text(text, "maxmemory_policy", node->maxmemory_policy);
-    json_truth(text, "appendonly", node->appendonly);
-    json_text(text, "appendfsync", node->appendfsync);
-    json_truth(text, "guard", node->guard);
-    json_number(text, "guard_nodes", node->guard_nodes);
-    json_text(text, "guard_set", node->guard_set);
-    json_number(text, "guard_max_lease_ms", node->guard_max_lease_ms);
-    json_number(text, "quarantine_ms", node->quarantine_ms);
-    if (node->has_clock) {
-        text_format(text, ", \"clock_offset_us\": %" PRId64, node->clock_offset_us);
-    } else {
-        text_format(text, ", \"clock_offset_us\": null");
-    }
-    json_number(text, "clock_error_us", node->has_clock ? node->clock_error_us : -1);
-    json_number(text, "clients", node->clients);
-    json_number(text, "clients_max", node->clients_max);
-    json_text(text, "refused", node->refused);
-    json_truth(text, "tls", node->tls);
-    text_format(text, "}");
-}
+    for (size_t i = 0; i < report->n_nodes; i++) document_append(&nodes, node_json(report->nodes[i]));
+    for (size_t i = 0; i < count_findings(doctor, report); i++) {
+        struct quorlock_finding finding = finding_at(doctor, report, i);
 
-static void doctor_json(const struct doctor *doctor, struct text *text,
-                        const struct quorlock_examination *report)
-{
-    static const char *const verdicts[] = {"sound", "warnings", "unsafe"};
-    text_format(text, "{\"verdict\": \"%s\", \"quorum\": %" PRIu32 ", \"reachable\": %" PRIu32 ", \"nodes\": [",
-                verdicts[doctor_severity(doctor, report)], report->quorum, report->reachable);
-    for (size_t i = 0; i < report->n_nodes; i++) {
-        if (i) text_format(text, ", ");
-        json_node(text, report->nodes[i]);
+        document_append(&findings, finding_json(&finding));
     }
-    text_format(text, "], \"findings\": [");
-    for (size_t i = 0; i < doctor_count(doctor, report); i++) {
-        struct quorlock_finding finding = doctor_finding(doctor, report, i);
-        text_format(text, "%s{\"severity\": \"%s\"", i ? ", " : "", severity_word(finding.severity));
-        json_text(text, "code", finding.code);
-        json_text(text, "node", finding.node);
-        json_text(text, "text", finding.text);
-        json_text(text, "remedy", finding.remedy);
-        text_format(text, "}");
-    }
-    text_format(text, "]}\n");
+    document_add(&object, "verdict", document_text(verdicts[worst(doctor, report)]));
+    document_add(&object, "quorum", document_number(report->quorum, 0));
+    document_add(&object, "reachable", document_number(report->reachable, 0));
+    document_add(&object, "nodes", nodes);
+    document_add(&object, "findings", findings);
+    document_write(text, object);
 }
 
 /* ---- the verb ---- */
 
-static void doctor_done(int status, const struct quorlock_examination *report, void *arg)
+static void done(int status, const struct quorlock_examination *report, void *arg)
 {
+    static const char *const heads[N_COLUMNS] = {"node",   "version",     "role",  "latency", "clock",
+                                                 "memory", "persistence", "guard", "clients"};
     struct doctor *doctor = arg;
     struct text text = {0};
-    if (status) {
+
+    session_leave(&doctor->session);
+    if (status != 0) {
         say("%s", quorlock_status_text(status));
         doctor->status = EXIT_SYSTEM;
-    } else {
-        if (doctor->settings->json) {
-            doctor_json(doctor, &text, report);
-        } else {
-            doctor_table(&text, report);
-            doctor_findings(doctor, &text, report);
-        }
-        doctor->status = put(&text);
-        if (!doctor->status) {
-            int severity = doctor_severity(doctor, report);
-            doctor->status = severity == QUORLOCK_UNSAFE    ? EXIT_UNSAFE
-                             : severity == QUORLOCK_WARNING ? EXIT_WARNINGS
-                                                            : EXIT_OK;
-        }
+        return;
     }
-    text_clear(&text);
-    session_leave(&doctor->session);
+    if (doctor->settings->json) {
+        write_json(&text, doctor, report);
+    } else {
+        table_add(&text, heads, N_COLUMNS, add_cell, report->nodes, report->n_nodes);
+        add_findings(&text, doctor, report);
+    }
+    doctor->status = put(&text);
+    if (doctor->status == 0) doctor->status = exit_statuses[worst(doctor, report)];
 }
 
-/* Takes entry `index` out of the list. */
-static void list_cut(char *list, unsigned long index)
+/* cut_out - takes entry `index` out of the list. */
+static void cut_out(char *list, unsigned long index)
 {
     char *start = list, *end;
-    for (unsigned long i = 0; i < index && start; i++) {
+
+    for (; index > 0 && start != NULL; index--) {
         start = strchr(start, ',');
-        if (start) start++;
+        if (start != NULL) start++;
     }
-    if (!start) return;
+    if (start == NULL) return;
     end = strchr(start, ',');
-    if (end) {
+    if (end != NULL) {
         memmove(start, end + 1, strlen(end + 1) + 1);
     } else if (start > list) {
         start[-1] = '\0';
     }
 }
 
-/* Behind `front` in the text; NULL where it is not there. */
+/* behind - what follows `front` in the text; NULL where it is not there. */
 static const char *behind(const char *text, const char *front)
 {
-    const char *at = text ? strstr(text, front) : NULL;
-    return at ? at + strlen(front) : NULL;
+    const char *at = strstr(text, front);
+
+    return at != NULL ? at + strlen(front) : NULL;
 }
 
-/* "nodes 1 and 3 are the same server, 127.0.0.1:6379, given twice": the 3 and the address. */
-static bool twin_read(const char *error, unsigned long *ret_index, char *node, size_t size)
+/* read_twin - "nodes 1 and 3 are the same server, 127.0.0.1:6379, given twice": the 3 and the address. */
+static bool read_twin(const char *error, unsigned long *ret_index, struct twin *twin)
 {
     const char *second = behind(error, " and "), *name = behind(error, " are the same server, ");
-    if (!second || !name || strncmp(error, "nodes ", 6) != 0) return false;
+
+    if (second == NULL || name == NULL || strncmp(error, "nodes ", 6) != 0) return false;
     *ret_index = strtoul(second, NULL, 10);
-    snprintf(node, size, "%.*s", (int)strcspn(name, ","), name);
+    snprintf(twin->node, sizeof(twin->node), "%.*s", (int)strcspn(name, ","), name);
     return *ret_index > 0;
 }
 
-/* Whether that error is about a server listed twice; then it becomes a finding and goes out of the list. */
-static bool doctor_take_twin(struct doctor *doctor, const char *error, char *list)
+/* take_twin - whether that error is about a server listed twice: it becomes a finding and leaves the list. */
+static bool take_twin(struct doctor *doctor, const char *error, char *list)
 {
     unsigned long index = 0;
-    struct twin twin = {.node = ""};
-    if (!twin_read(error, &index, twin.node, sizeof(twin.node))) return false;
-    struct twin *twins = realloc(doctor->twins, (doctor->n_twins + 1) * sizeof(*twins));
-    if (!twins) return false;
+    struct twin twin, *twins;
+
+    if (!read_twin(error, &index, &twin)) return false;
+    twins = realloc(doctor->twins, (doctor->n_twins + 1) * sizeof(*twins));
+    if (twins == NULL) return false;
     doctor->twins = twins;
     doctor->twins[doctor->n_twins++] = twin;
-    list_cut(list, index - 1);
+    cut_out(list, index - 1);
     return true;
 }
 
-/* 0, or the exit status after saying why. */
-static int doctor_open(struct doctor *doctor, const struct settings *settings)
+/* open_session - 0, or the exit status after saying why. */
+static int open_session(struct doctor *doctor, const struct settings *settings)
 {
-    char error[SESSION_ERROR_SIZE];
+    char error[SESSION_ERROR_SIZE] = "out of memory";
     struct settings own = *settings;
-    size_t length = strlen(settings->nodes);
     char *list = strdup(settings->nodes);
-    if (!list) {
-        say("out of memory");
-        return EXIT_SYSTEM;
-    }
+    int status = QUORLOCK_NOMEM;
+
     own.nodes = list;
     own.guard = QUORLOCK_GUARD_OFF; /* it looks, and writes none */
-    /* The report tells of nodes that are down, and better. */
+    /* The report says more about nodes that are down. */
     if (own.verbose == 0) own.verbose = -1;
-    int status = session_try(&doctor->session, &own, error, sizeof(error));
-    while (status == QUORLOCK_INVAL && doctor_take_twin(doctor, error, list))
+    if (list != NULL) {
         status = session_try(&doctor->session, &own, error, sizeof(error));
-    if (status) say("%s", error);
-    explicit_bzero(list, length); /* may hold passwords */
+        while (status == QUORLOCK_INVAL && take_twin(doctor, error, list))
+            status = session_try(&doctor->session, &own, error, sizeof(error));
+        explicit_bzero(list, strlen(settings->nodes)); /* may hold passwords */
+    }
+    if (status != 0) say("%s", error);
     free(list);
     return session_exit(status);
 }
 
 int verb_doctor(const struct settings *settings)
 {
-    /* Static: where a frozen node outlives our patience it is still referred to when the process ends. */
+    /* Static: a frozen node may refer to it until the process ends. */
     static struct doctor doctor;
+    int status;
+
     doctor = (struct doctor){.settings = settings, .status = EXIT_UNSAFE};
-    if (settings->n_words != 0 || settings->command) {
+    if (settings->n_words != 0 || settings->command != NULL) {
         say("doctor takes no key: quorlock doctor");
         return EXIT_USAGE;
     }
-    int status = doctor_open(&doctor, settings);
-    if (!status) {
-        status = quorlock_examine(doctor.session.client, doctor_done, &doctor);
-        if (status) {
-            say("%s", quorlock_client_error(doctor.session.client));
-            doctor.status = session_exit(status);
-        } else if (!session_loop(&doctor.session)) {
-            doctor.status = EXIT_SYSTEM;
-        }
-        session_close(&doctor.session);
-        status = doctor.status;
+    status = open_session(&doctor, settings);
+    if (status == 0) {
+        status = quorlock_examine(doctor.session.client, done, &doctor);
+        if (status != 0) say("%s", quorlock_client_error(doctor.session.client));
+        status = session_run(&doctor.session, session_exit(status), &doctor.status);
     }
     free(doctor.twins);
     return status;

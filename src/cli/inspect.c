@@ -1,73 +1,137 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * inspect.c - quorlock inspect: who holds a lock, node by node
+ * inspect.c - quorlock inspect, and quorlock break, which looks at all keys before it breaks the first
+ *
+ * A pass asks the nodes about one key after the other, and prints each report.
  */
-#include <stdio.h>
-
 #include "cli.h"
-#include "json.h"
-#include "render.h"
+#include "report.h"
 #include "say.h"
 #include "session.h"
 
-struct inspect {
+struct keys;
+
+struct pass {
+    int (*ask)(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
+    void (*show)(struct text *text, const struct keys *keys, const struct quorlock_report *report);
+    bool last; /* its status is the exit status */
+};
+
+struct keys {
     struct session session;
     const struct settings *settings;
+    const struct pass *pass;
     size_t at;  /* the key that is asked for now */
     int status; /* exit status */
 };
 
-static void inspect_done(int status, const struct quorlock_report *report, void *arg);
-
-/* inspect_ask - asks for the key whose turn it is; 0 or an exit status. */
-static int inspect_ask(struct inspect *inspect)
+static const char *key_now(const struct keys *keys)
 {
-    const char *key = inspect->settings->words[inspect->at];
-    int status = quorlock_inspect(inspect->session.client, key, inspect_done, inspect);
-    if (status) say("%s", quorlock_client_error(inspect->session.client));
+    return keys->settings->words[keys->at];
+}
+
+static void show_holders(struct text *text, const struct keys *keys, const struct quorlock_report *report)
+{
+    if (keys->settings->json) {
+        report_json(text, key_now(keys), report, REPORT_INSPECT);
+        return;
+    }
+    if (keys->at > 0) text_add(text, "\n", 1);
+    report_summary(text, key_now(keys), report, keys->settings->dialect);
+    report_table(text, report, REPORT_INSPECT);
+}
+
+/* show_before - what is about to be broken: the connection may be lost before the report of the break. */
+static void show_before(struct text *text, const struct keys *keys, const struct quorlock_report *report)
+{
+    report_summary(text, key_now(keys), report, keys->settings->dialect);
+    if (!keys->settings->json || text->failed) return;
+    /* stdout is for JSON alone. */
+    say("about to break: %.*s", (int)text->length - 1, text->bytes);
+    text_clear(text);
+}
+
+static void show_broken(struct text *text, const struct keys *keys, const struct quorlock_report *report)
+{
+    const char *key = key_now(keys);
+    bool several = keys->settings->n_words > 1;
+    size_t broken = 0;
+
+    if (keys->settings->json) {
+        report_json(text, key, report, REPORT_BREAK);
+        return;
+    }
+    for (size_t i = 0; i < report->n_nodes; i++) broken += report->nodes[i]->broken != 0;
+    if (several) text_format(text, "\n");
+    report_table(text, report, REPORT_BREAK);
+    if (several) {
+        text_format(text, "\"");
+        text_add_known(text, key);
+        text_format(text, "\" ");
+    }
+    text_format(text, "broken on %zu of %zu nodes\n", broken, report->n_nodes);
+}
+
+static void answered(int status, const struct quorlock_report *report, void *arg);
+
+/* ask - for the key whose turn it is; 0 or an exit status, said already. */
+static int ask(struct keys *keys)
+{
+    int status = keys->pass->ask(keys->session.client, key_now(keys), answered, keys);
+
+    if (status != 0) say("%s", quorlock_client_error(keys->session.client));
     return session_exit(status);
 }
 
-static void inspect_done(int status, const struct quorlock_report *report, void *arg)
+static void answered(int status, const struct quorlock_report *report, void *arg)
 {
-    struct inspect *inspect = arg;
-    const char *key = inspect->settings->words[inspect->at];
+    struct keys *keys = arg;
     struct text text = {0};
-    if (inspect->settings->json) {
-        json_report(&text, key, report, false);
-    } else {
-        if (inspect->at > 0) text_add(&text, "\n", 1);
-        render_summary(&text, key, report, inspect->settings->dialect);
-        render_table(&text, report, RENDER_INSPECT);
+    int failed;
+
+    keys->pass->show(&text, keys, report);
+    failed = put(&text);
+    /* Keys are broken also where only a minority was seen to hold them. */
+    if (keys->pass->last && keys->status == 0) keys->status = session_exit(status);
+    keys->at++;
+    if (failed == 0 && keys->at == keys->settings->n_words && !keys->pass->last) {
+        keys->pass++;
+        keys->at = 0;
     }
-    int written = put(&text);
-    text_clear(&text);
-    if (!inspect->status) inspect->status = session_exit(status);
-    if (!written && ++inspect->at < inspect->settings->n_words) written = inspect_ask(inspect);
-    if (written) inspect->status = written;
-    if (written || inspect->at == inspect->settings->n_words) session_leave(&inspect->session);
+    if (failed == 0 && keys->at < keys->settings->n_words) {
+        failed = ask(keys);
+        if (failed == 0) return;
+    }
+    if (failed != 0) keys->status = failed;
+    session_leave(&keys->session);
+}
+
+static int run(const struct settings *settings, const char *verb, const struct pass *pass)
+{
+    /* Static: a frozen node may refer to it until the process ends. */
+    static struct keys keys;
+    int status;
+
+    keys = (struct keys){.settings = settings, .pass = pass};
+    if (settings->n_words == 0 || settings->command != NULL) {
+        say("%s takes keys and nothing else: quorlock %s KEY...", verb, verb);
+        return EXIT_USAGE;
+    }
+    status = session_open_unguarded(&keys.session, settings);
+    return status != 0 ? status : session_run(&keys.session, ask(&keys), &keys.status);
 }
 
 int verb_inspect(const struct settings *settings)
 {
-    /* Static: where a frozen node outlives our patience it is still referred to when the process ends. */
-    static struct inspect inspect;
-    inspect = (struct inspect){.settings = settings};
-    if (settings->n_words == 0 || settings->command) {
-        say("inspect takes keys and nothing else: quorlock inspect KEY...");
-        return EXIT_USAGE;
-    }
-    /* Looking at a lock must not write a guard. */
-    struct settings own = *settings;
-    own.guard = QUORLOCK_GUARD_OFF;
-    int status = session_open(&inspect.session, &own);
-    if (status) return status;
-    status = inspect_ask(&inspect);
-    if (status) {
-        inspect.status = status;
-    } else if (!session_loop(&inspect.session)) {
-        inspect.status = EXIT_SYSTEM;
-    }
-    session_close(&inspect.session);
-    return inspect.status;
+    static const struct pass passes[] = {{quorlock_inspect, show_holders, true}};
+
+    return run(settings, "inspect", passes);
+}
+
+int verb_break(const struct settings *settings)
+{
+    static const struct pass passes[] = {{quorlock_inspect, show_before, false},
+                                         {quorlock_break, show_broken, true}};
+
+    return run(settings, "break", passes);
 }

@@ -70,13 +70,15 @@ static const struct verb verbs[] = {
 };
 enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 
-static int main_help(void)
+static int print_help(void)
 {
     struct text text = {0};
+
     text_format(&text, "quorlock - one lock on N independent Redis servers\n\n"
                        "usage: quorlock [--nodes URI,URI,...] VERB ...\n\nVerbs:\n");
     for (size_t i = 0; i < N_VERBS; i++) {
         size_t start = text.length;
+
         text_format(&text, "  %s", verbs[i].synopsis);
         text_pad(&text, start, 40);
         text_format(&text, "%s\n", verbs[i].summary);
@@ -85,70 +87,69 @@ static int main_help(void)
     args_help(&text, ARGS_GLOBAL);
     text_format(&text,
                 "\nDurations are written 250ms, 30s, 2m. quorlock VERB --help tells more, man quorlock all.\n");
-    int status = put(&text);
-    text_clear(&text);
-    return status;
+    return put(&text);
 }
 
-static int verb_help(const struct verb *verb)
+static int print_verb_help(const struct verb *verb)
 {
     struct text text = {0};
+
     text_format(&text, "usage: quorlock [--nodes URI,URI,...] %s\n\n%s\nOptions:\n", verb->synopsis,
                 verb->help);
     args_help(&text, verb->place);
-    int status = put(&text);
-    text_clear(&text);
-    return status;
+    return put(&text);
 }
 
-static int main_version(void)
+static int print_version(void)
 {
     struct text text = {0};
+
     text_format(&text, "quorlock %s\n", quorlock_version());
-    int status = put(&text);
-    text_clear(&text);
-    return status;
+    return put(&text);
 }
 
-static int main_verb(struct settings *settings, const struct verb *verb, char **words, int count)
+static int run_verb(struct settings *settings, const struct verb *verb, char **words, int count)
 {
     int next = 0;
     int status = args_parse(settings, verb->place, words, count, &next);
-    if (status) {
+
+    if (status != 0) {
         say("usage: quorlock %s", verb->synopsis);
         return status;
     }
-    if (settings->help) return verb_help(verb);
+    if (settings->help) return print_verb_help(verb);
     status = args_environment(settings);
-    if (status) return status;
-    return verb->run(settings);
+    return status != 0 ? status : verb->run(settings);
 }
 
-static int main_parse(char **words, int count)
+static int run_words(char **words, int count)
 {
     struct settings settings = {.wait_ms = QUORLOCK_WAIT_FOREVER, .held_status = EXIT_HELD};
     int next = 0;
     int status = args_parse(&settings, ARGS_GLOBAL, words, count, &next);
-    if (status) return status;
-    if (settings.help) return main_help();
-    if (settings.version) return main_version();
+
+    if (status != 0) return status;
+    if (settings.help) return print_help();
+    if (settings.version) return print_version();
     if (next >= count || strcmp(words[next], "--") == 0) {
         say("no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(words[next], verbs[i].name) == 0)
-            return main_verb(&settings, &verbs[i], words + next + 1, count - next - 1);
-    if (strpbrk(words[next], ":@"))
+            return run_verb(&settings, &verbs[i], words + next, count - next);
+    if (strpbrk(words[next], ":@") != NULL) {
         say("an address is no verb: write --nodes URI,URI,... before the verb; quorlock --help tells more");
-    else
+    } else {
         say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more",
             words[next]);
+    }
     return EXIT_USAGE;
 }
 
-/* A closed standard descriptor would be taken by the next socket, and messages would go to a Redis server. */
-static bool main_fill_descriptors(void)
+/* fill_descriptors - the next socket would take a standard descriptor that is closed, and messages would go to
+ * a Redis server. */
+static bool fill_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0) continue;
@@ -160,27 +161,24 @@ static bool main_fill_descriptors(void)
 
 int main(int argc, char **argv)
 {
-    signals_ignore_pipe();
-    if (!main_fill_descriptors()) return EXIT_SYSTEM;
-    int count = argc > 0 ? argc - 1 : 0;
-    char **words = calloc((size_t)count + 1, sizeof(*words));
-    bool complete = words != NULL;
-    for (int i = 0; complete && i < count; i++) {
-        words[i] = strdup(argv[i + 1]);
-        complete = words[i] != NULL;
-    }
+    char **words;
+    bool copied;
     int status = EXIT_SYSTEM;
-    if (complete) {
-        /* Parsing reorders its list; the first one stays whole, to free all of it at the end. */
-        char **order = calloc((size_t)count + 1, sizeof(*order));
-        if (order) {
-            memcpy(order, words, (size_t)count * sizeof(*order));
-            args_hide_all(argv + 1, count);
-            status = main_parse(order, count);
-            free(order);
-        }
+
+    signals_ignore_pipe();
+    if (!fill_descriptors()) return EXIT_SYSTEM;
+    /* Copies, for passwords are taken out of argv. */
+    words = calloc((size_t)argc + 1, sizeof(*words));
+    copied = words != NULL;
+    for (int i = 0; copied && i < argc; i++) {
+        words[i] = strdup(argv[i]);
+        copied = words[i] != NULL;
     }
-    for (int i = 0; words && i < count; i++) free(words[i]);
+    if (copied) {
+        args_hide_all(argv, argc);
+        status = run_words(words, argc);
+    }
+    for (int i = 0; words != NULL && i < argc; i++) free(words[i]);
     free(words);
     return status;
 }

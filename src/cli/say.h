@@ -9,15 +9,17 @@
 
 /* say - one line on stderr, "quorlock: " before it, made safe for a terminal, in one write. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* say_text - the same for a text; nothing where it is empty or failed. */
+void say_text(const struct text *text);
 
 /*
  * say_patience - how long say() may wait for a stderr that takes nothing (a terminal under Ctrl-S, a full pipe)
- * before it drops the line. While a lock is held this must be 0: who waits here neither renews nor ends the
- * command in time.
+ * before it drops the line. While a lock is held this must be 0: a process that waits here neither renews the
+ * lock nor ends the command in time.
  */
-void say_patience(int patience_ms);
+void say_patience(int ms);
 
-/* put - writes a result to stdout, whole. 0, or EXIT_OUTPUT or EXIT_SYSTEM after saying why. */
-int put(const struct text *text);
+/* put - writes a result to stdout, whole, and clears it. 0, or EXIT_OUTPUT or EXIT_SYSTEM after saying why. */
+int put(struct text *text);
 
 #endif

@@ -10,31 +10,34 @@
 
 #include "say.h"
 
+static const char no_loop[] = "cannot make an event loop: out of memory or of descriptors";
+
 enum { CLOSE_GRACE_US = 100000, HOST_SHOWN = 40, LABEL_SIZE = 65 };
 
-/* libevent would print on stderr by itself, past say(). What matters of it reaches us as an error. */
-static void session_hush(int severity, const char *text)
+/* libevent would print on stderr by itself, past say(). What matters of it is returned as an error too. */
+static void hush(int severity, const char *text)
 {
     (void)severity;
     (void)text;
 }
 
-/* libevent ends the process where it finds no descriptor for its signals: with 1, which means that somebody
- * else holds the lock, and without a word. */
-static void session_die(int status)
+/* libevent ends the process where it finds no descriptor for its signals: without a message, and with status 1,
+ * which means that somebody else holds the lock. */
+static void die(int status)
 {
     (void)status;
-    say("cannot make an event loop: out of memory or of descriptors");
+    say("%s", no_loop);
     _exit(EXIT_SYSTEM);
 }
 
-static void session_log(void *arg, int level, const char *text)
+static void log_line(void *arg, int level, const char *text)
 {
     const struct session *session = arg;
     int least = session->verbose > 1   ? QUORLOCK_LOG_DEBUG
                 : session->verbose > 0 ? QUORLOCK_LOG_INFO
                 : session->verbose < 0 ? QUORLOCK_LOG_ERROR + 1
                                        : QUORLOCK_LOG_WARN;
+
     if (level >= least || strncmp(text, "waiting for", strlen("waiting for")) == 0) say("%s", text);
 }
 
@@ -49,44 +52,36 @@ int session_exit(int status)
     }
 }
 
-/* The default label: host and process, so that who looks at a lock finds its holder. */
-static void session_label(char *label)
+/* make_label - the default one names host and process, by which people find the holder of a lock. */
+static void make_label(char *label)
 {
     char host[HOST_SHOWN + 1] = "";
+
     gethostname(host, sizeof(host) - 1);
-    for (char *p = host; *p; p++)
+    for (char *p = host; *p != '\0'; p++)
         if (*p <= ' ' || *p > '~') *p = '-';
-    snprintf(label, LABEL_SIZE, "%s:%ld:", host[0] ? host : "host", (long)getpid());
+    snprintf(label, LABEL_SIZE, "%s:%ld:", host[0] != '\0' ? host : "host", (long)getpid());
 }
 
-/* session_nodes - cuts the list at its commas; the result points into *ret_copy. Both are the caller's. */
-static const char **session_nodes(const char *list, char **ret_copy, size_t *ret_n)
+/* split_nodes - the parts of the list, which loses its commas; how many they are. For the caller to free. */
+static const char **split_nodes(char *list, size_t *ret_n)
 {
+    const char **nodes;
     size_t n = 1;
-    for (const char *p = list; *p; p++) n += *p == ',';
-    char *copy = strdup(list);
-    const char **nodes = calloc(n, sizeof(*nodes));
-    if (!copy || !nodes) {
-        free(copy);
-        free(nodes);
-        return NULL;
-    }
-    char *rest = copy;
-    for (size_t i = 0; i < n; i++) nodes[i] = strsep(&rest, ",");
-    *ret_copy = copy;
+
+    for (const char *p = list; *p != '\0'; p++) n += *p == ',';
+    nodes = calloc(n, sizeof(*nodes));
+    for (size_t i = 0; i < n && nodes != NULL; i++) nodes[i] = strsep(&list, ",");
     *ret_n = n;
     return nodes;
 }
 
-static int session_open_client(struct session *session, const struct settings *settings, char *error,
-                               size_t error_size)
+static int make_client(struct session *session, const struct settings *settings, char *error, size_t error_size)
 {
     char label[LABEL_SIZE];
-    char *copy = NULL;
+    char *list = strdup(settings->nodes);
     size_t n_nodes = 0;
-    const char **nodes = session_nodes(settings->nodes, &copy, &n_nodes);
-    if (!nodes) return QUORLOCK_NOMEM;
-    session_label(label);
+    const char **nodes = list != NULL ? split_nodes(list, &n_nodes) : NULL;
     struct quorlock_client_options options = {
         .size = sizeof(options),
         .nodes = nodes,
@@ -98,37 +93,49 @@ static int session_open_client(struct session *session, const struct settings *s
         .max_lease_ms = settings->max_lease_ms,
         .set_name = settings->set_name,
         .allow_eviction = settings->allow_eviction,
-        .owner_label = settings->label ? settings->label : label,
-        .log = session_log,
+        .owner_label = settings->label != NULL ? settings->label : label,
+        .log = log_line,
         .log_arg = session,
         .error = error,
         .error_size = error_size,
     };
-    int status = quorlock_client_new(&session->client, session->base, &options);
+    int status = QUORLOCK_NOMEM;
+
+    make_label(label);
+    if (nodes != NULL) status = quorlock_client_new(&session->client, session->base, &options);
     /* The library has its own copies; these may hold passwords. */
-    explicit_bzero(copy, strlen(settings->nodes));
-    free(copy);
+    if (list != NULL) explicit_bzero(list, strlen(settings->nodes));
+    free(list);
     free(nodes);
     return status;
 }
 
+static struct event_base *make_loop(void)
+{
+    struct event_config *config = event_config_new();
+    struct event_base *base = NULL;
+
+    if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
+        base = event_base_new_with_config(config);
+    if (config != NULL) event_config_free(config);
+    return base;
+}
+
 int session_try(struct session *session, const struct settings *settings, char *error, size_t error_size)
 {
+    int status;
+
     error[0] = '\0';
-    *session = (struct session){.verbose = settings->verbose};
-    event_set_log_callback(session_hush);
-    event_set_fatal_callback(session_die);
-    struct event_config *config = event_config_new();
-    if (config && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
-        session->base = event_base_new_with_config(config);
-    if (config) event_config_free(config);
-    if (!session->base) {
-        snprintf(error, error_size, "cannot make an event loop: out of memory or of descriptors");
+    event_set_log_callback(hush);
+    event_set_fatal_callback(die);
+    *session = (struct session){.verbose = settings->verbose, .base = make_loop()};
+    if (session->base == NULL) {
+        snprintf(error, error_size, "%s", no_loop);
         return QUORLOCK_NOMEM;
     }
-    int status = session_open_client(session, settings, error, error_size);
-    if (!status) return 0;
-    if (!error[0]) snprintf(error, error_size, "%s", quorlock_status_text(status));
+    status = make_client(session, settings, error, error_size);
+    if (status == 0) return 0;
+    if (error[0] == '\0') snprintf(error, error_size, "%s", quorlock_status_text(status));
     event_base_free(session->base);
     session->base = NULL;
     return status;
@@ -138,15 +145,30 @@ int session_open(struct session *session, const struct settings *settings)
 {
     char error[SESSION_ERROR_SIZE];
     int status = session_try(session, settings, error, sizeof(error));
-    if (status) say("%s", error);
+
+    if (status != 0) say("%s", error);
     return session_exit(status);
 }
 
-bool session_loop(struct session *session)
+int session_open_unguarded(struct session *session, const struct settings *settings)
 {
-    if (event_base_dispatch(session->base) == 0) return true;
-    say("the event loop failed");
-    return false;
+    struct settings own = *settings;
+
+    own.guard = QUORLOCK_GUARD_OFF;
+    return session_open(session, &own);
+}
+
+int session_run(struct session *session, int failed, const int *result)
+{
+    int status = failed;
+
+    if (status == 0 && event_base_dispatch(session->base) != 0) {
+        say("the event loop failed");
+        status = EXIT_SYSTEM;
+    }
+    if (status == 0) status = *result;
+    session_close(session);
+    return status;
 }
 
 void session_leave(struct session *session)
@@ -154,22 +176,24 @@ void session_leave(struct session *session)
     event_base_loopbreak(session->base);
 }
 
-static void session_closed(void *arg)
+static void closed(void *arg)
 {
     struct session *session = arg;
+
     session->closed = true;
     session_leave(session);
 }
 
 void session_close(struct session *session)
 {
-    if (!session->base) return;
     struct timeval grace = {.tv_usec = CLOSE_GRACE_US};
-    if (quorlock_client_close(session->client, session_closed, session) == 0) {
+
+    if (session->base == NULL) return;
+    if (quorlock_client_close(session->client, closed, session) == 0) {
         event_base_loopexit(session->base, &grace);
         event_base_dispatch(session->base);
     }
-    /* Not closed in time: the process ends now and takes client and loop with it. */
+    /* Not closed in time: the process ends now, and client and loop with it. */
     if (session->closed) {
         event_base_free(session->base);
         *session = (struct session){.closed = true};

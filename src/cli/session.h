@@ -24,14 +24,21 @@ struct session {
 int session_try(struct session *session, const struct settings *settings, char *error, size_t error_size);
 /* session_open - 0, or the exit status after saying why. The settings' strings must outlive the session. */
 int session_open(struct session *session, const struct settings *settings);
-/* session_loop - runs the loop until session_leave; false when the loop failed, said already. */
-bool session_loop(struct session *session);
+/* session_open_unguarded - the same for a client that looks at the nodes, and must not write a guard there. */
+int session_open_unguarded(struct session *session, const struct settings *settings);
+/*
+ * session_run - runs the loop until session_leave, unless `failed` says that there is nothing to run; closes
+ * the session
+ *
+ * `failed` is 0 or an exit status. Returns the exit status: `failed`, or *result as it is in the end.
+ */
+int session_run(struct session *session, int failed, const int *result);
 void session_leave(struct session *session);
 /*
- * session_close - ends the client, giving the answers still on their way a short grace only
+ * session_close - ends the client, and waits a short grace for answers that are still on their way
  *
- * A frozen node does not hold the command up. What was sent to it is in the kernel's hands and arrives when
- * the node wakes. After session_open failed: no effect.
+ * A frozen node does not delay the command: the kernel has what was sent to it, and the node reads it when it
+ * wakes. After session_open failed: no effect.
  */
 void session_close(struct session *session);
 

@@ -13,17 +13,17 @@ void text_clear(struct text *text)
     *text = (struct text){0};
 }
 
-static bool text_reserve(struct text *text, size_t more)
+static bool reserve(struct text *text, size_t more)
 {
+    size_t room = text->room > 0 ? text->room : 256;
+    char *bytes;
+
     if (text->failed) return false;
     if (text->room - text->length >= more) return true;
-    size_t room = text->room ? text->room : 256;
     while (room - text->length < more && room < SIZE_MAX / 4) room *= 2;
-    char *bytes = room - text->length < more ? NULL : realloc(text->bytes, room);
-    if (!bytes) {
-        text->failed = true;
-        return false;
-    }
+    bytes = room - text->length < more ? NULL : realloc(text->bytes, room);
+    text->failed = bytes == NULL;
+    if (text->failed) return false;
     text->bytes = bytes;
     text->room = room;
     return true;
@@ -31,7 +31,7 @@ static bool text_reserve(struct text *text, size_t more)
 
 void text_add(struct text *text, const char *bytes, size_t length)
 {
-    if (length == 0 || !text_reserve(text, length)) return;
+    if (length == 0 || !reserve(text, length)) return;
     memcpy(text->bytes + text->length, bytes, length);
     text->length += length;
 }
@@ -40,8 +40,10 @@ void text_format(struct text *text, const char *format, ...)
 {
     char *more = NULL;
     va_list list;
+    int length;
+
     va_start(list, format);
-    int length = vasprintf(&more, format, list);
+    length = vasprintf(&more, format, list);
     va_end(list);
     if (length < 0) {
         text->failed = true;
@@ -54,18 +56,19 @@ void text_format(struct text *text, const char *format, ...)
 /* utf8_read - bytes of the well-formed character at `s`, at most `n`, or 0; *ret_code is its code point. */
 static size_t utf8_read(const unsigned char *s, size_t n, uint32_t *ret_code)
 {
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t length = (s[0] & 0xe0) == 0xc0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : (s[0] & 0xf8) == 0xf0 ? 4 : 0;
+    uint32_t code = s[0] & (0x7fu >> length);
+
     if (s[0] < 0x80) {
         *ret_code = s[0];
         return 1;
     }
-    size_t length = (s[0] & 0xe0) == 0xc0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : (s[0] & 0xf8) == 0xf0 ? 4 : 0;
     if (length == 0 || length > n) return 0;
-    uint32_t code = s[0] & (0x7fu >> length);
     for (size_t i = 1; i < length; i++) {
         if ((s[i] & 0xc0) != 0x80) return 0;
         code = code << 6 | (s[i] & 0x3fu);
     }
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     if (code < smallest[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return 0;
     *ret_code = code;
     return length;
@@ -85,70 +88,64 @@ static bool code_is_harmful(uint32_t code)
         {0x2060, 0x206f},   {0x3164, 0x3164},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0}, {0xfff0, 0xfffb},
         {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
     };
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
         if (code <= ranges[i].last) return code >= ranges[i].first;
     return false;
 }
 
-void text_add_safe(struct text *text, const char *bytes, size_t length)
+enum style { FOR_TERMINAL, FOR_UTF8, FOR_JSON };
+
+static void add_foreign(struct text *text, const char *bytes, size_t length, enum style style)
 {
     const unsigned char *s = (const unsigned char *)bytes;
+
     for (size_t i = 0; i < length;) {
         uint32_t code = 0;
         size_t step = utf8_read(s + i, length - i, &code);
-        if (step && !code_is_harmful(code)) {
+        bool valid = step > 0;
+
+        if (!valid) step = 1;
+        if (valid && (style == FOR_UTF8 || !code_is_harmful(code))) {
             text_add(text, bytes + i, step);
-        } else {
-            if (!step) step = 1;
+        } else if (style == FOR_TERMINAL) {
             for (size_t j = 0; j < step; j++) text_format(text, "\\x%02x", s[i + j]);
-        }
-        i += step;
-    }
-}
-
-static void text_add_json_code(struct text *text, uint32_t code, const char *bytes, size_t length)
-{
-    if (code == '"' || code == '\\') {
-        text_format(text, "\\%c", (char)code);
-    } else if (code == '\n') {
-        text_add(text, "\\n", 2);
-    } else if (code == '\t') {
-        text_add(text, "\\t", 2);
-    } else if (code_is_harmful(code) && code >= 0x10000) {
-        text_format(text, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
-    } else if (code_is_harmful(code)) {
-        text_format(text, "\\u%04x", code);
-    } else {
-        text_add(text, bytes, length);
-    }
-}
-
-void text_add_json(struct text *text, const char *string)
-{
-    if (!string) {
-        text_add(text, "null", 4);
-        return;
-    }
-    const unsigned char *s = (const unsigned char *)string;
-    size_t length = strlen(string);
-    text_add(text, "\"", 1);
-    for (size_t i = 0; i < length;) {
-        uint32_t code = 0;
-        size_t step = utf8_read(s + i, length - i, &code);
-        if (step) {
-            text_add_json_code(text, code, string + i, step);
+        } else if (!valid) {
+            text_format(text, "\ufffd");
+        } else if (code >= 0x10000) {
+            text_format(text, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
         } else {
-            text_add(text, "\\ufffd", 6);
-            step = 1;
+            text_format(text, "\\u%04x", code);
         }
         i += step;
     }
-    text_add(text, "\"", 1);
+}
+
+void text_add_safe(struct text *text, const char *bytes, size_t length)
+{
+    add_foreign(text, bytes, length, FOR_TERMINAL);
+}
+
+void text_add_known(struct text *text, const char *string)
+{
+    if (string != NULL) add_foreign(text, string, strlen(string), FOR_TERMINAL);
+}
+
+void text_add_utf8(struct text *text, const char *bytes, size_t length)
+{
+    add_foreign(text, bytes, length, FOR_UTF8);
+}
+
+void text_add_json(struct text *text, const struct text *document)
+{
+    add_foreign(text, document->bytes, document->length, FOR_JSON);
+    if (document->failed) text->failed = true;
 }
 
 size_t text_columns(const struct text *text, size_t start)
 {
     size_t columns = 0;
+
     for (size_t i = start; i < text->length; i++)
         if (((unsigned char)text->bytes[i] & 0xc0) != 0x80) columns++;
     return columns;
@@ -156,21 +153,18 @@ size_t text_columns(const struct text *text, size_t start)
 
 void text_pad(struct text *text, size_t start, size_t width)
 {
-    size_t columns = text_columns(text, start);
-    for (; columns < width; columns++) text_add(text, " ", 1);
+    for (size_t columns = text_columns(text, start); columns < width; columns++) text_add(text, " ", 1);
 }
 
 char *text_joined(const char *const *strings, size_t n, const char *between)
 {
     struct text text = {0};
+
     for (size_t i = 0; i < n; i++) {
         if (i > 0) text_add(&text, between, strlen(between));
         text_add(&text, strings[i], strlen(strings[i]));
     }
     text_add(&text, "", 1);
-    if (text.failed) {
-        text_clear(&text);
-        return NULL;
-    }
+    if (text.failed) text_clear(&text);
     return text.bytes;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * text.h - a growing text, and the two ways to write foreign bytes into it safely
+ * text.h - a growing text, and ways to write foreign bytes into it safely
  *
- * Out of memory sets `failed` and drops what is added; whoever prints the text checks that once.
+ * Out of memory sets `failed` and drops what is added: only what prints the text has to check.
  */
 #ifndef QUORLOCK_CLI_TEXT_H
 #define QUORLOCK_CLI_TEXT_H
@@ -22,12 +22,17 @@ void text_format(struct text *text, const char *format, ...) __attribute__((form
 
 /* text_add_safe - for a terminal: control characters, direction marks and what is no UTF-8 become \xNN. */
 void text_add_safe(struct text *text, const char *bytes, size_t length);
-/* text_add_json - a JSON string with its quotes, or null for NULL; what is no UTF-8 becomes U+FFFD. */
-void text_add_json(struct text *text, const char *string);
+/* text_add_known - the same for a string, or nothing for NULL. */
+void text_add_known(struct text *text, const char *string);
+/* text_add_utf8 - what is no UTF-8 becomes U+FFFD. */
+void text_add_utf8(struct text *text, const char *bytes, size_t length);
+/* text_add_json - a JSON document for a terminal: the characters that text_add_safe refuses, which JSON has in
+ * strings only, become \uNNNN. */
+void text_add_json(struct text *text, const struct text *document);
 
 /* text_pad - spaces until `width` columns after byte `start`; a character beyond ASCII counts as one column. */
 void text_pad(struct text *text, size_t start, size_t width);
-/* text_joined - the strings with that between them, for the caller to free; NULL: out of memory. */
+/* text_joined - the strings with `between` between them, for the caller to free; NULL: out of memory. */
 char *text_joined(const char *const *strings, size_t n, const char *between);
 /* text_columns - columns from byte `start` on. */
 size_t text_columns(const struct text *text, size_t start);

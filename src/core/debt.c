@@ -2,22 +2,29 @@
 /*
  * debt.c - an attempt that ended is released on every node, whatever the node answered
  *
- * A release goes out on the connection the acquire went out on, so it is executed after it. Where there is no
- * connection, or it broke before the answer, the debt is paid again on the next one, until the key has
- * certainly expired. Where the node refuses it in passing (busy, loading, out of memory) it is tried again with
- * pauses that grow; where it did not fit into the queue, when there is room. What then remains costs liveness
- * for one lease at most, never exclusion: the token of a dead attempt counts for nobody.
+ * A release that a node has not answered yet is a debt of that node. It goes out on the connection of the
+ * acquire, so it is executed after it. Where there is no connection, or it ended before the answer, the release
+ * is sent again on the next one, until the key has certainly expired. Where the node refuses it for now (busy,
+ * loading, out of memory) it is tried again with pauses that grow; where it did not fit into the queue, when
+ * there is room. A key that remains costs liveness for one lease at most, never exclusion: the token of an
+ * ended attempt counts for no lock.
  */
-#include "state.h"
+#include "debt.h"
 
 #include <assert.h>
 
+#include "backoff.h"
+#include "command.h"
+#include "validity.h"
+
+#define OWN_NOTICES_MAX 200u
+
 static bool ended(const struct debt *debt, uint64_t now_us)
 {
-    return !debt->owed || debt->until_us <= now_us;
+    return debt->state == DEBT_NONE || debt->until_us <= now_us;
 }
 
-bool debt_room(struct core_node *node, uint64_t now_us)
+bool debt_has_room(const struct core_node *node, uint64_t now_us)
 {
     for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
         if (ended(&node->debts[k], now_us)) return true;
@@ -28,14 +35,14 @@ bool debt_room(struct core_node *node, uint64_t now_us)
 static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt,
                          bool use_eval)
 {
-    struct core_command *command = core_send(lock, step, node, CORE_OP_RELEASE, 0, use_eval);
+    struct core_command *command = command_add(lock, step, node, CORE_OP_RELEASE, 0, use_eval);
 
     debt->sent_generation = lock->nodes[node].generation;
-    if (debt->unsent && lock->releasing && debt->attempt == lock->release_attempt) {
-        lock->release_until_us = validity_add(step->now_us, lock->config.node_timeout_us);
-        lock->release_looked_us = 0;
+    if (debt->state == DEBT_UNSENT && debt->attempt == lock->release.attempt) {
+        lock->release.until_us = validity_add(step->now_us, lock->config.node_timeout_us);
+        lock->release.looked_us = 0;
     }
-    debt->refused = debt->unsent = false;
+    debt->state = DEBT_OWED;
     debt->again_at_us = CORE_NEVER;
     command->fence = debt->fence;
     command->silent = debt->silent;
@@ -45,19 +52,15 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
     command->timeout_us = 0;
 }
 
-/*
- * A failed attempt wakes nobody, unless it held the arbiter: whoever waits asks that one, and was refused for
- * our sake. But where somebody holds the lock without the arbiter, or too few nodes can vote, we all get the
- * arbiter's yes in turn, and in vain: our release would only make the next one try.
- */
-static bool wakes_nobody(const struct core_lock *lock, uint32_t index)
+/* The notice of a release of ours comes to us, too, and shall not wake. True: it is counted. */
+static bool expect_own_notice(struct core_node *node)
 {
-    if (lock->phase != CORE_ASKING) return false;
-    if (index != wait_arbiter(lock)) return true;
-    return !BROKEN(CONTROL_WAKES_IN_VAIN) && (wait_meets_holder(lock) || attempt_lacks_quorum(lock));
+    if (!node->notices.listening || node->notices.own >= OWN_NOTICES_MAX) return false;
+    node->notices.own++;
+    return true;
 }
 
-static void owe(struct core_lock *lock, struct step *step, uint32_t index)
+static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool silent)
 {
     struct core_node *node = &lock->nodes[index];
     struct debt *debt = NULL;
@@ -65,33 +68,33 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index)
     for (uint32_t k = 0; k < CORE_DEBTS_MAX && debt == NULL; k++) {
         if (ended(&node->debts[k], step->now_us)) debt = &node->debts[k];
     }
-    /* Nobody is asked without room for his debt (debt_room). */
+    /* A node is asked only where there is room for its debt (debt_has_room). */
     assert(debt != NULL);
-    *debt = (struct debt){.owed = true,
-                          .token = lock->token,
-                          .attempt = lock->attempt,
+    *debt = (struct debt){.state = DEBT_OWED,
+                          .token = lock->attempt.token,
+                          .attempt = lock->attempt.number,
                           /* An attempt that was never granted has no token to leave behind. */
                           .fence = lock->phase == CORE_ASKING ? 0 : lock->fence,
-                          .until_us = node->touched_until_us,
-                          .silent = wakes_nobody(lock, index),
+                          .until_us = node->key.until_us,
+                          .silent = silent,
                           .again_at_us = CORE_NEVER};
     if (!core_can_talk(node)) return;
-    if (lock->phase == CORE_ASKING && !debt->silent && node->vote == CORE_VOTE_YES) {
-        debt->told = wait_own_notice(node);
+    if (lock->phase == CORE_ASKING && !silent && node->vote == CORE_VOTE_YES) {
+        debt->echoed = expect_own_notice(node);
     }
     send_release(lock, step, index, debt, false);
 }
 
-/* The arbiter first: whoever waits asks it as soon as it has told him. */
-void debt_end_attempt(struct core_lock *lock, struct step *step)
+/* The arbiter first: the waiters ask it as soon as its notice reaches them. */
+void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
 {
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         uint32_t index = lock->config.arbiters[i];
         struct core_node *node = &lock->nodes[index];
 
-        if (!node->touched) continue;
-        node->touched = false;
-        owe(lock, step, index);
+        if (node->key.until_us == 0) continue;
+        owe(lock, step, index, wakes != DEBT_WAKES_ALL && wakes != index);
+        node->key.until_us = 0;
     }
 }
 
@@ -104,8 +107,8 @@ void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
         struct debt *debt = &node->debts[k];
 
         if (ended(debt, step->now_us) || debt->sent_generation == node->generation) continue;
-        /* Whoever asked before on a connection that ended does not know what became of it. */
-        if (debt->sent_generation != 0 && !debt->refused) debt->unclear = true;
+        /* It is unknown whether a release on an ended connection was executed. */
+        if (debt->sent_generation != 0 && debt->state != DEBT_REFUSED) debt->unclear = true;
         send_release(lock, step, index, debt, false);
     }
 }
@@ -118,16 +121,17 @@ void debt_on_room(struct core_lock *lock, struct step *step, uint32_t index)
     for (uint32_t k = 0; k < CORE_DEBTS_MAX && core_can_talk(node); k++) {
         struct debt *debt = &node->debts[k];
 
-        if (debt->unsent && !ended(debt, step->now_us)) send_release(lock, step, index, debt, false);
+        if (debt->state == DEBT_UNSENT && !ended(debt, step->now_us))
+            send_release(lock, step, index, debt, false);
     }
     debt_judge_release(lock, step->now_us);
 }
 
-/* No notice of it is to come: the next one is news. */
-static void untold(struct core_node *node, struct debt *debt)
+/* No notice of it will come: the next one is news. */
+static void drop_echo(struct core_node *node, struct debt *debt)
 {
-    if (debt->told && node->own_notices > 0) node->own_notices--;
-    debt->told = false;
+    if (debt->echoed && node->notices.own > 0) node->notices.own--;
+    debt->echoed = false;
 }
 
 static void failed(struct core_lock *lock, struct step *step, struct debt *debt)
@@ -136,18 +140,18 @@ static void failed(struct core_lock *lock, struct step *step, struct debt *debt)
     debt->again_at_us = validity_add(step->now_us, backoff_debt_us(&lock->jitter, debt->tries++));
 }
 
-/* There was no key of ours: unless we deleted it by an earlier try, that says something about the hold. */
+/* Our key was not there. Unless an earlier try deleted it, the hold had ended before. */
 static void absent(struct core_lock *lock, struct debt *debt)
 {
-    debt->owed = false;
-    if (lock->releasing && debt->attempt == lock->release_attempt && !debt->unclear) lock->release_absent++;
+    debt->state = DEBT_NONE;
+    if (debt->attempt == lock->release.attempt && !debt->unclear) lock->release.absent++;
 }
 
 static void answered(struct core_lock *lock, struct step *step, const struct core_reply *reply,
                      struct debt *debt)
 {
     switch (reply->outcome) {
-    case CORE_YES: debt->owed = false; break;
+    case CORE_YES: debt->state = DEBT_NONE; break;
     case CORE_OTHER:
     case CORE_MISSING: absent(lock, debt); break;
     case CORE_NOSCRIPT: send_release(lock, step, reply->tag.node, debt, true); return;
@@ -157,19 +161,19 @@ static void answered(struct core_lock *lock, struct step *step, const struct cor
         break;
     case CORE_UNSENT:
         debt->sent_generation = 0;
-        debt->unsent = true;
+        debt->state = DEBT_UNSENT;
         break;
     case CORE_ERROR:
         if (reply->fault == CORE_FAULT_FOREIGN) {
-            absent(lock, debt); /* a value of another type is there, and so no key of ours */
+            absent(lock, debt); /* a value of another type is there, not our key */
         } else if (reply->fault == CORE_FAULT_PASSING) {
             failed(lock, step, debt);
         } else {
-            debt->refused = true; /* the same connection would answer the same */
+            debt->state = DEBT_REFUSED; /* the same connection would answer the same */
         }
         break;
     }
-    if (reply->outcome != CORE_YES || reply->listeners == 0) untold(&lock->nodes[reply->tag.node], debt);
+    if (reply->outcome != CORE_YES || reply->listeners == 0) drop_echo(&lock->nodes[reply->tag.node], debt);
 }
 
 void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
@@ -179,8 +183,8 @@ void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_
     for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
         struct debt *debt = &node->debts[k];
 
-        if (!debt->owed || debt->attempt != reply->tag.attempt) continue;
-        if (debt->sent_generation != reply->generation) continue; /* paid again on a newer connection */
+        if (debt->state == DEBT_NONE || debt->attempt != reply->tag.attempt) continue;
+        if (debt->sent_generation != reply->generation) continue; /* sent again on a newer connection */
         answered(lock, step, reply, debt);
     }
     debt_judge_release(lock, step->now_us);
@@ -188,10 +192,10 @@ void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_
 
 static bool is_due(const struct core_node *node, const struct debt *debt, uint64_t now_us)
 {
-    return debt->owed && core_can_talk(node) && debt->again_at_us <= now_us;
+    return debt->state != DEBT_NONE && core_can_talk(node) && debt->again_at_us <= now_us;
 }
 
-/* One step has room for so many, beside an attempt that ends and one that begins; the rest is due at once. */
+/* One step has room for n_nodes, beside an attempt that ends and one that begins; the rest stays due. */
 void debt_on_timer(struct core_lock *lock, struct step *step)
 {
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
@@ -201,8 +205,8 @@ void debt_on_timer(struct core_lock *lock, struct step *step)
             struct debt *debt = &node->debts[k];
 
             if (ended(debt, step->now_us)) {
-                untold(node, debt);
-                debt->owed = false;
+                drop_echo(node, debt);
+                debt->state = DEBT_NONE;
             } else if (is_due(node, debt, step->now_us) && step->update->n_commands < lock->config.n_nodes) {
                 send_release(lock, step, i, debt, false);
             }
@@ -214,7 +218,7 @@ bool debt_any(const struct core_lock *lock)
 {
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-            if (lock->nodes[i].debts[k].owed) return true;
+            if (lock->nodes[i].debts[k].state != DEBT_NONE) return true;
         }
     }
     return false;
@@ -228,7 +232,7 @@ uint64_t debt_deadline(const struct core_lock *lock)
         for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
             const struct debt *debt = &lock->nodes[i].debts[k];
 
-            if (debt->owed && debt->until_us < first_us) first_us = debt->until_us;
+            if (debt->state != DEBT_NONE) first_us = core_smaller(first_us, debt->until_us);
             if (is_due(&lock->nodes[i], debt, first_us)) first_us = debt->again_at_us;
         }
     }
@@ -238,7 +242,7 @@ uint64_t debt_deadline(const struct core_lock *lock)
 bool debt_waits(const struct core_node *node)
 {
     for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-        if (node->debts[k].owed && node->debts[k].unsent) return true;
+        if (node->debts[k].state == DEBT_UNSENT) return true;
     }
     return false;
 }
@@ -247,7 +251,7 @@ bool debt_waits(const struct core_node *node)
 static const struct debt *owes(const struct core_node *node, uint64_t attempt)
 {
     for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-        if (node->debts[k].owed && node->debts[k].attempt == attempt) return &node->debts[k];
+        if (node->debts[k].state != DEBT_NONE && node->debts[k].attempt == attempt) return &node->debts[k];
     }
     return NULL;
 }
@@ -255,7 +259,7 @@ static const struct debt *owes(const struct core_node *node, uint64_t attempt)
 struct release_tally {
     uint32_t clear;  /* nodes on which nothing of it is left */
     uint32_t coming; /* nodes whose answer can still come on their present connection */
-    uint32_t queued; /* of these, nodes to which it could not be sent yet, and that answer others meanwhile */
+    uint32_t queued; /* of these, nodes to which it could not be sent yet, and that answer other requests */
 };
 
 static struct release_tally count_release(const struct core_lock *lock)
@@ -264,14 +268,14 @@ static struct release_tally count_release(const struct core_lock *lock)
 
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
-        const struct debt *debt = owes(node, lock->release_attempt);
+        const struct debt *debt = owes(node, lock->release.attempt);
 
         if (debt == NULL) {
             tally.clear++;
-        } else if (core_can_talk(node) && !debt->refused) {
-            tally.coming +=
-                debt->unsent || debt->sent_generation == node->generation || debt->again_at_us != CORE_NEVER;
-            tally.queued += debt->unsent && !node->overdue;
+        } else if (core_can_talk(node) && debt->state != DEBT_REFUSED) {
+            tally.coming += debt->state == DEBT_UNSENT || debt->sent_generation == node->generation ||
+                            debt->again_at_us != CORE_NEVER;
+            tally.queued += debt->state == DEBT_UNSENT && !node->doubt.overdue;
         }
     }
     return tally;
@@ -279,41 +283,36 @@ static struct release_tally count_release(const struct core_lock *lock)
 
 static void end_release(struct core_lock *lock, bool clear)
 {
-    /* What had expired or was lost is nobody's concern any more, wherever a rest of it may be. */
-    lock->released_status = clear || lock->release_expired ? CORE_OK : CORE_NOQUORUM;
-    lock->releasing = false;
-    lock->notify_released = true;
+    /* A hold that had expired or was lost is over, wherever a key of it may be left. */
+    core_notify(lock, CORE_NOTIFY_RELEASED, clear || lock->release.expired ? CORE_OK : CORE_NOQUORUM);
+    lock->release.attempt = 0;
 }
 
 void debt_end_release(struct core_lock *lock)
 {
-    if (lock->releasing) end_release(lock, count_release(lock).clear >= lock->config.quorum);
+    if (lock->release.attempt != 0) end_release(lock, count_release(lock).clear >= lock->config.quorum);
 }
 
-/* So long before its end, and so long after we knew that, an answer may still be read. */
+/* So long before the end, and so long after that was noticed, an answer may still be read. */
 static uint64_t last_wait_us(const struct core_lock *lock)
 {
     return lock->config.node_timeout_us / 4;
 }
 
-/*
- * Where the process stood still over the time to answer, the answers lie there unread, or the releases have not
- * even left: so it is over only some time after it was first looked at.
- */
+/* Where the process stood still over the time to answer, the answers are there unread, or the releases have not
+ * even left: so the time ends only a while after it was first looked at. */
 static bool answers_are_late(struct core_lock *lock, uint64_t now_us)
 {
-    uint64_t look_at_us = validity_sub(lock->release_until_us, last_wait_us(lock));
+    uint64_t look_at_us = validity_sub(lock->release.until_us, last_wait_us(lock));
 
     if (now_us < look_at_us) return false;
-    if (lock->release_looked_us == 0) lock->release_looked_us = now_us;
-    return now_us >= lock->release_until_us && now_us >= lock->release_looked_us + last_wait_us(lock);
+    if (lock->release.looked_us == 0) lock->release.looked_us = now_us;
+    return now_us >= lock->release.until_us && now_us >= lock->release.looked_us + last_wait_us(lock);
 }
 
-/*
- * When so many nodes answered that our key was not there that no quorum had it, the hold had ended before. Some
- * may lack it rightly: they restarted, or never had it. Where only answers that are still to come can tell,
- * they are waited for, for one node timeout.
- */
+/* When so many nodes answered that our key was not there that no quorum had it, the hold had ended before.
+ * Fewer may have restarted, or never had it. Where answers that are still to come decide this, they are waited
+ * for, for one node timeout. */
 void debt_judge_release(struct core_lock *lock, uint64_t now_us)
 {
     uint32_t quorum = lock->config.quorum;
@@ -321,12 +320,12 @@ void debt_judge_release(struct core_lock *lock, uint64_t now_us)
     struct release_tally tally;
     bool late;
 
-    if (!lock->releasing) return;
+    if (lock->release.attempt == 0) return;
     tally = count_release(lock);
     late = answers_are_late(lock, now_us);
-    if (lock->release_absent > spare) lock->release_expired = true;
+    if (lock->release.absent > spare) lock->release.expired = true;
     if (tally.clear >= quorum) {
-        bool open = !lock->release_expired && lock->release_absent + tally.coming > spare;
+        bool open = !lock->release.expired && lock->release.absent + tally.coming > spare;
 
         if (late || !open) end_release(lock, true);
     } else if (tally.clear + tally.coming < quorum || (tally.queued == 0 && late)) {
@@ -336,14 +335,14 @@ void debt_judge_release(struct core_lock *lock, uint64_t now_us)
 
 uint64_t debt_release_deadline(const struct core_lock *lock)
 {
-    uint64_t looked_us = lock->release_looked_us;
+    uint64_t looked_us = lock->release.looked_us;
     struct release_tally tally;
 
-    if (!lock->releasing) return CORE_NEVER;
+    if (lock->release.attempt == 0) return CORE_NEVER;
     tally = count_release(lock);
-    /* The time to answer runs from when it was sent, not while it waits for room; but where a quorum answered,
-     * what others could add is not waited for any longer. */
+    /* The time to answer does not run while a release waits for room; but where a quorum answered, the others
+     * are not waited for any longer. */
     if (tally.queued > 0 && tally.clear < lock->config.quorum) return CORE_NEVER;
-    if (looked_us == 0) return validity_sub(lock->release_until_us, last_wait_us(lock));
-    return core_larger(lock->release_until_us, looked_us + last_wait_us(lock));
+    if (looked_us == 0) return validity_sub(lock->release.until_us, last_wait_us(lock));
+    return core_larger(lock->release.until_us, looked_us + last_wait_us(lock));
 }

@@ -3,17 +3,19 @@
  * fence.c - one fencing token over the quorum: increment with a floor
  *
  * 1. A node that grants increments its counter, to the floor at least, and shows it with its yes.
- * 2. The token is the largest counter shown, T. If Q granted nodes show T, it stands: one round trip.
- * 3. Else the granted nodes that showed less are asked to raise: only where the key still is ours, and only if
- *    the counter is not above T already, a node stores T and acknowledges; else it shows its higher counter,
- *    which becomes the new T.
- * 4. The token stands when Q nodes show this very T.
+ * 2. The token T is the largest counter shown. If Q granted nodes show T, it is agreed: one round trip.
+ * 3. Else the granted nodes that showed less are asked to raise. A node stores T and acknowledges only where
+ * the key still is ours and its counter is not above T; else it shows its higher counter, the new T.
+ * 4. The token is agreed when Q nodes show this very T.
  *
- * Two grants with one token would share a node that had the counter T under both; but the later of the two
- * incremented it there when it took the key. For the same reason tokens rise: a later quorum shares a node with
- * this one, whose counter was T at least when T was told. No clock is involved.
+ * Tokens are unique: two grants with one token would share a node whose counter was T under both, but the later
+ * grant incremented it there when it took the key. Tokens rise for the same reason: a later quorum shares a
+ * node with this one, and its counter was T at least when T was told. No clock is involved.
  */
-#include "state.h"
+#include "fence.h"
+
+#include "command.h"
+#include "control.h"
 
 static uint64_t largest_shown(const struct core_lock *lock)
 {
@@ -29,26 +31,25 @@ static uint64_t largest_shown(const struct core_lock *lock)
 
 void fence_raise(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
 {
-    struct core_command *command = core_send(lock, step, index, CORE_OP_RAISE, lock->lease_us, use_eval);
+    struct core_command *command = command_add(lock, step, index, CORE_OP_RAISE, lock->lease_us, use_eval);
 
     command->fence = largest_shown(lock);
-    lock->nodes[index].raising = true;
+    lock->nodes[index].follow_up = FOLLOW_UP_RAISE;
 }
 
-/* A node that shows less and is out of reach cannot be raised: its yes is of no use any more. */
+/* A node that shows less and is out of reach cannot be raised: its yes does not count any more. */
 static void drop_unreachable(struct core_lock *lock, uint64_t token)
 {
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];
 
         if (node->vote != CORE_VOTE_YES || node->fence == token || core_can_talk(node)) continue;
-        node->vote = CORE_VOTE_FAILED;
-        node->fault = node->down_fault;
-        node->valid_until_us = 0;
+        core_vote_failed(node, node->down_fault);
+        node->key.valid_until_us = 0;
     }
 }
 
-void fence_judge(struct core_lock *lock, struct step *step, uint32_t pending)
+enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32_t pending)
 {
     uint64_t token = largest_shown(lock);
     uint32_t agreed = 0;
@@ -67,16 +68,15 @@ void fence_judge(struct core_lock *lock, struct step *step, uint32_t pending)
     }
     if (agreed >= lock->config.quorum) {
         lock->fence = token;
-        hold_grant(lock, step);
-    } else if (agreed + behind + pending < lock->config.quorum) {
-        attempt_doom(lock, step);
-    } else {
-        for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-            const struct core_node *node = &lock->nodes[i];
+        return FENCE_AGREED;
+    }
+    if (agreed + behind + pending < lock->config.quorum) return FENCE_HOPELESS;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        const struct core_node *node = &lock->nodes[i];
 
-            if (node->vote == CORE_VOTE_YES && node->fence != token && !node->raising) {
-                fence_raise(lock, step, i, false);
-            }
+        if (node->vote == CORE_VOTE_YES && node->fence != token && node->follow_up != FOLLOW_UP_RAISE) {
+            fence_raise(lock, step, i, false);
         }
     }
+    return FENCE_WAIT;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/admission.h"
 
-#include "lock/lock.h"
-
 #define WINDOW_MIN   16u
 #define WINDOW_FIRST 256u
 #define WINDOW_MAX   1024u
@@ -12,52 +10,59 @@
 /* Room may appear without a word: a node becomes late, memory is there again. */
 #define LOOK_AGAIN_US 20000u
 
-void admission_init(struct quorlock_client *client)
+/* The turn serves what waits whenever it runs; this only makes it run. */
+static void on_look(struct waker *waker)
 {
-    client->admission.window = WINDOW_FIRST;
+    (void)waker;
 }
 
-static bool can_talk(const struct node *node)
+int admission_start(struct admission *admission, struct runtime *runtime)
 {
-    enum node_state state = node_state_now(node);
-
-    return state == NODE_READY || state == NODE_QUARANTINED;
+    admission->runtime = runtime;
+    admission->window = WINDOW_FIRST;
+    return runtime_reserve_waker(runtime, &admission->look, on_look);
 }
 
 /* ---- is there room? ---- */
 
-bool admission_has_release_room(const struct quorlock_client *client, uint32_t index)
+static const struct node *node_at(const struct admission *admission, uint32_t index)
 {
-    const struct node *node = client->nodes[index].node;
+    return admission->runtime->nodes[index].node;
+}
+
+bool admission_has_release_room(const struct admission *admission, uint32_t index)
+{
+    const struct node *node = node_at(admission, index);
 
     return node_has_room(node, NODE_ROOM_KEEP) &&
-           node_in_flight(node) < KEEP_WINDOWS * (size_t)client->admission.window;
+           node_in_flight(node) < KEEP_WINDOWS * (size_t)admission->window;
 }
 
-static bool room_for_round(const struct quorlock_client *client)
+static bool has_round_room(const struct admission *admission)
 {
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        const struct node *node = client->nodes[i].node;
+    for (uint32_t i = 0; i < admission->runtime->n_nodes; i++) {
+        const struct node *node = node_at(admission, i);
 
-        if (can_talk(node) && !admission_has_release_room(client, i) && !node_is_late(node)) return false;
+        if (nodes_can_talk(node) && !admission_has_release_room(admission, i) && !node_is_late(node)) {
+            return false;
+        }
     }
     return true;
 }
 
-static bool room_for_attempt(const struct quorlock_client *client)
+static bool has_attempt_room(const struct admission *admission)
 {
-    if (client->admission.asking >= client->admission.window || client->admission.rounds.count > 0)
-        return false;
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        const struct client_node *at = &client->nodes[i];
-        bool free = at->unpaid.count == 0 && node_has_room(at->node, NODE_ROOM_NEW);
+    if (admission->asking >= admission->window || admission->rounds.count > 0) return false;
+    for (uint32_t i = 0; i < admission->runtime->n_nodes; i++) {
+        const struct node *node = node_at(admission, i);
+        bool free = admission->unsent[i].count == 0 && node_has_room(node, NODE_ROOM_NEW);
 
-        if (node_state_now(at->node) == NODE_READY && !free && !node_is_late(at->node)) return false;
+        if (node_state_now(node) == NODE_READY && !free && !node_is_late(node)) return false;
     }
     return true;
 }
 
-void admission_limit(const struct quorlock_client *client, struct core_event *event)
+void admission_limit(const struct admission *admission, struct core_event *event)
 {
     switch (event->type) {
     case CORE_EV_ACQUIRE:
@@ -66,8 +71,8 @@ void admission_limit(const struct quorlock_client *client, struct core_event *ev
     case CORE_EV_NODE:
     case CORE_EV_NOTICE:
     case CORE_EV_WAKE:
-        event->no_attempt = client->admission.attempts.count > 0 || !room_for_attempt(client);
-        event->no_round = client->admission.rounds.count > 0 || !room_for_round(client);
+        event->no_attempt = admission->attempts.count > 0 || !has_attempt_room(admission);
+        event->no_round = admission->rounds.count > 0 || !has_round_room(admission);
         break;
     default: break;
     }
@@ -75,72 +80,67 @@ void admission_limit(const struct quorlock_client *client, struct core_event *ev
 
 /* ---- who waits ---- */
 
-static void look_again(struct quorlock_client *client)
+static void look_again(struct admission *admission)
 {
-    uint64_t at_us = client_now_us(client) + LOOK_AGAIN_US;
+    struct runtime *runtime = admission->runtime;
 
-    if (client->admission_look.entry.index == HEAP_OUT) client_wake_at(client, &client->admission_look, at_us);
+    if (admission->look.entry.index != HEAP_OUT) return;
+    runtime_wake_at(runtime, &admission->look, runtime_now_us(runtime) + LOOK_AGAIN_US);
 }
 
-static struct list *list_for(struct quorlock_client *client, enum core_wants wants)
+static struct list *list_for(struct admission *admission, enum core_wants wants)
 {
     switch (wants) {
-    case CORE_WANTS_ATTEMPT: return &client->admission.attempts;
-    case CORE_WANTS_ROUND: return &client->admission.rounds;
+    case CORE_WANTS_ATTEMPT: return &admission->attempts;
+    case CORE_WANTS_ROUND: return &admission->rounds;
     case CORE_WANTS_NOTHING: break;
     }
     return NULL;
 }
 
-void admission_follow(struct claim *claim)
+void admission_follow(struct admission *admission, struct applicant *applicant, enum core_wants wants,
+                      bool asking)
 {
-    struct quorlock_client *client = claim->client;
-    enum core_wants wants = core_wants(claim->core);
-    struct list *list = list_for(client, wants);
-    bool asking = core_phase_now(claim->core) == CORE_ASKING;
+    struct list *list = list_for(admission, wants);
 
-    if (claim->waits_in != NULL && claim->waits_in != list) list_remove(claim->waits_in, &claim->waits);
-    claim->waits_in = list;
-    if (wants != CORE_WANTS_NOTHING) {
-        list_add(list, &claim->waits);
-        look_again(client);
+    if (applicant->waits_in != NULL && applicant->waits_in != list) {
+        list_remove(applicant->waits_in, &applicant->link);
     }
-    if (asking == claim->asking) return;
-    claim->asking = asking;
+    applicant->waits_in = list;
+    if (list != NULL) {
+        list_add(list, &applicant->link);
+        look_again(admission);
+    }
+    if (asking == applicant->asking) return;
+    applicant->asking = asking;
     if (asking) {
-        client->admission.asking++;
+        admission->asking++;
         return;
     }
-    client->admission.asking--;
-    if (client->admission.attempts.count > 0) client_run_soon(client);
+    admission->asking--;
+    if (admission->attempts.count > 0) runtime_run_soon(admission->runtime);
 }
 
-void admission_unpaid(struct claim *claim, uint32_t index)
+void admission_leave(struct admission *admission, struct applicant *applicant)
 {
-    struct unpaid *unpaid = &claim->results[index].unpaid;
-
-    unpaid->claim = claim;
-    list_add(&claim->client->nodes[index].unpaid, &unpaid->link);
-    look_again(claim->client);
+    if (applicant->waits_in != NULL) list_remove(applicant->waits_in, &applicant->link);
+    if (applicant->asking) admission->asking--;
 }
 
-void admission_leave(struct claim *claim)
+void admission_add_unsent(struct admission *admission, struct unsent_release *release, uint32_t node)
 {
-    struct quorlock_client *client = claim->client;
-
-    if (claim->waits_in != NULL) list_remove(claim->waits_in, &claim->waits);
-    if (claim->asking) client->admission.asking--;
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        list_remove(&client->nodes[i].unpaid, &claim->results[i].unpaid.link);
-    }
+    list_add(&admission->unsent[node], &release->link);
+    look_again(admission);
 }
 
-void admission_update_rtt(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
+void admission_remove_unsent(struct admission *admission, struct unsent_release *release, uint32_t node)
 {
-    struct admission *admission = &claim->client->admission;
+    list_remove(&admission->unsent[node], &release->link);
+}
 
-    if (tag->op == CORE_OP_PEEK || reply->outcome == NODE_UNKNOWN) return;
-    if (reply->latency_us > claim->config.node_timeout_us / SLOW_PART) {
+void admission_update_rtt(struct admission *admission, uint32_t latency_us, uint64_t timeout_us)
+{
+    if (latency_us > timeout_us / SLOW_PART) {
         if (admission->window > WINDOW_MIN) admission->window--;
     } else if (admission->window < WINDOW_MAX) {
         admission->window++;
@@ -149,81 +149,62 @@ void admission_update_rtt(struct claim *claim, const struct core_tag *tag, const
 
 /* ---- serving ---- */
 
-/* False: it could not begin, for want of random bytes. */
-static bool begin(struct claim *claim)
+static void serve_rounds(struct admission *admission)
 {
-    unsigned char random[CORE_RANDOM_SIZE];
-    struct core_event event = {.type = CORE_EV_BEGIN, .random = random};
-    bool drawn = claim_draw(random) == 0;
+    struct list *rounds = &admission->rounds;
 
-    if (!drawn) event.random = NULL;
-    event.wall_us = claim_fence_floor(claim->client, &claim->config);
-    (void)claim_step(claim, &event);
-    return drawn;
-}
-
-static void serve_rounds(struct quorlock_client *client)
-{
-    struct list *rounds = &client->admission.rounds;
-
-    for (size_t n = rounds->count; n > 0 && rounds->count > 0 && room_for_round(client); n--) {
-        (void)begin(LIST_ITEM(rounds->first, struct claim, waits));
+    for (size_t n = rounds->count; n > 0 && rounds->count > 0 && has_round_room(admission); n--) {
+        (void)admission->begin(FIRST_OF(rounds, struct applicant, link));
     }
 }
 
-static void serve_attempts(struct quorlock_client *client)
+static void serve_attempts(struct admission *admission)
 {
-    struct list *attempts = &client->admission.attempts;
+    struct list *attempts = &admission->attempts;
 
-    while (attempts->count > 0 && room_for_attempt(client)) {
-        if (!begin(LIST_ITEM(attempts->first, struct claim, waits))) return;
+    while (attempts->count > 0 && has_attempt_room(admission)) {
+        if (!admission->begin(FIRST_OF(attempts, struct applicant, link))) return;
     }
 }
 
 /* A release that finds no room after all stands at the end again: each is tried once. */
-static void serve_releases(struct quorlock_client *client, uint32_t index)
+static void serve_releases(struct admission *admission, uint32_t node)
 {
-    struct client_node *at = &client->nodes[index];
-    struct core_event event = {.type = CORE_EV_ROOM, .node = index};
+    struct list *unsent = &admission->unsent[node];
 
-    for (size_t n = at->unpaid.count; n > 0; n--) {
-        struct unpaid *unpaid = LIST_ITEM(at->unpaid.first, struct unpaid, link);
-        struct claim *claim;
+    for (size_t n = unsent->count; n > 0; n--) {
+        struct unsent_release *release = FIRST_OF(unsent, struct unsent_release, link);
 
-        if (unpaid == NULL || !admission_has_release_room(client, index)) return;
-        claim = unpaid->claim;
-        list_remove(&at->unpaid, &unpaid->link);
-        event.now_us = 0;
-        (void)claim_step(claim, &event);
-        /* A client that closes waits for the answer of each release as for the first. */
-        client->close_until_us = client_now_us(client) + client_timeout_ms(client) * 1000ull;
-        claim_reap(claim);
+        if (release == NULL || !admission_has_release_room(admission, node)) return;
+        list_remove(unsent, &release->link);
+        admission->send(release, node);
+        runtime_extend_close(admission->runtime);
     }
 }
 
-void admission_serve(struct quorlock_client *client)
+void admission_serve(struct admission *admission)
 {
-    if (!admission_is_wanted(client)) return;
-    serve_rounds(client);
-    for (uint32_t i = 0; i < client->n_nodes; i++) serve_releases(client, i);
-    serve_attempts(client);
-    if (admission_is_wanted(client)) look_again(client);
+    if (!admission_is_wanted(admission)) return;
+    serve_rounds(admission);
+    for (uint32_t i = 0; i < admission->runtime->n_nodes; i++) serve_releases(admission, i);
+    serve_attempts(admission);
+    if (admission_is_wanted(admission)) look_again(admission);
 }
 
-bool admission_is_wanted(const struct quorlock_client *client)
+bool admission_is_wanted(const struct admission *admission)
 {
-    size_t waiting = client->admission.rounds.count + client->admission.attempts.count;
+    size_t waiting = admission->rounds.count + admission->attempts.count;
 
-    for (uint32_t i = 0; i < client->n_nodes; i++) waiting += client->nodes[i].unpaid.count;
+    for (uint32_t i = 0; i < admission->runtime->n_nodes; i++) waiting += admission->unsent[i].count;
     return waiting > 0;
 }
 
-bool admission_owes(const struct quorlock_client *client)
+bool admission_owes(const struct admission *admission)
 {
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
-        const struct client_node *at = &client->nodes[i];
+    for (uint32_t i = 0; i < admission->runtime->n_nodes; i++) {
+        const struct node *node = node_at(admission, i);
 
-        if (at->unpaid.count > 0 && can_talk(at->node) && !node_is_late(at->node)) return true;
+        if (admission->unsent[i].count > 0 && nodes_can_talk(node) && !node_is_late(node)) return true;
     }
     return false;
 }

@@ -13,51 +13,58 @@
  * 3. So much is asked at once that the nodes answer well within the node timeout: the window grows with every
  *    quick answer and shrinks with every slow one. Renewals and releases have twice the window of attempts.
  */
-#ifndef QUORLOCK_ADMISSION_H
-#define QUORLOCK_ADMISSION_H
+#ifndef QUORLOCK_LOCK_ADMISSION_H
+#define QUORLOCK_LOCK_ADMISSION_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/heap.h"
-#include "base/list.h"
 #include "core/core.h"
+#include "runtime/nodes.h"
 
-struct claim;
-struct node_reply;
-struct quorlock_client;
+/* A release that a node had no room for. */
+struct unsent_release {
+    struct link link;
+};
+
+/* What asks the nodes, and waits for room where there is none. */
+struct applicant {
+    struct link link;
+    struct list *waits_in; /* rounds or attempts; NULL: it waits for no room */
+    bool asking;           /* its attempt is under way */
+};
 
 /* What of one client waits. */
 struct admission {
-    struct list rounds, attempts; /* claims that wait for either */
-    uint32_t asking;              /* claims whose attempt is under way */
-    uint32_t window;              /* so many may be, at most */
+    struct runtime *runtime;
+    struct list rounds, attempts; /* applicants that wait for either */
+    struct list unsent[CORE_NODES_MAX];
+    uint32_t asking;   /* applicants whose attempt is under way */
+    uint32_t window;   /* so many may be, at most */
+    struct waker look; /* looks for room while something waits for it */
+    /* There is room. Begins what the applicant waits for; false: it could not, for want of random bytes. */
+    bool (*begin)(struct applicant *);
+    /* There is room. Sends the release, or adds it again. */
+    void (*send)(struct unsent_release *, uint32_t node);
 };
 
-/* A release that a node had no room for, and whose it is. */
-struct unpaid {
-    struct link link;
-    struct claim *claim;
-};
-
-void admission_init(struct quorlock_client *);
-/* admission_limit - says in the event what it may begin. */
-void admission_limit(const struct quorlock_client *, struct core_event *);
-/* admission_follow - after each step: the claim waits for what its core wants. */
-void admission_follow(struct claim *);
+/* admission_start - of a struct with its callbacks, else zeroed. 0, or -1 out of memory. */
+int admission_start(struct admission *, struct runtime *);
+/* admission_limit - notes in the event what it may begin. */
+void admission_limit(const struct admission *, struct core_event *);
+/* admission_follow - after each step of its core: the applicant waits for what the core wants. */
+void admission_follow(struct admission *, struct applicant *, enum core_wants, bool asking);
 /* admission_has_release_room - whether the node takes a release now. */
-bool admission_has_release_room(const struct quorlock_client *, uint32_t node);
-/* admission_unpaid - the node had no room for the claim's release. */
-void admission_unpaid(struct claim *, uint32_t node);
-/* admission_update_rtt - an answer, and how long it took. */
-void admission_update_rtt(struct claim *, const struct core_tag *, const struct node_reply *);
+bool admission_has_release_room(const struct admission *, uint32_t node);
+/* admission_add_unsent - the node had no room for this release. */
+void admission_add_unsent(struct admission *, struct unsent_release *, uint32_t node);
+void admission_remove_unsent(struct admission *, struct unsent_release *, uint32_t node);
+/* admission_update_rtt - an answer came, and took so long; the node timeout is that of its lock. */
+void admission_update_rtt(struct admission *, uint32_t latency_us, uint64_t timeout_us);
 /* admission_serve - begins and sends what there is room for now. */
-void admission_serve(struct quorlock_client *);
+void admission_serve(struct admission *);
 /* admission_is_wanted - something waits. */
-bool admission_is_wanted(const struct quorlock_client *);
+bool admission_is_wanted(const struct admission *);
 /* admission_owes - a node that answers will take releases that wait. */
-bool admission_owes(const struct quorlock_client *);
-/* admission_leave - the claim goes. */
-void admission_leave(struct claim *);
+bool admission_owes(const struct admission *);
+/* admission_leave - the applicant goes. */
+void admission_leave(struct admission *, struct applicant *);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * claim.c - ties one core to the nodes, the clock and the handles that hold it
- */
-#include "lock/lock.h"
+#include "lock/claim.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +8,6 @@
 #include <time.h>
 
 #include "core/validity.h"
-#include "lock/owner.h"
 
 #define MS 1000u
 
@@ -43,10 +39,10 @@ _Static_assert(CORE_NODES_MAX == QUORLOCK_NODES_MAX, "as many nodes inside as ou
 static size_t owner_text(const struct claim *claim, const struct core_token *token, char *ret)
 {
     static const char digits[] = "0123456789abcdef";
-    size_t n = strlen(claim->client->owner_label);
+    size_t n = strlen(claim->all->runtime->owner_label);
 
-    if (claim->client->uuid[0] != '\0') return owner_redisson(ret, claim->client->uuid, token);
-    memcpy(ret, claim->client->owner_label, n);
+    if (claim->all->runtime->uuid[0] != '\0') return owner_redisson(ret, claim->all->runtime->uuid, token);
+    memcpy(ret, claim->all->runtime->owner_label, n);
     for (size_t i = 0; i < CORE_TOKEN_SIZE; i++) {
         ret[n++] = digits[token->bytes[i] >> 4];
         ret[n++] = digits[token->bytes[i] & 15];
@@ -70,31 +66,31 @@ static enum node_op node_op_of(uint8_t op)
 
 static bool send_command(struct claim *claim, const struct core_command *command)
 {
-    char owner[LOCK_OWNER_SIZE];
-    struct request request = {.owner = claim, .tag = command->tag, .kind = REQUEST_CLAIM};
-    struct node_request node_request = {.op = node_op_of(command->tag.op),
-                                        .use_eval = command->use_eval,
-                                        .keys = claim->keylist->keys,
-                                        .n_keys = claim->keylist->n_keys,
-                                        .owner = owner,
-                                        .owner_length = owner_text(claim, &command->token, owner),
-                                        .lease_ms = (uint32_t)(command->tag.lease_us / MS),
-                                        .fenced = claim->config.fencing,
-                                        .fence = command->fence,
-                                        .fence_ttl_ms = claim->fence_ttl_ms,
-                                        .explain = command->explain,
-                                        .silent = command->silent,
-                                        .timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS)};
-    bool release = command->tag.op == CORE_OP_RELEASE;
-    bool room = !release || admission_has_release_room(claim->client, command->tag.node);
+    const struct core_tag *tag = &command->tag;
+    struct node_result *result = &claim->results[tag->node];
+    struct admission *admission = &claim->all->admission;
+    char owner[CLAIM_OWNER_SIZE];
+    struct node_request request = {.op = node_op_of(tag->op),
+                                   .use_eval = command->use_eval,
+                                   .keys = claim->keylist->keys,
+                                   .n_keys = claim->keylist->n_keys,
+                                   .owner = owner,
+                                   .owner_length = owner_text(claim, &command->token, owner),
+                                   .lease_ms = (uint32_t)(tag->lease_us / MS),
+                                   .fenced = claim->config.fencing,
+                                   .fence = command->fence,
+                                   .fence_ttl_ms = claim->fence_ttl_ms,
+                                   .explain = command->explain,
+                                   .silent = command->silent,
+                                   .timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS)};
+    bool release = tag->op == CORE_OP_RELEASE;
+    bool room = !release || admission_has_release_room(admission, tag->node);
 
-    if (!room || client_send(claim->client, command->tag.node, &node_request, &request) != NODE_SENT) {
-        if (release) admission_unpaid(claim, command->tag.node);
+    if (!room || nodes_send(claim->all->runtime, tag->node, &request, &claim->requester, tag) != NODE_SENT) {
+        if (release) admission_add_unsent(admission, &result->unsent, tag->node);
         return false;
     }
-    if (release && command->tag.attempt == core_attempt(claim->core)) {
-        claim->results[command->tag.node].released = QUORLOCK_VOTE_PENDING;
-    }
+    if (release && tag->attempt == core_attempt(claim->core)) result->released = QUORLOCK_VOTE_PENDING;
     claim->in_flight++;
     return true;
 }
@@ -103,8 +99,8 @@ static bool send_command(struct claim *claim, const struct core_command *command
 
 static void result_clear(struct claim *claim, struct node_result *result)
 {
-    alloc_free(&claim->client->alloc, result->error);
-    alloc_free(&claim->client->alloc, result->holder);
+    alloc_free(&claim->all->runtime->alloc, result->error);
+    alloc_free(&claim->all->runtime->alloc, result->holder);
     result->error = result->holder = NULL;
     result->ttl_ms = -2;
     result->latency_us = 0;
@@ -112,61 +108,55 @@ static void result_clear(struct claim *claim, struct node_result *result)
 
 static void release_result_clear(struct claim *claim, struct node_result *result)
 {
-    alloc_free(&claim->client->alloc, result->release_error);
-    alloc_free(&claim->client->alloc, result->release_holder);
+    alloc_free(&claim->all->runtime->alloc, result->release_error);
+    alloc_free(&claim->all->runtime->alloc, result->release_holder);
     result->release_error = result->release_holder = NULL;
 }
 
-/* While the core waits its line listens. */
+/* While the core waits its key list listens. */
 static void listen(struct claim *claim, bool wanted)
 {
-    struct keylist *keylist = claim->keylist;
-
     if (wanted == claim->listens) return;
     claim->listens = wanted;
-    if (wanted) {
-        keylist->listeners++;
-        notices_open(keylist);
-    } else if (--keylist->listeners == 0) {
-        notices_close(keylist);
-    }
+    keylist_listen(claim->keylist, wanted);
     if (wanted) claim_notify_subscribed(claim, false);
+}
+
+static void set_in(struct list *list, struct link *link, bool in)
+{
+    if (in) {
+        list_add(list, link);
+    } else {
+        list_remove(list, link);
+    }
 }
 
 /* Everything that follows from the core's new state. */
 static void settle(struct claim *claim, const struct core_update *update)
 {
-    struct quorlock_client *client = claim->client;
-    bool holds = core_phase_now(claim->core) == CORE_HELD;
+    struct claims *all = claim->all;
+    enum core_phase phase = core_phase_now(claim->core);
+    bool active = phase != CORE_IDLE || core_deadline(claim->core) != CORE_NEVER;
+    bool holds = phase == CORE_HELD;
 
-    client_wake_at(client, &claim->waker, core_deadline(claim->core));
-    if (core_phase_now(claim->core) != CORE_IDLE || core_deadline(claim->core) != CORE_NEVER) {
-        list_add(&client->active, &claim->active);
-    } else {
-        list_remove(&client->active, &claim->active);
-    }
-    if (core_loss_pending(claim->core)) {
-        if (!claim->lost.in) message_log_loss(claim);
-        list_add(&client->lost, &claim->lost);
-    } else {
-        list_remove(&client->lost, &claim->lost);
-    }
-    if (update->dispatch) {
-        list_add(&client->ready, &claim->ready);
-        client_run_soon(client);
-    } else {
-        list_remove(&client->ready, &claim->ready);
-    }
-    admission_follow(claim);
+    runtime_wake_at(all->runtime, &claim->waker, core_deadline(claim->core));
+    set_in(&all->active, &claim->in_active, active);
+    if (claim->named != NULL) set_in(&claim->named->claims, &claim->in_owner, active);
+    if (core_loss_pending(claim->core) && !claim->in_lost.in) all->events->lost(claim);
+    set_in(&all->lost, &claim->in_lost, core_loss_pending(claim->core));
+    set_in(&all->ready, &claim->in_ready, update->dispatch);
+    if (update->dispatch) runtime_run_soon(all->runtime);
+    admission_follow(&all->admission, &claim->applicant, core_wants(claim->core), phase == CORE_ASKING);
     if (holds != claim->counted) {
         claim->counted = holds;
         claim->keylist->held += holds ? 1u : UINT32_MAX;
-        if (!holds) queue_keys_released(claim->keylist, claim_holder_id(claim->owner, strlen(claim->owner)));
+        if (!holds) all->events->keys_released(claim);
     }
     listen(claim, core_listens(claim->core));
 }
 
-/* What a node said to an earlier attempt is no news of this one; who is not asked again is quoted on. */
+/* What a node said to an earlier attempt is no news of this one; a node that is not asked again is quoted on.
+ */
 static void begin_results(struct claim *claim, const struct core_update *update)
 {
     if (claim->results_attempt == core_attempt(claim->core)) return;
@@ -185,22 +175,22 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
     uint32_t n_unsent = 0;
     int status;
 
-    if (event->now_us == 0) event->now_us = client_now_us(claim->client);
-    admission_limit(claim->client, event);
+    if (event->now_us == 0) event->now_us = runtime_now_us(claim->all->runtime);
+    admission_limit(&claim->all->admission, event);
     status = core_step(claim->core, event, &update);
     begin_results(claim, &update);
     for (uint32_t i = 0; i < update.n_commands; i++) {
         if (!send_command(claim, &update.commands[i])) unsent[n_unsent++] = update.commands[i].tag;
     }
-    if (update.log != 0) message_log(claim, update.log);
+    if (update.log != 0) claim->all->events->logs(claim, update.log);
     settle(claim, &update);
     if (ret_completion != NULL) *ret_completion = update.completion;
-    /* What could not be queued was certainly not executed. The core asks nobody again for it in this round. */
+    /* What could not be queued was certainly not executed. The core asks that node no more in this round. */
     for (uint32_t i = 0; i < n_unsent; i++) {
         struct core_event failed = {
             .type = CORE_EV_REPLY,
             .reply = {.tag = unsent[i],
-                      .generation = node_generation(claim->client->nodes[unsent[i].node].node),
+                      .generation = node_generation(claim->all->runtime->nodes[unsent[i].node].node),
                       .outcome = CORE_UNSENT,
                       .fault = CORE_FAULT_PASSING,
                       .ttl_us = -2}};
@@ -216,44 +206,94 @@ int claim_step(struct claim *claim, struct core_event *event)
 }
 
 /* Of the system's source: no generator of our own, for a fork must not repeat one. */
-int claim_draw(unsigned char random[CORE_RANDOM_SIZE])
+static bool draw(unsigned char random[CORE_RANDOM_SIZE])
 {
     ssize_t n;
 
     do {
         n = getrandom(random, CORE_RANDOM_SIZE, 0);
     } while (n < 0 && errno == EINTR);
-    return n == CORE_RANDOM_SIZE ? 0 : -1;
+    return n == CORE_RANDOM_SIZE;
 }
 
-/* The one use of the wall clock, and nothing but the order of tokens after a loss of all counters hangs on it.
+/*
+ * No fencing token of the next attempt shall be below this; 0 without fencing
+ *
+ * The one use of the wall clock, and nothing but the order of tokens after a loss of all counters hangs on it.
  */
-uint64_t claim_fence_floor(const struct quorlock_client *client, const struct core_config *config)
+static uint64_t fence_floor(const struct claim *claim)
 {
     struct timespec now;
     uint64_t wall_us;
+    uint64_t last = claim->all->last_fence;
 
-    if (!config->fencing) return 0;
+    if (!claim->config.fencing) return 0;
     clock_gettime(CLOCK_REALTIME, &now);
     wall_us = (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
-    return wall_us > client->last_fence ? wall_us : client->last_fence + 1;
+    return wall_us > last ? wall_us : last + 1;
+}
+
+int claim_step_randomly(struct claim *claim, struct core_event *event)
+{
+    unsigned char random[CORE_RANDOM_SIZE];
+
+    event->random = draw(random) ? random : NULL;
+    event->wall_us = fence_floor(claim);
+    return step(claim, event, NULL);
+}
+
+struct core_completion claim_dispatch(struct claim *claim)
+{
+    struct core_event event = {.type = CORE_EV_DISPATCH};
+    struct core_completion completion;
+
+    step(claim, &event, &completion);
+    return completion;
 }
 
 static void on_wake(struct waker *waker)
 {
-    struct claim *claim = (struct claim *)(void *)((char *)waker - offsetof(struct claim, waker));
-    unsigned char random[CORE_RANDOM_SIZE];
-    struct core_event event = {
-        .type = CORE_EV_TIMER, .random = random, .wall_us = claim_fence_floor(claim->client, &claim->config)};
+    struct claim *claim = CONTAINER_OF(waker, struct claim, waker);
+    struct core_event event = {.type = CORE_EV_TIMER, .now_us = claim->all->events->due(claim)};
 
-    /* Renewals, losses and wait bounds need none; an attempt waits for some. */
-    if (claim_draw(random) != 0) event.random = NULL;
-    /* At that time, for a moment later the next one's bound may have passed, too, and the core would end all.
-     */
-    event.now_us = queue_expire_waiters(claim);
+    (void)claim_step_randomly(claim, &event);
+    claim_reap(claim);
+}
+
+/* ---- admission ---- */
+
+static bool begin_admitted(struct applicant *applicant)
+{
+    struct core_event event = {.type = CORE_EV_BEGIN};
+
+    (void)claim_step_randomly(CONTAINER_OF(applicant, struct claim, applicant), &event);
+    return event.random != NULL;
+}
+
+static void send_unsent(struct unsent_release *unsent, uint32_t node)
+{
+    struct node_result *first = CONTAINER_OF(unsent, struct node_result, unsent) - node;
+    struct claim *claim = CONTAINER_OF(first, struct claim, results);
+    struct core_event event = {.type = CORE_EV_ROOM, .node = node};
+
     step(claim, &event, NULL);
     claim_reap(claim);
 }
+
+int claims_start(struct claims *all, struct runtime *runtime)
+{
+    all->runtime = runtime;
+    all->admission.begin = begin_admitted;
+    all->admission.send = send_unsent;
+    return admission_start(&all->admission, runtime);
+}
+
+void claims_stop(struct claims *all)
+{
+    if (all->runtime != NULL) table_clear(&all->owners, &all->runtime->alloc);
+}
+
+/* ---- nodes ---- */
 
 static enum core_fault fault_of(enum node_fault fault)
 {
@@ -267,30 +307,37 @@ static enum core_fault fault_of(enum node_fault fault)
     }
 }
 
+static enum core_node_state state_of(enum node_state state)
+{
+    switch (state) {
+    case NODE_READY: return CORE_NODE_READY;
+    case NODE_QUARANTINED: return CORE_NODE_QUARANTINED;
+    case NODE_CONNECTING: return CORE_NODE_CONNECTING;
+    case NODE_DOWN: break;
+    }
+    return CORE_NODE_DOWN;
+}
+
 void claim_on_node_state(struct claim *claim, uint32_t index)
 {
-    const struct node *node = claim->client->nodes[index].node;
-    enum node_state state = node_state_now(node);
+    const struct node *node = claim->all->runtime->nodes[index].node;
     struct core_event event = {.type = CORE_EV_NODE,
                                .node = index,
+                               .state = state_of(node_state_now(node)),
                                .generation = node_generation(node),
                                .fault = fault_of(node_fault_now(node)),
                                .srtt_us = node_srtt_us(node)};
 
-    event.state = CORE_NODE_DOWN;
-    if (state == NODE_READY) event.state = CORE_NODE_READY;
-    if (state == NODE_QUARANTINED) event.state = CORE_NODE_QUARANTINED;
-    if (state == NODE_CONNECTING) event.state = CORE_NODE_CONNECTING;
-    claim->node_changes = claim->client->node_changes;
+    claim->node_changes = claim->all->runtime->node_changes;
     step(claim, &event, NULL);
     claim_reap(claim);
 }
 
 void claim_notify_subscribed(struct claim *claim, bool old)
 {
-    uint32_t news = notices_confirmed(claim->keylist) & ~claim->known_subscribed;
+    uint32_t news = subscriptions_confirmed(&claim->keylist->listener) & ~claim->known_subscribed;
 
-    for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
+    for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         struct core_event event = {.type = CORE_EV_LISTENING, .node = i, .behind = old};
 
         if ((news & 1u << i) == 0) continue;
@@ -299,11 +346,26 @@ void claim_notify_subscribed(struct claim *claim, bool old)
     }
 }
 
-void claim_catch_up(struct claim *claim)
+/* The nodes' states that the core did not hear of while it was idle. */
+static void catch_up(struct claim *claim)
 {
-    if (claim->active.in || claim->node_changes == claim->client->node_changes) return;
-    for (uint32_t i = 0; i < claim->client->n_nodes; i++) claim_on_node_state(claim, i);
+    const struct runtime *runtime = claim->all->runtime;
+
+    if (claim->in_active.in || claim->node_changes == runtime->node_changes) return;
+    claim->pins++;
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) claim_on_node_state(claim, i);
+    claim->pins--;
 }
+
+void claim_clock_stepped(struct claim *claim, uint32_t index, uint64_t before_us)
+{
+    struct core_event event = {.type = CORE_EV_STEP, .node = index, .before_us = before_us};
+
+    step(claim, &event, NULL);
+    claim_reap(claim);
+}
+
+/* ---- replies ---- */
 
 static enum core_outcome outcome_of(enum node_outcome outcome)
 {
@@ -318,14 +380,6 @@ static enum core_outcome outcome_of(enum node_outcome outcome)
     return CORE_UNKNOWN;
 }
 
-uint64_t claim_holder_id(const char *owner, size_t length)
-{
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)owner[i]) * 0x100000001b3u;
-    return hash | 1;
-}
-
 /* An arbiter that names another holder than before, and than nodes did that were asked before: those had it
  * then. */
 static void forget_other_holders(struct claim *claim, uint32_t index)
@@ -334,39 +388,43 @@ static void forget_other_holders(struct claim *claim, uint32_t index)
 
     /* A lock that tries once asked them a moment ago. */
     if (claim->config.wait_us == 0) return;
-    for (uint32_t i = 0; i < claim->client->n_nodes && news->holder != NULL; i++) {
+    for (uint32_t i = 0; i < claim->all->runtime->n_nodes && news->holder != NULL; i++) {
         struct node_result *result = &claim->results[i];
 
         if (result->holder == NULL || result->holder_attempt == news->holder_attempt) continue;
         if (strcmp(result->holder, news->holder) == 0) continue;
-        alloc_free(&claim->client->alloc, result->holder);
+        alloc_free(&claim->all->runtime->alloc, result->holder);
         result->holder = NULL;
         result->ttl_ms = -2;
     }
 }
 
+static void observe_release(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
+{
+    const struct alloc *alloc = &claim->all->runtime->alloc;
+    struct node_result *result = &claim->results[tag->node];
+
+    keylist_count_listeners(claim->keylist, tag->node, reply->count);
+    if (result->released != QUORLOCK_VOTE_PENDING || tag->attempt != core_attempt(claim->core)) return;
+    release_result_clear(claim, result);
+    result->released = QUORLOCK_VOTE_FAILED;
+    if (reply->error != NULL) result->release_error = alloc_text(alloc, reply->error, strlen(reply->error));
+    if (reply->holder != NULL) {
+        result->release_holder = alloc_text(alloc, reply->holder, reply->holder_length);
+    }
+    if (reply->outcome == NODE_YES) result->released = QUORLOCK_VOTE_GRANTED;
+    if (reply->outcome == NODE_MISSING || reply->outcome == NODE_OTHER || reply->fault == NODE_FAULT_FOREIGN) {
+        result->released = QUORLOCK_VOTE_REFUSED;
+    }
+}
+
 static void observe_reply(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
 {
-    const struct alloc *alloc = &claim->client->alloc;
+    const struct alloc *alloc = &claim->all->runtime->alloc;
     struct node_result *result = &claim->results[tag->node];
     uint32_t latency_us = result->latency_us;
+    uint64_t holder_id;
 
-    if (tag->op == CORE_OP_RELEASE) {
-        queue_count_listeners(claim->keylist, tag->node, reply->count);
-        if (result->released != QUORLOCK_VOTE_PENDING || tag->attempt != core_attempt(claim->core)) return;
-        release_result_clear(claim, result);
-        result->released = QUORLOCK_VOTE_FAILED;
-        if (reply->error != NULL) result->release_error = alloc_text(alloc, reply->error, strlen(reply->error));
-        if (reply->holder != NULL) {
-            result->release_holder = alloc_text(alloc, reply->holder, reply->holder_length);
-        }
-        if (reply->outcome == NODE_YES) result->released = QUORLOCK_VOTE_GRANTED;
-        if (reply->outcome == NODE_MISSING || reply->outcome == NODE_OTHER ||
-            reply->fault == NODE_FAULT_FOREIGN) {
-            result->released = QUORLOCK_VOTE_REFUSED;
-        }
-        return;
-    }
     if (tag->attempt != core_attempt(claim->core) || reply->outcome == NODE_NOSCRIPT) return;
     result_clear(claim, result);
     result->latency_us = tag->op == CORE_OP_PEEK ? latency_us : reply->latency_us;
@@ -376,212 +434,115 @@ static void observe_reply(struct claim *claim, const struct core_tag *tag, const
     if (reply->holder == NULL) return;
     result->holder = owner_copy(alloc, reply->holder, reply->holder_length);
     result->holder_attempt = tag->attempt;
-    if (claim_holder_id(reply->holder, reply->holder_length) == result->named_id) return;
-    result->named_id = claim_holder_id(reply->holder, reply->holder_length);
+    holder_id = owner_id(reply->holder, reply->holder_length);
+    if (holder_id == result->named_id) return;
+    result->named_id = holder_id;
     forget_other_holders(claim, tag->node);
 }
 
-void claim_on_step(struct claim *claim, uint32_t index, uint64_t before_us)
+static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index,
+                     uint32_t generation, const struct node_reply *reply)
 {
-    struct core_event event = {.type = CORE_EV_STEP, .node = index, .before_us = before_us};
-
-    step(claim, &event, NULL);
-    claim_reap(claim);
-}
-
-void claim_on_reply(struct claim *claim, const struct core_tag *tag, uint32_t generation,
-                    const struct node_reply *reply)
-{
+    struct claim *claim = CONTAINER_OF(requester, struct claim, requester);
+    bool peeks = tag->op == CORE_OP_PEEK;
     struct core_event event = {
         .type = CORE_EV_REPLY,
         .reply = {.tag = *tag,
                   .generation = generation,
                   .outcome = outcome_of(reply->outcome),
                   .fault = fault_of(reply->fault),
-                  .holder_id = reply->holder == NULL ? 0 : claim_holder_id(reply->holder, reply->holder_length),
-                  .listeners = tag->op == CORE_OP_PEEK ? 0 : reply->count,
+                  .holder_id = reply->holder == NULL ? 0 : owner_id(reply->holder, reply->holder_length),
+                  .listeners = peeks ? 0 : reply->count,
                   .fence = reply->fence,
                   .ttl_us = reply->ttl_ms < 0 ? reply->ttl_ms : reply->ttl_ms * (int64_t)MS}};
 
+    (void)index;
     claim->in_flight--;
-    admission_update_rtt(claim, tag, reply);
-    observe_reply(claim, tag, reply);
+    if (!peeks && reply->outcome != NODE_UNKNOWN) {
+        admission_update_rtt(&claim->all->admission, reply->latency_us, claim->config.node_timeout_us);
+    }
+    if (tag->op == CORE_OP_RELEASE) {
+        observe_release(claim, tag, reply);
+    } else {
+        observe_reply(claim, tag, reply);
+    }
     step(claim, &event, NULL);
-    claim_reap(claim);
-}
-
-/* ---- what the owner is told ---- */
-
-/* Everybody who holds it, each once. A callback may free any of them. */
-static void notify_sharers(struct claim *claim, const struct quorlock_loss *loss)
-{
-    struct list_walk walk;
-    struct link *at;
-
-    list_walk_begin(&walk, &claim->sharers);
-    while ((at = list_walk_next(&walk)) != NULL) lock_lost(LIST_ITEM(at, struct quorlock, share), loss);
-}
-
-uint32_t claim_remaining_ms(const struct claim *claim)
-{
-    return (uint32_t)(core_remaining_us(claim->core, client_now_us(claim->client)) / MS);
-}
-
-static void notify_loss(struct claim *claim, const struct core_completion *completion)
-{
-    struct message_votes votes;
-    struct quorlock_result result = {0};
-    struct quorlock_loss loss = {.reason = (int)completion->loss, .text = message_loss(completion->loss)};
-
-    message_votes(claim, &votes, &result);
-    loss.votes = result.votes;
-    loss.n_votes = result.n_votes;
-    loss.remaining_ms = claim_remaining_ms(claim);
-    notify_sharers(claim, &loss);
-}
-
-static void notify_acquired(struct claim *claim, const struct core_completion *completion)
-{
-    struct quorlock *handle = claim->acquirer;
-
-    claim->acquirer = NULL;
-    owner_text(claim, core_token_now(claim->core), claim->owner);
-    if (completion->status != CORE_OK) claim->owner[0] = '\0';
-    if (handle == NULL) return;
-    if (completion->status == CORE_OK) {
-        lock_share(handle, claim);
-        reentry_admit(claim);
-        /* A grant of another key may have a lower one, and one without fencing has none. */
-        if (core_fence(claim->core) > claim->client->last_fence)
-            claim->client->last_fence = core_fence(claim->core);
-    }
-    queue_leave(handle);
-    lock_call_back(handle, &handle->acquired, claim, completion);
-}
-
-static void notify_extended(struct claim *claim, const struct core_completion *completion)
-{
-    struct quorlock *handle = claim->extender;
-
-    claim->extender = NULL;
-    reentry_renewed(claim, completion->status);
-    if (handle != NULL) lock_call_back(handle, &handle->extended, claim, completion);
-}
-
-static void notify_released(struct claim *claim, const struct core_completion *completion)
-{
-    struct quorlock *handle = claim->releaser;
-
-    /* That of an earlier hold, which nobody waits for. */
-    if (claim->put_off) return;
-    claim->releaser = NULL;
-    if (handle == NULL) return;
-    handle->releases--;
-    lock_call_back(handle, &claim->released, claim, completion);
-}
-
-void claim_notify(struct claim *claim)
-{
-    struct core_event event = {.type = CORE_EV_DISPATCH};
-    struct core_completion completion;
-
-    claim->pins++;
-    step(claim, &event, &completion);
-    switch (completion.kind) {
-    case CORE_NOTIFY_NOTHING: break;
-    case CORE_NOTIFY_LOST: notify_loss(claim, &completion); break;
-    case CORE_NOTIFY_ACQUIRED: notify_acquired(claim, &completion); break;
-    case CORE_NOTIFY_EXTENDED: notify_extended(claim, &completion); break;
-    case CORE_NOTIFY_RELEASED: notify_released(claim, &completion); break;
-    }
-    claim->pins--;
-    claim_let_go(claim);
     claim_reap(claim);
 }
 
 /* ---- life ---- */
 
-struct claim *claim_new(struct quorlock *handle)
+struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quorlock *handle,
+                        const struct core_config *config, struct named_owner *named, uint64_t fence_ttl_ms)
 {
-    struct quorlock_client *client = handle->client;
-    struct claim *claim =
-        alloc_zero(&client->alloc, sizeof(*claim) + client->n_nodes * sizeof(struct node_result));
+    struct runtime *runtime = all->runtime;
+    uint32_t n_nodes = runtime->n_nodes;
+    struct claim *claim = alloc_zero(&runtime->alloc, sizeof(*claim) + n_nodes * sizeof(struct node_result));
 
     if (claim == NULL) return NULL;
-    claim->core = alloc_zero(&client->alloc, core_size(client->n_nodes));
-    if (handle->owner_name != NULL) {
-        claim->owner_name = alloc_text(&client->alloc, handle->owner_name, strlen(handle->owner_name));
-    }
-    if (claim->core == NULL || (handle->owner_name != NULL && claim->owner_name == NULL) ||
-        client_reserve_waker(client, &claim->waker, on_wake) != 0) {
-        alloc_free(&client->alloc, claim->owner_name);
-        alloc_free(&client->alloc, claim->core);
-        alloc_free(&client->alloc, claim);
+    claim->core = alloc_zero(&runtime->alloc, core_size(n_nodes));
+    if (claim->core == NULL || runtime_reserve_waker(runtime, &claim->waker, on_wake) != 0) {
+        alloc_free(&runtime->alloc, claim->core);
+        alloc_free(&runtime->alloc, claim);
         return NULL;
     }
-    claim->client = client;
-    claim->keylist = handle->keylist;
-    claim->keylist->users++;
+    claim->all = all;
+    claim->keylist = keylist;
+    keylist->users++;
     claim->handle = handle;
-    claim->config = handle->config;
-    core_init(claim->core, &claim->config);
-    claim->fence_ttl_ms = handle->fence_ttl_ms;
-    claim->node_changes = client->node_changes - 1;
-    for (uint32_t i = 0; i < client->n_nodes; i++) claim->results[i].ttl_ms = -2;
-    list_add(&client->claims, &claim->all);
+    claim->named = named;
+    if (named != NULL) named->users++;
+    claim->requester.reply = on_reply;
+    claim->config = *config;
+    core_init(claim->core, config);
+    claim->fence_ttl_ms = fence_ttl_ms;
+    claim->node_changes = runtime->node_changes - 1;
+    for (uint32_t i = 0; i < n_nodes; i++) claim->results[i].ttl_ms = -2;
+    list_add(&all->all, &claim->in_all);
     return claim;
 }
 
-/* A claim that has still to end an earlier hold, for whomever, goes on alone: the handle shall not wait for it.
- */
-static void part_from_busy(struct quorlock *lock)
-{
-    struct claim *claim = lock->claim;
-
-    if (claim == NULL || core_may_acquire(claim->core)) return;
-    lock->claim = NULL;
-    claim->handle = NULL;
-    claim_let_go(claim);
-    claim_reap(claim);
-}
-
-int claim_acquire(struct quorlock *lock, bool behind, uint32_t seen)
+int claim_acquire(struct claim *claim, struct quorlock *acquirer, uint64_t begun_us, bool behind, uint32_t seen)
 {
     unsigned char random[CORE_RANDOM_SIZE];
     struct core_event event = {.type = CORE_EV_ACQUIRE,
                                .random = random,
-                               .wall_us = claim_fence_floor(lock->client, &lock->config),
-                               .begun_us = lock->acquired.begun_us,
+                               .wall_us = fence_floor(claim),
+                               .begun_us = begun_us,
                                .behind = behind,
                                .seen = seen};
-    struct claim *claim;
     int status;
 
-    if (claim_draw(random) != 0) return QUORLOCK_STATE;
-    part_from_busy(lock);
-    if (lock->claim == NULL) lock->claim = claim_new(lock);
-    if (lock->claim == NULL) return QUORLOCK_NOMEM;
-    claim = lock->claim;
-    claim->pins++;
-    claim_catch_up(claim);
-    claim->pins--;
-    for (uint32_t i = 0; i < lock->client->n_nodes; i++) result_clear(claim, &claim->results[i]);
+    if (!draw(random)) return QUORLOCK_STATE;
+    catch_up(claim);
+    for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) result_clear(claim, &claim->results[i]);
     claim->logged_wait_reason = 0;
     claim->logged_wait_us = 0;
     claim->known_subscribed = 0;
     status = step(claim, &event, NULL);
     if (status != 0) return status;
-    claim->acquirer = lock;
-    if (lock->config.wait_us != 0) lock->keylist->asked = claim;
+    claim->acquirer = acquirer;
+    if (claim->config.wait_us != 0) claim->keylist->asked = claim;
     claim_notify_subscribed(claim, true);
     return 0;
+}
+
+void claim_text_owner(struct claim *claim, bool granted)
+{
+    owner_text(claim, core_token_now(claim->core), claim->owner);
+    if (!granted) claim->owner[0] = '\0';
+}
+
+uint32_t claim_remaining_ms(const struct claim *claim)
+{
+    return (uint32_t)(core_remaining_us(claim->core, runtime_now_us(claim->all->runtime)) / MS);
 }
 
 /* The answers of a release are counted from its beginning. */
 static int begin_release(struct claim *claim)
 {
     struct core_event event = {.type = CORE_EV_RELEASE};
-    uint32_t n_nodes = claim->client->n_nodes;
+    uint32_t n_nodes = claim->all->runtime->n_nodes;
     int before[QUORLOCK_NODES_MAX] = {0};
     int status;
 
@@ -604,17 +565,16 @@ static int begin_release(struct claim *claim)
     return status;
 }
 
-int claim_release(struct quorlock *lock, struct claim *claim, const struct lock_callback *callback)
+int claim_release(struct claim *claim, struct quorlock *releaser, const struct lock_callback *callback)
 {
     struct core_event nobody_wants = {.type = CORE_EV_CANCEL, .reason = CORE_CANCELED};
     int status = begin_release(claim);
 
     if (status != 0 && (status != QUORLOCK_BUSY || claim->releaser != NULL)) return status;
-    claim->releaser = lock;
+    claim->releaser = releaser;
     claim->released = *callback;
-    lock->releases++;
     if (status == 0) return 0;
-    /* A renewal for somebody who does not hold it any more ends first, and is told: then claim_let_go. */
+    /* A renewal for a handle that does not hold it any more ends first, and is told: then claim_let_go. */
     claim->put_off = true;
     (void)step(claim, &nobody_wants, NULL);
     return 0;
@@ -640,24 +600,26 @@ void claim_let_go(struct claim *claim)
 
 void claim_destroy(struct claim *claim)
 {
-    struct quorlock_client *client = claim->client;
-    const struct alloc *alloc = &client->alloc;
+    struct claims *all = claim->all;
+    const struct alloc *alloc = &all->runtime->alloc;
 
-    for (uint32_t i = 0; i < client->n_nodes; i++) {
+    for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
         result_clear(claim, &claim->results[i]);
         release_result_clear(claim, &claim->results[i]);
+        admission_remove_unsent(&all->admission, &claim->results[i].unsent, i);
     }
-    if (claim->handle != NULL) claim->handle->claim = NULL;
+    all->events->destroyed(claim);
     listen(claim, false);
     if (claim->keylist->asked == claim) claim->keylist->asked = NULL;
-    admission_leave(claim);
-    list_remove(&client->claims, &claim->all);
-    list_remove(&client->active, &claim->active);
-    list_remove(&client->lost, &claim->lost);
-    list_remove(&client->ready, &claim->ready);
-    client_return_waker(client, &claim->waker);
+    admission_leave(&all->admission, &claim->applicant);
+    list_remove(&all->all, &claim->in_all);
+    list_remove(&all->active, &claim->in_active);
+    list_remove(&all->lost, &claim->in_lost);
+    list_remove(&all->ready, &claim->in_ready);
+    if (claim->named != NULL) list_remove(&claim->named->claims, &claim->in_owner);
+    named_owner_leave(&all->owners, alloc, claim->named);
+    runtime_return_waker(all->runtime, &claim->waker);
     keylist_leave(claim->keylist);
-    alloc_free(alloc, claim->owner_name);
     alloc_free(alloc, claim->core);
     alloc_free(alloc, claim);
 }
@@ -666,9 +628,9 @@ void claim_reap(struct claim *claim)
 {
     bool owed = claim->acquirer != NULL || claim->extender != NULL || claim->releaser != NULL;
 
-    /* Where others wait, who has had his turn keeps nothing. */
+    /* Where others wait, a handle that had its turn keeps nothing. */
     if (claim->handle != NULL && claim->keylist->waiting.count == 0) return;
-    if (owed || claim->holds > 0 || claim->pending_holds.count > 0 || claim->pins > 0 || claim->in_flight > 0)
-        return;
+    if (owed || claim->holds > 0 || claim->pending_holds.count > 0) return;
+    if (claim->pins > 0 || claim->in_flight > 0) return;
     if (core_quiet(claim->core)) claim_destroy(claim);
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * message.c - results and log lines in words
- */
+#include "lock/message.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "lock/lock.h"
-#include "lock/owner.h"
+#include "base/hash.h"
 
 #define OWNER_SHOWN 8
 #define OWNER_SIZE  136 /* 8 characters of 4 bytes, each an escape */
@@ -69,13 +67,14 @@ static int outcome_of(const struct claim *claim, uint32_t index)
     case CORE_VOTE_MISSING: return QUORLOCK_VOTE_MISSING;
     case CORE_VOTE_FAILED: break;
     }
-    if (node_state_now(claim->client->nodes[index].node) == NODE_QUARANTINED) return QUORLOCK_VOTE_QUARANTINED;
+    if (node_state_now(claim->all->runtime->nodes[index].node) == NODE_QUARANTINED)
+        return QUORLOCK_VOTE_QUARANTINED;
     return QUORLOCK_VOTE_FAILED;
 }
 
 static const char *why_no_vote(const struct claim *claim, uint32_t index, int outcome)
 {
-    const struct node *node = claim->client->nodes[index].node;
+    const struct node *node = claim->all->runtime->nodes[index].node;
 
     if (claim->results[index].error != NULL) return claim->results[index].error;
     if (outcome == QUORLOCK_VOTE_PENDING) return "no answer yet";
@@ -91,12 +90,12 @@ static const char *why_no_vote(const struct claim *claim, uint32_t index, int ou
 
 void message_votes(const struct claim *claim, struct message_votes *votes, struct quorlock_result *result)
 {
-    result->n_votes = claim->client->n_nodes;
-    for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
+    result->n_votes = claim->all->runtime->n_nodes;
+    for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         const struct node_result *node = &claim->results[i];
         int outcome = outcome_of(claim, i);
 
-        votes->each[i] = (struct quorlock_vote){.node = node_name(claim->client->nodes[i].node),
+        votes->each[i] = (struct quorlock_vote){.node = node_name(claim->all->runtime->nodes[i].node),
                                                 .outcome = outcome,
                                                 .latency_us = node->latency_us,
                                                 .error = why_no_vote(claim, i, outcome),
@@ -114,9 +113,9 @@ void message_votes(const struct claim *claim, struct message_votes *votes, struc
 void message_release_votes(const struct claim *claim, struct message_votes *votes,
                            struct quorlock_result *result)
 {
-    result->n_votes = claim->client->n_nodes;
-    for (uint32_t i = 0; i < claim->client->n_nodes; i++) {
-        const struct node *node = claim->client->nodes[i].node;
+    result->n_votes = claim->all->runtime->n_nodes;
+    for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
+        const struct node *node = claim->all->runtime->nodes[i].node;
         const struct node_result *from = &claim->results[i];
         int outcome = from->released;
         const char *error = from->release_error;
@@ -219,7 +218,7 @@ static struct taken count_taken(const struct quorlock_result *result, const char
 static void add_taken(struct text *text, const struct claim *claim, const struct quorlock_result *result,
                       const struct taken *taken, const char *holder)
 {
-    uint32_t quorum = options_quorum(claim->client->options.policy, claim->client->n_nodes);
+    uint32_t quorum = runtime_quorum(claim->all->runtime);
     char owner[OWNER_SIZE];
 
     add(text, "\"%s\" is taken on %zu of %zu nodes, by ", claim->keylist->name, taken->nodes, result->n_votes);
@@ -258,8 +257,7 @@ static void add_held(struct text *text, const struct claim *claim, const struct 
         return;
     }
     taken = count_taken(result, holder);
-    if (taken.others > 0 &&
-        taken.same < options_quorum(claim->client->options.policy, claim->client->n_nodes)) {
+    if (taken.others > 0 && taken.same < runtime_quorum(claim->all->runtime)) {
         add_taken(text, claim, result, &taken, holder);
     } else {
         add_holder(text, claim, result, holder, on, ttl_ms);
@@ -287,15 +285,14 @@ void message_released(const struct claim *claim, const struct core_completion *c
 static void add_too_few(struct text *text, const struct claim *claim, const struct quorlock_result *result)
 {
     add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", claim->keylist->name,
-        result->granted + result->refused, result->n_votes,
-        options_quorum(claim->client->options.policy, claim->client->n_nodes));
+        result->granted + result->refused, result->n_votes, runtime_quorum(claim->all->runtime));
 }
 
 void message_verdict(const struct claim *claim, int status, const struct quorlock_result *result, char *ret,
                      size_t size)
 {
     struct text text = {.at = ret, .left = size};
-    uint32_t quorum = options_quorum(claim->client->options.policy, claim->client->n_nodes);
+    uint32_t quorum = runtime_quorum(claim->all->runtime);
 
     ret[0] = '\0';
     switch (status) {
@@ -322,14 +319,12 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
 
 static uint64_t mix(uint64_t hash, const char *text)
 {
-    /* FNV-1a */
-    for (; text != NULL && *text != '\0'; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return hash * 31 + 1;
+    return hash_text(hash, text != NULL ? text : "");
 }
 
-uint64_t message_reason(const struct quorlock_result *result)
+static uint64_t reason_of(const struct quorlock_result *result)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = HASH_START;
 
     for (size_t i = 0; i < result->n_votes; i++) {
         hash = mix(hash, result->votes[i]->holder);
@@ -344,56 +339,55 @@ static void log_waiting(struct claim *claim)
 {
     struct message_votes votes;
     struct quorlock_result result = {0};
-    char text[LOCK_TEXT_SIZE];
-    uint64_t now_us = client_now_us(claim->client);
+    char text[MESSAGE_SIZE];
+    uint64_t now_us = runtime_now_us(claim->all->runtime);
     uint64_t reason;
     bool held;
 
     message_votes(claim, &votes, &result);
-    reason = message_reason(&result);
+    reason = reason_of(&result);
     if (reason == claim->logged_wait_reason && now_us < claim->logged_wait_us + WAIT_TOLD_US) return;
     claim->logged_wait_reason = reason;
     claim->logged_wait_us = now_us;
     /* An arbiter's no is the answer where the others need not be asked. */
     held = core_wait_verdict(claim->core) == CORE_HELD_BY_OTHER ||
-           result.granted + result.refused >=
-               options_quorum(claim->client->options.policy, claim->client->n_nodes);
+           result.granted + result.refused >= runtime_quorum(claim->all->runtime);
     message_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
-    client_log(claim->client, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", claim->keylist->name, text);
+    runtime_log(claim->all->runtime, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", claim->keylist->name, text);
 }
 
 void message_log(struct claim *claim, uint32_t log)
 {
-    struct quorlock_client *client = claim->client;
+    struct runtime *runtime = claim->all->runtime;
     struct message_votes votes;
     struct quorlock_result result = {0};
-    uint64_t valid_us = core_valid_us(claim->core, client_now_us(client));
+    uint64_t valid_us = core_valid_us(claim->core, runtime_now_us(runtime));
 
-    if (client->options.log == NULL) return;
+    if (runtime->options.log == NULL) return;
     if (log & CORE_LOG_ATTEMPT_FAILED && core_phase_now(claim->core) == CORE_WAITING &&
         claim->config.wait_us != 0) {
         log_waiting(claim);
     }
     message_votes(claim, &votes, &result);
     if (log & CORE_LOG_RENEWED) {
-        client_log(client, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms",
-                   claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+        runtime_log(runtime, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms",
+                    claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
     }
     if (log & CORE_LOG_RENEW_FAILED) {
-        client_log(client, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more",
-                   claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+        runtime_log(runtime, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more",
+                    claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
     }
     if (log & CORE_LOG_DEGRADED) {
-        client_log(client, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", claim->keylist->name,
-                   result.granted, result.n_votes);
+        runtime_log(runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes",
+                    claim->keylist->name, result.granted, result.n_votes);
     }
     if (log & CORE_LOG_REPAIRED) {
-        client_log(client, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it",
-                   claim->keylist->name);
+        runtime_log(runtime, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it",
+                    claim->keylist->name);
     }
     if (log & CORE_LOG_WHOLE) {
-        client_log(client, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", claim->keylist->name,
-                   result.n_votes);
+        runtime_log(runtime, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes",
+                    claim->keylist->name, result.n_votes);
     }
 }
 
@@ -413,6 +407,6 @@ const char *message_loss(enum core_loss loss)
 
 void message_log_loss(struct claim *claim)
 {
-    client_log(claim->client, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left",
-               claim->keylist->name, message_loss(core_loss(claim->core)), claim_remaining_ms(claim));
+    runtime_log(claim->all->runtime, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left",
+                claim->keylist->name, message_loss(core_loss(claim->core)), claim_remaining_ms(claim));
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * examine_read.c - what an examined server said, as facts
- */
+#include "redis/examine_read.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/examine.h"
 #include "redis/wire/errors.h"
 
 static const char *const examine_rights[EXAMINE_RIGHTS] = {

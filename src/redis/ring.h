@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
-#include "redis/node.h"
+#include "redis/dialect/request.h"
 
 #define RING_MAX   4096
 #define RING_NEVER UINT64_MAX

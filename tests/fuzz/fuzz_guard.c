@@ -124,20 +124,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct feed feed = {data, size};
     char set[33] = "", run_id[80] = "", replid[80] = "";
-    struct node_config config = {.guard = QUORLOCK_GUARD_CONNECTION, .set = set};
     struct alloc alloc;
     struct guard guard;
     size_t length;
     const char *text;
+    uint32_t n_nodes, max_lease_ms;
     uint64_t now_us = 1000000;
 
     alloc_init(&alloc, NULL);
-    config.n_nodes = 1 + feed_byte(&feed) % 31;
-    config.max_lease_ms = (uint32_t)feed_number(&feed);
+    n_nodes = 1 + feed_byte(&feed) % 31;
+    max_lease_ms = (uint32_t)feed_number(&feed);
     text = feed_text(&feed, sizeof(set) - 1, &length);
     /* As options.c takes it: printable. */
     for (size_t i = 0; i < length; i++) set[i] = (char)('!' + (unsigned char)text[i] % 94);
-    guard_init(&guard, &config);
+    guard_init(&guard, QUORLOCK_GUARD_CONNECTION, n_nodes, max_lease_ms, set, false);
     CHECK(guard_is_on(&guard));
     while (feed.left > 0) {
         guard_forget(&guard);

@@ -68,7 +68,7 @@ static enum handshake_result hear(struct handshake *shake, struct reply_parser *
         check_result(shake, shaken);
     }
     if (shaken != HANDSHAKE_MORE || result == REPLY_NONE) return shaken;
-    handshake_malformed(shake, true, why, malformed, sizeof malformed);
+    handshake_malformed(shake, shake->at == 0, why, malformed, sizeof malformed);
     check_reason(shake, malformed);
     return HANDSHAKE_FAILED;
 }

@@ -155,9 +155,7 @@ static void choose_guard(struct feed *feed, struct guard *guard)
 {
     static const uint32_t modes[4] = {QUORLOCK_GUARD_OFF, QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT, 0};
     uint8_t shape = feed_byte(feed);
-    struct node_config config = {
-        .guard = modes[shape & 3], .n_nodes = 3, .set = "s", .max_lease_ms = shape & 4 ? 60000 : 0};
-    guard_init(guard, &config);
+    guard_init(guard, modes[shape & 3], 3, shape & 4 ? 60000 : 0, "s", false);
     guard_meet(guard, "run", "rep");
     if (shape & 8) memcpy(guard->seen, "1|3|s|30000|run|rep|0", 22);
 }

@@ -66,7 +66,9 @@ class Usage(Bootstrapped):
                 (("run", "--wait", "1200h", *run[1:]), '"1200h" is too long'),
                 (("run", "-E", "256", *run[1:]), '"256" is no exit status: give a number from 0 to 255'),
                 (("run", "-E-1", *run[1:]), '"-1" is no exit status'),
-                (("run", "-nv", *run[1:]), "-nv: no such option"),
+                (("run", "-nq", *run[1:]), "-q: no such option"),
+                (("run", "--node", "x", *run[1:]), "--node is ambiguous: write --nodes or --node-timeout"),
+                (("run", "--leas", "30", *run[1:]), '--lease: "30" has no unit'),
                 (("run", "--fence=yes", *run[1:]), "--fence takes no value"),
                 (("run", "--policy", "most", *run[1:]), '"most" is unknown: give majority or all'),
                 (("run", "--dialect", "x", *run[1:]), '"x" is unknown: give plain or redisson'),
@@ -89,6 +91,16 @@ class Usage(Bootstrapped):
             self.assertIn(said, err, args)
             self.assertTrue(all(line.startswith("quorlock: ") for line in err.splitlines()), err)
         self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_options_may_be_abbreviated_joined_and_after_the_keys(self):
+        self.hold("someone-else-entirely", count=3)
+        for args in [("-nvE9", self.key), (self.key, "-vnE", "9"), ("--wai=0", self.key, "--verb", "-E9")]:
+            for env in [{}, {"POSIXLY_CORRECT": "1"}]:
+                status, _, err = self.quorlock("run", *args, "--", "sh", "-c", "exit 5", env=env)
+                self.assertEqual(status, 9, err)
+        # What follows -- is the command, whatever it looks like.
+        status, out, err = self.quorlock("run", self.key + "-free", "--", "printf", "%s|", "-n", "--", "--lease")
+        self.assertEqual((status, out), (0, "-n|--|--lease|"), err)
 
     def test_a_bad_environment_is_named_too(self):
         for name, value, said in [("QUORLOCK_MAX_LEASE", "30", '"30" has no unit'),
@@ -120,8 +132,9 @@ class Usage(Bootstrapped):
         with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
             silent = ["127.0.0.1:%d" % listener.getsockname()[1] for listener in (one, two)]
             secret = ",".join(f"redis://user:geheim@{node}" for node in silent)
-            for form in [("--nodes", secret), ("--nodes=" + secret,)]:
-                process = self.start("run", "-v", *form, self.key, "--", "true")
+            for form in [("run", "-v", "--nodes", secret), ("run", "-v", "--nodes=" + secret),
+                         ("--nod", secret, "run", "-v")]:
+                process = self.start(*form, self.key, "--", "true")
                 command_line = pathlib.Path(f"/proc/{process.pid}/cmdline")
                 wait_for(lambda: b"run" in command_line.read_bytes() and b"geheim" not in command_line.read_bytes())
                 self.assertIn(silent[1].encode(), command_line.read_bytes())

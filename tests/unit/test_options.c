@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "api/options.h"
+#include "runtime/options.h"
 #include "core/validity.h"
 
 #define MS 1000ull

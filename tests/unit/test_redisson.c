@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "lock/lock.h"
-#include "lock/owner.h"
+#include "lock/message.h"
+#include "runtime/owner.h"
 #include "redis/dialect/dialect.h"
 #include "redis/wire/reply.h"
 

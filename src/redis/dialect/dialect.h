@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "redis/dialect/guard.h"
-#include "redis/node.h"
+#include "redis/dialect/request.h"
 #include "redis/wire/bytes.h"
 #include "redis/wire/reply.h"
 

@@ -14,14 +14,14 @@
 #define GUARD_DRIFT_DIVISOR 100u
 #define GUARD_DRIFT_US      2000u
 
-void guard_init(struct guard *guard, const struct node_config *config)
+void guard_init(struct guard *guard, uint32_t mode, uint32_t n_nodes, uint32_t max_lease_ms, const char *set,
+                bool set_named)
 {
-    *guard =
-        (struct guard){.mode = config->guard,
-                       .n_nodes = config->n_nodes,
-                       .max_lease_ms = config->max_lease_ms ? config->max_lease_ms : GUARD_LEASE_DEFAULT_MS,
-                       .set = config->set != NULL ? config->set : "",
-                       .set_named = config->set_named};
+    *guard = (struct guard){.mode = mode,
+                            .n_nodes = n_nodes,
+                            .max_lease_ms = max_lease_ms ? max_lease_ms : GUARD_LEASE_DEFAULT_MS,
+                            .set = set != NULL ? set : "",
+                            .set_named = set_named};
 }
 
 bool guard_is_on(const struct guard *guard)

@@ -5,7 +5,7 @@
  * The server carries a key that names the process it was written in. A connection reads it once, at its
  * beginning; a process that is not the one named there is quarantined for the longest lease. What was read is
  * compared, whole, by every script that runs later, so that a change under a live connection is seen. No I/O
- * and no clock here: node_guard.c asks and waits.
+ * and no clock here: node.c asks and waits.
  */
 #ifndef QUORLOCK_REDIS_GUARD_H
 #define QUORLOCK_REDIS_GUARD_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "redis/node.h"
+#include "redis/dialect/request.h"
 #include "redis/wire/bytes.h"
 #include "redis/wire/reply.h"
 
@@ -43,7 +43,10 @@ struct guard {
     char why[GUARD_WHY_SIZE];
 };
 
-void guard_init(struct guard *, const struct node_config *);
+/* guard_init - mode: enum quorlock_guard; max_lease_ms 0: the default; set: its name or hash, kept by the
+ * caller as long as the guard. */
+void guard_init(struct guard *, uint32_t mode, uint32_t n_nodes, uint32_t max_lease_ms, const char *set,
+                bool set_named);
 bool guard_is_on(const struct guard *);
 /* guard_forget - a new connection begins: all that was known of the old one goes. */
 void guard_forget(struct guard *);

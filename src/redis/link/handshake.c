@@ -37,6 +37,15 @@ static void auth(struct handshake *shake, struct bytes *out)
     add(shake, HANDSHAKE_AUTH);
 }
 
+static void select_db(struct handshake *shake, struct bytes *out)
+{
+    if (shake->uri->db == 0) return;
+    bytes_command(out, 2);
+    bytes_text(out, "SELECT");
+    bytes_number(out, shake->uri->db);
+    add(shake, HANDSHAKE_SELECT);
+}
+
 static void setname(struct handshake *shake, struct bytes *out, const char *client_name)
 {
     if (client_name == NULL || !*client_name) return;
@@ -75,12 +84,7 @@ void handshake_begin(struct handshake *shake, struct bytes *out, const struct ur
     *shake = (struct handshake){
         .uri = uri, .dialect = dialect, .evicting_fine = eviction != HANDSHAKE_EVICTION_FAILS};
     auth(shake, out);
-    if (uri->db) {
-        bytes_command(out, 2);
-        bytes_text(out, "SELECT");
-        bytes_number(out, uri->db);
-        add(shake, HANDSHAKE_SELECT);
-    }
+    select_db(shake, out);
     setname(shake, out, client_name);
     /* A command each, for only Redis 7 takes more than one section at once. */
     handshake_info(shake, out, "server", HANDSHAKE_SERVER);
@@ -109,6 +113,13 @@ void handshake_greet(struct handshake *shake, struct bytes *out, const struct ur
     add(shake, HANDSHAKE_PING);
 }
 
+void handshake_enter(struct handshake *shake, struct bytes *out, const struct uri *uri)
+{
+    *shake = (struct handshake){.uri = uri};
+    auth(shake, out);
+    select_db(shake, out);
+}
+
 void handshake_hear(struct handshake *shake, const char *data, size_t length)
 {
     size_t room = sizeof(shake->first) - shake->n_first;
@@ -117,10 +128,10 @@ void handshake_hear(struct handshake *shake, const char *data, size_t length)
     shake->n_first += taken;
 }
 
-void handshake_malformed(const struct handshake *shake, bool during, const char *reason, char *ret, size_t size)
+void handshake_malformed(const struct handshake *shake, bool first, const char *reason, char *ret, size_t size)
 {
     char said[HANDSHAKE_FIRST_BYTES + 1];
-    if (!during || shake->at) {
+    if (!first) {
         snprintf(ret, size, "malformed reply: %s", reason);
         return;
     }

@@ -15,7 +15,6 @@
 
 #include "redis/dialect/dialect.h"
 #include "redis/link/uri.h"
-#include "redis/node.h"
 #include "redis/wire/bytes.h"
 #include "redis/wire/reply.h"
 
@@ -60,11 +59,13 @@ void handshake_begin(struct handshake *, struct bytes *, const struct uri *, con
                      const struct dialect *, enum handshake_eviction);
 /* handshake_greet - the same where only notices are wanted, so any server's state will do. */
 void handshake_greet(struct handshake *, struct bytes *, const struct uri *, const char *client_name);
+/* handshake_enter - AUTH and SELECT, where the address asks for them: any server that lets us in will do. */
+void handshake_enter(struct handshake *, struct bytes *, const struct uri *);
 /* handshake_hear - bytes that came, before they are parsed: the first tell with whom we talk. */
 void handshake_hear(struct handshake *, const char *data, size_t length);
-/* handshake_malformed - one line for people about what could not be parsed, for that reason. During the
- * handshake and before any reply it was not a Redis server. */
-void handshake_malformed(const struct handshake *, bool during, const char *reason, char *ret, size_t size);
+/* handshake_malformed - one line for people about what could not be parsed, for that reason. first: no reply
+ * came before, so it is no Redis server. */
+void handshake_malformed(const struct handshake *, bool first, const char *reason, char *ret, size_t size);
 /* handshake_reply - the next reply. FAILED: fault and why are set. */
 enum handshake_result handshake_reply(struct handshake *, const struct reply *);
 

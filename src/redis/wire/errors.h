@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "redis/node.h"
+#include "redis/wire/outcome.h"
 
 struct error_class {
     enum node_fault fault; /* NODE_FAULT_OTHER: not listed, so nobody knows what was executed */

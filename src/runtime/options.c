@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "api/options.h"
+#include "runtime/options.h"
 
 #include <ctype.h>
 #include <stdarg.h>

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/alloc.h"
 #include "core/core.h"
@@ -25,6 +26,9 @@ int owner_uuid(char ret[OWNER_UUID_SIZE]);
 
 /* owner_redisson - writes the owner of one attempt, at most OWNER_REDISSON_SIZE bytes; its length. */
 size_t owner_redisson(char *ret, const char *uuid, const struct core_token *);
+
+/* owner_id - a hash of an owner's bytes, never 0: as the core knows holders. */
+uint64_t owner_id(const char *owner, size_t length);
 
 /* owner_is_redisson - is it written like that? */
 bool owner_is_redisson(const char *owner);

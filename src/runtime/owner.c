@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lock/owner.h"
+#include "runtime/owner.h"
 
 #include <errno.h>
 #include <quorlock/quorlock.h>
@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include "base/hash.h"
 
 #define UUID_BYTES    16
 #define HEX_DIGITS    "0123456789abcdef"
@@ -52,6 +54,11 @@ size_t owner_redisson(char *ret, const char *uuid, const struct core_token *toke
     if (number == 0) number = 1;
     length = snprintf(ret, OWNER_REDISSON_SIZE, "%s:%llu", uuid, (unsigned long long)number);
     return length > 0 ? (size_t)length : 0;
+}
+
+uint64_t owner_id(const char *owner, size_t length)
+{
+    return hash_bytes(HASH_START, owner, length) | 1;
 }
 
 bool owner_is_redisson(const char *owner)

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which folder of the sources may use which other one, and the house rules that need more than a line to see.
+
+Reads the files as text, without a build, and prints what is wrong as FILE:LINE:
+what, and what to do. Exit status: 0 clean, 1 findings.
+
+usage: layers.py FILE.c FILE.h ...    (all of the tree, from its root)
+"""
+import os
+import re
+import sys
+from collections import namedtuple
+
+# FOLDER: the folders that its files may include and call, besides itself. A file may have a row of its own, which
+# then holds instead of its folder's.
+LAYERS = {
+    "include/quorlock": "",
+    "src/base": "include/quorlock",
+    "src/core": "",
+    "src/redis/wire": "src/base",
+    "src/redis/dialect": "include/quorlock src/base src/redis/wire",
+    "src/redis/link": "src/base src/redis/wire src/redis/dialect",
+    "src/redis": "include/quorlock src/base src/redis/wire src/redis/dialect src/redis/link",
+    "src/runtime": "include/quorlock src/base src/core src/redis src/redis/link",
+    "src/lock": "include/quorlock src/base src/core src/redis src/runtime",
+    "src/admin": "include/quorlock src/base src/redis src/redis/dialect src/runtime",
+    "src/api": "include/quorlock src/base src/runtime src/lock src/admin",
+    "src/api/blocking.c": "include/quorlock",
+    "src/cli": "include/quorlock",
+}
+# These use the library as any program does: what quorlock.h declares is the header's for them, not its file's.
+PROGRAMS = "src/api/blocking.c src/cli".split()
+# FOLDER: all that it may include of the system.
+SYSTEM = {
+    "src/core": "assert.h inttypes.h limits.h stdbool.h stddef.h stdint.h string.h",
+    "include/quorlock": "inttypes.h limits.h stdarg.h stdbool.h stddef.h stdint.h",
+}
+# HEADERS: only these folders and files may include them. What comes from outside, and memory, comes through src/base.
+BASE = "src/base src/api/blocking.c src/cli"
+ONLY = {
+    "hiredis/": "src/redis/wire",
+    "event2/ event.h evdns.h evutil.h": BASE,
+    "fcntl.h netdb.h poll.h pthread.h signal.h sys/random.h sys/time.h sys/timerfd.h time.h unistd.h": BASE,
+}
+# Functions of the system, by the same rule: there are headers that have types for all, and these too.
+CALLS = set("""abort accept bind calloc clock_gettime close connect exit free getaddrinfo getpeername getrandom getsockname
+    getsockopt gettimeofday listen malloc nanosleep open poll printf puts rand random read realloc recv recvfrom recvmsg
+    select send sendmsg sendto setsockopt shutdown sleep socket strdup strndup time usleep write""".split())
+# Headers that the build makes, and the folder that owns them.
+GENERATED = {"scripts.h": "src/redis/dialect"}
+
+# A file as text: without comments and strings, `body` also without what only declares. `defined` are the functions
+# and objects that other files can use, `statics` its own, `public` what a header declares: name -> line.
+Source = namedtuple("Source", "path code raw body defined statics declared")
+# One use of another file: `text` says how, target is the file, or the folder of a header that the build makes.
+Use = namedtuple("Use", "path line target text")
+
+findings = []
+
+
+def finding(path, line, text):
+    findings.append(f"{path}:{line}: {text}")
+
+
+# ---- reading the sources
+
+NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.M)
+ASSIGN = re.compile(r"(?<![=!<>])=(?!=)")
+ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)", re.S)
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(\S[^\n]*)", re.M)
+WORD = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")
+
+
+def blank(hit):
+    """As long as it was, and nothing to read; of a string the quotes stay."""
+    text = hit[0]
+    front = '""' if text[0] == '"' else ""
+    return front + re.sub(r"[^\n]", " ", text[len(front):])
+
+
+def keep_macro(hit):
+    return hit[0] if re.match(r"[ \t]*#[ \t]*define", hit[0]) else blank(hit)
+
+
+def line_of(text, at):
+    return text.count("\n", 0, at) + 1
+
+
+def is_function(head):
+    """A function ends at its brace, a struct or a list of values at the semicolon behind it."""
+    return "(" in head and not ASSIGN.search(head)
+
+
+def top_level(plain):
+    """Yields (start, end of the head, end) of each declaration and definition outside of all braces."""
+    start = depth = 0
+    head_end = None
+    for mark in re.finditer(r"[{};]", plain):
+        at = mark.start()
+        if mark[0] == "{":
+            if depth == 0 and re.search(r'extern\s*""\s*$', plain[start:at]):
+                start = at + 1
+                continue
+            if depth == 0 and head_end is None:
+                head_end = at
+            depth += 1
+        elif mark[0] == "}" and depth > 0:
+            depth -= 1
+        if depth == 0 and (mark[0] == ";" or head_end is not None and is_function(plain[start:head_end])):
+            yield start, at if head_end is None else head_end, at + 1
+            start, head_end = at + 1, None
+
+
+def read(path):
+    """The file as a Source. What is declared in a head, and what a struct has, mentions nobody."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        raw = file.read()
+    code = NOISE.sub(blank, raw)
+    plain = DIRECTIVE.sub(blank, code)
+    body, defined, statics, declared = code, {}, {}, {}
+    for start, head_end, end in top_level(plain):
+        head, opens = ATTRIBUTE.sub(blank, plain[start:head_end]), plain[head_end] == "{"
+        gets = ASSIGN.search(head)
+        name = re.search(r"\b(\w+)\s*(?:\[[^\]]*\]\s*)*=" if gets else r"\b(\w+)\s*\(", head)
+        if name and not re.search(r"\btypedef\b|_Static_assert", head):
+            kind = declared if not opens and not gets else statics if re.search(r"\bstatic\b", head) else defined
+            kind[name[1]] = line_of(plain, start + name.start(1))
+        if not gets and not (opens and name):
+            # Macros between declarations stay.
+            gone = re.sub(DIRECTIVE.pattern + "|[^\\n]", keep_macro, body[start:end], 0, re.M)
+            body = body[:start] + gone + body[end:]
+    return Source(path, code, raw, body, defined, statics, declared)
+
+
+# ---- who uses whom
+
+def folder_of(path):
+    return os.path.dirname(path) if path.endswith((".c", ".h")) else path
+
+
+def module_of(path):
+    """NAME.c and NAME.h of one folder are one module."""
+    return os.path.splitext(path)[0] if path.endswith((".c", ".h")) else path
+
+
+def includes(sources):
+    """Yields (path, line, name, the file that is meant or None) of every #include; name is "" for a macro."""
+    paths = {source.path for source in sources}
+    for source in sources:
+        for hit in INCLUDE.finditer(source.code):
+            line = line_of(source.code, hit.start())
+            name = re.match(r'[<"]([^>"]*)', source.raw[hit.start(1):])
+            name = name[1] if name else ""
+            places = (os.path.normpath(os.path.join(base, name)) for base in (folder_of(source.path), "src", "include"))
+            yield source.path, line, name, next((p for p in places if p in paths), GENERATED.get(name))
+
+
+def uses_by_include(sources):
+    return [Use(path, line, target, f'includes "{name}"') for path, line, name, target in includes(sources) if target]
+
+
+def uses_by_call(sources):
+    """A mention of what another file defines, with or without its header: a call, or an address that is taken."""
+    owner = {name: source.path for source in sources for name in source.defined}
+    public = {name: s.path for s in sources if folder_of(s.path) == "include/quorlock" for name in s.declared}
+    uses = []
+    for source in sources:
+        seen = set(source.statics)
+        for hit in WORD.finditer(source.body):
+            name = hit[0]
+            if name in seen or name not in owner:
+                continue
+            if re.search(r"\b(struct|union|enum)\s+$", source.body[max(0, hit.start() - 12):hit.start()]):
+                continue
+            seen.add(name)
+            target = public.get(name, owner[name]) if row_of(source.path) in PROGRAMS else owner[name]
+            uses.append(Use(source.path, line_of(source.body, hit.start()), target, f"uses {name}"))
+    return [use for use in uses if module_of(use.path) != module_of(use.target)]
+
+
+def row_of(path):
+    return path if path in LAYERS else folder_of(path)
+
+
+# ---- the rules
+
+def rule_layers(sources, uses):
+    """No file includes or calls what its row of the table does not name."""
+    for source in sources:
+        if row_of(source.path) not in LAYERS:
+            finding(source.path, 1, f"{folder_of(source.path)} has no row in the table of scripts/lib/layers.py")
+    for path, line, target, text in uses:
+        row, folder = row_of(path), folder_of(target)
+        if row not in LAYERS:
+            continue
+        if folder != row and folder not in LAYERS[row].split():
+            finding(path, line, f"{text}: {row} may not know {folder}; let the upper layer register a callback, or "
+                                f"move what both need below them")
+
+
+def rule_headers(sources):
+    """Headers of the system and of other libraries stay where they belong."""
+    for path, line, name, target in includes(sources):
+        if target:
+            continue
+        folder = folder_of(path)
+        if not name:
+            finding(path, line, "includes by a macro, which hides what; write the name")
+        elif folder in SYSTEM and name not in SYSTEM[folder].split():
+            finding(path, line, f"{folder} may include only {SYSTEM[folder]}; pass in what <{name}> would give")
+        for headers, allowed in ONLY.items():
+            if name.startswith(tuple(headers.split())) and not {path, folder} & set(allowed.split()):
+                finding(path, line, f"only {' and '.join(allowed.split())} may include <{name}>; go through them")
+
+
+def rule_calls(sources):
+    """Only src/base, and the programs, ask the system for time, random bytes, sockets or memory."""
+    for source in sources:
+        if {source.path, folder_of(source.path)} & set(BASE.split()):
+            continue
+        for hit in WORD.finditer(source.body):
+            name = hit[0]
+            if name in CALLS and name not in source.statics and source.body[hit.end():hit.end() + 1] == "(":
+                finding(source.path, line_of(source.body, hit.start()), f"calls {name}(); ask src/base for it")
+
+
+def circles(arrows):
+    """The groups of nodes that all reach each other, of more than one node (Tarjan)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(arrows.get(node, ())):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for node in sorted(arrows):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def rule_circles(uses, node_of, what):
+    """No group of files, or of folders, in which each reaches each other: one finding for each group."""
+    arrows = {}
+    for use in uses:
+        a, b = node_of(use.path), node_of(use.target)
+        if a != b:
+            arrows.setdefault(a, {}).setdefault(b, use)
+    for group in circles(arrows):
+        inner = [(a, b, arrows[a][b]) for a in group for b in sorted(arrows[a]) if b in group]
+        lines = "".join(f"\n    {a} -> {b}: {use.path}:{use.line}: {use.text}" for a, b, use in inner)
+        finding(inner[0][2].path, inner[0][2].line, f"a circle of {len(group)} {what}; let each arrow go one way, and "
+                                                    f"answers come back by a callback or a result:{lines}")
+
+
+def rule_statics(sources):
+    """A prefix says that other files call it, so a static function has none."""
+    paths = {source.path for source in sources}
+    for source in sources:
+        if not source.path.endswith(".c"):
+            continue
+        folder, stem = os.path.split(module_of(source.path))
+        first = stem.split("_")[0]
+        prefixes = {stem + "_"} | ({first + "_"} if f"{folder}/{first}.c" in paths else set())
+        lines = source.code.split("\n")
+        for name, line in source.statics.items():
+            if name.startswith(tuple(prefixes)) and name + "(" in lines[line - 1]:
+                finding(source.path, line, f"{name} is static, so it needs no prefix of the file; give it a bare name")
+
+
+def rule_sizeof(sources):
+    """sizeof(x), everywhere."""
+    for source in sources:
+        for hit in re.finditer(r"\bsizeof\s*(?=[^\s(])", source.code):
+            finding(source.path, line_of(source.code, hit.start()), "sizeof without parentheses; write sizeof(x)")
+
+
+def main():
+    sources = [read(path) for path in sorted(sys.argv[1:])]
+    product = [source for source in sources if source.path.startswith(("include/", "src/"))]
+    by_include, by_call = uses_by_include(product), uses_by_call(product)
+    rule_layers(product, by_include + by_call)
+    rule_headers(product)
+    rule_calls(product)
+    rule_circles(by_include + by_call, module_of, "files")
+    rule_circles(by_include + by_call, folder_of, "folders")
+    rule_statics(sources)
+    rule_sizeof(sources)
+    print("".join(text + "\n" for text in findings), end="")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

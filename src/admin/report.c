@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "admin/report.h"
+
+static bool is_due(const struct report *report)
+{
+    return report->complete && !report->notified;
+}
+
+static size_t count_due(const struct admin *all)
+{
+    size_t due = 0;
+
+    for (const struct report *report = all->reports; report != NULL; report = report->next) {
+        due += is_due(report);
+    }
+    return due;
+}
+
+/* ---- the turn ---- */
+
+static void begin_turn(struct turn *turn)
+{
+    struct admin *all = CONTAINER_OF(turn, struct admin, turn);
+
+    all->budget = count_due(all);
+}
+
+static bool next_in_turn(struct turn *turn)
+{
+    struct admin *all = CONTAINER_OF(turn, struct admin, turn);
+
+    if (all->budget == 0) return false;
+    all->budget--;
+    for (struct report *report = all->reports; report != NULL; report = report->next) {
+        if (!is_due(report)) continue;
+        report->notified = true;
+        report->notify(report);
+        break;
+    }
+    return true;
+}
+
+/* Frees what was told. */
+static void end_turn(struct turn *turn)
+{
+    struct admin *all = CONTAINER_OF(turn, struct admin, turn);
+    struct report **at = &all->reports;
+
+    /* A callback may have begun new ones, in front; and one in which this runs again may hold a place. */
+    if (all->runtime->running > 1) return;
+    while (*at != NULL) {
+        struct report *report = *at;
+
+        if (report->notified && report->in_flight == 0) {
+            *at = report->next;
+            report->destroy(report);
+        } else {
+            at = &report->next;
+        }
+    }
+}
+
+static bool waits(struct turn *turn)
+{
+    return count_due(CONTAINER_OF(turn, struct admin, turn)) > 0;
+}
+
+static bool owes(struct turn *turn)
+{
+    (void)turn;
+    return false;
+}
+
+/* ---- nodes ---- */
+
+static void on_node_changed(struct node_observer *observer, uint32_t node)
+{
+    struct admin *all = CONTAINER_OF(observer, struct admin, observer);
+
+    for (struct report *report = all->reports; report != NULL; report = report->next) {
+        if (report->node_changed != NULL && !report->complete) report->node_changed(report, node);
+    }
+}
+
+/* ---- life ---- */
+
+void admin_start(struct admin *all, struct runtime *runtime)
+{
+    all->runtime = runtime;
+    all->turn =
+        (struct turn){.begin = begin_turn, .next = next_in_turn, .end = end_turn, .waits = waits, .owes = owes};
+    all->observer.changed = on_node_changed;
+    runtime_add_turn(runtime, &all->turn);
+    nodes_observe(runtime, &all->observer);
+}
+
+void admin_close(struct admin *all)
+{
+    for (struct report *report = all->reports; report != NULL; report = report->next) {
+        if (!report->complete) report->close(report);
+    }
+}
+
+void admin_stop(struct admin *all)
+{
+    while (all->reports != NULL) {
+        struct report *report = all->reports;
+
+        all->reports = report->next;
+        report->destroy(report);
+    }
+}
+
+int report_check(struct admin *all, bool has_callback)
+{
+    if (all->runtime->closing) return runtime_fail_plainly(all->runtime, QUORLOCK_CLOSED);
+    if (has_callback) return 0;
+    return runtime_fail(all->runtime, QUORLOCK_INVAL, "the callback is NULL: a report needs a reader");
+}
+
+void report_begin(struct admin *all, struct report *report)
+{
+    report->all = all;
+    report->next = all->reports;
+    all->reports = report;
+}
+
+void report_complete(struct report *report)
+{
+    report->complete = true;
+    runtime_run_soon(report->all->runtime);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "document.h"
+#include "render.h"
+#include "table.h"
+
+/* What stands at the key on the nodes. */
+struct census {
+    size_t held, foreign, free;
+    const char *holder; /* one of those on the nodes, and whether there is another */
+    bool several;
+    const char *type; /* of the foreign values one that is known, and whether there is another */
+    bool several_types;
+};
+
+static bool is_in_state(const struct quorlock_node_report *node, const char *state)
+{
+    return strcmp(node->state, state) == 0;
+}
+
+static struct census take_census(const struct quorlock_report *report)
+{
+    struct census census = {0};
+
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        const struct quorlock_node_report *node = report->nodes[i];
+
+        census.free += is_in_state(node, "free");
+        if (is_in_state(node, "foreign")) {
+            census.foreign++;
+            census.several_types |=
+                census.type != NULL && node->type != NULL && strcmp(census.type, node->type) != 0;
+            if (node->type != NULL) census.type = node->type;
+        } else if (is_in_state(node, "held")) {
+            census.held++;
+            census.several |= census.holder != NULL && !quorlock_same_owner(census.holder, node->holder);
+            census.holder = node->holder;
+        }
+    }
+    return census;
+}
+
+/* add_foreign - there are values that are no locks of this dialect: what they are, and how to see more. */
+static void add_foreign(struct text *text, const struct census *census, size_t n_nodes, int dialect)
+{
+    bool plain = dialect == QUORLOCK_DIALECT_PLAIN;
+    const char *type = census->several_types || census->type == NULL ? "value of another type" : census->type;
+
+    text_format(text, "\" is no lock on %zu of %zu nodes: a ", census->foreign, n_nodes);
+    text_add_safe(text, type, strlen(type));
+    text_format(text, " is there, and no %s", plain ? "string" : "hash");
+    if (strcmp(type, plain ? "hash" : "string") == 0)
+        text_format(text, ". If that is a lock of %s, give --dialect %s",
+                    plain ? "Redisson's" : "the plain dialect", plain ? "redisson" : "plain");
+    text_format(text, "\n");
+}
+
+/* add_taken - there are locks, and no owner is on a quorum. */
+static void add_taken(struct text *text, const struct census *census, const struct quorlock_report *report)
+{
+    if (census->free >= report->quorum) {
+        text_format(text, "\" is held by nobody: no owner is on %u of %zu nodes\n", report->quorum,
+                    report->n_nodes);
+    } else if (census->several) {
+        text_format(text, "\" is taken on %zu of %zu nodes, by no one owner\n", census->held, report->n_nodes);
+    } else {
+        text_format(text, "\" is taken on %zu of %zu nodes by ", census->held, report->n_nodes);
+        render_holder(text, census->holder);
+        text_format(text, ", and free on fewer than %u\n", report->quorum);
+    }
+}
+
+/* add_held - one owner is on a quorum. */
+static void add_held(struct text *text, const struct census *census, const struct quorlock_report *report)
+{
+    size_t here = 0;
+
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        const char *holder = report->nodes[i]->holder;
+
+        here += holder != NULL && report->holder != NULL && strcmp(holder, report->holder) == 0;
+    }
+    if (report->holder != NULL) {
+        text_format(text, "\" is held by ");
+        render_holder(text, report->holder);
+        text_format(text, " on %zu of %zu nodes, ", here, report->n_nodes);
+    } else {
+        text_format(text,
+                    "\" is held on %zu of %zu nodes by an owner with a name for each, as RedissonRedLock has, ",
+                    census->held, report->n_nodes);
+    }
+    if (report->valid_ms == UINT32_MAX) {
+        text_format(text, "no expiry\n");
+    } else {
+        text_format(text, "%" PRIu32 " ms left\n", report->valid_ms);
+    }
+}
+
+void report_summary(struct text *text, const char *key, const struct quorlock_report *report, int dialect)
+{
+    struct census census = take_census(report);
+
+    text_format(text, "\"");
+    text_add_safe(text, key, strlen(key));
+    if (report->held) {
+        add_held(text, &census, report);
+    } else if (report->answered < report->quorum) {
+        text_format(text, "\": only %u of %zu nodes answered, %u are needed to tell\n", report->answered,
+                    report->n_nodes, report->quorum);
+    } else if (census.foreign > 0) {
+        add_foreign(text, &census, report->n_nodes, dialect);
+    } else if (census.held > 0) {
+        add_taken(text, &census, report);
+    } else {
+        text_format(text, "\" is free\n");
+    }
+}
+
+/* ---- the table of the nodes ---- */
+
+enum column { NODE, STATE, HOLDER, LEFT, FENCE, GUARD, FOUND_GUARD, LATENCY, RESULT, ERROR, N_COLUMNS };
+
+/* Whether the node may vote, as far as its guard says; nothing where nobody could look. */
+static void add_guard(struct text *cell, const struct quorlock_node_report *node)
+{
+    int64_t tenths = (node->quarantine_ms + 99) / 100; /* rounded up: 0.0 only when it is over */
+
+    if (node->quarantine_ms > 0) {
+        text_format(cell, "quarantined %" PRId64 ".%" PRId64 " s", tenths / 10, tenths % 10);
+    } else if (node->quarantine_ms == 0) {
+        text_format(cell, "ok");
+    } else if (is_in_state(node, "free") || is_in_state(node, "held")) {
+        text_format(cell, "none");
+    }
+}
+
+/* A guard as bootstrap found it: 1|N|set|max_lease|... */
+static void add_found_guard(struct text *cell, const char *guard)
+{
+    const char *fields[5] = {guard};
+    size_t n = 1;
+
+    for (; n < 5 && (fields[n] = strchr(fields[n - 1], '|')) != NULL; n++) fields[n]++;
+    if (n < 5 || strncmp(guard, "1|", 2) != 0) {
+        text_add_safe(cell, guard, strlen(guard));
+        return;
+    }
+    if (strncmp(fields[1], "0|", 2) == 0) {
+        text_format(cell, "of a reconfigure that was not finished");
+        return;
+    }
+    text_add_safe(cell, fields[1], (size_t)(fields[2] - fields[1]) - 1);
+    text_format(cell, " nodes, set ");
+    text_add_safe(cell, fields[2], (size_t)(fields[3] - fields[2]) - 1);
+    text_format(cell, ", max lease ");
+    text_add_safe(cell, fields[3], (size_t)(fields[4] - fields[3]) - 1);
+    text_format(cell, " ms");
+}
+
+static void add_holder(struct text *cell, const struct quorlock_node_report *node)
+{
+    render_holder(cell, node->holder);
+    if (node->count > 1) text_format(cell, " (%" PRIu32 " times)", node->count);
+}
+
+static void add_result(struct text *cell, const struct quorlock_node_report *node)
+{
+    if (node->broken) text_format(cell, "broken");
+    if (node->broken && node->type != NULL) {
+        text_format(cell, " (a ");
+        text_add_known(cell, node->type);
+        text_format(cell, ")");
+    }
+    text_add_known(cell, node->error);
+}
+
+static void add_cell(struct text *cell, const void *rows, size_t row, size_t column)
+{
+    const struct quorlock_node_report *node = ((const struct quorlock_node_report *const *)rows)[row];
+
+    switch (column) {
+    case NODE: text_add_known(cell, node->node); break;
+    case STATE: text_format(cell, "%s", node->state); break;
+    case HOLDER:
+        if (node->holder != NULL) add_holder(cell, node);
+        break;
+    case LEFT:
+        if (node->holder != NULL && node->ttl_ms == -1) text_format(cell, "no expiry");
+        if (node->holder != NULL && node->ttl_ms >= 0) text_format(cell, "%" PRId64 " ms", node->ttl_ms);
+        break;
+    case FENCE:
+        if (node->fence != 0) text_format(cell, "%" PRIu64, node->fence);
+        break;
+    case GUARD: add_guard(cell, node); break;
+    case FOUND_GUARD:
+        if (node->holder != NULL) add_found_guard(cell, node->holder);
+        break;
+    case LATENCY:
+        if (node->latency_us != 0) text_format(cell, "%.1f ms", (double)node->latency_us / 1000.0);
+        break;
+    case RESULT: add_result(cell, node); break;
+    default: text_add_known(cell, node->error); break;
+    }
+}
+
+void report_table(struct text *text, const struct quorlock_report *report, enum report_kind kind)
+{
+    const char *heads[N_COLUMNS] = {[NODE] = "node", [STATE] = "state", [LATENCY] = "latency"};
+
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        if (report->nodes[i]->fence != 0) heads[FENCE] = "fence";
+        if (report->nodes[i]->holder != NULL && kind == REPORT_BOOTSTRAP) heads[FOUND_GUARD] = "guard";
+    }
+    if (kind != REPORT_BOOTSTRAP) heads[HOLDER] = "holder";
+    if (kind != REPORT_BOOTSTRAP) heads[LEFT] = "left";
+    if (kind == REPORT_INSPECT) heads[GUARD] = "guard";
+    heads[kind == REPORT_BREAK ? RESULT : ERROR] = kind == REPORT_BREAK ? "result" : "error";
+    table_add(text, heads, N_COLUMNS, add_cell, report->nodes, report->n_nodes);
+}
+
+/* ---- as JSON ---- */
+
+static json_t *node_json(const struct quorlock_node_report *node, enum report_kind kind)
+{
+    json_t *object = json_object();
+
+    document_add(&object, "node", document_text(node->node));
+    document_add(&object, "state", document_text(node->state));
+    document_add(&object, "holder", document_text(node->holder));
+    document_add(&object, "ttl_ms", document_number(node->ttl_ms, -1));
+    if (node->type != NULL) document_add(&object, "type", document_text(node->type));
+    if (node->count != 0) document_add(&object, "count", document_number(node->count, 0));
+    document_add(&object, "latency_us", document_number(node->latency_us, 1));
+    document_add(&object, "fence", document_number((int64_t)node->fence, 1));
+    document_add(&object, "quarantine_ms", document_number(node->quarantine_ms, 0));
+    document_add(&object, "error", document_text(node->error));
+    if (kind == REPORT_BREAK) document_add(&object, "broken", document_truth(node->broken));
+    return object;
+}
+
+void report_json(struct text *text, const char *key, const struct quorlock_report *report,
+                 enum report_kind kind)
+{
+    json_t *object = json_object(), *nodes = json_array();
+
+    for (size_t i = 0; i < report->n_nodes; i++) document_append(&nodes, node_json(report->nodes[i], kind));
+    document_add(&object, "key", document_text(key));
+    document_add(&object, "quorum", document_number(report->quorum, 0));
+    document_add(&object, "held", document_truth(report->held));
+    document_add(&object, "holder", document_text(report->holder));
+    document_add(&object, "valid_ms", document_number(report->valid_ms, 0));
+    document_add(&object, "nodes", nodes);
+    document_write(text, object);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * arbiter.c - which node is asked first, and how far its word is believed
+ *
+ * After its first attempt an acquire asks one node first, the arbiter: the first READY node that is fit, in the
+ * order that all clients share. So of many contenders one gets its yes.
+ *
+ * While the arbiter names a new holder its answer is enough. But its key may be one that no quorum has: of a
+ * holder that is gone elsewhere, of an operator, without expiry, of another use of the name. A client that
+ * believed it would wait for ever, while newcomers, which ask all nodes, got the lock.
+ *
+ * 1. An arbiter that names the same holder again is believed only after all nodes were asked about that holder,
+ *    and then for some polls. Otherwise the others are asked in the same attempt.
+ * 2. Nor is it believed where another node reported that this very holder released the lock.
+ * 3. Where so many nodes lack that holder's key that no quorum can have it, and the node names the holder
+ * again, the node's key is odd: the node is not the arbiter any more, until it votes or names another holder.
+ * 4. A node that answers with an error is not the arbiter either, until it votes, unless no other node is fit.
+ */
+#include "arbiter.h"
+
+#include "backoff.h"
+#include "control.h"
+#include "validity.h"
+
+/* So often a holder is believed to be there still, where no node contradicts. */
+#define BELIEF_POLLS 4u
+/* So often one that was not named before. */
+#define BELIEF_NEWS 1u
+
+bool arbiter_fits(const struct core_node *node)
+{
+    return !node->doubt.overdue && !node->doubt.unfit && node->doubt.odd_id == 0;
+}
+
+static bool may_serve(const struct core_node *node)
+{
+    return !node->doubt.overdue && node->doubt.odd_id == 0;
+}
+
+uint32_t arbiter_choose(const struct core_lock *lock)
+{
+    uint32_t spare = lock->config.n_nodes;
+
+    if (BROKEN(CONTROL_NO_BACKOFF)) return lock->config.n_nodes;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        uint32_t index = lock->config.arbiters[i];
+
+        if (lock->nodes[index].state != CORE_NODE_READY) continue;
+        if (arbiter_fits(&lock->nodes[index]) || BROKEN(CONTROL_NEVER_OVERDUE)) return index;
+        if (spare == lock->config.n_nodes && may_serve(&lock->nodes[index])) spare = index;
+    }
+    return spare;
+}
+
+uint64_t arbiter_timeout(const struct core_lock *lock, uint32_t index, uint64_t asked_us)
+{
+    if (BROKEN(CONTROL_NEVER_OVERDUE)) return CORE_NEVER;
+    return validity_add(asked_us, 2 * (uint64_t)lock->nodes[index].srtt_us + ARBITER_GRACE_US);
+}
+
+/* The node has another holder's key, or none: this holder's key is not there. Nor is it under a value of
+ * another type. */
+static bool speaks_against(const struct core_node *node, uint64_t holder_id)
+{
+    switch (node->vote) {
+    case CORE_VOTE_YES: return true;
+    case CORE_VOTE_FAILED: return node->fault == CORE_FAULT_FOREIGN;
+    case CORE_VOTE_OTHER: return node->holder.id != 0 && node->holder.id != holder_id;
+    default: return false;
+    }
+}
+
+static uint32_t count_without(const struct core_lock *lock, uint64_t holder_id)
+{
+    uint32_t without = 0;
+
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        without += speaks_against(&lock->nodes[i], holder_id);
+    }
+    return without;
+}
+
+/* No quorum can have this holder's key. */
+static bool disproved(const struct core_lock *lock, uint64_t holder_id)
+{
+    return count_without(lock, holder_id) > lock->config.n_nodes - lock->config.quorum;
+}
+
+/* It may hold the lock: a quorum named it, or all nodes had time to answer and none contradicts. */
+static bool confirmed(const struct core_lock *lock, uint64_t holder_id)
+{
+    uint32_t named = 0;
+
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        named += lock->nodes[i].vote == CORE_VOTE_OTHER && lock->nodes[i].holder.id == holder_id;
+    }
+    if (holder_id != 0 && named >= lock->config.quorum) return true;
+    return lock->attempt.doubt != DOUBT_NONE && count_without(lock, holder_id) == 0;
+}
+
+void arbiter_learn(struct core_lock *lock)
+{
+    lock->belief.confirmed_id = 0;
+    lock->belief.polls = 0;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        struct core_node *node = &lock->nodes[lock->config.arbiters[i]];
+
+        if (node->vote != CORE_VOTE_OTHER) continue;
+        if (disproved(lock, node->holder.id)) {
+            node->doubt.odd_id = node->holder.id == node->holder.before_id ? node->holder.id : 0;
+        } else if (lock->belief.polls == 0 && confirmed(lock, node->holder.id)) {
+            lock->belief.confirmed_id = node->holder.id;
+            lock->belief.polls = BELIEF_POLLS;
+        }
+    }
+}
+
+bool arbiter_doubt(struct core_lock *lock)
+{
+    const struct core_node *node = &lock->nodes[lock->attempt.arbiter];
+    uint64_t holder_id = node->holder.id;
+    bool gave_back = holder_id != 0 && holder_id == lock->belief.given_back_id;
+    bool news = holder_id != node->holder.before_id && holder_id != lock->belief.confirmed_id;
+
+    if (BROKEN(CONTROL_BELIEVES_ONE)) return false;
+    if (news && !gave_back) {
+        lock->belief.polls = BELIEF_NEWS;
+    } else if (lock->belief.polls > 0 && !gave_back) {
+        lock->belief.polls--;
+    } else {
+        lock->attempt.doubt = DOUBT_OPEN;
+    }
+    return lock->attempt.doubt == DOUBT_OPEN;
+}
+
+uint64_t arbiter_doubt_until(const struct core_lock *lock)
+{
+    uint64_t until_us = 0;
+
+    for (uint32_t i = 0; i < lock->config.n_nodes && lock->attempt.doubt == DOUBT_OPEN; i++) {
+        uint64_t timeout_us = arbiter_timeout(lock, i, lock->nodes[i].asked_us);
+
+        if (lock->nodes[i].vote == CORE_VOTE_PENDING && timeout_us > until_us) until_us = timeout_us;
+    }
+    return until_us;
+}
+
+void arbiter_on_vote(struct core_node *node)
+{
+    node->doubt.unfit = node->vote == CORE_VOTE_FAILED;
+    if (node->vote == CORE_VOTE_YES) node->doubt.odd_id = 0;
+    if (core_named_by(node) != 0 && core_named_by(node) != node->doubt.odd_id) node->doubt.odd_id = 0;
+}
+
+static bool is_blocked(const struct core_lock *lock)
+{
+    uint32_t odd = 0;
+
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        odd += lock->nodes[i].doubt.odd_id != 0 && lock->nodes[i].vote == CORE_VOTE_OTHER;
+    }
+    return odd > lock->config.n_nodes - lock->config.quorum;
+}
+
+/* One foreign owner on a quorum, or on one node that was asked twice running, is a holder; else votes were
+ * split. Odd keys belong to no holder, but enough of them block a quorum like one. */
+bool arbiter_meets_holder(const struct core_lock *lock)
+{
+    if (is_blocked(lock)) return true;
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        uint64_t holder_id = core_named_by(&lock->nodes[i]);
+        uint32_t same = 0;
+
+        if (holder_id == 0 || lock->nodes[i].doubt.odd_id != 0) continue;
+        if (holder_id == lock->nodes[i].holder.before_id) return true;
+        for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += core_named_by(&lock->nodes[k]) == holder_id;
+        if (same >= lock->config.quorum) return true;
+    }
+    return false;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fence.h - one fencing token over the quorum
+ */
+#ifndef QUORLOCK_CORE_FENCE_H
+#define QUORLOCK_CORE_FENCE_H
+
+#include "state.h"
+
+enum fence_verdict {
+    FENCE_AGREED,   /* the token is in the lock's fence */
+    FENCE_WAIT,     /* for acknowledgements or votes */
+    FENCE_HOPELESS, /* no quorum can show one token any more */
+};
+
+/* fence_judge - Q nodes granted, and so many votes are pending; sends the raises that are needed. */
+enum fence_verdict fence_judge(struct core_lock *, struct step *, uint32_t pending);
+/* fence_raise - asks one node to raise its counter to the largest that a granted node showed. */
+void fence_raise(struct core_lock *, struct step *, uint32_t node, bool use_eval);
+
+#endif

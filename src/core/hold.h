@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hold.h - renewal, repair, loss
+ */
+#ifndef QUORLOCK_CORE_HOLD_H
+#define QUORLOCK_CORE_HOLD_H
+
+#include "state.h"
+
+/* hold_grant - the Qth yes came. */
+void hold_grant(struct core_lock *, uint64_t now_us);
+uint64_t hold_lost_at(const struct core_lock *);
+/* hold_check_lost - to be called before anything else in a step. */
+void hold_check_lost(struct core_lock *, uint64_t now_us);
+/* hold_begin_round - or, where the nodes have no room for it, waits for hold_on_room. */
+void hold_begin_round(struct core_lock *, struct step *);
+void hold_on_room(struct core_lock *, struct step *);
+void hold_on_timer(struct core_lock *, struct step *);
+void hold_on_node_state(struct core_lock *, struct step *, uint32_t node);
+void hold_on_reply(struct core_lock *, struct step *, const struct core_reply *);
+/* hold_on_step - the node's clock stepped forward: its votes that were asked for before do not count. */
+void hold_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);
+/* hold_late_vote - a vote of the acquire came after the verdict. */
+void hold_late_vote(struct core_lock *, struct step *);
+uint64_t hold_deadline(const struct core_lock *);
+
+#endif

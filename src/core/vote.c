@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "vote.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "arbiter.h"
+#include "command.h"
+#include "debt.h"
+#include "fence.h"
+#include "validity.h"
+
+bool vote_may_still_connect(const struct core_node *node)
+{
+    return node->vote == CORE_VOTE_NONE && node->state == CORE_NODE_CONNECTING;
+}
+
+struct vote_tally vote_count(const struct core_lock *lock)
+{
+    struct vote_tally tally = {0};
+
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        const struct core_node *node = &lock->nodes[i];
+        bool peeking = node->follow_up == FOLLOW_UP_PEEK;
+
+        tally.yes += node->vote == CORE_VOTE_YES;
+        tally.other += node->vote == CORE_VOTE_OTHER;
+        tally.pending += node->vote == CORE_VOTE_PENDING || vote_may_still_connect(node);
+        tally.peeking += peeking;
+        tally.peeked += node->vote == CORE_VOTE_OTHER && !peeking;
+        if (node->vote == CORE_VOTE_FAILED) tally.failed[node->fault]++;
+    }
+    return tally;
+}
+
+/* ---- questions ---- */
+
+static void send_acquire(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
+{
+    struct core_node *node = &lock->nodes[index];
+    struct core_command *command;
+
+    node->vote = CORE_VOTE_PENDING;
+    node->asked_us = step->now_us;
+    node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
+    command = command_add(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, use_eval);
+    command->fence = lock->attempt.floor;
+    /* A first try of all nodes is mostly granted, others are mostly refused. */
+    command->explain = lock->acquire.attempts > 1 || lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
+}
+
+static void forget_holder(struct core_node *node)
+{
+    node->holder.before_id = node->holder.id;
+    node->holder.id = 0;
+    node->holder.ttl_us = -2;
+}
+
+void vote_ask(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    if (!debt_has_room(node, step->now_us) || debt_waits(node)) {
+        core_vote_failed(node, CORE_FAULT_PASSING);
+        return;
+    }
+    forget_holder(node);
+    send_acquire(lock, step, index, false);
+}
+
+void vote_peek(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    /* It may have named the holder already. */
+    if (!core_can_talk(node) || node->holder.id != 0) return;
+    node->follow_up = FOLLOW_UP_PEEK;
+    command_add(lock, step, index, CORE_OP_PEEK, 0, false);
+}
+
+void vote_ask_holder(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    lock->nodes[index].vote = CORE_VOTE_PENDING;
+    forget_holder(&lock->nodes[index]);
+    vote_peek(lock, step, index);
+}
+
+void vote_clear(struct core_lock *lock)
+{
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+        struct core_node *node = &lock->nodes[i];
+
+        assert(node->key.until_us == 0);
+        if (node->vote != CORE_VOTE_NONE) {
+            node->last_vote = node->vote;
+            node->last_fault = node->fault;
+        }
+        node->vote = CORE_VOTE_NONE;
+        node->fault = CORE_FAULT_NONE;
+        node->follow_up = FOLLOW_UP_NONE;
+        node->fence = 0;
+        memset(&node->key, 0, sizeof(node->key));
+    }
+}
+
+/* ---- answers ---- */
+
+void vote_connection_ended(struct core_node *node)
+{
+    if (node->vote == CORE_VOTE_PENDING) core_vote_failed(node, node->down_fault);
+    if (node->follow_up == FOLLOW_UP_RAISE) {
+        /* Not acknowledged: no vote, so it counts for no validity either. */
+        core_vote_failed(node, node->down_fault);
+        node->key.valid_until_us = 0;
+    }
+    node->follow_up = FOLLOW_UP_NONE;
+}
+
+static void on_vote(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+    bool doomed = lock->attempt.stage == ATTEMPT_DOOMED;
+
+    if (node->vote != CORE_VOTE_PENDING) return;
+    switch (reply->outcome) {
+    case CORE_YES:
+        node->vote = CORE_VOTE_YES;
+        node->fence = reply->fence;
+        node->key.sent_us = reply->tag.sent_us;
+        node->key.valid_until_us = validity_of_vote(reply->tag.sent_us, reply->tag.lease_us,
+                                                    lock->config.drift_ppm, lock->config.drift_fixed_us);
+        break;
+    case CORE_OTHER:
+        node->vote = CORE_VOTE_OTHER;
+        node->key.gone = true;
+        node->holder.id = reply->holder_id;
+        node->holder.ttl_us = reply->ttl_us;
+        if (reply->listeners > 0) lock->wait.waiters = reply->listeners;
+        if (lock->phase == CORE_ASKING && doomed) vote_peek(lock, step, reply->tag.node);
+        break;
+    case CORE_UNSENT:
+        node->key.until_us = 0;
+        core_vote_failed(node, CORE_FAULT_PASSING);
+        return;
+    case CORE_NOSCRIPT:
+        /* Asked again only while no release of this attempt is queued. */
+        if (!doomed) {
+            send_acquire(lock, step, reply->tag.node, true);
+            return;
+        }
+        core_vote_failed(node, CORE_FAULT_PASSING);
+        break;
+    default: core_vote_failed(node, reply->fault); break;
+    }
+    arbiter_on_vote(node);
+}
+
+/* A renewal asks this node already. Its answer comes behind this one on the same connection, and settles the
+ * round; this one can only prove that the key is there. */
+static void on_overtaken_vote(struct core_lock *lock, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+    uint64_t until_us = validity_of_vote(reply->tag.sent_us, reply->tag.lease_us, lock->config.drift_ppm,
+                                         lock->config.drift_fixed_us);
+
+    if (reply->outcome == CORE_YES) {
+        node->key.valid_until_us = core_larger(until_us, node->key.valid_until_us);
+    }
+}
+
+static enum core_fault fault_or_passing(const struct core_reply *reply)
+{
+    return reply->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : reply->fault;
+}
+
+static void on_peek(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+
+    if (node->follow_up != FOLLOW_UP_PEEK) return;
+    if (reply->outcome == CORE_NOSCRIPT) {
+        command_add(lock, step, reply->tag.node, CORE_OP_PEEK, 0, true);
+        return;
+    }
+    node->follow_up = FOLLOW_UP_NONE;
+    if (reply->outcome == CORE_YES || reply->outcome == CORE_OTHER) {
+        node->holder.id = reply->holder_id;
+        node->holder.ttl_us = reply->ttl_us;
+        node->vote = CORE_VOTE_OTHER;
+    } else if (reply->outcome == CORE_ERROR && reply->fault == CORE_FAULT_FOREIGN) {
+        core_vote_failed(node, CORE_FAULT_FOREIGN);
+        arbiter_on_vote(node);
+    } else if (node->vote == CORE_VOTE_PENDING && reply->outcome == CORE_MISSING) {
+        node->vote = CORE_VOTE_YES; /* it would have granted */
+    } else if (node->vote == CORE_VOTE_PENDING) {
+        core_vote_failed(node, fault_or_passing(reply));
+    }
+}
+
+static void on_raised(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+
+    if (node->follow_up != FOLLOW_UP_RAISE) return;
+    assert(node->vote == CORE_VOTE_YES);
+    if (reply->outcome == CORE_NOSCRIPT && lock->attempt.stage != ATTEMPT_DOOMED) {
+        fence_raise(lock, step, reply->tag.node, true);
+        return;
+    }
+    node->follow_up = FOLLOW_UP_NONE;
+    if (reply->outcome == CORE_YES) {
+        node->fence = reply->fence;
+    } else {
+        /* The key is not ours any more, or that is unknown: no acknowledgement, no vote. */
+        node->key.valid_until_us = 0;
+        node->key.gone = reply->outcome == CORE_MISSING || reply->outcome == CORE_OTHER;
+        core_vote_failed(node, fault_or_passing(reply));
+    }
+}
+
+void vote_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    bool asking = lock->phase == CORE_ASKING;
+
+    if (reply->tag.op == CORE_OP_PEEK) {
+        if (asking) on_peek(lock, step, reply);
+    } else if (reply->tag.op == CORE_OP_RAISE) {
+        if (asking) on_raised(lock, step, reply);
+    } else if (lock->phase == CORE_HELD && lock->hold.round > 0) {
+        on_overtaken_vote(lock, reply);
+    } else if (asking || lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) {
+        on_vote(lock, step, reply);
+    }
+}

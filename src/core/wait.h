@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * wait.h - when the next attempt begins, and which nodes it asks first
+ */
+#ifndef QUORLOCK_CORE_WAIT_H
+#define QUORLOCK_CORE_WAIT_H
+
+#include "state.h"
+
+enum wait_verdict {
+    WAIT_STAY,        /* no attempt now */
+    WAIT_TRY_ARBITER, /* the next attempt, which asks the arbiter first */
+    WAIT_TRY_ALL,     /* the next attempt, which asks all nodes at once */
+};
+
+/* wait_begin - an attempt failed; held: a quorum voted. */
+void wait_begin(struct core_lock *, uint64_t now_us, bool held);
+/* wait_behind - a lock of this process holds the keys, or comes first. */
+void wait_behind(struct core_lock *, uint64_t now_us);
+void wait_on_node_state(struct core_lock *, uint32_t node, uint64_t now_us);
+enum wait_verdict wait_on_notice(struct core_lock *, uint64_t now_us, const struct core_event *);
+void wait_on_listening(struct core_lock *, uint64_t now_us, const struct core_event *);
+enum wait_verdict wait_on_wake(struct core_lock *, uint64_t now_us, bool yield);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lock/handle.h"
+
+void handle_share(struct quorlock *lock, struct claim *claim)
+{
+    lock->held = claim;
+    lock->holds++;
+    claim->holds++;
+    list_add(&claim->sharers, &lock->in_share);
+}
+
+void handle_unshare(struct quorlock *lock, uint32_t holds)
+{
+    struct claim *claim = lock->held;
+
+    if (claim == NULL) return;
+    lock->holds -= holds;
+    claim->holds -= holds;
+    if (lock->holds > 0) return;
+    list_remove(&claim->sharers, &lock->in_share);
+    lock->held = NULL;
+}
+
+bool handle_asks(const struct quorlock *lock)
+{
+    return lock->claim != NULL && lock->claim->acquirer == lock;
+}
+
+/* A claim that has still to end an earlier hold, for whomever, goes on alone: the handle shall not wait for it.
+ */
+static void part_from_busy(struct quorlock *lock)
+{
+    struct claim *claim = lock->claim;
+
+    if (claim == NULL || core_may_acquire(claim->core)) return;
+    lock->claim = NULL;
+    claim->handle = NULL;
+    claim_let_go(claim);
+    claim_reap(claim);
+}
+
+int handle_ask(struct quorlock *lock, bool behind, uint32_t seen)
+{
+    part_from_busy(lock);
+    if (lock->claim == NULL) {
+        lock->claim =
+            claim_new(&lock->all->claims, lock->keylist, lock, &lock->config, lock->named, lock->fence_ttl_ms);
+    }
+    if (lock->claim == NULL) return QUORLOCK_NOMEM;
+    return claim_acquire(lock->claim, lock, lock->acquired.begun_us, behind, seen);
+}
+
+static void complete(struct quorlock *lock)
+{
+    list_add(&lock->all->completed, &lock->in_completed);
+    runtime_run_soon(lock->all->runtime);
+}
+
+void handle_complete_acquire(struct quorlock *lock, int status, const char *why)
+{
+    lock->acquire_completed = true;
+    lock->acquired_status = status;
+    lock->why = why;
+    complete(lock);
+}
+
+void handle_complete_release(struct quorlock *lock, const struct lock_callback *callback)
+{
+    struct given_back *given_back = FIRST_OF(&lock->spare, struct given_back, link);
+
+    list_remove(&lock->spare, &given_back->link);
+    given_back->callback = *callback;
+    given_back->expired = core_phase_now(lock->held->core) == CORE_LOST;
+    list_add(&lock->given_back, &given_back->link);
+    lock->releases++;
+    handle_unshare(lock, 1);
+    complete(lock);
+}
+
+int handle_fail(struct quorlock *lock, int status, const char *why)
+{
+    return runtime_fail(lock->all->runtime, status, "\"%s\": %s%s", lock->keylist->name,
+                        quorlock_status_text(status), why);
+}
+
+/* ---- the end ---- */
+
+static void free_given_back(const struct alloc *alloc, struct list *list)
+{
+    struct given_back *given_back;
+
+    while ((given_back = FIRST_OF(list, struct given_back, link)) != NULL) {
+        list_remove(list, &given_back->link);
+        alloc_free(alloc, given_back);
+    }
+}
+
+void handle_destroy(struct quorlock *lock)
+{
+    struct locks *all = lock->all;
+    const struct alloc *alloc = &all->runtime->alloc;
+
+    list_remove(&all->handles, &lock->in_all);
+    list_remove(&all->completed, &lock->in_completed);
+    free_given_back(alloc, &lock->given_back);
+    free_given_back(alloc, &lock->spare);
+    runtime_return_waker(all->runtime, &lock->waker);
+    keylist_leave(lock->keylist);
+    named_owner_leave(&all->claims.owners, alloc, lock->named);
+    alloc_free(alloc, lock);
+}
+
+void handle_reap(struct quorlock *lock)
+{
+    bool owed = lock->acquired.owed || lock->extended.owed || lock->releases > 0;
+
+    /* While the client closes, handles stay good until its end. */
+    if (lock->freed && !owed && lock->pins == 0 && !lock->all->runtime->closing) handle_destroy(lock);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * handle.h - the caller's handle of a lock: its share of a claim, and what is still to be told to it
+ */
+#ifndef QUORLOCK_LOCK_HANDLE_H
+#define QUORLOCK_LOCK_HANDLE_H
+
+#include "lock/claim.h"
+
+/* All locks of one client. */
+struct locks {
+    struct runtime *runtime;
+    struct keylists keylists;
+    struct claims claims;
+    struct list handles;
+    struct list completed; /* handles to which something is told that no core has to say */
+    struct turn turn;
+    size_t ready_budget, completed_budget; /* so many may still be told in this turn */
+    struct node_observer observer;
+};
+
+/* A hold that was given back while its owner has others. */
+struct given_back {
+    struct link link;
+    struct lock_callback callback;
+    bool expired;
+};
+
+struct quorlock {
+    struct locks *all;
+    struct keylist *keylist;
+    struct link in_all, in_share, in_completed;
+    struct link turn;   /* in its key list's wait queue, or among a claim's pending holds */
+    struct waker waker; /* the wait bound, while another handle asks the nodes */
+    struct named_owner *named;
+    struct claim *claim;      /* its own; NULL until it is needed */
+    struct claim *held;       /* of which it has a share */
+    struct claim *pending_on; /* of which it is a pending hold */
+    uint32_t holds;
+    struct lock_callback acquired, extended;
+    uint32_t releases;      /* that are to be told yet */
+    struct list given_back; /* of these, those of which no core knows */
+    struct list spare;      /* one for each hold of an owner, so that it can always be given back */
+    quorlock_lost_cb lost;
+    void *lost_arg;
+    /* What is to be told without a core's saying so. */
+    bool acquire_completed;
+    int acquired_status;
+    const char *why; /* behind a status that is not about nodes; else NULL */
+    bool freed;      /* the handle is dead; its memory goes when nothing is owed to it */
+    uint32_t pins;   /* callbacks of it on the stack */
+    uint64_t fence_ttl_ms;
+    struct core_config config;
+};
+
+/* handle_share - the handle holds the claim, once more. handle_unshare: so many times less. */
+void handle_share(struct quorlock *, struct claim *);
+void handle_unshare(struct quorlock *, uint32_t holds);
+/* handle_ask - its claim, made where it has none, begins to ask; see claim_acquire. 0 or a status. */
+int handle_ask(struct quorlock *, bool behind, uint32_t seen);
+/* handle_asks - its claim asks the nodes for it. */
+bool handle_asks(const struct quorlock *);
+/* handle_complete_acquire - an acquire ends without a core's saying so; it is told from the loop. why: in
+ * words, lives for ever; NULL: the votes say it. */
+void handle_complete_acquire(struct quorlock *, int status, const char *why);
+/* handle_complete_release - the same for one hold of several, which handle->spare has a place for. */
+void handle_complete_release(struct quorlock *, const struct lock_callback *);
+/* handle_fail - notes the text for a call that fails, and returns the status. */
+int handle_fail(struct quorlock *, int status, const char *why);
+/* handle_reap - frees a freed handle once nothing is owed to it. */
+void handle_reap(struct quorlock *);
+/* handle_destroy - frees the memory, whatever is owed. */
+void handle_destroy(struct quorlock *);
+
+#endif

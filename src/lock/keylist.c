@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lock/keylist.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+#define OTHERS_US 500000u /* whoever listened a moment ago waits still */
+
+/* ---- one list ---- */
+
+static void destroy(struct keylist *keylist)
+{
+    const struct alloc *alloc = &keylist->all->runtime->alloc;
+
+    subscriptions_close(&keylist->all->subscriptions, &keylist->listener);
+    for (size_t i = 0; i < keylist->n_keys; i++) {
+        /* They are the list's own copies; the nodes only read them. */
+        char *text = NULL;
+
+        memcpy(&text, &keylist->keys[i].text, sizeof(text));
+        alloc_free(alloc, text);
+    }
+    alloc_free(alloc, keylist->name);
+    alloc_free(alloc, keylist);
+}
+
+/* The keys for people. A key may hold anything, a log line must stay one line. */
+static char *name_of(const struct alloc *alloc, const char *const *keys, size_t n_keys)
+{
+    size_t length = 0;
+    char *name;
+    char *at;
+
+    for (size_t i = 0; i < n_keys; i++) length += strlen(keys[i]) + 2;
+    name = at = alloc_zero(alloc, length + 1);
+    if (name == NULL) return NULL;
+    for (size_t i = 0; i < n_keys; i++) {
+        if (i > 0) at = stpcpy(at, ", ");
+        for (const char *from = keys[i]; *from != '\0'; from++) {
+            *at++ = iscntrl((unsigned char)*from) ? '?' : *from;
+        }
+    }
+    return name;
+}
+
+static struct keylist *build(struct keylists *all, const char *const *keys, size_t n_keys)
+{
+    const struct alloc *alloc = &all->runtime->alloc;
+    struct keylist *keylist = alloc_zero(alloc, sizeof(*keylist) + n_keys * sizeof(struct node_key));
+
+    if (keylist == NULL) return NULL;
+    keylist->all = all;
+    keylist->listener.events = all->events;
+    keylist->n_keys = n_keys;
+    keylist->name = name_of(alloc, keys, n_keys);
+    for (size_t i = 0; i < n_keys; i++) {
+        struct node_key *key = &keylist->keys[i];
+
+        key->text = alloc_joined(alloc, all->runtime->key_prefix, keys[i], &key->length);
+        if (key->text == NULL) break;
+    }
+    if (keylist->name != NULL && keylist->keys[n_keys - 1].text != NULL) return keylist;
+    destroy(keylist);
+    return NULL;
+}
+
+/* ---- the table ---- */
+
+/* Keys are compared without their prefix, which is the client's. */
+static bool has_keys(const struct keylist *keylist, const char *const *keys, size_t n_keys)
+{
+    size_t prefix = strlen(keylist->all->runtime->key_prefix);
+
+    if (keylist->n_keys != n_keys) return false;
+    for (size_t i = 0; i < n_keys; i++) {
+        if (strcmp(keylist->keys[i].text + prefix, keys[i]) != 0) return false;
+    }
+    return true;
+}
+
+static struct keylist *find(const struct keylists *all, uint64_t hash, const char *const *keys, size_t n_keys)
+{
+    struct table_entry *at = table_first(&all->table, hash);
+
+    for (; at != NULL; at = table_next(at)) {
+        struct keylist *keylist = CONTAINER_OF(at, struct keylist, entry);
+
+        if (has_keys(keylist, keys, n_keys)) return keylist;
+    }
+    return NULL;
+}
+
+struct keylist *keylist_join(struct keylists *all, const char *const *keys, size_t n_keys)
+{
+    uint64_t hash = HASH_START;
+    struct keylist *keylist;
+
+    for (size_t i = 0; i < n_keys; i++) hash = hash_text(hash, keys[i]);
+    keylist = find(all, hash, keys, n_keys);
+    if (keylist == NULL) {
+        if (table_reserve(&all->table, &all->runtime->alloc) != 0) return NULL;
+        keylist = build(all, keys, n_keys);
+        if (keylist == NULL) return NULL;
+        keylist->entry.hash = hash;
+        table_add(&all->table, &keylist->entry);
+    }
+    keylist->users++;
+    return keylist;
+}
+
+void keylist_leave(struct keylist *keylist)
+{
+    if (--keylist->users > 0) return;
+    table_remove(&keylist->all->table, &keylist->entry);
+    destroy(keylist);
+}
+
+/* ---- whom to ask, and on whom to listen ---- */
+
+/* Another node first for other keys, so that not all who wait ask the same. By the first key alone: longer
+ * lists that begin with it should meet there. */
+static uint8_t arbiter_at(const struct keylist *keylist, uint32_t place)
+{
+    const struct runtime *runtime = keylist->all->runtime;
+    uint64_t first = owner_id(keylist->keys[0].text, keylist->keys[0].length) >> 1;
+
+    return runtime->order[(first + place) % runtime->n_nodes];
+}
+
+void keylist_arbiters(const struct keylist *keylist, struct core_config *config)
+{
+    for (uint32_t i = 0; i < keylist->all->runtime->n_nodes; i++) config->arbiters[i] = arbiter_at(keylist, i);
+}
+
+/*
+ * The first arbiters, and only so many that one of them lives as long as a quorum does: where many wait for a
+ * key it is waking them all that costs most, and each more that notifies them wakes them once more.
+ */
+static uint32_t listen_nodes(const struct keylist *keylist)
+{
+    const struct runtime *runtime = keylist->all->runtime;
+    uint32_t n = runtime->n_nodes - runtime_quorum(runtime) + 1;
+    uint32_t nodes = 0;
+
+    for (uint32_t i = 0; i < n; i++) nodes |= 1u << arbiter_at(keylist, i);
+    return nodes;
+}
+
+void keylist_listen(struct keylist *keylist, bool wanted)
+{
+    struct subscriptions *subscriptions = &keylist->all->subscriptions;
+
+    if (wanted) {
+        keylist->listeners++;
+        subscriptions_open(subscriptions, &keylist->listener, keylist->keys, keylist->n_keys,
+                           listen_nodes(keylist));
+    } else if (--keylist->listeners == 0) {
+        subscriptions_linger(subscriptions, &keylist->listener);
+    }
+}
+
+void keylist_count_listeners(struct keylist *keylist, uint32_t node, uint32_t listeners)
+{
+    uint32_t ours = (subscriptions_confirmed(&keylist->listener) & 1u << node) != 0;
+
+    if (listeners > ours) keylist->others_until_us = runtime_now_us(keylist->all->runtime) + OTHERS_US;
+}
+
+bool keylist_others_listen(const struct keylist *keylist)
+{
+    return runtime_now_us(keylist->all->runtime) < keylist->others_until_us;
+}
+
+/* Both are sorted. */
+const char *keylist_common_key(const struct keylist *a, const struct keylist *b)
+{
+    size_t k = 0;
+
+    for (size_t i = 0; i < a->n_keys; i++) {
+        while (k < b->n_keys && strcmp(b->keys[k].text, a->keys[i].text) < 0) k++;
+        if (k < b->n_keys && strcmp(b->keys[k].text, a->keys[i].text) == 0) return a->keys[i].text;
+    }
+    return NULL;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * keylist.h - a list of keys, and all of this client that wants them: one struct for each list in use
+ */
+#ifndef QUORLOCK_LOCK_KEYLIST_H
+#define QUORLOCK_LOCK_KEYLIST_H
+
+#include "base/table.h"
+#include "core/core.h"
+#include "runtime/subscriptions.h"
+
+struct claim;
+
+/* The key lists of one client. */
+struct keylists {
+    struct runtime *runtime;
+    struct table table; /* by the hash of the keys */
+    struct subscriptions subscriptions;
+    const struct listener_events *events; /* of the listener of each key list */
+};
+
+struct keylist {
+    struct keylists *all;
+    struct table_entry entry;
+    uint32_t users;           /* handles and claims */
+    struct list waiting;      /* handles in the order of coming; the first asks the nodes */
+    uint32_t held;            /* claims that hold the keys */
+    struct claim *asked;      /* that asked the nodes last: its votes are why the others wait */
+    uint32_t handed;          /* how often the keys were handed on inside this process, in a row */
+    uint64_t gave_back_us;    /* when a claim of this process gave them back */
+    uint64_t gave_back_id;    /* whose it was */
+    uint64_t others_until_us; /* others wait for them, as far as is known until then */
+    struct listener listener;
+    uint32_t listeners; /* claims that want notices */
+    char *name;         /* for people: without prefix, printable */
+    size_t n_keys;
+    struct node_key keys[]; /* with prefix, as the nodes know them */
+};
+
+/* keylist_join - the list of these keys, which are sorted; made if there is none. NULL: out of memory.
+ * keylist_leave gives it up. */
+struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t n_keys);
+void keylist_leave(struct keylist *);
+/* keylist_arbiters - in which order those who wait for these keys ask the nodes. */
+void keylist_arbiters(const struct keylist *, struct core_config *);
+/* keylist_listen - one more claim wants notices, or one less. */
+void keylist_listen(struct keylist *, bool wanted);
+/* keylist_count_listeners - so many heard from that node of a release of ours. */
+void keylist_count_listeners(struct keylist *, uint32_t node, uint32_t listeners);
+/* keylist_others_listen - others waited for the keys a moment ago. */
+bool keylist_others_listen(const struct keylist *);
+/* keylist_common_key - a key that is in both lists; NULL: there is none. */
+const char *keylist_common_key(const struct keylist *, const struct keylist *);
+
+#endif

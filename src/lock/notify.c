@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lock/notify.h"
+
+#include <stdio.h>
+
+#include "core/validity.h"
+#include "lock/message.h"
+#include "lock/queue.h"
+#include "lock/reentry.h"
+
+#define MS 1000u
+
+/* ---- the end of an operation ---- */
+
+/* The handle may be gone afterwards. */
+static void run_callback(struct quorlock *lock, struct lock_callback *callback, struct quorlock_result *result)
+{
+    struct lock_callback now = *callback;
+
+    *callback = (struct lock_callback){0};
+    result->elapsed_ms = (uint32_t)(validity_sub(runtime_now_us(lock->all->runtime), now.begun_us) / MS);
+    lock->pins++;
+    if (now.call != NULL) now.call(lock, result, now.arg);
+    lock->pins--;
+    handle_reap(lock);
+}
+
+static void call_back(struct quorlock *lock, struct lock_callback *callback, const struct claim *claim,
+                      const struct core_completion *completion)
+{
+    struct message_votes votes;
+    char text[MESSAGE_SIZE];
+    struct quorlock_result result = {.status = completion->status,
+                                     .rounds = core_rounds(claim->core),
+                                     .valid_ms = quorlock_valid_ms(lock),
+                                     .expired = completion->expired,
+                                     .text = text,
+                                     .fence = core_fence(claim->core),
+                                     .token = claim->owner[0] != '\0' ? claim->owner : NULL};
+
+    if (completion->kind == CORE_NOTIFY_RELEASED) {
+        message_release_votes(claim, &votes, &result);
+        message_released(claim, completion, &result, text, sizeof(text));
+    } else {
+        message_votes(claim, &votes, &result);
+        message_verdict(claim, completion->status, &result, text, sizeof(text));
+    }
+    run_callback(lock, callback, &result);
+}
+
+/* ---- what no core has to say ---- */
+
+/* One more hold, or the end of a wait behind others: the claim that asked the nodes has the votes that tell
+ * why.
+ */
+static void notify_completed_acquire(struct quorlock *lock)
+{
+    const struct claim *claim = lock->held != NULL ? lock->held : lock->keylist->asked;
+    struct message_votes votes;
+    char text[MESSAGE_SIZE];
+    struct quorlock_result result = {.status = lock->acquired_status,
+                                     .valid_ms = quorlock_valid_ms(lock),
+                                     .text = text,
+                                     .fence = quorlock_fence(lock),
+                                     .token = quorlock_token(lock)};
+
+    lock->acquire_completed = false;
+    if (claim != NULL) message_votes(claim, &votes, &result);
+    if (result.status == QUORLOCK_OK && lock->held != NULL) {
+        snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->keylist->name,
+                 lock->held->holds);
+    } else if (lock->why != NULL) {
+        snprintf(text, sizeof(text), "%s: \"%s\": %s", quorlock_status_text(result.status), lock->keylist->name,
+                 lock->why);
+    } else if (claim != NULL) {
+        message_verdict(claim, result.status, &result, text, sizeof(text));
+    } else {
+        snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), lock->keylist->name);
+    }
+    run_callback(lock, &lock->acquired, &result);
+}
+
+static void notify_given_back(struct quorlock *lock)
+{
+    struct given_back *given_back = FIRST_OF(&lock->given_back, struct given_back, link);
+    struct lock_callback callback = given_back->callback;
+    char text[MESSAGE_SIZE];
+    struct quorlock_result result = {.expired = given_back->expired, .text = text};
+
+    list_remove(&lock->given_back, &given_back->link);
+    alloc_free(&lock->all->runtime->alloc, given_back);
+    lock->releases--;
+    snprintf(text, sizeof(text), "one hold of \"%s\" given back; its owner has others", lock->keylist->name);
+    run_callback(lock, &callback, &result);
+}
+
+static void notify_completed(struct quorlock *lock)
+{
+    size_t left = lock->given_back.count + lock->acquire_completed;
+
+    list_remove(&lock->all->completed, &lock->in_completed);
+    if (left > 1) list_add(&lock->all->completed, &lock->in_completed);
+    if (lock->given_back.count > 0) {
+        notify_given_back(lock);
+    } else if (lock->acquire_completed) {
+        notify_completed_acquire(lock);
+    }
+}
+
+/* ---- what a core has to say ---- */
+
+static void notify_handle_of_loss(struct quorlock *lock, const struct quorlock_loss *loss)
+{
+    /* A hold that was not told yet was none. */
+    if (lock->acquire_completed && lock->acquired_status == QUORLOCK_OK) {
+        lock->acquired_status = QUORLOCK_LOST;
+        handle_unshare(lock, 1);
+        if (lock->held == NULL) return;
+    }
+    lock->pins++;
+    if (lock->lost != NULL) lock->lost(lock, loss, lock->lost_arg);
+    lock->pins--;
+    handle_reap(lock);
+}
+
+/* All handles that hold it, each once. A callback may free any of them. */
+static void notify_lost(struct claim *claim, const struct core_completion *completion)
+{
+    struct message_votes votes;
+    struct quorlock_result result = {0};
+    struct quorlock_loss loss = {.reason = (int)completion->loss, .text = message_loss(completion->loss)};
+    struct list_walk walk;
+    struct link *at;
+
+    message_votes(claim, &votes, &result);
+    loss.votes = result.votes;
+    loss.n_votes = result.n_votes;
+    loss.remaining_ms = claim_remaining_ms(claim);
+    list_walk_begin(&walk, &claim->sharers);
+    while ((at = list_walk_next(&walk)) != NULL) {
+        notify_handle_of_loss(CONTAINER_OF(at, struct quorlock, in_share), &loss);
+    }
+}
+
+static void notify_acquired(struct claim *claim, const struct core_completion *completion)
+{
+    struct quorlock *handle = claim->acquirer;
+    bool granted = completion->status == CORE_OK;
+
+    claim->acquirer = NULL;
+    claim_text_owner(claim, granted);
+    if (handle == NULL) return;
+    if (granted) {
+        handle_share(handle, claim);
+        reentry_admit(claim);
+        /* A grant of another key may have a lower one, and one without fencing has none. */
+        if (core_fence(claim->core) > claim->all->last_fence) claim->all->last_fence = core_fence(claim->core);
+    }
+    queue_leave(handle);
+    call_back(handle, &handle->acquired, claim, completion);
+}
+
+static void notify_extended(struct claim *claim, const struct core_completion *completion)
+{
+    struct quorlock *handle = claim->extender;
+
+    claim->extender = NULL;
+    reentry_renewed(claim, completion->status);
+    if (handle != NULL) call_back(handle, &handle->extended, claim, completion);
+}
+
+static void notify_released(struct claim *claim, const struct core_completion *completion)
+{
+    struct quorlock *handle = claim->releaser;
+
+    /* That of an earlier hold, which nobody waits for. */
+    if (claim->put_off) return;
+    claim->releaser = NULL;
+    if (handle == NULL) return;
+    handle->releases--;
+    call_back(handle, &claim->released, claim, completion);
+}
+
+/* The claim may be gone afterwards. */
+static void notify_claim(struct claim *claim)
+{
+    struct core_completion completion;
+
+    claim->pins++;
+    completion = claim_dispatch(claim);
+    switch (completion.kind) {
+    case CORE_NOTIFY_NOTHING: break;
+    case CORE_NOTIFY_LOST: notify_lost(claim, &completion); break;
+    case CORE_NOTIFY_ACQUIRED: notify_acquired(claim, &completion); break;
+    case CORE_NOTIFY_EXTENDED: notify_extended(claim, &completion); break;
+    case CORE_NOTIFY_RELEASED: notify_released(claim, &completion); break;
+    }
+    claim->pins--;
+    claim_let_go(claim);
+    claim_reap(claim);
+}
+
+/* ---- the order ---- */
+
+void notify_budget(struct locks *all)
+{
+    all->ready_budget = all->claims.ready.count;
+    all->completed_budget = all->completed.count;
+}
+
+bool notify_waits(const struct locks *all)
+{
+    return all->claims.ready.count > 0 || all->completed.count > 0 || all->claims.lost.count > 0;
+}
+
+static bool grant_waits(const struct locks *all)
+{
+    const struct claim *first = FIRST_OF(&all->claims.ready, struct claim, in_ready);
+
+    return first != NULL && core_phase_now(first->core) == CORE_GRANTED;
+}
+
+bool notify_next(struct locks *all)
+{
+    struct list *ready = &all->claims.ready;
+
+    if (all->claims.lost.count > 0) {
+        notify_claim(FIRST_OF(&all->claims.lost, struct claim, in_lost));
+    } else if (all->completed_budget > 0 && (all->ready_budget == 0 || !grant_waits(all))) {
+        all->completed_budget--;
+        if (all->completed.count > 0)
+            notify_completed(FIRST_OF(&all->completed, struct quorlock, in_completed));
+    } else if (all->ready_budget > 0) {
+        all->ready_budget--;
+        if (ready->count > 0) notify_claim(FIRST_OF(ready, struct claim, in_ready));
+    } else {
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * examine_read.h - what an examined server said, as facts; no I/O
+ */
+#ifndef QUORLOCK_REDIS_EXAMINE_READ_H
+#define QUORLOCK_REDIS_EXAMINE_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXAMINE_TEXT_SIZE 320
+#define EXAMINE_ID_SIZE   64
+#define EXAMINE_WORD_SIZE 24
+#define EXAMINE_SET_SIZE  128
+
+/* The commands that the library gives, each a bit of refused_rights. */
+enum examine_right {
+    EXAMINE_INFO,
+    EXAMINE_TIME,
+    EXAMINE_GET,
+    EXAMINE_SET,
+    EXAMINE_PTTL,
+    EXAMINE_PEXPIRE,
+    EXAMINE_DEL,
+    EXAMINE_EVAL,
+    EXAMINE_EVALSHA,
+    EXAMINE_SCRIPT_LOAD,
+    EXAMINE_TYPE,    /* break only */
+    EXAMINE_PUBLISH, /* waiters hear of a release */
+    EXAMINE_SETNAME, /* our name in CLIENT LIST */
+    EXAMINE_RIGHTS,
+};
+
+/* The names that it gives them on, each a bit of refused_names. */
+enum examine_name { EXAMINE_LOCK, EXAMINE_GUARD, EXAMINE_FENCE, EXAMINE_CHANNEL, EXAMINE_NAMES };
+
+enum examine_guard_state {
+    EXAMINE_GUARD_UNKNOWN = 0, /* could not be read */
+    EXAMINE_GUARD_NONE,
+    EXAMINE_GUARD_FOREIGN, /* something stands there that is no guard of ours */
+    EXAMINE_GUARD_THERE,
+};
+
+struct examine_guard {
+    enum examine_guard_state state;
+    uint32_t n_nodes, max_lease_ms;
+    uint32_t longest_ms; /* what its last quarantine was made for, where that is longer; else 0 */
+    char set[EXAMINE_SET_SIZE];
+    bool stale;            /* written in another life of the server: the next client quarantines it */
+    int64_t quarantine_ms; /* still to come; 0: none */
+};
+
+/* What was found. "" and false where it is not known. */
+struct examine_facts {
+    bool reachable; /* it lets us ask */
+    bool nomem;
+    bool loopback; /* the connection never leaves this machine */
+    bool too_old;
+    bool has_memory, has_clients, has_clock;
+    bool has_persistence, aof, aof_broken;
+    char error[EXAMINE_TEXT_SIZE]; /* why it is not reachable */
+    char kind[8], version[EXAMINE_WORD_SIZE];
+    char mode[EXAMINE_WORD_SIZE], role[EXAMINE_WORD_SIZE];
+    char run_id[EXAMINE_ID_SIZE], replid[EXAMINE_ID_SIZE];
+    char policy[EXAMINE_WORD_SIZE];
+    char appendfsync[EXAMINE_WORD_SIZE]; /* "" also where we may not ask */
+    char guard_error[EXAMINE_TEXT_SIZE]; /* why the guard is unknown */
+    uint32_t latency_us;                 /* the shortest of some */
+    uint32_t replicas;
+    uint32_t clients, maxclients;
+    uint32_t refused_rights, refused_names;
+    uint32_t offset_error_us; /* either way */
+    int64_t offset_us;        /* its clock ahead of ours */
+    int64_t time_us;          /* its clock when it was asked for it */
+    uint64_t used_memory, maxmemory;
+    struct examine_guard guard;
+};
+
+const char *examine_right_text(enum examine_right);
+
+enum examine_section {
+    EXAMINE_SERVER,
+    EXAMINE_REPLICATION,
+    EXAMINE_MEMORY,
+    EXAMINE_PERSISTENCE,
+    EXAMINE_CLIENTS,
+    EXAMINE_SECTIONS
+};
+
+/* examine_read_info - one section of INFO. */
+void examine_read_info(struct examine_facts *, enum examine_section, const char *text, size_t length);
+/* examine_read_guard - the value of the guard key; run_id, replid and time_us are known by then, if ever. */
+void examine_read_guard(struct examine_facts *, const char *text, size_t length);
+/* examine_read_time - a pair of seconds and microseconds, asked for at before_us and received at after_us by
+ * our own wall clock; the reading with the shortest way is kept. */
+void examine_read_time(struct examine_facts *, int64_t server_us, int64_t before_us, int64_t after_us);
+/* examine_read_refusal - an error reply to a probe of that right on that name (EXAMINE_NAMES: none). */
+void examine_read_refusal(struct examine_facts *, enum examine_right, enum examine_name, const char *text,
+                          size_t length);
+
+#endif

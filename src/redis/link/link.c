@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "redis/link/link.h"
+
+#include <assert.h>
+#include <event2/event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINK_READ_SIZE 16384
+#define LINK_READS_MAX 64 /* of one event, so that a talkative server does not starve the others */
+
+static void destroy(struct redis_link *link)
+{
+    conn_clear(&link->conn);
+    dial_cancel(&link->dial);
+    if (link->timer != NULL) event_free(link->timer);
+    reply_clear(&link->parser);
+    alloc_free(link->alloc, link->client_name);
+    link->events->ended(link->arg);
+}
+
+static void enter(struct redis_link *link)
+{
+    link->depth++;
+}
+
+static void leave(struct redis_link *link)
+{
+    assert(link->depth > 0);
+    link->depth--;
+    if (link->depth == 0 && link->dead) destroy(link);
+}
+
+bool link_is_on(const struct redis_link *link, uint32_t connection)
+{
+    return !link->dead && link->connection == connection;
+}
+
+bool link_is_open(const struct redis_link *link)
+{
+    return !link->dead && link->step == LINK_OPEN;
+}
+
+uint64_t link_now_us(const struct redis_link *link)
+{
+    return link->config.now_us(link->config.now_arg);
+}
+
+void link_log(struct redis_link *link, int level, const char *format, ...)
+{
+    char text[LINK_TEXT_SIZE], line[LINK_TEXT_SIZE + 128];
+    va_list args;
+
+    if (link->config.log == NULL || link->dead) return;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    snprintf(line, sizeof(line), "%s: %s%s", link->config.uri->name, link->config.topic, text);
+    link->config.log(link->config.log_arg, level, line);
+}
+
+/* ---- time ---- */
+
+bool link_arm(struct redis_link *link, uint64_t wake_us)
+{
+    uint64_t now_us, delay_us;
+    struct timeval delay;
+
+    if (link->dead) return true;
+    link->timer_us = wake_us;
+    if (wake_us == LINK_NEVER) return event_del(link->timer) == 0;
+    now_us = link_now_us(link);
+    delay_us = wake_us > now_us ? wake_us - now_us : 0;
+    delay =
+        (struct timeval){.tv_sec = (time_t)(delay_us / 1000000), .tv_usec = (suseconds_t)(delay_us % 1000000)};
+    if (event_add(link->timer, &delay) == 0) return true;
+    link_log(link, QUORLOCK_LOG_ERROR, "no memory for a timer");
+    return false;
+}
+
+void link_arm_by(struct redis_link *link, uint64_t wake_us)
+{
+    if (wake_us < link->timer_us) (void)link_arm(link, wake_us);
+}
+
+static void begin_step(struct redis_link *link, enum link_step step)
+{
+    uint64_t timeout_ms = link->config.timeout_ms > 0 ? link->config.timeout_ms : 1;
+
+    link->step = step;
+    link->step_us = link_now_us(link) + timeout_ms * 1000;
+    if (link->step_us > link->config.steps_end_us) link->step_us = link->config.steps_end_us;
+    (void)link_arm(link, link->step_us);
+}
+
+/* ---- the end of a connection ---- */
+
+static void hang_up(struct redis_link *link)
+{
+    conn_close(&link->conn);
+    dial_cancel(&link->dial);
+    link->connection++;
+}
+
+void link_drop(struct redis_link *link, enum node_fault fault, const char *reason)
+{
+    bool was_open = link->step == LINK_OPEN;
+    bool waits_long = link->events->waits_long != NULL && link->events->waits_long(link->arg, fault);
+    uint64_t now_us = link_now_us(link);
+    uint64_t lasted_us = was_open ? now_us - link->open_us : 0;
+    char why[LINK_TEXT_SIZE];
+
+    enter(link);
+    snprintf(why, sizeof(why), "%s", reason);
+    hang_up(link);
+    link->step = LINK_PAUSE;
+    link->step_us =
+        now_us + (waits_long ? retry_longest_us(&link->retry) : retry_pause_us(&link->retry, lasted_us));
+    (void)link_arm(link, link->step_us);
+    link->events->closed(link->arg, was_open, fault, why);
+    leave(link);
+}
+
+void link_drop_nomem(struct redis_link *link)
+{
+    link_drop(link, NODE_FAULT_LIMIT, "out of memory");
+}
+
+static void drop_errno(struct redis_link *link, int error)
+{
+    const char *where = link->step == LINK_HANDSHAKE ? " during the handshake" : "";
+    char why[LINK_TEXT_SIZE];
+
+    if (error != 0)
+        snprintf(why, sizeof(why), "connection lost%s: %s", where, strerror(error));
+    else
+        snprintf(why, sizeof(why), "the server closed the connection%s", where);
+    link_drop(link, NODE_FAULT_UNREACHABLE, why);
+}
+
+static void drop_malformed(struct redis_link *link, const char *reason)
+{
+    char why[LINK_TEXT_SIZE];
+
+    handshake_malformed(&link->handshake, !link->answered, reason, why, sizeof(why));
+    link_drop(link, NODE_FAULT_PROTO, why);
+}
+
+/* ---- connecting ---- */
+
+void link_ask(struct redis_link *link)
+{
+    if (link->conn.out.fault != BYTES_FINE) {
+        link_drop_nomem(link);
+        return;
+    }
+    conn_wake(&link->conn);
+    begin_step(link, link->step);
+}
+
+static void begin_handshake(struct redis_link *link)
+{
+    if (!reply_open(&link->parser)) {
+        link_drop_nomem(link);
+        return;
+    }
+    link->step = LINK_HANDSHAKE;
+    link->answered = false;
+    link->events->connected(link->arg);
+    if (link->handshake.n_steps == 0) {
+        link->events->greeted(link->arg);
+        return;
+    }
+    conn_secret(&link->conn);
+    link_ask(link);
+}
+
+static void follow(struct redis_link *link, enum dial_result result)
+{
+    switch (result) {
+    case DIAL_RESOLVING: begin_step(link, LINK_RESOLVE); break;
+    case DIAL_CONNECTING: begin_step(link, LINK_CONNECT); break;
+    case DIAL_FAILED: link_drop(link, NODE_FAULT_UNREACHABLE, link->dial.why); break;
+    case DIAL_NOMEM: link_drop_nomem(link); break;
+    }
+}
+
+/* The next address has its turn. */
+static void fail_address(struct redis_link *link, const char *problem)
+{
+    conn_close(&link->conn);
+    dial_blame(&link->dial, problem);
+    follow(link, dial_next(&link->dial));
+}
+
+static void on_resolved(void *arg)
+{
+    struct redis_link *link = arg;
+
+    enter(link);
+    follow(link, dial_next(&link->dial));
+    leave(link);
+}
+
+static void on_connected(struct redis_link *link)
+{
+    int error = conn_finish(&link->conn);
+
+    if (error != 0)
+        fail_address(link, strerror(error));
+    else
+        begin_handshake(link);
+}
+
+void link_open(struct redis_link *link)
+{
+    link->step = LINK_OPEN;
+    link->open_us = link_now_us(link);
+}
+
+/* ---- reading ---- */
+
+static void on_reply(struct redis_link *link, const struct reply *reply)
+{
+    struct handshake *shake = &link->handshake;
+
+    link->answered = true;
+    if (shake->at == shake->n_steps) {
+        link->events->reply(link->arg, reply);
+        return;
+    }
+    switch (handshake_reply(shake, reply)) {
+    case HANDSHAKE_MORE: break;
+    case HANDSHAKE_FAILED: link_drop(link, shake->fault, shake->why); break;
+    case HANDSHAKE_DONE: link->events->greeted(link->arg); break;
+    }
+}
+
+/* All whole replies in these bytes. Afterwards the connection, or the owner, may be gone. */
+static void feed(struct redis_link *link, const char *data, size_t length)
+{
+    uint32_t connection = link->connection;
+
+    if (link->events->heard != NULL) link->events->heard(link->arg);
+    handshake_hear(&link->handshake, data, length);
+    reply_feed(&link->parser, data, length);
+    do {
+        const struct reply *reply = NULL;
+        const char *why = NULL;
+
+        switch (reply_next(&link->parser, &reply, &why)) {
+        case REPLY_NONE: return;
+        case REPLY_BAD: drop_malformed(link, why); return;
+        case REPLY_NOMEM: link_drop_nomem(link); return;
+        case REPLY_READY: break;
+        }
+        on_reply(link, reply);
+    } while (link_is_on(link, connection));
+}
+
+void link_read(struct redis_link *link)
+{
+    uint32_t connection = link->connection;
+    char buffer[LINK_READ_SIZE];
+
+    for (int i = 0; i < LINK_READS_MAX; i++) {
+        ssize_t n = conn_read(&link->conn, buffer, sizeof(buffer));
+
+        if (n == 0) return;
+        if (n < 0) {
+            drop_errno(link, link->conn.error);
+            return;
+        }
+        feed(link, buffer, (size_t)n);
+        /* A short read emptied the socket: the next would only say EAGAIN. */
+        if (!link_is_on(link, connection) || (size_t)n < sizeof(buffer)) return;
+    }
+}
+
+static void on_readable(struct redis_link *link)
+{
+    if (link->events->readable != NULL)
+        link->events->readable(link->arg);
+    else
+        link_read(link);
+}
+
+/* ---- what the loop calls ---- */
+
+static void on_step_end(struct redis_link *link)
+{
+    unsigned timeout_ms = link->config.timeout_ms;
+    char why[LINK_TEXT_SIZE];
+
+    switch (link->step) {
+    case LINK_PAUSE: follow(link, dial_begin(&link->dial)); break;
+    case LINK_RESOLVE:
+        snprintf(why, sizeof(why), "cannot resolve %s: no answer within %u ms", link->config.uri->host,
+                 timeout_ms);
+        link_drop(link, NODE_FAULT_UNREACHABLE, why);
+        break;
+    case LINK_CONNECT:
+        snprintf(why, sizeof(why), "no answer within %u ms", timeout_ms);
+        fail_address(link, why);
+        break;
+    case LINK_HANDSHAKE:
+        snprintf(why, sizeof(why), "no answer to the handshake within %u ms: frozen, or not a Redis server",
+                 timeout_ms);
+        link_drop(link, NODE_FAULT_UNREACHABLE, why);
+        break;
+    case LINK_STOPPED:
+    case LINK_OPEN: break;
+    }
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct redis_link *link = arg;
+    uint32_t connection = link->connection;
+
+    (void)fd;
+    (void)what;
+    enter(link);
+    link->timer_us = LINK_NEVER;
+    if (link->step == LINK_OPEN || link->step == LINK_HANDSHAKE) on_readable(link);
+    /* A connection that ended meanwhile has armed the timer anew. A timer may fire early. */
+    if (link_is_on(link, connection)) {
+        if (link->step == LINK_OPEN)
+            link->events->due(link->arg);
+        else if (link_now_us(link) < link->step_us)
+            (void)link_arm(link, link->step_us);
+        else
+            on_step_end(link);
+    }
+    leave(link);
+}
+
+static void on_conn(void *arg, enum conn_ready ready)
+{
+    struct redis_link *link = arg;
+    uint32_t connection = link->connection;
+    int error = link->conn.error;
+
+    enter(link);
+    switch (ready) {
+    case CONN_CONNECTED: on_connected(link); break;
+    case CONN_READABLE: on_readable(link); break;
+    case CONN_SENT:
+        if (link->events->sent != NULL) link->events->sent(link->arg);
+        break;
+    case CONN_BROKEN:
+        on_readable(link);
+        if (link_is_on(link, connection)) drop_errno(link, error);
+        break;
+    }
+    leave(link);
+}
+
+/* ---- what the owner calls ---- */
+
+bool link_init(struct redis_link *link, struct event_base *base, const struct alloc *alloc,
+               const struct link_config *config, const struct link_events *events, void *arg)
+{
+    bool fine;
+
+    *link = (struct redis_link){
+        .alloc = alloc, .config = *config, .events = events, .arg = arg, .timer_us = LINK_NEVER};
+    reply_init(&link->parser, alloc);
+    retry_init(&link->retry, config->reconnect_min_ms, config->reconnect_max_ms,
+               link_now_us(link) ^ (uint64_t)(uintptr_t)link);
+    dial_init(&link->dial, &link->conn, alloc, config->uri, config->user_timeout_ms, on_resolved, link);
+    fine = conn_init(&link->conn, base, alloc, on_conn, link);
+    link->timer = event_new(base, -1, 0, on_timer, link);
+    if (config->client_name != NULL) {
+        link->client_name = alloc_text(alloc, config->client_name, strlen(config->client_name));
+        fine = fine && link->client_name != NULL;
+    }
+    return fine && link->timer != NULL;
+}
+
+void link_end(struct redis_link *link)
+{
+    if (link->dead) return;
+    link->dead = true;
+    if (link->depth == 0) {
+        destroy(link);
+        return;
+    }
+    /* Functions of ours are still on the stack; the last of them frees the memory. */
+    hang_up(link);
+    event_del(link->timer);
+}
+
+bool link_start(struct redis_link *link)
+{
+    link->step = LINK_PAUSE;
+    return link_arm(link, link->step_us);
+}
+
+void link_stop(struct redis_link *link)
+{
+    /* After anything but a pause the next try may come at once. */
+    if (link->step != LINK_PAUSE) link->step_us = 0;
+    hang_up(link);
+    link->step = LINK_STOPPED;
+    (void)link_arm(link, LINK_NEVER);
+}

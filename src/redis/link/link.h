@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * link.h - the life of one connection to one server
+ *
+ *   STOPPED <--> PAUSE --> RESOLVE --> CONNECT --> HANDSHAKE --> OPEN
+ *                  ^          |           |            |          |
+ *                  +----------+-----------+------------+----------+  link_drop(): closed(), and a pause
+ *
+ * Node, subscriber and examination embed a link. It resolves the server's name, tries one address after the
+ * other, judges the replies to the handshake, reads, and keeps the one timer. By a table of callbacks its owner
+ * says what to ask and learns what was answered. What has come is read before a deadline is judged, because a
+ * process that was stopped finds its replies waiting.
+ *
+ * A callback may end the link, and its owner with it. Then everything that could become ready is closed at
+ * once, and ended() follows when no function of the link is left on the stack. So after each callback of its
+ * own, and after each call that may have made one, an owner asks link_is_on() before it goes on.
+ */
+#ifndef QUORLOCK_REDIS_LINK_H
+#define QUORLOCK_REDIS_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "redis/link/conn.h"
+#include "redis/link/dial.h"
+#include "redis/link/handshake.h"
+#include "redis/link/retry.h"
+#include "redis/link/uri.h"
+#include "redis/wire/outcome.h"
+#include "redis/wire/reply.h"
+
+#define LINK_NEVER     UINT64_MAX
+#define LINK_TEXT_SIZE 640
+
+struct event;
+struct event_base;
+
+enum link_step { LINK_STOPPED, LINK_PAUSE, LINK_RESOLVE, LINK_CONNECT, LINK_HANDSHAKE, LINK_OPEN };
+
+/* What the owner is called for. Those marked "or NULL" may be missing. */
+struct link_events {
+    /* Begins the handshake: see handshake.h. One without a step is over at once. */
+    void (*connected)(void *arg);
+    /* The handshake went well: link_open(), or more to ask first, then link_ask(). */
+    void (*greeted)(void *arg);
+    /* There is something to read: link_read(), or NULL for just that. */
+    void (*readable)(void *arg);
+    /* Bytes came; the replies in them follow. Or NULL. */
+    void (*heard)(void *arg);
+    /* A reply behind those to the handshake. */
+    void (*reply)(void *arg, const struct reply *);
+    /* What was appended has left, or leaves as soon as the socket takes it. Or NULL. */
+    void (*sent)(void *arg);
+    /* OPEN, and the time of link_arm() has come, or nearly. */
+    void (*due)(void *arg);
+    /* Whether a server with that fault is tried again only after the longest pause. Or NULL: none is. */
+    bool (*waits_long)(void *arg, enum node_fault);
+    /* The connection, or the try, ended; the next try is planned already. */
+    void (*closed)(void *arg, bool was_open, enum node_fault, const char *why);
+    /* The link is gone: the memory it is embedded in may go. */
+    void (*ended)(void *arg);
+};
+
+struct link_config {
+    const struct uri *uri;    /* kept by the owner as long as the link */
+    const char *topic;        /* stands behind the server's name in each line of the log */
+    const char *client_name;  /* or NULL */
+    uint32_t timeout_ms;      /* of each step up to OPEN */
+    uint32_t user_timeout_ms; /* see conn_open() */
+    uint64_t steps_end_us;    /* no step lasts longer; LINK_NEVER: without bound */
+    uint32_t reconnect_min_ms, reconnect_max_ms;
+    uint64_t (*now_us)(void *arg);
+    void *now_arg;
+    void (*log)(void *arg, int level, const char *text); /* or NULL */
+    void *log_arg;
+};
+
+struct redis_link {
+    const struct alloc *alloc;
+    struct link_config config;
+    const struct link_events *events;
+    void *arg; /* of the events */
+    char *client_name;
+
+    enum link_step step;
+    uint32_t connection; /* counts all of them, to see that one ended meanwhile */
+    uint32_t depth;      /* entries from the loop on the stack */
+    bool dead;
+    bool answered; /* the server has given a whole reply */
+
+    struct event *timer;
+    uint64_t timer_us; /* what it is armed for; LINK_NEVER: nothing */
+    uint64_t step_us;  /* when the present step ends, or the pause */
+    uint64_t open_us;  /* since when it is OPEN */
+    struct retry retry;
+    struct dial dial;
+    struct conn conn;
+    struct reply_parser parser;
+    struct handshake handshake;
+};
+
+/* link_init - a stopped link; the table of events and what alloc points to are kept by the owner. False: out of
+ * memory, and link_end() is due all the same. */
+bool link_init(struct redis_link *, struct event_base *, const struct alloc *, const struct link_config *,
+               const struct link_events *, void *arg);
+/* link_end - closes and frees; ended() is called once, now or when the stack allows it, and nothing else. */
+void link_end(struct redis_link *);
+/* link_start - connects from the loop, when the present pause is over. False: no memory for the timer. */
+bool link_start(struct redis_link *);
+/* link_stop - closes at once, without a callback. A pause goes on while it is stopped. */
+void link_stop(struct redis_link *);
+
+/* link_is_on - the link lives and still has that connection. */
+bool link_is_on(const struct redis_link *, uint32_t connection);
+bool link_is_open(const struct redis_link *);
+uint64_t link_now_us(const struct redis_link *);
+/* link_open - the connection is ready for use. The timer is the owner's from here on. */
+void link_open(struct redis_link *);
+/* link_ask - sends what was appended; the answer must come within a step's time. Drops the link where there was
+ * no memory to append it. */
+void link_ask(struct redis_link *);
+/* link_read - reads and handles what has come: as events.readable. */
+void link_read(struct redis_link *);
+/* link_arm - sets the timer, or stops it by LINK_NEVER; link_arm_by moves it nearer where it is later. */
+bool link_arm(struct redis_link *, uint64_t wake_us);
+void link_arm_by(struct redis_link *, uint64_t wake_us);
+/* link_drop - ends the connection, or the try, for that reason. May be called from anywhere; the owner may be
+ * gone afterwards. */
+void link_drop(struct redis_link *, enum node_fault, const char *reason);
+void link_drop_nomem(struct redis_link *);
+void link_log(struct redis_link *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "runtime/nodes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+#define STALL_FACTOR 3u
+#define STALL_MS_MIN 3000u
+
+/* What travels with a request. */
+struct request {
+    struct requester *from;
+    struct core_tag tag;
+};
+
+_Static_assert(sizeof(struct request) <= NODE_TAG_SIZE, "a request's tag has room at the node");
+
+/* ---- what the nodes report ---- */
+
+/*
+ * One process behind two addresses would have two votes. Neither gets one, for nobody knows which was meant.
+ *
+ * Compared with what the others were last, also while they are not connected: the two come back one after the
+ * other, and the vote of the one must not meet the connection of the other.
+ */
+static void expel_twins(struct runtime *runtime, uint32_t index)
+{
+    struct runtime_node *nodes = runtime->nodes;
+    struct node *node = nodes[index].node;
+    char why[300];
+
+    snprintf(nodes[index].run_id, NODES_RUN_ID_SIZE, "%s", node_run_id(node));
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        struct node *other = nodes[i].node;
+
+        /* While the client is being built, later nodes are not there yet. */
+        if (i == index || other == NULL || nodes[index].run_id[0] == '\0') continue;
+        if (strcmp(nodes[index].run_id, nodes[i].run_id) != 0) continue;
+        snprintf(why, sizeof(why), "%s and %s are one server: one server has one vote. List each server once",
+                 node_name(node), node_name(other));
+        node_expel(other, NODE_FAULT_CONFIG, why);
+        node_expel(node, NODE_FAULT_CONFIG, why);
+        return;
+    }
+}
+
+bool nodes_can_talk(const struct node *node)
+{
+    enum node_state state = node_state_now(node);
+
+    return state == NODE_READY || state == NODE_QUARANTINED;
+}
+
+static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
+                          enum node_fault fault, const char *why)
+{
+    struct runtime *runtime = arg;
+
+    (void)generation;
+    (void)fault;
+    (void)why;
+    runtime->node_changes++;
+    if (state == NODE_READY || state == NODE_QUARANTINED) expel_twins(runtime, index);
+    for (struct link *at = list_first(&runtime->observers); at != NULL; at = list_next(at)) {
+        struct node_observer *observer = CONTAINER_OF(at, struct node_observer, link);
+
+        observer->changed(observer, index);
+    }
+}
+
+/* A reading of the node's clock: has it stepped? */
+static bool observe_clock(struct runtime *runtime, uint32_t index, const struct core_tag *tag,
+                          const struct node_reply *reply)
+{
+    if (reply->node_time_us == 0) return false;
+    return nodeclock_stepped(&runtime->nodes[index].clock, tag->sent_us, runtime_now_us(runtime),
+                             reply->node_time_us, runtime->options.drift_ppm,
+                             (uint64_t)runtime->options.drift_fixed_ms * 1000u);
+}
+
+/* Every vote that was asked for before the step may have ended early. The reading's own was set by the clock
+ * after it. */
+static void on_clock_step(struct runtime *runtime, uint32_t index, uint64_t before_us)
+{
+    runtime_log(runtime, QUORLOCK_LOG_ERROR,
+                "%s: its clock stepped forward; leases there end early, and earlier votes of it count no more",
+                node_name(runtime->nodes[index].node));
+    for (struct link *at = list_first(&runtime->observers); at != NULL; at = list_next(at)) {
+        struct node_observer *observer = CONTAINER_OF(at, struct node_observer, link);
+
+        if (observer->clock_stepped != NULL) observer->clock_stepped(observer, index, before_us);
+    }
+}
+
+/* The reply is passed on before the clock step that it proves. */
+static void on_reply(void *arg, uint32_t index, uint32_t generation, const union node_tag *tag,
+                     const struct node_reply *reply)
+{
+    struct runtime *runtime = arg;
+    struct request request;
+    bool stepped;
+
+    memcpy(&request, tag, sizeof(request));
+    runtime->in_flight--;
+    stepped = observe_clock(runtime, index, &request.tag, reply);
+    request.from->reply(request.from, &request.tag, index, generation, reply);
+    if (stepped) on_clock_step(runtime, index, request.tag.sent_us);
+    if (runtime->closing && runtime->in_flight == 0) runtime_run_soon(runtime);
+}
+
+static void on_room(void *arg, uint32_t index)
+{
+    struct runtime *runtime = arg;
+
+    for (struct link *at = list_first(&runtime->observers); at != NULL; at = list_next(at)) {
+        struct node_observer *observer = CONTAINER_OF(at, struct node_observer, link);
+
+        if (observer->has_room != NULL) observer->has_room(observer, index);
+    }
+}
+
+static void on_log(void *arg, int level, const char *text)
+{
+    runtime_log(arg, level, "%s", text);
+}
+
+static uint64_t now_us(void *arg)
+{
+    return runtime_now_us(arg);
+}
+
+/* ---- what the layers above call ---- */
+
+void nodes_observe(struct runtime *runtime, struct node_observer *observer)
+{
+    list_add(&runtime->observers, &observer->link);
+}
+
+int nodes_send(struct runtime *runtime, uint32_t index, struct node_request *node_request,
+               struct requester *from, const struct core_tag *tag)
+{
+    struct request request = {.from = from, .tag = *tag};
+    int result;
+
+    memcpy(&node_request->tag, &request, sizeof(request));
+    result = node_send(runtime->nodes[index].node, node_request);
+    if (result == NODE_SENT) runtime->in_flight++;
+    return result;
+}
+
+int nodes_parse(struct runtime *runtime, const char *const *uris, struct options_error *error)
+{
+    struct runtime_node *nodes = runtime->nodes;
+
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        char wrong[OPTIONS_ERROR_SIZE];
+        int status;
+
+        if (uris[i] == NULL) return options_fail(error, QUORLOCK_INVAL, "nodes[%u] is NULL", i);
+        status = uri_parse(&nodes[i].uri, &runtime->alloc, uris[i], wrong, sizeof(wrong));
+        /* Its place in the list, for of the address itself little may be quoted. */
+        if (status != 0) return options_fail(error, status, "node %u: %.480s", i + 1, wrong);
+        for (uint32_t k = 0; k < i; k++) {
+            if (!uri_same(&nodes[i].uri, &nodes[k].uri)) continue;
+            return options_fail(
+                error, QUORLOCK_INVAL,
+                "nodes %u and %u are the same server, %s, given twice: one server has one vote. "
+                "Give each address once",
+                k + 1, i + 1, nodes[i].uri.name);
+        }
+    }
+    return 0;
+}
+
+struct named_address {
+    char text[300];
+    uint8_t index;
+};
+
+static int by_address(const void *a, const void *b)
+{
+    return strcmp(((const struct named_address *)a)->text, ((const struct named_address *)b)->text);
+}
+
+void nodes_name_set(struct runtime *runtime, char ret[OPTIONS_SET_SIZE])
+{
+    struct named_address sorted[QUORLOCK_NODES_MAX] = {0};
+    uint64_t hash = HASH_START;
+
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        const struct uri *uri = &runtime->nodes[i].uri;
+
+        snprintf(sorted[i].text, sizeof(sorted[i].text), "%s:%u", uri->host, (unsigned)uri->port);
+        sorted[i].index = runtime->order[i] = (uint8_t)i;
+    }
+    if (runtime->options.set_name != NULL) {
+        snprintf(ret, OPTIONS_SET_SIZE, "%s", runtime->options.set_name);
+        return;
+    }
+    qsort(sorted, runtime->n_nodes, sizeof(sorted[0]), by_address);
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        runtime->order[i] = sorted[i].index;
+        hash = hash_bytes(hash, sorted[i].text, strlen(sorted[i].text));
+        hash = hash_bytes(hash, "\n", 1);
+    }
+    snprintf(ret, OPTIONS_SET_SIZE, "%016llx", (unsigned long long)hash);
+}
+
+int nodes_start(struct runtime *runtime)
+{
+    const struct quorlock_client_options *options = &runtime->options;
+    struct node_events events = {
+        .state = on_node_state, .reply = on_reply, .room = on_room, .log = on_log, .arg = runtime};
+    uint32_t stall_ms = STALL_FACTOR * runtime_timeout_ms(runtime);
+
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        struct node_config config = {.index = i,
+                                     .uri = &runtime->nodes[i].uri,
+                                     .client_name = "quorlock",
+                                     .timeout_ms = runtime_timeout_ms(runtime),
+                                     .stall_ms = stall_ms > STALL_MS_MIN ? stall_ms : STALL_MS_MIN,
+                                     .reconnect_min_ms = options->reconnect_min_ms,
+                                     .reconnect_max_ms = options->reconnect_max_ms,
+                                     .dialect = (uint32_t)options->dialect,
+                                     .guard = (uint32_t)options->guard,
+                                     .n_nodes = runtime->n_nodes,
+                                     .set = runtime->set,
+                                     .set_named = options->set_name != NULL,
+                                     .max_lease_ms = options->max_lease_ms,
+                                     .allow_eviction = options->allow_eviction != 0,
+                                     .now_us = now_us,
+                                     .now_arg = runtime};
+
+        runtime->nodes[i].node = node_new(runtime->base, &runtime->alloc, &config, &events);
+        if (runtime->nodes[i].node == NULL) return -1;
+    }
+    return 0;
+}
+
+void nodes_stop(struct runtime *runtime)
+{
+    for (uint32_t i = 0; i < runtime->n_nodes && runtime->nodes != NULL; i++) {
+        node_free(runtime->nodes[i].node);
+        uri_clear(&runtime->nodes[i].uri, &runtime->alloc);
+    }
+}

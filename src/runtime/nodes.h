@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nodes.h - the nodes of one client: made, observed, asked
+ */
+#ifndef QUORLOCK_RUNTIME_NODES_H
+#define QUORLOCK_RUNTIME_NODES_H
+
+#include "core/core.h"
+#include "core/nodeclock.h"
+#include "redis/link/uri.h"
+#include "redis/node.h"
+#include "runtime/runtime.h"
+
+#define NODES_RUN_ID_SIZE 64
+
+struct runtime_node {
+    struct uri uri;
+    struct node *node;
+    struct subscriber *subscriber; /* runs while somebody waits */
+    struct nodeclock clock;
+    char run_id[NODES_RUN_ID_SIZE]; /* of the process that answered there last; kept when the connection ends */
+};
+
+/* A layer that hears of changes of nodes, in the order in which the layers were registered; NULL: it does not.
+ */
+struct node_observer {
+    struct link link; /* in runtime->observers */
+    /* The node's state, or the reason of it, is another. */
+    void (*changed)(struct node_observer *, uint32_t node);
+    /* Its clock is proven to have stepped forward: what was asked for before then may have ended early. */
+    void (*clock_stepped)(struct node_observer *, uint32_t node, uint64_t before_us);
+    /* Its connection may have room again. */
+    void (*has_room)(struct node_observer *, uint32_t node);
+};
+
+/* Whoever sent a request gets its reply. */
+struct requester {
+    void (*reply)(struct requester *, const struct core_tag *, uint32_t node, uint32_t generation,
+                  const struct node_reply *);
+};
+
+/* nodes_parse - the addresses; 0 or a status with its text in error. */
+int nodes_parse(struct runtime *, const char *const *uris, struct options_error *error);
+/*
+ * nodes_name_set - the caller's name of the set, or a hash of the sorted addresses without databases
+ *
+ * So whoever lists the same servers has the same set. It also orders the nodes for arbiters: by address, or as
+ * the caller lists them where it names the set, for then the addresses may differ from client to client.
+ */
+void nodes_name_set(struct runtime *, char ret[OPTIONS_SET_SIZE]);
+/* nodes_start - they connect when the loop runs. 0, or -1 out of memory. nodes_stop: fine in any state. */
+int nodes_start(struct runtime *);
+void nodes_stop(struct runtime *);
+void nodes_observe(struct runtime *, struct node_observer *);
+/* nodes_send - enum node_send_result. After NODE_SENT the requester gets one reply with this tag; it must live
+ * until then. */
+int nodes_send(struct runtime *, uint32_t node, struct node_request *, struct requester *,
+               const struct core_tag *);
+/* nodes_can_talk - it takes requests. */
+bool nodes_can_talk(const struct node *);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "runtime/runtime.h"
+
+#include <event2/event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define NODE_TIMEOUT_MS 1000u
+#define LOG_LINE_SIZE   1400
+#define LOG_LINES_MAX   1000
+
+uint64_t runtime_now_us(struct runtime *runtime)
+{
+    return clock_now_us(&runtime->clock);
+}
+
+uint32_t runtime_timeout_ms(const struct runtime *runtime)
+{
+    return runtime->options.node_timeout_ms != 0 ? runtime->options.node_timeout_ms : NODE_TIMEOUT_MS;
+}
+
+uint32_t runtime_quorum(const struct runtime *runtime)
+{
+    return options_quorum(runtime->options.policy, runtime->n_nodes);
+}
+
+int runtime_fail(struct runtime *runtime, int status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(runtime->error.text, sizeof(runtime->error.text), format, args);
+    va_end(args);
+    return status;
+}
+
+int runtime_fail_plainly(struct runtime *runtime, int status)
+{
+    return runtime_fail(runtime, status, "%s", quorlock_status_text(status));
+}
+
+/* ---- the log ---- */
+
+struct log_line {
+    struct link link;
+    int level;
+    char text[];
+};
+
+void runtime_log(struct runtime *runtime, int level, const char *format, ...)
+{
+    char text[LOG_LINE_SIZE];
+    struct log_line *line = NULL;
+    va_list args;
+
+    if (runtime->options.log == NULL) return;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (runtime->log_lines.count < LOG_LINES_MAX) {
+        line = alloc_zero(&runtime->alloc, sizeof(*line) + strlen(text) + 1);
+    }
+    if (line == NULL) {
+        runtime->log_lines_dropped++;
+        return;
+    }
+    line->level = level;
+    memcpy(line->text, text, strlen(text) + 1);
+    list_add(&runtime->log_lines, &line->link);
+    runtime_run_soon(runtime);
+}
+
+static struct log_line *take_line(struct runtime *runtime)
+{
+    struct log_line *line = FIRST_OF(&runtime->log_lines, struct log_line, link);
+
+    if (line != NULL) list_remove(&runtime->log_lines, &line->link);
+    return line;
+}
+
+/* True: the hook was called. */
+static bool pass_on_line(struct runtime *runtime)
+{
+    size_t dropped = runtime->log_lines_dropped;
+    struct log_line *line;
+
+    if (runtime->log_budget == 0 || runtime->log_lines.count == 0) return false;
+    runtime->log_budget--;
+    line = take_line(runtime);
+    runtime->options.log(runtime->options.log_arg, line->level, line->text);
+    alloc_free(&runtime->alloc, line);
+    if (dropped == 0 || runtime->log_lines.count > 0) return true;
+    runtime->log_lines_dropped = 0;
+    runtime_log(runtime, QUORLOCK_LOG_WARN, "%zu lines of the log were dropped: too many at once, or no memory",
+                dropped);
+    return true;
+}
+
+/* ---- deadlines ---- */
+
+static bool callbacks_wait(const struct runtime *runtime)
+{
+    if (runtime->log_lines.count > 0) return true;
+    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
+        struct turn *turn = CONTAINER_OF(at, struct turn, link);
+
+        if (turn->waits(turn)) return true;
+    }
+    return false;
+}
+
+/* For the earliest deadline, or for the next turn where callbacks were put off to it. */
+static void arm(struct runtime *runtime)
+{
+    const struct heap_entry *first = heap_first(&runtime->deadlines);
+    uint64_t at_us = first != NULL ? first->at_us : UINT64_MAX;
+    uint64_t now_us;
+    uint64_t left_us = 0;
+    struct itimerspec when = {.it_value.tv_sec = 0};
+
+    if (runtime->closing && runtime->close_until_us < at_us) at_us = runtime->close_until_us;
+    if (callbacks_wait(runtime)) at_us = 0;
+    /* Armed for something sooner: it looks then, and is armed anew. */
+    if (at_us >= runtime->armed_us) return;
+    runtime->armed_us = at_us;
+    if (at_us > 0) {
+        now_us = runtime_now_us(runtime);
+        left_us = at_us > now_us ? at_us - now_us : 0;
+    }
+    when.it_value.tv_sec = (time_t)(left_us / 1000000u);
+    when.it_value.tv_nsec = (long)(left_us % 1000000u * 1000u);
+    /* Zero would disarm it. */
+    if (left_us == 0) when.it_value.tv_nsec = 1;
+    timerfd_settime(runtime->timer_fd, 0, &when, NULL);
+}
+
+int runtime_reserve_waker(struct runtime *runtime, struct waker *waker, void (*wake)(struct waker *))
+{
+    waker->entry.index = HEAP_OUT;
+    waker->wake = wake;
+    if (heap_reserve(&runtime->deadlines, &runtime->alloc, runtime->n_wakers + 1) != 0) return -1;
+    runtime->n_wakers++;
+    return 0;
+}
+
+void runtime_return_waker(struct runtime *runtime, struct waker *waker)
+{
+    runtime_wake_at(runtime, waker, UINT64_MAX);
+    runtime->n_wakers--;
+}
+
+void runtime_wake_at(struct runtime *runtime, struct waker *waker, uint64_t at_us)
+{
+    const struct heap_entry *first = heap_first(&runtime->deadlines);
+    uint64_t before_us = first != NULL ? first->at_us : UINT64_MAX;
+
+    if (waker->entry.at_us == at_us && waker->entry.index != HEAP_OUT) return;
+    heap_set(&runtime->deadlines, &waker->entry, at_us);
+    first = heap_first(&runtime->deadlines);
+    /* A timer that comes too early looks and is armed anew: only a nearer deadline needs it now. */
+    if (first != NULL && first->at_us < before_us && runtime->running == 0) arm(runtime);
+}
+
+static void wake_due(struct runtime *runtime)
+{
+    uint64_t now_us = runtime_now_us(runtime);
+    struct heap_entry *first;
+
+    while ((first = heap_first(&runtime->deadlines)) != NULL && first->at_us <= now_us) {
+        struct waker *waker = CONTAINER_OF(first, struct waker, entry);
+
+        /* Out first: it puts itself in again with its next deadline. */
+        heap_set(&runtime->deadlines, first, UINT64_MAX);
+        waker->wake(waker);
+    }
+}
+
+/* ---- turns ---- */
+
+void runtime_add_turn(struct runtime *runtime, struct turn *turn)
+{
+    list_add(&runtime->turns, &turn->link);
+}
+
+void runtime_run_soon(struct runtime *runtime)
+{
+    if (runtime->running == 0 && runtime->at_top != NULL) event_active(runtime->at_top, EV_TIMEOUT, 0);
+}
+
+static bool owes(const struct runtime *runtime)
+{
+    if (callbacks_wait(runtime)) return true;
+    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
+        struct turn *turn = CONTAINER_OF(at, struct turn, link);
+
+        if (turn->owes(turn)) return true;
+    }
+    return false;
+}
+
+static bool may_end(struct runtime *runtime)
+{
+    if (!runtime->closing || runtime->running > 0 || owes(runtime)) return false;
+    return runtime->in_flight == 0 || runtime_now_us(runtime) >= runtime->close_until_us;
+}
+
+/* One callback; false: none is left in this turn. The log says first why something is told. */
+static bool run_next(struct runtime *runtime)
+{
+    if (pass_on_line(runtime)) return true;
+    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
+        struct turn *turn = CONTAINER_OF(at, struct turn, link);
+
+        if (turn->next(turn)) return true;
+    }
+    return false;
+}
+
+/*
+ * What waits to be told now is told now; what the callbacks bring about waits for the next turn, so that a
+ * caller that answers each failure with a new try does not keep the loop from its sockets.
+ */
+static void run(struct runtime *runtime)
+{
+    runtime->running++;
+    wake_due(runtime);
+    runtime->log_budget = LOG_LINES_MAX;
+    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
+        struct turn *turn = CONTAINER_OF(at, struct turn, link);
+
+        turn->begin(turn);
+    }
+    while (run_next(runtime)) wake_due(runtime);
+    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
+        struct turn *turn = CONTAINER_OF(at, struct turn, link);
+
+        turn->end(turn);
+    }
+    runtime->running--;
+    if (runtime->running > 0) return;
+    if (may_end(runtime)) {
+        runtime->ended(runtime->ended_arg);
+        return;
+    }
+    arm(runtime);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct runtime *runtime = arg;
+    uint64_t expirations;
+
+    (void)what;
+    /* Only to make it unreadable again. */
+    if (read(fd, &expirations, sizeof(expirations)) < 0) return;
+    runtime->armed_us = UINT64_MAX;
+    run(runtime);
+}
+
+static void on_top(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    run(arg);
+}
+
+/*
+ * A timer of the kernel's, not of libevent: that one reckons from the time at which the loop last looked at the
+ * clock, on a clock that stops in suspend, so after a long callback or a pause it would tell a loss late.
+ */
+int runtime_start(struct runtime *runtime)
+{
+    runtime->armed_us = UINT64_MAX;
+    runtime->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (runtime->timer_fd < 0) return -1;
+    runtime->timer = event_new(runtime->base, runtime->timer_fd, EV_READ | EV_PERSIST, on_timer, runtime);
+    runtime->at_top = event_new(runtime->base, -1, 0, on_top, runtime);
+    if (runtime->timer == NULL || runtime->at_top == NULL) return -1;
+    return event_add(runtime->timer, NULL);
+}
+
+void runtime_stop(struct runtime *runtime)
+{
+    struct log_line *line;
+
+    while ((line = take_line(runtime)) != NULL) alloc_free(&runtime->alloc, line);
+    heap_clear(&runtime->deadlines, &runtime->alloc);
+    if (runtime->timer != NULL) event_free(runtime->timer);
+    if (runtime->at_top != NULL) event_free(runtime->at_top);
+    if (runtime->timer_fd >= 0) close(runtime->timer_fd);
+}
+
+void runtime_extend_close(struct runtime *runtime)
+{
+    runtime->close_until_us = runtime_now_us(runtime) + runtime_timeout_ms(runtime) * 1000ull;
+}
+
+void runtime_close(struct runtime *runtime, void (*ended)(void *arg), void *arg)
+{
+    runtime->closing = true;
+    runtime->ended = ended;
+    runtime->ended_arg = arg;
+    runtime_extend_close(runtime);
+    if (runtime->running > 0) return;
+    arm(runtime);
+    runtime_run_soon(runtime);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * runtime.h - one client's loop: time, deadlines, the log, and callbacks that run at the top of the loop
+ *
+ * The layers above register what they want to be called for: a waker for a deadline, a turn for callbacks of
+ * the user. User callbacks run from a turn only, never from inside a call. Before each of them every deadline
+ * that has passed is served, and the turns are asked in the order in which they were registered: so a process
+ * that was stopped tells its losses before anything else.
+ */
+#ifndef QUORLOCK_RUNTIME_RUNTIME_H
+#define QUORLOCK_RUNTIME_RUNTIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/heap.h"
+#include "base/list.h"
+#include "core/limits.h"
+#include "runtime/options.h"
+#include "runtime/owner.h"
+
+struct event;
+struct event_base;
+struct runtime;
+struct runtime_node;
+
+/* Something with a deadline, in the client's one heap. */
+struct waker {
+    struct heap_entry entry;
+    void (*wake)(struct waker *);
+};
+
+/* A layer's part in each turn of the loop. */
+struct turn {
+    struct link link; /* in runtime->turns */
+    /* Serves what needs no user callback, and limits next() to what waits now. */
+    void (*begin)(struct turn *);
+    /* Runs one user callback. False: none is left in this turn. */
+    bool (*next)(struct turn *);
+    void (*end)(struct turn *);
+    /* A user callback waits. */
+    bool (*waits)(struct turn *);
+    /* The client must not end yet, as long as it can wait. */
+    bool (*owes)(struct turn *);
+};
+
+struct runtime {
+    struct event_base *base;
+    struct alloc alloc;
+    struct quorlock_client_options options; /* checked; nodes and error are the caller's, not kept */
+    bool max_lease_given;                   /* and not the default: reports take what the guards say else */
+    char *key_prefix, *owner_label, *set;   /* set: name of the nodes in their guards */
+    char uuid[OWNER_UUID_SIZE];             /* front of our owners in the redisson dialect; else empty */
+    struct clock clock;
+    struct options_error error;
+
+    struct heap deadlines;
+    size_t n_wakers;      /* so many have room in the heap */
+    struct event *timer;  /* for the earliest deadline, and for work put off to the next turn */
+    int timer_fd;         /* behind it: CLOCK_BOOTTIME */
+    uint64_t armed_us;    /* what it is armed for; UINT64_MAX: not at all */
+    struct event *at_top; /* runs the turns at the top of the loop */
+    struct list turns;
+    uint32_t running; /* depth of the run of the turns */
+
+    struct list log_lines; /* that wait for the log hook */
+    size_t log_lines_dropped;
+    size_t log_budget; /* so many may still be passed on in this turn */
+
+    struct list observers; /* of the nodes */
+    uint32_t node_changes; /* of the nodes' states, counted for who did not observe them */
+    size_t in_flight;      /* requests at the nodes */
+
+    bool closing;
+    uint64_t close_until_us;
+    void (*ended)(void *arg); /* the client is closed, and nothing is owed any more: it frees everything */
+    void *ended_arg;
+
+    uint32_t n_nodes;
+    uint8_t order[CORE_NODES_MAX]; /* of nodes, the same for all clients of the set */
+    struct runtime_node *nodes;    /* nodes.h */
+};
+
+/* runtime_start - timer and turns of a zeroed runtime with base, alloc and options. 0, or -1 out of memory or
+ * of file descriptors. */
+int runtime_start(struct runtime *);
+/* runtime_stop - frees what runtime_start made, and the log's lines. Fine where it failed, or was not called.
+ */
+void runtime_stop(struct runtime *);
+uint64_t runtime_now_us(struct runtime *);
+/* runtime_fail - notes the text for quorlock_client_error and returns the status. runtime_fail_plainly: with
+ * the status' own text. */
+int runtime_fail(struct runtime *, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int runtime_fail_plainly(struct runtime *, int status);
+/* runtime_log - a line of the log. The hook hears of it at the top of the loop, in this order, before the
+ * callback that it explains: it may do what any callback may, so it must not run in the middle of a step. */
+void runtime_log(struct runtime *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* runtime_reserve_waker - room in the heap for one more; runtime_return_waker gives it back. 0, or -1. */
+int runtime_reserve_waker(struct runtime *, struct waker *, void (*wake)(struct waker *));
+void runtime_return_waker(struct runtime *, struct waker *);
+/* runtime_wake_at - moves the deadline; UINT64_MAX: none. */
+void runtime_wake_at(struct runtime *, struct waker *, uint64_t at_us);
+void runtime_add_turn(struct runtime *, struct turn *);
+/* runtime_run_soon - something waits: run the turns at the top of the loop. */
+void runtime_run_soon(struct runtime *);
+/* runtime_close - ends when nothing is owed any more, or after one node timeout. */
+void runtime_close(struct runtime *, void (*ended)(void *arg), void *arg);
+/* runtime_extend_close - a release has just left: its answer is waited for as well. */
+void runtime_extend_close(struct runtime *);
+/* runtime_timeout_ms - the node timeout where no lock's lease says it. */
+uint32_t runtime_timeout_ms(const struct runtime *);
+/* runtime_quorum - how many of the nodes make one. */
+uint32_t runtime_quorum(const struct runtime *);
+
+#endif

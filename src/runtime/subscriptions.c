@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "runtime/subscriptions.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "redis/subscriber.h"
+
+#define LINGER_US        500000u
+#define CHANNEL_SIZE     (QUORLOCK_KEY_LENGTH_MAX + 64)
+#define SUBSCRIBER_LABEL "quorlock-notices"
+
+_Static_assert(QUORLOCK_NODES_MAX < 32, "a bit for each node");
+
+struct channel {
+    struct table_entry entry;
+    uint32_t nodes;     /* that are asked for its notices, a bit each */
+    uint32_t confirmed; /* whose notices come */
+    struct list subscriptions;
+    size_t length;
+    char name[];
+};
+
+/* One key's channel, as one listener listens to it. */
+struct subscription {
+    struct link link; /* in the channel */
+    struct listener *listener;
+    struct channel *channel;
+};
+
+/* ---- channels ---- */
+
+static struct channel *find(const struct subscriptions *all, const char *name, size_t length)
+{
+    struct table_entry *at = table_first(&all->channels, hash_bytes(HASH_START, name, length));
+
+    for (; at != NULL; at = table_next(at)) {
+        struct channel *channel = CONTAINER_OF(at, struct channel, entry);
+
+        if (channel->length == length && memcmp(channel->name, name, length) == 0) return channel;
+    }
+    return NULL;
+}
+
+static void listen_on(struct subscriptions *all, struct channel *channel, uint32_t nodes)
+{
+    nodes &= ~channel->nodes;
+    channel->nodes |= nodes;
+    for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
+        struct subscriber *subscriber = all->runtime->nodes[i].subscriber;
+
+        if ((nodes & 1u << i) == 0) continue;
+        subscriber_start(subscriber);
+        /* Not open yet: asked when it is. No room: polls have to do. */
+        (void)subscriber_listen(subscriber, channel->name, channel->length);
+    }
+}
+
+static struct channel *channel_of(struct subscriptions *all, const struct node_key *key)
+{
+    const struct alloc *alloc = &all->runtime->alloc;
+    char name[CHANNEL_SIZE];
+    size_t length = node_channel(all->runtime->nodes[0].node, key, name, sizeof(name));
+    struct channel *channel = find(all, name, length);
+
+    if (channel != NULL) return channel;
+    if (table_reserve(&all->channels, alloc) != 0) return NULL;
+    channel = alloc_zero(alloc, sizeof(*channel) + length);
+    if (channel == NULL) return NULL;
+    memcpy(channel->name, name, length);
+    channel->length = length;
+    channel->entry.hash = hash_bytes(HASH_START, name, length);
+    table_add(&all->channels, &channel->entry);
+    return channel;
+}
+
+static void drop_channel(struct subscriptions *all, struct channel *channel)
+{
+    table_remove(&all->channels, &channel->entry);
+    for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
+        struct subscriber *subscriber = all->runtime->nodes[i].subscriber;
+
+        if ((channel->nodes & 1u << i) != 0) subscriber_forget(subscriber, channel->name, channel->length);
+        if (all->channels.count == 0) subscriber_stop(subscriber);
+    }
+    alloc_free(&all->runtime->alloc, channel);
+}
+
+/* ---- listeners ---- */
+
+static void on_linger_over(struct waker *waker)
+{
+    struct subscriptions *all = CONTAINER_OF(waker, struct subscriptions, linger);
+    uint64_t now_us = runtime_now_us(all->runtime);
+    struct listener *listener;
+
+    while ((listener = FIRST_OF(&all->quiet, struct listener, quiet)) != NULL &&
+           listener->quiet_until_us <= now_us) {
+        subscriptions_close(all, listener);
+    }
+    if (listener != NULL) runtime_wake_at(all->runtime, &all->linger, listener->quiet_until_us);
+}
+
+void subscriptions_open(struct subscriptions *all, struct listener *listener, const struct node_key *keys,
+                        size_t n_keys, uint32_t nodes)
+{
+    list_remove(&all->quiet, &listener->quiet);
+    if (listener->subscriptions != NULL) return;
+    listener->subscriptions = alloc_zero(&all->runtime->alloc, n_keys * sizeof(struct subscription));
+    if (listener->subscriptions == NULL) return;
+    listener->n = n_keys;
+    for (size_t i = 0; i < n_keys; i++) {
+        struct channel *channel = channel_of(all, &keys[i]);
+
+        if (channel == NULL) {
+            subscriptions_close(all, listener);
+            return;
+        }
+        listener->subscriptions[i].listener = listener;
+        listener->subscriptions[i].channel = channel;
+        list_add(&channel->subscriptions, &listener->subscriptions[i].link);
+        listen_on(all, channel, nodes);
+    }
+}
+
+void subscriptions_linger(struct subscriptions *all, struct listener *listener)
+{
+    if (listener->subscriptions == NULL) return;
+    listener->quiet_until_us = runtime_now_us(all->runtime) + LINGER_US;
+    list_add(&all->quiet, &listener->quiet);
+    if (all->quiet.count == 1) runtime_wake_at(all->runtime, &all->linger, listener->quiet_until_us);
+}
+
+void subscriptions_close(struct subscriptions *all, struct listener *listener)
+{
+    list_remove(&all->quiet, &listener->quiet);
+    if (listener->subscriptions == NULL) return;
+    for (size_t i = 0; i < listener->n; i++) {
+        struct channel *channel = listener->subscriptions[i].channel;
+
+        if (channel == NULL) continue;
+        list_remove(&channel->subscriptions, &listener->subscriptions[i].link);
+        if (channel->subscriptions.count == 0) drop_channel(all, channel);
+    }
+    alloc_free(&all->runtime->alloc, listener->subscriptions);
+    listener->subscriptions = NULL;
+}
+
+uint32_t subscriptions_confirmed(const struct listener *listener)
+{
+    uint32_t confirmed = UINT32_MAX;
+
+    if (listener->subscriptions == NULL) return 0;
+    for (size_t i = 0; i < listener->n; i++) confirmed &= listener->subscriptions[i].channel->confirmed;
+    return confirmed;
+}
+
+/* ---- what the subscribers report ---- */
+
+/* Each channel that this node is asked for. None is added or dropped meanwhile. */
+static struct channel *next_channel(const struct subscriptions *all, uint32_t node, size_t *bucket,
+                                    struct table_entry *at)
+{
+    if (at != NULL) at = at->next;
+    for (;;) {
+        for (; at != NULL; at = at->next) {
+            struct channel *channel = CONTAINER_OF(at, struct channel, entry);
+
+            if ((channel->nodes & 1u << node) != 0) return channel;
+        }
+        if (*bucket == all->channels.n_buckets) return NULL;
+        at = all->channels.buckets[(*bucket)++];
+    }
+}
+
+static void on_open(void *arg, uint32_t index)
+{
+    struct subscriptions *all = arg;
+    size_t bucket = 0;
+    struct channel *channel = next_channel(all, index, &bucket, NULL);
+
+    for (; channel != NULL; channel = next_channel(all, index, &bucket, &channel->entry)) {
+        (void)subscriber_listen(all->runtime->nodes[index].subscriber, channel->name, channel->length);
+    }
+}
+
+static void on_closed(void *arg, uint32_t index, const char *why)
+{
+    struct subscriptions *all = arg;
+    size_t bucket = 0;
+    struct channel *channel = next_channel(all, index, &bucket, NULL);
+
+    (void)why;
+    for (; channel != NULL; channel = next_channel(all, index, &bucket, &channel->entry)) {
+        channel->confirmed &= ~(1u << index);
+        for (struct link *at = list_first(&channel->subscriptions); at != NULL; at = list_next(at)) {
+            struct listener *listener = CONTAINER_OF(at, struct subscription, link)->listener;
+
+            listener->events->unsubscribed(listener, index);
+        }
+    }
+}
+
+static void on_listening(void *arg, uint32_t index, const char *name, size_t length)
+{
+    struct channel *channel = find(arg, name, length);
+    struct list_walk walk;
+    struct link *at;
+
+    if (channel == NULL) return;
+    channel->confirmed |= 1u << index;
+    list_walk_begin(&walk, &channel->subscriptions);
+    while ((at = list_walk_next(&walk)) != NULL) {
+        struct listener *listener = CONTAINER_OF(at, struct subscription, link)->listener;
+
+        listener->events->confirmed(listener);
+    }
+}
+
+/* What hash_notice.lua says of a failed attempt's release. */
+static bool is_for_peers(const char *payload, size_t length)
+{
+    return length == 2 && memcmp(payload, "00", 2) == 0;
+}
+
+static void on_message(void *arg, uint32_t index, const char *name, size_t length, const char *payload,
+                       size_t payload_length)
+{
+    struct subscriptions *all = arg;
+    struct channel *channel = find(all, name, length);
+    /* Redisson's notices do not say whose release it was. */
+    bool named = all->runtime->options.dialect == QUORLOCK_DIALECT_PLAIN && payload_length > 0;
+    uint64_t holder_id = named ? owner_id(payload, payload_length) : 0;
+    struct list_walk walk;
+    struct link *at;
+
+    if (channel == NULL || (!named && is_for_peers(payload, payload_length))) return;
+    list_walk_begin(&walk, &channel->subscriptions);
+    while ((at = list_walk_next(&walk)) != NULL) {
+        struct listener *listener = CONTAINER_OF(at, struct subscription, link)->listener;
+
+        listener->events->notice(listener, index, holder_id);
+    }
+}
+
+static void on_log(void *arg, int level, const char *text)
+{
+    runtime_log(((struct subscriptions *)arg)->runtime, level, "%s", text);
+}
+
+static uint64_t now_us(void *arg)
+{
+    return runtime_now_us(arg);
+}
+
+int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
+{
+    /* A refusal needs no event here: the subscriber has logged it. */
+    struct subscriber_events events = {.open = on_open,
+                                       .closed = on_closed,
+                                       .listening = on_listening,
+                                       .message = on_message,
+                                       .log = on_log,
+                                       .arg = all};
+
+    all->runtime = runtime;
+    if (runtime_reserve_waker(runtime, &all->linger, on_linger_over) != 0) return -1;
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        struct subscriber_config config = {.index = i,
+                                           .uri = &runtime->nodes[i].uri,
+                                           .client_name = SUBSCRIBER_LABEL,
+                                           .timeout_ms = runtime_timeout_ms(runtime),
+                                           .reconnect_min_ms = runtime->options.reconnect_min_ms,
+                                           .reconnect_max_ms = runtime->options.reconnect_max_ms,
+                                           .now_us = now_us,
+                                           .now_arg = runtime};
+
+        runtime->nodes[i].subscriber = subscriber_new(runtime->base, &runtime->alloc, &config, &events);
+        if (runtime->nodes[i].subscriber == NULL) return -1;
+    }
+    return 0;
+}
+
+void subscriptions_stop(struct subscriptions *all)
+{
+    struct runtime *runtime = all->runtime;
+
+    if (runtime == NULL) return;
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) subscriber_free(runtime->nodes[i].subscriber);
+    table_clear(&all->channels, &runtime->alloc);
+}

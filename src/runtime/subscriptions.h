@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * subscriptions.h - release notices for those who wait
+ *
+ * A listener subscribes on some nodes to the channels of its keys. The connections for that exist only while
+ * somebody listens, and a little longer: a waiter for a contended key mostly comes back soon. Until the nodes
+ * have confirmed a subscription, and where they do not, polls have to do.
+ */
+#ifndef QUORLOCK_RUNTIME_SUBSCRIPTIONS_H
+#define QUORLOCK_RUNTIME_SUBSCRIPTIONS_H
+
+#include "base/table.h"
+#include "runtime/nodes.h"
+
+struct listener;
+struct subscription;
+
+struct listener_events {
+    /* More nodes confirmed that their notices come; those of a node do not come any more; one came: holder_id
+     * is a hash of whose release it was (owner_id), 0 where it does not say. */
+    void (*confirmed)(struct listener *);
+    void (*unsubscribed)(struct listener *, uint32_t node);
+    void (*notice)(struct listener *, uint32_t node, uint64_t holder_id);
+};
+
+struct listener {
+    const struct listener_events *events;
+    struct subscription *subscriptions; /* one a key while it listens, else NULL */
+    size_t n;
+    struct link quiet; /* it stops listening soon */
+    uint64_t quiet_until_us;
+};
+
+/* The subscriptions of one client. */
+struct subscriptions {
+    struct runtime *runtime;
+    struct table channels;
+    struct list quiet; /* listeners for whom nobody waits any more */
+    struct waker linger;
+};
+
+/* subscriptions_start - makes the nodes' subscribers, stopped. 0, or -1 out of memory. subscriptions_stop: fine
+ * in any state; no listener may be left. */
+int subscriptions_start(struct subscriptions *, struct runtime *);
+void subscriptions_stop(struct subscriptions *);
+/* subscriptions_open - the listener listens to the keys' channels on these nodes, a bit each, as far as memory
+ * and nodes allow. subscriptions_linger: it stops soon. subscriptions_close: at once. */
+void subscriptions_open(struct subscriptions *, struct listener *, const struct node_key *keys, size_t n_keys,
+                        uint32_t nodes);
+void subscriptions_linger(struct subscriptions *, struct listener *);
+void subscriptions_close(struct subscriptions *, struct listener *);
+/* subscriptions_confirmed - on which nodes the listener's notices come: a bit each. */
+uint32_t subscriptions_confirmed(const struct listener *);
+
+#endif
