@@ -290,7 +290,7 @@ int claims_start(struct claims *all, struct runtime *runtime)
 
 void claims_stop(struct claims *all)
 {
-    if (all->runtime != NULL) table_clear(&all->owners, &all->runtime->alloc);
+    if (all->runtime != NULL) hashtable_clear(&all->owners, &all->runtime->alloc);
 }
 
 /* ---- nodes ---- */

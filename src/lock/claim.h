@@ -42,7 +42,7 @@ struct claims {
     struct list active; /* hear of every change of a node */
     struct list lost;   /* a loss waits to be told */
     struct list ready;  /* something else waits to be told */
-    struct table owners;
+    struct hashtable owners;
     uint64_t last_fence; /* the latest token of any grant */
 };
 

@@ -82,9 +82,9 @@ static bool has_keys(const struct keylist *keylist, const char *const *keys, siz
 
 static struct keylist *find(const struct keylists *all, uint64_t hash, const char *const *keys, size_t n_keys)
 {
-    struct table_entry *at = table_first(&all->table, hash);
+    struct hashtable_entry *at = hashtable_first(&all->table, hash);
 
-    for (; at != NULL; at = table_next(at)) {
+    for (; at != NULL; at = hashtable_next(at)) {
         struct keylist *keylist = CONTAINER_OF(at, struct keylist, entry);
 
         if (has_keys(keylist, keys, n_keys)) return keylist;
@@ -100,11 +100,11 @@ struct keylist *keylist_join(struct keylists *all, const char *const *keys, size
     for (size_t i = 0; i < n_keys; i++) hash = hash_text(hash, keys[i]);
     keylist = find(all, hash, keys, n_keys);
     if (keylist == NULL) {
-        if (table_reserve(&all->table, &all->runtime->alloc) != 0) return NULL;
+        if (hashtable_reserve(&all->table, &all->runtime->alloc) != 0) return NULL;
         keylist = build(all, keys, n_keys);
         if (keylist == NULL) return NULL;
         keylist->entry.hash = hash;
-        table_add(&all->table, &keylist->entry);
+        hashtable_add(&all->table, &keylist->entry);
     }
     keylist->users++;
     return keylist;
@@ -113,7 +113,7 @@ struct keylist *keylist_join(struct keylists *all, const char *const *keys, size
 void keylist_leave(struct keylist *keylist)
 {
     if (--keylist->users > 0) return;
-    table_remove(&keylist->all->table, &keylist->entry);
+    hashtable_remove(&keylist->all->table, &keylist->entry);
     destroy(keylist);
 }
 

@@ -5,7 +5,7 @@
 #ifndef QUORLOCK_LOCK_KEYLIST_H
 #define QUORLOCK_LOCK_KEYLIST_H
 
-#include "base/table.h"
+#include "base/hashtable.h"
 #include "core/core.h"
 #include "runtime/subscriptions.h"
 
@@ -14,14 +14,14 @@ struct claim;
 /* The key lists of one client. */
 struct keylists {
     struct runtime *runtime;
-    struct table table; /* by the hash of the keys */
+    struct hashtable table; /* by the hash of the keys */
     struct subscriptions subscriptions;
     const struct listener_events *events; /* of the listener of each key list */
 };
 
 struct keylist {
     struct keylists *all;
-    struct table_entry entry;
+    struct hashtable_entry entry;
     uint32_t users;           /* handles and claims */
     struct list waiting;      /* handles in the order of coming; the first asks the nodes */
     uint32_t held;            /* claims that hold the keys */

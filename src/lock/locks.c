@@ -120,7 +120,7 @@ void locks_stop(struct locks *all)
     while ((claim = FIRST_OF(&all->claims.all, struct claim, in_all)) != NULL) claim_destroy(claim);
     while ((lock = FIRST_OF(&all->handles, struct quorlock, in_all)) != NULL) handle_destroy(lock);
     if (all->runtime == NULL) return;
-    table_clear(&all->keylists.table, &all->runtime->alloc);
+    hashtable_clear(&all->keylists.table, &all->runtime->alloc);
     claims_stop(&all->claims);
     subscriptions_stop(&all->keylists.subscriptions);
 }

@@ -13,7 +13,7 @@
 _Static_assert(QUORLOCK_NODES_MAX < 32, "a bit for each node");
 
 struct channel {
-    struct table_entry entry;
+    struct hashtable_entry entry;
     uint32_t nodes;     /* that are asked for its notices, a bit each */
     uint32_t confirmed; /* whose notices come */
     struct list subscriptions;
@@ -32,9 +32,9 @@ struct subscription {
 
 static struct channel *find(const struct subscriptions *all, const char *name, size_t length)
 {
-    struct table_entry *at = table_first(&all->channels, hash_bytes(HASH_START, name, length));
+    struct hashtable_entry *at = hashtable_first(&all->channels, hash_bytes(HASH_START, name, length));
 
-    for (; at != NULL; at = table_next(at)) {
+    for (; at != NULL; at = hashtable_next(at)) {
         struct channel *channel = CONTAINER_OF(at, struct channel, entry);
 
         if (channel->length == length && memcmp(channel->name, name, length) == 0) return channel;
@@ -64,19 +64,19 @@ static struct channel *channel_of(struct subscriptions *all, const struct node_k
     struct channel *channel = find(all, name, length);
 
     if (channel != NULL) return channel;
-    if (table_reserve(&all->channels, alloc) != 0) return NULL;
+    if (hashtable_reserve(&all->channels, alloc) != 0) return NULL;
     channel = alloc_zero(alloc, sizeof(*channel) + length);
     if (channel == NULL) return NULL;
     memcpy(channel->name, name, length);
     channel->length = length;
     channel->entry.hash = hash_bytes(HASH_START, name, length);
-    table_add(&all->channels, &channel->entry);
+    hashtable_add(&all->channels, &channel->entry);
     return channel;
 }
 
 static void drop_channel(struct subscriptions *all, struct channel *channel)
 {
-    table_remove(&all->channels, &channel->entry);
+    hashtable_remove(&all->channels, &channel->entry);
     for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
         struct subscriber *subscriber = all->runtime->nodes[i].subscriber;
 
@@ -159,7 +159,7 @@ uint32_t subscriptions_confirmed(const struct listener *listener)
 
 /* Each channel that this node is asked for. None is added or dropped meanwhile. */
 static struct channel *next_channel(const struct subscriptions *all, uint32_t node, size_t *bucket,
-                                    struct table_entry *at)
+                                    struct hashtable_entry *at)
 {
     if (at != NULL) at = at->next;
     for (;;) {
@@ -287,5 +287,5 @@ void subscriptions_stop(struct subscriptions *all)
 
     if (runtime == NULL) return;
     for (uint32_t i = 0; i < runtime->n_nodes; i++) subscriber_free(runtime->nodes[i].subscriber);
-    table_clear(&all->channels, &runtime->alloc);
+    hashtable_clear(&all->channels, &runtime->alloc);
 }

@@ -9,7 +9,7 @@
 #ifndef QUORLOCK_RUNTIME_SUBSCRIPTIONS_H
 #define QUORLOCK_RUNTIME_SUBSCRIPTIONS_H
 
-#include "base/table.h"
+#include "base/hashtable.h"
 #include "runtime/nodes.h"
 
 struct listener;
@@ -34,7 +34,7 @@ struct listener {
 /* The subscriptions of one client. */
 struct subscriptions {
     struct runtime *runtime;
-    struct table channels;
+    struct hashtable channels;
     struct list quiet; /* listeners for whom nobody waits any more */
     struct waker linger;
 };

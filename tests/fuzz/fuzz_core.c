@@ -102,17 +102,17 @@ static void choose_config(struct world *world)
 
     config->n_nodes = 1 + shape % NODES_MAX;
     config->fencing = shape >= 128;
-    config->quorum = bits & 1 ? config->n_nodes : config->n_nodes / 2 + 1;
+    config->quorum = (bits & 1) != 0 ? config->n_nodes : config->n_nodes / 2 + 1;
     config->lease_us = 10000 + next_number(world) * 500;
     config->wait_us = waits_us[bits >> 1 & 3];
-    config->drift_ppm = bits & 8 ? 10000 : next_byte(world) * 100u;
+    config->drift_ppm = (bits & 8) != 0 ? 10000 : next_byte(world) * 100u;
     config->drift_fixed_us = 2000;
-    config->lost_margin_us = bits & 16 ? 0 : config->lease_us / 8;
+    config->lost_margin_us = (bits & 16) != 0 ? 0 : config->lease_us / 8;
     config->node_timeout_us = config->lease_us / 10;
-    config->max_hold_us = bits & 32 ? CORE_NEVER : config->lease_us * (1 + next_byte(world) % 8);
+    config->max_hold_us = (bits & 32) != 0 ? CORE_NEVER : config->lease_us * (1 + next_byte(world) % 8);
     room_us = config->lease_us - allowance_us(config, config->lease_us);
-    config->min_valid_us = bits & 64 ? 0 : room_us / 2;
-    config->renew_us = bits & 128 ? config->lease_us / 3 : CORE_NEVER;
+    config->min_valid_us = (bits & 64) != 0 ? 0 : room_us / 2;
+    config->renew_us = (bits & 128) != 0 ? config->lease_us / 3 : CORE_NEVER;
     /* Rotated, as by the key's hash; or none named. */
     for (uint32_t i = 0; bits % 16 != 9 && i < config->n_nodes; i++) {
         config->arbiters[i] = (uint8_t)((i + bits % config->n_nodes) % config->n_nodes);
@@ -523,7 +523,7 @@ static void acquire(struct world *world, uint8_t what)
 
     bool may = core_may_acquire(world->lock);
 
-    if (what & 64) event.begun_us = world->now_us - next_span_us(world) % START_US;
+    if ((what & 64) != 0) event.begun_us = world->now_us - next_span_us(world) % START_US;
     CHECK((happen(world, event, NULL) == 0) == may);
 }
 
@@ -572,14 +572,15 @@ static void something_happens(struct world *world)
     case 3: acquire(world, what); break;
     case 4: happen(world, (struct core_event){.type = CORE_EV_RELEASE}, NULL); break;
     case 5: {
-        uint64_t lease_us = what & 16 ? 0 : world->config.lease_us - 5000 + (uint64_t)(what >> 5) * 5000;
+        uint64_t lease_us = (what & 16) != 0 ? 0 : world->config.lease_us - 5000 + (uint64_t)(what >> 5) * 5000;
 
         happen(world, (struct core_event){.type = CORE_EV_EXTEND, .lease_us = lease_us}, NULL);
         break;
     }
     case 6:
         happen(world,
-               (struct core_event){.type = CORE_EV_CANCEL, .reason = what & 16 ? CORE_CLOSED : CORE_CANCELED},
+               (struct core_event){.type = CORE_EV_CANCEL,
+                                   .reason = (what & 16) != 0 ? CORE_CLOSED : CORE_CANCELED},
                NULL);
         break;
     case 7:
@@ -599,9 +600,9 @@ static void something_happens(struct world *world)
         break;
     case 12: hear_of_release(world, what); break;
     case 13:
-        if (what & 128) {
+        if ((what & 128) != 0) {
             inherit(world);
-        } else if (what & 64) {
+        } else if ((what & 64) != 0) {
             change_room(world, what);
         } else {
             world->nodes[(what >> 4) % world->config.n_nodes].ahead_us += next_span_us(world) % START_US;
@@ -609,7 +610,7 @@ static void something_happens(struct world *world)
         break;
     default:
         if (world->n_flying > 0) {
-            uint32_t index = what & 16 ? next_byte(world) % world->n_flying : 0;
+            uint32_t index = (what & 16) != 0 ? next_byte(world) % world->n_flying : 0;
 
             answer(world, index, outcomes[what >> 5], next_byte(world));
         }

@@ -103,7 +103,7 @@ static void read_one(struct feed *feed, struct examine_facts *facts)
         int64_t server_us = (int64_t)(feed_number(feed) % UINT64_C(99999999999000000));
         int64_t before_us = (int64_t)(feed_number(feed) % UINT64_C(99999999999000000));
 
-        if (what & 64) server_us = -server_us / 10;
+        if ((what & 64) != 0) server_us = -server_us / 10;
         examine_read_time(facts, server_us, before_us, before_us + (int64_t)(feed_number(feed) >> 16) - 1000);
         break;
     }
@@ -152,10 +152,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     memset(facts, 0, sizeof(facts));
     set.n_nodes = 1 + shape % NODES_MAX;
-    set.quorum = shape & 16 ? set.n_nodes : set.n_nodes / 2 + 1;
+    set.quorum = (shape & 16) != 0 ? set.n_nodes : set.n_nodes / 2 + 1;
     set.named = (shape & 32) != 0;
     set.allow_eviction = (shape & 64) != 0;
-    set.max_lease_ms = shape & 128 ? (uint32_t)feed_number(&feed) : 0;
+    set.max_lease_ms = (shape & 128) != 0 ? (uint32_t)feed_number(&feed) : 0;
     for (uint32_t i = 0; i < NODES_MAX; i++) {
         nodes[i] = (struct diagnose_node){.name = "h:1", .user = i == 1 ? "bob" : NULL, .facts = &facts[i]};
         facts[i].reachable = true;

@@ -28,8 +28,8 @@ static const char *good(enum handshake_step step)
 
 static void check_reason(const struct handshake *shake, const char *why)
 {
-    CHECK(*why);
-    for (; *why; why++) {
+    CHECK(*why != '\0');
+    for (; *why != '\0'; why++) {
         CHECK((unsigned char)*why >= 0x20 && *why != 0x7f);
         CHECK(strncmp(why, shake->uri->password, strlen(shake->uri->password)) != 0);
     }
@@ -44,7 +44,7 @@ static void check_result(const struct handshake *shake, enum handshake_result re
     case HANDSHAKE_MORE: CHECK(shake->at < shake->n_steps); break;
     case HANDSHAKE_DONE:
         CHECK(shake->at == shake->n_steps);
-        if (shake->dialect) CHECK(shake->n_scripts == shake->dialect->n_scripts);
+        if (shake->dialect != NULL) CHECK(shake->n_scripts == shake->dialect->n_scripts);
         break;
     case HANDSHAKE_FAILED:
         CHECK(shake->fault != NODE_FAULT_NONE);
@@ -68,20 +68,20 @@ static enum handshake_result hear(struct handshake *shake, struct reply_parser *
         check_result(shake, shaken);
     }
     if (shaken != HANDSHAKE_MORE || result == REPLY_NONE) return shaken;
-    handshake_malformed(shake, shake->at == 0, why, malformed, sizeof malformed);
+    handshake_malformed(shake, shake->at == 0, why, malformed, sizeof(malformed));
     check_reason(shake, malformed);
     return HANDSHAKE_FAILED;
 }
 
 static void begin(struct handshake *shake, struct bytes *out, const struct uri *uri, uint8_t shape)
 {
-    const struct dialect *dialect = shape & 1 ? &dialect_redisson : &dialect_plain;
-    const char *name = shape & 2 ? "me" : NULL;
-    if (shape & 4)
+    const struct dialect *dialect = (shape & 1) != 0 ? &dialect_redisson : &dialect_plain;
+    const char *name = (shape & 2) != 0 ? "me" : NULL;
+    if ((shape & 4) != 0)
         handshake_greet(shake, out, uri, name);
     else
         handshake_begin(shake, out, uri, name, dialect, (enum handshake_eviction)((shape >> 3 & 3) % 3));
-    CHECK(out->fault == BYTES_FINE && out->used && shake->n_steps);
+    CHECK(out->fault == BYTES_FINE && out->used != 0 && shake->n_steps != 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -93,9 +93,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                             .host = host,
                             .port = 1,
                             .db = shape & 64,
-                            .user = shape & 32 ? user : NULL,
+                            .user = (shape & 32) != 0 ? user : NULL,
                             .password = password};
-    size_t piece = first ? first : 4096;
+    size_t piece = first != 0 ? first : 4096;
     enum handshake_result result = HANDSHAKE_MORE;
     struct alloc alloc;
     struct bytes out;
@@ -106,13 +106,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     begin(&shake, &out, &uri, shape);
     reply_init(&parser, &alloc);
     CHECK(reply_open(&parser));
-    for (; steps % 16 && result == HANDSHAKE_MORE; steps--) {
+    for (; steps % 16 != 0 && result == HANDSHAKE_MORE; steps--) {
         const char *text = good(shake.steps[shake.at]);
-        if (!text) break;
+        if (text == NULL) break;
         result = hear(&shake, &parser, text, strlen(text));
         CHECK(result != HANDSHAKE_FAILED);
     }
-    while (feed.left && result == HANDSHAKE_MORE) {
+    while (feed.left != 0 && result == HANDSHAKE_MORE) {
         size_t length = feed.left < piece ? feed.left : piece;
         result = hear(&shake, &parser, (const char *)feed.data, length);
         feed.data += length;

@@ -27,12 +27,13 @@ struct asked {
 static void touch(enum node_op op, bool by_hash, const struct node_reply *reply)
 {
     size_t sum = 0;
-    if (reply->error) sum += strlen(reply->error);
-    for (size_t i = 0; reply->holder && i < reply->holder_length; i++) sum += (unsigned char)reply->holder[i];
+    if (reply->error != NULL) sum += strlen(reply->error);
+    for (size_t i = 0; reply->holder != NULL && i < reply->holder_length; i++)
+        sum += (unsigned char)reply->holder[i];
     CHECK(sum != SIZE_MAX);
     CHECK(reply->outcome <= NODE_UNKNOWN && reply->fault <= NODE_FAULT_GUARD);
     CHECK(reply->ttl_ms >= -2 && reply->quarantine_ms >= -1);
-    CHECK(reply->outcome != NODE_ERROR || reply->error);
+    CHECK(reply->outcome != NODE_ERROR || reply->error != NULL);
     CHECK(reply->outcome != NODE_NOSCRIPT || by_hash || op == NODE_ACQUIRE || op == NODE_REPAIR);
     /* Only a quorum of certain answers makes a verdict: an acquire is never answered by "missing". */
     CHECK(op != NODE_ACQUIRE || reply->outcome != NODE_MISSING);
@@ -42,8 +43,8 @@ static void judge(const struct asked *asked, const struct dialect *dialect, cons
 {
     struct node_reply judged;
     char text[320] = "";
-    dialect->judge(asked->request.op, asked->by_hash, reply, &judged, text, sizeof text);
-    CHECK(strnlen(text, sizeof text) < sizeof text);
+    dialect->judge(asked->request.op, asked->by_hash, reply, &judged, text, sizeof(text));
+    CHECK(strnlen(text, sizeof(text)) < sizeof(text));
     touch(asked->request.op, asked->by_hash, &judged);
 }
 
@@ -56,11 +57,12 @@ static void choose_keys(struct feed *feed, struct asked *asked)
     size_t n = counts[shape & 7];
     for (size_t i = 0; i < n; i++) {
         size_t length = 0;
-        const char *text = shape & 8 && !i ? feed_text(feed, KEY_BYTES, &length) : "";
+        const char *text = (shape & 8) != 0 && i == 0 ? feed_text(feed, KEY_BYTES, &length) : "";
         memcpy(asked->texts[i], text, length);
         /* Different ones, in their order. */
-        if (!length)
-            length = (size_t)snprintf(asked->texts[i], KEY_BYTES, "%s%02zu", shape & 16 ? "{k}" : "k", i);
+        if (length == 0)
+            length =
+                (size_t)snprintf(asked->texts[i], KEY_BYTES, "%s%02zu", (shape & 16) != 0 ? "{k}" : "k", i);
         asked->keys[i] = (struct node_key){.text = asked->texts[i], .length = length};
     }
     asked->request.keys = asked->keys;
@@ -71,7 +73,7 @@ static void choose_request(struct feed *feed, struct asked *asked)
 {
     uint8_t what = feed_byte(feed), how = feed_byte(feed);
     struct node_request *request = &asked->request;
-    memset(asked, 0, sizeof *asked);
+    memset(asked, 0, sizeof(*asked));
     request->op = (enum node_op)(what % (NODE_BOOTSTRAP + 1));
     request->use_eval = how & 1;
     request->explain = how & 2;
@@ -79,8 +81,8 @@ static void choose_request(struct feed *feed, struct asked *asked)
     request->fenced = how & 8;
     request->force = how & 16;
     request->lease_ms = (uint32_t)feed_number(feed);
-    if (how & 32) request->fence = feed_number(feed) >> 11;
-    if (how & 64) request->fence_ttl_ms = feed_number(feed);
+    if ((how & 32) != 0) request->fence = feed_number(feed) >> 11;
+    if ((how & 64) != 0) request->fence_ttl_ms = feed_number(feed);
     request->owner = "me:0123456789abcdef0123456789abcdef01234567";
     request->owner_length = strlen(request->owner);
     choose_keys(feed, asked);
@@ -145,8 +147,8 @@ static void build(const struct alloc *alloc, struct asked *asked, const struct d
     CHECK(out.fault == BYTES_FINE);
     check_commands(asked, &out, asked->by_hash);
     bytes_clear(&out);
-    size_t length = dialect->channel(&asked->keys[0], channel, sizeof channel);
-    CHECK(length > asked->keys[0].length && length <= sizeof channel);
+    size_t length = dialect->channel(&asked->keys[0], channel, sizeof(channel));
+    CHECK(length > asked->keys[0].length && length <= sizeof(channel));
     CHECK(dialect->channel(&asked->keys[0], channel, 1) <= 1);
 }
 
@@ -155,9 +157,9 @@ static void choose_guard(struct feed *feed, struct guard *guard)
 {
     static const uint32_t modes[4] = {QUORLOCK_GUARD_OFF, QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT, 0};
     uint8_t shape = feed_byte(feed);
-    guard_init(guard, modes[shape & 3], 3, shape & 4 ? 60000 : 0, "s", false);
+    guard_init(guard, modes[shape & 3], 3, (shape & 4) != 0 ? 60000 : 0, "s", false);
     guard_meet(guard, "run", "rep");
-    if (shape & 8) memcpy(guard->seen, "1|3|s|30000|run|rep|0", 22);
+    if ((shape & 8) != 0) memcpy(guard->seen, "1|3|s|30000|run|rep|0", 22);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -170,27 +172,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct guard guard;
     const struct reply *reply = NULL;
     const char *why = NULL;
-    if (!size) return 0;
+    if (size == 0) return 0;
     alloc_init(&alloc, NULL);
     uint8_t first = feed_byte(&feed);
-    size_t piece = first ? first : REPLY_BYTES_MAX;
+    size_t piece = first != 0 ? first : REPLY_BYTES_MAX;
     choose_guard(&feed, &guard);
     for (size_t i = 0; i < N_REQUESTS; i++) {
         choose_request(&feed, &asked[i]);
-        bool guarded = first & 1 || asked[i].request.op > NODE_RAISE;
+        bool guarded = (first & 1) != 0 || asked[i].request.op > NODE_RAISE;
         build(&alloc, &asked[i], dialects[i], guarded ? &guard : NULL);
     }
     reply_init(&parser, &alloc);
     CHECK(reply_open(&parser));
     enum reply_result result = REPLY_NONE;
-    while (feed.left && result == REPLY_NONE) {
+    while (feed.left != 0 && result == REPLY_NONE) {
         size_t length = feed.left < piece ? feed.left : piece;
         reply_feed(&parser, (const char *)feed.data, length);
         feed.data += length;
         feed.left -= length;
         while ((result = reply_next(&parser, &reply, &why)) == REPLY_READY)
             for (size_t i = 0; i < N_REQUESTS; i++) judge(&asked[i], dialects[i], reply);
-        CHECK(result == REPLY_NONE || *why);
+        CHECK(result == REPLY_NONE || *why != '\0');
     }
     reply_clear(&parser);
     return 0;

@@ -279,9 +279,9 @@ static void say_well(uint8_t what)
 static void end_connection(uint8_t what)
 {
     if (world.conn == NULL || world.conn->connecting) return;
-    world.failing = what & 16 ? -1 : ECONNRESET;
-    world.conn->error = what & 16 ? 0 : ECONNRESET;
-    world.conn->ready(world.conn->arg, what & 32 ? CONN_BROKEN : CONN_READABLE);
+    world.failing = (what & 16) != 0 ? -1 : ECONNRESET;
+    world.conn->error = (what & 16) != 0 ? 0 : ECONNRESET;
+    world.conn->ready(world.conn->arg, (what & 32) != 0 ? CONN_BROKEN : CONN_READABLE);
     world.failing = 0;
 }
 

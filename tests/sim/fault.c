@@ -5,12 +5,7 @@
  * No fault lasts beyond the time of faults by more than a quarter of a lease, so that what comes after can be
  * judged for liveness; but for one node that stays frozen, or a key that stays on one, where the plan says so.
  */
-#include "ears.h"
-#include "guard.h"
-#include "link.h"
-#include "process.h"
-#include "server.h"
-#include "story.h"
+#include "sim.h"
 
 #define ODD_AGAIN_US 300u
 
@@ -27,7 +22,7 @@ void fault_plan_all(struct world *world)
         const struct plan_fault *fault = &world->plan->faults[i];
 
         if (is_ambush(fault->kind) || fault->left_out) continue;
-        world_plan(world, fault->at_us, HAPPEN_FAULT, 0, 0, i, 0);
+        world_plan(world, fault->at_us, EVENT_FAULT, 0, 0, i, 0);
     }
 }
 
@@ -46,7 +41,7 @@ static void crash(struct world *world, uint32_t index, bool empty, uint64_t unti
     node->scripts = 0;
     if (empty) server_forget_all(world, index);
     link_node_died(world, index);
-    if (until_us != 0) world_plan(world, until_us, HAPPEN_RESTART, 0, index, 0, node->life);
+    if (until_us != 0) world_plan(world, until_us, EVENT_RESTART, 0, index, 0, node->life);
 }
 
 void fault_restart(struct world *world, uint32_t index, uint32_t life)
@@ -54,7 +49,7 @@ void fault_restart(struct world *world, uint32_t index, uint32_t life)
     struct node *node = &world->nodes[index];
 
     if (node->up || node->life != life) return;
-    STORY(world, "node %u   is up again", index);
+    TRACE(world, "node %u   is up again", index);
     node->up = true;
     guard_new_run(world, index);
 }
@@ -71,12 +66,12 @@ static void promote(struct world *world, const struct plan_fault *fault, uint32_
 
     if (part == 0) {
         server_remember(world, fault->node);
-        world_plan(world, until_us, HAPPEN_FAULT, 0, 0, index, 1);
+        world_plan(world, until_us, EVENT_FAULT, 0, 0, index, 1);
         return;
     }
     if (!node->replica.there || world->phase != PHASE_FAULTS) return;
     if (fault->kind != FAULT_PROMOTE && !node->up) return;
-    STORY(world, "node %u   is what its replica was", (unsigned)fault->node);
+    TRACE(world, "node %u   is what its replica was", (unsigned)fault->node);
     world->totals->of[TOTAL_PROMOTED]++;
     server_recall(world, fault->node);
     node->up = true;
@@ -118,7 +113,7 @@ static void end_connection(struct world *world, const struct plan_fault *fault, 
 
     if (!client->alive) return;
     if (world->now_us < client->paused_until_us) {
-        world_plan(world, client->paused_until_us, HAPPEN_FAULT, 0, 0, index, 0);
+        world_plan(world, client->paused_until_us, EVENT_FAULT, 0, 0, index, 0);
         return;
     }
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
@@ -130,7 +125,7 @@ static void end_connection(struct world *world, const struct plan_fault *fault, 
 static void deafen(struct world *world, const struct plan_fault *fault)
 {
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
-        if (fault->all || node == fault->node) ears_end(world, fault->client, node);
+        if (fault->all || node == fault->node) subscriptions_end(world, fault->client, node);
     }
 }
 
@@ -149,7 +144,7 @@ static void slow(struct world *world, const struct plan_fault *fault, uint64_t u
 static void die(struct world *world, const struct plan_fault *fault, uint64_t until_us)
 {
     process_die(world, fault->client);
-    if (fault->nth % 2 == 0) world_plan(world, until_us, HAPPEN_BIRTH, fault->client, 0, 0, 0);
+    if (fault->nth % 2 == 0) world_plan(world, until_us, EVENT_BIRTH, fault->client, 0, 0, 0);
 }
 
 static void break_lock(struct world *world, uint32_t key)
@@ -172,7 +167,7 @@ static void fill_queues(struct world *world, const struct plan_fault *fault, uin
         process_room(world, fault->client);
         return;
     }
-    world_plan(world, later(client->unsent_until_us, client->paused_until_us), HAPPEN_FAULT, 0, 0, index, 1);
+    world_plan(world, later(client->unsent_until_us, client->paused_until_us), EVENT_FAULT, 0, 0, index, 1);
 }
 
 /* As soon as the key is free there: nobody loses a vote by it. */
@@ -180,7 +175,7 @@ static void leave_odd_key(struct world *world, const struct plan_fault *fault, u
 {
     if (world->phase >= PHASE_STOPPED) return;
     if (world->nodes[fault->node].up && server_leave_odd(world, fault->node, fault->nth)) return;
-    world_plan(world, world->now_us + ODD_AGAIN_US, HAPPEN_FAULT, 0, 0, index, 1);
+    world_plan(world, world->now_us + ODD_AGAIN_US, EVENT_FAULT, 0, 0, index, 1);
 }
 
 static void begin(struct world *world, const struct plan_fault *fault, uint32_t index, uint32_t part,
@@ -226,7 +221,7 @@ static void begin(struct world *world, const struct plan_fault *fault, uint32_t 
     }
 }
 
-void fault_happens(struct world *world, uint32_t index, uint32_t part)
+void fault_event(struct world *world, uint32_t index, uint32_t part)
 {
     const struct plan *plan = world->plan;
     const struct plan_fault *fault = &plan->faults[index];
@@ -236,7 +231,7 @@ void fault_happens(struct world *world, uint32_t index, uint32_t part)
         until_us = plan->active_us + plan->base_lease_us / 4;
     if (until_us <= world->now_us) until_us = world->now_us + 1;
     if (part == 0 && !is_ambush(fault->kind)) world->totals->faults[fault->kind]++;
-    STORY(world, "FAULT %u  %s (node %u, client %u, for %llu us)", index, plan_fault_text(fault->kind),
+    TRACE(world, "FAULT %u  %s (node %u, client %u, for %llu us)", index, plan_fault_text(fault->kind),
           (unsigned)fault->node, (unsigned)fault->client, (unsigned long long)(until_us - world->now_us));
     begin(world, fault, index, part, until_us);
 }
@@ -245,7 +240,7 @@ void fault_heal(struct world *world)
 {
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
         if (!world->plan->node_gone[i]) continue;
-        STORY(world, "node %u   is gone for good", i);
+        TRACE(world, "node %u   is gone for good", i);
         crash(world, i, false, 0);
         world->nodes[i].life++;
         world->nodes[i].up = false;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "guard.h"
-
-#include "story.h"
+/*
+ * guard.c - the restart guard
+ *
+ * A node that cannot be sure of its memory has no vote for one max_lease, by its own clock: whatever it may
+ * have forgotten has ended then. A key of its own, which names the server that wrote it, shows whether it is.
+ */
+#include "sim.h"
 
 void guard_new_replid(struct world *world, uint32_t server)
 {
@@ -59,7 +63,7 @@ bool guard_look(struct world *world, uint32_t server, struct guard *ret_seen, ui
         if (world->now_us < node->refuse_writes_until_us) return false;
         *guard = (struct guard){.there = true, .run = node->run, .replid = node->replid, .until_ms = most_ms};
         world->totals->of[TOTAL_GUARD_WRITTEN]++;
-        STORY(world, "node %u   may have lost its memory: no vote for %llu ms", server,
+        TRACE(world, "node %u   may have lost its memory: no vote for %llu ms", server,
               (unsigned long long)(most_ms - now_ms));
     }
     *ret_seen = *guard;

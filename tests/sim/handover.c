@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "handover.h"
+/*
+ * handover.c - hand-overs in round trips to a node, and the requests of all locks of the key meanwhile
+ *
+ * Where nothing fails a hand-over has a bound, far below the pause between polls: a waiter that needs a poll to
+ * find out that the key is free was not woken.
+ */
+#include "sim.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-#include "judge.h"
-#include "shrink.h"
 
 #define RUNS       24u /* of each line of the table */
 #define MEDIAN_MAX (3u * HANDOVER_PER_TRIP)
@@ -15,7 +18,7 @@ static bool somebody_waits(const struct world *world, const struct lock *freed)
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         const struct lock *lock = &world->locks[i];
 
-        if (lock != freed && lock->key == freed->key && lock->plot != PLOT_DEAD && lock->verdicts.acquiring)
+        if (lock != freed && lock->key == freed->key && lock->state != ACTOR_DEAD && lock->verdicts.acquiring)
             return true;
     }
     return false;

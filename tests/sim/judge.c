@@ -7,16 +7,11 @@
  * its owner's clock: whichever comes first. A loss told in good time does not end it, for its owner may use
  * what remains.
  */
-#include "judge.h"
+#include "sim.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "handover.h"
-#include "server.h"
-#include "story.h"
-#include "tokens.h"
 
 #define LATE_US 30000u /* what a loop's lateness may add to any bound */
 
@@ -37,7 +32,13 @@ void judge_violated(struct world *world, enum invariant invariant, const char *f
      * NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
     (void)vsnprintf(world->violation.text, sizeof(world->violation.text), format, arguments);
     va_end(arguments);
-    STORY(world, "VIOLATION of %s: %s", story_invariant(invariant), world->violation.text);
+    TRACE(world, "VIOLATION of %s: %s", trace_invariant(invariant), world->violation.text);
+}
+
+static void violated_if(struct world *world, uint32_t index, enum invariant invariant, bool violated,
+                        const char *what)
+{
+    if (violated) judge_violated(world, invariant, "lock %u %s", index, what);
 }
 
 static uint64_t clock_of(const struct world *world, const struct lock *lock)
@@ -98,11 +99,9 @@ static void check_quorum(struct world *world, uint32_t index)
                    index, (unsigned long long)(lock->verdicts.until_us - clock_of(world, lock)), holding);
 }
 
-void judge_key_gone(struct world *world, uint32_t node, uint32_t key, uint32_t index, uint32_t life)
+void judge_key_gone(struct world *world, uint32_t index, uint32_t life)
 {
-    (void)node;
-    (void)key;
-    if (world->locks[index].life == life && world->locks[index].plot != PLOT_DEAD) check_quorum(world, index);
+    if (world->locks[index].life == life && world->locks[index].state != ACTOR_DEAD) check_quorum(world, index);
 }
 
 void judge_key_forgotten(struct world *world, uint32_t server, uint32_t index, const struct core_token *token,
@@ -112,7 +111,7 @@ void judge_key_forgotten(struct world *world, uint32_t server, uint32_t index, c
     struct shadow *shadow = &world->shadows[server][index];
 
     /* What came back with older memory may be of an older attempt, or end sooner, and is forgotten again. */
-    if (lock->plot == PLOT_DEAD || memcmp(core_token_now(lock->core), token, sizeof(*token)) != 0) return;
+    if (lock->state == ACTOR_DEAD || memcmp(core_token_now(lock->core), token, sizeof(*token)) != 0) return;
     if (shadow->expires_ms >= expires_ms && memcmp(&shadow->token, token, sizeof(*token)) == 0) return;
     *shadow = (struct shadow){.token = *token, .expires_ms = expires_ms};
 }
@@ -129,7 +128,7 @@ void judge_asked(struct world *world, uint32_t index, const struct core_command 
 
 void judge_stepped(struct world *world, uint32_t client, uint32_t node)
 {
-    STORY(world, "client %u   finds that the clock of node %u has stepped forward", client, node);
+    TRACE(world, "client %u   finds that the clock of node %u has stepped forward", client, node);
     world->totals->of[TOTAL_CLOCK_STEPS]++;
     if (world->plan->outside) return;
     judge_violated(world, I7_FOREIGN_VOTE, "client %u drops votes for a step of node %u that never was", client,
@@ -180,7 +179,7 @@ void judge_before(struct world *world, uint32_t index, const struct core_event *
     if (event->type != CORE_EV_REPLY) return;
     link = &world->clients[lock->client].links[reply->tag.node];
     op = (enum core_op)reply->tag.op;
-    story_mix(world, ((uint64_t)reply->outcome << 8) | reply->tag.op);
+    trace_mix(world, ((uint64_t)reply->outcome << 8) | reply->tag.op);
     if (op == CORE_OP_RELEASE) return;
     if (op == CORE_OP_PEEK || reply->outcome == CORE_OTHER) lock->verdicts.other_seen = true;
     if (op == CORE_OP_PEEK || reply->tag.attempt != core_attempt(lock->core)) return;
@@ -271,7 +270,7 @@ void judge_in_time(struct world *world, uint32_t index)
     uint64_t releasing_us;
     uint64_t bound_us = config->wait_us == 0 ? 3 * config->node_timeout_us : config->wait_us / 100 * 104;
 
-    if (lock->plot == PLOT_DEAD || slept_just_now(world, lock)) return;
+    if (lock->state == ACTOR_DEAD || slept_just_now(world, lock)) return;
     if (verdicts->acquiring && config->wait_us != CORE_NEVER &&
         awake_us(world, lock, verdicts->acquiring_since_us, verdicts->acquiring_pauses_us) >
             bound_us + LATE_US) {
@@ -292,9 +291,9 @@ void judge_in_time(struct world *world, uint32_t index)
             config->node_timeout_us / 4 * 5 + LATE_US) {
         judge_violated(world, I10_FORGOTTEN, "the release of lock %u is overdue", index);
     }
-    if (verdicts->notified_held && clock_of(world, lock) >= verdicts->until_us) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u was not told its loss before its validity ended", index);
-    }
+    violated_if(world, index, I6_TOLD_ONCE,
+                verdicts->notified_held && clock_of(world, lock) >= verdicts->until_us,
+                "was not told its loss before its validity ended");
 }
 
 static void begun(struct world *world, uint32_t index, const struct core_event *event)
@@ -328,37 +327,32 @@ static void begun(struct world *world, uint32_t index, const struct core_event *
 
 static void told_lost(struct world *world, uint32_t index, const struct core_completion *tell)
 {
+    static const enum total of[] = {[CORE_LOSS_EXPIRED] = TOTAL_LOST_EXPIRED,
+                                    [CORE_LOSS_GONE] = TOTAL_LOST_GONE,
+                                    [CORE_LOSS_MAX_HOLD] = TOTAL_LOST_MAX_HOLD,
+                                    [CORE_LOSS_NOT_RENEWED] = TOTAL_LOST_NOT_RENEWED,
+                                    [CORE_LOSS_CLOCK] = TOTAL_LOST_CLOCK};
     struct lock *lock = &world->locks[index];
     struct verdicts *verdicts = &lock->verdicts;
     uint32_t spare = world->plan->n_nodes - world->plan->quorum;
 
-    if (!verdicts->notified_held) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss, but it holds nothing", index);
-    }
-    if (clock_of(world, lock) >= verdicts->until_us && !slept_just_now(world, lock)) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told its loss after its validity", index);
-    }
-    if (tell->loss == CORE_LOSS_GONE && (uint32_t)__builtin_popcount(verdicts->absent_nodes) <= spare) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u is told that its key is gone, but a quorum may have it",
-                       index);
+    violated_if(world, index, I6_TOLD_ONCE, !verdicts->notified_held, "is told a loss, but it holds nothing");
+    violated_if(world, index, I6_TOLD_ONCE,
+                clock_of(world, lock) >= verdicts->until_us && !slept_just_now(world, lock),
+                "is told its loss after its validity");
+    violated_if(world, index, I7_FOREIGN_VOTE,
+                tell->loss == CORE_LOSS_GONE && (uint32_t)__builtin_popcount(verdicts->absent_nodes) <= spare,
+                "is told that its key is gone, but a quorum may have it");
+    if (tell->loss == CORE_LOSS_NONE) {
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss without a reason", index);
+        return;
     }
     if (tell->loss == CORE_LOSS_GONE) verdicts->open = false;
     verdicts->notified_held = false;
     verdicts->lost = true;
-    switch (tell->loss) {
-    case CORE_LOSS_EXPIRED: world->totals->of[TOTAL_LOST_EXPIRED]++; break;
-    case CORE_LOSS_GONE: world->totals->of[TOTAL_LOST_GONE]++; break;
-    case CORE_LOSS_MAX_HOLD: world->totals->of[TOTAL_LOST_MAX_HOLD]++; break;
-    case CORE_LOSS_NOT_RENEWED: world->totals->of[TOTAL_LOST_NOT_RENEWED]++; break;
-    case CORE_LOSS_CLOCK:
-        world->totals->of[TOTAL_LOST_CLOCK]++;
-        if (world->plan->outside) break;
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told that clocks stepped that never did", index);
-        break;
-    case CORE_LOSS_NONE:
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss without a reason that is there", index);
-        break;
-    }
+    world->totals->of[of[tell->loss]]++;
+    violated_if(world, index, I6_TOLD_ONCE, tell->loss == CORE_LOSS_CLOCK && !world->plan->outside,
+                "is told that clocks stepped that never did");
 }
 
 static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
@@ -374,9 +368,9 @@ static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
     if (seen < world->plan->quorum) {
         judge_violated(world, I7_FOREIGN_VOTE, "lock %u is granted with %u votes", index, seen);
     }
-    if (core_lost_at(lock->core) <= now_us || verdicts->until_us < now_us + lock->config.min_valid_us) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is granted too late", index);
-    }
+    violated_if(world, index, I6_TOLD_ONCE,
+                core_lost_at(lock->core) <= now_us || verdicts->until_us < now_us + lock->config.min_valid_us,
+                "is granted too late");
     world->totals->of[TOTAL_GRANTS]++;
     if (world->phase == PHASE_HEALED) {
         world->grants_healed[lock->key]++;
@@ -394,9 +388,8 @@ static void told_refused(struct world *world, uint32_t index, int status)
     switch (status) {
     case CORE_HELD_BY_OTHER:
         world->totals->of[TOTAL_HELD_BY_OTHER]++;
-        if (!world->locks[index].verdicts.other_seen) {
-            judge_violated(world, I7_FOREIGN_VOTE, "lock %u is refused, but nobody was seen in its way", index);
-        }
+        violated_if(world, index, I7_FOREIGN_VOTE, !world->locks[index].verdicts.other_seen,
+                    "is refused, but nobody was seen in its way");
         break;
     case CORE_NOQUORUM: world->totals->of[TOTAL_NOQUORUM]++; break;
     case CORE_TIMEDOUT: world->totals->of[TOTAL_TIMEDOUT]++; break;
@@ -416,7 +409,7 @@ static void told(struct world *world, uint32_t index, const struct core_completi
     uint64_t *of = world->totals->of;
     bool expected = true;
 
-    story_mix(world, ((uint64_t)tell->kind << 16) | (uint32_t)tell->status);
+    trace_mix(world, ((uint64_t)tell->kind << 16) | (uint32_t)tell->status);
     switch (tell->kind) {
     case CORE_NOTIFY_NOTHING: return;
     case CORE_NOTIFY_LOST: told_lost(world, index, tell); return;
@@ -433,9 +426,8 @@ static void told(struct world *world, uint32_t index, const struct core_completi
         expected = verdicts->extending;
         verdicts->extending = false;
         of[tell->status == CORE_OK ? TOTAL_EXTENDED : TOTAL_EXTEND_FAILED]++;
-        if (tell->status == CORE_OK && !verdicts->notified_held) {
-            judge_violated(world, I6_TOLD_ONCE, "lock %u is told that it was extended after its loss", index);
-        }
+        violated_if(world, index, I6_TOLD_ONCE, tell->status == CORE_OK && !verdicts->notified_held,
+                    "is told that it was extended after its loss");
         break;
     case CORE_NOTIFY_RELEASED:
         expected = verdicts->releasing;
@@ -475,16 +467,14 @@ static void check_told_state(struct world *world, uint32_t index, uint64_t now_u
 {
     const struct lock *lock = &world->locks[index];
     uint64_t left_us = core_valid_us(lock->core, now_us);
+    bool holds = core_notified_held(lock->core) || left_us != 0;
 
-    if (!lock->verdicts.notified_held && (core_notified_held(lock->core) || left_us != 0)) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u says held after its owner was told otherwise", index);
-    }
-    if (lock->verdicts.past_lost_at && (core_notified_held(lock->core) || left_us != 0)) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is held on although lost_at had passed", index);
-    }
-    if (left_us != 0 && now_us >= core_lost_at(lock->core)) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u has validity left after lost_at", index);
-    }
+    violated_if(world, index, I6_TOLD_ONCE, !lock->verdicts.notified_held && holds,
+                "says held after its owner was told otherwise");
+    violated_if(world, index, I6_TOLD_ONCE, lock->verdicts.past_lost_at && holds,
+                "is held on although lost_at had passed");
+    violated_if(world, index, I6_TOLD_ONCE, left_us != 0 && now_us >= core_lost_at(lock->core),
+                "has validity left after lost_at");
 }
 
 void judge_after(struct world *world, uint32_t index, const struct core_event *event,
@@ -498,9 +488,8 @@ void judge_after(struct world *world, uint32_t index, const struct core_event *e
         verdicts->attempt_begun_us = world->now_us;
     }
     if (status == 0) begun(world, index, event);
-    if (status != 0 && update->n_commands != 0) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u refused a call, but sends commands", index);
-    }
+    violated_if(world, index, I6_TOLD_ONCE, status != 0 && update->n_commands != 0,
+                "refused a call, but sends commands");
     told(world, index, &update->completion, event->now_us);
     check_votes(world, index);
     check_told_state(world, index, event->now_us);

@@ -6,18 +6,11 @@
  * connection ended may still be executed by the server, even after what was sent on the next one. A request
  * lives until it is out of its connection's order and nothing of it is on the wire any more.
  */
-#include "link.h"
+#include "sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "ears.h"
-#include "guard.h"
-#include "handover.h"
-#include "process.h"
-#include "server.h"
-#include "story.h"
 
 #define NONE UINT32_MAX
 
@@ -65,11 +58,11 @@ static void settle(struct world *world, uint32_t index)
     world->free_request = index;
 }
 
-static struct request *request_of(struct world *world, const struct happening *happening)
+static struct request *request_of(struct world *world, const struct event *event)
 {
-    struct request *request = &world->requests[happening->index];
+    struct request *request = &world->requests[event->index];
 
-    return request->serial == happening->serial ? request : NULL;
+    return request->serial == event->serial ? request : NULL;
 }
 
 uint64_t link_delay(const struct world *world, struct rng *rng, uint32_t client, uint32_t node)
@@ -100,7 +93,7 @@ static void watch_stall(struct world *world, uint32_t client, uint32_t node, str
 {
     if (link->watched) return;
     link->watched = true;
-    world_plan(world, since_us + world->plan->stall_us, HAPPEN_STALL, client, node, 0, link->generation);
+    world_plan(world, since_us + world->plan->stall_us, EVENT_STALL, client, node, 0, link->generation);
 }
 
 bool link_send(struct world *world, uint32_t lock_index, const struct core_command *command, uint64_t leaves_us)
@@ -139,12 +132,12 @@ bool link_send(struct world *world, uint32_t lock_index, const struct core_comma
     arrives_us = leaves_us + draw_delay(world, lock->client, node);
     if (arrives_us < link->to_last_us) arrives_us = link->to_last_us;
     link->to_last_us = arrives_us;
-    world_plan(world, arrives_us, HAPPEN_ARRIVE, lock->client, node, index, request->serial);
+    world_plan(world, arrives_us, EVENT_ARRIVE, lock->client, node, index, request->serial);
     if (command->timeout_us != 0) {
         uint64_t due_us = world_client_clock(world, lock->client, world->now_us) + command->timeout_us;
 
         world_plan(world, world_client_when(world, lock->client, due_us) + rng_below(&world->chance, 200),
-                   HAPPEN_TIMEOUT, lock->client, node, index, request->serial);
+                   EVENT_TIMEOUT, lock->client, node, index, request->serial);
     }
     return true;
 }
@@ -164,17 +157,16 @@ static void answer(struct world *world, struct request *request, uint32_t index)
         if (arrives_us < link->from_last_us) arrives_us = link->from_last_us;
         link->from_last_us = arrives_us;
     }
-    world_plan(world, arrives_us, HAPPEN_ANSWER, request->client, request->node, index, request->serial);
+    world_plan(world, arrives_us, EVENT_ANSWER, request->client, request->node, index, request->serial);
 }
 
-static bool held_up(struct world *world, const struct happening *happening, uint64_t until_us,
+static bool held_up(struct world *world, const struct event *event, uint64_t until_us,
                     const struct request *request)
 {
     uint64_t on_us = goes_on(world, until_us, request);
 
     if (until_us == 0 || world->now_us >= on_us) return false;
-    world_plan(world, on_us, (enum happening_type)happening->type, happening->client, happening->node,
-               happening->index, happening->serial);
+    world_postpone(world, event, on_us);
     return true;
 }
 
@@ -188,14 +180,13 @@ static bool has_earlier(const struct world *world, const struct link *link, cons
     return false;
 }
 
-static void wait_for_earlier(struct world *world, const struct happening *happening)
+static void wait_for_earlier(struct world *world, const struct event *event)
 {
-    world_plan(world, world->now_us + 20, (enum happening_type)happening->type, happening->client,
-               happening->node, happening->index, happening->serial);
+    world_postpone(world, event, world->now_us + 20);
 }
 
 /* A server does one thing after the other. */
-static bool queues(struct world *world, const struct happening *happening, struct request *request)
+static bool queues(struct world *world, const struct event *event, struct request *request)
 {
     struct node *server = &world->nodes[server_of(world, request->client, request->node)];
 
@@ -203,14 +194,13 @@ static bool queues(struct world *world, const struct happening *happening, struc
     request->served = true;
     if (server->busy_until_us < world->now_us) server->busy_until_us = world->now_us;
     server->busy_until_us += world->plan->service_us;
-    world_plan(world, server->busy_until_us, HAPPEN_ARRIVE, happening->client, happening->node,
-               happening->index, happening->serial);
+    world_postpone(world, event, server->busy_until_us);
     return true;
 }
 
-void link_arrive(struct world *world, const struct happening *happening)
+void link_arrive(struct world *world, const struct event *event)
 {
-    struct request *request = request_of(world, happening);
+    struct request *request = request_of(world, event);
     struct link *link;
     const struct node *server;
 
@@ -221,30 +211,29 @@ void link_arrive(struct world *world, const struct happening *happening)
         uint64_t late_us = request->late_us;
 
         request->late_us = 0;
-        world_plan(world, world->now_us + late_us, HAPPEN_ARRIVE, happening->client, happening->node,
-                   happening->index, happening->serial);
+        world_postpone(world, event, world->now_us + late_us);
         return;
     }
-    if (held_up(world, happening, link->to_cut_until_us, request)) return;
-    if (held_up(world, happening, server->frozen_until_us, request)) return;
+    if (held_up(world, event, link->to_cut_until_us, request)) return;
+    if (held_up(world, event, server->frozen_until_us, request)) return;
     if (request->dropped || !server->up || request->generation <= link->server_gone) {
         request->landed = true;
-        settle(world, happening->index);
+        settle(world, event->index);
         return;
     }
-    if (queues(world, happening, request)) return;
+    if (queues(world, event, request)) return;
     if (has_earlier(world, link, request)) {
-        wait_for_earlier(world, happening);
+        wait_for_earlier(world, event);
         return;
     }
     request->executed = true;
     if (!request->queued) world->totals->of[TOTAL_LATE_EXECUTED]++;
     server_execute(world, request);
     if (request->queued || world->plan->strays) {
-        answer(world, request, happening->index);
+        answer(world, request, event->index);
     } else {
         request->landed = true;
-        settle(world, happening->index);
+        settle(world, event->index);
     }
 }
 
@@ -290,22 +279,22 @@ static void hear(struct world *world, const struct request *request)
     if (link->generation == request->generation) link_end(world, request->client, request->node, FATE_ANY);
 }
 
-void link_answer(struct world *world, const struct happening *happening)
+void link_answer(struct world *world, const struct event *event)
 {
-    struct request *request = request_of(world, happening);
+    struct request *request = request_of(world, event);
     struct request heard;
     struct link *link;
 
     if (request == NULL) return;
     link = link_of(world, request->client, request->node);
-    if (held_up(world, happening, link->from_cut_until_us, request)) return;
-    if (process_postponed(world, happening)) return;
+    if (held_up(world, event, link->from_cut_until_us, request)) return;
+    if (process_postponed(world, event)) return;
     if (!request->queued) {
-        hear_stray(world, happening->index);
+        hear_stray(world, event->index);
         return;
     }
     if (&world->requests[link->first] != request) {
-        wait_for_earlier(world, happening);
+        wait_for_earlier(world, event);
         return;
     }
     link->first = request->next;
@@ -313,7 +302,7 @@ void link_answer(struct world *world, const struct happening *happening)
     update_rtt(world, link, request);
     heard = *request;
     request->landed = true;
-    settle(world, happening->index);
+    settle(world, event->index);
     hear(world, &heard);
 }
 
@@ -331,17 +320,17 @@ static void report_unknown(struct world *world, uint32_t index)
     process_reply(world, request->lock, request->life, &reply);
 }
 
-void link_timeout(struct world *world, const struct happening *happening)
+void link_timeout(struct world *world, const struct event *event)
 {
-    struct request *request = request_of(world, happening);
+    struct request *request = request_of(world, event);
 
     if (request == NULL || request->reported || !request->queued) return;
-    if (process_postponed(world, happening)) return;
+    if (process_postponed(world, event)) return;
     world->totals->of[TOTAL_TIMEOUTS]++;
-    report_unknown(world, happening->index);
+    report_unknown(world, event->index);
 }
 
-static void set_level(struct world *world, uint32_t client, uint32_t node, enum core_node_state state,
+static void set_state(struct world *world, uint32_t client, uint32_t node, enum core_node_state state,
                       enum core_fault fault)
 {
     struct link *link = link_of(world, client, node);
@@ -349,7 +338,7 @@ static void set_level(struct world *world, uint32_t client, uint32_t node, enum 
     if (link->state == state && link->fault == fault) return;
     link->state = state;
     link->fault = fault;
-    process_level(world, client, node);
+    process_node_state(world, client, node);
 }
 
 static void begin_try(struct world *world, uint32_t client, uint32_t node)
@@ -360,7 +349,7 @@ static void begin_try(struct world *world, uint32_t client, uint32_t node)
     link->node_life = world->nodes[server_of(world, client, node)].life;
     link->try_until_us = world->now_us + world->plan->connect_timeout_us;
     link->greeted = false;
-    world_plan(world, world->now_us + 2 * draw_delay(world, client, node), HAPPEN_GREET, client, node, 0,
+    world_plan(world, world->now_us + 2 * draw_delay(world, client, node), EVENT_GREET, client, node, 0,
                link->tries);
 }
 
@@ -373,9 +362,9 @@ static void try_failed(struct world *world, uint32_t client, uint32_t node)
     link->failures++;
     link->tries++;
     world->totals->of[TOTAL_CONNECT_FAILED]++;
-    world_plan(world, world->now_us + pause_us / 2 + rng_below(&world->chance, pause_us / 2 + 1), HAPPEN_RETRY,
+    world_plan(world, world->now_us + pause_us / 2 + rng_below(&world->chance, pause_us / 2 + 1), EVENT_RETRY,
                client, node, 0, link->tries);
-    set_level(world, client, node, CORE_NODE_DOWN, link->expelled ? CORE_FAULT_CONFIG : CORE_FAULT_PASSING);
+    set_state(world, client, node, CORE_NODE_DOWN, link->expelled ? CORE_FAULT_CONFIG : CORE_FAULT_PASSING);
     link->expelled = false;
 }
 
@@ -413,7 +402,7 @@ void link_end(struct world *world, uint32_t client, uint32_t node, enum link_fat
     uint32_t index;
 
     if (!world_talks(link->state)) return;
-    STORY(world, "client %u   connection %u to node %u has ended", client, link->generation, node);
+    TRACE(world, "client %u   connection %u to node %u has ended", client, link->generation, node);
     index = detach(world, link, fate);
     link->state = CORE_NODE_CONNECTING;
     link->fault = CORE_FAULT_PASSING;
@@ -430,7 +419,7 @@ void link_end(struct world *world, uint32_t client, uint32_t node, enum link_fat
         try_failed(world, client, node);
         return;
     }
-    process_level(world, client, node);
+    process_node_state(world, client, node);
     begin_try(world, client, node);
 }
 
@@ -455,7 +444,7 @@ void link_die(struct world *world, uint32_t client)
 
 void link_node_died(struct world *world, uint32_t server)
 {
-    ears_node_died(world, server);
+    subscriptions_node_died(world, server);
     for (uint32_t client = 0; client < world->plan->n_clients; client++) {
         for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
             struct link *link = link_of(world, client, node);
@@ -467,36 +456,36 @@ void link_node_died(struct world *world, uint32_t server)
             if (!world_talks(link->state)) continue;
             if (seen_us < link->from_last_us) seen_us = link->from_last_us;
             link->from_last_us = seen_us;
-            world_plan(world, seen_us, HAPPEN_CLOSED, client, node, 0, link->generation);
+            world_plan(world, seen_us, EVENT_CLOSED, client, node, 0, link->generation);
         }
     }
 }
 
-void link_closed(struct world *world, const struct happening *happening)
+void link_closed(struct world *world, const struct event *event)
 {
-    const struct link *link = link_of(world, happening->client, happening->node);
+    const struct link *link = link_of(world, event->client, event->node);
 
-    if (!world->clients[happening->client].alive || link->generation != happening->serial) return;
-    if (process_postponed(world, happening)) return;
-    link_end(world, happening->client, happening->node, FATE_DROPPED);
+    if (!world->clients[event->client].alive || link->generation != event->serial) return;
+    if (process_postponed(world, event)) return;
+    link_end(world, event->client, event->node, FATE_DROPPED);
 }
 
-void link_stall(struct world *world, const struct happening *happening)
+void link_stall(struct world *world, const struct event *event)
 {
-    struct link *link = link_of(world, happening->client, happening->node);
+    struct link *link = link_of(world, event->client, event->node);
     uint64_t since_us;
 
-    if (!world_talks(link->state) || link->generation != happening->serial || !link->watched) return;
-    if (process_postponed(world, happening)) return;
+    if (!world_talks(link->state) || link->generation != event->serial || !link->watched) return;
+    if (process_postponed(world, event)) return;
     link->watched = false;
     if (link->first == NONE) return;
     since_us = world->requests[link->first].sent_us;
     if (world->now_us < since_us + world->plan->stall_us) {
-        watch_stall(world, happening->client, happening->node, link, since_us);
+        watch_stall(world, event->client, event->node, link, since_us);
         return;
     }
     world->totals->of[TOTAL_STALLS]++;
-    link_end(world, happening->client, happening->node, FATE_ANY);
+    link_end(world, event->client, event->node, FATE_ANY);
 }
 
 /* A server behind two entries would have two votes. Neither gets one, for who knows which was meant. */
@@ -510,7 +499,7 @@ static bool expel_twins(struct world *world, uint32_t client, uint32_t node)
 
         if (i == node || other->run != link_of(world, client, node)->run) continue;
         if (rule == SERVER_TWINS_FORGOTTEN && !world_talks(other->state)) continue;
-        STORY(world, "client %u   nodes %u and %u are one server", client, i, node);
+        TRACE(world, "client %u   nodes %u and %u are one server", client, i, node);
         world->totals->of[TOTAL_TWINS]++;
         other->expelled = true;
         link_end(world, client, i, FATE_ANY);
@@ -523,8 +512,8 @@ static void plan_guard_look(struct world *world, uint32_t client, uint32_t node)
 {
     const struct link *link = link_of(world, client, node);
 
-    world_plan(world, world_client_when(world, client, link->quarantine_until_us), HAPPEN_GUARD, client, node,
-               0, link->generation);
+    world_plan(world, world_client_when(world, client, link->quarantine_until_us), EVENT_GUARD, client, node, 0,
+               link->generation);
 }
 
 /* What the guard says: a little is added, for clocks differ. */
@@ -537,13 +526,13 @@ static void take_guard(struct world *world, uint32_t client, uint32_t node)
     if (left_us == 0) {
         world->totals->of[TOTAL_QUARANTINE_ENDED] += link->quarantine_until_us != 0;
         link->quarantine_until_us = 0;
-        set_level(world, client, node, CORE_NODE_READY, CORE_FAULT_NONE);
+        set_state(world, client, node, CORE_NODE_READY, CORE_FAULT_NONE);
         return;
     }
     world->totals->of[TOTAL_QUARANTINED] += link->quarantine_until_us == 0;
     link->quarantine_until_us = process_clock(world, client) + left_us + left_us / 100 + 2000;
     plan_guard_look(world, client, node);
-    set_level(world, client, node, CORE_NODE_QUARANTINED, CORE_FAULT_NONE);
+    set_state(world, client, node, CORE_NODE_QUARANTINED, CORE_FAULT_NONE);
 }
 
 static bool greets(struct world *world, uint32_t client, uint32_t node)
@@ -561,39 +550,38 @@ static bool greets(struct world *world, uint32_t client, uint32_t node)
 }
 
 /* Blocked: tried again when that has passed, or the handshake's time. */
-static bool is_blocked(struct world *world, const struct happening *happening, uint64_t until_us)
+static bool is_blocked(struct world *world, const struct event *event, uint64_t until_us)
 {
-    const struct link *link = link_of(world, happening->client, happening->node);
+    const struct link *link = link_of(world, event->client, event->node);
     uint64_t again_us = until_us < link->try_until_us ? until_us : link->try_until_us;
 
     if (world->now_us >= again_us) return false;
-    world_plan(world, again_us, (enum happening_type)happening->type, happening->client, happening->node,
-               happening->index, happening->serial);
+    world_postpone(world, event, again_us);
     return true;
 }
 
-void link_greet(struct world *world, const struct happening *happening)
+void link_greet(struct world *world, const struct event *event)
 {
-    struct link *link = link_of(world, happening->client, happening->node);
-    uint64_t frozen_us = world->nodes[server_of(world, happening->client, happening->node)].frozen_until_us;
+    struct link *link = link_of(world, event->client, event->node);
+    uint64_t frozen_us = world->nodes[server_of(world, event->client, event->node)].frozen_until_us;
     uint64_t blocked_us = link->to_cut_until_us > frozen_us ? link->to_cut_until_us : frozen_us;
 
-    if (!world->clients[happening->client].alive || link->tries != happening->serial) return;
-    if (is_blocked(world, happening, blocked_us)) return;
-    link->greeted = greets(world, happening->client, happening->node);
-    world_plan(world, world->now_us + draw_delay(world, happening->client, happening->node), HAPPEN_CONNECT,
-               happening->client, happening->node, 0, link->tries);
+    if (!world->clients[event->client].alive || link->tries != event->serial) return;
+    if (is_blocked(world, event, blocked_us)) return;
+    link->greeted = greets(world, event->client, event->node);
+    world_plan(world, world->now_us + draw_delay(world, event->client, event->node), EVENT_CONNECT,
+               event->client, event->node, 0, link->tries);
 }
 
-void link_connect(struct world *world, const struct happening *happening)
+void link_connect(struct world *world, const struct event *event)
 {
-    uint32_t client = happening->client;
-    uint32_t node = happening->node;
+    uint32_t client = event->client;
+    uint32_t node = event->node;
     struct link *link = link_of(world, client, node);
 
-    if (!world->clients[client].alive || link->tries != happening->serial) return;
-    if (process_postponed(world, happening)) return;
-    if (is_blocked(world, happening, link->from_cut_until_us)) return;
+    if (!world->clients[client].alive || link->tries != event->serial) return;
+    if (process_postponed(world, event)) return;
+    if (is_blocked(world, event, link->from_cut_until_us)) return;
     if (!link->greeted || world->nodes[server_of(world, client, node)].life != link->node_life ||
         world->now_us >= link->try_until_us) {
         try_failed(world, client, node);
@@ -615,36 +603,36 @@ void link_connect(struct world *world, const struct happening *happening)
 enum { GUARD_DUE, GUARD_AT_SERVER, GUARD_ANSWERED };
 
 /* The quarantine is over, by our clock: what does the node say? */
-void link_guard(struct world *world, const struct happening *happening)
+void link_guard(struct world *world, const struct event *event)
 {
-    uint32_t client = happening->client;
-    uint32_t node = happening->node;
+    uint32_t client = event->client;
+    uint32_t node = event->node;
     struct link *link = link_of(world, client, node);
     uint32_t server = server_of(world, client, node);
     uint64_t held_us = 0;
 
-    if (!world->clients[client].alive || link->generation != happening->serial) return;
+    if (!world->clients[client].alive || link->generation != event->serial) return;
     if (link->state != CORE_NODE_QUARANTINED) return;
-    if (happening->index == GUARD_AT_SERVER) {
+    if (event->index == GUARD_AT_SERVER) {
         held_us = world->nodes[server].frozen_until_us;
         if (link->to_cut_until_us > held_us) held_us = link->to_cut_until_us;
     } else {
-        if (process_postponed(world, happening)) return;
-        if (happening->index == GUARD_ANSWERED) held_us = link->from_cut_until_us;
+        if (process_postponed(world, event)) return;
+        if (event->index == GUARD_ANSWERED) held_us = link->from_cut_until_us;
     }
-    if (happening->index == GUARD_DUE && process_clock(world, client) < link->quarantine_until_us) {
+    if (event->index == GUARD_DUE && process_clock(world, client) < link->quarantine_until_us) {
         plan_guard_look(world, client, node);
         return;
     }
     if (world->now_us < held_us) {
-        world_plan(world, held_us, HAPPEN_GUARD, client, node, happening->index, happening->serial);
+        world_postpone(world, event, held_us);
         return;
     }
-    if (happening->index == GUARD_ANSWERED) {
+    if (event->index == GUARD_ANSWERED) {
         take_guard(world, client, node);
         return;
     }
-    if (happening->index == GUARD_AT_SERVER) {
+    if (event->index == GUARD_AT_SERVER) {
         /* The end of the connection is on its way. */
         if (!world->nodes[server].up || link->generation <= link->server_gone) return;
         if (!guard_look(world, server, &link->answer, &link->answer_left_ms)) {
@@ -652,17 +640,17 @@ void link_guard(struct world *world, const struct happening *happening)
             return;
         }
     }
-    world_plan(world, world->now_us + draw_delay(world, client, node), HAPPEN_GUARD, client, node,
-               happening->index + 1, happening->serial);
+    world_plan(world, world->now_us + draw_delay(world, client, node), EVENT_GUARD, client, node,
+               event->index + 1, event->serial);
 }
 
-void link_retry(struct world *world, const struct happening *happening)
+void link_retry(struct world *world, const struct event *event)
 {
-    const struct link *link = link_of(world, happening->client, happening->node);
+    const struct link *link = link_of(world, event->client, event->node);
 
-    if (!world->clients[happening->client].alive || link->tries != happening->serial) return;
-    if (process_postponed(world, happening)) return;
-    begin_try(world, happening->client, happening->node);
+    if (!world->clients[event->client].alive || link->tries != event->serial) return;
+    if (process_postponed(world, event)) return;
+    begin_try(world, event->client, event->node);
 }
 
 void link_open_all(struct world *world, uint32_t client)

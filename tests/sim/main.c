@@ -2,20 +2,14 @@
 /*
  * main.c - sim: many seeds, or one seed as a readable trace
  */
+#include "sim.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "controls.h"
-#include "handover.h"
-#include "plan.h"
-#include "shrink.h"
-#include "story.h"
-#include "totals.h"
-#include "world.h"
 
 #define RUNS_DEFAULT   100000u
 #define RUNS_COMPLETE  20000u /* so many runs must have seen every kind of fault and outcome */
@@ -29,43 +23,35 @@ struct options {
     bool trace, controls, help;
 };
 
-static void print_usage(FILE *out)
-{
-    (void)fputs(
-        "usage: sim [--runs N] [--seed S] [--bias B]      N runs, of the seeds from S on\n"
-        "       sim --seed S --trace [--only LIST]        one run as a trace, with only these faults\n"
-        "       sim_controls --controls                   breaks rules and sees whether it is noticed\n"
-        "       sim_controls --seed S --trace --control NAME\n"
-        "\n"
-        "  --bias B          scenes that the runs are bent towards: 0 mixed, 1 late execution, 2 late "
-        "clients,\n"
-        "                    3 memory lost, 4 tokens, 5 tokens and counters lost, 6 servers listed twice,\n"
-        "                    7 crowds, 8 outside of what is promised, 9 queues, 10 calm, 11 one node frozen,\n"
-        "                    12 an odd key on one node\n"
-        "  --runs-default N  as --runs, where neither that nor QUORLOCK_SIM_RUNS is given\n"
-        "  QUORLOCK_SIM_RUNS and QUORLOCK_SIM_SEED stand for --runs and --seed.\n"
-        "\n"
-        "A failing seed is shrunk: faults are left out while the same invariant is violated, and the line "
-        "that\n"
-        "replays the rest is printed. The same seed always happens in the same way.\n"
-        "\n"
-        "A trace has a line for each thing that happens, with the true time in ms, which nobody inside knows:\n"
-        "  [1110.042] FAULT 3  node stands still (node 1, ...)   of the plan, by number, as in --only\n"
-        "  [1110.042] client 2 lock 2 < acquires                 the owner calls\n"
-        "  [1110.042] client 2 lock 2   acquire of attempt 4.0 -> node 1 (token 3fa2c1)\n"
-        "                                                        a request leaves; attempt and renewal round\n"
-        "  [1110.042] node 1   executes acquire of lock 2, attempt 4: yes\n"
-        "  [1110.042] client 2 lock 2 > node 1: acquire of attempt 4.0: yes (generation 1, asking, counter "
-        "17)\n"
-        "                                                        the answer: of which connection, in which\n"
-        "                                                        phase of the lock, with which fencing "
-        "counter\n"
-        "  [1110.042] client 2 lock 2 : node 1 is quarantined, generation 2\n"
-        "  [1110.042] client 2 lock 2 = GRANTED, valid for 96000 us by its clock (fence 17)\n"
-        "                                                        the owner is told\n"
-        "  [1110.042] register  refuses lock 2, token 17         a write arrives somewhere, too late\n",
-        out);
-}
+static const char usage[] =
+    "usage: sim [--runs N] [--seed S] [--bias B]      N runs, of the seeds from S on\n"
+    "       sim --seed S --trace [--only LIST]        one run as a trace, with only these faults\n"
+    "       sim_controls --controls                   breaks rules and sees whether it is noticed\n"
+    "       sim_controls --seed S --trace --control NAME\n"
+    "\n"
+    "  --bias B          situations that the runs are bent towards: 0 mixed, 1 late execution,\n"
+    "                    2 late clients, 3 memory lost, 4 tokens, 5 tokens and counters lost,\n"
+    "                    6 servers listed twice, 7 crowds, 8 outside of what is promised, 9 queues,\n"
+    "                    10 calm, 11 one node frozen, 12 an odd key on one node\n"
+    "  --runs-default N  as --runs, where neither that nor QUORLOCK_SIM_RUNS is given\n"
+    "  QUORLOCK_SIM_RUNS and QUORLOCK_SIM_SEED stand for --runs and --seed.\n"
+    "\n"
+    "A failing seed is shrunk: faults are left out while the same invariant is violated, and the line\n"
+    "that replays the rest is printed. The same seed always has the same events.\n"
+    "\n"
+    "A trace has a line for each event, with the true time in ms, which no client or node knows:\n"
+    "  [1110.042] FAULT 3  node stands still (node 1, ...)   of the plan, by number, as in --only\n"
+    "  [1110.042] client 2 lock 2 < acquires                 the owner calls\n"
+    "  [1110.042] client 2 lock 2   acquire of attempt 4.0 -> node 1 (token 3fa2c1)\n"
+    "                                      a request leaves; attempt and renewal round\n"
+    "  [1110.042] node 1   executes acquire of lock 2, attempt 4: yes\n"
+    "  [1110.042] client 2 lock 2 > node 1: acquire of attempt 4.0: yes (generation 1, asking, counter 17)\n"
+    "                                      the answer: of which connection, in which phase of the lock,\n"
+    "                                      with which fencing counter\n"
+    "  [1110.042] client 2 lock 2 : node 1 is quarantined, generation 2\n"
+    "  [1110.042] client 2 lock 2 = GRANTED, valid for 96000 us by its clock (fence 17)\n"
+    "                                      the owner is notified\n"
+    "  [1110.042] register  refuses lock 2, token 17         a write arrives somewhere, too late\n";
 
 static bool read_number(const char *text, uint64_t *ret)
 {
@@ -90,54 +76,45 @@ static bool read_environment(const char *name, uint64_t *ret)
 
 static bool read_option(struct options *options, const char *name, const char *value)
 {
-    uint64_t number = 0;
+    uint64_t bias = BIASES;
+    const struct {
+        const char *name;
+        uint64_t *number;
+        const char **text;
+    } known[] = {{"--runs", &options->runs, NULL}, {"--runs-default", &options->runs_default, NULL},
+                 {"--seed", &options->seed, NULL}, {"--bias", &bias, NULL},
+                 {"--only", NULL, &options->only}, {"--control", NULL, &options->control}};
 
-    if (strcmp(name, "--only") == 0) {
-        options->only = value;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(name, known[i].name) != 0) continue;
+        if (known[i].text != NULL) {
+            *known[i].text = value;
+        } else if (!read_number(value, known[i].number) || (known[i].number == &bias && bias >= BIASES)) {
+            (void)fprintf(stderr, "sim: %s is \"%s\": give a number\n", name, value);
+            return false;
+        }
+        if (known[i].number == &bias) options->bias = (enum plan_bias)bias;
         return true;
     }
-    if (strcmp(name, "--control") == 0) {
-        options->control = value;
-        return true;
-    }
-    if (!read_number(value, &number)) {
-        (void)fprintf(stderr, "sim: %s is \"%s\": give a number\n", name, value);
-        return false;
-    }
-    if (strcmp(name, "--runs") == 0) {
-        options->runs = number;
-    } else if (strcmp(name, "--runs-default") == 0) {
-        options->runs_default = number;
-    } else if (strcmp(name, "--seed") == 0) {
-        options->seed = number;
-    } else if (strcmp(name, "--bias") == 0 && number < BIASES) {
-        options->bias = (enum plan_bias)number;
-    } else {
-        print_usage(stderr);
-        return false;
-    }
-    return true;
+    (void)fputs(usage, stderr);
+    return false;
 }
 
 static bool read_options(struct options *options, int argc, char **argv)
 {
     if (!read_environment("QUORLOCK_SIM_RUNS", &options->runs)) return false;
     if (!read_environment("QUORLOCK_SIM_SEED", &options->seed)) return false;
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc && !options->help; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             options->help = true;
-            return true;
-        }
-        if (strcmp(argv[i], "--trace") == 0) {
+        } else if (strcmp(argv[i], "--trace") == 0) {
             options->trace = true;
         } else if (strcmp(argv[i], "--controls") == 0) {
             options->controls = true;
-        } else if (i + 1 < argc) {
-            if (!read_option(options, argv[i], argv[i + 1])) return false;
-            i++;
-        } else {
-            print_usage(stderr);
+        } else if (!read_option(options, argv[i], i + 1 < argc ? argv[i + 1] : "")) {
             return false;
+        } else {
+            i++;
         }
     }
     if (options->runs == UINT64_MAX) options->runs = options->runs_default;
@@ -219,7 +196,7 @@ int main(int argc, char **argv)
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     if (!read_options(&options, argc, argv)) return 64;
     if (options.help) {
-        print_usage(stdout);
+        (void)fputs(usage, stdout);
         return 0;
     }
     world_open(&world);

@@ -24,20 +24,9 @@ static const char *const fault_texts[] = {
 #undef TEXT
 };
 
-static const char *const fault_names[] = {
-#define NAME(name, text) #name,
-    PLAN_FAULT_MAP(NAME)
-#undef NAME
-};
-
 const char *plan_fault_text(enum plan_fault_kind kind)
 {
     return fault_texts[kind];
-}
-
-const char *plan_fault_name(enum plan_fault_kind kind)
-{
-    return fault_names[kind];
 }
 
 static void draw_shape(struct plan *plan, struct rng *rng)
@@ -504,7 +493,7 @@ static void draw_odd(struct plan *plan, struct rng *rng, enum plan_bias bias)
     plan->handover_most_us = ODD_FOUND_US;
 }
 
-/* Now and then a scene of waiting. */
+/* Now and then a situation of waiting. */
 static enum plan_bias draw_scene(struct rng *rng)
 {
     if (rng_one_in(rng, QUEUE_ONE_IN)) return BIAS_QUEUE;

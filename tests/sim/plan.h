@@ -77,7 +77,7 @@ struct plan_fault {
     bool left_out; /* by shrinking */
 };
 
-/* What the run is bent towards. A negative control needs the scene in which its rule matters. */
+/* What the run is bent towards. A negative control needs the situation in which its rule matters. */
 enum plan_bias {
     BIAS_NONE,
     BIAS_LATE_EXECUTION, /* connections end, what was sent executes late, leases are extended to longer ones */
@@ -162,7 +162,5 @@ static inline uint32_t plan_server(const struct plan *plan, uint32_t client, uin
 }
 /* plan_fault_text - what this kind of fault is, for people. */
 const char *plan_fault_text(enum plan_fault_kind);
-/* plan_fault_name - short, for the totals. */
-const char *plan_fault_name(enum plan_fault_kind);
 
 #endif

@@ -4,21 +4,14 @@
  *
  * The clock is read just before every step. Commands are queued in their order; one that cannot be queued comes
  * back as not sent, in the same turn. Callbacks run later, from the top of the loop. A lock that is quiet hears
- * nothing; it gets the states of all nodes before its next acquire.
+ * nothing; it gets the node states of all nodes before its next acquire.
  *
  * A client that stands still (process_pause) misses everything; what came meanwhile happens when it goes on, in
  * an order that only keeps what one connection promises.
  */
-#include "process.h"
+#include "sim.h"
 
 #include <string.h>
-
-#include "contender.h"
-#include "ears.h"
-#include "handover.h"
-#include "judge.h"
-#include "link.h"
-#include "story.h"
 
 #define UNSENT_MAX CORE_COMMANDS_MAX
 #define TELLS_MAX  8
@@ -39,11 +32,11 @@ void process_new_lock(struct world *world, uint32_t index)
     lock->timer_us = 0;
     lock->dispatch_planned = false;
     lock->active = false;
-    ears_close(world, index);
+    subscriptions_close(world, index);
     memset(&lock->verdicts, 0, sizeof(lock->verdicts));
     memset(lock->taken_attempt, 0, sizeof(lock->taken_attempt));
     core_init(lock->core, &lock->config);
-    contender_begin(world, index);
+    actor_begin(world, index);
 }
 
 void process_pause(struct world *world, uint32_t client_index, uint64_t for_us)
@@ -52,7 +45,7 @@ void process_pause(struct world *world, uint32_t client_index, uint64_t for_us)
     uint64_t until_us = world->now_us + for_us;
 
     if (!client->alive || until_us <= client->paused_until_us) return;
-    STORY(world, "client %u stands still for %llu us", client_index, (unsigned long long)for_us);
+    TRACE(world, "client %u stands still for %llu us", client_index, (unsigned long long)for_us);
     client->paused_total_us +=
         until_us - (client->paused_until_us > world->now_us ? client->paused_until_us : world->now_us);
     client->paused_until_us = until_us;
@@ -69,20 +62,17 @@ void process_blind(struct world *world, uint32_t client_index, uint64_t for_us)
     client->blind_us += for_us;
 }
 
-bool process_postponed(struct world *world, const struct happening *happening)
+bool process_postponed(struct world *world, const struct event *event)
 {
-    struct client *client = &world->clients[happening->client];
+    struct client *client = &world->clients[event->client];
     uint64_t until_us = client->paused_until_us;
-    uint32_t apart = happening->type == HAPPEN_ANSWER || happening->type == HAPPEN_CLOSED
-                         ? happening->node
-                         : 100u + happening->type + 32u * happening->index;
-    uint64_t on_us = until_us + world_apart(world, until_us, happening->client, apart);
-    struct happening again;
+    uint32_t apart = event->type == EVENT_ANSWER || event->type == EVENT_CLOSED
+                         ? event->node
+                         : 100u + event->type + 32u * event->index;
+    uint64_t on_us = until_us + world_apart(world, until_us, event->client, apart);
 
     if (!client->alive || until_us == 0 || world->now_us >= on_us) return false;
-    again = *happening;
-    again.at_us = on_us;
-    heap_push(&world->heap, again);
+    world_postpone(world, event, on_us);
     return true;
 }
 
@@ -114,7 +104,7 @@ static uint64_t ambush(struct world *world, uint32_t client, enum plan_fault_kin
         if (fault->kind == pause) {
             pause_us = fault->for_us < most_us ? fault->for_us : most_us;
         } else {
-            world_plan(world, world->now_us, HAPPEN_FAULT, 0, 0, i, 0);
+            world_plan(world, world->now_us, EVENT_FAULT, 0, 0, i, 0);
         }
     }
     if (pause_us != 0) process_pause(world, client, pause_us);
@@ -136,7 +126,7 @@ static void plan_timer(struct world *world, uint32_t index)
     if (rng_one_in(rng, 16)) at_us += rng_below(rng, 4000);
     if (lock->timer_us != 0 && lock->timer_us <= at_us) return;
     lock->timer_us = at_us;
-    world_plan(world, at_us, HAPPEN_TIMER, lock->client, 0, index, lock->life);
+    world_plan(world, at_us, EVENT_TIMER, lock->client, 0, index, lock->life);
 }
 
 static void plan_dispatch(struct world *world, uint32_t index)
@@ -148,7 +138,7 @@ static void plan_dispatch(struct world *world, uint32_t index)
     lock->dispatch_planned = true;
     (void)ambush(world, lock->client, FAULT_PAUSE_TELL, FAULT_DEATH_TELL, ++client->tells);
     world_plan(world, world->now_us + rng_below(&client->rng, rng_one_in(&client->rng, 32) ? 3000 : 100),
-               HAPPEN_DISPATCH, lock->client, 0, index, lock->life);
+               EVENT_DISPATCH, lock->client, 0, index, lock->life);
 }
 
 static uint32_t queue_commands(struct world *world, uint32_t index, const struct core_update *update,
@@ -166,7 +156,7 @@ static uint32_t queue_commands(struct world *world, uint32_t index, const struct
     for (uint32_t i = 0; i < update->n_commands; i++) {
         const struct core_command *command = &update->commands[i];
 
-        if (world->trace) story_command(world, index, command);
+        if (world->trace) trace_command(world, index, command);
         if (command->tag.op == CORE_OP_PEEK) world->totals->of[TOTAL_PEEKS]++;
         judge_asked(world, index, command);
         if (!link_send(world, index, command, leaves_us)) ret_unsent[unsent++] = command->tag;
@@ -174,15 +164,12 @@ static uint32_t queue_commands(struct world *world, uint32_t index, const struct
     return unsent;
 }
 
-static void step(struct world *world, uint32_t index, struct core_event *event, struct core_update *update,
-                 int *ret_status);
+static int call(struct world *world, uint32_t index, struct core_event *event);
 
 static void give_back_unsent(struct world *world, uint32_t index, const struct core_tag *tags, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct core_event event = {.type = CORE_EV_REPLY};
-        struct core_update update;
-        int status;
 
         event.reply = (struct core_reply){
             .tag = tags[i],
@@ -191,7 +178,7 @@ static void give_back_unsent(struct world *world, uint32_t index, const struct c
             .fault = CORE_FAULT_PASSING,
             .ttl_us = -2};
         world->totals->of[TOTAL_UNSENT]++;
-        step(world, index, &event, &update, &status);
+        (void)call(world, index, &event);
     }
 }
 
@@ -214,13 +201,13 @@ static bool may_begin(enum core_event_type type)
            type == CORE_EV_LISTENING || type == CORE_EV_WAKE;
 }
 
-static void step(struct world *world, uint32_t index, struct core_event *event, struct core_update *update,
-                 int *ret_status)
+static int step(struct world *world, uint32_t index, struct core_event *event, struct core_update *update)
 {
     struct lock *lock = &world->locks[index];
     unsigned char random[CORE_RANDOM_SIZE];
     struct core_tag unsent[UNSENT_MAX];
     uint32_t n_unsent;
+    int status;
 
     if (may_begin(event->type)) {
         rng_bytes(&world->clients[lock->client].rng, random, sizeof(random));
@@ -228,33 +215,32 @@ static void step(struct world *world, uint32_t index, struct core_event *event, 
         event->wall_us = lock->config.fencing ? world_wall_us(world, lock->client) : 0;
     }
     event->now_us = process_clock(world, lock->client);
-    if (world->trace) story_step(world, index, event);
+    if (world->trace) trace_step(world, index, event);
     world->totals->steps++;
     judge_before(world, index, event);
-    *ret_status = core_step(lock->core, event, update);
-    story_mix(world, ((uint64_t)index << 32) | ((uint64_t)event->type << 24) |
+    status = core_step(lock->core, event, update);
+    trace_mix(world, ((uint64_t)index << 32) | ((uint64_t)event->type << 24) |
                          ((uint64_t)update->n_commands << 8) | (uint64_t)update->completion.kind);
     note(world, update->log);
-    if (world->trace) story_tell_of(world, index, &update->completion);
-    judge_after(world, index, event, update, *ret_status);
+    if (world->trace) trace_completion(world, index, &update->completion);
+    judge_after(world, index, event, update, status);
     lock->active = !core_quiet(lock->core);
-    ears_follow(world, index);
+    subscriptions_follow(world, index);
     n_unsent = queue_commands(world, index, update, unsent);
     if (update->dispatch) plan_dispatch(world, index);
     plan_timer(world, index);
     give_back_unsent(world, index, unsent, n_unsent);
+    return status;
 }
 
 static int call(struct world *world, uint32_t index, struct core_event *event)
 {
     struct core_update update;
-    int status;
 
-    step(world, index, event, &update, &status);
-    return status;
+    return step(world, index, event, &update);
 }
 
-static void show_level(struct world *world, uint32_t index, uint32_t node)
+static void show_state(struct world *world, uint32_t index, uint32_t node)
 {
     const struct link *link = &world->clients[world->locks[index].client].links[node];
     struct core_event event = {.type = CORE_EV_NODE,
@@ -295,7 +281,7 @@ int process_acquire(struct world *world, uint32_t index)
     }
     world->totals->of[TOTAL_BEHIND] += event.behind;
     if (!world->locks[index].active) {
-        for (uint32_t node = 0; node < world->plan->n_nodes; node++) show_level(world, index, node);
+        for (uint32_t node = 0; node < world->plan->n_nodes; node++) show_state(world, index, node);
     }
     return call(world, index, &event);
 }
@@ -327,10 +313,10 @@ int process_cancel(struct world *world, uint32_t index, int reason)
     return call(world, index, &(struct core_event){.type = CORE_EV_CANCEL, .reason = reason});
 }
 
-void process_level(struct world *world, uint32_t client, uint32_t node)
+void process_node_state(struct world *world, uint32_t client, uint32_t node)
 {
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
-        if (world->locks[i].client == client && world->locks[i].active) show_level(world, i, node);
+        if (world->locks[i].client == client && world->locks[i].active) show_state(world, i, node);
     }
 }
 
@@ -382,41 +368,40 @@ void process_node_clock(struct world *world, uint32_t client, uint32_t node, uin
     }
 }
 
-void process_timer(struct world *world, const struct happening *happening)
+void process_timer(struct world *world, const struct event *event)
 {
-    struct lock *lock = &world->locks[happening->index];
+    struct lock *lock = &world->locks[event->index];
 
-    if (lock->life != happening->serial || !world->clients[lock->client].alive) return;
+    if (lock->life != event->serial || !world->clients[lock->client].alive) return;
     if (lock->timer_us == 0 || world->now_us < lock->timer_us) return;
-    if (process_postponed(world, happening)) return;
+    if (process_postponed(world, event)) return;
     lock->timer_us = 0;
     /* The deadline may have moved on since this was planned. */
     if (core_deadline(lock->core) <= process_clock(world, lock->client)) {
-        (void)call(world, happening->index, &(struct core_event){.type = CORE_EV_TIMER});
+        (void)call(world, event->index, &(struct core_event){.type = CORE_EV_TIMER});
     }
-    if (lock->life == happening->serial) plan_timer(world, happening->index);
+    if (lock->life == event->serial) plan_timer(world, event->index);
 }
 
-void process_dispatch(struct world *world, const struct happening *happening)
+void process_dispatch(struct world *world, const struct event *event)
 {
-    uint32_t index = happening->index;
+    uint32_t index = event->index;
     struct lock *lock = &world->locks[index];
 
-    if (lock->life != happening->serial || !world->clients[lock->client].alive) return;
-    if (process_postponed(world, happening)) return;
-    for (uint32_t i = 0; lock->life == happening->serial && !world->over; i++) {
-        struct core_event event = {.type = CORE_EV_DISPATCH};
+    if (lock->life != event->serial || !world->clients[lock->client].alive) return;
+    if (process_postponed(world, event)) return;
+    for (uint32_t i = 0; lock->life == event->serial && !world->over; i++) {
+        struct core_event dispatch = {.type = CORE_EV_DISPATCH};
         bool granted = core_phase_now(lock->core) == CORE_GRANTED;
         struct core_update update;
-        int status;
 
-        step(world, index, &event, &update, &status);
+        (void)step(world, index, &dispatch, &update);
         if (granted && core_phase_now(lock->core) != CORE_HELD) world->totals->of[TOTAL_TOO_LATE]++;
         if (update.completion.kind == CORE_NOTIFY_NOTHING) break;
-        contender_told(world, index, &update.completion);
+        actor_notify(world, index, &update.completion);
         if (i > TELLS_MAX) judge_violated(world, I6_TOLD_ONCE, "lock %u has no end of things to tell", index);
     }
-    if (lock->life == happening->serial) lock->dispatch_planned = false;
+    if (lock->life == event->serial) lock->dispatch_planned = false;
 }
 
 /* Whoever is born in its place finds a clock that runs. */
@@ -435,9 +420,9 @@ void process_die(struct world *world, uint32_t client)
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         if (world->locks[i].client != client) continue;
         judge_death(world, i);
-        ears_close(world, i);
+        subscriptions_close(world, i);
         world->locks[i].active = false;
-        world->locks[i].plot = PLOT_DEAD;
+        world->locks[i].state = ACTOR_DEAD;
         world->locks[i].act_serial++;
         world->locks[i].life++;
     }

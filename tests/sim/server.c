@@ -5,14 +5,9 @@
  * A key set at any moment of a millisecond expires at the begin of the millisecond in which its lease ends.
  * Real servers keep it up to one millisecond longer; this is the harder case.
  */
-#include "server.h"
+#include "sim.h"
 
 #include <string.h>
-
-#include "ears.h"
-#include "guard.h"
-#include "judge.h"
-#include "story.h"
 
 #define ODD_LEASE_MS 1000000000u
 
@@ -48,7 +43,7 @@ static void vanish(struct world *world, uint32_t node, uint32_t key)
     uint32_t lock = slot->lock;
 
     slot->set = false;
-    judge_key_gone(world, node, key, lock, slot->life);
+    judge_key_gone(world, lock, slot->life);
 }
 
 /* One planned look a key is enough: it is planned again while the expiry moves on. */
@@ -58,7 +53,7 @@ static void watch(struct world *world, uint32_t node, uint32_t key)
 
     if (slot->watched_us != 0) return;
     slot->watched_us = server_expires_at(world, node, key);
-    world_plan(world, slot->watched_us, HAPPEN_EXPIRY, 0, node, key, 0);
+    world_plan(world, slot->watched_us, EVENT_EXPIRY, 0, node, key, 0);
 }
 
 void server_expire(struct world *world, uint32_t node, uint32_t key)
@@ -66,7 +61,7 @@ void server_expire(struct world *world, uint32_t node, uint32_t key)
     struct slot *slot = &world->nodes[node].slots[key];
 
     if (slot->set && world_node_ms(world, node) >= slot->expires_ms) {
-        STORY(world, "node %u   key %u of lock %u expires", node, key, slot->lock);
+        TRACE(world, "node %u   key %u of lock %u expires", node, key, slot->lock);
         vanish(world, node, key);
     }
     if (slot->watched_us != 0 && world->now_us >= slot->watched_us) {
@@ -88,7 +83,7 @@ bool server_leave_odd(struct world *world, uint32_t node, uint32_t key)
     if (slot->set) return false;
     *slot = (struct slot){.set = true, .life = SERVER_ODD_LIFE, .watched_us = slot->watched_us};
     slot->expires_ms = world_node_ms(world, node) + ODD_LEASE_MS;
-    STORY(world, "node %u   gets an odd key %u", node, key);
+    TRACE(world, "node %u   gets an odd key %u", node, key);
     return true;
 }
 
@@ -224,7 +219,7 @@ static enum core_outcome do_acquire(struct world *world, struct request *request
 
     if (slot->set) {
         show_holder(world, request, slot);
-        request->reply.listeners = ears_count(world, server, key);
+        request->reply.listeners = subscriptions_count(world, server, key);
         if (!is_script(world, request)) { /* a plain SET tells nothing */
             request->reply.listeners = 0;
             request->reply.holder_id = 0;
@@ -276,8 +271,8 @@ static enum core_outcome do_release(struct world *world, struct request *request
     carry(&world->nodes[server].counters[key], request->command.fence);
     vanish(world, server, key);
     if (!request->command.silent && !world->plan->locks[request->lock].peer) {
-        request->reply.listeners = ears_count(world, server, key);
-        ears_publish(world, server, key, &request->command.token);
+        request->reply.listeners = subscriptions_count(world, server, key);
+        subscriptions_publish(world, server, key, &request->command.token);
     }
     return CORE_YES;
 }
@@ -376,8 +371,8 @@ void server_execute(struct world *world, struct request *request)
         node->scripts |= 1u << op;
         run_script(world, request);
     }
-    STORY(world, "node %u   executes %s of lock %u, attempt %llu: %s%s%s", server, story_op(op), request->lock,
-          (unsigned long long)request->command.tag.attempt, story_outcome(reply->outcome),
+    TRACE(world, "node %u   executes %s of lock %u, attempt %llu: %s%s%s", server, trace_op(op), request->lock,
+          (unsigned long long)request->command.tag.attempt, trace_outcome(reply->outcome),
           request->guard_broken ? " (the guard has changed)" : "",
           request->queued ? "" : " (its connection has ended)");
 }

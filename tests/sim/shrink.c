@@ -2,12 +2,10 @@
 /*
  * shrink.c - leaves out faults: half of them, a quarter, one by one, while the same invariant is violated
  */
-#include "shrink.h"
+#include "sim.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-
-#include "story.h"
 
 static bool still_violated(struct world *world, const struct plan *plan, enum invariant invariant)
 {
@@ -15,14 +13,6 @@ static bool still_violated(struct world *world, const struct plan *plan, enum in
 
     (void)world_run(world, plan, &ignored);
     return world->violation.invariant == invariant;
-}
-
-static uint32_t count_left(const struct plan *plan)
-{
-    uint32_t left = 0;
-
-    for (uint32_t i = 0; i < plan->n_faults; i++) left += !plan->faults[i].left_out;
-    return left;
 }
 
 /* Tries without the faults from .. from + n - 1; true where that went well. */
@@ -43,7 +33,7 @@ static bool leave_out(struct world *world, struct plan *plan, uint32_t from, uin
     return false;
 }
 
-uint32_t shrink_plan(struct world *world, struct plan *plan)
+void shrink_plan(struct world *world, struct plan *plan)
 {
     enum invariant invariant = world->violation.invariant;
     bool trace = world->trace;
@@ -61,7 +51,6 @@ uint32_t shrink_plan(struct world *world, struct plan *plan)
     }
     (void)still_violated(world, plan, invariant);
     world->trace = trace;
-    return count_left(plan);
 }
 
 bool shrink_only(struct plan *plan, const char *list)
@@ -85,7 +74,7 @@ void shrink_report(const struct world *world, const struct plan *plan, enum plan
     (void)fprintf(out,
                   "sim: VIOLATION of %s\n  seed %" PRIu64 ", at %" PRIu64 ".%03" PRIu64 " ms: %s\n"
                   "  %u nodes, quorum %u, %u clients, %u locks%s; faults that it needs:\n",
-                  story_invariant(world->violation.invariant), plan->seed, world->violation.at_us / 1000,
+                  trace_invariant(world->violation.invariant), plan->seed, world->violation.at_us / 1000,
                   world->violation.at_us % 1000, world->violation.text, plan->n_nodes, plan->quorum,
                   plan->n_clients, plan->n_locks, plan->outside ? ", outside of the claim" : "");
     for (uint32_t i = 0; i < plan->n_faults; i++) {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tokens.h"
+/*
+ * tokens.c - fencing tokens, and a register that takes a write only with a token not older than it has seen
+ *
+ * Writes travel for long, and clients that only believe to hold the lock write too. Whatever happened to
+ * exclusion, a write is never taken after one of a grant that began when ours had been reported already.
+ */
+#include "sim.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "judge.h"
-#include "story.h"
 
 void tokens_see(struct lock *lock, const struct core_reply *reply)
 {
@@ -101,7 +104,7 @@ void tokens_write(struct world *world, uint32_t index, uint64_t delay_us)
     const struct lock *lock = &world->locks[index];
 
     if (!lock->config.fencing) return;
-    world_plan(world, world->now_us + delay_us, HAPPEN_WRITE, lock->client, 0, lock->verdicts.grant, 0);
+    world_plan(world, world->now_us + delay_us, EVENT_WRITE, lock->client, 0, lock->verdicts.grant, 0);
 }
 
 void tokens_write_arrives(struct world *world, uint32_t index)
@@ -111,11 +114,11 @@ void tokens_write_arrives(struct world *world, uint32_t index)
 
     if (grant->token < at->newest && world->server_rule != SERVER_TAKES_ANY) {
         world->totals->of[world->plan->outside ? TOTAL_REFUSED_OUTSIDE : TOTAL_WRITES_REFUSED]++;
-        STORY(world, "register  refuses lock %u, token %" PRIu64, grant->lock, grant->token);
+        TRACE(world, "register  refuses lock %u, token %" PRIu64, grant->lock, grant->token);
         return;
     }
     world->totals->of[TOTAL_WRITES]++;
-    STORY(world, "register  takes a write of lock %u, token %" PRIu64, grant->lock, grant->token);
+    TRACE(world, "register  takes a write of lock %u, token %" PRIu64, grant->lock, grant->token);
     if (grant->told_us <= at->latest_begun_us) {
         judge_violated(world, STALE_WRITE, "lock %u overwrote what a later grant had written", grant->lock);
     }

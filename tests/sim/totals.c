@@ -16,8 +16,8 @@ void totals_outside(struct totals *totals, bool overlap)
 
 void totals_print(const struct totals *totals, FILE *out)
 {
-    (void)fprintf(out, "%" PRIu64 " runs, %" PRIu64 " happenings, %" PRIu64 " steps of the core\n",
-                  totals->runs, totals->happenings, totals->steps);
+    (void)fprintf(out, "%" PRIu64 " runs, %" PRIu64 " events, %" PRIu64 " steps of the core\n", totals->runs,
+                  totals->events, totals->steps);
     for (uint32_t i = 0; i < TOTALS; i++)
         (void)fprintf(out, "  %-32s %12" PRIu64 "%s", texts[i], totals->of[i], i % 2 == 1 ? "\n" : "   ");
     (void)fputs(TOTALS % 2 == 1 ? "\nfaults\n" : "faults\n", out);

@@ -84,7 +84,7 @@ enum total {
 };
 
 struct totals {
-    uint64_t runs, steps, happenings;
+    uint64_t runs, steps, events;
     uint64_t of[TOTALS];
     uint64_t faults[FAULT_KINDS];
 };

@@ -6,27 +6,16 @@
  * stopped, where everybody gives back what he has and must come to rest; silence, after which no key may be
  * left.
  */
-#include "world.h"
+#include "sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "contender.h"
-#include "ears.h"
-#include "guard.h"
-#include "handover.h"
-#include "judge.h"
-#include "link.h"
-#include "process.h"
-#include "server.h"
-#include "story.h"
-#include "tokens.h"
-
-#define LOOK_US        10000u   /* how often the phase is looked at */
-#define LIVENESS_US    4000000u /* beyond the longest lease: polls of up to 1 s, reconnecting, splits */
-#define TURN_US        1500000u /* where everybody is to have a turn: a poll, and a hold */
-#define HAPPENINGS_MAX 2000000u /* a world that never comes to its end */
+#define LOOK_US     10000u   /* how often the phase is looked at */
+#define LIVENESS_US 4000000u /* beyond the longest lease: polls of up to 1 s, reconnecting, splits */
+#define TURN_US     1500000u /* where everybody is to have a turn: a poll, and a hold */
+#define EVENTS_MAX  2000000u /* a world that never comes to its end */
 
 uint64_t clock_read(uint64_t offset_us, int32_t rate_ppm, uint64_t true_us)
 {
@@ -90,12 +79,13 @@ void world_open(struct world *world)
         (void)fputs("sim: out of memory\n", stderr);
         exit(2);
     }
+    alloc_init(&world->events.alloc, NULL);
     world->judged = UINT32_MAX;
 }
 
 void world_close(struct world *world)
 {
-    heap_free(&world->heap);
+    events_free(&world->events);
     free(world->requests);
     free(world->grants);
     free(world->memory);
@@ -108,7 +98,7 @@ static void build(struct world *world, const struct plan *plan)
     memset(world->locks, 0, sizeof(world->locks));
     memset(&world->violation, 0, sizeof(world->violation));
     memset(world->grants_healed, 0, sizeof(world->grants_healed));
-    heap_clear(&world->heap);
+    events_clear(&world->events);
     world->plan = plan;
     world->now_us = 0;
     world->phase = PHASE_FAULTS;
@@ -122,7 +112,7 @@ static void build(struct world *world, const struct plan *plan)
     world->over = false;
     world->hash = plan->seed;
     rng_seed(&world->chance, plan->seed, 3);
-    rng_seed(&world->ears, plan->seed, 6);
+    rng_seed(&world->subscriptions_rng, plan->seed, 6);
     memset(world->handover, 0, sizeof(world->handover));
     for (uint32_t i = 0; i < plan->n_nodes; i++) {
         world->nodes[i].up = true;
@@ -134,24 +124,24 @@ static void build(struct world *world, const struct plan *plan)
         world->locks[i].config = plan->locks[i].config;
         world->locks[i].client = plan->locks[i].client;
         world->locks[i].key = plan->locks[i].key;
-        world->locks[i].plot = PLOT_DEAD;
+        world->locks[i].state = ACTOR_DEAD;
     }
     for (uint32_t i = 0; i < plan->n_clients; i++) {
         rng_seed(&world->clients[i].rng, plan->seed, 100 + i);
         process_born(world, i);
     }
     fault_plan_all(world);
-    world_plan(world, plan->active_us, HAPPEN_PHASE, 0, 0, 0, 0);
+    world_plan(world, plan->active_us, EVENT_PHASE, 0, 0, 0, 0);
 }
 
 static void enter(struct world *world, enum world_phase phase, uint64_t for_us)
 {
     static const char *const texts[] = {"faults", "all faults have ended", "everybody gives back", "silence"};
 
-    STORY(world, "%s", texts[phase]);
+    TRACE(world, "%s", texts[phase]);
     world->phase = phase;
     world->phase_until_us = world->now_us + for_us;
-    for (uint32_t i = 0; i < world->plan->n_locks && phase <= PHASE_STOPPED; i++) contender_hurry(world, i);
+    for (uint32_t i = 0; i < world->plan->n_locks && phase <= PHASE_STOPPED; i++) actor_hurry(world, i);
 }
 
 static bool all_granted(const struct world *world)
@@ -159,7 +149,7 @@ static bool all_granted(const struct world *world)
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         const struct lock *lock = &world->locks[i];
 
-        if (lock->plot == PLOT_DEAD) continue;
+        if (lock->state == ACTOR_DEAD) continue;
         if (lock->config.wait_us != 0 && lock->config.wait_us < PLAN_WAIT_MIN_US) continue;
         if (world->plan->clients[lock->client].twins) continue;
         if (world->grants_healed[lock->key] == 0) return false;
@@ -177,7 +167,7 @@ static void judge_starved(struct world *world)
         const struct lock *lock = &world->locks[i];
 
         if (world->grants_healed[lock->key] == 0) continue;
-        if (world->plan->turns && lock->plot != PLOT_DEAD && !lock->had_turn) {
+        if (world->plan->turns && lock->state != ACTOR_DEAD && !lock->had_turn) {
             judge_violated(world, I10_FORGOTTEN, "lock %u had no turn for %llu us after the last fault", i,
                            since_us);
         }
@@ -190,8 +180,8 @@ static bool all_quiet(const struct world *world)
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         const struct lock *lock = &world->locks[i];
 
-        if (lock->plot == PLOT_DEAD) continue;
-        if (lock->plot != PLOT_REST || !core_quiet(lock->core)) return false;
+        if (lock->state == ACTOR_DEAD) continue;
+        if (lock->state != ACTOR_IDLE || !core_quiet(lock->core)) return false;
     }
     return true;
 }
@@ -226,7 +216,7 @@ static void look(struct world *world)
         if (all_quiet(world)) {
             /* The dead have no rest: their last bytes may still be on slow ways. */
             enter(world, PHASE_SILENT, lease_us + plan->late_us + plan->stall_us + 4 * plan->base_lease_us);
-            world_plan(world, world->phase_until_us, HAPPEN_PHASE, 0, 0, 0, 0);
+            world_plan(world, world->phase_until_us, EVENT_PHASE, 0, 0, 0, 0);
             return;
         }
         if (world->now_us >= world->phase_until_us) {
@@ -237,42 +227,42 @@ static void look(struct world *world)
         judge_silent(world);
         world->over = true;
     }
-    world_plan(world, world->now_us + LOOK_US, HAPPEN_PHASE, 0, 0, 0, 0);
+    world_plan(world, world->now_us + LOOK_US, EVENT_PHASE, 0, 0, 0, 0);
 }
 
-static void happen(struct world *world, const struct happening *happening)
+static void handle(struct world *world, const struct event *event)
 {
-    switch ((enum happening_type)happening->type) {
-    case HAPPEN_ARRIVE: link_arrive(world, happening); break;
-    case HAPPEN_ANSWER: link_answer(world, happening); break;
-    case HAPPEN_TIMEOUT: link_timeout(world, happening); break;
-    case HAPPEN_STALL: link_stall(world, happening); break;
-    case HAPPEN_CLOSED: link_closed(world, happening); break;
-    case HAPPEN_GREET: link_greet(world, happening); break;
-    case HAPPEN_CONNECT: link_connect(world, happening); break;
-    case HAPPEN_GUARD: link_guard(world, happening); break;
-    case HAPPEN_RETRY: link_retry(world, happening); break;
-    case HAPPEN_TIMER: process_timer(world, happening); break;
-    case HAPPEN_DISPATCH: process_dispatch(world, happening); break;
-    case HAPPEN_ACT: contender_act(world, happening); break;
-    case HAPPEN_EXPIRY: server_expire(world, happening->node, happening->index); break;
-    case HAPPEN_FAULT: fault_happens(world, happening->index, happening->serial); break;
-    case HAPPEN_WRITE: tokens_write_arrives(world, happening->index); break;
-    case HAPPEN_RESTART: fault_restart(world, happening->node, happening->serial); break;
-    case HAPPEN_BIRTH:
+    switch ((enum event_type)event->type) {
+    case EVENT_ARRIVE: link_arrive(world, event); break;
+    case EVENT_ANSWER: link_answer(world, event); break;
+    case EVENT_TIMEOUT: link_timeout(world, event); break;
+    case EVENT_STALL: link_stall(world, event); break;
+    case EVENT_CLOSED: link_closed(world, event); break;
+    case EVENT_GREET: link_greet(world, event); break;
+    case EVENT_CONNECT: link_connect(world, event); break;
+    case EVENT_GUARD: link_guard(world, event); break;
+    case EVENT_RETRY: link_retry(world, event); break;
+    case EVENT_TIMER: process_timer(world, event); break;
+    case EVENT_DISPATCH: process_dispatch(world, event); break;
+    case EVENT_ACT: actor_act(world, event); break;
+    case EVENT_EXPIRY: server_expire(world, event->node, event->index); break;
+    case EVENT_FAULT: fault_event(world, event->index, event->serial); break;
+    case EVENT_WRITE: tokens_write_arrives(world, event->index); break;
+    case EVENT_RESTART: fault_restart(world, event->node, event->serial); break;
+    case EVENT_BIRTH:
         world->totals->of[TOTAL_BIRTHS]++;
-        process_born(world, happening->client);
+        process_born(world, event->client);
         break;
-    case HAPPEN_SUBSCRIBE: ears_subscribe(world, happening); break;
-    case HAPPEN_LISTENING: ears_listening(world, happening); break;
-    case HAPPEN_NOTICE: ears_notice(world, happening); break;
-    case HAPPEN_PHASE: look(world); break;
+    case EVENT_SUBSCRIBE: subscriptions_subscribe(world, event); break;
+    case EVENT_LISTENING: subscriptions_listening(world, event); break;
+    case EVENT_NOTICE: subscriptions_notice(world, event); break;
+    case EVENT_PHASE: look(world); break;
     }
 }
 
 bool world_run(struct world *world, const struct plan *plan, struct totals *totals)
 {
-    struct happening happening;
+    struct event event;
     uint32_t judged = world->judged;
     uint32_t n = 0;
 
@@ -285,15 +275,15 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
         if (plan->counters_void) world->judged &= ~((1u << I2_UNIQUE) | (1u << I4_ORDER));
     }
     build(world, plan);
-    while (!world->over && heap_pop(&world->heap, &happening)) {
-        world->now_us = happening.at_us;
-        happen(world, &happening);
-        if (++n > HAPPENINGS_MAX) {
+    while (!world->over && events_next(&world->events, &event)) {
+        world->now_us = event.at_us;
+        handle(world, &event);
+        if (++n > EVENTS_MAX) {
             judge_violated(world, I10_FORGOTTEN, "the world never comes to its end");
             break;
         }
     }
-    totals->happenings += n;
+    totals->events += n;
     world->judged = judged;
     return world->violation.invariant == INVARIANT_NONE;
 }

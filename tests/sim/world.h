@@ -4,19 +4,7 @@
  *
  * True time is microseconds from 0, known to nobody inside; every client and every node has a clock of its own.
  *
- *   plan.c       the shape of the run and its faults, from the seed
- *   world.c      builds it, lets things happen in order, heals it at the end
- *   fault.c      what each kind of fault does
- *   server.c     a Redis server: keys, expiry by its clock, the rules of our scripts
- *   guard.c      the restart guard: what is in the node, and what a client learns of it
- *   link.c       a client's connection to a node: order, delay, loss, deadlines, reconnecting
- *   ears.c       subscriber connections: who hears of releases
- *   process.c    a client's loop around the core: clock, timers, callbacks; standing still and dying
- *   contender.c  what the user of a lock does
- *   judge.c      what must hold of locks
- *   handover.c   from a release to the next grant, measured
- *   tokens.c     what must hold of fencing tokens, and a register that they protect
- *   story.c      the trace
+ * sim.h says which file does what.
  */
 #ifndef QUORLOCK_SIM_WORLD_H
 #define QUORLOCK_SIM_WORLD_H
@@ -26,7 +14,7 @@
 
 #include "../../src/core/core.h"
 #include "../../src/core/nodeclock.h"
-#include "heap.h"
+#include "events.h"
 #include "plan.h"
 #include "rng.h"
 #include "totals.h"
@@ -201,7 +189,7 @@ struct verdicts {
 };
 
 /* One lock's subscription at one node. */
-struct ear {
+struct subscription {
     uint32_t serial;  /* what belongs to another one is dropped */
     bool subscribed;  /* at the server */
     uint64_t last_us; /* order on the wire */
@@ -228,15 +216,15 @@ struct guarded_register {
     uint64_t latest_begun_us; /* of the grants whose writes it took */
 };
 
-enum plot {
-    PLOT_REST,
-    PLOT_ASKING,
-    PLOT_HOLDING,
-    PLOT_EXTENDING,
-    PLOT_LOST,
-    PLOT_RELEASING,
-    PLOT_FREED,
-    PLOT_DEAD
+enum actor_state {
+    ACTOR_IDLE,
+    ACTOR_ACQUIRING,
+    ACTOR_HOLDING,
+    ACTOR_EXTENDING,
+    ACTOR_LOST,
+    ACTOR_RELEASING,
+    ACTOR_FREED,
+    ACTOR_DEAD
 };
 
 struct lock {
@@ -247,15 +235,15 @@ struct lock {
     uint64_t timer_us; /* true time a TIMER is planned for, 0: none */
     bool dispatch_planned;
     bool listens; /* to notices: */
-    struct ear ears[PLAN_NODES_MAX];
+    struct subscription subscriptions[PLAN_NODES_MAX];
     bool had_turn; /* was granted after the faults had ended */
     bool active;   /* gets node states and replies: not quiet */
     uint64_t taken_attempt[PLAN_NODES_MAX];
     uint32_t taken_order[PLAN_NODES_MAX]; /* of servers, by that attempt */
 
-    enum plot plot;
+    enum actor_state state;
     uint32_t act_serial;
-    uint64_t hold_until_us; /* true time the contender means to release at */
+    uint64_t hold_until_us; /* true time the actor means to release at */
 
     struct verdicts verdicts;
 };
@@ -274,8 +262,6 @@ struct handover {
     uint32_t all;      /* since the grant before */
 };
 
-struct handovers;
-
 enum world_phase { PHASE_FAULTS, PHASE_HEALED, PHASE_STOPPED, PHASE_SILENT };
 
 struct violation {
@@ -290,9 +276,9 @@ struct world {
     uint64_t now_us;
     enum world_phase phase;
     uint64_t phase_until_us;
-    struct heap heap;
-    struct rng chance; /* of links and servers */
-    struct rng ears;   /* of notices */
+    struct events events;
+    struct rng chance;            /* of links and servers */
+    struct rng subscriptions_rng; /* of notices */
     struct node nodes[PLAN_NODES_MAX];
     struct client clients[PLAN_CLIENTS_MAX];
     struct lock locks[PLAN_LOCKS_MAX];
@@ -326,8 +312,8 @@ bool world_run(struct world *, const struct plan *, struct totals *);
 
 /* fault.c */
 void fault_plan_all(struct world *);
-/* fault_happens - its begin, or a later part of it. */
-void fault_happens(struct world *, uint32_t index, uint32_t part);
+/* fault_event - its begin, or a later part of it. */
+void fault_event(struct world *, uint32_t index, uint32_t part);
 void fault_restart(struct world *, uint32_t node, uint32_t life);
 /* fault_heal - ends every fault; nodes that are planned to be gone stay or go down. */
 void fault_heal(struct world *);
@@ -348,15 +334,24 @@ static inline bool world_talks(enum core_node_state state)
     return state == CORE_NODE_READY || state == CORE_NODE_QUARANTINED;
 }
 
-static inline void world_plan(struct world *world, uint64_t at_us, enum happening_type type, uint32_t client,
+static inline void world_plan(struct world *world, uint64_t at_us, enum event_type type, uint32_t client,
                               uint32_t node, uint32_t index, uint32_t serial)
 {
-    heap_push(&world->heap, (struct happening){.at_us = at_us,
-                                               .type = (uint8_t)type,
-                                               .client = (uint8_t)client,
-                                               .node = (uint8_t)node,
-                                               .index = index,
-                                               .serial = serial});
+    events_plan(&world->events, &(struct event){.at_us = at_us,
+                                                .type = (uint8_t)type,
+                                                .client = (uint8_t)client,
+                                                .node = (uint8_t)node,
+                                                .index = index,
+                                                .serial = serial});
+}
+
+/* world_postpone - the same event again, at that time. */
+static inline void world_postpone(struct world *world, const struct event *event, uint64_t at_us)
+{
+    struct event again = *event;
+
+    again.at_us = at_us;
+    events_plan(&world->events, &again);
 }
 
 /* world_apart - a small pause, the same for all that is on one connection after one standstill: what waited on

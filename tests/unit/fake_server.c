@@ -18,11 +18,11 @@
 #define FAKE_INPUT_MAX       (4u << 20)
 #define FAKE_COMMAND_SHOWN   256
 
-static const char fake_info_server[] =
+static const char info_server[] =
     "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:aaaa\r\n";
-static const char fake_info_replication[] = "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
-                                            "master_replid:bbbb\r\n";
-static const char fake_info_memory[] = "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n";
+static const char info_replication[] = "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
+                                       "master_replid:bbbb\r\n";
+static const char info_memory[] = "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n";
 
 struct fake_connection {
     struct fake_server *server;
@@ -41,21 +41,21 @@ struct fake_server {
     int fd;
     uint16_t port;
     struct event *acceptable;
-    const struct fake_step *scripts[FAKE_SCRIPTS_MAX];
+    struct fake_step *scripts[FAKE_SCRIPTS_MAX]; /* copies */
     size_t n_scripts, next_script;
     struct fake_connection *connections[FAKE_CONNECTIONS_MAX];
     unsigned n_connections, n_commands;
     char failure[512];
 };
 
-static void fake_advance(struct fake_connection *);
+static void advance(struct fake_connection *);
 
-static void fake_fail(struct fake_server *server, const char *what, const char *detail)
+static void record_failure(struct fake_server *server, const char *what, const char *detail)
 {
-    if (!server->failure[0]) snprintf(server->failure, sizeof server->failure, "%s: %s", what, detail);
+    if (server->failure[0] == '\0') snprintf(server->failure, sizeof(server->failure), "%s: %s", what, detail);
 }
 
-static void fake_close(struct fake_connection *connection)
+static void drop(struct fake_connection *connection)
 {
     if (connection->closed) return;
     connection->closed = true;
@@ -67,9 +67,9 @@ static void fake_close(struct fake_connection *connection)
 }
 
 /* The peer may be gone: that is the test's business, not ours. */
-static void fake_put(struct fake_connection *connection, const char *data, size_t length)
+static void put(struct fake_connection *connection, const char *data, size_t length)
 {
-    while (length && !connection->closed) {
+    while (length != 0 && !connection->closed) {
         ssize_t n = sendto(connection->fd, data, length, MSG_NOSIGNAL, NULL, 0);
         if (n <= 0) return;
         data += n;
@@ -77,41 +77,41 @@ static void fake_put(struct fake_connection *connection, const char *data, size_
     }
 }
 
-static void fake_put_text(struct fake_connection *connection, const char *text)
+static void put_text(struct fake_connection *connection, const char *text)
 {
-    fake_put(connection, text, strlen(text));
+    put(connection, text, strlen(text));
 }
 
-static void fake_put_bulk(struct fake_connection *connection, const char *text)
+static void put_bulk(struct fake_connection *connection, const char *text)
 {
     char header[32];
-    snprintf(header, sizeof header, "$%zu\r\n", strlen(text));
-    fake_put_text(connection, header);
-    fake_put_text(connection, text);
-    fake_put_text(connection, "\r\n");
+    snprintf(header, sizeof(header), "$%zu\r\n", strlen(text));
+    put_text(connection, header);
+    put_text(connection, text);
+    put_text(connection, "\r\n");
 }
 
 /* "<kind>number CR LF" at *at; false: not all there. */
-static bool fake_number(const struct fake_connection *connection, size_t *at, char kind, size_t *ret)
+static bool number(const struct fake_connection *connection, size_t *at, char kind, size_t *ret)
 {
     char *line = connection->input + *at;
     char *end = *at < connection->used ? memchr(line, '\n', connection->used - *at) : NULL;
-    if (!end) return false;
-    if (*line != kind) fake_fail(connection->server, "not a command", "wrong type byte");
+    if (end == NULL) return false;
+    if (*line != kind) record_failure(connection->server, "not a command", "wrong type byte");
     *ret = strtoul(line + 1, NULL, 10);
     *at += (size_t)(end - line) + 1;
     return true;
 }
 
 /* Takes one whole command off the input: its words, joined by spaces and cut. */
-static bool fake_command(struct fake_connection *connection, char shown[FAKE_COMMAND_SHOWN])
+static bool read_command(struct fake_connection *connection, char shown[FAKE_COMMAND_SHOWN])
 {
     size_t at = 0, n_words, length, n = 0;
-    if (!fake_number(connection, &at, '*', &n_words)) return false;
+    if (!number(connection, &at, '*', &n_words)) return false;
     for (size_t i = 0; i < n_words; i++) {
-        if (!fake_number(connection, &at, '$', &length)) return false;
+        if (!number(connection, &at, '$', &length)) return false;
         if (at + length + 2 > connection->used) return false;
-        if (i && n + 1 < FAKE_COMMAND_SHOWN) shown[n++] = ' ';
+        if (i != 0 && n + 1 < FAKE_COMMAND_SHOWN) shown[n++] = ' ';
         for (size_t j = 0; j < length && n + 1 < FAKE_COMMAND_SHOWN; j++)
             shown[n++] = connection->input[at + j];
         at += length + 2;
@@ -123,43 +123,43 @@ static bool fake_command(struct fake_connection *connection, char shown[FAKE_COM
     return true;
 }
 
-static bool fake_begins(const char *text, const char *front)
+static bool begins(const char *text, const char *front)
 {
     return strncmp(text, front, strlen(front)) == 0;
 }
 
 /* True: the handshake is over. */
-static bool fake_answer_handshake(struct fake_connection *connection, const char *command)
+static bool answer_handshake(struct fake_connection *connection, const char *command)
 {
     const struct fake_step *step = connection->step;
-    if (fake_begins(command, "SCRIPT LOAD ")) {
+    if (begins(command, "SCRIPT LOAD ")) {
         char sha[41];
         memset(sha, 'a' + (int)connection->scripts_loaded, 40);
         sha[40] = '\0';
-        fake_put_bulk(connection, sha);
+        put_bulk(connection, sha);
         return ++connection->scripts_loaded == dialect_plain.n_scripts;
     }
     if (strcmp(command, "INFO server") == 0)
-        fake_put_bulk(connection, step->text ? step->text : fake_info_server);
+        put_bulk(connection, step->text != NULL ? step->text : info_server);
     else if (strcmp(command, "INFO replication") == 0)
-        fake_put_bulk(connection, step->more ? step->more : fake_info_replication);
+        put_bulk(connection, step->more != NULL ? step->more : info_replication);
     else if (strcmp(command, "INFO memory") == 0)
-        fake_put_bulk(connection, fake_info_memory);
-    else if (fake_begins(command, "EVAL "))
-        fake_put_bulk(connection, ""); /* no right is refused */
+        put_bulk(connection, info_memory);
+    else if (begins(command, "EVAL "))
+        put_bulk(connection, ""); /* no right is refused */
     else
-        fake_put_text(connection, "+OK\r\n");
+        put_text(connection, "+OK\r\n");
     return false;
 }
 
-static void fake_later(struct fake_connection *connection, unsigned ms)
+static void later(struct fake_connection *connection, unsigned ms)
 {
     const struct timeval delay = {ms / 1000, (suseconds_t)(ms % 1000) * 1000};
     event_add(connection->next, &delay);
 }
 
 /* One step; false: it waits for something. */
-static bool fake_do(struct fake_connection *connection)
+static bool play_step(struct fake_connection *connection)
 {
     char command[FAKE_COMMAND_SHOWN];
     const struct fake_step *step = connection->step;
@@ -167,28 +167,28 @@ static bool fake_do(struct fake_connection *connection)
     case FAKE_END: return false;
     case FAKE_HANDSHAKE:
         do {
-            if (!fake_command(connection, command)) return false;
-        } while (!fake_answer_handshake(connection, command));
+            if (!read_command(connection, command)) return false;
+        } while (!answer_handshake(connection, command));
         return true;
     case FAKE_GREETING:
         do {
-            if (!fake_command(connection, command)) return false;
-            fake_put_text(connection, strcmp(command, "PING") == 0 ? "+PONG\r\n" : "+OK\r\n");
+            if (!read_command(connection, command)) return false;
+            put_text(connection, strcmp(command, "PING") == 0 ? "+PONG\r\n" : "+OK\r\n");
         } while (strcmp(command, "PING") != 0);
         return true;
     case FAKE_EXPECT:
-        if (!fake_command(connection, command)) return false;
-        if (!fake_begins(command, step->text)) fake_fail(connection->server, step->text, command);
+        if (!read_command(connection, command)) return false;
+        if (!begins(command, step->text)) record_failure(connection->server, step->text, command);
         return true;
-    case FAKE_SEND: fake_put(connection, step->text, step->ms ? step->ms : strlen(step->text)); return true;
+    case FAKE_SEND: put(connection, step->text, step->ms != 0 ? step->ms : strlen(step->text)); return true;
     case FAKE_PIECES:
         if (connection->piece == strlen(step->text)) return true;
-        fake_put(connection, step->text + connection->piece++, 1);
-        fake_later(connection, 0);
+        put(connection, step->text + connection->piece++, 1);
+        later(connection, 0);
         return false;
     case FAKE_SLEEP:
-        if (connection->piece++) return true;
-        fake_later(connection, step->ms);
+        if (connection->piece++ != 0) return true;
+        later(connection, step->ms);
         return false;
     case FAKE_CLOSE:
         /* One way: with bytes unread, or on their way, a whole close would be a reset. */
@@ -196,44 +196,44 @@ static bool fake_do(struct fake_connection *connection)
         return false;
     case FAKE_RESET: {
         const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
-        setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-        fake_close(connection);
+        setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+        drop(connection);
         return false;
     }
     }
     return false;
 }
 
-static void fake_advance(struct fake_connection *connection)
+static void advance(struct fake_connection *connection)
 {
-    while (!connection->closed && fake_do(connection)) {
+    while (!connection->closed && play_step(connection)) {
         connection->step++;
         connection->piece = 0;
     }
 }
 
-static void fake_on_next(evutil_socket_t fd, short what, void *arg)
+static void on_next(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    fake_advance(arg);
+    advance(arg);
 }
 
-static void fake_on_readable(evutil_socket_t fd, short what, void *arg)
+static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct fake_connection *connection = arg;
     (void)what;
     ssize_t n = recv((int)fd, connection->input + connection->used, FAKE_INPUT_MAX - connection->used, 0);
     if (n <= 0) {
-        fake_close(connection);
+        drop(connection);
         return;
     }
     connection->used += (size_t)n;
     enum fake_verb verb = connection->step->verb;
-    if (verb == FAKE_HANDSHAKE || verb == FAKE_GREETING || verb == FAKE_EXPECT) fake_advance(connection);
+    if (verb == FAKE_HANDSHAKE || verb == FAKE_GREETING || verb == FAKE_EXPECT) advance(connection);
 }
 
-static void fake_on_acceptable(evutil_socket_t fd, short what, void *arg)
+static void on_acceptable(evutil_socket_t fd, short what, void *arg)
 {
     static const struct fake_step silence[] = {{FAKE_END, 0, NULL, NULL}};
     struct fake_server *server = arg;
@@ -241,11 +241,11 @@ static void fake_on_acceptable(evutil_socket_t fd, short what, void *arg)
     int accepted = accept4((int)fd, NULL, NULL, SOCK_CLOEXEC);
     if (accepted < 0) return;
     if (server->n_connections == FAKE_CONNECTIONS_MAX) {
-        fake_fail(server, "accept", "too many connections");
+        record_failure(server, "accept", "too many connections");
         close(accepted);
         return;
     }
-    struct fake_connection *connection = calloc(1, sizeof *connection);
+    struct fake_connection *connection = calloc(1, sizeof(*connection));
     server->connections[server->n_connections++] = connection;
     connection->server = server;
     connection->fd = accepted;
@@ -254,28 +254,27 @@ static void fake_on_acceptable(evutil_socket_t fd, short what, void *arg)
     connection->input = malloc(FAKE_INPUT_MAX);
     connection->step =
         server->next_script < server->n_scripts ? server->scripts[server->next_script++] : silence;
-    connection->readable =
-        event_new(server->base, accepted, EV_READ | EV_PERSIST, fake_on_readable, connection);
-    connection->next = event_new(server->base, -1, 0, fake_on_next, connection);
+    connection->readable = event_new(server->base, accepted, EV_READ | EV_PERSIST, on_readable, connection);
+    connection->next = event_new(server->base, -1, 0, on_next, connection);
     event_add(connection->readable, NULL);
-    fake_advance(connection);
+    advance(connection);
 }
 
 struct fake_server *fake_new(struct event_base *base)
 {
-    struct fake_server *server = calloc(1, sizeof *server);
+    struct fake_server *server = calloc(1, sizeof(*server));
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t length = sizeof address;
+    socklen_t length = sizeof(address);
     const int small = 4096;
     server->base = base;
     server->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     /* Small, so that a peer who writes much meets EAGAIN. */
-    setsockopt(server->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-    if (bind(server->fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(server->fd, 16) != 0 ||
+    setsockopt(server->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    if (bind(server->fd, (struct sockaddr *)&address, sizeof(address)) != 0 || listen(server->fd, 16) != 0 ||
         getsockname(server->fd, (struct sockaddr *)&address, &length) != 0)
-        fake_fail(server, "listen", "no port");
+        record_failure(server, "listen", "no port");
     server->port = ntohs(address.sin_port);
-    server->acceptable = event_new(base, server->fd, EV_READ | EV_PERSIST, fake_on_acceptable, server);
+    server->acceptable = event_new(base, server->fd, EV_READ | EV_PERSIST, on_acceptable, server);
     event_add(server->acceptable, NULL);
     return server;
 }
@@ -283,9 +282,10 @@ struct fake_server *fake_new(struct event_base *base)
 void fake_free(struct fake_server *server)
 {
     for (unsigned i = 0; i < server->n_connections; i++) {
-        fake_close(server->connections[i]);
+        drop(server->connections[i]);
         free(server->connections[i]);
     }
+    for (size_t i = 0; i < server->n_scripts; i++) free(server->scripts[i]);
     event_free(server->acceptable);
     close(server->fd);
     free(server);
@@ -298,15 +298,20 @@ uint16_t fake_port(const struct fake_server *server)
 
 void fake_play(struct fake_server *server, const struct fake_step *script)
 {
-    if (server->n_scripts == FAKE_SCRIPTS_MAX)
-        fake_fail(server, "play", "too many scripts");
-    else
-        server->scripts[server->n_scripts++] = script;
+    size_t n = 0;
+
+    if (server->n_scripts == FAKE_SCRIPTS_MAX) {
+        record_failure(server, "play", "too many scripts");
+        return;
+    }
+    while (script[n].verb != FAKE_END && script[n].verb != FAKE_CLOSE && script[n].verb != FAKE_RESET) n++;
+    server->scripts[server->n_scripts] = malloc((n + 1) * sizeof(*script));
+    memcpy(server->scripts[server->n_scripts++], script, (n + 1) * sizeof(*script));
 }
 
 void fake_write(struct fake_server *server, const char *text)
 {
-    if (server->n_connections) fake_put_text(server->connections[server->n_connections - 1], text);
+    if (server->n_connections != 0) put_text(server->connections[server->n_connections - 1], text);
 }
 
 unsigned fake_connections(const struct fake_server *server)
@@ -321,5 +326,5 @@ unsigned fake_commands(const struct fake_server *server)
 
 const char *fake_failure(const struct fake_server *server)
 {
-    return server->failure[0] ? server->failure : NULL;
+    return server->failure[0] != '\0' ? server->failure : NULL;
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fake_server.h - a server that says what a script tells it to, for replies that real servers give too seldom
+ * fake_server.h - a server that plays scripts, for replies that real servers seldom give
  *
  * It listens on a loopback port of its own and runs on the test's own event base. Each connection plays the
- * next script; when there is none left the connection is taken and never answered. A script is an array of
- * steps ended by FAKE_END, and must outlive the server. Behind FAKE_END the connection stays open and silent.
+ * next script; when there is none left the connection is accepted and never answered. A script is an array of
+ * steps ended by FAKE_END, FAKE_CLOSE or FAKE_RESET; after FAKE_END the connection stays open and silent.
  */
 #ifndef QUORLOCK_TESTS_FAKE_SERVER_H
 #define QUORLOCK_TESTS_FAKE_SERVER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,7 +37,7 @@ struct fake_step {
 struct fake_server *fake_new(struct event_base *);
 void fake_free(struct fake_server *);
 uint16_t fake_port(const struct fake_server *);
-/* fake_play - one more script, for one connection. */
+/* fake_play - one more script, for one connection. It is copied; the texts in it are not. */
 void fake_play(struct fake_server *, const struct fake_step *script);
 /* fake_write - bytes on the latest connection, outside of its script. */
 void fake_write(struct fake_server *, const char *text);

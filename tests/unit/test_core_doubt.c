@@ -1,348 +1,282 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_doubt.c - an arbiter that names a holder whom no quorum confirms, or that fails, keeps nobody from
- * the lock
+ * test_core_doubt.c - an arbiter that fails, or that names a holder which no quorum confirms, blocks no lock
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
-#include "scene.h"
+#include "fixture.h"
 
 #define ODD      55u /* the key that is on one node for good */
 #define HOLDER   77u
 #define ENDLESS  (-1)
 #define LIMIT_US (15000 * MS)
 
-/* What stands at each node, for tests that let a lock try again and again. */
+/* The keys on the nodes, for tests in which a lock tries again and again. */
 struct keys {
-    uint64_t of[5]; /* who; 0: nobody */
+    uint64_t of[5]; /* holders; 0: none */
     int64_t ttl_us;
-    enum core_fault fault; /* of node 0: it answers with this error */
+    enum core_fault fault; /* node 0 answers with this error */
 };
 
-/* Answers everything that is asked, as servers with these keys do. Says whether the lock was granted. */
-static bool answer(struct scene *scene, const struct keys *keys)
+/* Answers everything that is pending, as servers with these keys do. */
+static void answer(struct fixture *f, const struct keys *keys)
 {
-    uint32_t granted = 0;
-
-    for (uint32_t i = 0; i < scene->config.n_nodes; i++) {
+    for (uint32_t i = 0; i < f->config.n_nodes; i++) {
         const struct core_reply failed = {.outcome = CORE_ERROR, .fault = keys->fault, .ttl_us = -2};
         const struct core_reply there = {.outcome = CORE_YES, .holder_id = keys->of[i], .ttl_us = keys->ttl_us};
         bool fails = i == 0 && keys->fault != CORE_FAULT_NONE;
 
-        while (scene_asked(scene, i, CORE_OP_ACQUIRE) > 0) {
+        while (fixture_pending(f, i, CORE_OP_ACQUIRE) > 0) {
             if (fails) {
-                scene_answer_with(scene, i, CORE_OP_ACQUIRE, &failed);
+                fixture_answer_with(f, i, CORE_OP_ACQUIRE, &failed);
             } else if (keys->of[i] == 0) {
-                scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_YES);
-                granted++;
-            } else if (scene_latest(scene, i, CORE_OP_ACQUIRE)->command.explain) {
-                scene_refuse(scene, i, keys->of[i], keys->ttl_us);
+                fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
+            } else if (fixture_latest(f, i, CORE_OP_ACQUIRE)->command.explain) {
+                fixture_refuse(f, i, keys->of[i], keys->ttl_us);
             } else {
-                scene_answer(scene, i, CORE_OP_ACQUIRE, CORE_OTHER);
+                fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
             }
         }
-        while (scene_asked(scene, i, CORE_OP_PEEK) > 0) scene_answer_with(scene, i, CORE_OP_PEEK, &there);
-        while (scene_asked(scene, i, CORE_OP_RELEASE) > 0) {
-            scene_answer(scene, i, CORE_OP_RELEASE, keys->of[i] == 0 ? CORE_YES : CORE_OTHER);
+        while (fixture_pending(f, i, CORE_OP_PEEK) > 0) fixture_answer_with(f, i, CORE_OP_PEEK, &there);
+        while (fixture_pending(f, i, CORE_OP_RELEASE) > 0) {
+            fixture_answer(f, i, CORE_OP_RELEASE, keys->of[i] == 0 ? CORE_YES : CORE_OTHER);
         }
     }
-    return core_phase_now(scene->lock) == CORE_GRANTED;
 }
 
-static void answer_all(struct scene *scene, const struct keys *keys)
+static void answer_all(struct fixture *f, const struct keys *keys)
 {
-    for (uint32_t before = UINT32_MAX; before != scene->n_sent;) {
-        before = scene->n_sent;
-        (void)answer(scene, keys);
+    for (uint32_t before = UINT32_MAX; before != f->n_sent;) {
+        before = f->n_sent;
+        answer(f, keys);
     }
 }
 
-/* Until granted, or the limit; true: granted. */
-static bool try_on(struct scene *scene, const struct keys *keys, uint64_t limit_us)
+/* Tries until granted, or the limit; true: granted. */
+static bool try_on(struct fixture *f, const struct keys *keys, uint64_t limit_us)
 {
-    uint64_t until_us = scene->now_us + limit_us;
+    uint64_t until_us = f->now_us + limit_us;
 
     for (;;) {
-        answer_all(scene, keys);
-        if (core_phase_now(scene->lock) == CORE_GRANTED) return true;
-        if (scene->now_us >= until_us) return false;
-        scene_pass(scene, 1 * MS);
+        answer_all(f, keys);
+        if (core_phase_now(f->lock) == CORE_GRANTED) return true;
+        if (f->now_us >= until_us) return false;
+        fixture_pass(f, 1 * MS);
     }
 }
 
-static uint32_t asked_so_far(const struct scene *scene, enum core_op op)
+static uint32_t asked_so_far(const struct fixture *f, enum core_op op)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < scene->n_sent; i++) n += scene->sent[i].command.tag.op == op;
+    for (uint32_t i = 0; i < f->n_sent; i++) n += f->sent[i].command.tag.op == op;
     return n;
 }
 
-/* The lock is held while the wait begins, and then the odd key alone is left. */
-static void an_odd_key_starves_nobody(void **state)
+/* The lock is held when the wait begins, and then only the odd key is left. */
+CORE_TEST(an_odd_key_at_the_arbiter_blocks_no_lock)
 {
     static const int64_t ttls_us[] = {ENDLESS, 3600000 * INT64_C(1000), INT64_MAX};
 
-    (void)state;
-    for (size_t t = 0; t < sizeof(ttls_us) / sizeof(ttls_us[0]); t++) {
+    for (size_t t = 0; t < LENGTH(ttls_us); t++) {
         for (uint32_t n = 3; n <= 5; n += 2) {
-            struct scene *scene = scene_open_waiting(n, n / 2 + 1, CORE_NEVER);
             struct keys keys = {.of = {ODD, HOLDER, HOLDER, HOLDER, HOLDER}, .ttl_us = ttls_us[t]};
 
-            scene_acquire(scene);
-            assert_false(try_on(scene, &keys, 1000 * MS));
+            fixture_open_waiting(f, n, n / 2 + 1, CORE_NEVER);
+            fixture_acquire(f);
+            assert_false(try_on(f, &keys, 1000 * MS));
             keys = (struct keys){.of = {ODD}, .ttl_us = ttls_us[t]};
-            /* No notice: the holder is a peer. A poll finds it. */
-            assert_true(try_on(scene, &keys, 2000 * MS));
-            scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
-            assert_in_range(core_counted(scene->lock), n / 2 + 1, n - 1);
-            scene_close(scene);
+            /* Without a notice a poll finds out. */
+            assert_true(try_on(f, &keys, 2000 * MS));
+            fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+            assert_in_range(core_counted(f->lock), n / 2 + 1, n - 1);
         }
     }
 }
 
-/* It was confirmed by a quorum once, and then the others lost it without a word. */
-static void a_holder_is_not_believed_for_ever(void **state)
+CORE_TEST(a_holder_that_the_others_lost_silently_is_found_out)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
     struct keys keys = {.of = {ODD, ODD, ODD}, .ttl_us = ENDLESS};
 
-    (void)state;
-    scene_acquire(scene);
-    assert_false(try_on(scene, &keys, LIMIT_US));
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    assert_false(try_on(f, &keys, LIMIT_US));
     keys = (struct keys){.of = {ODD}, .ttl_us = ENDLESS};
-    assert_true(try_on(scene, &keys, 6000 * MS));
-    scene_close(scene);
+    assert_true(try_on(f, &keys, 6000 * MS));
 }
 
-/* Somebody told of the release, and the arbiter did not: no poll has to find that out. */
-static void a_holder_that_gave_it_back_elsewhere_is_not_believed(void **state)
+/* Without a poll. */
+CORE_TEST(a_notice_of_another_node_disproves_the_arbiter)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
     struct keys keys = {.of = {HOLDER, HOLDER, HOLDER}, .ttl_us = 20000 * (int64_t)MS};
 
-    (void)state;
-    scene_acquire(scene);
-    assert_false(try_on(scene, &keys, LIMIT_US / 3));
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    assert_false(try_on(f, &keys, LIMIT_US / 3));
     keys = (struct keys){.of = {HOLDER}, .ttl_us = 20000 * (int64_t)MS};
-    scene_notice(scene, 1, HOLDER);
-    assert_true(try_on(scene, &keys, 20 * MS));
-    scene_close(scene);
+    fixture_notice(f, 1, HOLDER);
+    assert_true(try_on(f, &keys, 20 * MS));
 }
 
-/* Once it is known whose word is worth nothing the next in the order is asked first: one question a poll. */
-static void the_next_node_is_asked_first(void **state)
+CORE_TEST(the_node_after_a_disproved_arbiter_is_asked_first)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
     struct keys keys = {.of = {ODD, HOLDER, HOLDER}, .ttl_us = ENDLESS};
     uint32_t alone = 0;
 
-    (void)state;
-    scene_acquire(scene);
-    assert_false(try_on(scene, &keys, 1000 * MS));
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    assert_false(try_on(f, &keys, 1000 * MS));
     for (uint32_t i = 0; i < 10; i++) {
-        scene_pass_to_attempt(scene);
-        assert_int_equal(scene_asked(scene, 1, CORE_OP_ACQUIRE), 1);
-        alone += scene_asked(scene, 0, CORE_OP_ACQUIRE) == 0 && scene_asked(scene, 2, CORE_OP_ACQUIRE) == 0;
-        answer_all(scene, &keys);
+        fixture_pass_to_attempt(f);
+        assert_int_equal(fixture_pending(f, 1, CORE_OP_ACQUIRE), 1);
+        alone += fixture_pending(f, 0, CORE_OP_ACQUIRE) == 0 && fixture_pending(f, 2, CORE_OP_ACQUIRE) == 0;
+        answer_all(f, &keys);
     }
-    assert_int_equal(alone, 10); /* the others, where they are asked, come behind its answer */
-    scene_close(scene);
+    assert_int_equal(alone, 10); /* the others are asked behind its answer, if at all */
 }
 
-/* Its key goes, or is another's: it is asked first again, as everybody else does. */
-static void a_node_that_lost_its_odd_key_is_asked_first_again(void **state)
+CORE_TEST(a_node_without_its_odd_key_is_the_arbiter_again)
 {
-    (void)state;
     for (int way = 0; way < 3; way++) {
-        struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
         struct keys keys = {.of = {ODD, HOLDER, HOLDER}, .ttl_us = ENDLESS};
 
-        scene_acquire(scene);
-        assert_false(try_on(scene, &keys, 1000 * MS));
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
+        fixture_acquire(f);
+        assert_false(try_on(f, &keys, 1000 * MS));
         keys.of[0] = way == 2 ? 0 : HOLDER;
         if (way == 1) {
-            scene_notice(scene, 0, ODD);
-            answer_all(scene, &keys);
+            fixture_notice(f, 0, ODD);
+            answer_all(f, &keys);
         } else {
-            assert_false(try_on(scene, &keys, 8000 * MS));
+            assert_false(try_on(f, &keys, 8000 * MS));
         }
-        scene_pass_to_attempt(scene);
-        scene_expect_asked_alone(scene, 0);
-        scene_close(scene);
+        fixture_pass_to_attempt(f);
+        fixture_expect_alone(f, 0);
     }
 }
 
-/* A holder that a quorum confirms is polled at the arbiter alone, but for every fifth time. */
-static void a_holder_is_looked_for_everywhere_now_and_then(void **state)
+/* The others ask only the arbiter, which names a holder that a quorum confirms. */
+CORE_TEST(every_fifth_poll_asks_all_nodes)
 {
-    struct scene *scene = scene_open_waiting(5, 3, CORE_NEVER);
     struct keys keys = {.of = {HOLDER, HOLDER, HOLDER, HOLDER, HOLDER}, .ttl_us = ENDLESS};
     uint32_t acquires;
 
-    (void)state;
-    scene_acquire(scene);
-    assert_false(try_on(scene, &keys, 10000 * MS));
-    acquires = asked_so_far(scene, CORE_OP_ACQUIRE);
+    fixture_open_waiting(f, 5, 3, CORE_NEVER);
+    fixture_acquire(f);
+    assert_false(try_on(f, &keys, 10000 * MS));
+    acquires = asked_so_far(f, CORE_OP_ACQUIRE);
     for (uint32_t i = 0; i < 20; i++) {
-        scene_pass_to_attempt(scene);
-        scene_expect_asked_alone(scene, 0);
-        answer_all(scene, &keys);
+        fixture_pass_to_attempt(f);
+        fixture_expect_alone(f, 0);
+        answer_all(f, &keys);
     }
-    acquires = asked_so_far(scene, CORE_OP_ACQUIRE) - acquires;
+    acquires = asked_so_far(f, CORE_OP_ACQUIRE) - acquires;
     assert_in_range(acquires, 20 + 3 * 4, 20 + 4 * 4);
-    scene_close(scene);
 }
 
-/* It is not disproved while a node that could have it does not answer. */
-static void a_holder_that_may_have_a_quorum_is_waited_for(void **state)
+/* A node that could hold its key is down. */
+CORE_TEST(a_holder_is_waited_for_while_it_may_have_a_quorum)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
     struct keys keys = {.of = {HOLDER}, .ttl_us = ENDLESS};
     uint32_t sent;
 
-    (void)state;
-    scene_node_state(scene, 2, CORE_NODE_DOWN);
-    scene_acquire(scene);
-    assert_false(try_on(scene, &keys, 5000 * MS));
-    sent = scene->n_sent;
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_node_state(f, 2, CORE_NODE_DOWN);
+    fixture_acquire(f);
+    assert_false(try_on(f, &keys, 5000 * MS));
+    sent = f->n_sent;
     for (uint32_t i = 0; i < 4; i++) {
-        scene_pass_to_attempt(scene);
-        scene_expect_asked_alone(scene, 0);
-        answer_all(scene, &keys);
+        fixture_pass_to_attempt(f);
+        fixture_expect_alone(f, 0);
+        answer_all(f, &keys);
     }
-    assert_in_range(scene->n_sent - sent, 4, 12);
-    scene_close(scene);
+    assert_in_range(f->n_sent - sent, 4, 12);
 }
 
-static void two_odd_keys_are_a_lock_that_is_held(void **state)
+CORE_TEST(two_odd_keys_are_a_lock_that_is_held)
 {
-    struct scene *scene = scene_open_waiting(3, 2, 15000 * MS);
     struct keys keys = {.of = {ODD, ODD + 1}, .ttl_us = ENDLESS};
 
-    (void)state;
-    scene_acquire(scene);
-    assert_false(try_on(scene, &keys, 14000 * MS));
-    /* Nobody is to be woken by what is given back in vain, and no votes are fought for. */
-    assert_in_range(core_rounds(scene->lock), 10, 60);
-    scene_pass(scene, 1000 * MS);
-    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-    scene_close(scene);
+    fixture_open_waiting(f, 3, 2, 15000 * MS);
+    fixture_acquire(f);
+    assert_false(try_on(f, &keys, 14000 * MS));
+    /* Attempts are polls, not those of split votes. */
+    assert_in_range(core_rounds(f->lock), 10, 60);
+    fixture_pass(f, 1000 * MS);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
-static void an_odd_key_and_an_outage_are_no_quorum(void **state)
+CORE_TEST(an_odd_key_and_an_outage_are_no_quorum)
 {
-    struct scene *scene = scene_open_waiting(3, 2, 3000 * MS);
     struct keys keys = {.of = {ODD}, .ttl_us = ENDLESS};
 
-    (void)state;
-    scene_node_state(scene, 1, CORE_NODE_DOWN);
-    scene_node_state(scene, 2, CORE_NODE_DOWN);
-    scene_acquire(scene);
-    assert_false(try_on(scene, &keys, 2999 * MS));
-    scene_pass(scene, 1 * MS);
-    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-    scene_close(scene);
+    fixture_open_waiting(f, 3, 2, 3000 * MS);
+    fixture_node_states(f, ".dd");
+    fixture_acquire(f);
+    assert_false(try_on(f, &keys, 2999 * MS));
+    fixture_pass(f, 1 * MS);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
-/* With all nodes needed, one odd key is in the way for good, and is told. */
-static void one_odd_key_of_all_is_held(void **state)
+CORE_TEST(one_odd_key_blocks_a_quorum_of_all)
 {
-    struct scene *scene = scene_open_waiting(3, 3, 5000 * MS);
     struct keys keys = {.of = {ODD}, .ttl_us = ENDLESS};
 
-    (void)state;
-    scene_acquire(scene);
-    assert_false(try_on(scene, &keys, 4000 * MS));
-    assert_in_range(core_rounds(scene->lock), 3, 30);
-    scene_pass(scene, 1000 * MS);
-    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-    scene_close(scene);
+    fixture_open_waiting(f, 3, 3, 5000 * MS);
+    fixture_acquire(f);
+    assert_false(try_on(f, &keys, 4000 * MS));
+    assert_in_range(core_rounds(f->lock), 3, 30);
+    fixture_pass(f, 1000 * MS);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
-/* Busy with a script, out of memory, a value of another type: it is asked first no more, until it has voted. */
-static void a_node_that_answers_with_errors_is_no_arbiter(void **state)
+/* Busy with a script, out of memory, or with a value of another type. */
+CORE_TEST(a_node_that_answers_with_errors_is_no_arbiter_until_it_votes)
 {
     static const enum core_fault faults[] = {CORE_FAULT_PASSING, CORE_FAULT_FOREIGN};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-        struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
+    for (size_t i = 0; i < LENGTH(faults); i++) {
         struct keys keys = {.of = {0, HOLDER, HOLDER}, .ttl_us = ENDLESS, .fault = faults[i]};
 
-        scene_acquire(scene);
-        assert_false(try_on(scene, &keys, 1000 * MS));
-        scene_pass_to_attempt(scene);
-        scene_expect_asked_alone(scene, 1);
-        answer_all(scene, &keys);
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
+        fixture_acquire(f);
+        assert_false(try_on(f, &keys, 1000 * MS));
+        fixture_pass_to_attempt(f);
+        fixture_expect_alone(f, 1);
+        answer_all(f, &keys);
         keys.fault = CORE_FAULT_NONE;
         keys.of[0] = HOLDER;
-        assert_false(try_on(scene, &keys, 8000 * MS));
-        scene_pass_to_attempt(scene);
-        scene_expect_asked_alone(scene, 0);
-        scene_close(scene);
+        assert_false(try_on(f, &keys, 8000 * MS));
+        fixture_pass_to_attempt(f);
+        fixture_expect_alone(f, 0);
     }
 }
 
-static void a_new_connection_may_be_the_arbiter_again(void **state)
+CORE_TEST(a_new_connection_may_be_the_arbiter_again)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
     struct keys keys = {.of = {0, HOLDER, HOLDER}, .ttl_us = ENDLESS, .fault = CORE_FAULT_PASSING};
 
-    (void)state;
-    scene_acquire(scene);
-    assert_false(try_on(scene, &keys, 1000 * MS));
-    scene_node_state(scene, 0, CORE_NODE_DOWN);
-    scene_node_state(scene, 0, CORE_NODE_READY);
-    scene_pass_to_attempt(scene);
-    scene_expect_asked_alone(scene, 0);
-    scene_close(scene);
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    assert_false(try_on(f, &keys, 1000 * MS));
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, CORE_NODE_READY);
+    fixture_pass_to_attempt(f);
+    fixture_expect_alone(f, 0);
 }
 
-/* Whose connection ended and came back while the arbiter had the word is asked with its yes like any other. */
-static void a_node_that_comes_back_meanwhile_is_asked_with_the_rest(void **state)
+CORE_TEST(a_node_that_comes_back_is_asked_when_the_arbiter_has_granted)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
     struct keys keys = {.of = {HOLDER, HOLDER, HOLDER}, .ttl_us = ENDLESS};
 
-    (void)state;
-    scene_acquire(scene);
-    answer_all(scene, &keys);
-    scene_pass_to_attempt(scene);
-    scene_expect_asked_alone(scene, 0);
-    scene_node_state(scene, 1, CORE_NODE_DOWN);
-    scene_node_state(scene, 2, CORE_NODE_DOWN);
-    scene_node_state(scene, 1, CORE_NODE_READY);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    assert_int_equal(scene_asked(scene, 1, CORE_OP_ACQUIRE), 1);
-    assert_int_equal(scene_asked(scene, 2, CORE_OP_ACQUIRE), 0);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    scene_close(scene);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_odd_key_starves_nobody),
-        cmocka_unit_test(a_holder_is_not_believed_for_ever),
-        cmocka_unit_test(a_holder_that_gave_it_back_elsewhere_is_not_believed),
-        cmocka_unit_test(the_next_node_is_asked_first),
-        cmocka_unit_test(a_node_that_lost_its_odd_key_is_asked_first_again),
-        cmocka_unit_test(a_holder_is_looked_for_everywhere_now_and_then),
-        cmocka_unit_test(a_holder_that_may_have_a_quorum_is_waited_for),
-        cmocka_unit_test(two_odd_keys_are_a_lock_that_is_held),
-        cmocka_unit_test(an_odd_key_and_an_outage_are_no_quorum),
-        cmocka_unit_test(one_odd_key_of_all_is_held),
-        cmocka_unit_test(a_node_that_answers_with_errors_is_no_arbiter),
-        cmocka_unit_test(a_new_connection_may_be_the_arbiter_again),
-        cmocka_unit_test(a_node_that_comes_back_meanwhile_is_asked_with_the_rest),
-    };
-
-    return cmocka_run_group_tests_name("core: doubted arbiters", tests, NULL, NULL);
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    answer_all(f, &keys);
+    fixture_pass_to_attempt(f);
+    fixture_expect_alone(f, 0);
+    fixture_node_states(f, ".dd");
+    fixture_node_state(f, 1, CORE_NODE_READY);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect_pending(f, CORE_OP_ACQUIRE, ".10");
+    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }

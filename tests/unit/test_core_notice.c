@@ -1,354 +1,296 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_core_notice.c - notices of releases, the lost wake, and who is told of what; pauses are in
- * test_core_wait.c
+ * test_core_notice.c - notices of releases, confirmed subscriptions, and releases that publish no notice
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
-#include "scene.h"
+#include "fixture.h"
 
 #define HOLDER  77u
 #define SRTT_US ((uint64_t)500)
 
-/* Everybody listens, and waits for a holder without an end: the next poll is 50 ms away at least. */
-static struct scene *open_listening(uint32_t n, uint32_t quorum)
+/* It listens at all nodes, and waits for a holder whose lease has no end: the next poll is 50 ms away at least.
+ */
+static void open_listening(struct fixture *f, uint32_t n, uint32_t quorum)
 {
-    struct core_config config = scene_config(n, quorum);
-    struct scene *scene;
-
-    config.wait_us = CORE_NEVER;
-    scene = scene_open(&config);
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < n; i++) scene_refuse(scene, i, HOLDER, -1);
-    assert_true(core_listens(scene->lock));
-    for (uint32_t i = 0; i < n; i++) scene_listening(scene, i);
-    scene_answer_releases(scene);
-    scene_pass(scene, SRTT_US);
-    assert_int_equal(core_attempt(scene->lock), 2);
-    scene_refuse(scene, 0, HOLDER, -1);
-    scene_round_trip(scene, SRTT_US);
-    /* It was confirmed before that attempt, so nothing else is to come of it. */
-    scene_pass(scene, 30 * MS);
-    assert_int_equal(core_attempt(scene->lock), 2);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    return scene;
+    fixture_open_waiting(f, n, quorum, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < n; i++) fixture_refuse(f, i, HOLDER, -1);
+    assert_true(core_listens(f->lock));
+    for (uint32_t i = 0; i < n; i++) fixture_listening(f, i);
+    fixture_answer_releases(f);
+    fixture_pass(f, SRTT_US);
+    assert_int_equal(core_attempt(f->lock), 2);
+    fixture_refuse(f, 0, HOLDER, -1);
+    fixture_round_trip(f, SRTT_US);
+    /* The attempt came after the confirmations, so no other follows. */
+    fixture_pass(f, 30 * MS);
+    assert_int_equal(core_attempt(f->lock), 2);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
-static void listening_begins_with_the_wait(void **state)
+CORE_TEST(a_lock_listens_while_it_waits)
 {
-    struct core_config config = scene_config(3, 2);
-    struct scene *scene;
-
-    (void)state;
-    config.wait_us = CORE_NEVER;
-    scene = scene_open(&config);
-    assert_false(core_listens(scene->lock));
-    scene_acquire(scene);
-    assert_false(core_listens(scene->lock)); /* the first try is mostly granted */
-    for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, -1);
-    assert_true(core_listens(scene->lock));
-    scene_notice(scene, 0, HOLDER);
-    assert_true(core_listens(scene->lock)); /* also while it asks again */
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_expect(scene, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    assert_false(core_listens(scene->lock));
-    scene_close(scene);
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    assert_false(core_listens(f->lock));
+    fixture_acquire(f);
+    assert_false(core_listens(f->lock)); /* the first attempt is mostly granted */
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    assert_true(core_listens(f->lock));
+    fixture_notice(f, 0, HOLDER);
+    assert_true(core_listens(f->lock)); /* also while it asks again */
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_false(core_listens(f->lock));
 }
 
-static void the_arbiters_notice_wakes_at_once(void **state)
+CORE_TEST(the_arbiters_notice_wakes_at_once)
 {
-    struct scene *scene = open_listening(5, 3);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    assert_int_equal(core_attempt(scene->lock), 3);
-    for (uint32_t i = 0; i < 5; i++) assert_int_equal(scene_asked(scene, i, CORE_OP_ACQUIRE), i == 0);
-    scene_close(scene);
+    open_listening(f, 5, 3);
+    fixture_notice(f, 0, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 3);
+    for (uint32_t i = 0; i < 5; i++) assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), i == 0);
 }
 
-static void notices_of_a_quorum_wake_at_once(void **state)
+CORE_TEST(notices_of_a_quorum_without_the_arbiter_wake_at_once)
 {
-    struct scene *scene = open_listening(5, 3);
-
-    (void)state;
-    scene_notice(scene, 3, HOLDER);
-    scene_notice(scene, 3, HOLDER); /* the same node counts once */
-    scene_notice(scene, 2, HOLDER);
-    assert_int_equal(core_attempt(scene->lock), 2);
-    scene_notice(scene, 4, HOLDER);
-    assert_int_equal(core_attempt(scene->lock), 3);
-    assert_int_equal(scene_asked(scene, 0, CORE_OP_ACQUIRE), 1);
-    scene_close(scene);
+    open_listening(f, 5, 3);
+    fixture_notice(f, 3, HOLDER);
+    fixture_notice(f, 3, HOLDER); /* the same node counts once */
+    fixture_notice(f, 2, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 2);
+    fixture_notice(f, 4, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 3);
+    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), 1);
 }
 
-static void one_other_notice_wakes_a_round_trip_later(void **state)
+CORE_TEST(one_other_notice_wakes_a_round_trip_later)
 {
-    struct scene *scene = open_listening(5, 3);
-
-    (void)state;
-    scene_notice(scene, 3, HOLDER);
-    scene_pass(scene, SRTT_US - 1);
-    assert_int_equal(core_attempt(scene->lock), 2);
-    scene_pass(scene, 1);
-    assert_int_equal(core_attempt(scene->lock), 3);
-    scene_close(scene);
+    open_listening(f, 5, 3);
+    fixture_notice(f, 3, HOLDER);
+    fixture_pass(f, SRTT_US - 1);
+    assert_int_equal(core_attempt(f->lock), 2);
+    fixture_pass(f, 1);
+    assert_int_equal(core_attempt(f->lock), 3);
 }
 
-/* What woke the attempt before counts no more. */
-static void notices_count_from_when_the_wait_began(void **state)
+CORE_TEST(notices_from_before_the_wait_do_not_count)
 {
-    struct scene *scene = open_listening(5, 3);
-
-    (void)state;
-    scene_notice(scene, 3, HOLDER);
-    scene_notice(scene, 2, HOLDER);
-    scene_pass(scene, SRTT_US);
-    assert_int_equal(core_attempt(scene->lock), 3);
-    scene_refuse(scene, 0, 88, -1);
-    scene_notice(scene, 4, 88);
-    assert_int_equal(core_attempt(scene->lock), 3);
-    scene_pass(scene, SRTT_US);
-    assert_int_equal(core_attempt(scene->lock), 4);
-    scene_close(scene);
+    open_listening(f, 5, 3);
+    fixture_notice(f, 3, HOLDER);
+    fixture_notice(f, 2, HOLDER);
+    fixture_pass(f, SRTT_US);
+    assert_int_equal(core_attempt(f->lock), 3);
+    fixture_refuse(f, 0, 88, -1);
+    fixture_notice(f, 4, 88);
+    assert_int_equal(core_attempt(f->lock), 3);
+    fixture_pass(f, SRTT_US);
+    assert_int_equal(core_attempt(f->lock), 4);
 }
 
-static void a_notice_begins_the_polls_anew(void **state)
+CORE_TEST(a_notice_shortens_the_pauses_between_polls)
 {
-    struct scene *scene = open_listening(3, 2);
     uint64_t attempt;
 
-    (void)state;
+    open_listening(f, 3, 2);
     for (uint32_t i = 0; i < 6; i++) {
-        attempt = core_attempt(scene->lock);
-        while (core_attempt(scene->lock) == attempt) scene_pass(scene, MS);
+        attempt = core_attempt(f->lock);
+        while (core_attempt(f->lock) == attempt) fixture_pass(f, MS);
         for (uint32_t k = 0; k < 3; k++) {
-            if (scene_asked(scene, k, CORE_OP_ACQUIRE) > 0) scene_refuse(scene, k, HOLDER, -1);
+            if (fixture_pending(f, k, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, k, HOLDER, -1);
         }
-        scene_answer_releases(scene);
+        fixture_answer_releases(f);
     }
-    scene_notice(scene, 0, HOLDER);
-    attempt = core_attempt(scene->lock);
-    scene_refuse(scene, 0, HOLDER + 1, -1);
-    scene_pass(scene, 100 * MS);
-    assert_int_equal(core_attempt(scene->lock), attempt + 1);
-    scene_close(scene);
+    fixture_notice(f, 0, HOLDER);
+    attempt = core_attempt(f->lock);
+    fixture_refuse(f, 0, HOLDER + 1, -1);
+    fixture_pass(f, 100 * MS);
+    assert_int_equal(core_attempt(f->lock), attempt + 1);
 }
 
-static void another_acquire_begins_without_notices(void **state)
+CORE_TEST(another_acquire_begins_without_notices)
 {
-    struct scene *scene = open_listening(3, 2);
     uint64_t attempt;
 
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_cancel(scene);
-    scene_told(scene);
-    scene_drop(scene);
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, 88, -1);
-    attempt = core_attempt(scene->lock);
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_cancel(f);
+    fixture_completion(f);
+    fixture_drop(f);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, 88, -1);
+    attempt = core_attempt(f->lock);
     /* One confirmation of this acquire, whatever was confirmed before. */
-    scene_listening(scene, 1);
-    scene_pass(scene, 40 * MS);
-    assert_int_equal(core_attempt(scene->lock), attempt);
-    /* He had it once more. */
-    scene_notice(scene, 1, HOLDER);
-    scene_pass(scene, SRTT_US);
-    assert_int_equal(core_attempt(scene->lock), attempt + 1);
-    scene_close(scene);
+    fixture_listening(f, 1);
+    fixture_pass(f, 40 * MS);
+    assert_int_equal(core_attempt(f->lock), attempt);
+    /* The same holder may have acquired it again. */
+    fixture_notice(f, 1, HOLDER);
+    fixture_pass(f, SRTT_US);
+    assert_int_equal(core_attempt(f->lock), attempt + 1);
 }
 
-static void the_arbiter_wakes_only_while_it_is_one(void **state)
+CORE_TEST(a_node_that_is_down_wakes_nobody)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_node_state(scene, 0, CORE_NODE_DOWN);
-    scene_notice(scene, 0, HOLDER);
-    assert_int_equal(core_attempt(scene->lock), 2);
-    scene_notice(scene, 1, HOLDER);
-    assert_int_equal(core_attempt(scene->lock), 3);
-    assert_int_equal(scene_asked(scene, 1, CORE_OP_ACQUIRE), 1);
-    scene_close(scene);
+    open_listening(f, 3, 2);
+    fixture_node_state(f, 0, CORE_NODE_DOWN);
+    fixture_notice(f, 0, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 2);
+    fixture_notice(f, 1, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 3);
+    assert_int_equal(fixture_pending(f, 1, CORE_OP_ACQUIRE), 1);
 }
 
-/* The attempt may have asked before the release was there. */
-static void a_notice_during_an_attempt_is_followed_by_another(void **state)
+/* Each may come after the attempt asked the arbiter. */
+static void hear_of_the_release(struct fixture *f)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_notice(scene, 0, HOLDER);
-    assert_int_equal(core_attempt(scene->lock), 3);
-    scene_refuse(scene, 0, HOLDER, -1);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    scene_pass(scene, 2 * SRTT_US);
-    assert_int_equal(core_attempt(scene->lock), 4);
-    /* Once: the next pause is that of a poll again. */
-    scene_refuse(scene, 0, HOLDER, -1);
-    scene_pass(scene, 40 * MS);
-    assert_int_equal(core_attempt(scene->lock), 4);
-    scene_close(scene);
+    fixture_notice(f, 0, HOLDER);
 }
 
-/* Whoever holds it without the arbiter tells of his release elsewhere. */
-static void a_notice_of_one_that_was_not_asked_counts_too(void **state)
+static void hear_of_another_holder(struct fixture *f)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_expect_asked_alone(scene, 0);
-    scene_notice(scene, 1, 88);
-    scene_refuse(scene, 0, 89, -1);
-    scene_pass(scene, 2 * SRTT_US);
-    assert_int_equal(core_attempt(scene->lock), 4);
-    scene_close(scene);
+    fixture_notice(f, 1, 88);
 }
 
-static void a_notice_of_one_that_was_asked_counts_too(void **state)
+static void confirm_again(struct fixture *f)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_refuse(scene, 1, 88, -1);
-    scene_notice(scene, 1, 88);
-    scene_refuse(scene, 2, 88, -1);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    scene_answer_releases(scene);
-    scene_pass(scene, 2 * SRTT_US);
-    assert_int_equal(core_attempt(scene->lock), 4);
-    scene_close(scene);
+    fixture_listening(f, 0);
 }
 
-static void confirmations_are_followed_by_one_more_try(void **state)
+CORE_TEST(news_during_an_attempt_is_followed_by_another_attempt)
 {
-    struct core_config config = scene_config(3, 2);
-    struct scene *scene;
+    static void (*const news[])(struct fixture *) = {hear_of_the_release, hear_of_another_holder, confirm_again,
+                                                     fixture_wake};
 
-    (void)state;
-    config.wait_us = CORE_NEVER;
-    scene = scene_open(&config);
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, -1);
-    scene_round_trip(scene, SRTT_US);
-    scene_listening(scene, 1);
-    scene_pass(scene, 40 * MS);
-    assert_int_equal(core_attempt(scene->lock), 1);
-    scene_listening(scene, 2);
-    scene_pass(scene, SRTT_US - 1);
-    assert_int_equal(core_attempt(scene->lock), 1);
-    scene_pass(scene, 1);
-    assert_int_equal(core_attempt(scene->lock), 2);
-    scene_close(scene);
+    for (size_t i = 0; i < LENGTH(news); i++) {
+        open_listening(f, 3, 2);
+        fixture_notice(f, 0, HOLDER);
+        fixture_expect_alone(f, 0);
+        news[i](f);
+        assert_int_equal(core_attempt(f->lock), 3);
+        fixture_refuse(f, 0, HOLDER, -1);
+        assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+        fixture_pass(f, 2 * SRTT_US);
+        assert_int_equal(core_attempt(f->lock), 4);
+        /* Once: the next pause is that of a poll again. */
+        fixture_refuse(f, 0, HOLDER, -1);
+        fixture_pass(f, 40 * MS);
+        assert_int_equal(core_attempt(f->lock), 4);
+    }
 }
 
-/* Subscribed since before the first question: nothing was missed. */
-static void what_was_confirmed_before_needs_no_try(void **state)
+/* The arbiter granted an attempt, and two others hold the other nodes. */
+static void open_split(struct fixture *f)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
-    scene_acquire(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_listening_before(scene, i);
-    for (uint32_t i = 0; i < 3; i++) scene_refuse(scene, i, HOLDER, -1);
-    for (uint32_t i = 0; i < 3; i++) scene_listening_before(scene, i);
-    scene_pass(scene, 40 * MS);
-    assert_int_equal(core_attempt(scene->lock), 1);
-    scene_notice(scene, 0, HOLDER);
-    assert_int_equal(core_attempt(scene->lock), 2);
-    scene_close(scene);
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_refuse(f, 1, 88, -1);
+    fixture_refuse(f, 2, 89, -1);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
-static void who_stands_behind_another_tries_at_no_confirmation(void **state)
+/* One digit a node: 1 where its latest release publishes no notice; . where none was sent. */
+static void expect_silent(const struct fixture *f, const char *silent)
 {
-    struct scene *scene = scene_open_waiting(3, 2, CORE_NEVER);
-
-    (void)state;
-    scene_acquire_behind(scene);
-    for (uint32_t i = 0; i < 3; i++) scene_listening(scene, i);
-    scene_pass(scene, 40 * MS);
-    assert_int_equal(core_attempt(scene->lock), 0);
-    scene_close(scene);
+    for (uint32_t i = 0; i < 3; i++) {
+        if (silent[i] == '.') continue;
+        assert_int_equal(fixture_latest(f, i, CORE_OP_RELEASE)->command.silent, silent[i] == '1');
+    }
 }
 
-/* After a reconnect notices may have been missed; an attempt under way may have asked before. */
-static void a_confirmation_during_an_attempt_is_followed_by_another(void **state)
+CORE_TEST(a_notice_of_a_node_that_refused_is_followed_by_another_attempt)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_listening(scene, 0);
-    scene_refuse(scene, 0, HOLDER, -1);
-    scene_pass(scene, 2 * SRTT_US);
-    assert_int_equal(core_attempt(scene->lock), 4);
-    scene_close(scene);
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_refuse(f, 1, 88, -1);
+    fixture_notice(f, 1, 88);
+    fixture_refuse(f, 2, 88, -1);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    fixture_answer_releases(f);
+    fixture_pass(f, 2 * SRTT_US);
+    assert_int_equal(core_attempt(f->lock), 4);
 }
 
-static void a_straggler_of_the_same_release_wakes_nobody(void **state)
+CORE_TEST(confirmations_of_a_quorum_are_followed_by_an_attempt)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_refuse(scene, 0, 88, -1);
-    scene_notice(scene, 1, HOLDER);
-    scene_notice(scene, 2, HOLDER);
-    scene_pass(scene, 40 * MS);
-    assert_int_equal(core_attempt(scene->lock), 3);
-    /* The next release is news. */
-    scene_notice(scene, 1, 88);
-    scene_pass(scene, SRTT_US);
-    assert_int_equal(core_attempt(scene->lock), 4);
-    scene_close(scene);
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_round_trip(f, SRTT_US);
+    fixture_listening(f, 1);
+    fixture_pass(f, 40 * MS);
+    assert_int_equal(core_attempt(f->lock), 1);
+    fixture_listening(f, 2);
+    fixture_pass(f, SRTT_US - 1);
+    assert_int_equal(core_attempt(f->lock), 1);
+    fixture_pass(f, 1);
+    assert_int_equal(core_attempt(f->lock), 2);
 }
 
-static void releases_without_a_name_are_news(void **state)
+/* No notice was missed. */
+CORE_TEST(subscriptions_confirmed_before_the_wait_need_no_attempt)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, 0);
-    scene_refuse(scene, 0, 88, -1);
-    scene_notice(scene, 1, 0);
-    scene_pass(scene, SRTT_US);
-    assert_int_equal(core_attempt(scene->lock), 4);
-    scene_close(scene);
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_listening_before(f, i);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    for (uint32_t i = 0; i < 3; i++) fixture_listening_before(f, i);
+    fixture_pass(f, 40 * MS);
+    assert_int_equal(core_attempt(f->lock), 1);
+    fixture_notice(f, 0, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 2);
 }
 
-static void notices_of_our_own_releases_are_no_news(void **state)
+CORE_TEST(confirmations_start_no_attempt_behind_another_lock)
 {
-    struct scene *scene = open_listening(3, 2);
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire_behind(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_listening(f, i);
+    fixture_pass(f, 40 * MS);
+    assert_int_equal(core_attempt(f->lock), 0);
+}
+
+CORE_TEST(a_late_notice_of_the_same_release_wakes_nobody)
+{
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_refuse(f, 0, 88, -1);
+    fixture_notice(f, 1, HOLDER);
+    fixture_notice(f, 2, HOLDER);
+    fixture_pass(f, 40 * MS);
+    assert_int_equal(core_attempt(f->lock), 3);
+    /* The next release wakes. */
+    fixture_notice(f, 1, 88);
+    fixture_pass(f, SRTT_US);
+    assert_int_equal(core_attempt(f->lock), 4);
+}
+
+CORE_TEST(notices_without_a_holder_wake)
+{
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, 0);
+    fixture_refuse(f, 0, 88, -1);
+    fixture_notice(f, 1, 0);
+    fixture_pass(f, SRTT_US);
+    assert_int_equal(core_attempt(f->lock), 4);
+}
+
+CORE_TEST(notices_of_own_releases_do_not_wake)
+{
     struct core_reply told = {.outcome = CORE_YES, .listeners = 1, .ttl_us = -2};
 
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_refuse(scene, 1, 88, -1);
-    scene_refuse(scene, 2, 89, -1);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    scene_answer_with(scene, 0, CORE_OP_RELEASE, &told);
-    scene_answer_releases(scene);
-    scene_notice(scene, 0, 0); /* ours */
-    assert_int_equal(core_attempt(scene->lock), 3);
-    scene_notice(scene, 0, 0); /* somebody's */
-    assert_int_equal(core_attempt(scene->lock), 4);
-    scene_close(scene);
+    open_split(f);
+    fixture_answer_with(f, 0, CORE_OP_RELEASE, &told);
+    fixture_answer_releases(f);
+    fixture_notice(f, 0, 0); /* ours */
+    assert_int_equal(core_attempt(f->lock), 3);
+    fixture_notice(f, 0, 0); /* of another */
+    assert_int_equal(core_attempt(f->lock), 4);
 }
 
-/* Nothing was there to be deleted, or nobody was told of it, or it was refused: no notice of ours is to come,
- * and the next one is somebody's. */
-static void a_release_that_told_nobody_swallows_no_notice(void **state)
+/* No notice of our own is to come, so the next one is that of another. */
+CORE_TEST(a_release_that_published_nothing_swallows_no_notice)
 {
     static const struct core_reply answers[] = {{.outcome = CORE_MISSING, .ttl_us = -2},
                                                 {.outcome = CORE_OTHER, .ttl_us = -2},
@@ -356,239 +298,130 @@ static void a_release_that_told_nobody_swallows_no_notice(void **state)
                                                 {.outcome = CORE_UNSENT, .ttl_us = -2},
                                                 {.outcome = CORE_ERROR, .fault = CORE_FAULT_PASSING}};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-        struct scene *scene = open_listening(3, 2);
-
-        scene_notice(scene, 0, HOLDER);
-        scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-        scene_refuse(scene, 1, 88, -1);
-        scene_refuse(scene, 2, 89, -1);
-        assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-        scene_answer_with(scene, 0, CORE_OP_RELEASE, &answers[i]);
-        scene_room(scene, 0);
-        scene_notice(scene, 0, 88);
-        scene_expect_asked_alone(scene, 0);
-        scene_close(scene);
+    for (size_t i = 0; i < LENGTH(answers); i++) {
+        open_split(f);
+        fixture_answer_with(f, 0, CORE_OP_RELEASE, &answers[i]);
+        fixture_room(f, 0);
+        fixture_notice(f, 0, 88);
+        fixture_expect_alone(f, 0);
     }
 }
 
-static void a_release_that_was_not_sent_swallows_no_notice(void **state)
+CORE_TEST(a_release_that_was_not_sent_swallows_no_notice)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_node_state(scene, 0, CORE_NODE_CONNECTING);
-    scene_refuse(scene, 1, 88, -1);
-    scene_refuse(scene, 2, 89, -1);
-    scene_node_state(scene, 0, CORE_NODE_READY);
-    scene_answer(scene, 0, CORE_OP_RELEASE, CORE_MISSING);
-    scene_drop(scene);
-    scene_notice(scene, 0, 88);
-    scene_expect_asked_alone(scene, 0);
-    scene_close(scene);
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_node_state(f, 0, CORE_NODE_CONNECTING);
+    fixture_refuse(f, 1, 88, -1);
+    fixture_refuse(f, 2, 89, -1);
+    fixture_node_state(f, 0, CORE_NODE_READY);
+    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
+    fixture_drop(f);
+    fixture_notice(f, 0, 88);
+    fixture_expect_alone(f, 0);
 }
 
-/* Whoever waits asks the arbiter: only there a failed attempt was in the way of anybody. */
-static void failed_attempts_wake_others_only_where_they_were_in_the_way(void **state)
+/* Waiters ask the arbiter: only there it was in their way. */
+CORE_TEST(a_failed_attempt_publishes_only_at_the_arbiter)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_refuse(scene, 1, 88, -1);
-    scene_refuse(scene, 2, 89, -1);
-    assert_false(scene_latest(scene, 0, CORE_OP_RELEASE)->command.silent);
-    assert_true(scene_latest(scene, 1, CORE_OP_RELEASE)->command.silent);
-    assert_true(scene_latest(scene, 2, CORE_OP_RELEASE)->command.silent);
-    scene_close(scene);
+    open_split(f);
+    expect_silent(f, "011");
 }
 
-/* Somebody holds the others, and not the arbiter: whoever waits gets its yes, and in vain. If the release of
- * each woke the next they would try in turns for as long as he holds it. */
-static void failed_attempts_wake_nobody_where_a_holder_is(void **state)
+/* Another holds the quorum, but not the arbiter: if each failed attempt woke the next waiter, they would try in
+ * turns as long as it is held. */
+CORE_TEST(a_failed_attempt_publishes_nothing_where_another_holds)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_refuse(scene, 1, 88, -1);
-    scene_refuse(scene, 2, 88, -1);
-    for (uint32_t i = 0; i < 3; i++) {
-        assert_true(scene_latest(scene, i, CORE_OP_RELEASE)->command.silent);
-    }
-    /* Nothing of ours is told, so whatever is told of the arbiter is news. */
-    scene_answer_releases(scene);
-    scene_notice(scene, 0, 0);
-    assert_int_equal(core_attempt(scene->lock), 4);
-    scene_close(scene);
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_refuse(f, 1, 88, -1);
+    fixture_refuse(f, 2, 88, -1);
+    expect_silent(f, "111");
+    /* So a notice of the arbiter is that of another. */
+    fixture_answer_releases(f);
+    fixture_notice(f, 0, 0);
+    assert_int_equal(core_attempt(f->lock), 4);
 }
 
-static void cancelled_attempts_wake_others_likewise(void **state)
+CORE_TEST(a_canceled_attempt_publishes_only_at_the_arbiter)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_UNKNOWN);
-    scene_cancel(scene);
-    assert_false(scene_latest(scene, 0, CORE_OP_RELEASE)->command.silent);
-    assert_true(scene_latest(scene, 1, CORE_OP_RELEASE)->command.silent);
-    scene_close(scene);
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yu.");
+    fixture_cancel(f);
+    expect_silent(f, "01.");
 }
 
-/* Nor does an outage end by trying in turns. */
-static void failed_attempts_wake_nobody_where_too_few_can_vote(void **state)
+CORE_TEST(a_failed_attempt_publishes_nothing_in_an_outage)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_node_state(scene, 1, CORE_NODE_DOWN);
-    scene_node_state(scene, 2, CORE_NODE_QUARANTINED);
-    scene_notice(scene, 0, HOLDER);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    assert_int_equal(core_phase_now(scene->lock), CORE_WAITING);
-    assert_true(scene_latest(scene, 0, CORE_OP_RELEASE)->command.silent);
-    scene_close(scene);
+    open_listening(f, 3, 2);
+    fixture_node_states(f, ".dq");
+    fixture_notice(f, 0, HOLDER);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    expect_silent(f, "1..");
 }
 
-/* Who was in our way an attempt ago is not now: others are refused for the sake of this very attempt. */
-static void who_cancels_while_the_arbiter_is_asked_wakes_others(void **state)
+/* Others may be refused because of this attempt. */
+CORE_TEST(an_attempt_canceled_at_the_arbiter_publishes_there)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_cancel(scene);
-    assert_false(scene_latest(scene, 0, CORE_OP_RELEASE)->command.silent);
-    scene_close(scene);
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_cancel(f);
+    expect_silent(f, "0..");
 }
 
-static void releases_of_a_hold_wake_everywhere(void **state)
+CORE_TEST(the_release_of_a_hold_publishes_on_all_nodes)
 {
-    struct core_config config = scene_config(3, 2);
-    struct scene *scene = scene_open(&config);
-
-    (void)state;
-    scene_grant(scene);
-    scene_release(scene);
-    for (uint32_t i = 0; i < 3; i++) {
-        assert_false(scene_latest(scene, i, CORE_OP_RELEASE)->command.silent);
-    }
-    scene_close(scene);
+    fixture_open(f, 3, 2);
+    fixture_grant(f);
+    fixture_release(f);
+    expect_silent(f, "000");
 }
 
-/* Granted, but too late to be told: others were refused for its sake, everywhere. */
-static void grants_that_come_too_late_wake_everywhere(void **state)
+/* Others were refused because of it. */
+CORE_TEST(a_grant_that_is_too_late_publishes_on_all_nodes)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_answer(scene, 0, CORE_OP_ACQUIRE, CORE_YES);
-    scene_answer(scene, 1, CORE_OP_ACQUIRE, CORE_YES);
-    scene_sleep(scene, 3000 * MS);
-    scene_expect_nothing(scene);
-    for (uint32_t i = 0; i < 3; i++) {
-        assert_false(scene_latest(scene, i, CORE_OP_RELEASE)->command.silent);
-    }
-    scene_close(scene);
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_sleep(f, 3000 * MS);
+    fixture_expect_nothing(f);
+    expect_silent(f, "000");
 }
 
-static void a_wake_during_an_attempt_is_followed_by_another(void **state)
+/* Or for a little longer than a notice takes. */
+CORE_TEST(a_lock_that_yields_waits_for_the_notice)
 {
-    struct scene *scene = open_listening(3, 2);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_wake(scene);
-    assert_int_equal(core_attempt(scene->lock), 3);
-    scene_refuse(scene, 0, HOLDER, -1);
-    scene_pass(scene, 2 * SRTT_US);
-    assert_int_equal(core_attempt(scene->lock), 4);
-    scene_close(scene);
-}
-
-/* Others come first this time: the notice decides, or a little more time than it takes. */
-static void who_yields_lets_the_notice_decide(void **state)
-{
-    (void)state;
     for (int noticed = 0; noticed < 2; noticed++) {
-        struct scene *scene = open_listening(3, 2);
-
-        scene_yield(scene);
-        scene_pass(scene, 3 * SRTT_US);
-        assert_int_equal(core_attempt(scene->lock), 2);
-        if (noticed) scene_notice(scene, 0, HOLDER);
-        if (!noticed) scene_pass(scene, SRTT_US + 1000);
-        assert_int_equal(core_attempt(scene->lock), 3);
-        scene_expect_asked_alone(scene, 0);
-        scene_close(scene);
+        open_listening(f, 3, 2);
+        fixture_yield(f);
+        fixture_pass(f, 3 * SRTT_US);
+        assert_int_equal(core_attempt(f->lock), 2);
+        if (noticed != 0) fixture_notice(f, 0, HOLDER);
+        if (noticed == 0) fixture_pass(f, SRTT_US + 1000);
+        assert_int_equal(core_attempt(f->lock), 3);
+        fixture_expect_alone(f, 0);
     }
 }
 
-static void who_does_not_acquire_does_not_listen(void **state)
+CORE_TEST(a_lock_that_does_not_acquire_ignores_notices)
 {
-    struct core_config config = scene_config(3, 2);
-    struct scene *scene = scene_open(&config);
-
-    (void)state;
-    scene_notice(scene, 0, HOLDER);
-    scene_listening(scene, 0);
-    scene_wake(scene);
-    assert_int_equal(scene->n_sent, 0);
-    scene_grant(scene);
-    scene_notice(scene, 0, HOLDER);
-    scene_listening(scene, 0);
-    scene_wake(scene);
-    assert_int_equal(core_attempt(scene->lock), 1);
-    assert_true(core_notified_held(scene->lock));
-    scene_release(scene);
-    scene_notice(scene, 0, HOLDER);
-    scene_wake(scene);
-    assert_int_equal(core_attempt(scene->lock), 1);
-    scene_close(scene);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(listening_begins_with_the_wait),
-        cmocka_unit_test(the_arbiters_notice_wakes_at_once),
-        cmocka_unit_test(notices_of_a_quorum_wake_at_once),
-        cmocka_unit_test(one_other_notice_wakes_a_round_trip_later),
-        cmocka_unit_test(notices_count_from_when_the_wait_began),
-        cmocka_unit_test(a_notice_begins_the_polls_anew),
-        cmocka_unit_test(another_acquire_begins_without_notices),
-        cmocka_unit_test(the_arbiter_wakes_only_while_it_is_one),
-        cmocka_unit_test(a_notice_during_an_attempt_is_followed_by_another),
-        cmocka_unit_test(a_notice_of_one_that_was_not_asked_counts_too),
-        cmocka_unit_test(a_notice_of_one_that_was_asked_counts_too),
-        cmocka_unit_test(confirmations_are_followed_by_one_more_try),
-        cmocka_unit_test(what_was_confirmed_before_needs_no_try),
-        cmocka_unit_test(who_stands_behind_another_tries_at_no_confirmation),
-        cmocka_unit_test(a_confirmation_during_an_attempt_is_followed_by_another),
-        cmocka_unit_test(a_straggler_of_the_same_release_wakes_nobody),
-        cmocka_unit_test(releases_without_a_name_are_news),
-        cmocka_unit_test(notices_of_our_own_releases_are_no_news),
-        cmocka_unit_test(a_release_that_told_nobody_swallows_no_notice),
-        cmocka_unit_test(a_release_that_was_not_sent_swallows_no_notice),
-        cmocka_unit_test(failed_attempts_wake_others_only_where_they_were_in_the_way),
-        cmocka_unit_test(failed_attempts_wake_nobody_where_a_holder_is),
-        cmocka_unit_test(cancelled_attempts_wake_others_likewise),
-        cmocka_unit_test(failed_attempts_wake_nobody_where_too_few_can_vote),
-        cmocka_unit_test(who_cancels_while_the_arbiter_is_asked_wakes_others),
-        cmocka_unit_test(releases_of_a_hold_wake_everywhere),
-        cmocka_unit_test(grants_that_come_too_late_wake_everywhere),
-        cmocka_unit_test(a_wake_during_an_attempt_is_followed_by_another),
-        cmocka_unit_test(who_yields_lets_the_notice_decide),
-        cmocka_unit_test(who_does_not_acquire_does_not_listen),
-    };
-
-    return cmocka_run_group_tests_name("core: notices", tests, NULL, NULL);
+    fixture_open(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_listening(f, 0);
+    fixture_wake(f);
+    assert_int_equal(f->n_sent, 0);
+    fixture_grant(f);
+    fixture_notice(f, 0, HOLDER);
+    fixture_listening(f, 0);
+    fixture_wake(f);
+    assert_int_equal(core_attempt(f->lock), 1);
+    assert_true(core_notified_held(f->lock));
+    fixture_release(f);
+    fixture_notice(f, 0, HOLDER);
+    fixture_wake(f);
+    assert_int_equal(core_attempt(f->lock), 1);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lists, and walks over lists that change meanwhile. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/list.h"
+#include "test.h"
 
 #define ITEMS 5
 
@@ -17,14 +12,12 @@ static struct list list;
 static struct link items[ITEMS];
 static char met[32];
 
-static int setup(void **state)
+static void fill_list(void)
 {
-    (void)state;
     list = (struct list){0};
     memset(items, 0, sizeof(items));
     met[0] = '\0';
     for (size_t i = 0; i < ITEMS; i++) list_add(&list, &items[i]);
-    return 0;
 }
 
 /* Walks to the end; what stands at `when` removes `first` to `last` when it is met, and adds them again or not.
@@ -48,35 +41,33 @@ static void walk_removing(size_t when, size_t first, size_t last, bool again)
     assert_null(list.walks);
 }
 
-static void a_walk_meets_everything_once(void **state)
+TEST(a_walk_meets_everything_once)
 {
-    (void)state;
+    fill_list();
     walk_removing(ITEMS, 0, 0, false);
     assert_string_equal(met, "01234");
 }
 
-static void an_empty_list_has_nothing_to_meet(void **state)
+TEST(a_walk_over_an_empty_list_ends_at_once)
 {
     struct list empty = {0};
     struct list_walk walk;
 
-    (void)state;
     list_walk_begin(&walk, &empty);
     assert_null(list_walk_next(&walk));
     assert_null(empty.walks);
 }
 
 /* For every place and every range that is removed there: what is left of the list is met, and nothing else. */
-static void what_is_removed_is_passed_over(void **state)
+TEST(a_walk_passes_over_removed_items)
 {
-    (void)state;
     for (size_t when = 0; when < ITEMS; when++) {
         for (size_t first = 0; first < ITEMS; first++) {
             for (size_t last = first; last < ITEMS; last++) {
                 for (int again = 0; again < 2; again++) {
                     char wanted[ITEMS + 1] = "";
 
-                    setup(NULL);
+                    fill_list();
                     for (size_t i = 0; i < ITEMS; i++) {
                         if (i > when && i >= first && i <= last) continue;
                         wanted[strlen(wanted)] = (char)('0' + i);
@@ -89,12 +80,12 @@ static void what_is_removed_is_passed_over(void **state)
     }
 }
 
-static void walks_nest(void **state)
+TEST(walks_may_be_nested)
 {
     struct list_walk outer;
     struct list_walk inner;
 
-    (void)state;
+    fill_list();
     list_walk_begin(&outer, &list);
     assert_ptr_equal(list_walk_next(&outer), &items[0]);
     list_walk_begin(&inner, &list);
@@ -108,16 +99,4 @@ static void walks_nest(void **state)
     assert_ptr_equal(list_walk_next(&outer), &items[3]);
     assert_null(list_walk_next(&outer));
     assert_null(list.walks);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_walk_meets_everything_once, setup),
-        cmocka_unit_test(an_empty_list_has_nothing_to_meet),
-        cmocka_unit_test(what_is_removed_is_passed_over),
-        cmocka_unit_test_setup(walks_nest, setup),
-    };
-
-    return cmocka_run_group_tests_name("list", tests, NULL, NULL);
 }

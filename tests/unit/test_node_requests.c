@@ -3,22 +3,14 @@
  * test_node_requests.c - requests, deadlines and bounds of a node, against a server that plays scripts
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include <event2/event.h>
 
-#include <cmocka.h>
-
-#include "node_world.h"
+#include "node_fixture.h"
 #include "redis/ring.h"
 
 /* Only the transport sends by send(): one call is one write. */
@@ -30,7 +22,7 @@ static bool write_full;
 ssize_t send(int fd, const void *data, size_t length, int flags)
 {
     n_writes++;
-    if (write_most) {
+    if (write_most != 0) {
         write_full = !write_full;
         if (!write_full) {
             errno = EAGAIN;
@@ -44,7 +36,7 @@ ssize_t send(int fd, const void *data, size_t length, int flags)
 static const struct fake_step plain_good[] = {SHAKE, END};
 static const struct fake_step shut[] = {CLOSE};
 
-static void test_handshake_words(void **state)
+NODE_TEST(the_handshake_is_one_write_of_these_commands)
 {
     static const struct fake_step script[] = {EXPECT("AUTH bob se same"),
                                               SEND("+OK\r\n"),
@@ -54,26 +46,23 @@ static void test_handshake_words(void **state)
                                               SEND("+OK\r\n"),
                                               SHAKE,
                                               END};
-    struct world world;
-    (void)state;
-    world_open(&world);
-    world_uri(&world, "redis://bob:se%20same@127.0.0.1", "/2");
-    fake_play(world.server, script);
-    assert_non_null(world_node(&world));
+    node_fixture_open(f);
+    node_fixture_uri(f, "redis://bob:se%20same@127.0.0.1", "/2");
+    fake_play(f->server, script);
+    assert_non_null(node_fixture_new_node(f));
     unsigned before = n_writes;
-    run_until(&world, "ready 1");
+    run_until(f, "ready 1");
     assert_int_equal(n_writes - before, 1);
-    assert_int_equal(fake_commands(world.server), 11);
-    assert_story(&world, "ready 1\n");
-    assert_string_equal(node_why(world.node), "");
-    assert_true(node_srtt_us(world.node) > 0);
-    assert_holds(world.logged, "Redis 7.0.15");
-    world_close(&world);
+    assert_int_equal(fake_commands(f->server), 11);
+    assert_trace(f, "ready 1\n");
+    assert_string_equal(node_why(f->node), "");
+    assert_true(node_srtt_us(f->node) > 0);
+    assert_contains(f->logged, "Redis 7.0.15");
 }
 
 /* ---- requests ---- */
 
-static void test_requests(void **state)
+NODE_TEST(requests_of_one_turn_are_one_write)
 {
     static const struct fake_step script[] = {
         SHAKE,
@@ -88,28 +77,23 @@ static void test_requests(void **state)
         EXPECT("EVALSHA dddddddddddddddddddddddddddddddddddddddd 1 key"),
         SEND("*3\r\n$-1\r\n:-1\r\n$4\r\nhash\r\n"),
         END};
-    /* The scripts come in the order in which the node loads them: extend, release, peek, break. */
-    struct world world;
-    (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
+    node_fixture_ready(f, script);
     unsigned before = n_writes;
-    ask_sent(&world, 1, NODE_ACQUIRE, 10000);
-    ask_sent(&world, 2, NODE_EXTEND, 0);
-    ask_sent(&world, 3, NODE_RELEASE, 10000);
-    ask_sent(&world, 4, NODE_PEEK, 0);
-    ask_sent(&world, 5, NODE_BREAK, 0);
-    run_until(&world, "5 yes");
-    assert_int_equal(n_writes - before, 1); /* one turn, one write */
-    assert_story(&world, "ready 1\n1 yes\n2 missing\n3 other\n4 error foreign\n5 yes\n");
-    assert_string_equal(world.error, "");
-    assert_string_equal(world.type, "hash");
-    assert_string_equal(world.holder, "bob");
-    assert_true(world.latency_us > 0 && world.latency_us < LIMIT_S * 1000000);
-    world_close(&world);
+    ask_sent(f, 1, NODE_ACQUIRE, 10000);
+    ask_sent(f, 2, NODE_EXTEND, 0);
+    ask_sent(f, 3, NODE_RELEASE, 10000);
+    ask_sent(f, 4, NODE_PEEK, 0);
+    ask_sent(f, 5, NODE_BREAK, 0);
+    run_until(f, "5 yes");
+    assert_int_equal(n_writes - before, 1);
+    assert_trace(f, "ready 1\n1 yes\n2 missing\n3 other\n4 error foreign\n5 yes\n");
+    assert_string_equal(f->error, "");
+    assert_string_equal(f->type, "hash");
+    assert_string_equal(f->holder, "bob");
+    assert_true(f->latency_us > 0 && f->latency_us < LIMIT_S * 1000000);
 }
 
-static void test_pieces(void **state)
+NODE_TEST(replies_are_read_byte_by_byte)
 {
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("SET"),
@@ -117,28 +101,24 @@ static void test_pieces(void **state)
                                               SLEEP(5),
                                               STEP(FAKE_PIECES, "+OK\r\n*2\r\n$3\r\nbob\r\n:123\r\n"),
                                               END};
-    struct world world;
-    (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
-    ask_sent(&world, 1, NODE_ACQUIRE, 0);
-    ask_sent(&world, 2, NODE_PEEK, 0);
-    run_until(&world, "2 yes");
-    assert_story(&world, "ready 1\n1 yes\n2 yes\n");
-    assert_string_equal(world.holder, "bob");
-    world_close(&world);
+    node_fixture_ready(f, script);
+    ask_sent(f, 1, NODE_ACQUIRE, 0);
+    ask_sent(f, 2, NODE_PEEK, 0);
+    run_until(f, "2 yes");
+    assert_trace(f, "ready 1\n1 yes\n2 yes\n");
+    assert_string_equal(f->holder, "bob");
 }
 
-static void ask_whole(struct world *world, const char *line)
+static void ask_by_eval(struct node_fixture *f, const char *line)
 {
     if (strcmp(line, "1 noscript") != 0) return;
     struct node_request request = {
         .op = NODE_RELEASE, .use_eval = true, NODE_KEY("key", 3), .owner = "owner", .owner_length = 5};
     request.tag.align_number = 2;
-    assert_int_equal(node_send(world->node, &request), NODE_SENT);
+    assert_int_equal(node_send(f->node, &request), NODE_SENT);
 }
 
-static void test_noscript(void **state)
+NODE_TEST(a_forgotten_script_can_be_sent_by_eval)
 {
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("EVALSHA bbbb"),
@@ -146,25 +126,20 @@ static void test_noscript(void **state)
                                               EXPECT("EVAL local function"),
                                               SEND(":1\r\n"),
                                               END};
-    struct world world;
-    (void)state;
-    world_start(&world, script);
-    world.on_line = ask_whole;
-    run_until(&world, "ready");
-    ask_sent(&world, 1, NODE_RELEASE, 0);
-    run_until(&world, "2 yes");
-    assert_story(&world, "ready 1\n1 noscript\n2 yes\n");
-    world_close(&world);
+    node_fixture_start(f, script);
+    f->on_line = ask_by_eval;
+    run_until(f, "ready");
+    ask_sent(f, 1, NODE_RELEASE, 0);
+    run_until(f, "2 yes");
+    assert_trace(f, "ready 1\n1 noscript\n2 yes\n");
 }
 
-struct changed {
-    const char *reply, *story;
-};
-
-/* The server is not what it was: the reply is told, the rest is unknown, the connection is made anew. */
-static void test_server_changed(void **state)
+/* The server is not what it was: its reply is reported, the other outcome is unknown. */
+NODE_TEST(a_server_that_changed_is_connected_to_anew)
 {
-    static const struct changed rows[] = {
+    static const struct {
+        const char *reply, *trace;
+    } rows[] = {
         {"-LOADING Redis is loading\r\n",
          "ready 1\n1 error temporary\n2 unknown unreachable\nconnecting temporary\n"},
         {"-READONLY You can't write\r\n",
@@ -174,25 +149,21 @@ static void test_server_changed(void **state)
         {">1\r\n+push\r\n", "ready 1\n1 unknown unreachable\n2 unknown unreachable\nconnecting proto\n"},
         {"$536870912\r\n", "ready 1\n1 unknown unreachable\n2 unknown unreachable\nconnecting proto\n"},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < LENGTH(rows); i++) {
         const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND(rows[i].reply), END};
-        struct world world;
-        world_start(&world, script);
-        fake_play(world.server, plain_good);
-        run_until(&world, "ready");
-        ask_sent(&world, 1, NODE_ACQUIRE, 0);
-        ask_sent(&world, 2, NODE_PEEK, 0);
-        run_until(&world, "connecting");
-        assert_story(&world, rows[i].story);
-        assert_int_equal(ask(&world, 3, NODE_PEEK, 0), NODE_NOT_READY);
-        run_until(&world, "ready 2");
-        world_close(&world);
+        node_fixture_start(f, script);
+        fake_play(f->server, plain_good);
+        run_until(f, "ready");
+        ask_sent(f, 1, NODE_ACQUIRE, 0);
+        ask_sent(f, 2, NODE_PEEK, 0);
+        run_until(f, "connecting");
+        assert_trace(f, rows[i].trace);
+        assert_int_equal(ask(f, 3, NODE_PEEK, 0), NODE_NOT_READY);
+        run_until(f, "ready 2");
     }
 }
 
-/* Refused by right or memory: the connection is as good as before. */
-static void test_plain_refusals(void **state)
+NODE_TEST(a_request_refused_by_right_or_memory_keeps_the_connection)
 {
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("SET"),
@@ -206,75 +177,62 @@ static void test_plain_refusals(void **state)
                                               EXPECT("SET"),
                                               SEND("$-1\r\n"),
                                               END};
-    struct world world;
-    (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
-    for (unsigned i = 1; i <= 5; i++) ask_sent(&world, i, NODE_ACQUIRE, 0);
-    run_until(&world, "5 other");
-    assert_story(&world, "ready 1\n1 error auth\n2 error refused\n3 error auth\n4 unknown other\n5 other\n");
-    world_close(&world);
+    node_fixture_ready(f, script);
+    for (unsigned i = 1; i <= 5; i++) ask_sent(f, i, NODE_ACQUIRE, 0);
+    run_until(f, "5 other");
+    assert_trace(f, "ready 1\n1 error auth\n2 error refused\n3 error auth\n4 unknown other\n5 other\n");
 }
 
-static void test_unsolicited(void **state)
+NODE_TEST(a_reply_without_a_request_ends_the_connection)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n+OK\r\n"), END};
-    struct world world;
-    (void)state;
-    world_start(&world, script);
-    fake_play(world.server, plain_good);
-    run_until(&world, "ready");
-    ask_sent(&world, 1, NODE_ACQUIRE, 0);
-    run_until(&world, "ready 2");
-    assert_story(&world, "ready 1\n1 yes\nconnecting proto\nready 2\n");
-    assert_holds(world.logged, "nobody asked for");
-    world_close(&world);
+    node_fixture_start(f, script);
+    fake_play(f->server, plain_good);
+    run_until(f, "ready");
+    ask_sent(f, 1, NODE_ACQUIRE, 0);
+    run_until(f, "ready 2");
+    assert_trace(f, "ready 1\n1 yes\nconnecting proto\nready 2\n");
+    assert_contains(f->logged, "nobody asked for");
 }
 
-/* The surplus reply must not become the answer to a request that was only queued meanwhile. */
-static void ask_more(struct world *world, const char *line)
+static void ask_more(struct node_fixture *f, const char *line)
 {
-    if (strcmp(line, "1 yes") == 0) assert_int_equal(ask(world, 2, NODE_ACQUIRE, 0), NODE_SENT);
+    if (strcmp(line, "1 yes") == 0) assert_int_equal(ask(f, 2, NODE_ACQUIRE, 0), NODE_SENT);
 }
 
-static void test_unsolicited_before_request(void **state)
+NODE_TEST(a_surplus_reply_does_not_answer_a_request_queued_behind_it)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n+OK\r\n"), END};
-    struct world world;
-    (void)state;
-    world_start(&world, script);
-    fake_play(world.server, plain_good);
-    world.on_line = ask_more;
-    run_until(&world, "ready");
-    ask_sent(&world, 1, NODE_ACQUIRE, 0);
-    run_until(&world, "ready 2");
-    assert_story(&world, "ready 1\n1 yes\n2 unknown unreachable\nconnecting proto\nready 2\n");
-    world_close(&world);
+    node_fixture_start(f, script);
+    fake_play(f->server, plain_good);
+    f->on_line = ask_more;
+    run_until(f, "ready");
+    ask_sent(f, 1, NODE_ACQUIRE, 0);
+    run_until(f, "ready 2");
+    assert_trace(f, "ready 1\n1 yes\n2 unknown unreachable\nconnecting proto\nready 2\n");
 }
 
-static void test_closed_in_the_middle(void **state)
+NODE_TEST(a_close_in_a_reply_leaves_outcomes_unknown)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n+O"), CLOSE};
-    struct world world;
-    (void)state;
-    world_start(&world, script);
-    fake_play(world.server, shut);
-    fake_play(world.server, shut);
-    fake_play(world.server, plain_good);
-    run_until(&world, "ready");
-    for (unsigned i = 1; i <= 3; i++) ask_sent(&world, i, NODE_ACQUIRE, 0);
-    run_until(&world, "ready 2");
-    assert_story(&world, "ready 1\n1 yes\n2 unknown unreachable\n3 unknown unreachable\n"
-                         "connecting unreachable\ndown unreachable\nready 2\n");
-    assert_int_equal(fake_connections(world.server), 4);
-    world_close(&world);
+    node_fixture_start(f, script);
+    fake_play(f->server, shut);
+    fake_play(f->server, shut);
+    fake_play(f->server, plain_good);
+    run_until(f, "ready");
+    for (unsigned i = 1; i <= 3; i++) ask_sent(f, i, NODE_ACQUIRE, 0);
+    run_until(f, "ready 2");
+    assert_trace(f, "ready 1\n1 yes\n2 unknown unreachable\n3 unknown unreachable\n"
+                    "connecting unreachable\ndown unreachable\nready 2\n");
+    assert_int_equal(fake_connections(f->server), 4);
 }
 
 /* ---- deadlines ---- */
 
-/* No answer in time: unknown, at once. The late answer is swallowed, and the next one is for the next request.
+/* The deadline leaves a tombstone in the ring: the late answer is swallowed, the next one is for the next
+ * request.
  */
-static void test_tombstone(void **state)
+NODE_TEST(an_answer_behind_its_deadline_is_swallowed)
 {
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("SET"),
@@ -284,60 +242,47 @@ static void test_tombstone(void **state)
                                               EXPECT("SET"),
                                               SEND("$-1\r\n"),
                                               END};
-    struct world world;
-    (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
-    uint32_t srtt_us = node_srtt_us(world.node);
-    ask_sent(&world, 1, NODE_ACQUIRE, 20);
-    run_until(&world, "1 unknown");
-    assert_holds(world.error, "within 20 ms");
-    assert_true(world.latency_us >= 20000);
-    assert_int_equal(node_srtt_us(world.node), srtt_us); /* no answer, no measure */
-    ask_sent(&world, 2, NODE_PEEK, 0);
-    run_until(&world, "2 yes");
-    ask_sent(&world, 3, NODE_ACQUIRE, 0);
-    run_until(&world, "3 other");
-    assert_story(&world, "ready 1\n1 unknown timeout\n2 yes\n3 other\n");
-    world_close(&world);
+    node_fixture_ready(f, script);
+    uint32_t srtt_us = node_srtt_us(f->node);
+    ask_sent(f, 1, NODE_ACQUIRE, 20);
+    run_until(f, "1 unknown");
+    assert_contains(f->error, "within 20 ms");
+    assert_true(f->latency_us >= 20000);
+    assert_int_equal(node_srtt_us(f->node), srtt_us);
+    ask_sent(f, 2, NODE_PEEK, 0);
+    run_until(f, "2 yes");
+    ask_sent(f, 3, NODE_ACQUIRE, 0);
+    run_until(f, "3 other");
+    assert_trace(f, "ready 1\n1 unknown timeout\n2 yes\n3 other\n");
 }
 
-/* Each request has a deadline of its own, not in the order of sending. */
-static void test_deadline_order(void **state)
+NODE_TEST(each_request_has_a_deadline_of_its_own)
 {
-    struct world world;
-    (void)state;
-    world_start(&world, plain_good);
-    run_until(&world, "ready");
-    /* Far apart: those that one turn of the loop finds over are told in the order of sending. */
-    ask_sent(&world, 1, NODE_ACQUIRE, 2000);
-    ask_sent(&world, 2, NODE_ACQUIRE, 20);
-    ask_sent(&world, 3, NODE_ACQUIRE, 0);
-    ask_sent(&world, 4, NODE_ACQUIRE, 800);
-    run_until(&world, "1 unknown");
-    assert_story(&world, "ready 1\n2 unknown timeout\n4 unknown timeout\n1 unknown timeout\n");
-    world_close(&world);
+    node_fixture_ready(f, plain_good);
+    /* Far apart: deadlines that one turn of the loop finds passed are reported in the order of sending. */
+    ask_sent(f, 1, NODE_ACQUIRE, 2000);
+    ask_sent(f, 2, NODE_ACQUIRE, 20);
+    ask_sent(f, 3, NODE_ACQUIRE, 0);
+    ask_sent(f, 4, NODE_ACQUIRE, 800);
+    run_until(f, "1 unknown");
+    assert_trace(f, "ready 1\n2 unknown timeout\n4 unknown timeout\n1 unknown timeout\n");
 }
 
-static void test_stall(void **state)
+NODE_TEST(a_connection_whose_head_is_not_answered_stalls)
 {
-    struct world world;
-    (void)state;
-    world_open(&world);
-    world.config.stall_ms = 60;
-    fake_play(world.server, plain_good);
-    fake_play(world.server, plain_good);
-    assert_non_null(world_node(&world));
-    run_until(&world, "ready");
-    run_on(&world, 100); /* idle is not stalled */
-    assert_story(&world, "ready 1\n");
-    ask_sent(&world, 1, NODE_ACQUIRE, 20);
-    ask_sent(&world, 2, NODE_RELEASE, 0);
-    run_until(&world, "ready 2");
-    assert_story(&world,
-                 "ready 1\n1 unknown timeout\n2 unknown unreachable\nconnecting unreachable\nready 2\n");
-    assert_holds(world.error, "no answer for 60 ms");
-    world_close(&world);
+    node_fixture_open(f);
+    f->config.stall_ms = 60;
+    fake_play(f->server, plain_good);
+    fake_play(f->server, plain_good);
+    assert_non_null(node_fixture_new_node(f));
+    run_until(f, "ready");
+    run_on(f, 100); /* idle is not stalled */
+    assert_trace(f, "ready 1\n");
+    ask_sent(f, 1, NODE_ACQUIRE, 20);
+    ask_sent(f, 2, NODE_RELEASE, 0);
+    run_until(f, "ready 2");
+    assert_trace(f, "ready 1\n1 unknown timeout\n2 unknown unreachable\nconnecting unreachable\nready 2\n");
+    assert_contains(f->error, "no answer for 60 ms");
 }
 
 static void on_block(evutil_socket_t fd, short what, void *arg)
@@ -352,166 +297,106 @@ static void on_write(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    fake_write(((struct world *)arg)->server, "+OK\r\n");
+    fake_write(((struct node_fixture *)arg)->server, "+OK\r\n");
 }
 
-/*
- * A loop that stood still finds the deadline passed and the reply just there, in one and the same turn, behind
- * the poll: the timer must look at the socket before it judges.
- */
-static void test_read_before_judging(void **state)
+/* A loop that stood still finds the deadline passed and the reply there, in one turn: the timer reads first. */
+NODE_TEST(a_reply_that_lies_there_beats_its_deadline)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), END};
-    struct world world;
-    (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
-    struct event *blocker = event_new(world.base, -1, 0, on_block, NULL);
-    struct event *writer = event_new(world.base, -1, 0, on_write, &world);
+    node_fixture_ready(f, script);
     const struct timeval block_at = {0, 10000}, write_at = {0, 20000};
-    ask_sent(&world, 1, NODE_ACQUIRE, 60);
-    event_add(blocker, &block_at);
-    event_add(writer, &write_at);
-    run_until(&world, "1 ");
-    assert_story(&world, "ready 1\n1 yes\n");
-    assert_true(world.latency_us >= 60000);
-    event_free(blocker);
-    event_free(writer);
-    world_close(&world);
+    ask_sent(f, 1, NODE_ACQUIRE, 60);
+    event_base_once(f->base, -1, EV_TIMEOUT, on_block, NULL, &block_at);
+    event_base_once(f->base, -1, EV_TIMEOUT, on_write, f, &write_at);
+    run_until(f, "1 ");
+    assert_trace(f, "ready 1\n1 yes\n");
+    assert_true(f->latency_us >= 60000);
 }
 
 /* ---- bounds ---- */
 
-static void test_ring_full(void **state)
+NODE_TEST(a_full_ring_refuses_until_an_answer_comes)
 {
-    struct world world;
-    (void)state;
-    world_start(&world, plain_good);
-    run_until(&world, "ready");
-    for (unsigned i = 1; i <= RING_MAX; i++) ask_sent(&world, i, NODE_ACQUIRE, 0);
-    assert_int_equal(ask(&world, 0, NODE_ACQUIRE, 0), NODE_FULL);
-    run_on(&world, 20);
-    assert_int_equal(ask(&world, 0, NODE_ACQUIRE, 0), NODE_FULL);
-    fake_write(world.server, "+OK\r\n");
-    run_until(&world, "1 yes");
-    ask_sent(&world, RING_MAX + 1, NODE_ACQUIRE, 0);
-    fake_write(world.server, "?\r\n");
-    run_until(&world, "connecting");
-    assert_int_equal(world.n_replies, RING_MAX + 1);
-    assert_holds(world.story, "4096 unknown unreachable\n4097 unknown unreachable\nconnecting proto\n");
-    world_close(&world);
+    node_fixture_ready(f, plain_good);
+    for (unsigned i = 1; i <= RING_MAX; i++) ask_sent(f, i, NODE_ACQUIRE, 0);
+    assert_int_equal(ask(f, 0, NODE_ACQUIRE, 0), NODE_FULL);
+    run_on(f, 20);
+    assert_int_equal(ask(f, 0, NODE_ACQUIRE, 0), NODE_FULL);
+    fake_write(f->server, "+OK\r\n");
+    run_until(f, "1 yes");
+    ask_sent(f, RING_MAX + 1, NODE_ACQUIRE, 0);
+    fake_write(f->server, "?\r\n");
+    run_until(f, "connecting");
+    assert_int_equal(f->n_replies, RING_MAX + 1);
+    assert_contains(f->trace, "4096 unknown unreachable\n4097 unknown unreachable\nconnecting proto\n");
 }
 
-/* New locks leave room to those that are held, and both to attempts that are under way. */
-static void test_kinds_of_room(void **state)
+NODE_TEST(new_locks_leave_room_for_held_ones_and_both_for_attempts_under_way)
 {
-    struct world world;
     unsigned n = 0;
-    (void)state;
-    world_start(&world, plain_good);
-    assert_false(node_has_room(world.node, NODE_ROOM_NEXT));
-    run_until(&world, "ready");
-    while (node_has_room(world.node, NODE_ROOM_NEW)) ask_sent(&world, ++n, NODE_ACQUIRE, 0);
+    node_fixture_start(f, plain_good);
+    assert_false(node_has_room(f->node, NODE_ROOM_NEXT));
+    run_until(f, "ready");
+    while (node_has_room(f->node, NODE_ROOM_NEW)) ask_sent(f, ++n, NODE_ACQUIRE, 0);
     assert_int_equal(n, RING_MAX / 2);
-    while (node_has_room(world.node, NODE_ROOM_KEEP)) ask_sent(&world, ++n, NODE_RELEASE, 0);
+    while (node_has_room(f->node, NODE_ROOM_KEEP)) ask_sent(f, ++n, NODE_RELEASE, 0);
     assert_int_equal(n, RING_MAX / 4 * 3);
-    assert_int_equal(ask(&world, 0, NODE_RELEASE, 0), NODE_FULL);
-    assert_int_equal(ask(&world, 0, NODE_EXTEND, 0), NODE_FULL);
-    ask_sent(&world, ++n, NODE_PEEK, 0);
-    world_close(&world);
+    assert_int_equal(ask(f, 0, NODE_RELEASE, 0), NODE_FULL);
+    assert_int_equal(ask(f, 0, NODE_EXTEND, 0), NODE_FULL);
+    ask_sent(f, ++n, NODE_PEEK, 0);
 }
 
-/* The caller does something else for long before the loop gets its turn: that is not the server's fault. */
-static void test_time_runs_from_the_write(void **state)
+/* The caller keeps the loop from running: that is not the server's fault. */
+NODE_TEST(a_deadline_counts_from_the_write)
 {
-    static const struct timespec pause = {1, 200000000};
     static const struct fake_step answers[] = {SHAKE, EXPECT("SET key"), SEND("+OK\r\n"), END};
-    struct world world;
-    (void)state;
 
-    world_start(&world, answers);
-    run_until(&world, "ready");
-    ask_sent(&world, 1, NODE_ACQUIRE, 1000);
-    nanosleep(&pause, NULL);
-    run_until(&world, "1 ");
-    assert_holds(world.story, "1 yes");
-    world_close(&world);
+    node_fixture_ready(f, answers);
+    ask_sent(f, 1, NODE_ACQUIRE, 1000);
+    block_ms(1200);
+    run_until(f, "1 ");
+    assert_contains(f->trace, "1 yes");
 }
 
-/* Silence makes it late, an answer that waits to be read does not. */
-static void test_late(void **state)
+NODE_TEST(silence_makes_a_node_late_but_an_unread_answer_does_not)
 {
-    const struct timespec pause = {0, 300000000};
-    struct world world;
-    (void)state;
-    world_start(&world, plain_good);
-    run_until(&world, "ready");
-    nanosleep(&pause, NULL);
-    assert_false(node_is_late(world.node)); /* nothing is asked of it */
-    ask_sent(&world, 1, NODE_ACQUIRE, 0);
-    assert_false(node_is_late(world.node));
-    while (!node_is_late(world.node)) run_on(&world, 5);
-    fake_write(world.server, "+OK\r\n");
-    while (node_is_late(world.node)) nanosleep(&(struct timespec){0, 1000000}, NULL);
-    assert_int_equal(world.n_replies, 0);
-    run_until(&world, "1 yes");
-    assert_false(node_is_late(world.node));
-    world_close(&world);
+    node_fixture_ready(f, plain_good);
+    block_ms(300);
+    assert_false(node_is_late(f->node)); /* nothing is asked of it */
+    ask_sent(f, 1, NODE_ACQUIRE, 0);
+    assert_false(node_is_late(f->node));
+    while (!node_is_late(f->node)) run_on(f, 5);
+    fake_write(f->server, "+OK\r\n");
+    while (node_is_late(f->node)) block_ms(1);
+    assert_int_equal(f->n_replies, 0);
+    run_until(f, "1 yes");
+    assert_false(node_is_late(f->node));
 }
 
-/* More than the sockets take at once: what is left follows when there is room, in order and whole. */
-static void test_large_output(void **state)
+NODE_TEST(output_that_the_socket_does_not_take_follows_in_order)
 {
     static char key[8192];
     struct fake_step script[2 * 100 + 2] = {SHAKE};
-    struct world world;
     unsigned n_sent = 0;
-    (void)state;
     for (size_t i = 0; i < 100; i++) {
         script[1 + 2 * i] = (struct fake_step)EXPECT("SET kkkkkkkkkkkkkkkk");
         script[2 + 2 * i] = (struct fake_step)SEND("+OK\r\n");
     }
-    memset(key, 'k', sizeof key);
-    world_start(&world, script);
-    run_until(&world, "ready");
+    memset(key, 'k', sizeof(key));
+    node_fixture_ready(f, script);
     struct node_request request = {
-        .op = NODE_ACQUIRE, NODE_KEY(key, sizeof key), .owner = "o", .owner_length = 1};
+        .op = NODE_ACQUIRE, NODE_KEY(key, sizeof(key)), .owner = "o", .owner_length = 1};
     int result = NODE_SENT;
     while (result == NODE_SENT) {
         request.tag.align_number = n_sent + 1;
-        result = node_send(world.node, &request);
+        result = node_send(f->node, &request);
         if (result == NODE_SENT) n_sent++;
     }
     assert_int_equal(result, NODE_FULL); /* four megabytes wait */
     assert_in_range(n_sent, 101, RING_MAX - 1);
     write_most = 5000;
-    run_until(&world, "\n100 yes\n");
+    run_until(f, "\n100 yes\n");
     write_most = 0;
-    assert_int_equal(world.n_replies, 100);
-    world_close(&world);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_handshake_words),
-        cmocka_unit_test(test_requests),
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_noscript),
-        cmocka_unit_test(test_server_changed),
-        cmocka_unit_test(test_plain_refusals),
-        cmocka_unit_test(test_unsolicited),
-        cmocka_unit_test(test_unsolicited_before_request),
-        cmocka_unit_test(test_closed_in_the_middle),
-        cmocka_unit_test(test_tombstone),
-        cmocka_unit_test(test_deadline_order),
-        cmocka_unit_test(test_stall),
-        cmocka_unit_test(test_read_before_judging),
-        cmocka_unit_test(test_ring_full),
-        cmocka_unit_test(test_kinds_of_room),
-        cmocka_unit_test(test_time_runs_from_the_write),
-        cmocka_unit_test(test_late),
-        cmocka_unit_test(test_large_output),
-    };
-    return cmocka_run_group_tests_name("requests to a node", tests, NULL, NULL);
+    assert_int_equal(f->n_replies, 100);
 }

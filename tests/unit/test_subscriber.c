@@ -2,20 +2,12 @@
 /*
  * test_subscriber.c - the connection for release notices, against a server that plays scripts
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <event2/event.h>
 
-#include <cmocka.h>
-
-#include "notice_world.h"
+#include "notice_fixture.h"
 #include "redis/link/conn.h"
 
 /* A whole good connection that listens to "a". */
@@ -23,7 +15,7 @@ static const struct fake_step good[] = {GREET, EXPECT("SUBSCRIBE a"), SEND(SUBSC
 
 /* ---- notices ---- */
 
-static void test_notices(void **state)
+NODE_TEST(notices_come_as_bytes_until_the_channel_is_forgotten)
 {
     static const struct fake_step script[] = {
         EXPECT("AUTH bob sesame"),
@@ -40,66 +32,55 @@ static void test_notices(void **state)
         EXPECT("UNSUBSCRIBE a"),
         SEND(MESSAGE("a", "new") UNSUBSCRIBED("a") MESSAGE("b", "end")),
         END};
-    struct notices notices;
-    (void)state;
-    notices_begin(&notices);
-    notices.wants = "ab";
-    fake_play(notices.world.server, script);
-    world_uri(&notices.world, "redis://bob:sesame@127.0.0.1", "/7");
-    notices_start(&notices);
-    notices.act_at = "message  ";
-    notices.act = ACT_FORGET;
-    run_until(&notices.world, "message b end");
-    assert_story(&notices.world, "open\nlistening a\nmessage a one\nlistening b\n"
-                                 "message a\\x00\\x0a \\x0d\\x0a\\x00\\xff\n"
-                                 "message b two\nmessage a two\nmessage  \nmessage a new\nmessage b end\n");
-    assert_int_equal(fake_connections(notices.world.server), 1);
-    notices_end(&notices);
+    notice_fixture_begin(f);
+    f->wants = "ab";
+    fake_play(f->server, script);
+    node_fixture_uri(f, "redis://bob:sesame@127.0.0.1", "/7");
+    notice_fixture_start(f);
+    f->act_at = "message  ";
+    f->act = ACT_FORGET;
+    run_until(f, "message b end");
+    assert_trace(f, "open\nlistening a\nmessage a one\nlistening b\n"
+                    "message a\\x00\\x0a \\x0d\\x0a\\x00\\xff\n"
+                    "message b two\nmessage a two\nmessage  \nmessage a new\nmessage b end\n");
+    assert_int_equal(fake_connections(f->server), 1);
 }
 
 static const char conversation[] = SUBSCRIBED("a") MESSAGE("a", "one") PONG NOPERM MESSAGE("a", "two");
-static const char conversation_story[] =
+static const char conversation_trace[] =
     "open\nlistening a\nmessage a one\nclosed\nopen\nlistening a\nmessage a one\nclosed\n";
 
-/* Nobody asked for that PONG: so far it must come in whatever packets, and no further. */
-static void test_split(void **state)
+/* The PONG was not asked for: the trace ends there, however the bytes are cut into packets. */
+NODE_TEST(replies_may_be_cut_anywhere)
 {
-    (void)state;
-    for (size_t at = 1; at < sizeof conversation - 1; at++) {
+    for (size_t at = 1; at < sizeof(conversation) - 1; at++) {
         const struct fake_step script[] = {
             GREET,    EXPECT("SUBSCRIBE a"),   {FAKE_SEND, (unsigned)at, conversation, NULL},
             SLEEP(1), SEND(conversation + at), END};
         const struct fake_step pieces[] = {GREET, EXPECT("SUBSCRIBE a"), STEP(FAKE_PIECES, conversation), END};
-        struct notices notices;
-        notices_begin_with(&notices, "a", script);
-        fake_play(notices.world.server, pieces);
-        run_until(&notices.world, conversation_story);
-        assert_holds(notices.why, "nobody asked");
-        notices_end(&notices);
+        notice_fixture_begin_with(f, "a", script);
+        fake_play(f->server, pieces);
+        run_until(f, conversation_trace);
+        assert_contains(f->why, "nobody asked");
     }
 }
 
-static void test_many_in_one_packet(void **state)
+NODE_TEST(many_notices_come_in_one_packet)
 {
     enum { N = 2000 };
     static const char one[] = MESSAGE("a", "one");
-    char *text = malloc(N * sizeof one + 1);
-    struct notices notices;
-    (void)state;
-    assert_non_null(text);
-    for (size_t i = 0; i < N; i++) memcpy(text + i * (sizeof one - 1), one, sizeof one);
+    static char text[N * sizeof(one) + 1];
+    for (size_t i = 0; i < N; i++) memcpy(text + i * (sizeof(one) - 1), one, sizeof(one));
     const struct fake_step script[] = {GREET,      EXPECT("SUBSCRIBE a"),     SEND(SUBSCRIBED("a")),
                                        SEND(text), SEND(MESSAGE("a", "end")), END};
-    notices_begin_with(&notices, "a", script);
-    run_until(&notices.world, "message a one\n");
-    run_until(&notices.world, "message a end\n");
-    assert_int_equal(times_in(notices.world.story, "message a one\n"), N);
-    notices_end(&notices);
-    free(text);
+    notice_fixture_begin_with(f, "a", script);
+    run_until(f, "message a one\n");
+    run_until(f, "message a end\n");
+    assert_int_equal(times_in(f->trace, "message a one\n"), N);
 }
 
-/* The lost-wake race: between a forget and a later listen nothing was heard, whatever was confirmed before. */
-static void test_forgotten_meanwhile(void **state)
+/* The lost-wake race: notices between a forget and a later listen are missed, whatever was confirmed before. */
+NODE_TEST(a_confirmation_from_before_a_forget_does_not_count)
 {
     static const struct fake_step script[] = {GREET,
                                               EXPECT("SUBSCRIBE a"),
@@ -111,19 +92,16 @@ static void test_forgotten_meanwhile(void **state)
                                               SEND(MESSAGE("z", "mid") SUBSCRIBED("a")),
                                               SEND("-ERR no UNSUBSCRIBE\r\n" MESSAGE("a", "end")),
                                               END};
-    struct notices notices;
-    (void)state;
-    notices_begin_with(&notices, "ab", script);
-    run_until(&notices.world, "open");
-    subscriber_forget(notices.subscriber, "a", 1);
-    assert_int_equal(subscriber_listen(notices.subscriber, "a", 1), SUBSCRIBER_ASKED);
-    subscriber_forget(notices.subscriber, "b", 1);
-    run_until(&notices.world, "message a end");
-    assert_story(&notices.world, "open\nmessage z mid\nlistening a\nmessage a end\n");
-    notices_end(&notices);
+    notice_fixture_begin_with(f, "ab", script);
+    run_until(f, "open");
+    subscriber_forget(f->subscriber, "a", 1);
+    assert_int_equal(subscriber_listen(f->subscriber, "a", 1), SUBSCRIBER_ASKED);
+    subscriber_forget(f->subscriber, "b", 1);
+    run_until(f, "message a end");
+    assert_trace(f, "open\nmessage z mid\nlistening a\nmessage a end\n");
 }
 
-static void test_refused(void **state)
+NODE_TEST(a_refused_channel_is_reported_and_the_reason_logged_once)
 {
     static const struct fake_step script[] = {
         GREET,
@@ -135,25 +113,20 @@ static void test_refused(void **state)
         EXPECT("SUBSCRIBE z"),
         SEND("-ERR sesame is not a channel\r\n" SUBSCRIBED("z") MESSAGE("a", "end")),
         END};
-    struct notices notices;
-    (void)state;
-    notices_begin(&notices);
-    notices.wants = "abcd";
-    fake_play(notices.world.server, script);
-    world_uri(&notices.world, "redis://:sesame@127.0.0.1", "");
-    notices_start(&notices);
-    notices.act_at = "refused c";
-    notices.act = ACT_LISTEN;
-    run_until(&notices.world, "refused c");
-    assert_holds(notices.why, "SUBSCRIBE: NOPERM No permissions to access a channel (give this user the right");
-    run_until(&notices.world, "message a end");
-    assert_story(&notices.world,
-                 "open\nlistening a\nrefused b\nrefused c\nrefused d\nlistening z\nmessage a end\n");
-    assert_string_equal(notices.why, "SUBSCRIBE: refused");
-    /* Told once for all the channels. */
-    assert_int_equal(times_in(notices.world.logged, "NOPERM"), 1);
-    assert_int_equal(times_in(notices.world.logged, "sesame"), 0);
-    notices_end(&notices);
+    notice_fixture_begin(f);
+    f->wants = "abcd";
+    fake_play(f->server, script);
+    node_fixture_uri(f, "redis://:sesame@127.0.0.1", "");
+    notice_fixture_start(f);
+    f->act_at = "refused c";
+    f->act = ACT_LISTEN;
+    run_until(f, "refused c");
+    assert_contains(f->why, "SUBSCRIBE: NOPERM No permissions to access a channel (give this user the right");
+    run_until(f, "message a end");
+    assert_trace(f, "open\nlistening a\nrefused b\nrefused c\nrefused d\nlistening z\nmessage a end\n");
+    assert_string_equal(f->why, "SUBSCRIBE: refused");
+    assert_int_equal(times_in(f->logged, "NOPERM"), 1);
+    assert_int_equal(times_in(f->logged, "sesame"), 0);
 }
 
 /* ---- beginning and end ---- */
@@ -180,67 +153,63 @@ static const struct refusal refusals[] = {
     {{RESET}, "Connection reset by peer"}, /* noticed while connecting, or later */
 };
 
-static void test_not_let_in(void **state)
+NODE_TEST(a_failed_handshake_is_logged_and_tried_again)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        struct notices notices;
-        notices_begin(&notices);
-        notices.wants = "a";
-        fake_play(notices.world.server, refusals[i].script);
-        fake_play(notices.world.server, refusals[i].script);
-        fake_play(notices.world.server, good);
-        world_uri(&notices.world, "redis://bob:sesame@127.0.0.1", "");
-        notices_start(&notices);
-        run_until(&notices.world, "listening a");
-        assert_story(&notices.world, "open\nlistening a\n");
-        assert_holds(notices.world.logged, refusals[i].why);
-        assert_int_equal(times_in(notices.world.logged, "sesame"), 0);
-        notices_end(&notices);
+    for (size_t i = 0; i < LENGTH(refusals); i++) {
+        notice_fixture_begin(f);
+        f->wants = "a";
+        fake_play(f->server, refusals[i].script);
+        fake_play(f->server, refusals[i].script);
+        fake_play(f->server, good);
+        node_fixture_uri(f, "redis://bob:sesame@127.0.0.1", "");
+        notice_fixture_start(f);
+        run_until(f, "listening a");
+        assert_trace(f, "open\nlistening a\n");
+        assert_contains(f->logged, refusals[i].why);
+        assert_int_equal(times_in(f->logged, "sesame"), 0);
     }
 }
 
-/* A wrong password is told once, another reason again; and a pause is kept where somebody stops and starts. */
-static void test_wrong_password(void **state)
+NODE_TEST(each_reason_of_a_failed_handshake_is_logged_once)
 {
     static const struct fake_step wrong[] = {EXPECT("AUTH"), SEND("-WRONGPASS no\r\n"), END};
     static const struct fake_step other[] = {EXPECT("AUTH"), SEND("-ERR AUTH is off\r\n"), END};
-    struct notices notices;
-    (void)state;
-    notices_begin(&notices);
-    for (int i = 0; i < 3; i++) fake_play(notices.world.server, wrong);
-    fake_play(notices.world.server, other);
-    fake_play(notices.world.server, wrong);
-    fake_play(notices.world.server, good);
-    world_uri(&notices.world, "redis://:sesame@127.0.0.1", "");
-    notices.wants = "a";
-    notices_start(&notices);
-    run_until(&notices.world, "listening a");
-    assert_int_equal(fake_connections(notices.world.server), 6);
-    assert_int_equal(times_in(notices.world.logged, "WRONGPASS"), 2);
-    assert_int_equal(times_in(notices.world.logged, "is off"), 1);
-    notices_end(&notices);
-
-    notices_begin(&notices);
-    fake_play(notices.world.server, wrong);
-    world_uri(&notices.world, "redis://:sesame@127.0.0.1", "");
-    notices.config.reconnect_min_ms = 2;
-    notices.config.reconnect_max_ms = 3600000;
-    notices_start(&notices);
-    while (!strstr(notices.world.logged, "WRONGPASS")) event_base_loop(notices.world.base, EVLOOP_ONCE);
-    for (int i = 0; i < 3; i++) {
-        subscriber_stop(notices.subscriber);
-        subscriber_stop(notices.subscriber);
-        subscriber_start(notices.subscriber);
-        run_on(&notices.world, 20);
-    }
-    assert_int_equal(fake_connections(notices.world.server), 1);
-    assert_story(&notices.world, "");
-    notices_end(&notices);
+    notice_fixture_begin(f);
+    for (int i = 0; i < 3; i++) fake_play(f->server, wrong);
+    fake_play(f->server, other);
+    fake_play(f->server, wrong);
+    fake_play(f->server, good);
+    node_fixture_uri(f, "redis://:sesame@127.0.0.1", "");
+    f->wants = "a";
+    notice_fixture_start(f);
+    run_until(f, "listening a");
+    assert_int_equal(fake_connections(f->server), 6);
+    assert_int_equal(times_in(f->logged, "WRONGPASS"), 2);
+    assert_int_equal(times_in(f->logged, "is off"), 1);
 }
 
-/* No matter for notices. */
-static void test_odd_servers(void **state)
+NODE_TEST(a_restart_keeps_the_pause_before_the_next_connection)
+{
+    static const struct fake_step wrong[] = {EXPECT("AUTH"), SEND("-WRONGPASS no\r\n"), END};
+
+    notice_fixture_begin(f);
+    fake_play(f->server, wrong);
+    node_fixture_uri(f, "redis://:sesame@127.0.0.1", "");
+    f->subscriber_config.reconnect_min_ms = 2;
+    f->subscriber_config.reconnect_max_ms = 3600000;
+    notice_fixture_start(f);
+    while (strstr(f->logged, "WRONGPASS") == NULL) event_base_loop(f->base, EVLOOP_ONCE);
+    for (int i = 0; i < 3; i++) {
+        subscriber_stop(f->subscriber);
+        subscriber_stop(f->subscriber);
+        subscriber_start(f->subscriber);
+        run_on(f, 20);
+    }
+    assert_int_equal(fake_connections(f->server), 1);
+    assert_trace(f, "");
+}
+
+NODE_TEST(errors_that_do_not_concern_notices_are_ignored)
 {
     static const char *const answers[] = {
         "+OK\r\n-LOADING Redis is loading the dataset in memory\r\n",
@@ -248,20 +217,17 @@ static void test_odd_servers(void **state)
         "-NOPERM no SETNAME\r\n-NOPERM no PING\r\n",
         "-ERR unknown command\r\n-ERR unknown command\r\n",
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+    for (size_t i = 0; i < LENGTH(answers); i++) {
         const struct fake_step script[] = {EXPECT("CLIENT SETNAME me"), EXPECT("PING"),        SEND(answers[i]),
                                            EXPECT("SUBSCRIBE a"),       SEND(SUBSCRIBED("a")), END};
-        struct notices notices;
-        notices_begin(&notices);
-        notices.config.client_name = "me";
-        notices.wants = "a";
-        fake_play(notices.world.server, script);
-        world_uri(&notices.world, "localhost", "");
-        notices_start(&notices);
-        run_until(&notices.world, "listening a");
-        assert_int_equal(fake_connections(notices.world.server), 1);
-        notices_end(&notices);
+        notice_fixture_begin(f);
+        f->subscriber_config.client_name = "me";
+        f->wants = "a";
+        fake_play(f->server, script);
+        node_fixture_uri(f, "localhost", "");
+        notice_fixture_start(f);
+        run_until(f, "listening a");
+        assert_int_equal(fake_connections(f->server), 1);
     }
 }
 
@@ -298,26 +264,22 @@ static const struct refusal ends[] = {
     {{SEND("*1\r\n*1\r\n:1\r\n")}, "nested too deep"},
 };
 
-/* Whatever the server does, the subscriber is open again on a new connection. */
-static void test_ends(void **state)
+NODE_TEST(whatever_ends_a_connection_the_next_one_is_opened)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+    for (size_t i = 0; i < LENGTH(ends); i++) {
         const struct fake_step script[] = {GREET, EXPECT("SUBSCRIBE a"), ends[i].script[0], ends[i].script[1],
                                            END};
-        struct notices notices;
-        notices_begin_with(&notices, "a", script);
-        fake_play(notices.world.server, good);
-        run_until(&notices.world, "closed\nopen\nlistening a\n");
-        assert_holds(notices.why, ends[i].why);
-        assert_int_equal(times_in(notices.world.story, "closed"), 1);
-        notices_end(&notices);
+        notice_fixture_begin_with(f, "a", script);
+        fake_play(f->server, good);
+        run_until(f, "closed\nopen\nlistening a\n");
+        assert_contains(f->why, ends[i].why);
+        assert_int_equal(times_in(f->trace, "closed"), 1);
     }
 }
 
 /* ---- silence ---- */
 
-static void test_ping(void **state)
+NODE_TEST(silence_is_probed_by_ping_once_a_second_at_most)
 {
     static const struct fake_step script[] = {GREET,
                                               EXPECT("PING"),
@@ -330,42 +292,35 @@ static void test_ping(void **state)
                                               SEND(PONG),
                                               EXPECT("PING"),
                                               END};
-    struct notices notices;
-    (void)state;
-    notices_begin(&notices);
-    notices.config.timeout_ms = 200;
-    fake_play(notices.world.server, script);
-    notices_start(&notices);
-    run_until(&notices.world, "open");
+    notice_fixture_begin(f);
+    f->subscriber_config.timeout_ms = 200;
+    fake_play(f->server, script);
+    notice_fixture_start(f);
+    run_until(f, "open");
     uint64_t open_us = clock_us(NULL);
-    while (fake_commands(notices.world.server) < 4) event_base_loop(notices.world.base, EVLOOP_ONCE);
-    /* Two of them: at most one a second, whatever the timeout. */
+    while (fake_commands(f->server) < 4) event_base_loop(f->base, EVLOOP_ONCE);
     assert_true(clock_us(NULL) - open_us >= 1900000);
-    assert_int_equal(subscriber_listen(notices.subscriber, "z", 1), SUBSCRIBER_ASKED);
-    run_until(&notices.world, "closed");
-    assert_string_equal(notices.why, "no answer within 200 ms: frozen, or cut off");
-    assert_story(&notices.world, "open\nlistening z\nclosed\n");
-    assert_int_equal(fake_commands(notices.world.server), 7);
-    notices_end(&notices);
+    assert_int_equal(subscriber_listen(f->subscriber, "z", 1), SUBSCRIBER_ASKED);
+    run_until(f, "closed");
+    assert_string_equal(f->why, "no answer within 200 ms: frozen, or cut off");
+    assert_trace(f, "open\nlistening z\nclosed\n");
+    assert_int_equal(fake_commands(f->server), 7);
 }
 
-static void test_no_answer(void **state)
+NODE_TEST(a_server_that_does_not_answer_is_dropped)
 {
     static const struct fake_step silent[] = {END};
-    static const struct fake_step deaf[] = {GREET, EXPECT("SUBSCRIBE a"), END};
-    struct notices notices;
-    (void)state;
-    notices_begin(&notices);
-    notices.config.timeout_ms = 50;
-    notices.wants = "a";
-    fake_play(notices.world.server, silent);
-    fake_play(notices.world.server, deaf);
-    fake_play(notices.world.server, deaf);
-    notices_start(&notices);
-    run_until(&notices.world, "open\nclosed\nopen\nclosed\n");
-    assert_holds(notices.world.logged, "no answer to the handshake within 50 ms");
-    assert_string_equal(notices.why, "no answer within 50 ms: frozen, or cut off");
-    notices_end(&notices);
+    static const struct fake_step frozen[] = {GREET, EXPECT("SUBSCRIBE a"), END};
+    notice_fixture_begin(f);
+    f->subscriber_config.timeout_ms = 50;
+    f->wants = "a";
+    fake_play(f->server, silent);
+    fake_play(f->server, frozen);
+    fake_play(f->server, frozen);
+    notice_fixture_start(f);
+    run_until(f, "open\nclosed\nopen\nclosed\n");
+    assert_contains(f->logged, "no answer to the handshake within 50 ms");
+    assert_string_equal(f->why, "no answer within 50 ms: frozen, or cut off");
 }
 
 /* ---- from inside callbacks ---- */
@@ -379,154 +334,117 @@ static const struct fake_step eventful[] = {
     END};
 static const char *const moments[] = {"open",          "listening a",   "refused b",
                                       "message a one", "message a two", "closed"};
-enum { N_MOMENTS = sizeof moments / sizeof moments[0] };
+enum { N_MOMENTS = LENGTH(moments) };
 
-static void test_act_inside(void **state)
+NODE_TEST(any_callback_may_stop_restart_or_free_the_subscriber)
 {
     static const enum act acts[] = {ACT_STOP, ACT_RESTART, ACT_FREE};
-    (void)state;
     for (size_t i = 0; i < (size_t)N_MOMENTS * 3; i++) {
         const char *moment = moments[i / 3];
-        struct notices notices;
-        notices_begin_with(&notices, "ab", eventful);
-        fake_play(notices.world.server, eventful);
-        notices.act_at = moment;
-        notices.act = acts[i % 3];
-        run_until(&notices.world, moment);
-        if (notices.act == ACT_FREE) {
-            run_on(&notices.world, 10);
-            assert_int_equal(notices.world.after_free, 0);
-            notices.world.freed = false;
+        notice_fixture_begin_with(f, "ab", eventful);
+        fake_play(f->server, eventful);
+        f->act_at = moment;
+        f->act = acts[i % 3];
+        run_until(f, moment);
+        if (f->act == ACT_FREE) {
+            run_on(f, 10);
+            assert_int_equal(f->after_free, 0);
+            f->freed = false;
         } else {
-            if (notices.act == ACT_STOP) {
-                size_t told = notices.world.told;
-                assert_false(subscriber_is_open(notices.subscriber));
-                assert_int_equal(subscriber_listen(notices.subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
-                subscriber_forget(notices.subscriber, "a", 1);
-                run_on(&notices.world, 10);
-                assert_int_equal(notices.world.told, told);
-                assert_string_equal(subscriber_why(notices.subscriber), "stopped");
-                subscriber_start(notices.subscriber);
+            if (f->act == ACT_STOP) {
+                size_t before = f->trace_length;
+                assert_false(subscriber_is_open(f->subscriber));
+                assert_int_equal(subscriber_listen(f->subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
+                subscriber_forget(f->subscriber, "a", 1);
+                run_on(f, 10);
+                assert_int_equal(f->trace_length, before);
+                assert_string_equal(subscriber_why(f->subscriber), "stopped");
+                subscriber_start(f->subscriber);
             }
-            /* It is a new connection, and the old one says no more. */
+            /* The old connection reports nothing more. */
             unsigned ends_wanted = strcmp(moment, "closed") == 0 ? 2 : 1;
-            while (times_in(notices.world.story, "closed\n") < ends_wanted)
-                event_base_loop(notices.world.base, EVLOOP_ONCE);
-            assert_int_equal(times_in(notices.world.story, "open\n"), 2);
-            assert_int_equal(fake_connections(notices.world.server), 2);
+            while (times_in(f->trace, "closed\n") < ends_wanted) event_base_loop(f->base, EVLOOP_ONCE);
+            assert_int_equal(times_in(f->trace, "open\n"), 2);
+            assert_int_equal(fake_connections(f->server), 2);
         }
-        notices_end(&notices);
     }
 }
 
-/* As an owner may who gives up when something is logged. */
+/* An owner may free it when something is logged. */
 static void log_then_act(void *arg, int level, const char *text)
 {
-    struct notices *notices = arg;
-    world_log(&notices->world, level, text);
-    if (strstr(text, notices->act_at)) notices_act(notices);
+    struct node_fixture *f = arg;
+    node_fixture_log(f, level, text);
+    if (strstr(text, f->act_at) != NULL) notice_fixture_act(f);
 }
 
-static void test_free_inside_log(void **state)
+NODE_TEST(the_log_callback_may_free_the_subscriber)
 {
     static const struct fake_step wrong[] = {EXPECT("CLIENT"), SEND("-NOAUTH no\r\n"), END};
     static const char *const lines[] = {"NOAUTH", "open", "NOPERM", "closed the connection"};
-    (void)state;
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        struct notices notices;
-        notices_begin(&notices);
-        notices.wants = "ab";
-        notices.act = ACT_FREE;
-        notices.act_at = lines[i];
-        fake_play(notices.world.server, wrong);
-        fake_play(notices.world.server, eventful);
-        notices.log = log_then_act;
-        notices.world.on_line = NULL;
-        notices_start(&notices);
-        while (notices.subscriber) event_base_loop(notices.world.base, EVLOOP_ONCE);
-        run_on(&notices.world, 10);
-        notices_end(&notices);
+    for (size_t i = 0; i < LENGTH(lines); i++) {
+        notice_fixture_begin(f);
+        f->wants = "ab";
+        f->act = ACT_FREE;
+        f->act_at = lines[i];
+        fake_play(f->server, wrong);
+        fake_play(f->server, eventful);
+        f->log = log_then_act;
+        f->on_line = NULL;
+        notice_fixture_start(f);
+        while (f->subscriber != NULL) event_base_loop(f->base, EVLOOP_ONCE);
+        run_on(f, 10);
     }
 }
 
 /* ---- bounds ---- */
 
-static void test_full(void **state)
+NODE_TEST(a_full_subscriber_refuses_until_the_next_connection)
 {
     static char name[SUBSCRIBER_CHANNEL_MAX + 1];
     static const struct fake_step script[] = {GREET, END};
-    struct notices notices;
     int result = SUBSCRIBER_ASKED;
     unsigned asked = 0;
-    (void)state;
-    memset(name, 'n', sizeof name);
-    notices_begin_with(&notices, "", script);
-    fake_play(notices.world.server, good);
-    assert_int_equal(subscriber_listen(notices.subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
-    run_until(&notices.world, "open");
-    assert_int_equal(subscriber_listen(notices.subscriber, name, sizeof name), SUBSCRIBER_FULL);
+    memset(name, 'n', sizeof(name));
+    notice_fixture_begin_with(f, "", script);
+    fake_play(f->server, good);
+    assert_int_equal(subscriber_listen(f->subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
+    run_until(f, "open");
+    assert_int_equal(subscriber_listen(f->subscriber, name, sizeof(name)), SUBSCRIBER_FULL);
     while (result == SUBSCRIBER_ASKED && asked < 1000) {
-        result = subscriber_listen(notices.subscriber, name, sizeof name - 1);
+        result = subscriber_listen(f->subscriber, name, sizeof(name) - 1);
         asked++;
     }
     assert_int_equal(result, SUBSCRIBER_FULL);
-    assert_in_range(asked, CONN_OUT_MAX / sizeof name / 2, CONN_OUT_MAX / sizeof name + 1);
-    /* Sent, but not answered, they fill the list all the same. */
-    while (fake_commands(notices.world.server) < 2) event_base_loop(notices.world.base, EVLOOP_ONCE);
-    run_on(&notices.world, 50);
-    assert_int_equal(subscriber_listen(notices.subscriber, name, sizeof name - 1), SUBSCRIBER_FULL);
-    /* What is full is of use again on the next connection. */
-    notices.wants = "a";
-    subscriber_stop(notices.subscriber);
-    subscriber_start(notices.subscriber);
-    run_until(&notices.world, "open\nlistening a\n");
-    notices_end(&notices);
+    assert_in_range(asked, CONN_OUT_MAX / sizeof(name) / 2, CONN_OUT_MAX / sizeof(name) + 1);
+    /* Channels that were sent but not answered fill the list, too. */
+    while (fake_commands(f->server) < 2) event_base_loop(f->base, EVLOOP_ONCE);
+    run_on(f, 50);
+    assert_int_equal(subscriber_listen(f->subscriber, name, sizeof(name) - 1), SUBSCRIBER_FULL);
+    f->wants = "a";
+    subscriber_stop(f->subscriber);
+    subscriber_start(f->subscriber);
+    run_until(f, "open\nlistening a\n");
 }
 
-/* One allocation fails, whichever it is: later all is well, or there was no subscriber in the first place. */
-static void test_nomem(void **state)
+NODE_TEST(whatever_allocation_fails_the_subscriber_listens_in_the_end)
 {
     bool failed = true;
-    (void)state;
     for (long turn = 0; failed; turn++) {
-        struct notices notices;
-        notices_begin(&notices);
-        world_uri(&notices.world, "localhost", "");
-        for (int i = 0; i < 3; i++) fake_play(notices.world.server, good);
-        notices.config.client_name = "me";
-        notices.world.counted.until_failure = turn;
-        if (notices_create(&notices)) {
-            subscriber_start(notices.subscriber);
-            for (unsigned opens = 0; !strstr(notices.world.story, "listening a");) {
-                event_base_loop(notices.world.base, EVLOOP_ONCE);
-                if (times_in(notices.world.story, "open\n") == opens) continue;
+        notice_fixture_begin(f);
+        node_fixture_uri(f, "localhost", "");
+        for (int i = 0; i < 3; i++) fake_play(f->server, good);
+        f->subscriber_config.client_name = "me";
+        f->counted.until_failure = turn;
+        if (notice_fixture_create(f) != NULL) {
+            subscriber_start(f->subscriber);
+            for (unsigned opens = 0; strstr(f->trace, "listening a") == NULL;) {
+                event_base_loop(f->base, EVLOOP_ONCE);
+                if (times_in(f->trace, "open\n") == opens) continue;
                 opens++;
-                while (subscriber_listen(notices.subscriber, "a", 1) == SUBSCRIBER_NOMEM) continue;
+                while (subscriber_listen(f->subscriber, "a", 1) == SUBSCRIBER_NOMEM) continue;
             }
         }
-        failed = notices.world.counted.until_failure < 0;
-        notices_end(&notices);
+        failed = f->counted.until_failure < 0;
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_notices),
-        cmocka_unit_test(test_split),
-        cmocka_unit_test(test_many_in_one_packet),
-        cmocka_unit_test(test_forgotten_meanwhile),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_not_let_in),
-        cmocka_unit_test(test_wrong_password),
-        cmocka_unit_test(test_odd_servers),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_ping),
-        cmocka_unit_test(test_no_answer),
-        cmocka_unit_test(test_act_inside),
-        cmocka_unit_test(test_free_inside_log),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_nomem),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "redis/link/uri.h"
-
-static struct alloc memory;
+#include "test.h"
 
 struct good_row {
     const char *text;
@@ -48,20 +40,20 @@ static const struct good_row good_rows[] = {
 
 static void assert_text(const char *got, const char *wanted)
 {
-    if (wanted)
-        assert_string_equal(got ? got : "(null)", wanted);
+    if (wanted != NULL)
+        assert_string_equal(got != NULL ? got : "(null)", wanted);
     else
         assert_null(got);
 }
 
-static void test_good(void **state)
+TEST(good_addresses_are_read)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof good_rows / sizeof good_rows[0]; i++) {
+    for (size_t i = 0; i < LENGTH(good_rows); i++) {
         const struct good_row *row = &good_rows[i];
         struct uri uri;
         char error[256] = "untouched";
-        if (uri_parse(&uri, &memory, row->text, error, sizeof error) != 0) fail_msg("%s: %s", row->text, error);
+        if (uri_parse(&uri, &memory, row->text, error, sizeof(error)) != 0)
+            fail_msg("%s: %s", row->text, error);
         assert_string_equal(error, "untouched");
         assert_int_equal(uri.kind, row->kind);
         assert_text(uri.host, row->host);
@@ -148,56 +140,54 @@ static const struct bad_row bad_rows[] = {
     {"sesame;redis://h", QUORLOCK_INVAL, "address: ", "host"},
 };
 
-static void test_bad(void **state)
+TEST(bad_addresses_are_refused_without_a_password_in_the_error)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof bad_rows / sizeof bad_rows[0]; i++) {
+    for (size_t i = 0; i < LENGTH(bad_rows); i++) {
         const struct bad_row *row = &bad_rows[i];
         struct uri uri, before;
         char error[512] = "";
-        memset(&uri, 0x5a, sizeof uri);
-        memcpy(&before, &uri, sizeof uri);
-        int status = uri_parse(&uri, &memory, row->text, error, sizeof error);
+        memset(&uri, 0x5a, sizeof(uri));
+        memcpy(&before, &uri, sizeof(uri));
+        int status = uri_parse(&uri, &memory, row->text, error, sizeof(error));
         if (status != row->status) fail_msg("%s: status %d", row->text, status);
-        if (!strstr(error, row->shown)) fail_msg("%s: error shows another value: %s", row->text, error);
-        if (!strstr(error, row->remedy))
+        if (strstr(error, row->shown) == NULL) fail_msg("%s: error shows another value: %s", row->text, error);
+        if (strstr(error, row->remedy) == NULL)
             fail_msg("%s: error without \"%s\": %s", row->text, row->remedy, error);
-        if (strstr(error, "ses") || strstr(error, "same")) fail_msg("a part of a password in: %s", error);
-        assert_memory_equal(&uri, &before, sizeof uri);
+        if (strstr(error, "ses") != NULL || strstr(error, "same") != NULL)
+            fail_msg("a part of a password in: %s", error);
+        assert_memory_equal(&uri, &before, sizeof(uri));
     }
 }
 
-static void test_too_long(void **state)
+TEST(addresses_that_are_too_long_are_refused)
 {
-    (void)state;
     struct uri uri;
     char text[6000], error[512];
-    memset(text, 'a', sizeof text);
-    text[sizeof text - 1] = '\0';
-    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof error), QUORLOCK_INVAL);
+    memset(text, 'a', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_INVAL);
     assert_non_null(strstr(error, "longer"));
     text[300] = '\0';
-    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof error), QUORLOCK_INVAL);
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_INVAL);
     assert_non_null(strstr(error, "too long"));
     text[64] = '\0'; /* a label may have 63 */
-    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof error), QUORLOCK_INVAL);
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_INVAL);
     text[63] = '\0';
-    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof error), QUORLOCK_OK);
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_OK);
     uri_clear(&uri, &memory);
-    memset(text, 'a', sizeof text);
+    memset(text, 'a', sizeof(text));
     memcpy(text, "unix:///", 8);
     text[7 + 107] = '\0';
-    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof error), QUORLOCK_OK);
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_OK);
     uri_clear(&uri, &memory);
     text[7 + 107] = 'a';
     text[7 + 108] = '\0';
-    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof error), QUORLOCK_INVAL);
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_INVAL);
     assert_non_null(strstr(error, "107"));
 }
 
-static void test_no_error_buffer(void **state)
+TEST(the_error_text_may_be_left_out)
 {
-    (void)state;
     struct uri uri;
     assert_int_equal(uri_parse(&uri, &memory, NULL, NULL, 0), QUORLOCK_INVAL);
     assert_int_equal(uri_parse(&uri, &memory, "h:x", NULL, 0), QUORLOCK_INVAL);
@@ -215,9 +205,8 @@ static bool same(const char *one_text, const char *other_text)
     return result;
 }
 
-static void test_same(void **state)
+TEST(addresses_of_one_server_are_the_same)
 {
-    (void)state;
     assert_true(same("h", "redis://H.:6379/4"));
     assert_true(same("redis://a:b@h", "redis://h"));
     assert_true(same("[::1]:1", "[0::0:1]:1"));
@@ -229,40 +218,10 @@ static void test_same(void **state)
     assert_false(same("unix:///x", "x"));
 }
 
-/* Fails the allocation whose turn it is, and counts what is out. */
-struct counted {
-    long until_failure, out;
-};
-
-static void *counted_allocate(void *arg, size_t size)
+TEST(whatever_allocation_fails_nothing_leaks)
 {
-    struct counted *counted = arg;
-    if (counted->until_failure-- == 0) return NULL;
-    counted->out++;
-    return malloc(size);
-}
-
-static void *counted_reallocate(void *arg, void *block, size_t size)
-{
-    struct counted *counted = arg;
-    if (counted->until_failure-- == 0) return NULL;
-    if (!block) counted->out++;
-    return realloc(block, size);
-}
-
-static void counted_release(void *arg, void *block)
-{
-    struct counted *counted = arg;
-    counted->out--;
-    free(block);
-}
-
-static void test_out_of_memory(void **state)
-{
-    (void)state;
-    struct counted counted = {0, 0};
-    const struct quorlock_allocator hooks = {sizeof(hooks), counted_allocate, counted_reallocate,
-                                             counted_release, &counted};
+    struct counted counted = {0};
+    const struct quorlock_allocator hooks = counted_hooks(&counted);
     struct alloc alloc;
     alloc_init(&alloc, &hooks);
     int status = QUORLOCK_NOMEM;
@@ -272,21 +231,10 @@ static void test_out_of_memory(void **state)
         char error[256];
         assert_true(n < 20);
         counted.until_failure = n;
-        status = uri_parse(&uri, &alloc, "redis://bob:sesame@h:1/2", error, sizeof error);
+        status = uri_parse(&uri, &alloc, "redis://bob:sesame@h:1/2", error, sizeof(error));
         if (status == QUORLOCK_OK) uri_clear(&uri, &alloc);
         assert_int_equal(counted.out, 0);
     }
     assert_int_equal(status, QUORLOCK_OK);
     assert_int_equal(n, 5); /* user, password, host and name failed, and then none */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),     cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_too_long), cmocka_unit_test(test_no_error_buffer),
-        cmocka_unit_test(test_same),     cmocka_unit_test(test_out_of_memory),
-    };
-    alloc_init(&memory, NULL);
-    return cmocka_run_group_tests_name("uri", tests, NULL, NULL);
 }

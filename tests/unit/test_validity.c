@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_validity.c - lease arithmetic: rounding against us, and no sum that wraps round
+ * test_validity.c - lease arithmetic: rounded to the safe side, and no sum that wraps round
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/backoff.h"
 #include "core/validity.h"
+#include "test.h"
 
 #define LAST UINT64_MAX
 
-static void sums_saturate(void **state)
+TEST(sums_saturate)
 {
-    (void)state;
     assert_int_equal(validity_add(2, 3), 5);
     assert_true(validity_add(LAST, 1) == LAST);
     assert_true(validity_add(LAST - 1, 1) == LAST);
@@ -26,9 +20,8 @@ static void sums_saturate(void **state)
     assert_int_equal(validity_sub(0, LAST), 0);
 }
 
-static void allowance_is_rounded_up(void **state)
+TEST(the_allowance_is_rounded_up)
 {
-    (void)state;
     assert_int_equal(validity_allowance_us(30000000, 10000, 2000), 302000);
     assert_int_equal(validity_allowance_us(1, 10000, 0), 1);
     assert_int_equal(validity_allowance_us(100, 10000, 0), 1);
@@ -39,18 +32,16 @@ static void allowance_is_rounded_up(void **state)
     assert_int_equal(validity_allowance_us(1000001, 1, 0), 2);
 }
 
-static void absurd_allowances_saturate(void **state)
+TEST(absurd_allowances_saturate)
 {
-    (void)state;
     assert_true(validity_allowance_us(LAST, 1000000, 1) == LAST);
     assert_true(validity_allowance_us(LAST, UINT32_MAX, 0) == LAST);
     assert_true(validity_allowance_us(1, 0, LAST) == LAST);
     assert_true(validity_allowance_us(LAST, 1, 0) == LAST / 1000000 + 1);
 }
 
-static void a_vote_ends_before_its_lease(void **state)
+TEST(a_vote_ends_before_its_lease)
 {
-    (void)state;
     assert_int_equal(validity_of_vote(1000, 30000000, 10000, 2000), 1000 + 30000000 - 302000);
     /* More allowance than lease: it ends with its send, it never wraps. */
     assert_int_equal(validity_of_vote(1000, 1000, 10000, 2000), 1000);
@@ -59,13 +50,12 @@ static void a_vote_ends_before_its_lease(void **state)
     assert_true(validity_of_vote(LAST - 5, 30000000, 10000, 2000) == LAST);
 }
 
-static void the_quorums_end_is_the_qth_largest(void **state)
+TEST(the_quorums_end_is_the_qth_largest)
 {
     uint64_t ends[] = {30, 10, 50, 20, 40};
     uint64_t same[] = {7, 7, 7};
     uint64_t mixed[] = {0, 100, 0};
 
-    (void)state;
     assert_int_equal(validity_of_quorum(ends, 5, 3), 30);
     assert_int_equal(validity_of_quorum(ends, 5, 1), 50);
     assert_int_equal(validity_of_quorum(ends, 5, 5), 10);
@@ -76,29 +66,26 @@ static void the_quorums_end_is_the_qth_largest(void **state)
     assert_int_equal(validity_of_quorum(ends, 0, 1), 0);
 }
 
-static void loss_is_told_at_least_ten_milliseconds_before(void **state)
+TEST(loss_is_reported_at_least_ten_milliseconds_before)
 {
-    (void)state;
     assert_int_equal(validity_lost_margin_us(30000000, 10000, 2000), 604000);
     assert_int_equal(validity_lost_margin_us(10000, 10000, 2000), 10000);
     assert_true(validity_lost_margin_us(LAST, 1000000, 0) == LAST);
 }
 
-static void a_debt_outlives_the_lease(void **state)
+TEST(a_debt_outlives_the_lease)
 {
-    (void)state;
     assert_int_equal(validity_debt_until(1000, 30000000), 1000 + 30300000);
     assert_int_equal(validity_debt_until(0, 1), 2);
     assert_true(validity_debt_until(LAST, 1) == LAST);
     assert_true(validity_debt_until(1, LAST) == LAST);
 }
 
-static void pauses_stay_within_their_bounds(void **state)
+TEST(pauses_stay_within_their_bounds)
 {
     struct backoff_jitter jitter;
     uint64_t largest_us = 0;
 
-    (void)state;
     backoff_seed(&jitter, (const unsigned char *)"12345678");
     for (uint32_t i = 0; i < 10000; i++) {
         uint64_t split_us = backoff_split_us(&jitter, 1000, i % 100);
@@ -116,20 +103,4 @@ static void pauses_stay_within_their_bounds(void **state)
     assert_in_range(backoff_poll_us(&jitter, UINT32_MAX), 500000, 1000000);
     assert_int_equal(backoff_uniform(&jitter, 0), 0);
     (void)backoff_uniform(&jitter, UINT64_MAX);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_saturate),
-        cmocka_unit_test(allowance_is_rounded_up),
-        cmocka_unit_test(absurd_allowances_saturate),
-        cmocka_unit_test(a_vote_ends_before_its_lease),
-        cmocka_unit_test(the_quorums_end_is_the_qth_largest),
-        cmocka_unit_test(loss_is_told_at_least_ten_milliseconds_before),
-        cmocka_unit_test(a_debt_outlives_the_lease),
-        cmocka_unit_test(pauses_stay_within_their_bounds),
-    };
-
-    return cmocka_run_group_tests_name("core: validity", tests, NULL, NULL);
 }

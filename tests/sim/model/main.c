@@ -6,19 +6,14 @@
  */
 #include "model.h"
 
-#include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { EXIT_USAGE = 64 };
 
-struct options {
-    bool check, controls;
-    unsigned nodes, grants;
-    struct model_limits limits;
-};
+/* Past them a check has failed. */
+enum { SECONDS = 300 /* of all searches together */, MEMORY_MB = 1500 /* of one */ };
 
 struct control {
     const char *name;
@@ -26,7 +21,7 @@ struct control {
     unsigned watched; /* each of these invariants must be found violated */
 };
 
-static const struct control controls[] = {
+static const struct control broken_rules[] = {
     {"no write-back", MODEL_NO_WRITE_BACK, MODEL_I2 | MODEL_I3},
     {"acknowledgement without counter <= T", MODEL_ACK_ANY, MODEL_I2 | MODEL_I4},
     {"unconditional write", MODEL_WRITE_ANY, MODEL_I2 | MODEL_I3 | MODEL_I4},
@@ -36,13 +31,10 @@ static const struct control controls[] = {
 };
 
 static const char *const usage_text =
-    "Usage: model [--check] [--controls] [--nodes N --grants G] [--seconds-limit S] [--memory-limit-mb M]\n"
+    "Usage: model [--check] [--controls]\n"
     "Searches the fencing rules in small worlds, exhaustively.\n"
-    "  --check              the rules hold: N=3 with 3 grants, N=5 with 2, and others\n"
-    "  --controls           each rule, once broken, is found out\n"
-    "  --nodes N --grants G with --check: this world only (N 1 to 5, G 1 to 4)\n"
-    "  --seconds-limit S    all searches together (default 300); past it the check has failed\n"
-    "  --memory-limit-mb M  for one search (default 1500); past it the check has failed\n";
+    "  --check     the rules hold: N=3 with 3 grants, N=5 with 2, and others\n"
+    "  --controls  each rule, once broken, is found out\n";
 
 static struct model_config sound_config(unsigned nodes, unsigned grants)
 {
@@ -67,20 +59,21 @@ static const char *invariant_name(unsigned invariant)
     }
 }
 
-static void search(struct options *options, const struct model_config *config, struct model_result *ret_result)
+static void search(struct model_limits *limits, const struct model_config *config,
+                   struct model_result *ret_result)
 {
-    model_search(config, &options->limits, ret_result);
-    options->limits.seconds -= ret_result->seconds;
+    model_search(config, limits, ret_result);
+    limits->seconds -= ret_result->seconds;
 }
 
 /* One world, one line. */
-static bool check_world(struct options *options, const char *what, const struct model_config *config,
+static bool check_world(struct model_limits *limits, const char *what, const struct model_config *config,
                         struct model_result *ret_result)
 {
     static const char *const verdicts[] = {"holds", "VIOLATED", "GAVE UP"};
     bool sound;
 
-    search(options, config, ret_result);
+    search(limits, config, ret_result);
     /* A world in which not all can report would prove little. */
     sound = ret_result->verdict == MODEL_EXHAUSTED && ret_result->reported_max == config->grants;
     printf("%-8s N=%u Q=%u grants=%u, %s: %zu states, %zu steps, depth %u, tokens to %u, %u of %u reported, "
@@ -101,7 +94,7 @@ static bool check_world(struct options *options, const char *what, const struct 
 }
 
 /* The small world again without what makes the search small: it must come to the very same reports. */
-static bool check_reductions(struct options *options)
+static bool check_reductions(struct model_limits *limits)
 {
     struct model_config config = sound_config(3, 2);
     struct model_result reduced;
@@ -109,12 +102,12 @@ static bool check_reductions(struct options *options)
     struct model_result plain;
     bool same;
 
-    bool sound = check_world(options, "reduced", &config, &reduced);
+    bool sound = check_world(limits, "reduced", &config, &reduced);
     config.forget = false;
     config.separate = true;
-    sound = check_world(options, "nothing forgotten, all steps apart", &config, &renamed) && sound;
+    sound = check_world(limits, "nothing forgotten, all steps apart", &config, &renamed) && sound;
     config.symmetry = false;
-    sound = check_world(options, "the same without symmetry", &config, &plain) && sound;
+    sound = check_world(limits, "the same without symmetry", &config, &plain) && sound;
     same = memcmp(&reduced.outcomes, &plain.outcomes, sizeof(plain.outcomes)) == 0 &&
            memcmp(&renamed.outcomes, &plain.outcomes, sizeof(plain.outcomes)) == 0 &&
            plain.renamed == renamed.states;
@@ -124,50 +117,50 @@ static bool check_reductions(struct options *options)
     return sound && same;
 }
 
-static unsigned check_all(struct options *options)
+static unsigned check_all(struct model_limits *limits)
 {
     struct model_result result;
     struct model_result reduced;
     struct model_config config = sound_config(3, 3);
     unsigned failed = 0;
 
-    failed += check_world(options, "counters alone", &config, &reduced) ? 0 : 1;
+    failed += !check_world(limits, "counters alone", &config, &reduced);
     config.floors[0] = 4;
     config.n_floors = 1;
-    failed += check_world(options, "counters with a floor", &config, &result) ? 0 : 1;
+    failed += !check_world(limits, "counters with a floor", &config, &result);
     config = sound_config(3, 3);
     config.forget = false;
-    failed += check_world(options, "nothing forgotten", &config, &result) ? 0 : 1;
+    failed += !check_world(limits, "nothing forgotten", &config, &result);
     if (memcmp(&reduced.outcomes, &result.outcomes, sizeof(result.outcomes)) != 0) {
         printf("DIFFERS  what was forgotten would have made other reports possible\n");
         failed++;
     }
     config = sound_config(3, 3);
     config.quorum = 3;
-    failed += check_world(options, "policy ALL", &config, &result) ? 0 : 1;
+    failed += !check_world(limits, "policy ALL", &config, &result);
     config = sound_config(4, 2);
-    failed += check_world(options, "counters alone", &config, &result) ? 0 : 1;
+    failed += !check_world(limits, "counters alone", &config, &result);
     config = sound_config(5, 2);
-    failed += check_world(options, "counters alone", &config, &result) ? 0 : 1;
-    failed += check_reductions(options) ? 0 : 1;
+    failed += !check_world(limits, "counters alone", &config, &result);
+    failed += !check_reductions(limits);
     printf("model: %s, N=3 with 3 grants and N=5 with 2 searched exhaustively, %u failed\n",
            failed == 0 ? "the fencing rules hold" : "FAILED", failed);
     return failed;
 }
 
-static bool check_control(struct options *options, const struct control *control, unsigned invariant)
+static bool check_control(struct model_limits *limits, const struct control *control, unsigned invariant)
 {
     struct model_config config = sound_config(3, 3);
     struct model_result result;
     bool caught;
 
-    /* No licence here: every step of the story is one that the rules, but for the broken one, allow. */
+    /* No licence here: every step of the trace is one that the rules, but for the broken one, allow. */
     config.lift = false;
     config.forget = false;
     config.broken = control->broken;
     config.watched = invariant;
     if (control->broken == MODEL_HALF) config.quorum = config.nodes / 2;
-    search(options, &config, &result);
+    search(limits, &config, &result);
     caught = result.verdict == MODEL_VIOLATED && result.n_trace != 0 &&
              (result.trace[result.n_trace - 1].violated & invariant) != 0;
     printf("%-8s %s: %s after %zu steps (%zu states)\n", caught ? "caught" : "MISSED", control->name,
@@ -179,9 +172,9 @@ static bool check_control(struct options *options, const struct control *control
     return caught;
 }
 
-static unsigned check_controls(struct options *options)
+static unsigned check_controls(struct model_limits *limits)
 {
-    size_t n = sizeof(controls) / sizeof(controls[0]);
+    size_t n = sizeof(broken_rules) / sizeof(broken_rules[0]);
     struct model_config config = sound_config(3, 3);
     struct model_result result;
     unsigned failed = 0;
@@ -189,11 +182,11 @@ static unsigned check_controls(struct options *options)
     /* The same world with nothing broken: what the controls find, they find because of the break. */
     config.lift = false;
     config.forget = false;
-    failed += check_world(options, "by the letter, nothing broken", &config, &result) ? 0 : 1;
+    failed += !check_world(limits, "by the letter, nothing broken", &config, &result);
     for (size_t c = 0; c < n; c++) {
         for (unsigned invariant = MODEL_I2; invariant <= MODEL_I4; invariant <<= 1) {
-            if ((controls[c].watched & invariant) == 0) continue;
-            failed += check_control(options, &controls[c], invariant) ? 0 : 1;
+            if ((broken_rules[c].watched & invariant) == 0) continue;
+            failed += !check_control(limits, &broken_rules[c], invariant);
         }
     }
     printf("model: %s, %zu broken rules, %u failed\n", failed == 0 ? "all controls caught" : "FAILED", n,
@@ -201,101 +194,25 @@ static unsigned check_controls(struct options *options)
     return failed;
 }
 
-static bool parse_number(const char *name, const char *text, unsigned long least, unsigned long most,
-                         unsigned long *ret_value)
-{
-    char *end = NULL;
-    unsigned long value;
-
-    errno = 0;
-    value = strtoul(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || text[0] == '-' || value < least || value > most) {
-        fprintf(stderr, "model: --%s %s: give a whole number from %lu to %lu\n", name, text, least, most);
-        return false;
-    }
-    *ret_value = value;
-    return true;
-}
-
-static bool parse_options(int argc, char **argv, struct options *options, bool *ret_help)
-{
-    static const struct option names[] = {
-        {"check", no_argument, NULL, 'c'},
-        {"controls", no_argument, NULL, 'b'},
-        {"nodes", required_argument, NULL, 'n'},
-        {"grants", required_argument, NULL, 'g'},
-        {"seconds-limit", required_argument, NULL, 's'},
-        {"memory-limit-mb", required_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    unsigned long value = 0;
-    int which;
-
-    while ((which = getopt_long(argc, argv, "h", names, NULL)) != -1) {
-        bool good = true;
-
-        switch (which) {
-        case 'c': options->check = true; break;
-        case 'b': options->controls = true; break;
-        case 'n':
-            good = parse_number("nodes", optarg, 1, MODEL_NODES_MAX, &value);
-            options->nodes = (unsigned)value;
-            break;
-        case 'g':
-            good = parse_number("grants", optarg, 1, MODEL_GRANTS_MAX, &value);
-            options->grants = (unsigned)value;
-            break;
-        case 's':
-            good = parse_number("seconds-limit", optarg, 1, 86400, &value);
-            options->limits.seconds = (double)value;
-            break;
-        case 'm':
-            good = parse_number("memory-limit-mb", optarg, 16, 65536, &value);
-            options->limits.memory_mb = value;
-            break;
-        case 'h': *ret_help = true; break;
-        default: return false;
-        }
-        if (!good) return false;
-    }
-    if (optind < argc) {
-        fprintf(stderr, "model: %s: no such argument; see --help\n", argv[optind]);
-        return false;
-    }
-    if ((options->nodes == 0) != (options->grants == 0) || (options->nodes != 0 && options->controls)) {
-        fprintf(stderr, "model: --nodes and --grants go together, and with --check only\n");
-        return false;
-    }
-    /* A state has to fit into 128 bits. */
-    if (options->nodes * (5 + 7 * options->grants) + 5 * options->grants > 128) {
-        fprintf(stderr, "model: --nodes %u --grants %u: too large a world; take one of them smaller\n",
-                options->nodes, options->grants);
-        return false;
-    }
-    if (!options->check && !options->controls) options->check = true;
-    return true;
-}
-
 int main(int argc, char **argv)
 {
-    struct options options = {.limits = {.seconds = 300, .memory_mb = 1500}};
-    struct model_result result;
-    bool help = false;
+    struct model_limits limits = {.seconds = SECONDS, .memory_mb = MEMORY_MB};
+    bool check = argc == 1, controls = false;
     unsigned failed = 0;
 
-    if (!parse_options(argc, argv, &options, &help)) return EXIT_USAGE;
-    if (help) {
-        fputs(usage_text, stdout);
-        return EXIT_SUCCESS;
-    }
-    if (options.nodes != 0) {
-        struct model_config config = sound_config(options.nodes, options.grants);
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--check") == 0) {
+            check = true;
+        } else if (strcmp(argv[i], "--controls") == 0) {
+            controls = true;
+        } else {
+            bool help = strcmp(argv[i], "--help") == 0;
 
-        failed += check_world(&options, "counters alone", &config, &result) ? 0 : 1;
-    } else if (options.check) {
-        failed += check_all(&options);
+            fputs(usage_text, help ? stdout : stderr);
+            return help ? EXIT_SUCCESS : EXIT_USAGE;
+        }
     }
-    if (options.controls) failed += check_controls(&options);
+    if (check) failed += check_all(&limits);
+    if (controls) failed += check_controls(&limits);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

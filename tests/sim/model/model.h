@@ -2,42 +2,36 @@
 /*
  * model.h - the fencing rules as a small world, searched exhaustively
  *
- * The world: N nodes that each keep a counter and a lock, and G attempts to take that one lock with a token. No
- * clock is in it: whatever timing could bring about happens at any moment, or never.
+ * The world: N nodes that each keep a counter and a lock, and G attempts to take that one lock with a token. It
+ * has no clock: whatever timing could cause happens at any moment, or never. Messages of an attempt do this,
+ * each in one atomic step at the node:
  *
- * What an attempt's messages may do, each in one atomic step at the node:
- *   acquire  where the lock is not held: counter := max(counter + 1, floor), lock := ours, show the counter
- *   raise T  only where the lock is ours: if counter <= T then counter := T; show the counter
- * The client reports T once Q nodes have shown it this very T. Tokens must then be unique (I2), above every
- * token that was reported before the attempt began (I3), and must rise along the order in which two holders had
- * a node that both of them counted (I4).
+ * - acquire, where the lock is not held: counter := max(counter + 1, floor), lock := ours, show the counter
+ * - raise T, only where the lock is ours: if counter <= T then counter := T; show the counter
  *
- * Why the steps are so few, and yet nothing is left out (every simplification allows more than the rules do):
- *   loss        A message that is never delivered is a step that never happens. A step for it is not needed,
- * nor one for death, or for a node that stands still. replies     An answer is noted in the step that makes it;
- * the client may act on it at any later time, or never. `seen` keeps the last one of each node. A newer answer
- * that the client has not got yet leaves the older one standing: to the node that is a `lift` (below) and not a
- * raise. target      The rules raise to the largest counter shown. Here the client may raise to any counter
- * shown, at any time, and no round needs to end before another: what it has heard so far is its own affair.
- *   lift        Releases, repairs and raises of ended attempts carry tokens to whatever node, whoever holds it
- * by then. All of them together: any counter may be lifted at any time, to anything not above the largest
- * counter there is (no message can carry more than that, and counters never fall). It makes a difference only
- * to the next acquire or raise at the node, so it is done in the same step: an acquire shows any counter from
- * its own increment to the largest + 1, a raise any from its own to the largest. A floor P that is not above
- * the largest + 1 is covered by that as well. floor       A larger P leaves a gap: `floors` names such values,
- * and any message may carry any of them (the nodes clamp P differently, so it is not one number for all of an
- * attempt's messages). lease's end A lock may expire or be released at any time. Between that and the next
- * owner's acquire nothing can happen at the node that could not as well be left undone, so it ends in the very
- * step in which the next owner takes it. (`separate` makes lifts and ends steps of their own.) beginning   An
- * attempt begins when its first message is executed: the latest moment possible, which binds its token to the
- * most others. once        An attempt asks a node to acquire once only (a retry is a new attempt, and a refusal
- * has no effect), so the largest counter rises G x N times at most: values are bounded without any rounding.
+ * The client reports T once Q nodes have shown it T. Tokens must be unique (I2), above every token that was
+ * reported before the attempt began (I3), and must rise along the order in which two holders had a node that
+ * both of them counted (I4).
  *
- * What makes the search small without losing anything:
- *   symmetry    Neither nodes nor attempts have names in the rules: of all renamings the smallest is kept.
- *   what cannot matter any more is forgotten (model_forget): answers that can no longer find Q equals, the rank
- * of a holder that can no longer be counted, the past of an attempt that can no longer report.
- * `--check` searches a smaller world also without any of these, and compares what can be reported.
+ * Why so few steps leave nothing out (every simplification allows more than the rules do):
+ *
+ * - A lost message, a dead client or a frozen node is a step that never happens.
+ * - An answer is noted in the step that makes it, and the client may act on it at any later time. `seen` keeps
+ *   the last one of each node; a newer answer that the client has not got yet is a lift to the node.
+ * - The rules raise to the largest counter shown. Here the client may raise to any counter shown, at any time.
+ * - Releases, repairs and raises of ended attempts carry tokens to any node, whoever holds it by then: any
+ *   counter may be lifted at any time, up to the largest counter there is. That matters only to the next
+ *   acquire or raise at the node, so it is done in the same step: an acquire shows any counter from its own
+ *   increment to the largest + 1, a raise any from its own to the largest.
+ * - A floor P above the largest + 1 leaves a gap: `floors` names such values, and any message may carry any.
+ * - A lease may end at any time before the next owner's acquire; it ends in the step of that acquire.
+ *   (`separate` makes lifts and ends steps of their own.)
+ * - An attempt begins when its first message is executed, the latest moment possible.
+ * - An attempt asks a node to acquire once (a retry is a new attempt), so counters rise G x N times at most.
+ *
+ * What makes the search small without losing anything: of all renamings of nodes and attempts the smallest is
+ * kept, and what cannot matter any more is forgotten (model_forget). `--check` searches a smaller world also
+ * without any of these, and compares what can be reported.
  */
 #ifndef QUORLOCK_MODEL_H
 #define QUORLOCK_MODEL_H
@@ -96,8 +90,7 @@ struct model_state {
     uint8_t counter[MODEL_NODES_MAX];
     bool unheld[MODEL_NODES_MAX]; /* else the attempt with the largest rank holds it */
     bool reported[MODEL_GRANTS_MAX];
-    uint8_t
-        token[MODEL_GRANTS_MAX]; /* the token reported; before that the largest one reported before it began */
+    uint8_t token[MODEL_GRANTS_MAX]; /* reported; before that the largest reported before it began */
     struct model_cell cell[MODEL_NODES_MAX][MODEL_GRANTS_MAX];
 };
 
@@ -171,7 +164,7 @@ struct model_result {
 void model_search(const struct model_config *config, const struct model_limits *limits,
                   struct model_result *ret_result);
 
-/* Prints a trace as a story on stdout. */
+/* Prints a trace on stdout. */
 void model_tell(const struct model_config *config, const struct model_step *trace, size_t n_trace);
 
 #endif

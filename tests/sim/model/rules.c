@@ -245,7 +245,7 @@ static unsigned counters_shown(const struct model_config *config, const struct m
 
     for (unsigned i = 0; i < config->nodes; i++) seen |= 1U << state->cell[i][attempt].seen;
     for (unsigned value = 1; value <= MODEL_VALUE_MAX; value++) {
-        if (seen & 1U << value) ret_values[n++] = (uint8_t)value;
+        if ((seen & 1U << value) != 0) ret_values[n++] = (uint8_t)value;
     }
     return n;
 }

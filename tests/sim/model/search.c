@@ -215,7 +215,7 @@ static bool visit(const struct model_config *config, struct store *store, size_t
         for (unsigned i = 0; i < config->nodes; i++) {
             if (next[s].state.counter[i] > result->value_max) result->value_max = next[s].state.counter[i];
         }
-        if (next[s].step.violated & config->watched) {
+        if ((next[s].step.violated & config->watched) != 0) {
             result->verdict = MODEL_VIOLATED;
             result->violated = next[s].step.violated & config->watched;
             return false;

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * node_world.h - a node, a server that plays scripts, and the story of what the node told
+ * node_fixture.h - a node, a server that plays scripts, and the trace of what the node reported
  *
  * Each state and each reply becomes a line: "ready 1", "down auth", "7 yes", "7 unknown timeout".
  */
-#ifndef QUORLOCK_TESTS_NODE_WORLD_H
-#define QUORLOCK_TESTS_NODE_WORLD_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#ifndef QUORLOCK_TESTS_NODE_FIXTURE_H
+#define QUORLOCK_TESTS_NODE_FIXTURE_H
 
 #include "fake_server.h"
 #include "redis/link/uri.h"
 #include "redis/node.h"
+#include "redis/subscriber.h"
+#include "test.h"
 
 #define LIMIT_S 20
 
-/* Memory hooks that fail the allocation whose turn it is, and count what is out. */
-struct counted {
-    long until_failure, out;
-};
+/* NODE_TEST - a test whose `f` is to be opened by node_fixture_open or a function that calls it. */
+#define NODE_TEST(name) TEST_WITH(node_fixture, name, node_fixture_setup, node_fixture_teardown)
 
-struct world {
+/* What the owner of a subscriber does from inside the callback that reports the line act_at, once. */
+enum act { ACT_NONE, ACT_STOP, ACT_RESTART, ACT_FREE, ACT_LISTEN, ACT_FORGET };
+
+struct node_fixture {
     struct event_base *base;
     struct fake_server *server;
     struct counted counted;
@@ -30,17 +29,24 @@ struct world {
     struct uri uri;
     struct node_config config;
     struct node *node;
-    char story[1 << 18];
-    size_t told;
+    char trace[1 << 18];
+    size_t trace_length;
     char why[512], error[512]; /* of the latest state and reply */
     char logged[8192];
     char holder[64], type[32];
     uint32_t latency_us;
     unsigned n_replies;
     const char *free_at; /* the line at which a callback frees the node */
-    void (*on_line)(struct world *, const char *line);
+    void (*on_line)(struct node_fixture *, const char *line);
     bool freed;
     unsigned after_free;
+    /* Instead of the node, by notice_fixture.h: */
+    struct subscriber_config subscriber_config;
+    struct subscriber *subscriber;
+    const char *wants; /* one-letter channels, asked for at each open */
+    const char *act_at;
+    enum act act;
+    void (*log)(void *f, int level, const char *text); /* instead of node_fixture_log */
 };
 
 #define STEP(verb, text)                                                                                       \
@@ -74,30 +80,31 @@ struct world {
 #define EXPECT(text) STEP(FAKE_EXPECT, text)
 #define SEND(text)   STEP(FAKE_SEND, text)
 
-/* world_open - a base and a server; the node comes with world_node, so that the test can set the config before.
+/* node_fixture_open - a base and a server; the test may change the config before node_fixture_new_node. Closes
+ * what was open; that fails the test where an expectation was not met, memory is out, or a callback came late.
  */
-void world_open(struct world *);
-/* world_uri - the server's address with credentials in front or a database behind. */
-void world_uri(struct world *, const char *front, const char *back);
-struct node *world_node(struct world *);
-/* world_tell - one more line of the story; acts on it as free_at and on_line say. */
-void world_tell(struct world *, const char *line);
-/* world_log - as an events.log, with the world as its arg. */
-void world_log(void *world, int level, const char *text);
-/* world_start - all of it, the first connection playing that script. */
-void world_start(struct world *, const struct fake_step *script);
-/* world_close - frees everything; fails if an expectation was not met, memory is out, or a callback came late.
- */
-void world_close(struct world *);
-/* run_until - runs the loop until the story holds that text; fails after a generous limit. */
-void run_until(struct world *, const char *line);
-/* run_on - runs the loop for some time: only where nothing more may come. */
-void run_on(struct world *, unsigned ms);
-int ask(struct world *, unsigned tag, enum node_op, uint32_t timeout_ms);
-/* ask_sent - must be taken, and told of later only. */
-void ask_sent(struct world *, unsigned tag, enum node_op, uint32_t timeout_ms);
-void assert_story(struct world *, const char *wanted);
-void assert_holds(const char *text, const char *part);
+void node_fixture_open(struct node_fixture *);
+/* node_fixture_uri - the server's address with credentials in front or a database behind. */
+void node_fixture_uri(struct node_fixture *, const char *front, const char *back);
+struct node *node_fixture_new_node(struct node_fixture *);
+/* node_fixture_trace - one more line of the trace; free_at and on_line react to it. */
+void node_fixture_trace(struct node_fixture *, const char *line);
+/* node_fixture_log - as an events.log, with the fixture as its arg. */
+void node_fixture_log(void *f, int level, const char *text);
+/* node_fixture_start - opens it and starts the node; the first connection plays that script. */
+void node_fixture_start(struct node_fixture *, const struct fake_step *script);
+/* node_fixture_ready - the same, and the handshake has been answered. */
+void node_fixture_ready(struct node_fixture *, const struct fake_step *script);
+int node_fixture_setup(void **state);
+int node_fixture_teardown(void **state);
+/* run_until - runs the loop until the trace holds that text; fails after a generous limit. */
+void run_until(struct node_fixture *, const char *line);
+/* run_on - runs the loop for some time; only where nothing more may come. */
+void run_on(struct node_fixture *, unsigned ms);
+int ask(struct node_fixture *, unsigned tag, enum node_op, uint32_t timeout_ms);
+/* ask_sent - must be accepted, and reported only later. */
+void ask_sent(struct node_fixture *, unsigned tag, enum node_op, uint32_t timeout_ms);
+void assert_trace(struct node_fixture *, const char *wanted);
 uint64_t clock_us(void *arg);
 /* block_ms - keeps the loop from running. */
 void block_ms(unsigned ms);

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * contender.c - acquires, holds for a while, extends, releases; cancels, loses, frees; and misuses now and then
+ * actor.c    - acquires, holds for a while, extends, releases; cancels, loses, frees; and misuses now and then
  */
-#include "contender.h"
-
-#include "judge.h"
-#include "process.h"
-#include "story.h"
-#include "tokens.h"
+#include "sim.h"
 
 static struct rng *rng_of(struct world *world, uint32_t index)
 {
@@ -24,20 +19,20 @@ static void act_in(struct world *world, uint32_t index, uint64_t pause_us)
     struct lock *lock = &world->locks[index];
 
     lock->act_serial++;
-    world_plan(world, world->now_us + pause_us, HAPPEN_ACT, lock->client, 0, index, lock->act_serial);
+    world_plan(world, world->now_us + pause_us, EVENT_ACT, lock->client, 0, index, lock->act_serial);
 }
 
-void contender_begin(struct world *world, uint32_t index)
+void actor_begin(struct world *world, uint32_t index)
 {
-    world->locks[index].plot = PLOT_REST;
+    world->locks[index].state = ACTOR_IDLE;
     if (world->phase >= PHASE_STOPPED) return;
     /* A crowd comes all at once. */
     act_in(world, index, rng_below(rng_of(world, index), world->plan->turns ? 200 : lease_of(world, index)));
 }
 
-void contender_hurry(struct world *world, uint32_t index)
+void actor_hurry(struct world *world, uint32_t index)
 {
-    if (world->locks[index].plot == PLOT_DEAD) return;
+    if (world->locks[index].state == ACTOR_DEAD) return;
     act_in(world, index, rng_below(rng_of(world, index), 1000));
 }
 
@@ -45,7 +40,7 @@ static void expect(struct world *world, uint32_t index, const char *call, int st
 {
     if (status == expected) return;
     judge_violated(world, I6_TOLD_ONCE, "lock %u: %s answered \"%s\", expected \"%s\"", index, call,
-                   story_status(status), story_status(expected));
+                   trace_status(status), trace_status(expected));
 }
 
 /* After the faults, where everybody is to have a turn, one each is enough. */
@@ -60,7 +55,7 @@ static void begin_acquire(struct world *world, uint32_t index)
     struct lock *lock = &world->locks[index];
 
     expect(world, index, "acquire", process_acquire(world, index), CORE_OK);
-    lock->plot = PLOT_ASKING;
+    lock->state = ACTOR_ACQUIRING;
     if (world->phase == PHASE_FAULTS && !world->plan->calm && rng_one_in(rng_of(world, index), 6)) {
         act_in(world, index, rng_below(rng_of(world, index), 2 * lease_of(world, index)));
     }
@@ -77,7 +72,7 @@ static void begin_release(struct world *world, uint32_t index)
         return;
     }
     expect(world, index, "release", status, CORE_OK);
-    lock->plot = PLOT_RELEASING;
+    lock->state = ACTOR_RELEASING;
     if (wants(world, index) && rng_one_in(rng_of(world, index), 4)) begin_acquire(world, index);
 }
 
@@ -98,14 +93,19 @@ static void begin_extend(struct world *world, uint32_t index)
         return;
     }
     expect(world, index, "extend", status, CORE_OK);
-    lock->plot = PLOT_EXTENDING;
+    lock->state = ACTOR_EXTENDING;
     if (rng_one_in(rng, 4)) act_in(world, index, rng_below(rng, lock->config.node_timeout_us));
+}
+
+static void cancel(struct world *world, uint32_t index)
+{
+    expect(world, index, "cancel", process_cancel(world, index, CORE_CANCELED), CORE_OK);
 }
 
 static void begin_free(struct world *world, uint32_t index)
 {
     world->totals->of[TOTAL_FREED]++;
-    world->locks[index].plot = PLOT_FREED;
+    world->locks[index].state = ACTOR_FREED;
     act_in(world, index, 0);
 }
 
@@ -173,9 +173,7 @@ static void act_freed(struct world *world, uint32_t index)
     struct lock *lock = &world->locks[index];
     enum core_phase phase;
 
-    if (lock->verdicts.acquiring || lock->verdicts.extending) {
-        expect(world, index, "cancel", process_cancel(world, index, CORE_CANCELED), CORE_OK);
-    }
+    if (lock->verdicts.acquiring || lock->verdicts.extending) cancel(world, index);
     phase = core_phase_now(lock->core);
     if (phase == CORE_HELD || phase == CORE_LOST) (void)process_release(world, index);
     if (core_quiet(lock->core)) {
@@ -185,33 +183,30 @@ static void act_freed(struct world *world, uint32_t index)
     act_in(world, index, lease_of(world, index) / 8);
 }
 
-void contender_act(struct world *world, const struct happening *happening)
+void actor_act(struct world *world, const struct event *event)
 {
-    uint32_t index = happening->index;
+    uint32_t index = event->index;
     struct lock *lock = &world->locks[index];
 
-    if (lock->act_serial != happening->serial || lock->plot == PLOT_DEAD) return;
-    if (process_postponed(world, happening)) return;
+    if (lock->act_serial != event->serial || lock->state == ACTOR_DEAD) return;
+    if (process_postponed(world, event)) return;
     judge_in_time(world, index);
-    switch (lock->plot) {
-    case PLOT_REST:
+    switch (lock->state) {
+    case ACTOR_IDLE:
         if (wants(world, index)) begin_acquire(world, index);
         break;
-    case PLOT_ASKING:
-        if (lock->verdicts.acquiring && !(world->plan->calm && world->phase < PHASE_STOPPED)) {
-            expect(world, index, "cancel", process_cancel(world, index, CORE_CANCELED), CORE_OK);
-        }
+    case ACTOR_ACQUIRING:
+        if (lock->verdicts.acquiring && !(world->plan->calm && world->phase < PHASE_STOPPED))
+            cancel(world, index);
         break;
-    case PLOT_HOLDING: act_holding(world, index); break;
-    case PLOT_EXTENDING:
-        if (lock->verdicts.extending) {
-            expect(world, index, "cancel", process_cancel(world, index, CORE_CANCELED), CORE_OK);
-        }
+    case ACTOR_HOLDING: act_holding(world, index); break;
+    case ACTOR_EXTENDING:
+        if (lock->verdicts.extending) cancel(world, index);
         break;
-    case PLOT_LOST: act_lost(world, index); break;
-    case PLOT_FREED: act_freed(world, index); break;
-    case PLOT_RELEASING:
-    case PLOT_DEAD: break;
+    case ACTOR_LOST: act_lost(world, index); break;
+    case ACTOR_FREED: act_freed(world, index); break;
+    case ACTOR_RELEASING:
+    case ACTOR_DEAD: break;
     }
 }
 
@@ -239,7 +234,7 @@ static void told_granted(struct world *world, uint32_t index)
     if (world->plan->long_extends && rng_one_in(rng, 2)) hold_us = 6 * lease_us;
     if (world->phase >= PHASE_HEALED) hold_us = rng_below(rng, lease_us / 8);
     if (world->plan->calm) hold_us = calm_us(world, rng);
-    lock->plot = PLOT_HOLDING;
+    lock->state = ACTOR_HOLDING;
     lock->hold_until_us = world->now_us + hold_us;
     write_something(world, index);
     if (hold_us == 0) {
@@ -259,7 +254,7 @@ static void told_acquired(struct world *world, uint32_t index, int status)
         told_granted(world, index);
         return;
     }
-    lock->plot = PLOT_REST;
+    lock->state = ACTOR_IDLE;
     if (world->phase == PHASE_FAULTS && rng_one_in(rng, 16)) {
         begin_free(world, index);
     } else {
@@ -267,24 +262,24 @@ static void told_acquired(struct world *world, uint32_t index, int status)
     }
 }
 
-void contender_told(struct world *world, uint32_t index, const struct core_completion *tell)
+void actor_notify(struct world *world, uint32_t index, const struct core_completion *tell)
 {
     struct lock *lock = &world->locks[index];
     struct rng *rng = rng_of(world, index);
     uint64_t soon_us = rng_below(rng, lease_of(world, index) / 2);
 
-    if (lock->plot == PLOT_FREED) {
+    if (lock->state == ACTOR_FREED) {
         act_in(world, index, 0);
         return;
     }
     switch (tell->kind) {
     case CORE_NOTIFY_ACQUIRED: told_acquired(world, index, tell->status); break;
     case CORE_NOTIFY_LOST:
-        lock->plot = PLOT_LOST;
+        lock->state = ACTOR_LOST;
         act_in(world, index, rng_one_in(rng, 2) ? 0 : soon_us);
         break;
     case CORE_NOTIFY_EXTENDED:
-        if (lock->plot == PLOT_EXTENDING) lock->plot = PLOT_HOLDING;
+        if (lock->state == ACTOR_EXTENDING) lock->state = ACTOR_HOLDING;
         /* Now and then the longer lease is all that is wanted. */
         if (world->phase == PHASE_FAULTS && world->plan->long_extends && tell->status == CORE_OK &&
             rng_one_in(rng, 2)) {
@@ -294,8 +289,8 @@ void contender_told(struct world *world, uint32_t index, const struct core_compl
         act_in(world, index, soon_us);
         break;
     case CORE_NOTIFY_RELEASED:
-        if (lock->plot != PLOT_RELEASING) break;
-        lock->plot = PLOT_REST;
+        if (lock->state != ACTOR_RELEASING) break;
+        lock->state = ACTOR_IDLE;
         if (world->plan->calm) soon_us = calm_us(world, rng);
         act_in(world, index, soon_us);
         break;

@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_bootstrap_fake.c - the write of a guard, alone and as one transaction, against a server that plays
+ * test_node_bootstrap.c - a node writes a guard, alone and as one transaction, against a server that plays
  * scripts
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "node_world.h"
+#include "node_fixture.h"
 
 static const struct fake_step again[] = {SHAKE, END};
 
-static int bootstrap(struct world *world, unsigned tag, bool force, uint32_t timeout_ms)
+static int bootstrap(struct node_fixture *f, unsigned tag, bool force, uint32_t timeout_ms)
 {
     struct node_request request = {.op = NODE_BOOTSTRAP, .force = force, .timeout_ms = timeout_ms};
     request.tag.align_number = tag;
-    return node_send(world->node, &request);
+    return node_send(f->node, &request);
 }
 
 #define TRANSACTION                                                                                            \
@@ -29,7 +22,7 @@ static int bootstrap(struct world *world, unsigned tag, bool force, uint32_t tim
 #define QUEUED  "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
 #define WRITTEN "$11\r\nwritten:1|x\r\n"
 
-static void test_bootstrap(void **state)
+NODE_TEST(bootstrap_writes_a_guard_or_finds_one)
 {
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("EVAL local time"),
@@ -41,31 +34,25 @@ static void test_bootstrap(void **state)
                                               TRANSACTION,
                                               SEND(QUEUED "*2\r\n$11\r\nguarded:9|z\r\n:0\r\n"),
                                               END};
-    struct world world;
-    (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
-    assert_int_equal(bootstrap(&world, 1, false, 0), NODE_SENT);
-    run_until(&world, "1 yes");
-    assert_string_equal(world.holder, "1|x");
-    assert_int_equal(bootstrap(&world, 2, false, 0), NODE_SENT);
-    run_until(&world, "2 other");
-    assert_string_equal(world.holder, "2|y");
-    assert_int_equal(bootstrap(&world, 3, true, 10000), NODE_SENT);
-    run_until(&world, "3 yes");
-    assert_int_equal(bootstrap(&world, 4, true, 0), NODE_SENT);
-    run_until(&world, "4 other");
-    assert_string_equal(world.holder, "9|z");
-    assert_story(&world, "ready 1\n1 yes\n2 other\n3 yes\n4 other\n");
-    world_close(&world);
+    node_fixture_ready(f, script);
+    assert_int_equal(bootstrap(f, 1, false, 0), NODE_SENT);
+    run_until(f, "1 yes");
+    assert_string_equal(f->holder, "1|x");
+    assert_int_equal(bootstrap(f, 2, false, 0), NODE_SENT);
+    run_until(f, "2 other");
+    assert_string_equal(f->holder, "2|y");
+    assert_int_equal(bootstrap(f, 3, true, 10000), NODE_SENT);
+    run_until(f, "3 yes");
+    assert_int_equal(bootstrap(f, 4, true, 0), NODE_SENT);
+    run_until(f, "4 other");
+    assert_string_equal(f->holder, "9|z");
+    assert_trace(f, "ready 1\n1 yes\n2 other\n3 yes\n4 other\n");
 }
 
-struct transaction {
-    const char *replies, *story, *error;
-};
-
 /* Not executed is certain only where the server said so; all else may have been written. */
-static const struct transaction transactions[] = {
+static const struct {
+    const char *replies, *trace, *error;
+} transactions[] = {
     {"+OK\r\n+QUEUED\r\n-NOPERM this user has no permissions to run 'client|kill'\r\n-EXECABORT dropped\r\n",
      "error auth", "bootstrap: NOPERM"},
     {"+OK\r\n-OOM command\r\n+QUEUED\r\n-EXECABORT dropped\r\n", "error refused", "OOM"},
@@ -76,33 +63,26 @@ static const struct transaction transactions[] = {
     {QUEUED "-ERR what ever\r\n", "unknown other", "what ever"},
 };
 
-static void test_transaction_refused(void **state)
+NODE_TEST(a_transaction_that_fails_is_reported_once_and_leaves_no_reply_over)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof transactions / sizeof transactions[0]; i++) {
+    for (size_t i = 0; i < LENGTH(transactions); i++) {
         struct fake_step script[] = {SHAKE,         TRANSACTION,     SEND(transactions[i].replies),
                                      EXPECT("SET"), SEND("+OK\r\n"), END};
-        struct world world;
-        char story[128];
-        world_start(&world, script);
-        run_until(&world, "ready");
-        assert_int_equal(bootstrap(&world, 1, true, 0), NODE_SENT);
-        run_until(&world, "1 ");
-        assert_holds(world.error, transactions[i].error);
-        /* No reply is left over for somebody else. */
-        ask_sent(&world, 2, NODE_ACQUIRE, 0);
-        run_until(&world, "2 yes");
-        snprintf(story, sizeof story, "ready 1\n1 %s\n2 yes\n", transactions[i].story);
-        assert_story(&world, story);
-        world_close(&world);
+        char trace[128];
+        node_fixture_ready(f, script);
+        assert_int_equal(bootstrap(f, 1, true, 0), NODE_SENT);
+        run_until(f, "1 ");
+        assert_contains(f->error, transactions[i].error);
+        ask_sent(f, 2, NODE_ACQUIRE, 0);
+        run_until(f, "2 yes");
+        snprintf(trace, sizeof(trace), "ready 1\n1 %s\n2 yes\n", transactions[i].trace);
+        assert_trace(f, trace);
     }
 }
 
-/* What does not come any more is unknown, once, wherever it ends. */
-static void test_transaction_unanswered(void **state)
+NODE_TEST(a_transaction_without_all_answers_is_unknown)
 {
     static const char *const replies[] = {"", "+OK\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n"};
-    (void)state;
     for (size_t i = 0; i < 6; i++) {
         struct fake_step ends[] = {SHAKE, TRANSACTION, SEND(replies[i / 2]), CLOSE, END};
         struct fake_step late[] = {SHAKE,
@@ -113,22 +93,20 @@ static void test_transaction_unanswered(void **state)
                                    EXPECT("SET"),
                                    SEND("+OK\r\n"),
                                    END};
-        struct world world;
-        world_start(&world, i % 2 ? late : ends);
-        fake_play(world.server, again);
-        run_until(&world, "ready");
-        assert_int_equal(bootstrap(&world, 1, true, i % 2 ? 20 : 0), NODE_SENT);
-        run_until(&world, "1 unknown");
-        if (i % 2) {
-            ask_sent(&world, 2, NODE_ACQUIRE, 0);
-            run_until(&world, "2 yes");
-            assert_story(&world, "ready 1\n1 unknown timeout\n2 yes\n");
+        node_fixture_start(f, i % 2 != 0 ? late : ends);
+        fake_play(f->server, again);
+        run_until(f, "ready");
+        assert_int_equal(bootstrap(f, 1, true, i % 2 != 0 ? 20 : 0), NODE_SENT);
+        run_until(f, "1 unknown");
+        if (i % 2 != 0) {
+            ask_sent(f, 2, NODE_ACQUIRE, 0);
+            run_until(f, "2 yes");
+            assert_trace(f, "ready 1\n1 unknown timeout\n2 yes\n");
         }
-        world_close(&world);
     }
 }
 
-static void test_rehearsal(void **state)
+NODE_TEST(the_right_to_kill_is_tried_on_an_address_nobody_has)
 {
     static const struct fake_step script[] = {
         SHAKE,
@@ -150,28 +128,13 @@ static void test_rehearsal(void **state)
         SEND("+OK\r\n+QUEUED\r\n*1\r\n-NOPERM only now\r\n"),
         END};
     struct node_request request = {.op = NODE_MAY_KILL};
-    struct world world;
-    (void)state;
-    world_start(&world, script);
-    run_until(&world, "ready");
+    node_fixture_ready(f, script);
     for (unsigned i = 1; i <= 4; i++) {
         char line[16];
-        snprintf(line, sizeof line, "%u ", i);
+        snprintf(line, sizeof(line), "%u ", i);
         request.tag.align_number = i;
-        assert_int_equal(node_send(world.node, &request), NODE_SENT);
-        run_until(&world, line);
+        assert_int_equal(node_send(f->node, &request), NODE_SENT);
+        run_until(f, line);
     }
-    assert_story(&world, "ready 1\n1 yes\n2 error auth\n3 error auth\n4 error auth\n");
-    world_close(&world);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bootstrap),
-        cmocka_unit_test(test_transaction_refused),
-        cmocka_unit_test(test_transaction_unanswered),
-        cmocka_unit_test(test_rehearsal),
-    };
-    return cmocka_run_group_tests_name("bootstrap against a scripted server", tests, NULL, NULL);
+    assert_trace(f, "ready 1\n1 yes\n2 error auth\n3 error auth\n4 error auth\n");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tell.c - a counterexample as a story: who did what, step by step
+ * trace.c - a counterexample as a trace: who did what, step by step
  */
 #include "model.h"
 
@@ -42,8 +42,8 @@ static void tell_report(const struct model_config *config, const struct model_st
     if (before->token[step->attempt] != 0) {
         printf("; %u was reported before it began", before->token[step->attempt]);
     }
-    printf(" !!%s%s%s", step->violated & MODEL_I2 ? " I2" : "", step->violated & MODEL_I3 ? " I3" : "",
-           step->violated & MODEL_I4 ? " I4" : "");
+    printf(" !!%s%s%s", (step->violated & MODEL_I2) != 0 ? " I2" : "",
+           (step->violated & MODEL_I3) != 0 ? " I3" : "", (step->violated & MODEL_I4) != 0 ? " I4" : "");
 }
 
 void model_tell(const struct model_config *config, const struct model_step *trace, size_t n_trace)

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_node_fake.c - a node's beginning and end, against a server that plays scripts
+ * test_node_life.c - a node connects, fails to, and is freed, against a server that plays scripts
  */
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +11,9 @@
 #include <event2/event.h>
 #include <event2/util.h>
 
-#include <cmocka.h>
+#include "node_fixture.h"
 
-#include "node_world.h"
-
-/* A name with two addresses, of which the first refuses, whatever this machine's hosts file says. */
-static bool two_addresses;
-
+/* "two.example" has two addresses, of which the first refuses; other names are resolved as ever. */
 struct evdns_getaddrinfo_request *evdns_getaddrinfo(struct evdns_base *dns, const char *name,
                                                     const char *service, const struct evutil_addrinfo *hints,
                                                     evdns_getaddrinfo_cb done, void *arg)
@@ -31,10 +22,10 @@ struct evdns_getaddrinfo_request *evdns_getaddrinfo(struct evdns_base *dns, cons
                                                         const struct evutil_addrinfo *, evdns_getaddrinfo_cb,
                                                         void *);
     struct evutil_addrinfo *first = NULL, *second = NULL;
-    if (!two_addresses) {
+    if (strcmp(name, "two.example") != 0) {
         void *symbol = dlsym(RTLD_NEXT, "evdns_getaddrinfo");
         ask_evdns *real = NULL;
-        memcpy(&real, &symbol, sizeof real);
+        memcpy(&real, &symbol, sizeof(real));
         return real(dns, name, service, hints, done, arg);
     }
     assert_int_equal(evutil_getaddrinfo("127.0.0.2", service, hints, &first), 0);
@@ -50,7 +41,7 @@ static const struct fake_step plain_good[] = {SHAKE, END};
 
 struct refusal {
     struct fake_step script[12];
-    const char *story, *why;
+    const char *trace, *why;
 };
 
 static const struct refusal refusals[] = {
@@ -107,29 +98,25 @@ static const struct refusal refusals[] = {
     {{EXPECT("AUTH"), RESET}, "down unreachable\n", "during the handshake"},
 };
 
-static void test_handshake_refused(void **state)
+NODE_TEST(a_node_reports_why_a_handshake_failed_and_tries_again)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+    for (size_t i = 0; i < LENGTH(refusals); i++) {
         const struct refusal *refusal = &refusals[i];
-        struct world world;
-        world_open(&world);
-        /* It goes on trying, and the second time all is well. */
-        fake_play(world.server, refusal->script);
-        fake_play(world.server, plain_good);
-        world_uri(&world, "redis://bob:sesame@127.0.0.1", "/1");
-        assert_non_null(world_node(&world));
-        run_until(&world, "down");
-        assert_story(&world, refusal->story);
-        assert_holds(world.why, refusal->why);
-        assert_int_equal(ask(&world, 1, NODE_PEEK, 0), NODE_NOT_READY);
-        run_until(&world, "ready 1");
-        if (strstr(world.logged, "ses")) fail_msg("a password: %s", world.logged);
-        world_close(&world);
+        node_fixture_open(f);
+        fake_play(f->server, refusal->script);
+        fake_play(f->server, plain_good);
+        node_fixture_uri(f, "redis://bob:sesame@127.0.0.1", "/1");
+        assert_non_null(node_fixture_new_node(f));
+        run_until(f, "down");
+        assert_trace(f, refusal->trace);
+        assert_contains(f->why, refusal->why);
+        assert_int_equal(ask(f, 1, NODE_PEEK, 0), NODE_NOT_READY);
+        run_until(f, "ready 1");
+        if (strstr(f->logged, "ses") != NULL) fail_msg("a password: %s", f->logged);
     }
 }
 
-static void test_handshake_loading(void **state)
+NODE_TEST(a_failure_that_repeats_is_reported_once)
 {
     static const struct fake_step script[] = {EXPECT("CLIENT"),
                                               SEND("-NOPERM this name is only for show\r\n"),
@@ -140,63 +127,54 @@ static void test_handshake_loading(void **state)
                                               EXPECT("SCRIPT"),
                                               SEND("-LOADING Redis is loading the dataset in memory\r\n"),
                                               END};
-    struct world world;
-    (void)state;
-    world_start(&world, script);
-    fake_play(world.server, script);
-    fake_play(world.server, plain_good);
-    run_until(&world, "ready");
-    assert_story(&world, "down temporary\nready 1\n"); /* told once, though it failed twice */
-    assert_int_equal(fake_connections(world.server), 3);
-    world_close(&world);
+    node_fixture_start(f, script);
+    fake_play(f->server, script);
+    fake_play(f->server, plain_good);
+    run_until(f, "ready");
+    assert_trace(f, "down temporary\nready 1\n");
+    assert_int_equal(fake_connections(f->server), 3);
 }
 
-static void test_handshake_silence(void **state)
+NODE_TEST(a_handshake_without_an_answer_ends_at_the_node_timeout)
 {
     static const struct fake_step script[] = {END};
-    struct world world;
-    (void)state;
-    world_open(&world);
-    world.config.timeout_ms = 30;
-    fake_play(world.server, script);
-    assert_non_null(world_node(&world));
-    run_until(&world, "down");
-    assert_story(&world, "down unreachable\n");
-    assert_holds(world.why, "no answer to the handshake within 30 ms");
-    world_close(&world);
+    node_fixture_open(f);
+    f->config.timeout_ms = 30;
+    fake_play(f->server, script);
+    assert_non_null(node_fixture_new_node(f));
+    run_until(f, "down");
+    assert_trace(f, "down unreachable\n");
+    assert_contains(f->why, "no answer to the handshake within 30 ms");
 }
 
-static void test_refused_port(void **state)
+NODE_TEST(a_port_that_refuses_is_reported_once)
 {
-    struct world world;
-    (void)state;
-    world_open(&world);
-    world_uri(&world, "127.0.0.1", "");
-    fake_free(world.server);
-    assert_non_null(world_node(&world));
-    run_until(&world, "down");
-    run_on(&world, 50); /* tries again and again, and tells it once */
-    assert_story(&world, "down unreachable\n");
-    assert_holds(world.why, "refused");
-    world.server = fake_new(world.base);
-    world_close(&world);
+    node_fixture_open(f);
+    node_fixture_uri(f, "127.0.0.1", "");
+    fake_free(f->server);
+    f->server = NULL;
+    assert_non_null(node_fixture_new_node(f));
+    run_until(f, "down");
+    run_on(f, 50); /* tries again and again */
+    assert_trace(f, "down unreachable\n");
+    assert_contains(f->why, "refused");
 }
 
 /* ---- the end ---- */
 
 struct free_row {
-    const char *free_at, *story;
+    const char *free_at, *trace;
     struct fake_step script[8];
     uint32_t timeout_ms;
 };
 
-static void ask_three(struct world *world, const char *line)
+static void ask_three(struct node_fixture *f, const char *line)
 {
     if (strcmp(line, "ready 1") != 0) return;
-    for (unsigned i = 1; i <= 3; i++) assert_int_equal(ask(world, i, NODE_ACQUIRE, i == 1 ? 20 : 0), NODE_SENT);
+    for (unsigned i = 1; i <= 3; i++) assert_int_equal(ask(f, i, NODE_ACQUIRE, i == 1 ? 20 : 0), NODE_SENT);
 }
 
-static void test_free_in_callback(void **state)
+NODE_TEST(any_callback_may_free_the_node)
 {
     static const struct free_row rows[] = {
         {"ready 1", "ready 1\n", {SHAKE, END}, 0},
@@ -223,132 +201,94 @@ static void test_free_in_callback(void **state)
         {"down proto", "down proto\n", {SEND("?"), END}, 0},
         {"down auth", "down auth\n", {EXPECT("CLIENT"), SEND("-NOAUTH x\r\n+OK\r\n"), END}, 0},
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct world world;
-        world_start(&world, rows[i].script);
-        world.free_at = rows[i].free_at;
-        world.on_line = ask_three;
-        run_until(&world, rows[i].free_at);
-        assert_null(world.node);
-        run_on(&world, 10);
-        assert_story(&world, rows[i].story);
-        world_close(&world);
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        node_fixture_start(f, rows[i].script);
+        f->free_at = rows[i].free_at;
+        f->on_line = ask_three;
+        run_until(f, rows[i].free_at);
+        assert_null(f->node);
+        run_on(f, 10);
+        assert_trace(f, rows[i].trace);
     }
 }
 
-static void test_free_any_time(void **state)
+NODE_TEST(a_node_may_be_freed_at_any_turn_of_the_loop)
 {
-    (void)state;
-    /* After so many turns of the loop, wherever it stands then. */
     for (int turns = 0; turns < 12; turns++) {
-        struct world world;
-        world_start(&world, plain_good);
-        for (int i = 0; i < turns; i++) event_base_loop(world.base, EVLOOP_NONBLOCK);
-        if (node_state_now(world.node) == NODE_READY) ask_sent(&world, 1, NODE_PEEK, 0);
-        node_free(world.node);
-        world.node = NULL;
-        world.freed = true;
-        run_on(&world, 2);
-        world_close(&world);
+        node_fixture_start(f, plain_good);
+        for (int i = 0; i < turns; i++) event_base_loop(f->base, EVLOOP_NONBLOCK);
+        if (node_state_now(f->node) == NODE_READY) ask_sent(f, 1, NODE_PEEK, 0);
+        node_free(f->node);
+        f->node = NULL;
+        f->freed = true;
+        run_on(f, 2);
     }
     node_free(NULL);
 }
 
-/* By the hosts file, or the name server: either way from the loop, and freed at any time. */
-static void test_names(void **state)
+NODE_TEST(a_name_is_resolved_from_the_loop)
 {
-    struct world world;
-    (void)state;
-    world_open(&world);
-    fake_play(world.server, plain_good);
-    world_uri(&world, "localhost", "");
-    assert_non_null(world_node(&world));
-    run_until(&world, "ready");
-    world_close(&world);
+    node_fixture_open(f);
+    fake_play(f->server, plain_good);
+    node_fixture_uri(f, "localhost", "");
+    assert_non_null(node_fixture_new_node(f));
+    run_until(f, "ready");
 
     for (int turns = 0; turns < 3; turns++) {
-        world_open(&world);
-        world_uri(&world, "nobody.invalid", "");
-        assert_non_null(world_node(&world));
-        for (int i = 0; i < turns; i++) event_base_loop(world.base, EVLOOP_NONBLOCK);
-        world_close(&world);
+        node_fixture_open(f);
+        node_fixture_uri(f, "nobody.invalid", "");
+        assert_non_null(node_fixture_new_node(f));
+        for (int i = 0; i < turns; i++) event_base_loop(f->base, EVLOOP_NONBLOCK);
     }
 
-    world_open(&world);
-    world.config.timeout_ms = 200;
-    world_uri(&world, "nobody.invalid", "");
-    assert_non_null(world_node(&world));
-    run_until(&world, "down");
-    assert_holds(world.story, "down unreachable\n");
-    assert_holds(world.why, "nobody.invalid");
-    world_close(&world);
+    node_fixture_open(f);
+    f->config.timeout_ms = 200;
+    node_fixture_uri(f, "nobody.invalid", "");
+    assert_non_null(node_fixture_new_node(f));
+    run_until(f, "down");
+    assert_contains(f->trace, "down unreachable\n");
+    assert_contains(f->why, "nobody.invalid");
 }
 
-static void test_second_address(void **state)
+NODE_TEST(the_second_address_of_a_name_is_tried_when_the_first_refuses)
 {
-    struct world world;
-    (void)state;
-    two_addresses = true;
-    world_open(&world);
-    fake_play(world.server, plain_good);
-    world_uri(&world, "two.example", "");
-    assert_non_null(world_node(&world));
-    run_until(&world, "ready");
-    assert_story(&world, "ready 1\n");
-    world_close(&world);
+    node_fixture_open(f);
+    fake_play(f->server, plain_good);
+    node_fixture_uri(f, "two.example", "");
+    assert_non_null(node_fixture_new_node(f));
+    run_until(f, "ready");
+    assert_trace(f, "ready 1\n");
 
-    /* None of them: the reason names the last. */
-    world_open(&world);
-    world_uri(&world, "two.example", "");
-    fake_free(world.server);
-    assert_non_null(world_node(&world));
-    run_until(&world, "down");
-    two_addresses = false;
-    assert_holds(world.why, "connect to 127.0.0.1: ");
-    world.server = fake_new(world.base);
-    world_close(&world);
+    /* Neither answers: the reason names the last. */
+    node_fixture_open(f);
+    node_fixture_uri(f, "two.example", "");
+    fake_free(f->server);
+    f->server = NULL;
+    assert_non_null(node_fixture_new_node(f));
+    run_until(f, "down");
+    assert_contains(f->why, "connect to 127.0.0.1: ");
 }
 
-/* Each allocation of a whole life fails once: no crash, no leak, and in the end it works. */
-static void test_out_of_memory(void **state)
+NODE_TEST(whatever_allocation_fails_the_node_connects_in_the_end)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n"), END};
     bool failed = true;
     long n = 0;
-    (void)state;
+
     for (; failed; n++) {
-        struct world world;
         assert_true(n < 100);
-        world_open(&world);
-        for (int i = 0; i < 4; i++) fake_play(world.server, script);
-        world_uri(&world, n % 2 ? "localhost" : "127.0.0.1", "");
-        world.counted.until_failure = n / 2;
-        if (world_node(&world)) {
-            run_until(&world, "ready");
-            int result = ask(&world, 1, NODE_ACQUIRE, 0);
-            if (result == NODE_NOMEM) result = ask(&world, 1, NODE_ACQUIRE, 0);
+        node_fixture_open(f);
+        for (int i = 0; i < 4; i++) fake_play(f->server, script);
+        node_fixture_uri(f, n % 2 != 0 ? "localhost" : "127.0.0.1", "");
+        f->counted.until_failure = n / 2;
+        if (node_fixture_new_node(f) != NULL) {
+            run_until(f, "ready");
+            int result = ask(f, 1, NODE_ACQUIRE, 0);
+            if (result == NODE_NOMEM) result = ask(f, 1, NODE_ACQUIRE, 0);
             assert_int_equal(result, NODE_SENT);
-            run_until(&world, "1 yes");
+            run_until(f, "1 yes");
         }
-        failed = world.counted.until_failure < 0;
-        world_close(&world);
+        failed = f->counted.until_failure < 0;
     }
     assert_true(n > 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_handshake_refused),
-        cmocka_unit_test(test_handshake_loading),
-        cmocka_unit_test(test_handshake_silence),
-        cmocka_unit_test(test_refused_port),
-        cmocka_unit_test(test_free_in_callback),
-        cmocka_unit_test(test_free_any_time),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_second_address),
-        cmocka_unit_test(test_out_of_memory),
-    };
-    return cmocka_run_group_tests_name("a node begins and ends", tests, NULL, NULL);
 }

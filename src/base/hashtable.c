@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/hashtable.h"
+
+#define BUCKETS_MIN 64u
+
+static struct hashtable_entry **bucket_of(const struct hashtable *table, uint64_t hash)
+{
+    return &table->buckets[hash % table->n_buckets];
+}
+
+static void put(struct hashtable *table, struct hashtable_entry *entry)
+{
+    struct hashtable_entry **bucket = bucket_of(table, entry->hash);
+
+    entry->next = *bucket;
+    *bucket = entry;
+}
+
+/* Without memory for more buckets the chains get longer, that is all. */
+int hashtable_reserve(struct hashtable *table, const struct alloc *alloc)
+{
+    struct hashtable grown = {.n_buckets = table->n_buckets == 0 ? BUCKETS_MIN : 2 * table->n_buckets};
+
+    if (table->count < table->n_buckets) return 0;
+    grown.buckets = alloc_zero(alloc, grown.n_buckets * sizeof(struct hashtable_entry *));
+    if (grown.buckets == NULL) return table->n_buckets == 0 ? -1 : 0;
+    for (size_t i = 0; i < table->n_buckets; i++) {
+        struct hashtable_entry *next;
+
+        for (struct hashtable_entry *entry = table->buckets[i]; entry != NULL; entry = next) {
+            next = entry->next;
+            put(&grown, entry);
+        }
+    }
+    grown.count = table->count;
+    alloc_free(alloc, table->buckets);
+    *table = grown;
+    return 0;
+}
+
+void hashtable_add(struct hashtable *table, struct hashtable_entry *entry)
+{
+    put(table, entry);
+    table->count++;
+}
+
+void hashtable_remove(struct hashtable *table, struct hashtable_entry *entry)
+{
+    struct hashtable_entry **at = bucket_of(table, entry->hash);
+
+    while (*at != entry) at = &(*at)->next;
+    *at = entry->next;
+    table->count--;
+}
+
+static struct hashtable_entry *with_hash(struct hashtable_entry *entry, uint64_t hash)
+{
+    while (entry != NULL && entry->hash != hash) entry = entry->next;
+    return entry;
+}
+
+struct hashtable_entry *hashtable_first(const struct hashtable *table, uint64_t hash)
+{
+    return table->count == 0 ? NULL : with_hash(*bucket_of(table, hash), hash);
+}
+
+struct hashtable_entry *hashtable_next(const struct hashtable_entry *entry)
+{
+    return with_hash(entry->next, entry->hash);
+}
+
+void hashtable_clear(struct hashtable *table, const struct alloc *alloc)
+{
+    alloc_free(alloc, table->buckets);
+    *table = (struct hashtable){0};
+}

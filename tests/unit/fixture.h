@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fixture.h - one lock's core alone: tests say what nodes answer and how time passes, and see what is sent
+ *
+ * Nodes and times are few and exact, so that a test reads like a narrative. Nothing here waits.
+ */
+#ifndef QUORLOCK_UNIT_FIXTURE_H
+#define QUORLOCK_UNIT_FIXTURE_H
+
+#include "core/core.h"
+#include "test.h"
+
+/* CORE_TEST - a test whose `f` is to be opened by one of the fixture_open functions, as often as it likes. */
+#define CORE_TEST(name) TEST_WITH(fixture, name, fixture_setup, fixture_teardown)
+
+#define FIXTURE_BEGIN_US 1000000u
+#define MS               UINT64_C(1000)
+
+struct fixture_sent {
+    struct core_command command;
+    uint32_t generation;
+    bool answered;
+};
+
+struct fixture {
+    struct core_lock *lock;
+    struct core_config config;
+    uint64_t now_us;
+    uint64_t wall_us; /* what the wall clock shows with the next attempt */
+    uint32_t generations[CORE_NODES_MAX];
+    bool ready[CORE_NODES_MAX];
+    uint32_t n_sent;
+    struct core_update update; /* of the latest step */
+    uint32_t log;              /* of all steps */
+    uint32_t srtt_us;          /* that node states bring along; 0: not measured */
+    uint8_t randoms;           /* the random bytes of the latest step; counts up */
+    bool no_attempt, no_round; /* the nodes have no room for either */
+    struct fixture_sent sent[4096];
+};
+
+/* fixture_config - lease 3 s, renewal every 1 s, node timeout 100 ms, wait 0, drift 1 % and 2 ms: a grant is
+ * valid for 2968 ms after its send, and lost 64 ms before that. */
+struct core_config fixture_config(uint32_t n_nodes, uint32_t quorum);
+/* fixture_open - an idle lock with fixture_config, all nodes READY on generation 1. What was open is closed. */
+void fixture_open(struct fixture *, uint32_t n_nodes, uint32_t quorum);
+/* fixture_open_waiting - the same with this wait bound. */
+void fixture_open_waiting(struct fixture *, uint32_t n_nodes, uint32_t quorum, uint64_t wait_us);
+void fixture_open_config(struct fixture *, const struct core_config *);
+/* fixture_open_held - granted on all nodes. */
+void fixture_open_held(struct fixture *, uint32_t n_nodes, uint32_t quorum);
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+
+int fixture_acquire(struct fixture *);
+/* fixture_acquire_behind - the same, while another lock of this process holds the keys. */
+int fixture_acquire_behind(struct fixture *);
+/* fixture_acquire_since - the wait began then. */
+int fixture_acquire_since(struct fixture *, uint64_t begun_us);
+/* fixture_hand_off - the acquire goes on for a successor. */
+int fixture_hand_off(struct fixture *, uint64_t begun_us, uint64_t wait_us);
+/* fixture_acquire_after - this stood in the way before: bits of enum core_seen. */
+int fixture_acquire_after(struct fixture *, uint32_t seen);
+/* fixture_notice - a node reports a release by that holder; 0: it does not name one. */
+void fixture_notice(struct fixture *, uint32_t node, uint64_t holder_id);
+/* fixture_listening - a node confirms the subscription. */
+void fixture_listening(struct fixture *, uint32_t node);
+/* fixture_wake - another lock of this process released the keys. */
+void fixture_wake(struct fixture *);
+/* fixture_yield - the same, and other processes come first. */
+void fixture_yield(struct fixture *);
+/* fixture_listening_before - it was confirmed before this acquire. */
+void fixture_listening_before(struct fixture *, uint32_t node);
+/* fixture_begin - there is room for what the lock wants.
+ * fixture_room - the node has room for a release. */
+void fixture_begin(struct fixture *);
+void fixture_room(struct fixture *, uint32_t node);
+int fixture_extend(struct fixture *, uint64_t lease_us);
+int fixture_release(struct fixture *);
+int fixture_cancel(struct fixture *);
+/* fixture_step - a request sent then found that the node's clock has stepped. */
+void fixture_step(struct fixture *, uint32_t node, uint64_t before_us);
+/* fixture_node_state - a node's connection changes; READY begins a new generation.
+ * fixture_node_states - one letter a node: r ready, q quarantined, d down, c connecting, . as before. */
+void fixture_node_states(struct fixture *, const char *states);
+void fixture_node_state(struct fixture *, uint32_t node, enum core_node_state);
+void fixture_node_state_fault(struct fixture *, uint32_t node, enum core_node_state, enum core_fault);
+/* fixture_round_trip - to all connected nodes. Set it behind answers: they take no time here, and are measured.
+ */
+void fixture_round_trip(struct fixture *, uint32_t us);
+/* fixture_pass - so much time passes; the timer fires whenever the core wants it. */
+void fixture_pass(struct fixture *, uint64_t us);
+/* fixture_pass_to_attempt - time passes until the next attempt begins; returns how much. */
+uint64_t fixture_pass_to_attempt(struct fixture *);
+/* fixture_sleep - so much time passes while the process stands still: no timer fires. */
+void fixture_sleep(struct fixture *, uint64_t us);
+/* fixture_answer - the node answers its oldest pending request of that kind. Fails the test where none is. */
+void fixture_answer(struct fixture *, uint32_t node, enum core_op, enum core_outcome);
+/* fixture_answer_with - the same, with a whole reply. */
+void fixture_answer_with(struct fixture *, uint32_t node, enum core_op, const struct core_reply *);
+/* fixture_answers - one letter a node: y yes, o held by another, m missing, u unknown, e error, s no such
+ * script, n not sent, . no answer. */
+void fixture_answers(struct fixture *, enum core_op, const char *outcomes);
+/* fixture_refuse - the oldest pending acquire of the node meets this holder. */
+void fixture_refuse(struct fixture *, uint32_t node, uint64_t holder_id, int64_t ttl_us);
+/* fixture_answer_releases - all nodes answer yes to all pending releases. */
+void fixture_answer_releases(struct fixture *);
+/* fixture_replay - an answer to this request, whether it was answered before or not. */
+void fixture_replay(struct fixture *, const struct fixture_sent *, enum core_outcome);
+/* fixture_pending - how many requests of that kind are pending at the node. */
+uint32_t fixture_pending(const struct fixture *, uint32_t node, enum core_op);
+/* fixture_expect_pending - one digit a node: how many are pending; . whatever. */
+void fixture_expect_pending(const struct fixture *, enum core_op, const char *counts);
+/* fixture_expect_alone - one acquire is pending at that node, and none at others. */
+void fixture_expect_alone(const struct fixture *, uint32_t node);
+/* fixture_latest - the latest request of that kind to that node; fails the test where there is none. */
+const struct fixture_sent *fixture_latest(const struct fixture *, uint32_t node, enum core_op);
+/* fixture_completion - what the owner is notified of next, now. */
+struct core_completion fixture_completion(struct fixture *);
+/* fixture_expect - the owner is notified of this next. */
+void fixture_expect(struct fixture *, enum core_notify, int status);
+void fixture_expect_lost(struct fixture *, enum core_loss);
+void fixture_expect_nothing(struct fixture *);
+/* fixture_grant - acquires; all nodes answer yes; the owner is notified. */
+void fixture_grant(struct fixture *);
+/* fixture_drop - forgets all pending requests: their answers never come. */
+void fixture_drop(struct fixture *);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_core_try_once.c - a lock that tries once, where votes are split or a node comes late */
+
+#include "fixture.h"
+
+static void split(struct fixture *f)
+{
+    fixture_acquire(f);
+    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_refuse(f, 1, 7, 3000 * (int64_t)MS);
+    fixture_refuse(f, 2, 8, 3000 * (int64_t)MS);
+    fixture_answer_releases(f);
+}
+
+/* Of several locks that ask at the same time one is granted: a lock that met no holder tries again. */
+CORE_TEST(split_votes_are_settled)
+{
+    fixture_open_waiting(f, 3, 2, 0);
+    split(f);
+    fixture_expect_nothing(f);
+    assert_false(core_listens(f->lock));
+    assert_in_range(fixture_pass_to_attempt(f), 0, 50 * MS);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+}
+
+CORE_TEST(the_refusal_of_the_arbiter_ends_it)
+{
+    fixture_open_waiting(f, 3, 2, 0);
+    split(f);
+    fixture_pass_to_attempt(f);
+    fixture_refuse(f, 0, 9, 3000 * (int64_t)MS);
+    assert_int_equal(core_rounds(f->lock), 2);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
+}
+
+/* After half a node timeout. */
+CORE_TEST(votes_that_stay_split_are_given_up)
+{
+    uint64_t owner = 100;
+
+    fixture_open_waiting(f, 3, 2, 0);
+    split(f);
+    while (core_phase_now(f->lock) == CORE_WAITING) {
+        fixture_pass_to_attempt(f);
+        fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+        fixture_refuse(f, 1, owner++, 3000 * (int64_t)MS);
+        fixture_refuse(f, 2, owner++, 3000 * (int64_t)MS);
+        fixture_answer_releases(f);
+    }
+    assert_in_range(f->now_us - FIXTURE_BEGIN_US, 50 * MS, 100 * MS);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
+    assert_int_equal(core_deadline(f->lock), CORE_NEVER);
+}
+
+CORE_TEST(one_holder_on_a_quorum_is_reported_at_once)
+{
+    fixture_open_waiting(f, 3, 2, 0);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, 7, 3000 * (int64_t)MS);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
+}
+
+/* One node is down and one refuses: the third decides whether the lock is held, or too few can vote. */
+static void open_with_a_late_node(struct fixture *f)
+{
+    fixture_open_waiting(f, 3, 2, 0);
+    fixture_node_states(f, "d.c");
+    fixture_acquire(f);
+    fixture_refuse(f, 1, 7, 3000 * (int64_t)MS);
+    fixture_expect_nothing(f);
+    fixture_node_state(f, 2, CORE_NODE_READY);
+    assert_int_equal(fixture_pending(f, 2, CORE_OP_ACQUIRE), 0);
+    assert_int_equal(fixture_pending(f, 2, CORE_OP_PEEK), 1);
+}
+
+CORE_TEST(a_node_that_comes_late_names_the_holder)
+{
+    open_with_a_late_node(f);
+    fixture_answer_with(
+        f, 2, CORE_OP_PEEK,
+        &(struct core_reply){.outcome = CORE_YES, .holder_id = 7, .ttl_us = 3000 * (int64_t)MS});
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
+}
+
+CORE_TEST(a_node_that_comes_late_and_fails_has_no_vote)
+{
+    open_with_a_late_node(f);
+    fixture_answer(f, 2, CORE_OP_PEEK, CORE_UNKNOWN);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
+}
+
+CORE_TEST(a_node_that_comes_late_and_is_free_allows_another_attempt)
+{
+    open_with_a_late_node(f);
+    fixture_answer(f, 2, CORE_OP_PEEK, CORE_MISSING);
+    fixture_answer_releases(f);
+    fixture_expect_nothing(f);
+    fixture_pass_to_attempt(f);
+    fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_core_waiters.c - many wait for one key: which of them asks when its release is noticed
+ */
+#include <string.h>
+
+#include "fixture.h"
+
+#define HOLDER   77u
+#define LISTENER 0 /* the arbiter */
+#define SRTT_US  ((uint64_t)500)
+
+/* A waiter to which the arbiter reported so many listeners; `seed` tells one from the other. */
+static void open_among(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint32_t waiters, uint8_t seed)
+{
+    struct core_reply refusal = {
+        .outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = waiters};
+
+    fixture_open_waiting(f, n_nodes, quorum, CORE_NEVER);
+    f->randoms = seed;
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < n_nodes; i++) fixture_answer_with(f, i, CORE_OP_ACQUIRE, &refusal);
+    fixture_answer_releases(f);
+    fixture_round_trip(f, SRTT_US);
+    assert_int_equal(core_attempt(f->lock), 1);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+}
+
+/* Of `waiters` that hear of a release, how many ask within this time. */
+static uint32_t ask_within(struct fixture *f, uint32_t waiters, uint64_t us)
+{
+    uint32_t asked = 0;
+
+    for (uint32_t i = 0; i < waiters; i++) {
+        open_among(f, 3, 2, waiters, (uint8_t)i);
+        fixture_notice(f, LISTENER, HOLDER);
+        if (us > 0) fixture_pass(f, us);
+        asked += core_attempt(f->lock) > 1;
+    }
+    return asked;
+}
+
+/* Each waiter draws from the same seed every time. */
+CORE_TEST(of_many_waiters_a_few_ask_at_once)
+{
+    for (uint32_t waiters = 10; waiters <= 250; waiters += 48) {
+        uint32_t at_once = ask_within(f, waiters, 0);
+        uint32_t soon = ask_within(f, waiters, 5 * SRTT_US);
+
+        if (at_once > 7 || soon < 1 || soon > 16)
+            fail_msg("of %u, %u at once, %u soon", waiters, at_once, soon);
+    }
+    assert_int_equal(ask_within(f, 3, 100 * SRTT_US), 3);
+}
+
+CORE_TEST(two_waiters_ask_all_nodes_at_once)
+{
+    for (uint32_t waiters = 1; waiters <= 2; waiters++) {
+        open_among(f, 3, 2, waiters, 1);
+        fixture_notice(f, LISTENER, HOLDER);
+        fixture_expect_pending(f, CORE_OP_ACQUIRE, "111");
+        fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    }
+}
+
+/* One node does not vote; an even number of nodes; a quorum of all. */
+CORE_TEST(two_waiters_ask_the_arbiter_where_votes_could_be_split)
+{
+    static const uint32_t n_nodes[] = {3, 4, 3};
+    static const uint32_t quorums[] = {2, 3, 3};
+
+    for (uint32_t i = 0; i < 3; i++) {
+        open_among(f, n_nodes[i], quorums[i], 2, 1);
+        if (i == 0) fixture_node_state(f, 2, CORE_NODE_DOWN);
+        fixture_notice(f, LISTENER, HOLDER);
+        fixture_expect_alone(f, LISTENER);
+    }
+}
+
+/* Where the nodes tell nothing of a waiters, everybody asks the arbiter. */
+CORE_TEST(an_unknown_number_of_waiters_asks_the_arbiter)
+{
+    open_among(f, 3, 2, 0, 1);
+    fixture_notice(f, LISTENER, HOLDER);
+    fixture_expect_alone(f, LISTENER);
+}
+
+/* No later than without the notice. */
+CORE_TEST(a_waiter_that_was_not_drawn_polls)
+{
+    for (uint32_t seed = 0; seed < 50; seed++) {
+        open_among(f, 3, 2, UINT32_MAX, (uint8_t)seed);
+        fixture_notice(f, LISTENER, HOLDER);
+        assert_int_equal(core_attempt(f->lock), 1);
+        fixture_pass(f, 100 * MS);
+        assert_int_equal(core_attempt(f->lock), 2);
+    }
+}
+
+/* Nor does a number of listeners that only a broken server reports keep them from asking. */
+CORE_TEST(waiters_at_unmeasured_nodes_are_drawn_too)
+{
+    uint32_t asked = 0;
+
+    for (uint32_t seed = 0; seed < 100; seed++) {
+        struct core_reply refusal = {
+            .outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = 1000};
+
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
+        if (seed % 10 == 0) refusal.listeners = UINT32_MAX;
+        core_init(f->lock, &f->config);
+        f->srtt_us = 0;
+        fixture_node_states(f, "rrr");
+        f->randoms = (uint8_t)seed;
+        fixture_acquire(f);
+        for (uint32_t i = 0; i < 3; i++) fixture_answer_with(f, i, CORE_OP_ACQUIRE, &refusal);
+        fixture_answer_releases(f);
+        fixture_notice(f, LISTENER, HOLDER);
+        asked += core_attempt(f->lock) > 1;
+    }
+    if (asked > 10) fail_msg("%u of 100 asked at once", asked);
+}
+
+/* Else a waiter drawn for the release before would ask in the middle of the next hold. */
+CORE_TEST(each_release_is_drawn_anew)
+{
+    uint32_t asked = 0;
+
+    for (uint32_t seed = 0; seed < 100; seed++) {
+        open_among(f, 3, 2, 100, (uint8_t)seed);
+        for (uint64_t i = 0; i < 20 && core_attempt(f->lock) == 1; i++) {
+            fixture_notice(f, LISTENER, 1000 + i);
+            if (core_attempt(f->lock) == 1) fixture_pass(f, SRTT_US / 2);
+        }
+        asked += core_attempt(f->lock) > 1;
+    }
+    /* 20 releases for two of a hundred each, and half of those drawn for the next round trip. */
+    if (asked < 20 || asked > 70) fail_msg("%u asked", asked);
+}
+
+/* Waiters ask the arbiter as soon as it publishes the release. */
+CORE_TEST(requests_and_releases_reach_the_arbiter_first)
+{
+    struct core_config config = fixture_config(3, 2);
+
+    memcpy(config.arbiters, ((const uint8_t[]){2, 0, 1}), 3);
+    fixture_open_config(f, &config);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(f->sent[i].command.tag.node, config.arbiters[i]);
+    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    fixture_release(f);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(f->sent[3 + i].command.tag.node, config.arbiters[i]);
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_node_guard.c - a node and its guard, and the rights that it asks for first, against a server that plays
+ * scripts
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <quorlock/quorlock.h>
+
+#include "dialect_fixture.h"
+#include "node_fixture.h"
+
+#define ASK_GUARD EXPECT("EVAL local function info")
+#define SEEN      "1|3|s|500|aaaa|bbbb|0"
+#define CLEAR     "*4\r\n$4\r\nkept\r\n:0\r\n:500\r\n$21\r\n" SEEN "\r\n"
+/* The end of the quarantine is the server's business: only what is left counts. */
+#define SEEN_LATER       "1|3|s|500|aaaa|bbbb|7"
+#define REMAINS(why, ms) "*4\r\n$" why "\r\n:" ms "\r\n:500\r\n$21\r\n" SEEN_LATER "\r\n"
+#define GONE             "-GUARD the guard changed or is gone: the server may have lost its memory\r\n"
+
+#define UP_TO_RIGHTS                                                                                           \
+    EXPECT("CLIENT"), EXPECT("INFO server"), EXPECT("INFO replication"), EXPECT("INFO memory"),                \
+        EXPECT("EVAL"),                                                                                        \
+        SEND("+OK\r\n$36\r\nredis_version:7.0.0\r\nrun_id:12345678\r\n$34\r\nrole:master\r\nmaster_replid:"    \
+             "1234567\r\n$0\r\n\r\n")
+
+static const struct fake_step clear[] = {SHAKE, ASK_GUARD, SEND(CLEAR), END};
+
+/* Opens a node that keeps a guard in that mode. */
+static void begin(struct node_fixture *f, uint32_t mode, const struct fake_step *script)
+{
+    node_fixture_open(f);
+    f->config.guard = mode;
+    f->config.n_nodes = 3;
+    f->config.set = "s";
+    fake_play(f->server, script);
+    assert_non_null(node_fixture_new_node(f));
+}
+
+/* ---- at the handshake ---- */
+
+NODE_TEST(scripts_carry_the_guard_that_the_handshake_saw)
+{
+    static const struct fake_step script[] = {
+        SHAKE,
+        ASK_GUARD,
+        SEND(CLEAR),
+        EXPECT("SET key owner NX PX 30000"),
+        SEND("+OK\r\n"),
+        EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 2 key quorlock:guard 1 owner 30000 " SEEN),
+        SEND("*2\r\n:1\r\n:1700000000000001\r\n"),
+        EXPECT("EVALSHA bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 2 key quorlock:guard 1 owner " SEEN),
+        SEND(":1\r\n"),
+        END};
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(f, "ready 1");
+    assert_string_equal(node_run_id(f->node), "aaaa");
+    assert_int_equal(node_quarantined_until_us(f->node), 0);
+    /* A plain acquire is a SET without it. */
+    ask_sent(f, 1, NODE_ACQUIRE, 0);
+    ask_sent(f, 2, NODE_EXTEND, 0);
+    ask_sent(f, 3, NODE_RELEASE, 0);
+    run_until(f, "3 yes");
+    assert_trace(f, "ready 1\n1 yes\n2 yes\n3 yes\n");
+}
+
+NODE_TEST(without_a_guard_nothing_is_asked)
+{
+    static const struct fake_step script[] = {
+        SHAKE, EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1 key 1 owner 30000"), SEND(":1\r\n"),
+        END};
+    begin(f, QUORLOCK_GUARD_OFF, script);
+    run_until(f, "ready 1");
+    assert_int_equal(fake_commands(f->server), 9); /* SETNAME, two INFO, six scripts */
+    ask_sent(f, 1, NODE_EXTEND, 0);
+    run_until(f, "1 yes");
+    assert_string_equal(node_run_id(f->node), "aaaa");
+}
+
+static const struct {
+    const char *reply, *trace, *why;
+} refusals[] = {
+    {"-NOPERM this user\r\n", "down auth\n", "restart guard (key quorlock:guard): NOPERM"},
+    {"-READONLY You can't\r\n", "down replica\n", "READONLY"},
+    {"-LOADING Redis is\r\n", "down temporary\n", "LOADING"},
+    {"-OOM command\r\n", "down refused\n", "OOM"},
+    {"-MISCONF x\r\n", "down refused\n", "MISCONF"},
+    {"-ERR what ever\r\n", "down guard\n", "restart guard (key quorlock:guard): ERR what ever"},
+    {"*4\r\n$8\r\nconflict\r\n$1\r\n5\r\n$1\r\nt\r\n$4\r\n2000\r\n", "down config\n",
+     "its guard says 5 nodes, set t, max_lease 2000 ms; this client says 3 nodes, set s, max_lease 30000 ms: "
+     "give "
+     "all clients the same (here --max-lease 2s, QUORLOCK_MAX_LEASE=2s or max_lease_ms = 2000; --set-name t; "
+     "all 5 "
+     "nodes), or change the nodes by 'quorlock bootstrap --reconfigure --max-lease 30s'"},
+    {"*4\r\n$8\r\nconflict\r\n$1\r\n3\r\n$16\r\n0123456789abcdef\r\n$5\r\n30000\r\n", "down config\n",
+     "the same (here the same addresses), or change"},
+    {"*2\r\n$8\r\nconflict\r\n$3\r\n2|x\r\n", "down config\n", "\"2|x\""},
+    {"*1\r\n$8\r\nconflict\r\n", "down proto\n", "does not fit"},
+    {"*4\r\n$8\r\nconflict\r\n:5\r\n$1\r\nt\r\n$4\r\n2000\r\n", "down proto\n", "does not fit"},
+    {"*0\r\n", "down proto\n", "does not fit"},
+    {":1\r\n", "down proto\n", "does not fit"},
+    {"+OK\r\n", "down proto\n", "does not fit"},
+    {"$-1\r\n", "down proto\n", "does not fit"},
+    {"*4\r\n$4\r\nkept\r\n:-1\r\n:500\r\n$1\r\nx\r\n", "down proto\n", "does not fit"},
+    {"*4\r\n$4\r\nkept\r\n:99999999999\r\n:500\r\n$1\r\nx\r\n", "down proto\n", "does not fit"},
+    {"*4\r\n$4\r\nkept\r\n:0\r\n:0\r\n$1\r\nx\r\n", "down proto\n", "does not fit"},
+    {"*4\r\n$4\r\nkept\r\n:0\r\n:500\r\n$0\r\n\r\n", "down proto\n", "does not fit"},
+    {"*4\r\n$4\r\nkept\r\n$1\r\n0\r\n:500\r\n$1\r\nx\r\n", "down proto\n", "does not fit"},
+    {"*3\r\n$4\r\nkept\r\n:0\r\n:500\r\n", "down proto\n", "does not fit"},
+};
+
+NODE_TEST(a_guard_that_cannot_be_read_keeps_the_node_down)
+{
+    for (size_t i = 0; i < LENGTH(refusals); i++) {
+        struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(refusals[i].reply), END};
+        begin(f, QUORLOCK_GUARD_STRICT, script);
+        fake_play(f->server, clear);
+        run_until(f, "down");
+        assert_trace(f, refusals[i].trace);
+        assert_contains(f->why, refusals[i].why);
+        assert_int_equal(ask(f, 1, NODE_ACQUIRE, 0), NODE_NOT_READY);
+        run_until(f, "ready 1");
+    }
+}
+
+/* It must be compared whole. */
+NODE_TEST(a_guard_that_is_too_long_does_not_fit)
+{
+    static char reply[GUARD_TEXT_SIZE + 64];
+    char text[GUARD_TEXT_SIZE + 1];
+    memset(text, 'x', GUARD_TEXT_SIZE);
+    text[GUARD_TEXT_SIZE] = '\0';
+    snprintf(reply, sizeof(reply), "*4\r\n$4\r\nkept\r\n:0\r\n:500\r\n$%d\r\n%s\r\n", GUARD_TEXT_SIZE, text);
+    struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(reply), END};
+    begin(f, QUORLOCK_GUARD_STRICT, script);
+    run_until(f, "down proto");
+}
+
+#define SHA "$40\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"
+
+NODE_TEST(a_guard_that_comes_before_it_was_asked_for_is_refused)
+{
+    static const struct fake_step script[] = {UP_TO_RIGHTS,
+                                              SEND("$0\r\n\r\n"),
+                                              EXPECT("SCRIPT"),
+                                              EXPECT("SCRIPT"),
+                                              EXPECT("SCRIPT"),
+                                              EXPECT("SCRIPT"),
+                                              EXPECT("SCRIPT"),
+                                              EXPECT("SCRIPT"),
+                                              SEND(SHA SHA SHA SHA SHA SHA CLEAR),
+                                              END};
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(f, "down");
+    assert_trace(f, "down proto\n");
+    assert_contains(f->why, "nobody asked for");
+}
+
+NODE_TEST(a_server_without_a_run_id_is_refused)
+{
+    static const struct fake_step script[] = {SHAKE_AS("redis_version:7.0.0\r\n", NULL), END};
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(f, "down proto");
+    assert_contains(f->why, "run_id");
+}
+
+/* ---- rights ---- */
+
+/* A lock that could not be renewed or released is not acquired. */
+NODE_TEST(a_missing_right_keeps_the_node_down)
+{
+    static const struct {
+        const char *reply, *trace, *why;
+    } answers[] = {
+        {"$7\r\nPEXPIRE\r\n", "down auth\n", "user \"default\" may not run PEXPIRE: what could not be renewed"},
+        {"$8\r\nPTTL DEL\r\n", "down auth\n", "(ACL SETUSER default +pttl +del)"},
+        {"$8\r\nPEXPIREX\r\n", "down proto\n", "does not fit"},
+        {"$6\r\nsesame\r\n", "down proto\n", "does not fit"},
+        {"$9\r\nDEL  PTTL\r\n", "down proto\n", "does not fit"},
+        {":0\r\n", "down proto\n", "EVAL: a reply that Redis would not give"},
+        {"-NOPERM this user has no permissions to run the 'eval' command\r\n", "down auth\n", "EVAL: NOPERM"},
+    };
+
+    for (size_t i = 0; i < LENGTH(answers); i++) {
+        struct fake_step script[] = {UP_TO_RIGHTS, SEND(answers[i].reply), END};
+        begin(f, QUORLOCK_GUARD_CONNECTION, script);
+        run_until(f, "down");
+        assert_trace(f, answers[i].trace);
+        assert_contains(f->why, answers[i].why);
+    }
+}
+
+/* A client without a guard may only want to inspect. */
+NODE_TEST(without_a_guard_no_rights_are_asked_for)
+{
+    static const struct fake_step script[] = {EXPECT("CLIENT"), EXPECT("INFO server"),
+                                              EXPECT("INFO replication"), EXPECT("SCRIPT LOAD"), END};
+
+    begin(f, QUORLOCK_GUARD_OFF, script);
+    while (fake_commands(f->server) < 4) run_on(f, 1);
+}
+
+/* ---- quarantine ---- */
+
+NODE_TEST(a_quarantine_ends_when_the_server_says_so)
+{
+    static const struct fake_step script[] = {
+        SHAKE,
+        ASK_GUARD,
+        SEND(REMAINS("4\r\nlost", "60")),
+        EXPECT("SET key"),
+        SEND("+OK\r\n"),
+        ASK_GUARD,
+        SEND(REMAINS("4\r\nkept", "150")), /* its clock goes slower */
+        ASK_GUARD,
+        SEND(CLEAR),
+        EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 2 key quorlock:guard 1 owner 30000 " SEEN),
+        SEND(":0\r\n"),
+        END};
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    uint64_t before_us = clock_us(NULL);
+    run_until(f, "quarantined 1");
+    assert_contains(f->why, "quarantined for 0.1 s more: it restarted and may have lost its memory");
+    assert_contains(node_why(f->node), "it restarted");
+    assert_int_equal(node_generation(f->node), 1);
+    assert_true(node_quarantined_until_us(f->node) >= before_us + 62600); /* 1 % and 2 ms more */
+    ask_sent(f, 1, NODE_ACQUIRE, 0);
+    run_until(f, "ready 1");
+    assert_true(clock_us(NULL) >= before_us + 62600 + 153500);
+    assert_string_equal(node_why(f->node), "");
+    ask_sent(f, 2, NODE_EXTEND, 0);
+    run_until(f, "2 missing");
+    assert_trace(f, "quarantined 1\n1 yes\nquarantined 1\nready 1\n2 missing\n");
+    assert_int_equal(fake_connections(f->server), 1);
+}
+
+NODE_TEST(the_reason_counts_down_the_quarantine)
+{
+    static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "2000")), END};
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(f, "quarantined 1");
+    assert_contains(f->why, "quarantined for 2.");
+    assert_contains(f->why, "no guard yet: first contact waits one max_lease; 'quorlock bootstrap'");
+    while (clock_us(NULL) + 1500000 > node_quarantined_until_us(f->node)) run_on(f, 1);
+    block_ms(600);
+    assert_contains(node_why(f->node), "quarantined for 1.");
+    assert_trace(f, "quarantined 1\n");
+}
+
+NODE_TEST(a_second_look_at_the_guard_that_fails_ends_the_connection)
+{
+    static const struct fake_step script[] = {
+        SHAKE,
+        ASK_GUARD,
+        SEND(REMAINS("3\r\nnew", "10")),
+        ASK_GUARD,
+        SEND("*4\r\n$8\r\nconflict\r\n$1\r\n5\r\n$1\r\ns\r\n$3\r\n500\r\n"),
+        END};
+    static const struct fake_step closes[] = {SHAKE, ASK_GUARD, SEND(REMAINS("4\r\nkept", "10")), ASK_GUARD,
+                                              CLOSE};
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    fake_play(f->server, closes);
+    fake_play(f->server, clear);
+    f->config.reconnect_min_ms = 2;
+    run_until(f, "ready 3");
+    assert_trace(f, "quarantined 1\nconnecting config\nquarantined 2\nconnecting unreachable\nready 3\n");
+}
+
+NODE_TEST(a_second_look_without_an_answer_stalls)
+{
+    static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "10")), END};
+    node_fixture_open(f);
+    f->config.guard = QUORLOCK_GUARD_CONNECTION;
+    f->config.set = "s";
+    f->config.stall_ms = 50;
+    fake_play(f->server, script);
+    fake_play(f->server, clear);
+    assert_non_null(node_fixture_new_node(f));
+    run_until(f, "ready 2");
+    assert_trace(f, "quarantined 1\nconnecting unreachable\nready 2\n");
+}
+
+/* ---- a guard that changes ---- */
+
+NODE_TEST(a_guard_that_is_gone_ends_the_connection)
+{
+    static const struct fake_step script[] = {
+        SHAKE,         ASK_GUARD, SEND(CLEAR), EXPECT("EVALSHA"),
+        EXPECT("SET"), SLEEP(5), /* the connection was of use: it is made anew at once */
+        SEND(GONE),    END};
+    static const struct fake_step later[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "10000")), END};
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    fake_play(f->server, later);
+    run_until(f, "ready");
+    ask_sent(f, 1, NODE_EXTEND, 0);
+    ask_sent(f, 2, NODE_ACQUIRE, 0);
+    run_until(f, "quarantined 2");
+    assert_trace(f, "ready 1\n1 error guard\n2 unknown unreachable\nconnecting guard\nquarantined 2\n");
+}
+
+NODE_TEST(a_release_is_carried_out_although_the_guard_changed)
+{
+    static const char *const replies[] = {"*2\r\n:1\r\n$5\r\nGUARD\r\n", "*2\r\n:0\r\n$5\r\nGUARD\r\n",
+                                          "*3\r\n$3\r\nbob\r\n:5\r\n$5\r\nGUARD\r\n"};
+    static const char *const outcomes[] = {"1 yes", "1 missing", "1 other"};
+    for (size_t i = 0; i < 3; i++) {
+        struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(CLEAR), EXPECT("EVALSHA"), SEND(replies[i]), END};
+        char wanted[128];
+        begin(f, QUORLOCK_GUARD_CONNECTION, script);
+        fake_play(f->server, clear);
+        run_until(f, "ready");
+        ask_sent(f, 1, NODE_RELEASE, 0);
+        run_until(f, "ready 2");
+        snprintf(wanted, sizeof(wanted), "ready 1\n%s\nconnecting guard\nready 2\n", outcomes[i]);
+        assert_trace(f, wanted);
+        assert_string_equal(f->error, "");
+        assert_contains(f->logged, "release (script): the guard changed or is gone");
+    }
+}
+
+/* ---- a node that is expelled ---- */
+
+static void expel(struct node_fixture *f, const char *line)
+{
+    if (strcmp(line, "ready 1") == 0) node_expel(f->node, NODE_FAULT_CONFIG, "listed twice");
+}
+
+NODE_TEST(a_callback_may_expel_the_node)
+{
+    begin(f, QUORLOCK_GUARD_CONNECTION, clear);
+    fake_play(f->server, clear);
+    f->on_line = expel;
+    run_until(f, "ready 2");
+    assert_trace(f, "ready 1\ndown config\nready 2\n");
+}
+
+NODE_TEST(an_expelled_node_ends_its_requests)
+{
+    static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(CLEAR), END};
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    node_expel(f->node, NODE_FAULT_CONFIG, "too early"); /* does nothing */
+    assert_trace(f, "");
+    run_until(f, "ready");
+    ask_sent(f, 1, NODE_ACQUIRE, 0);
+    node_expel(f->node, NODE_FAULT_CONFIG, "listed twice");
+    assert_trace(f, "ready 1\n1 unknown unreachable\ndown config\n");
+    assert_string_equal(node_why(f->node), "listed twice");
+    assert_int_equal(node_state_now(f->node), NODE_DOWN);
+}
+
+/* ---- callbacks may free ---- */
+
+NODE_TEST(callbacks_of_the_guard_may_free_the_node)
+{
+    static const char *const lines[] = {"quarantined 1", "ready 1", "1 error guard", "connecting guard"};
+    static const struct fake_step script[] = {SHAKE,      ASK_GUARD,   SEND(REMAINS("3\r\nnew", "5")),
+                                              ASK_GUARD,  SEND(CLEAR), EXPECT("EVALSHA"),
+                                              SEND(GONE), END};
+    for (size_t i = 0; i < LENGTH(lines); i++) {
+        begin(f, QUORLOCK_GUARD_CONNECTION, script);
+        f->free_at = lines[i];
+        run_until(f, i == 0 ? lines[0] : "quarantined 1");
+        if (!f->freed) run_until(f, "ready 1");
+        if (!f->freed) ask_sent(f, 1, NODE_EXTEND, 0);
+        if (!f->freed) run_until(f, lines[i]);
+        assert_true(f->freed);
+    }
+}
+
+NODE_TEST(whatever_allocation_fails_the_guarded_node_connects)
+{
+    static const struct fake_step script[] = {SHAKE,     ASK_GUARD,   SEND(REMAINS("3\r\nnew", "5")),
+                                              ASK_GUARD, SEND(CLEAR), END};
+    bool failed = true;
+    for (long i = 0; failed; i++) {
+        node_fixture_open(f);
+        f->config.guard = QUORLOCK_GUARD_STRICT;
+        f->config.set = "s";
+        node_fixture_uri(f, "127.0.0.1", "");
+        for (int n = 0; n < 3; n++) fake_play(f->server, script);
+        f->counted.until_failure = i;
+        if (node_fixture_new_node(f) != NULL) run_until(f, "ready");
+        failed = f->counted.until_failure < 0;
+        f->counted.until_failure = -1;
+    }
+}
+
+/* And longer by the drift, for the node's clock may be slower. */
+DIALECT_TEST(what_is_left_of_a_quarantine_is_counted_from_the_reply)
+{
+    struct guard guard = {.mode = QUORLOCK_GUARD_CONNECTION, .asked = true};
+    char text[256];
+
+    dialect_feed(f, "*4\r\n$4\r\nkept\r\n:1000\r\n:500\r\n$1\r\nx\r\n");
+    assert_int_equal(dialect_next(f), REPLY_READY);
+    assert_int_equal(guard_judge(&guard, f->reply, 7), GUARD_QUARANTINED);
+    assert_int_equal(guard.until_us, 7 + 1000000 + 10000 + 2000);
+    assert_false(guard.asked);
+    guard_describe(&guard, 7, text, sizeof(text));
+    assert_contains(text, "quarantined for 1.1 s more: it restarted, or is new,");
+    guard_describe(&guard, guard.until_us - 1, text, sizeof(text));
+    assert_contains(text, "quarantined for 0.1 s more");
+    guard_describe(&guard, guard.until_us + 1, text, sizeof(text));
+    assert_contains(text, "quarantined for 0.0 s more");
+}

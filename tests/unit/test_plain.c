@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_plain.c - the plain dialect: requests to commands, replies to typed results
+ */
+#include <string.h>
+
+#include "dialect_fixture.h"
+#include "redis/wire/errors.h"
+
+/* ---- commands ---- */
+
+#define KEY  NODE_KEY("k", 1), .owner = "me", .owner_length = 2, .lease_ms = 9
+#define KEYS .keys = two, .n_keys = 2, .owner = "me", .owner_length = 2, .lease_ms = 9
+static const struct node_key two[] = {{"k", 1}, {"l", 1}};
+static const struct dialect_sent sent[] = {
+    {{.op = NODE_ACQUIRE, KEY}, &guard_lax, "SET k me NX PX 9"},
+    {{.op = NODE_ACQUIRE, KEY}, &guard_off, "SET k me NX PX 9"},
+    {{.op = NODE_ACQUIRE, KEY}, NULL, "SET k me NX PX 9"},
+    {{.op = NODE_ACQUIRE, KEY}, &guard_strict, "EVALSHA e 2 k quorlock:guard 1 me 9 G strict  604800000 500"},
+    {{.op = NODE_ACQUIRE, KEY, .fenced = true},
+     &guard_strict,
+     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G strict 0 604800000 500"},
+    {{.op = NODE_ACQUIRE, KEY, .fenced = true, .fence = 77, .fence_ttl_ms = 88},
+     &guard_lax,
+     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G  77 88 500"},
+    {{.op = NODE_ACQUIRE, KEY, .fenced = true},
+     &guard_off,
+     "EVALSHA e 2 k quorlock:fence:k 1 me 9   0 604800000 700"},
+    {{.op = NODE_ACQUIRE, KEY, .fenced = true},
+     NULL,
+     "EVALSHA e 2 k quorlock:fence:k 1 me 9   0 604800000 30000"},
+    {{.op = NODE_REPAIR, KEY}, &guard_off, "EVALSHA e 1 k 1 me 9  repair  604800000 700"},
+    {{.op = NODE_ACQUIRE, KEY, .explain = true}, NULL, "EVALSHA e 1 k 1 me 9    604800000 30000"},
+    {{.op = NODE_REPAIR, KEY}, &guard_lax, "EVALSHA e 2 k quorlock:guard 1 me 9 G repair  604800000 500"},
+    {{.op = NODE_REPAIR, KEY, .fenced = true, .fence = 5},
+     &guard_off,
+     "EVALSHA e 2 k quorlock:fence:k 1 me 9  repair 5 604800000 700"},
+    {{.op = NODE_EXTEND, KEY}, &guard_off, "EVALSHA a 1 k 1 me 9"},
+    {{.op = NODE_EXTEND, KEY}, &guard_lax, "EVALSHA a 2 k quorlock:guard 1 me 9 G  604800000"},
+    {{.op = NODE_EXTEND, KEY, .fenced = true, .fence = 5},
+     &guard_strict,
+     "EVALSHA a 3 k quorlock:guard quorlock:fence:k 1 me 9 G 5 604800000"},
+    {{.op = NODE_EXTEND, KEY, .fenced = true},
+     &guard_off,
+     "EVALSHA a 2 k quorlock:fence:k 1 me 9  0 604800000"},
+    {{.op = NODE_RELEASE, KEY}, &guard_off, "EVALSHA b 1 k 1 me"},
+    {{.op = NODE_RELEASE, KEY, .fenced = true}, &guard_lax, "EVALSHA b 2 k quorlock:guard 1 me G  604800000"},
+    {{.op = NODE_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6},
+     &guard_off,
+     "EVALSHA b 2 k quorlock:fence:k 1 me  5 6"},
+    {{.op = NODE_RELEASE, KEY, .silent = true}, NULL, "EVALSHA b 1 k 1 me   604800000 silent"},
+    {{.op = NODE_ACQUIRE, KEYS, .fenced = true, .fence = 5},
+     &guard_strict,
+     "EVALSHA e 5 k l quorlock:guard quorlock:fence:k quorlock:fence:l 2 me 9 G strict 5 604800000 500"},
+    {{.op = NODE_RELEASE, KEYS, .fence = 5},
+     &guard_off,
+     "EVALSHA b 4 k l quorlock:fence:k quorlock:fence:l 2 me  5 604800000"},
+    {{.op = NODE_PEEK, KEYS}, &guard_strict, "EVALSHA c 2 k l"},
+    {{.op = NODE_RAISE, KEY, .fence = 5},
+     &guard_lax,
+     "EVALSHA f 3 k quorlock:guard quorlock:fence:k 1 me G 5 604800000"},
+    {{.op = NODE_RAISE, KEY, .fence = 5}, &guard_off, "EVALSHA f 2 k quorlock:fence:k 1 me  5 604800000"},
+    {{.op = NODE_PEEK, KEY, .fenced = true}, &guard_strict, "EVALSHA c 1 k"},
+    {{.op = NODE_BREAK, KEY}, &guard_strict, "EVALSHA d 1 k"},
+};
+
+DIALECT_TEST(requests_become_commands)
+{
+    assert_sent(f, &dialect_plain, sent, LENGTH(sent));
+}
+
+static void assert_bytes(struct dialect_fixture *f, const struct node_request *request, const char *wanted)
+{
+    dialect_build_one(f, &dialect_plain, request, NULL, request->op != NODE_ACQUIRE);
+    assert_int_equal(f->out.used, strlen(wanted));
+    assert_memory_equal(f->out.data, wanted, f->out.used);
+}
+
+DIALECT_TEST(commands_are_these_bytes)
+{
+    struct node_request request = {
+        .op = NODE_ACQUIRE, NODE_KEY("key", 3), .owner = "me", .owner_length = 2, .lease_ms = 30000};
+
+    assert_bytes(f, &request,
+                 "*6\r\n$3\r\nSET\r\n$3\r\nkey\r\n$2\r\nme\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
+    request.op = NODE_RELEASE;
+    assert_bytes(f, &request,
+                 "*6\r\n$7\r\nEVALSHA\r\n$40\r\nbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\r\n"
+                 "$1\r\n1\r\n$3\r\nkey\r\n$1\r\n1\r\n$2\r\nme\r\n");
+}
+
+TEST(a_command_that_does_not_fit_leaves_what_was_there)
+{
+    struct dialect_shas shas = {{""}};
+    struct node_request request = {
+        .op = NODE_PEEK, .use_eval = true, NODE_KEY("key", 3), .owner = "", .lease_ms = 1};
+    struct bytes out;
+
+    bytes_init(&out, &memory, 100);
+    bytes_append(&out, "before", 6);
+    dialect_plain.build(&out, &request, &shas, NULL);
+    assert_int_equal(out.fault, BYTES_FULL);
+    bytes_cut(&out, 6);
+    assert_int_equal(out.fault, BYTES_FINE);
+    assert_memory_equal(out.data, "before", 6);
+    bytes_clear(&out);
+}
+
+/* ---- replies ---- */
+
+#define HANDED_ON   "-@user_script: 1: "
+#define OLD_SCRIPT  "-ERR Error running script (call to f_ab): @user_script:3: "
+#define ACL_FAILURE "-ERR ACL failure in script: "
+#define RAISED      " script: 40b8b0673148f7f8c80bf2149f20c13c8535cc50, on @user_script:1.\r\n"
+
+#define GONE "-GUARD the guard changed or is gone: the server may have lost its memory\r\n"
+
+static const struct dialect_judged judged[] = {
+    {NODE_ACQUIRE, "+OK\r\n", NODE_YES, FINE, NO_TTL, .by_set = true},
+    {NODE_ACQUIRE, "$-1\r\n", NODE_OTHER, FINE, NO_TTL, .by_set = true},
+    {NODE_ACQUIRE, "*-1\r\n", NODE_OTHER, FINE, NO_TTL, .by_set = true},
+    {NODE_ACQUIRE, ":1\r\n", DOES_NOT_FIT, .by_set = true},
+    {NODE_ACQUIRE, "+QUEUED\r\n", DOES_NOT_FIT, .by_set = true},
+    {NODE_ACQUIRE, "$2\r\nOK\r\n", DOES_NOT_FIT, .by_set = true},
+    {NODE_ACQUIRE, "*0\r\n", DOES_NOT_FIT, .by_set = true},
+    {NODE_EXTEND, ":1\r\n", NODE_YES, FINE, NO_TTL},
+    {NODE_EXTEND, ":0\r\n", NODE_MISSING, FINE, NO_TTL},
+    {NODE_EXTEND, ":2\r\n", DOES_NOT_FIT},
+    {NODE_EXTEND, "+OK\r\n", DOES_NOT_FIT},
+    {NODE_EXTEND, "$-1\r\n", DOES_NOT_FIT},
+    {NODE_EXTEND, "*2\r\n$3\r\nbob\r\n:77\r\n", NODE_OTHER, FINE, .ttl_ms = 77, .holder = "bob"},
+    {NODE_EXTEND, "*2\r\n$3\r\nbob\r\n:-1\r\n", NODE_OTHER, FINE, .ttl_ms = -1, .holder = "bob"},
+    {NODE_EXTEND, "*1\r\n$3\r\nbob\r\n", DOES_NOT_FIT},
+    {NODE_EXTEND, "*2\r\n$3\r\nbob\r\n$1\r\n7\r\n", DOES_NOT_FIT},
+    {NODE_EXTEND, "*2\r\n$-1\r\n:7\r\n", DOES_NOT_FIT},
+    {NODE_EXTEND, "*3\r\n$3\r\nbob\r\n:7\r\n$1\r\nx\r\n", DOES_NOT_FIT},
+    {NODE_RELEASE, ":1\r\n", NODE_YES, FINE, NO_TTL},
+    {NODE_RELEASE, ":0\r\n", NODE_MISSING, FINE, NO_TTL},
+    {NODE_RELEASE, "*2\r\n$0\r\n\r\n:5\r\n", NODE_OTHER, FINE, .ttl_ms = 5, .holder = ""},
+    {NODE_PEEK, ":0\r\n", NODE_MISSING, FINE, NO_TTL},
+    {NODE_PEEK, ":1\r\n", DOES_NOT_FIT},
+    {NODE_PEEK, "*2\r\n$3\r\nbob\r\n:77\r\n", NODE_YES, FINE, .ttl_ms = 77, .holder = "bob"},
+    {NODE_BREAK, ":0\r\n", NODE_MISSING, FINE, NO_TTL},
+    {NODE_BREAK, "*3\r\n$3\r\nbob\r\n:77\r\n$6\r\nstring\r\n", NODE_YES, FINE, .ttl_ms = 77, .holder = "bob"},
+    {NODE_PEEK, "-WRONGTYPE list\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NO_TTL,
+     .error = "a list and no string: it is no lock"},
+    {NODE_PEEK, "-WRONGTYPE hash\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NO_TTL,
+     .error = "give --dialect redisson"},
+    {NODE_PEEK, "-WRONGTYPE \r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NO_TTL,
+     .error = "another type, or another dialect"},
+    {NODE_PEEK, "-WRONGTYPE\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NO_TTL,
+     .error = "another type, or another dialect"},
+    {NODE_EXTEND, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NO_TTL,
+     .error = "another dialect"},
+    {NODE_BREAK, "*3\r\n$-1\r\n:-1\r\n$4\r\nhash\r\n", NODE_YES, FINE, .ttl_ms = -1, .error = "hash"},
+    {NODE_BREAK, "*2\r\n$3\r\nbob\r\n:77\r\n", DOES_NOT_FIT},
+    /* Errors, one of each kind */
+    {NODE_ACQUIRE, "-LOADING Redis is loading\r\n", NODE_ERROR, NODE_FAULT_TEMPORARY, NO_TTL,
+     .error = "LOADING", .by_set = true},
+    {NODE_ACQUIRE, "-MASTERDOWN Link\r\n", NODE_ERROR, NODE_FAULT_TEMPORARY, NO_TTL, .error = "MASTERDOWN",
+     .by_set = true},
+    {NODE_ACQUIRE, "-TRYAGAIN\r\n", NODE_ERROR, NODE_FAULT_TEMPORARY, NO_TTL, .error = "TRYAGAIN",
+     .by_set = true},
+    {NODE_ACQUIRE, "-BUSY Redis is busy\r\n", NODE_ERROR, NODE_FAULT_TEMPORARY, NO_TTL, .error = "BUSY",
+     .by_set = true},
+    {NODE_ACQUIRE, "-BUSYKEY exists\r\n", NODE_UNKNOWN, NODE_FAULT_OTHER, NO_TTL, .error = "BUSYKEY",
+     .by_set = true},
+    {NODE_ACQUIRE, "-READONLY You can't\r\n", NODE_ERROR, NODE_FAULT_REPLICA, NO_TTL,
+     .error = "independent masters", .by_set = true},
+    {NODE_ACQUIRE, "-NOAUTH Authentication\r\n", NODE_ERROR, NODE_FAULT_AUTH, NO_TTL, .error = "PASSWORD@host",
+     .by_set = true},
+    {NODE_ACQUIRE, "-NOPERM this user\r\n", NODE_ERROR, NODE_FAULT_AUTH, NO_TTL,
+     .error = "acquire (SET): NOPERM", .by_set = true},
+    {NODE_ACQUIRE, "-OOM command\r\n", NODE_ERROR, NODE_FAULT_REFUSED, NO_TTL, .error = "maxmemory",
+     .by_set = true},
+    {NODE_ACQUIRE, "-MISCONF x\r\n", NODE_ERROR, NODE_FAULT_REFUSED, NO_TTL, .error = "disk", .by_set = true},
+    {NODE_ACQUIRE, "-NOREPLICAS x\r\n", NODE_ERROR, NODE_FAULT_REFUSED, NO_TTL, .error = "min-replicas",
+     .by_set = true},
+    {NODE_ACQUIRE, "-ERR max number of clients reached\r\n", NODE_ERROR, NODE_FAULT_REFUSED, NO_TTL,
+     .error = "maxclients", .by_set = true},
+    {NODE_ACQUIRE, "-DENIED Redis\r\n", NODE_ERROR, NODE_FAULT_REFUSED, NO_TTL, .error = "protected mode",
+     .by_set = true},
+    {NODE_ACQUIRE, "-MOVED 1 h:1\r\n", NODE_ERROR, NODE_FAULT_CLUSTER, NO_TTL, .error = "cluster",
+     .by_set = true},
+    {NODE_ACQUIRE, "-CLUSTERDOWN x\r\n", NODE_ERROR, NODE_FAULT_CLUSTER, NO_TTL, .error = "cluster",
+     .by_set = true},
+    {NODE_ACQUIRE, "-ERR whatever\r\n", NODE_UNKNOWN, NODE_FAULT_OTHER, NO_TTL, .error = "ERR whatever",
+     .by_set = true},
+    {NODE_ACQUIRE, "-\r\n", NODE_UNKNOWN, NODE_FAULT_OTHER, NO_TTL, .error = "acquire", .by_set = true},
+    {NODE_PEEK, "-NOSCRIPT No matching script.\r\n", NODE_NOSCRIPT, FINE, NO_TTL, .error = "NOSCRIPT"},
+    {NODE_ACQUIRE, "-NOSCRIPT what?\r\n", NODE_ERROR, NODE_FAULT_TEMPORARY, NO_TTL, .error = "NOSCRIPT",
+     .by_set = true},
+    {NODE_PEEK, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NO_TTL,
+     .error = "another type"},
+    {NODE_RELEASE, OLD_SCRIPT "-READONLY You can't\r\n", NODE_ERROR, NODE_FAULT_REPLICA, NO_TTL,
+     .error = "masters"},
+    {NODE_RELEASE, OLD_SCRIPT "WRONGTYPE Operation\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NO_TTL,
+     .error = "type"},
+    {NODE_RELEASE, HANDED_ON "-READONLY You can't\r\n", NODE_ERROR, NODE_FAULT_REPLICA, NO_TTL,
+     .error = "masters"},
+    {NODE_RELEASE, HANDED_ON "-OOM command\r\n", NODE_ERROR, NODE_FAULT_REFUSED, NO_TTL, .error = "maxmemory"},
+    {NODE_RELEASE, HANDED_ON "The user executing the script can't\r\n", NODE_ERROR, NODE_FAULT_AUTH, NO_TTL,
+     .error = "SETUSER"},
+    {NODE_RELEASE, HANDED_ON "what ever\r\n", NODE_UNKNOWN, NODE_FAULT_OTHER, NO_TTL, .error = "what ever"},
+    {NODE_RELEASE, "-ERR The user executing the script can't\r\n", NODE_ERROR, NODE_FAULT_AUTH, NO_TTL,
+     .error = "SETUSER"},
+    /* A missing right as Redis 8 and Valkey 8.1 tell it: handed on by the script, and raised in it */
+    {NODE_RELEASE, ACL_FAILURE "User bob has no permissions to run the 'pexpire' command\r\n", NODE_ERROR,
+     NODE_FAULT_AUTH, NO_TTL, .error = "SETUSER"},
+    {NODE_RELEASE, ACL_FAILURE "User bob has no permissions to run the 'pttl' command" RAISED, NODE_ERROR,
+     NODE_FAULT_AUTH, NO_TTL, .error = "SETUSER"},
+    {NODE_RELEASE, ACL_FAILURE "No permissions to access a key\r\n", NODE_ERROR, NODE_FAULT_AUTH, NO_TTL,
+     .error = "No permissions to access a key (give"},
+    {NODE_RELEASE, OLD_SCRIPT "what ever\r\n", NODE_UNKNOWN, NODE_FAULT_OTHER, NO_TTL, .error = "what ever"},
+    /* Of scripts: with tokens, the clock and the guard. */
+    {NODE_ACQUIRE, "*3\r\n:1\r\n:17\r\n:1700000000000001\r\n", NODE_YES, FINE, NO_TTL, .fence = 17,
+     .node_time_us = 1700000000000001},
+    {NODE_REPAIR, "*3\r\n:1\r\n:0\r\n:5\r\n", NODE_YES, FINE, NO_TTL, .node_time_us = 5},
+    {NODE_REPAIR, "+OK\r\n", NODE_YES, FINE, NO_TTL},
+    {NODE_REPAIR, "$-1\r\n", NODE_OTHER, FINE, NO_TTL},
+    {NODE_ACQUIRE, "*2\r\n$3\r\nbob\r\n:9\r\n", NODE_OTHER, FINE, .ttl_ms = 9, .holder = "bob"},
+    {NODE_ACQUIRE, "*3\r\n:2\r\n:17\r\n:5\r\n", DOES_NOT_FIT},
+    {NODE_ACQUIRE, "*3\r\n:1\r\n:-17\r\n:5\r\n", DOES_NOT_FIT},
+    {NODE_ACQUIRE, "*3\r\n:1\r\n$2\r\n17\r\n:5\r\n", DOES_NOT_FIT},
+    {NODE_ACQUIRE, "*2\r\n:1\r\n:17\r\n", DOES_NOT_FIT},
+    {NODE_RAISE, "*3\r\n:1\r\n:9007199254740991\r\n:5\r\n", NODE_YES, FINE, NO_TTL, .fence = 9007199254740991,
+     .node_time_us = 5},
+    {NODE_RAISE, ":0\r\n", NODE_MISSING, FINE, NO_TTL},
+    {NODE_RAISE, ":1\r\n", DOES_NOT_FIT},
+    {NODE_RAISE, "+OK\r\n", DOES_NOT_FIT},
+    {NODE_EXTEND, "*2\r\n:1\r\n:1700000000000001\r\n", NODE_YES, FINE, NO_TTL,
+     .node_time_us = 1700000000000001},
+    {NODE_EXTEND, "*2\r\n:0\r\n:5\r\n", DOES_NOT_FIT},
+    {NODE_EXTEND, "*2\r\n:1\r\n:-5\r\n", DOES_NOT_FIT},
+    {NODE_EXTEND, GONE, NODE_ERROR, NODE_FAULT_GUARD, NO_TTL, .error = "the guard changed or is gone"},
+    {NODE_ACQUIRE, "-FENCE the counter\r\n", NODE_ERROR, NODE_FAULT_REFUSED, NO_TTL, .error = "FENCE"},
+    {NODE_RELEASE, "*2\r\n:1\r\n$5\r\nGUARD\r\n", NODE_YES, NODE_FAULT_GUARD, NO_TTL},
+    {NODE_RELEASE, "*2\r\n:-2\r\n$5\r\nGUARD\r\n", DOES_NOT_FIT},
+    {NODE_BREAK, "*2\r\n:1\r\n:1\r\n", DOES_NOT_FIT},
+    {NODE_PEEK, "*5\r\n$3\r\nbob\r\n:9\r\n:17\r\n:1\r\n:250\r\n", NODE_YES, FINE, .ttl_ms = 9, .fence = 17,
+     .has_guard = true, .quarantine_ms = 250, .holder = "bob"},
+    {NODE_PEEK, "*5\r\n$-1\r\n:-2\r\n:17\r\n:0\r\n:-1\r\n", NODE_MISSING, FINE, NO_TTL, .fence = 17},
+    {NODE_PEEK, "*5\r\n$-1\r\n:-2\r\n:-17\r\n:1\r\n:0\r\n", NODE_MISSING, FINE, NO_TTL, .has_guard = true},
+    {NODE_PEEK, "*5\r\n$-1\r\n:-2\r\n$2\r\n17\r\n:1\r\n:0\r\n", DOES_NOT_FIT},
+    {NODE_PEEK, "*5\r\n:1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n", DOES_NOT_FIT},
+    {NODE_BOOTSTRAP, "$9\r\nwritten:x\r\n", NODE_YES, FINE, NO_TTL, .holder = "x"},
+    {NODE_BOOTSTRAP, "$9\r\nguarded:x\r\n", NODE_OTHER, FINE, NO_TTL, .holder = "x"},
+    {NODE_BOOTSTRAP, "$9\r\nnothing:x\r\n", DOES_NOT_FIT},
+    {NODE_BOOTSTRAP, "$4\r\nwrit\r\n", DOES_NOT_FIT},
+    {NODE_BOOTSTRAP, ":1\r\n", DOES_NOT_FIT},
+    {NODE_BOOTSTRAP, "*1\r\n$9\r\nwritten:x\r\n", DOES_NOT_FIT},
+    {NODE_BOOTSTRAP, "*2\r\n:1\r\n:1\r\n", DOES_NOT_FIT},
+    {NODE_BOOTSTRAP, "*2\r\n$9\r\nwritten:x\r\n+OK\r\n", DOES_NOT_FIT},
+    {NODE_MAY_KILL, "*1\r\n:0\r\n", NODE_YES, FINE, NO_TTL},
+    {NODE_MAY_KILL, "*1\r\n+OK\r\n", DOES_NOT_FIT},
+    {NODE_MAY_KILL, "*0\r\n", DOES_NOT_FIT},
+    {NODE_MAY_KILL, ":0\r\n", DOES_NOT_FIT},
+    {NODE_ACQUIRE, "-NOSCRIPT no\r\n", NODE_NOSCRIPT, FINE, NO_TTL, .error = "NOSCRIPT"},
+    /* How many listen for a release, as a refusal and a release report it. */
+    {NODE_ACQUIRE, "*3\r\n$1\r\nu\r\n:9\r\n:30\r\n", NODE_OTHER, FINE, .ttl_ms = 9, .count = 30, .holder = "u"},
+    {NODE_REPAIR, "*3\r\n$1\r\nu\r\n:9\r\n:0\r\n", NODE_OTHER, FINE, .ttl_ms = 9, .holder = "u"},
+    {NODE_ACQUIRE, "*3\r\n$1\r\nu\r\n:9\r\n:-1\r\n", DOES_NOT_FIT},
+    {NODE_ACQUIRE, "*3\r\n$1\r\nu\r\n:9\r\n$1\r\n3\r\n", DOES_NOT_FIT},
+    {NODE_ACQUIRE, "*2\r\n$1\r\nu\r\n:9\r\n", NODE_OTHER, FINE, .ttl_ms = 9, .holder = "u"},
+    {NODE_RELEASE, ":31\r\n", NODE_YES, FINE, NO_TTL, .count = 30},
+    {NODE_RELEASE, ":9999999999\r\n", NODE_YES, FINE, NO_TTL, .count = UINT32_MAX},
+    {NODE_RELEASE, ":-1\r\n", DOES_NOT_FIT},
+    {NODE_RELEASE, "*2\r\n:4\r\n$5\r\nGUARD\r\n", NODE_YES, NODE_FAULT_GUARD, NO_TTL, .count = 3},
+};
+
+DIALECT_TEST(replies_become_results)
+{
+    assert_judged(f, &dialect_plain, judged, LENGTH(judged));
+}
+
+DIALECT_TEST(a_holder_is_bytes)
+{
+    static const char wire[] = "*2\r\n$5\r\na\0\r\nb\r\n:9\r\n";
+    struct node_reply got;
+
+    reply_feed(&f->parser, wire, sizeof(wire) - 1);
+    got = dialect_judge(f, &dialect_plain, NODE_PEEK, true, "");
+    assert_int_equal(got.holder_length, 5);
+    assert_memory_equal(got.holder, "a\0\r\nb", 6);
+}
+
+/* What a server echoes of our command may be a token or a password. */
+TEST(the_echo_of_a_command_is_cut)
+{
+    static const char text[] = "ERR unknown command 'AUTH', with args beginning with: 'sesame'";
+    char described[320];
+    error_describe(described, sizeof(described), "AUTH", text, sizeof(text) - 1);
+    assert_string_equal(described, "AUTH: ERR unknown command 'AUTH'");
+}
