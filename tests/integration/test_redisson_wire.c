@@ -6,8 +6,8 @@
 
 #include <hiredis/hiredis.h>
 
-#include "runtime/owner.h"
 #include "redisson_peer.h"
+#include "runtime/owner.h"
 
 #define KEY     "job"
 #define CHANNEL "redisson_lock__channel:{job}"
