@@ -31,8 +31,7 @@ void render_votes(const struct quorlock_vote *const *votes, size_t n_votes);
 /* render_held - says which owner is in the way, on how many nodes, for how long. */
 void render_held(const char *key, const struct quorlock_result *result, size_t quorum);
 
-/* render_gone - after a release: on how many nodes our key is certainly not (deleted, gone before, never set).
- */
+/* render_gone - after a release: on how many nodes our key is certainly not. */
 size_t render_gone(const struct quorlock_result *result);
 
 #endif
