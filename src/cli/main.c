@@ -114,6 +114,7 @@ static int print_version(void)
 
 static int run_verb(struct settings *settings, const struct verb *verb, char **words, int count)
 {
+    bool takes_keys = (verb->place & (ARGS_INSPECT | ARGS_BREAK)) != 0;
     int next = 0;
     int status = args_parse(settings, verb->place, words, count, &next);
 
@@ -123,7 +124,13 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
     }
     if (settings->help) return print_verb_help(verb);
     status = args_environment(settings);
-    return status != 0 ? status : verb->run(settings);
+    if (status != 0) return status;
+    if (verb->place != ARGS_RUN && (settings->command != NULL || (settings->n_words > 0) != takes_keys)) {
+        say("%s takes %s: quorlock %s", verb->name, takes_keys ? "keys and nothing else" : "no key",
+            verb->synopsis);
+        return EXIT_USAGE;
+    }
+    return verb->run(settings);
 }
 
 static int run_words(char **words, int count)

@@ -22,9 +22,6 @@ const char *render_owner(char *buffer, const char *owner);
 /* render_holder - a holder whole; of a value that is no token the beginning. */
 void render_holder(struct text *text, const char *holder);
 
-/* render_quorum - how many of n nodes make one. */
-size_t render_quorum(int policy, size_t n);
-
 /* render_votes - says, in a line for each node, how it voted and why. */
 void render_votes(const struct quorlock_vote *const *votes, size_t n_votes);
 

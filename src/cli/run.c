@@ -510,7 +510,7 @@ static void granted(struct run *run, const struct quorlock_result *result)
 /* refused - says why there is no lock, and how the command ends. */
 static void refused(struct run *run, const struct quorlock_result *result)
 {
-    size_t quorum = render_quorum(run->settings->policy, result->n_votes);
+    size_t quorum = run->settings->policy == QUORLOCK_ALL ? result->n_votes : result->n_votes / 2 + 1;
     bool enough_votes = (size_t)result->granted + result->refused >= quorum;
     int status = session_exit(result->status);
     const char *why = quorlock_status_text(result->status);
