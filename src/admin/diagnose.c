@@ -158,7 +158,7 @@ static bool is_hash(const char *set)
     return strlen(set) == 16 && strspn(set, "0123456789abcdef") == 16;
 }
 
-/* The first node with a guard: the others are held against it where nobody says what is expected. */
+/* The first node with a guard: the others are compared with it where the caller does not say what to expect. */
 static const struct diagnose_node *reference(const struct diagnose_set *set)
 {
     for (uint32_t i = 0; i < set->n_nodes; i++) {
@@ -337,7 +337,7 @@ static void judge_names(struct diagnosis *diagnosis, const struct diagnose_node 
     const char *user = node->user != NULL ? node->user : "default";
 
     for (unsigned i = 0; i < EXAMINE_NAMES; i++) {
-        /* Who may use the guard was given patterns for quorlock's sake: that they are few is meant. */
+        /* A user that may use the guard was given patterns for quorlock: a narrow one is intended. */
         bool meant = (refused & (1u << EXAMINE_GUARD)) == 0 && (refused & (1u << EXAMINE_LOCK)) != 0;
         char remedy[DIAGNOSE_REMEDY_SIZE];
 
@@ -495,7 +495,7 @@ static int64_t vote_in_ms(const struct diagnose_set *set, const struct examine_f
     return (int64_t)(first != NULL ? first->facts->guard.max_lease_ms : MAX_LEASE_DEFAULT_MS) + 1;
 }
 
-/* The node with whose vote there is a quorum at last; NULL: there is none to come. */
+/* The node whose vote completes the quorum, at the latest; NULL: no quorum is possible. */
 static const struct diagnose_node *quorum_by(const struct diagnose_set *set)
 {
     for (uint32_t i = 0; i < set->n_nodes; i++) {

@@ -71,7 +71,7 @@ struct runtime {
     size_t log_budget; /* so many may still be passed on in this turn */
 
     struct list observers; /* of the nodes */
-    uint32_t node_changes; /* of the nodes' states, counted for who did not observe them */
+    uint32_t node_changes; /* counts changes of the nodes' states, for claims that were idle meanwhile */
     size_t in_flight;      /* requests at the nodes */
 
     bool closing;

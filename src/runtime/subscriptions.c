@@ -228,7 +228,7 @@ static void on_message(void *arg, uint32_t index, const char *name, size_t lengt
 {
     struct subscriptions *all = arg;
     struct channel *channel = find(all, name, length);
-    /* Redisson's notices do not say whose release it was. */
+    /* Redisson's notices do not name the owner. */
     bool named = all->runtime->options.dialect == QUORLOCK_DIALECT_PLAIN && payload_length > 0;
     uint64_t holder_id = named ? owner_id(payload, payload_length) : 0;
     struct list_walk walk;
