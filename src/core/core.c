@@ -16,10 +16,6 @@
 #define SRTT_MAX_US  1000000u
 #define SRTT_STEP_US 1000u
 
-#ifdef QUORLOCK_CONTROLS
-enum core_control core_control = CONTROL_NONE;
-#endif
-
 size_t core_size(uint32_t n_nodes)
 {
     return sizeof(struct core_lock) + n_nodes * sizeof(struct core_node);

@@ -59,7 +59,7 @@ static uint64_t present_validity_us(const struct core_lock *lock, uint64_t now_u
     return validity_of_quorum(ends_us, lock->config.n_nodes, lock->config.quorum);
 }
 
-static uint64_t hold_until_us(const struct core_lock *lock)
+static uint64_t held_until_us(const struct core_lock *lock)
 {
     return validity_add(lock->hold.granted_us, lock->config.max_hold_us);
 }
@@ -69,7 +69,7 @@ static uint64_t renewal_after(const struct core_lock *lock, uint64_t begun_us)
 {
     uint64_t due_us = validity_add(begun_us, lock->config.renew_us);
 
-    return due_us < hold_until_us(lock) ? due_us : CORE_NEVER;
+    return due_us < held_until_us(lock) ? due_us : CORE_NEVER;
 }
 
 void hold_grant(struct core_lock *lock, uint64_t now_us)
@@ -109,7 +109,7 @@ void hold_check_lost(struct core_lock *lock, uint64_t now_us)
     if (lock->phase != CORE_HELD || now_us < hold_lost_at(lock)) return;
     if (lock->config.renew_us == CORE_NEVER) {
         lose(lock, CORE_LOSS_NOT_RENEWED);
-    } else if (now_us >= hold_until_us(lock)) {
+    } else if (now_us >= held_until_us(lock)) {
         lose(lock, CORE_LOSS_MAX_HOLD);
     } else {
         lose(lock, CORE_LOSS_EXPIRED);
@@ -156,7 +156,7 @@ static void round_failed(struct core_lock *lock, uint64_t now_us)
         backoff_renew_us(&lock->jitter, lock->config.node_timeout_us, ++lock->hold.renew_failures);
 
     lock->hold.renew_at_us = CORE_NEVER;
-    if (lock->config.renew_us != CORE_NEVER && now_us < hold_until_us(lock)) {
+    if (lock->config.renew_us != CORE_NEVER && now_us < held_until_us(lock)) {
         lock->hold.renew_at_us = validity_add(now_us, pause_us);
     }
     lock->log |= CORE_LOG_RENEW_FAILED;
