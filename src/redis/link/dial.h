@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dial.h - from an address as written to a socket that connects: all addresses of a name, one after the other
+ * dial.h - resolves an address as written, and connects to each address of a name, one after the other
  *
- * The owner has the connection, the deadlines and the last word: it asks for the next address when one failed.
+ * The owner has the connection and the deadlines: it asks for the next address when one failed.
  */
 #ifndef QUORLOCK_REDIS_DIAL_H
 #define QUORLOCK_REDIS_DIAL_H
@@ -26,7 +26,7 @@ struct dial {
     struct resolve *resolve;
     struct resolve_answer addresses;
     size_t at;
-    char why[DIAL_TEXT_SIZE]; /* of the latest failure, for people */
+    char why[DIAL_TEXT_SIZE]; /* the latest failure */
 };
 
 enum dial_result {
