@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
+#include "base/system.h"
 #include "redis/dialect/guard.h"
 #include "redis/link/link.h"
 #include "redis/wire/errors.h"
@@ -82,12 +81,11 @@ struct examine {
     char *names[EXAMINE_NAMES];
 };
 
-static int64_t wall_us(void)
+static int64_t wall_us(const struct examine *examine)
 {
-    struct timespec now = {0};
+    struct system *system = examine->config.system;
 
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    return (int64_t)system->ops->wall_us(system);
 }
 
 static void finish(struct examine *examine)
@@ -118,7 +116,7 @@ static void append(struct examine *examine, const struct ask *ask)
 static void ask_server(struct examine *examine)
 {
     examine->sent_us = link_now_us(&examine->link);
-    examine->sent_wall_us = wall_us();
+    examine->sent_wall_us = wall_us(examine);
     link_ask(&examine->link);
 }
 
@@ -179,7 +177,7 @@ static void on_time(struct examine *examine, const struct reply *reply)
     if (reply->elements[0].length > 11 || reply->elements[1].length > 6) return;
     server_us =
         strtoll(reply->elements[0].text, NULL, 10) * 1000000 + strtoll(reply->elements[1].text, NULL, 10);
-    examine_read_time(facts, server_us, examine->sent_wall_us, wall_us());
+    examine_read_time(facts, server_us, examine->sent_wall_us, wall_us(examine));
 }
 
 static void on_value(struct examine *examine, const struct ask *ask, const struct reply *reply)
@@ -311,12 +309,12 @@ static const struct link_events examine_link_events = {
 static bool make_names(struct examine *examine)
 {
     const struct alloc *alloc = examine->config.alloc;
+    struct system *system = examine->config.system;
     unsigned long long number = 0;
     size_t length;
     char key[48];
 
-    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
-        number = link_now_us(&examine->link);
+    if (system->ops->random(system, &number, sizeof(number), false) != 0) number = link_now_us(&examine->link);
     snprintf(key, sizeof(key), "quorlock-doctor-%016llx", number);
     examine->names[EXAMINE_LOCK] = alloc_joined(alloc, examine->config.key_prefix, key, &length);
     if (examine->names[EXAMINE_LOCK] == NULL) return false;
@@ -344,7 +342,7 @@ struct examine *examine_start(const struct examine_config *config, struct examin
     *facts = (struct examine_facts){0};
     examine->config = *config;
     examine->facts = facts;
-    if (link_init(&examine->link, config->base, config->alloc, &link, &examine_link_events, examine) &&
+    if (link_init(&examine->link, config->system, config->alloc, &link, &examine_link_events, examine) &&
         make_names(examine) && link_start(&examine->link))
         return examine;
     link_end(&examine->link);

@@ -15,13 +15,13 @@
 #include "redis/examine_read.h"
 #include "redis/link/uri.h"
 
-struct event_base;
 struct examine;
+struct system;
 
 #define EXAMINE_STEPS 3u /* an examination lasts at most so many times the timeout */
 
 struct examine_config {
-    struct event_base *base;
+    struct system *system;
     const struct alloc *alloc;
     const struct uri *uri; /* kept by the caller as long as the examination, as is key_prefix */
     const char *key_prefix;

@@ -26,8 +26,8 @@
 #include "redis/dialect/request.h"
 #include "redis/link/uri.h"
 
-struct event_base;
 struct node;
+struct system;
 
 enum node_state {
     NODE_CONNECTING,  /* before the first connection, or right after one ended: may vote soon */
@@ -70,8 +70,9 @@ struct node_config {
     bool allow_eviction;   /* a server that may evict keys is a warning, not a fault */
 };
 
-/* node_new - a node that starts to connect when the loop runs. NULL: out of memory. */
-struct node *node_new(struct event_base *, const struct alloc *, const struct node_config *,
+/* node_new - a node that starts to connect when the loop runs. The system stays the caller's, and lives as
+ * long. NULL: out of memory. */
+struct node *node_new(struct system *, const struct alloc *, const struct node_config *,
                       const struct node_events *);
 /* node_free - ends the connection and the node. Requests in flight are not reported any more; no callback
  * comes after or from it. May be called from inside a callback of this node. */

@@ -287,7 +287,7 @@ static const struct link_events subscriber_link_events = {
     .ended = on_ended,
 };
 
-struct subscriber *subscriber_new(struct event_base *base, const struct alloc *alloc,
+struct subscriber *subscriber_new(struct system *system, const struct alloc *alloc,
                                   const struct subscriber_config *config,
                                   const struct subscriber_events *events)
 {
@@ -312,7 +312,7 @@ struct subscriber *subscriber_new(struct event_base *base, const struct alloc *a
     subscriber->events = *events;
     snprintf(subscriber->why, sizeof(subscriber->why), "stopped");
     pending_init(&subscriber->pending, &subscriber->alloc, CONN_OUT_MAX);
-    if (link_init(&subscriber->link, base, &subscriber->alloc, &link, &subscriber_link_events, subscriber))
+    if (link_init(&subscriber->link, system, &subscriber->alloc, &link, &subscriber_link_events, subscriber))
         return subscriber;
     link_end(&subscriber->link);
     return NULL;

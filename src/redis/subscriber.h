@@ -22,8 +22,8 @@
 
 #include "base/alloc.h"
 
-struct event_base;
 struct subscriber;
+struct system;
 struct uri;
 
 #define SUBSCRIBER_CHANNEL_MAX ((size_t)1 << 16) /* bytes of a channel's name */
@@ -56,8 +56,9 @@ struct subscriber_config {
     void *now_arg;
 };
 
-/* subscriber_new - a subscriber that is stopped. NULL: out of memory. */
-struct subscriber *subscriber_new(struct event_base *, const struct alloc *, const struct subscriber_config *,
+/* subscriber_new - a subscriber that is stopped. The system stays the caller's, and lives as long. NULL: out of
+ * memory. */
+struct subscriber *subscriber_new(struct system *, const struct alloc *, const struct subscriber_config *,
                                   const struct subscriber_events *);
 /* subscriber_free - closes and frees; no callback comes after or from it. NULL is fine. May be called from
  * inside a callback of this subscriber. */

@@ -275,7 +275,7 @@ int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
                                            .now_us = now_us,
                                            .now_arg = runtime};
 
-        runtime->nodes[i].subscriber = subscriber_new(runtime->base, &runtime->alloc, &config, &events);
+        runtime->nodes[i].subscriber = subscriber_new(&runtime->system, &runtime->alloc, &config, &events);
         if (runtime->nodes[i].subscriber == NULL) return -1;
     }
     return 0;

@@ -10,21 +10,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/address.h"
 #include "redis/link/conn.h"
-#include "redis/link/resolve.h"
 #include "redis/link/uri.h"
 
 #define DIAL_TEXT_SIZE 480
 
 struct dial {
     struct conn *conn;
-    const struct alloc *alloc;
     const struct uri *uri;
     uint32_t user_timeout_ms; /* see conn_open */
     void (*resolved)(void *arg);
     void *arg;
-    struct resolve *resolve;
-    struct resolve_answer addresses;
+    struct lookup *lookup;
+    struct addresses addresses;
     size_t at;
     char why[DIAL_TEXT_SIZE]; /* the latest failure */
 };
@@ -36,8 +35,8 @@ enum dial_result {
     DIAL_NOMEM,
 };
 
-/* dial_init - conn, alloc and uri stay the owner's, and live as long. */
-void dial_init(struct dial *, struct conn *, const struct alloc *, const struct uri *, uint32_t user_timeout_ms,
+/* dial_init - conn and uri stay the owner's, and live as long. */
+void dial_init(struct dial *, struct conn *, const struct uri *, uint32_t user_timeout_ms,
                void (*resolved)(void *arg), void *arg);
 /* dial_begin - from the first address; a name is resolved anew. The connection must be closed. */
 enum dial_result dial_begin(struct dial *);
