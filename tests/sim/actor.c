@@ -67,7 +67,7 @@ static void begin_release(struct world *world, uint32_t index)
     int status = process_release(world, index);
 
     /* The release before this hold may still be in flight, for one node timeout at most. */
-    if (status == CORE_BUSY && lock->verdicts.releasing) {
+    if (status == CORE_BUSY && lock->verdicts.releasing.pending) {
         act_in(world, index, 2000);
         return;
     }
@@ -148,7 +148,7 @@ static void act_holding(struct world *world, uint32_t index)
     } else if (rng_one_in(rng, 12)) {
         misuse(world, index);
         act_in(world, index, rng_below(rng, lease_of(world, index)));
-    } else if (!lock->verdicts.extending && (world->plan->long_extends || rng_one_in(rng, 3))) {
+    } else if (!lock->verdicts.extending.pending && (world->plan->long_extends || rng_one_in(rng, 3))) {
         begin_extend(world, index);
     } else {
         act_in(world, index, lock->hold_until_us - world->now_us);
@@ -159,7 +159,7 @@ static void act_lost(struct world *world, uint32_t index)
 {
     struct lock *lock = &world->locks[index];
 
-    if (lock->verdicts.extending) return; /* its verdict comes next */
+    if (lock->verdicts.extending.pending) return; /* its verdict comes next */
     if (wants(world, index) && rng_one_in(rng_of(world, index), 3)) {
         begin_acquire(world, index);
     } else {
@@ -173,7 +173,7 @@ static void act_freed(struct world *world, uint32_t index)
     struct lock *lock = &world->locks[index];
     enum core_phase phase;
 
-    if (lock->verdicts.acquiring || lock->verdicts.extending) cancel(world, index);
+    if (lock->verdicts.acquiring.pending || lock->verdicts.extending.pending) cancel(world, index);
     phase = core_phase_now(lock->core);
     if (phase == CORE_HELD || phase == CORE_LOST) (void)process_release(world, index);
     if (core_quiet(lock->core)) {
@@ -196,12 +196,12 @@ void actor_act(struct world *world, const struct event *event)
         if (wants(world, index)) begin_acquire(world, index);
         break;
     case ACTOR_ACQUIRING:
-        if (lock->verdicts.acquiring && !(world->plan->calm && world->phase < PHASE_STOPPED))
+        if (lock->verdicts.acquiring.pending && !(world->plan->calm && world->phase < PHASE_STOPPED))
             cancel(world, index);
         break;
     case ACTOR_HOLDING: act_holding(world, index); break;
     case ACTOR_EXTENDING:
-        if (lock->verdicts.extending) cancel(world, index);
+        if (lock->verdicts.extending.pending) cancel(world, index);
         break;
     case ACTOR_LOST: act_lost(world, index); break;
     case ACTOR_FREED: act_freed(world, index); break;

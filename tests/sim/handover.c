@@ -18,7 +18,8 @@ static bool another_waits(const struct world *world, const struct lock *freed)
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         const struct lock *lock = &world->locks[i];
 
-        if (lock != freed && lock->key == freed->key && lock->state != ACTOR_DEAD && lock->verdicts.acquiring)
+        if (lock != freed && lock->key == freed->key && lock->state != ACTOR_DEAD &&
+            lock->verdicts.acquiring.pending)
             return true;
     }
     return false;

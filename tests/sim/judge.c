@@ -245,14 +245,13 @@ static void check_votes(struct world *world, uint32_t index)
     }
 }
 
-/* Time in which the client could have acted since then. */
-static uint64_t awake_us(const struct world *world, const struct lock *lock, uint64_t since_us,
-                         uint64_t pauses_us)
+/* Did the client have more time than that to act on it? */
+static bool is_overdue(const struct world *world, const struct lock *lock, const struct operation *operation,
+                       uint64_t bound_us)
 {
-    uint64_t paused_us = world->clients[lock->client].paused_total_us - pauses_us;
-    uint64_t gone_us = world->now_us - since_us;
+    uint64_t paused_us = world->clients[lock->client].paused_total_us - operation->pauses_us;
 
-    return gone_us > paused_us ? gone_us - paused_us : 0;
+    return operation->pending && world->now_us > operation->since_us + paused_us + bound_us + LATE_US;
 }
 
 static bool slept_just_now(const struct world *world, const struct lock *lock)
@@ -267,58 +266,44 @@ void judge_in_time(struct world *world, uint32_t index)
     const struct lock *lock = &world->locks[index];
     const struct verdicts *verdicts = &lock->verdicts;
     const struct core_config *config = &lock->config;
-    uint64_t releasing_us;
     uint64_t bound_us = config->wait_us == 0 ? 3 * config->node_timeout_us : config->wait_us / 100 * 104;
+    struct operation releasing = verdicts->releasing;
 
     if (lock->state == ACTOR_DEAD || slept_just_now(world, lock)) return;
-    if (verdicts->acquiring && config->wait_us != CORE_NEVER &&
-        awake_us(world, lock, verdicts->acquiring_since_us, verdicts->acquiring_pauses_us) >
-            bound_us + LATE_US) {
-        judge_violated(world, I10_FORGOTTEN, "the acquire of lock %u is overdue", index);
-    }
-    if (verdicts->extending &&
-        awake_us(world, lock, verdicts->extending_since_us, verdicts->extending_pauses_us) >
-            2 * config->node_timeout_us + LATE_US) {
-        judge_violated(world, I10_FORGOTTEN, "the extend of lock %u is overdue", index);
-    }
+    violated_if(world, index, I10_FORGOTTEN,
+                config->wait_us != CORE_NEVER && is_overdue(world, lock, &verdicts->acquiring, bound_us),
+                "has an acquire that is overdue");
+    violated_if(world, index, I10_FORGOTTEN,
+                is_overdue(world, lock, &verdicts->extending, 2 * config->node_timeout_us),
+                "has an extend that is overdue");
     /* From when it could be sent; and an answer may lie there unread. */
-    releasing_us = verdicts->releasing_since_us;
-    if (releasing_us < world->clients[lock->client].unsent_until_us) {
-        releasing_us = world->clients[lock->client].unsent_until_us;
+    if (releasing.since_us < world->clients[lock->client].unsent_until_us) {
+        releasing.since_us = world->clients[lock->client].unsent_until_us;
     }
-    if (verdicts->releasing && world->now_us > releasing_us &&
-        awake_us(world, lock, releasing_us, verdicts->releasing_pauses_us) >
-            config->node_timeout_us / 4 * 5 + LATE_US) {
-        judge_violated(world, I10_FORGOTTEN, "the release of lock %u is overdue", index);
-    }
+    violated_if(world, index, I10_FORGOTTEN,
+                is_overdue(world, lock, &releasing, config->node_timeout_us / 4 * 5),
+                "has a release that is overdue");
     violated_if(world, index, I6_TOLD_ONCE,
                 verdicts->notified_held && clock_of(world, lock) >= verdicts->until_us,
                 "was not told its loss before its validity ended");
 }
 
-static void begun(struct world *world, uint32_t index, const struct core_event *event)
+static void begin(struct world *world, uint32_t index, const struct core_event *event)
 {
     struct lock *lock = &world->locks[index];
     struct verdicts *verdicts = &lock->verdicts;
-    uint64_t pauses_us = world->clients[lock->client].paused_total_us;
+    struct operation begun = {
+        .pending = true, .since_us = world->now_us, .pauses_us = world->clients[lock->client].paused_total_us};
 
     switch (event->type) {
     case CORE_EV_ACQUIRE:
-        verdicts->acquiring = true;
-        verdicts->acquiring_since_us = world->now_us;
-        verdicts->acquiring_pauses_us = pauses_us;
+        verdicts->acquiring = begun;
         verdicts->other_seen = event->behind;
         verdicts->open = verdicts->lost = verdicts->past_lost_at = false;
         break;
-    case CORE_EV_EXTEND:
-        verdicts->extending = true;
-        verdicts->extending_since_us = world->now_us;
-        verdicts->extending_pauses_us = pauses_us;
-        break;
+    case CORE_EV_EXTEND: verdicts->extending = begun; break;
     case CORE_EV_RELEASE:
-        verdicts->releasing = true;
-        verdicts->releasing_since_us = world->now_us;
-        verdicts->releasing_pauses_us = pauses_us;
+        verdicts->releasing = begun;
         verdicts->open = verdicts->notified_held = verdicts->lost = verdicts->past_lost_at = false;
         break;
     default: break;
@@ -414,8 +399,8 @@ static void told(struct world *world, uint32_t index, const struct core_completi
     case CORE_NOTIFY_NOTHING: return;
     case CORE_NOTIFY_LOST: told_lost(world, index, tell); return;
     case CORE_NOTIFY_ACQUIRED:
-        expected = verdicts->acquiring;
-        verdicts->acquiring = false;
+        expected = verdicts->acquiring.pending;
+        verdicts->acquiring.pending = false;
         if (tell->status == CORE_OK) {
             told_granted(world, index, now_us);
         } else {
@@ -423,15 +408,15 @@ static void told(struct world *world, uint32_t index, const struct core_completi
         }
         break;
     case CORE_NOTIFY_EXTENDED:
-        expected = verdicts->extending;
-        verdicts->extending = false;
+        expected = verdicts->extending.pending;
+        verdicts->extending.pending = false;
         of[tell->status == CORE_OK ? TOTAL_EXTENDED : TOTAL_EXTEND_FAILED]++;
         violated_if(world, index, I6_TOLD_ONCE, tell->status == CORE_OK && !verdicts->notified_held,
                     "is told that it was extended after its loss");
         break;
     case CORE_NOTIFY_RELEASED:
-        expected = verdicts->releasing;
-        verdicts->releasing = false;
+        expected = verdicts->releasing.pending;
+        verdicts->releasing.pending = false;
         of[tell->expired ? TOTAL_RELEASED_EXPIRED : TOTAL_RELEASED]++;
         if (tell->status == CORE_NOQUORUM) of[TOTAL_RELEASE_NOQUORUM]++;
         break;
@@ -487,7 +472,7 @@ void judge_after(struct world *world, uint32_t index, const struct core_event *e
         verdicts->attempt = core_attempt(lock->core);
         verdicts->attempt_begun_us = world->now_us;
     }
-    if (status == 0) begun(world, index, event);
+    if (status == 0) begin(world, index, event);
     violated_if(world, index, I6_TOLD_ONCE, status != 0 && update->n_commands != 0,
                 "refused a call, but sends commands");
     told(world, index, &update->completion, event->now_us);
@@ -511,7 +496,8 @@ void judge_death(struct world *world, uint32_t index)
             (struct ghost){.until_us = lock->verdicts.until_us, .client = lock->client, .key = lock->key};
     }
     lock->verdicts.open = lock->verdicts.notified_held = false;
-    lock->verdicts.acquiring = lock->verdicts.extending = lock->verdicts.releasing = false;
+    lock->verdicts.acquiring.pending = lock->verdicts.extending.pending = false;
+    lock->verdicts.releasing.pending = false;
 }
 
 void judge_silent(struct world *world)

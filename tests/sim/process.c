@@ -16,18 +16,11 @@
 #define UNSENT_MAX CORE_COMMANDS_MAX
 #define TELLS_MAX  8
 
-static size_t lock_size(void)
-{
-    size_t size = core_size(PLAN_NODES_MAX);
-
-    return (size + 63) / 64 * 64;
-}
-
 void process_new_lock(struct world *world, uint32_t index)
 {
     struct lock *lock = &world->locks[index];
 
-    lock->core = (struct core_lock *)(void *)(world->memory + index * lock_size());
+    lock->core = (struct core_lock *)(void *)(world->memory + index * world_lock_size());
     lock->life++;
     lock->timer_us = 0;
     lock->dispatch_planned = false;
@@ -263,7 +256,7 @@ static uint32_t sibling(const struct world *world, uint32_t index, bool holds)
         const struct lock *other = &world->locks[i];
 
         if (i == index || other->client != lock->client || other->key != lock->key) continue;
-        if (holds ? other->verdicts.notified_held : other->verdicts.acquiring) return i;
+        if (holds ? other->verdicts.notified_held : other->verdicts.acquiring.pending) return i;
     }
     return WORLD_NOBODY;
 }

@@ -101,8 +101,7 @@ void subscriptions_publish(struct world *world, uint32_t server, uint32_t key, c
                 continue;
             }
             at_us = world->now_us + delay_us(world, i, node);
-            if (at_us < subscription->last_us) at_us = subscription->last_us;
-            subscription->last_us = at_us;
+            at_us = world_in_order(&subscription->last_us, at_us);
             plan(world, at_us, EVENT_NOTICE, i, node, server_name_of(token));
         }
     }
@@ -156,8 +155,7 @@ void subscriptions_subscribe(struct world *world, const struct event *event)
     }
     subscription->subscribed = true;
     at_us = world->now_us + delay_us(world, event->index, event->node);
-    if (at_us < subscription->last_us) at_us = subscription->last_us;
-    subscription->last_us = at_us;
+    at_us = world_in_order(&subscription->last_us, at_us);
     plan(world, at_us, EVENT_LISTENING, event->index, event->node, 0);
 }
 

@@ -8,8 +8,6 @@
 #include "sim.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 void tokens_see(struct lock *lock, const struct core_reply *reply)
 {
@@ -17,22 +15,6 @@ void tokens_see(struct lock *lock, const struct core_reply *reply)
 
     /* Two answers may have changed places only where the core does not count the older one any more. */
     *shown = (struct shown){.attempt = reply->tag.attempt, .fence = reply->fence};
-}
-
-static struct grant *add_grant(struct world *world)
-{
-    if (world->n_grants == world->grants_capacity) {
-        uint32_t capacity = world->grants_capacity == 0 ? 256 : 2 * world->grants_capacity;
-        struct grant *grants = realloc(world->grants, capacity * sizeof(*grants));
-
-        if (grants == NULL) {
-            (void)fputs("sim: out of memory\n", stderr);
-            exit(2);
-        }
-        world->grants = grants;
-        world->grants_capacity = capacity;
-    }
-    return &world->grants[world->n_grants++];
 }
 
 /* I4: where both took a node, the later one has the larger token. */
@@ -78,7 +60,8 @@ void tokens_granted(struct world *world, uint32_t index)
     }
     if (!lock->config.fencing) return;
     world->totals->of[TOTAL_TOKENS]++;
-    grant = add_grant(world);
+    world->grants = world_room(world->grants, world->n_grants, &world->grants_capacity, sizeof(*grant));
+    grant = &world->grants[world->n_grants++];
     *grant = (struct grant){.token = token,
                             .begun_us = lock->verdicts.attempt_begun_us,
                             .told_us = world->now_us,

@@ -69,16 +69,24 @@ uint64_t world_node_ms(const struct world *world, uint32_t server)
     return world_node_us(world, server) / 1000;
 }
 
+static void *or_die(void *memory)
+{
+    if (memory != NULL) return memory;
+    (void)fputs("sim: out of memory\n", stderr);
+    exit(2);
+}
+
+void *world_room(void *items, uint32_t n, uint32_t *capacity, size_t size)
+{
+    if (n < *capacity) return items;
+    *capacity = *capacity == 0 ? 256 : 2 * *capacity;
+    return or_die(realloc(items, *capacity * size));
+}
+
 void world_open(struct world *world)
 {
-    size_t size = (core_size(PLAN_NODES_MAX) + 63) / 64 * 64 * PLAN_LOCKS_MAX;
-
     memset(world, 0, sizeof(*world));
-    world->memory = malloc(size);
-    if (world->memory == NULL) {
-        (void)fputs("sim: out of memory\n", stderr);
-        exit(2);
-    }
+    world->memory = or_die(malloc(PLAN_LOCKS_MAX * world_lock_size()));
     alloc_init(&world->events.alloc, NULL);
     world->judged = UINT32_MAX;
 }
