@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * chaos_client.c - one user of the library who keeps an honest diary
+ * chaos_client.c - one user of the library that keeps an honest history
  *
  * It asks for a lock, works on the protected register while it holds it, gives the lock back, and begins
  * anew, until SIGTERM. Each step goes into its history before it can have an effect that another client sees,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How each kind of fault is done to the world, and undone."""
+"""How each kind of fault is done to the system, and undone."""
 import asyncio
 import signal
 
 from plan import KINDS
-from world import Trouble, process_state
+from system import Trouble, process_state
 
 STALL_SECONDS = 4  # how long a client may take until its next write, to be stopped there
 
@@ -21,21 +21,21 @@ async def hold(fault):
 
 
 @routine
-async def kill(world, fault, empty=False):
-    nodes = [world.node(n) for n in fault.nodes]
+async def kill(system, fault, empty=False):
+    nodes = [system.node(n) for n in fault.nodes]
     await asyncio.gather(*(node.kill() for node in nodes))
     await hold(fault)
     await asyncio.gather(*(node.start(empty=empty) for node in nodes))
 
 
 @routine
-async def wipe(world, fault):
-    await kill(world, fault, empty=True)
+async def wipe(system, fault):
+    await kill(system, fault, empty=True)
 
 
 @routine
-async def pause(world, fault):
-    node = world.node(fault.nodes[0])
+async def pause(system, fault):
+    node = system.node(fault.nodes[0])
     before = node.state
     node.signal(signal.SIGSTOP)
     node.turn("paused")
@@ -46,12 +46,12 @@ async def pause(world, fault):
         node.turn(before)
 
 
-async def filtered(world, fault, rules):
-    world.filter.add(rules)
+async def filtered(system, fault, rules):
+    system.filter.add(rules)
     try:
         await hold(fault)
     finally:
-        world.filter.remove(rules)
+        system.filter.remove(rules)
 
 
 def towards(node):
@@ -67,72 +67,72 @@ DROP = ["-j", "DROP"]
 
 
 @routine
-async def cut(world, fault):
-    await filtered(world, fault, [towards(world.node(n)) + DROP for n in fault.nodes])
+async def cut(system, fault):
+    await filtered(system, fault, [towards(system.node(n)) + DROP for n in fault.nodes])
 
 
 @routine
-async def mute(world, fault):
-    await filtered(world, fault, [from_node(world.node(n)) + DROP for n in fault.nodes])
+async def mute(system, fault):
+    await filtered(system, fault, [from_node(system.node(n)) + DROP for n in fault.nodes])
 
 
 @routine
-async def lost_replies(world, fault):
-    await filtered(world, fault, [from_node(world.node(n)) + WITH_DATA + DROP for n in fault.nodes])
+async def lost_replies(system, fault):
+    await filtered(system, fault, [from_node(system.node(n)) + WITH_DATA + DROP for n in fault.nodes])
 
 
 @routine
-async def lost_requests(world, fault):
-    await filtered(world, fault, [towards(world.node(n)) + WITH_DATA + DROP for n in fault.nodes])
+async def lost_requests(system, fault):
+    await filtered(system, fault, [towards(system.node(n)) + WITH_DATA + DROP for n in fault.nodes])
 
 
 @routine
-async def lossy(world, fault):
+async def lossy(system, fault):
     third = ["-m", "statistic", "--mode", "random", "--probability", "0.33"]
-    await filtered(world, fault, [towards(world.node(n)) + third + DROP for n in fault.nodes])
+    await filtered(system, fault, [towards(system.node(n)) + third + DROP for n in fault.nodes])
 
 
 @routine
-async def split(world, fault):
-    await filtered(world, fault, [towards(world.node(n)) + ["-s", world.client(c).address] + DROP
+async def split(system, fault):
+    await filtered(system, fault, [towards(system.node(n)) + ["-s", system.client(c).address] + DROP
                                   for n in fault.nodes for c in fault.clients])
 
 
 @routine
-async def divide(world, fault):
+async def divide(system, fault):
     """Every client reaches the nodes on its own side only."""
-    rules = [towards(node) + ["-s", client.address] + DROP for node in world.nodes for client in world.clients
+    rules = [towards(node) + ["-s", client.address] + DROP for node in system.nodes for client in system.clients
              if (node.number in fault.nodes) != (client.number in fault.clients)]
-    await filtered(world, fault, rules)
+    await filtered(system, fault, rules)
 
 
 @routine
-async def slow(world, fault):
-    node = world.node(fault.nodes[0])
-    world.links.order(node, "slow", fault.detail["to_server_ms"], fault.detail["to_client_ms"])
+async def slow(system, fault):
+    node = system.node(fault.nodes[0])
+    system.links.order(node, "slow", fault.detail["to_server_ms"], fault.detail["to_client_ms"])
     try:
         await hold(fault)
     finally:
-        world.links.order(node, "slow", 0, 0)
+        system.links.order(node, "slow", 0, 0)
 
 
 @routine
-async def half_open(world, fault):
-    node = world.node(fault.nodes[0])
-    world.links.order(node, "hold", fault.detail["requests"], 1)
+async def half_open(system, fault):
+    node = system.node(fault.nodes[0])
+    system.links.order(node, "hold", fault.detail["requests"], 1)
     try:
         await hold(fault)
         if fault.detail["then"] == "cut":
-            world.links.order(node, "cut")
+            system.links.order(node, "cut")
     finally:
-        world.links.order(node, "hold", 0, 0)
+        system.links.order(node, "hold", 0, 0)
 
 
 @routine
-async def reset(world, fault):
-    node = world.node(fault.nodes[0])
+async def reset(system, fault):
+    node = system.node(fault.nodes[0])
     for _ in range(1 + fault.for_ms // 200):
-        world.links.order(node, "cut")
+        system.links.order(node, "cut")
         await asyncio.sleep(0.2)
 
 
@@ -145,18 +145,18 @@ async def configured(node, fault, setting, value, normal):
 
 
 @routine
-async def oom(world, fault):
-    await configured(world.node(fault.nodes[0]), fault, "maxmemory", "1mb", "0")
+async def oom(system, fault):
+    await configured(system.node(fault.nodes[0]), fault, "maxmemory", "1mb", "0")
 
 
 @routine
-async def no_replicas(world, fault):
-    await configured(world.node(fault.nodes[0]), fault, "min-replicas-to-write", "1", "0")
+async def no_replicas(system, fault):
+    await configured(system.node(fault.nodes[0]), fault, "min-replicas-to-write", "1", "0")
 
 
 @routine
-async def readonly(world, fault):
-    node = world.node(fault.nodes[0])
+async def readonly(system, fault):
+    node = system.node(fault.nodes[0])
     # Nobody listens there: it stays a replica that never saw its master.
     await node.ask("REPLICAOF", node.server_host, "1")
     try:
@@ -166,14 +166,14 @@ async def readonly(world, fault):
 
 
 @routine
-async def clock_back(world, fault):
+async def clock_back(system, fault):
     # Never stepped forward again: that would be another fault, outside the claim.
-    world.node(fault.nodes[0]).step_clock(fault.detail["step_ms"])
+    system.node(fault.nodes[0]).step_clock(fault.detail["step_ms"])
 
 
 @routine
-async def clock_forward(world, fault):
-    nodes = [world.node(n) for n in fault.nodes]
+async def clock_forward(system, fault):
+    nodes = [system.node(n) for n in fault.nodes]
     for node in nodes:
         node.step_clock(fault.detail["step_ms"])
     try:
@@ -184,13 +184,13 @@ async def clock_forward(world, fault):
 
 
 @routine
-async def flush(world, fault):
-    await asyncio.gather(*(world.node(n).ask("FLUSHALL") for n in fault.nodes))
+async def flush(system, fault):
+    await asyncio.gather(*(system.node(n).ask("FLUSHALL") for n in fault.nodes))
 
 
 @routine
-async def pause_client(world, fault):
-    client = world.client(fault.clients[0])
+async def pause_client(system, fault):
+    client = system.client(fault.clients[0])
     client.stop()
     try:
         await hold(fault)
@@ -199,20 +199,20 @@ async def pause_client(world, fault):
 
 
 @routine
-async def pause_writer(world, fault):
-    """The client stops itself where it hurts most; whoever finds no time to write there is stopped anywhere."""
-    client = world.client(fault.clients[0])
+async def pause_writer(system, fault):
+    """The client stops itself where it does most harm; whoever finds no time to write there is stopped anywhere."""
+    client = system.client(fault.clients[0])
     client.process.send_signal(signal.SIGUSR2)
     loop = asyncio.get_running_loop()
     until = loop.time() + STALL_SECONDS
     while process_state(client.process.pid) not in "Tt" and loop.time() < until:
         await asyncio.sleep(0.005)
-    await pause_client(world, fault)
+    await pause_client(system, fault)
 
 
 @routine
-async def kill_client(world, fault):
-    client = world.client(fault.clients[0])
+async def kill_client(system, fault):
+    client = system.client(fault.clients[0])
     client.expected_to_end = True
     await client.kill()
     await hold(fault)
@@ -220,23 +220,23 @@ async def kill_client(world, fault):
     client.expected_to_end = False
 
 
-async def hurt(world, fault):
+async def inject(system, fault):
     """One fault from beginning to end; faults that share a target wait for each other."""
-    await asyncio.sleep(max(0.0, world.begun + fault.at_ms / 1000 - asyncio.get_running_loop().time()))
+    await asyncio.sleep(max(0.0, system.begun + fault.at_ms / 1000 - asyncio.get_running_loop().time()))
     kind = KINDS[fault.kind]
-    # A division hurts the way between: nodes and clients may be stopped or killed meanwhile. So may a split's clients.
-    targets = [world.node(n) for n in fault.nodes if kind.on != "way"] + [world.client(c) for c in fault.clients if kind.on == "client"]
+    # A division is a fault of the network: nodes and clients may be stopped or killed meanwhile. So may a split's clients.
+    targets = [system.node(n) for n in fault.nodes if kind.on != "way"] + [system.client(c) for c in fault.clients if kind.on == "client"]
     for target in targets:
         await target.lock.acquire()
     try:
         fields = {"id": fault.id, "kind": fault.kind, "nodes": fault.nodes, "clients": fault.clients}
-        world.tell("fault", phase="begin", **fields, **fault.detail)
+        system.tell("fault", phase="begin", **fields, **fault.detail)
         try:
-            await ROUTINES[fault.kind](world, fault)
+            await ROUTINES[fault.kind](system, fault)
         except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError) as error:
             raise Trouble(f"fault {fault.id}, {fault.kind} of {fault.where()}: {error!r}") from error
-        world.tell("fault", phase="end", **fields)
-        world.survived[fault.kind] = world.survived.get(fault.kind, 0) + 1
+        system.tell("fault", phase="end", **fields)
+        system.survived[fault.kind] = system.survived.get(fault.kind, 0) + 1
     finally:
         for target in targets:
             target.lock.release()

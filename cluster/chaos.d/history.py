@@ -16,7 +16,7 @@ CLIENT_EVENTS = {
     "read", "read_refused", "write", "write_refused", "breach", "killed",
 }
 # What the supervisor reports; judged only where named (healed, end, breach).
-WORLD_EVENTS = {"healed", "end", "fault", "node", "client", "run"}
+SYSTEM_EVENTS = {"healed", "end", "fault", "node", "client", "run"}
 NUMBERS = ("deadline_us", "fence", "value", "until_us", "bound_us", "valid_ms", "wait_ms", "id")
 
 
@@ -52,7 +52,7 @@ def _problem(fields):
     if not _is_count(fields.get("t_us")):
         return "no t_us (microseconds, a whole number)"
     event = fields.get("event")
-    if event not in CLIENT_EVENTS and event not in WORLD_EVENTS:
+    if event not in CLIENT_EVENTS and event not in SYSTEM_EVENTS:
         return f"unknown event {event!r}"
     for name in NUMBERS:
         if name in fields and not _is_count(fields[name]):

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from world import Trouble, die_with_parent
+from system import Trouble, die_with_parent
 
 # Set for the inner process: "private" or "plain", a colon, and the folder to work in.
 INNER = "QUORLOCK_CHAOS_INNER"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What will be hurt, when and for how long: a pure function of the seed and the options."""
+"""Which faults come, when and for how long: a pure function of the seed and the options."""
 import random
 from dataclasses import asdict, dataclass, field
 
 SETTLE_MS = 1500  # undisturbed beginning
 END_MS = 1000     # no fault begins so shortly before the healing
-STORMS = 0.12     # part of the faults that may hurt more than a minority
+STORMS = 0.12     # part of the faults that may strike more than a minority
 QUICK = 0.5       # part of the restarts that take no time
 MANY_OUTSIDE = 0.6
 MANY = 0.25       # part of the faults of nodes that strike several at once
@@ -13,7 +13,7 @@ MANY = 0.25       # part of the faults of nodes that strike several at once
 
 @dataclass(frozen=True)
 class Kind:
-    """One way to hurt. `on`: node, client, split (clients and nodes), way (between them). `needs`: what the machine must permit."""
+    """A kind of fault. `on`: node, client, split (clients and nodes), way (between them). `needs`: what the machine must permit."""
     on: str
     text: str
     ms: tuple            # shortest and longest
@@ -124,12 +124,12 @@ class _Planner:
         return [n for n in self.nodes if self.node_busy[n] <= at_ms and (not linked or n in self.linked)]
 
     def room(self, at_ms):
-        """How many more nodes may be hurt now: a minority, and now and then more."""
-        hurt = sum(1 for until in self.node_busy.values() if until > at_ms)
+        """How many more nodes may be struck now: a minority, and now and then more."""
+        struck = sum(1 for until in self.node_busy.values() if until > at_ms)
         limit = max(1, (len(self.nodes) - 1) // 2)
         if self.outside or self.rng.random() < STORMS:
             limit = len(self.nodes)
-        return limit - hurt
+        return limit - struck
 
     def client_targets(self, at_ms):
         free = [c for c in self.clients if self.client_busy[c] <= at_ms]

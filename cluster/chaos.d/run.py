@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One chaos run: build the world, hurt it, heal it, judge what its clients wrote down."""
+"""One chaos run: start the system, inject faults, heal it, judge what its clients wrote down."""
 import asyncio
 import json
 import shutil
@@ -12,10 +12,10 @@ import history
 import judge
 import plan
 import report
-from faults import hurt
+from faults import inject
 from output import EX_IOERR, Unwritten, say, write_whole
 from place import MOUNT_POINTS
-from world import Client, Filter, Links, Node, Trouble, free_ports, now_us, process_state, wait_gone
+from system import Client, Filter, Links, Node, Trouble, free_ports, now_us, process_state, wait_gone
 
 QUIET_SECONDS = 3      # of undisturbed work after healing
 LIVE_MARGIN_MS = 5000  # beyond max_lease, until when somebody must be granted after healing
@@ -31,8 +31,8 @@ def read_lines(path):
     return [json.loads(text) for text in path.read_text().splitlines(keepends=True) if text.endswith("\n")]
 
 
-class World:
-    """Everything that runs, and the diary of what was done to it."""
+class System:
+    """Everything that runs, and the history of the faults in it."""
 
     def __init__(self, options, folder, private):
         self.options, self.folder, self.private = options, folder, private
@@ -42,7 +42,7 @@ class World:
         self.keys = [f"job-{i}" for i in range(1, options.keys + 1)]
         self.registers = folder / "registers"
         self.bin, self.server, self.shim = options.bin, options.server, options.shim
-        self.diary, self.survived = [], {}
+        self.history, self.survived = [], {}
         self.nodes, self.clients = [], []
         self.links, self.filter = None, Filter() if private and options.filter else None
         self.begun = 0.0
@@ -52,7 +52,7 @@ class World:
         return self.bin / name
 
     def tell(self, event, **fields):
-        self.diary.append({"t_us": now_us(), "event": event, **fields})
+        self.history.append({"t_us": now_us(), "event": event, **fields})
 
     def node(self, number):
         return self.nodes[number - 1]
@@ -161,8 +161,8 @@ class World:
                 await asyncio.sleep(0.05)
 
     def history_lines(self):
-        """The diary, the clients' histories and the registers' journals, by time."""
-        lines = list(self.diary)
+        """The system's history, the clients' histories and the registers' journals, by time."""
+        lines = list(self.history)
         paths = [path for client in self.clients for path in client.files] + sorted(self.registers.glob("*.jsonl"))
         for path in paths:
             lines += read_lines(path)
@@ -170,46 +170,46 @@ class World:
         return lines
 
 
-async def progress(world, faults, every=PROGRESS_SECONDS):
+async def progress(system, faults, every=PROGRESS_SECONDS):
     loop = asyncio.get_running_loop()
     last = loop.time()
     while True:
         await asyncio.sleep(0.2)
-        world.check_alive()
+        system.check_alive()
         if loop.time() - last >= every:
             last = loop.time()
-            states = [f"node {n.number} {n.state}" for n in world.nodes if n.state != "up"]
-            say(f"{last - world.begun:6.0f} s  {world.grants()} grants, {sum(world.survived.values())} of "
+            states = [f"node {n.number} {n.state}" for n in system.nodes if n.state != "up"]
+            say(f"{last - system.begun:6.0f} s  {system.grants()} grants, {sum(system.survived.values())} of "
                   f"{len(faults)} faults survived{'; ' if states else ''}{', '.join(states)}")
 
 
-async def story(world, faults):
+async def whole_run(system, faults):
     """The whole run. Raises Trouble where the harness fails."""
     loop = asyncio.get_running_loop()
-    world.tell("run", **world.options.shown)
-    await world.start()
-    watchers = [asyncio.create_task(node.watch()) for node in world.nodes]
-    world.begun = loop.time()
-    watchers.append(asyncio.create_task(progress(world, faults)))
-    work = asyncio.gather(*(hurt(world, fault) for fault in faults), asyncio.sleep(world.options.seconds))
+    system.tell("run", **system.options.shown)
+    await system.start()
+    watchers = [asyncio.create_task(node.watch()) for node in system.nodes]
+    system.begun = loop.time()
+    watchers.append(asyncio.create_task(progress(system, faults)))
+    work = asyncio.gather(*(inject(system, fault) for fault in faults), asyncio.sleep(system.options.seconds))
     try:
         # Whichever fails first ends the run.
         await asyncio.wait([work, *watchers], return_when=asyncio.FIRST_COMPLETED)
         look(work, *watchers)
-        await world.heal()
-        bound_us = (world.max_lease_ms + LIVE_MARGIN_MS) * 1000
-        world.tell("healed", bound_us=bound_us)
-        healed_us = world.diary[-1]["t_us"]
-        while not quiet_enough(world, healed_us) and now_us() < healed_us + bound_us + 500_000:
+        await system.heal()
+        bound_us = (system.max_lease_ms + LIVE_MARGIN_MS) * 1000
+        system.tell("healed", bound_us=bound_us)
+        healed_us = system.history[-1]["t_us"]
+        while not quiet_enough(system, healed_us) and now_us() < healed_us + bound_us + 500_000:
             await asyncio.sleep(0.2)
             look(*watchers)
     finally:
         for task in (work, *watchers):
             task.cancel()
         await asyncio.gather(work, *watchers, return_exceptions=True)
-    await world.end_clients()
-    await world.check_rest()
-    world.tell("end")
+    await system.end_clients()
+    await system.check_rest()
+    system.tell("end")
 
 
 def look(*tasks):
@@ -219,68 +219,68 @@ def look(*tasks):
             task.result()
 
 
-def quiet_enough(world, healed_us):
+def quiet_enough(system, healed_us):
     """Some seconds have passed since healing, and every key was granted again."""
     if now_us() - healed_us < QUIET_SECONDS * 1_000_000:
         return False
-    granted = {line["key"] for client in world.clients for line in read_lines(client.files[-1])
+    granted = {line["key"] for client in system.clients for line in read_lines(client.files[-1])
                if line["event"] == "granted" and line["t_us"] > healed_us}
-    return granted == set(world.keys)
+    return granted == set(system.keys)
 
 
-def judge_run(world, lines):
+def judge_run(system, lines):
     text = [json.dumps(line, separators=(",", ":")) for line in lines]
     events = history.parse(text)
-    verdict = judge.judge(events, world.options.profile)
+    verdict = judge.judge(events, system.options.profile)
     if verdict.counts.get("grants", 0) == 0:
         verdict.add("liveness", verdict.end_us, "nobody was ever granted anything: this run proves nothing")
     return text, events, verdict
 
 
-def tell_faults(world, faults):
-    say(f"faults survived: {sum(world.survived.values())} of {len(faults)}")
-    for kind, count in sorted(world.survived.items(), key=lambda item: (-item[1], item[0])):
+def tell_faults(system, faults):
+    say(f"faults survived: {sum(system.survived.values())} of {len(faults)}")
+    for kind, count in sorted(system.survived.items(), key=lambda item: (-item[1], item[0])):
         say(f"  {count:4d} x {kind:<14} {plan.KINDS[kind].text}")
-    for kind, why in sorted(world.options.left_out.items()):
+    for kind, why in sorted(system.options.left_out.items()):
         say(f"  left out: {kind} ({why})")
 
 
-def finish(world, faults):
+def finish(system, faults):
     """Judges, writes what was asked for, prints; returns the exit status."""
-    text, events, verdict = judge_run(world, world.history_lines())
-    if world.options.history:
-        write_whole("--history", world.options.history, "\n".join(text) + "\n")
-    if world.options.report:
-        write_whole("--report", world.options.report, report.render(events, verdict))
-        say(f"report: {world.options.report}")
-    tell_faults(world, faults)
+    text, events, verdict = judge_run(system, system.history_lines())
+    if system.options.history:
+        write_whole("--history", system.options.history, "\n".join(text) + "\n")
+    if system.options.report:
+        write_whole("--report", system.options.report, report.render(events, verdict))
+        say(f"report: {system.options.report}")
+    tell_faults(system, faults)
     say("\n".join(judge.describe(verdict)))
     return 0 if verdict.sound else 1
 
 
-def stop_everything(world):
-    processes = [node.process for node in world.nodes] + [client.process for client in world.clients]
-    processes += [world.links.process] if world.links else []
+def stop_everything(system):
+    processes = [node.process for node in system.nodes] + [client.process for client in system.clients]
+    processes += [system.links.process] if system.links else []
     for process in processes:
         if process and process.poll() is None:
             process.kill()
     for process in processes:
         if process:
             process.wait(timeout=10)
-    if world.options.keep_words:
-        for client in world.clients:
+    if system.options.keep_words:
+        for client in system.clients:
             if client.words_file.exists():
-                shutil.copy(client.words_file, world.options.keep_words)
+                shutil.copy(client.words_file, system.options.keep_words)
 
 
 def work(options, folder, private):
-    """The inner process: runs the story in its folder; returns the exit status."""
-    world = World(options, Path(folder), private)
+    """The inner process: runs it in its folder; returns the exit status."""
+    system = System(options, Path(folder), private)
     faults = options.faults_planned
     status = 70
 
     async def interruptible():
-        task = asyncio.ensure_future(story(world, faults))
+        task = asyncio.ensure_future(whole_run(system, faults))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, task.cancel)
@@ -290,8 +290,8 @@ def work(options, folder, private):
 
     try:
         asyncio.run(interruptible())
-        stop_everything(world)
-        status = finish(world, faults)
+        stop_everything(system)
+        status = finish(system, faults)
     except (asyncio.CancelledError, KeyboardInterrupt):
         print("chaos: interrupted; nothing is judged", file=sys.stderr)
         status = 130
@@ -301,7 +301,7 @@ def work(options, folder, private):
         print(f"chaos: {what}", file=sys.stderr)
         status = EX_IOERR
     finally:
-        stop_everything(world)
+        stop_everything(system)
         # Who started us removes the folder too, unless it was killed.
         if folder not in MOUNT_POINTS:
             shutil.rmtree(folder, ignore_errors=True)

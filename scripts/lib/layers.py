@@ -25,7 +25,7 @@ LAYERS = {
     "src/lock": "include/quorlock src/base src/core src/redis src/runtime",
     "src/admin": "include/quorlock src/base src/redis src/redis/dialect src/runtime",
     "src/api": "include/quorlock src/base src/runtime src/lock src/admin",
-    "src/api/blocking.c": "include/quorlock",
+    "src/api/blocking.c": "include/quorlock src/base",
     "src/cli": "include/quorlock",
 }
 # These use the library as any program does: what quorlock.h declares is the header's for them, not its file's.

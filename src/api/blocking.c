@@ -20,7 +20,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "runtime/options.h"
+#include "base/caller.h"
 
 /* What a loop opens: epoll, its timer, a pair for signals; and our eventfd. */
 #define LOOP_DESCRIPTORS 5
@@ -374,7 +374,7 @@ static void undo_client(quorlock_blocking *blocking)
 
 static int fail_open(const struct quorlock_client_options *options)
 {
-    options_report(options, "no memory, descriptor or thread for the loop");
+    caller_report(options, "no memory, descriptor or thread for the loop");
     return QUORLOCK_NOMEM;
 }
 
@@ -384,7 +384,7 @@ int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client
     int status;
 
     if (!ret) {
-        options_report(options, "ret is NULL: there is no place for the client");
+        caller_report(options, "ret is NULL: there is no place for the client");
         return QUORLOCK_INVAL;
     }
     blocking = calloc(1, sizeof(*blocking));
@@ -442,6 +442,17 @@ static void give(struct quorlock_blocking_result *ret, const struct quorlock_blo
     ret->size = size;
 }
 
+/* A result that the caller made, and can be written; it may be NULL. */
+static int check_result(const struct quorlock_blocking_result *given)
+{
+    /* As the struct was first given out: this stays, whatever is added behind. */
+    size_t least = offsetof(struct quorlock_blocking_result, token) + QUORLOCK_BLOCKING_TOKEN_SIZE;
+    struct caller_error error;
+
+    if (given == NULL) return 0;
+    return caller_check(least, sizeof(*given), given, given->size, "quorlock_blocking_result", &error);
+}
+
 static int refuse_in_loop(struct quorlock_blocking_result *ret)
 {
     *ret = (struct quorlock_blocking_result){.status = QUORLOCK_STATE};
@@ -454,7 +465,7 @@ static int call(quorlock_blocking_lock *lock, void (*run)(struct job *), uint32_
 {
     struct job job = {.run = run, .blocking = lock->blocking, .lock = lock, .lease_ms = lease_ms};
 
-    if (options_blocking_result(result) != 0) return QUORLOCK_INVAL;
+    if (check_result(result) != 0) return QUORLOCK_INVAL;
     if (in_loop(lock->blocking)) {
         refuse_in_loop(&job.result);
     } else {

@@ -58,7 +58,7 @@ static void on_ended(void *arg)
 /* ---- the beginning ---- */
 
 /* What the runtime keeps of the caller's options. */
-static int copy_options(struct runtime *runtime, struct options_error *error)
+static int copy_options(struct runtime *runtime, struct caller_error *error)
 {
     struct quorlock_client_options *options = &runtime->options;
     char set[OPTIONS_SET_SIZE];
@@ -79,7 +79,7 @@ static int copy_options(struct runtime *runtime, struct options_error *error)
     return 0;
 }
 
-static int build(struct quorlock_client *client, struct options_error *error)
+static int build(struct quorlock_client *client, struct caller_error *error)
 {
     struct runtime *runtime = &client->runtime;
     int status;
@@ -89,10 +89,10 @@ static int build(struct quorlock_client *client, struct options_error *error)
     status = copy_options(runtime, error);
     if (status != 0) return status;
     if (runtime->options.dialect == QUORLOCK_DIALECT_REDISSON && owner_uuid(runtime->uuid) != 0) {
-        return options_fail(error, QUORLOCK_STATE, "getrandom failed: no owner without it");
+        return caller_fail(error, QUORLOCK_STATE, "getrandom failed: no owner without it");
     }
     if (runtime_start(runtime) != 0) {
-        return options_fail(error, QUORLOCK_NOMEM, "no timer: out of memory or of file descriptors");
+        return caller_fail(error, QUORLOCK_NOMEM, "no timer: out of memory or of file descriptors");
     }
     if (nodes_start(runtime) != 0 || locks_start(&client->locks, runtime) != 0) return QUORLOCK_NOMEM;
     admin_start(&client->admin, runtime);
@@ -100,7 +100,7 @@ static int build(struct quorlock_client *client, struct options_error *error)
 }
 
 static int make(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *given,
-                struct options_error *error)
+                struct caller_error *error)
 {
     struct quorlock_client_options options;
     struct quorlock_client *client;
@@ -131,17 +131,17 @@ static int make(quorlock_client **ret, struct event_base *base, const struct quo
 int quorlock_client_new(quorlock_client **ret, struct event_base *base,
                         const struct quorlock_client_options *given)
 {
-    struct options_error error = {""};
+    struct caller_error error = {""};
     int status;
 
     if (ret == NULL || base == NULL) {
-        options_report(given, ret == NULL ? "ret is NULL: there is no place for the client"
-                                          : "base is NULL: the event_base to live on is needed");
+        caller_report(given, ret == NULL ? "ret is NULL: there is no place for the client"
+                                         : "base is NULL: the event_base to live on is needed");
         return QUORLOCK_INVAL;
     }
     status = make(ret, base, given, &error);
     if (status == 0) return 0;
-    options_report(given, error.text[0] != '\0' ? error.text : quorlock_status_text(status));
+    caller_report(given, error.text[0] != '\0' ? error.text : quorlock_status_text(status));
     return status;
 }
 

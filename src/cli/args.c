@@ -145,13 +145,10 @@ void args_hide(char *text)
     }
 }
 
-/* may_hold_uri - `before` is the word in front of this one: --nodes, or an abbreviation of it. */
 static bool may_hold_uri(const char *word, const char *before)
 {
-    size_t length = strlen(before);
-
-    if (strstr(word, "://") != NULL || (word[0] == '-' && strchr(word, '@') != NULL)) return true;
-    return length > 2 && strncmp(before, "--nodes", length) == 0;
+    return strstr(word, "://") != NULL || (word[0] == '-' && strchr(word, '@') != NULL) ||
+           strcmp(before, "--nodes") == 0;
 }
 
 void args_hide_all(char **words, int count)
@@ -298,8 +295,7 @@ static const char *wrong_address(const char *address, size_t length)
         return "has a blank: write URI,URI,... without any, %20 where one belongs";
     if (scheme == 0 && memchr(address, '@', length) != NULL)
         return "has an @ and does not begin with redis:// or unix://: write a comma in a user name or a "
-               "password "
-               "as %2C";
+               "password as %2C";
     if (scheme > 0 && address[0] == 'r' && memmem(address + scheme, length - scheme, "://", 3) != NULL)
         return "has :// twice: write commas between addresses";
     return NULL;
@@ -366,17 +362,18 @@ static void set_flag(struct settings *settings, enum option_id id)
 
 /* ---- words ---- */
 
-/* offer - the options that may stand at `place`, as getopt_long takes them. */
+/* offer - the options as getopt_long takes them: also those of other places, to say that they do not belong
+ * here. */
 static void offer(enum args_place place, struct option *names, char *letters)
 {
-    /* '+' stops at the first operand; '-' hands each operand over as the value of option 1, also under
-       POSIXLY_CORRECT. ':' tells a missing value from an unknown option. */
+    /* '+' stops at the first operand; '-' returns each operand as the value of option 1, also under
+       POSIXLY_CORRECT.
+       ':' tells a missing value from an unknown option. */
     *letters++ = place == ARGS_GLOBAL ? '+' : '-';
     *letters++ = ':';
     for (size_t i = 0; i < N_ENTRIES; i++) {
         const struct entry *entry = &entries[i];
 
-        if ((entry->places & place) == 0) continue;
         if (entry->letter != 0) *letters++ = entry->letter;
         if (entry->letter != 0 && entry->value != NULL) *letters++ = ':';
         if (entry->name == NULL) continue;
@@ -395,22 +392,8 @@ static const struct entry *find(int got)
     return NULL;
 }
 
-/* find_long - of an option whose whole name the word gives: its id, or 0. */
-static int find_long(const char *word)
-{
-    size_t length = strcspn(word, "=");
-
-    for (size_t i = 0; i < N_ENTRIES; i++) {
-        const char *name = entries[i].name;
-
-        if (name != NULL && strlen(name) + 2 == length && strncmp(name, word + 2, length - 2) == 0)
-            return (int)entries[i].id;
-    }
-    return 0;
-}
-
 /* refuse_long - an abbreviation of several options, or of none. */
-static int refuse_long(enum args_place place, const char *word)
+static int refuse_long(const char *word)
 {
     size_t length = strcspn(word, "=");
     struct text candidates = {0};
@@ -418,8 +401,7 @@ static int refuse_long(enum args_place place, const char *word)
     for (size_t i = 0; i < N_ENTRIES && length > 2; i++) {
         const char *name = entries[i].name;
 
-        if (name == NULL || (entries[i].places & place) == 0 || strncmp(name, word + 2, length - 2) != 0)
-            continue;
+        if (name == NULL || strncmp(name, word + 2, length - 2) != 0) continue;
         text_format(&candidates, "%s--%s", candidates.length == 0 ? "" : " or ", name);
     }
     if (candidates.length > 0) {
@@ -434,12 +416,11 @@ static int refuse_long(enum args_place place, const char *word)
 /* take - what getopt_long found, or could not make sense of. */
 static int take(struct settings *settings, enum args_place place, const char *word, int got)
 {
-    int given = got == '?' || got == ':' ? optopt : got;
-    int id = given != 0 ? given : find_long(word);
+    int id = got == '?' || got == ':' ? optopt : got;
     const struct entry *entry = find(id);
     char name[32] = {'-', (char)id, '\0'};
 
-    if (id == 0) return refuse_long(place, word);
+    if (id == 0) return refuse_long(word);
     if (id >= OPTION_NODES) snprintf(name, sizeof(name), "--%s", entry->name);
     if (entry == NULL) {
         say("%s: no such option; --help lists them", name);

@@ -150,10 +150,6 @@ int verb_bootstrap(const struct settings *settings)
     int status;
 
     bootstrap = (struct bootstrap){.settings = settings, .status = EXIT_NO_QUORUM};
-    if (settings->n_words != 0 || settings->command != NULL) {
-        say("bootstrap takes no key: quorlock bootstrap");
-        return EXIT_USAGE;
-    }
     /* A client with a guard would write it by itself, with a quarantine. */
     status = session_open_unguarded(&bootstrap.session, settings);
     if (status != 0) return status;

@@ -12,72 +12,80 @@
 
 #include "cli.h"
 
-static void child_fail(int fd)
+static void fail(int fd)
 {
     int error = errno;
     ssize_t sent = send(fd, &error, sizeof(error), MSG_NOSIGNAL);
+
     (void)sent;
     _exit(error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
 }
 
-/* child_become - in the new process: waits for child_go and turns into the command. Does not return. */
-static void child_become(int fd, pid_t parent, char *const *command,
-                         const struct child_environment *environment, const struct signals *signals)
+/* become - in the new process: waits for child_go and becomes the command. Does not return. */
+static void become(int fd, pid_t parent, char *const *command, const struct child_environment *environment,
+                   const struct signals *signals)
 {
     char number[24];
     char go = 0;
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) child_fail(fd);
-    /* The parent may have died before the line above: then nobody would ever send that signal. */
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(fd);
+    /* Where the parent died before the line above, that signal never comes. */
     if (getppid() != parent) _exit(EXIT_LOST);
     if (setenv("QUORLOCK_KEY", environment->key, 1) != 0 ||
         setenv("QUORLOCK_KEYS", environment->keys, 1) != 0 ||
         setenv("QUORLOCK_OWNER", environment->owner, 1) != 0)
-        child_fail(fd);
+        fail(fd);
     snprintf(number, sizeof(number), "%" PRIu64, environment->fence);
-    if (environment->fence ? setenv("QUORLOCK_FENCE", number, 1) != 0 : unsetenv("QUORLOCK_FENCE") != 0)
-        child_fail(fd);
+    if (environment->fence != 0 ? setenv("QUORLOCK_FENCE", number, 1) != 0 : unsetenv("QUORLOCK_FENCE") != 0)
+        fail(fd);
     if (recv(fd, &go, 1, 0) != 1) _exit(EXIT_LOST);
     signals_restore(signals);
     execvp(command[0], command);
-    child_fail(fd);
+    fail(fd);
+}
+
+pid_t child_fork(int *ret_fd)
+{
+    int ends[2], error;
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+    pid = fork();
+    error = errno;
+    *ret_fd = ends[pid == 0];
+    close(ends[pid != 0]);
+    if (pid < 0) close(ends[0]);
+    errno = error;
+    return pid;
 }
 
 bool child_start(struct child *child, char *const *command, const struct child_environment *environment,
                  const struct signals *signals)
 {
-    int ends[2];
     pid_t parent = getpid();
+    int fd;
+    pid_t pid = child_fork(&fd);
+
+    if (pid == 0) become(fd, parent, command, environment, signals);
     *child = (struct child){.fd = -1};
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(ends[0]);
-        child_become(ends[1], parent, command, environment, signals);
-    }
-    int error = errno;
-    close(ends[1]);
-    if (pid < 0) {
-        close(ends[0]);
-        errno = error;
-        return false;
-    }
-    child->pid = pid;
-    child->fd = ends[0];
-    child->state = CHILD_RUNNING;
+    if (pid < 0) return false;
+    *child = (struct child){.state = CHILD_RUNNING, .pid = pid, .fd = fd};
     setpgid(pid, pid);
     return true;
 }
 
 void child_go(const struct child *child)
 {
-    /* Where it cannot be sent, the process has ended, and that is seen by itself. */
+    /* Where it cannot be sent, the process has ended, and SIGCHLD comes. */
     ssize_t sent = send(child->fd, "", 1, MSG_NOSIGNAL);
+
     (void)sent;
 }
 
 void child_abandon(struct child *child)
 {
     int error = errno;
+
     kill(child->pid, SIGKILL);
     waitpid(child->pid, NULL, 0); /* no handler of ours can interrupt it */
     child_forget(child);
@@ -85,12 +93,13 @@ void child_abandon(struct child *child)
     errno = error;
 }
 
-static void child_note_end(struct child *child, const siginfo_t *info)
+static void note_end(struct child *child, const siginfo_t *info)
 {
+    int error = 0;
+
     child->state = CHILD_ENDED;
     child->end_signal = info->si_code == CLD_EXITED ? 0 : info->si_status;
-    child->status = child->end_signal ? EXIT_SIGNAL + child->end_signal : info->si_status;
-    int error = 0;
+    child->status = child->end_signal != 0 ? EXIT_SIGNAL + child->end_signal : info->si_status;
     if (recv(child->fd, &error, sizeof(error), MSG_DONTWAIT) == (ssize_t)sizeof(error))
         child->exec_errno = error;
 }
@@ -98,8 +107,10 @@ static void child_note_end(struct child *child, const siginfo_t *info)
 bool child_update(struct child *child)
 {
     bool changed = false;
+
     while (child->state == CHILD_RUNNING || child->state == CHILD_STOPPED) {
         siginfo_t info = {0};
+
         if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG) != 0) break;
         if (info.si_pid == 0) break;
         changed = true;
@@ -109,7 +120,7 @@ bool child_update(struct child *child)
         } else if (info.si_code == CLD_CONTINUED) {
             child->state = CHILD_RUNNING;
         } else {
-            child_note_end(child, &info);
+            note_end(child, &info);
         }
     }
     return changed;

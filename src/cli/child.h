@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * child.h - the command under the lock: one process group that must not outlive us
+ * child.h - the command under the lock: one process group that must not outlive this process
  *
- * The command itself gets SIGKILL from the kernel when this process dies (PR_SET_PDEATHSIG). What it started
+ * The kernel sends the command SIGKILL when this process dies (PR_SET_PDEATHSIG). What the command started
  * would survive that: see warden.h.
  */
 #ifndef QUORLOCK_CLI_CHILD_H
@@ -38,23 +38,26 @@ struct child_environment {
     uint64_t fence; /* 0: none */
 };
 
+/* child_fork - a new process and a descriptor between both: 0 there, its id here; -1 with errno. */
+pid_t child_fork(int *ret_fd);
+
 /* child_start - a process in a group of its own that executes the command once child_go is called; false with
- * errno when there is none to be had. That it could not be executed shows when it ends. */
+ * errno: no process. Where the command cannot be executed, exec_errno says so when the process has ended. */
 bool child_start(struct child *child, char *const *command, const struct child_environment *environment,
                  const struct signals *signals);
 void child_go(const struct child *child);
-/* child_abandon - ends the process that child_go was not called for. */
+/* child_abandon - ends the process instead of child_go. */
 void child_abandon(struct child *child);
-/* child_update - asks the kernel what became of the command; call it on SIGCHLD. True: something did, though
- * the state may be the same again. */
+/* child_update - reads from the kernel how the command changed; call it on SIGCHLD. True: it changed, though
+ * maybe back to the same state. */
 bool child_update(struct child *child);
-/* child_signal - to the whole group; false with errno. A group that is gone already counts as told. */
+/* child_signal - to the whole group; false with errno. No error where the group is gone already. */
 bool child_signal(const struct child *child, int number);
 /* child_group_is_left - whether any process of the group is left, also after the command itself ended. */
 bool child_group_is_left(const struct child *child);
 /* child_wants_terminal - whether it is stopped because it is not in the foreground of its terminal. */
 bool child_wants_terminal(const struct child *child);
-/* child_forget - closes what is open; the group, if any is left of it, is let go. */
+/* child_forget - closes what is open; what is left of the group goes on. */
 void child_forget(struct child *child);
 
 #endif

@@ -11,7 +11,6 @@
 #include "document.h"
 #include "say.h"
 #include "session.h"
-#include "table.h"
 
 enum { EXIT_WARNINGS = 1, EXIT_UNSAFE = 2 };
 enum { NAME_SIZE = 300 };
@@ -269,7 +268,7 @@ static void done(int status, const struct quorlock_examination *report, void *ar
     if (doctor->settings->json) {
         write_json(&text, doctor, report);
     } else {
-        table_add(&text, heads, N_COLUMNS, add_cell, report->nodes, report->n_nodes);
+        text_add_table(&text, heads, N_COLUMNS, add_cell, report->nodes, report->n_nodes);
         add_findings(&text, doctor, report);
     }
     doctor->status = put(&text);
@@ -358,10 +357,6 @@ int verb_doctor(const struct settings *settings)
     int status;
 
     doctor = (struct doctor){.settings = settings, .status = EXIT_UNSAFE};
-    if (settings->n_words != 0 || settings->command != NULL) {
-        say("doctor takes no key: quorlock doctor");
-        return EXIT_USAGE;
-    }
     status = open_session(&doctor, settings);
     if (status == 0) {
         status = quorlock_examine(doctor.session.client, done, &doctor);

@@ -106,17 +106,13 @@ static void answered(int status, const struct quorlock_report *report, void *arg
     session_leave(&keys->session);
 }
 
-static int run(const struct settings *settings, const char *verb, const struct pass *pass)
+static int run(const struct settings *settings, const struct pass *pass)
 {
     /* Static: a frozen node may refer to it until the process ends. */
     static struct keys keys;
     int status;
 
     keys = (struct keys){.settings = settings, .pass = pass};
-    if (settings->n_words == 0 || settings->command != NULL) {
-        say("%s takes keys and nothing else: quorlock %s KEY...", verb, verb);
-        return EXIT_USAGE;
-    }
     status = session_open_unguarded(&keys.session, settings);
     return status != 0 ? status : session_run(&keys.session, ask(&keys), &keys.status);
 }
@@ -125,7 +121,7 @@ int verb_inspect(const struct settings *settings)
 {
     static const struct pass passes[] = {{quorlock_inspect, show_holders, true}};
 
-    return run(settings, "inspect", passes);
+    return run(settings, passes);
 }
 
 int verb_break(const struct settings *settings)
@@ -133,5 +129,5 @@ int verb_break(const struct settings *settings)
     static const struct pass passes[] = {{quorlock_inspect, show_before, false},
                                          {quorlock_break, show_broken, true}};
 
-    return run(settings, "break", passes);
+    return run(settings, passes);
 }

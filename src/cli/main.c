@@ -25,42 +25,45 @@ struct verb {
 
 static const struct verb verbs[] = {
     {"run", ARGS_RUN, verb_run, "run [OPTIONS] KEY... -- CMD ARGS...", "run a command while holding a lock",
-     "Takes the lock KEY, runs CMD, renews the lock while CMD runs, releases it. Of several keys, 64 at most, "
-     "it\n"
-     "takes all or none, in whatever order they are named. CMD gets QUORLOCK_KEY (the first), QUORLOCK_KEYS "
-     "(all,\n"
-     "one a line), QUORLOCK_OWNER and, with --fence, QUORLOCK_FENCE: a number that rises with every grant, by\n"
-     "which what CMD writes to can refuse who was late. When the lock is lost, CMD and its process group are\n"
-     "ended before it can be anybody else's. Signals are handed on to CMD; while waiting they end the wait.\n"
+     "Takes the lock KEY, runs CMD, renews the lock while CMD runs, releases it. Of several keys, 64 at most,\n"
+     "it takes all or none, in whatever order they are named. CMD gets QUORLOCK_KEY (the first), "
+     "QUORLOCK_KEYS\n"
+     "(all, one a line), QUORLOCK_OWNER and, with --fence, QUORLOCK_FENCE: a number that rises with every\n"
+     "grant, by which what CMD writes to can refuse a late writer. When the lock is lost, CMD and its process\n"
+     "group are ended before another client can get it. Signals are passed on to CMD; during the wait they "
+     "end\n"
+     "the wait.\n"
      "\n"
      "Exit status: that of CMD, 128+N if signal N ended it; 1 (or -E) somebody else holds the lock; 64 usage;\n"
      "69 too few nodes can vote; 71 no memory or no process; 75 the lock was lost while CMD ran; 126 CMD is\n"
      "not executable; 127 CMD is not there.\n"},
     {"bootstrap", ARGS_BOOTSTRAP, verb_bootstrap, "bootstrap [OPTIONS]",
      "declare that no lock is held on the nodes",
-     "Nodes keep a guard that tells when they may have lost their memory. At the first contact with nodes\n"
-     "that have none, everybody waits one max lease, for locks may be held. This declares that no lock is\n"
-     "held on any of the nodes and skips that wait. Every node must be reachable, and none may have a guard\n"
-     "yet: else nothing is written. With --reconfigure the guards are written anew, with a quarantine;\n"
-     "servers that leave the set are to be stopped before. To a shorter max lease it ends when the quarantine\n"
-     "is over: tell clients then, and not before.\n"
+     "Each node keeps a guard, by which clients see that it may have lost its memory. At the first contact\n"
+     "with nodes that have none, clients wait one max lease, for locks may be held. This declares that no "
+     "lock\n"
+     "is held on any of the nodes and skips that wait. Every node must be reachable, and none may have a "
+     "guard\n"
+     "yet: else nothing is written. With --reconfigure the guards are written anew, with a quarantine; stop\n"
+     "servers that leave the set before. To a shorter max lease it ends when the quarantine is over: give\n"
+     "clients the shorter one then, and not before.\n"
      "\n"
      "Exit status: 0 done; 1 a node has a guard already, or one that cannot be read; 64 usage, or no one max\n"
-     "lease to keep; 69 not every node could be reached, or do it (what was written all the same is told).\n"},
+     "lease to keep; 69 not every node answered or did it (the report lists what was written all the same).\n"},
     {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY...", "show who holds a lock, node by node",
-     "Asks every node who holds KEY and for how long, and tells whether one owner holds a quorum. Changes\n"
-     "nothing. Several keys one after the other, each on its own.\n"
+     "Asks every node who holds KEY and for how long, and says whether one owner holds a quorum. Changes\n"
+     "nothing. Of several keys it asks for one after the other, each on its own.\n"
      "\n"
      "Exit status: 0 a quorum of nodes answered, whether the lock is held or free; 64 usage; 69 too few\n"
      "answered; 74 the report could not be written.\n"},
     {"break", ARGS_BREAK, verb_break, "break [OPTIONS] KEY...", "release a lock by force, whoever holds it",
-     "Prints who holds KEY, then deletes it on every node. The holder learns of it at its next renewal; what\n"
-     "it did until then is not undone. Several keys are all printed first. A lock of several keys ends with "
-     "one\n"
-     "of them: when its holder notices, it gives the others back.\n"
+     "Prints who holds KEY, then deletes it on every node. The holder notices at its next renewal; what it "
+     "did\n"
+     "until then is not undone. Several keys are all printed first. A lock of several keys ends with one of\n"
+     "them: when its holder notices, it releases the others.\n"
      "\n"
      "Exit status: 0 a quorum of nodes answered; 64 usage; 69 too few answered; 74 the report could not be\n"
-     "written (if that was seen before, nothing is broken).\n"},
+     "written (where the first print failed, nothing is broken).\n"},
     {"doctor", ARGS_DOCTOR, verb_doctor, "doctor [OPTIONS]", "say what could make a lock on the nodes unsafe",
      "Asks every node what could make a lock there unsafe, or impossible: its role, memory policy,\n"
      "persistence, guard, clock, rights, connections. Says how to mend what it finds. Writes nothing there.\n"
@@ -85,8 +88,9 @@ static int print_help(void)
     }
     text_format(&text, "\nOptions:\n");
     args_help(&text, ARGS_GLOBAL);
-    text_format(&text,
-                "\nDurations are written 250ms, 30s, 2m. quorlock VERB --help tells more, man quorlock all.\n");
+    text_format(
+        &text,
+        "\nDurations are written 250ms, 30s, 2m. See quorlock VERB --help for each verb, and man quorlock.\n");
     return put(&text);
 }
 
@@ -110,6 +114,7 @@ static int print_version(void)
 
 static int run_verb(struct settings *settings, const struct verb *verb, char **words, int count)
 {
+    bool takes_keys = (verb->place & (ARGS_INSPECT | ARGS_BREAK)) != 0;
     int next = 0;
     int status = args_parse(settings, verb->place, words, count, &next);
 
@@ -119,7 +124,13 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
     }
     if (settings->help) return print_verb_help(verb);
     status = args_environment(settings);
-    return status != 0 ? status : verb->run(settings);
+    if (status != 0) return status;
+    if (verb->place != ARGS_RUN && (settings->command != NULL || (settings->n_words > 0) != takes_keys)) {
+        say("%s takes %s: quorlock %s", verb->name, takes_keys ? "keys and nothing else" : "no key",
+            verb->synopsis);
+        return EXIT_USAGE;
+    }
+    return verb->run(settings);
 }
 
 static int run_words(char **words, int count)

@@ -73,11 +73,6 @@ void render_holder(struct text *text, const char *holder)
     if (holder[length] != '\0') text_format(text, "...");
 }
 
-size_t render_quorum(int policy, size_t n)
-{
-    return policy == QUORLOCK_ALL ? n : n / 2 + 1;
-}
-
 static const char *vote_word(int outcome)
 {
     switch (outcome) {

@@ -22,17 +22,13 @@ const char *render_owner(char *buffer, const char *owner);
 /* render_holder - a holder whole; of a value that is no token the beginning. */
 void render_holder(struct text *text, const char *holder);
 
-/* render_quorum - how many of n nodes make one. */
-size_t render_quorum(int policy, size_t n);
-
 /* render_votes - says, in a line for each node, how it voted and why. */
 void render_votes(const struct quorlock_vote *const *votes, size_t n_votes);
 
 /* render_held - says which owner is in the way, on how many nodes, for how long. */
 void render_held(const char *key, const struct quorlock_result *result, size_t quorum);
 
-/* render_gone - after a release: on how many nodes our key is certainly not (deleted, gone before, never set).
- */
+/* render_gone - after a release: on how many nodes our key is certainly not. */
 size_t render_gone(const struct quorlock_result *result);
 
 #endif

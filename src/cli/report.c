@@ -6,7 +6,6 @@
 
 #include "document.h"
 #include "render.h"
-#include "table.h"
 
 /* What stands at the key on the nodes. */
 struct census {
@@ -219,7 +218,7 @@ void report_table(struct text *text, const struct quorlock_report *report, enum 
     if (kind != REPORT_BOOTSTRAP) heads[LEFT] = "left";
     if (kind == REPORT_INSPECT) heads[GUARD] = "guard";
     heads[kind == REPORT_BREAK ? RESULT : ERROR] = kind == REPORT_BREAK ? "result" : "error";
-    table_add(text, heads, N_COLUMNS, add_cell, report->nodes, report->n_nodes);
+    text_add_table(text, heads, N_COLUMNS, add_cell, report->nodes, report->n_nodes);
 }
 
 /* ---- as JSON ---- */

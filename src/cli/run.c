@@ -3,9 +3,9 @@
  * run.c - quorlock run: a command under a lock
  *
  * WAITING for the grant, then RUNNING the command, then RELEASING. A signal leads from WAITING to RELEASING
- * without a command. A loss leads from RUNNING to LOSING, where the command's group has until kill_at_ms to end
- * by itself; that is before the lock can be anybody else's. The warden knows that time too, and keeps it when
- * we cannot.
+ * without starting the command. A loss leads from RUNNING to LOSING: the command's group has until kill_at_ms
+ * to end by itself, which is before another client can get the lock. The warden knows that time too, and kills
+ * the group when this process cannot.
  */
 #include <event2/event.h>
 
@@ -31,7 +31,7 @@ enum run_state { RUN_WAITING = 0, RUN_RUNNING, RUN_LOSING, RUN_RELEASING };
 
 enum { GRACE_MS_MAX = 5000, GRACE_MS_MIN = 10, KILL_RESERVE_MS_MIN = 10 };
 enum { GROUP_POLL_MS = 10, TERMINAL_POLL_MS = 200 };
-/* Two readings of a deadline that did not move differ by no more, unless we were kept from running. */
+/* Two readings of a deadline that did not move differ by no more, unless this process was kept from running. */
 enum { DEADLINE_NOISE_US = 2000, READING_US_MAX = 1000, READINGS = 3 };
 
 struct run {
@@ -53,109 +53,110 @@ struct run {
     bool killed;          /* in LOSING: SIGKILL was sent */
     int verdict;          /* in LOSING: the exit status to come */
     uint64_t share_at_ms; /* the terminal changes hands then at the earliest */
-    bool others_want;     /* others of our process group are stopped for want of the terminal */
+    bool others_want;     /* others of our process group are stopped because they read the terminal */
     int signal;           /* ended the wait */
-    int handed;           /* SIGINT or SIGQUIT, the last one that the command's group got from us */
-    bool handed_typed;    /* it was typed on the terminal */
-    int die_of;           /* a signal that was typed on the terminal, and that we shall die of */
+    int passed;           /* SIGINT or SIGQUIT, the last one that we sent to the command's group */
+    bool passed_typed;    /* it was typed on the terminal */
+    int die_of;           /* a signal that was typed on the terminal: we die of it in the end */
     bool die_together;    /* typed while the command had the foreground: our group never got it */
     int status;           /* exit status */
 };
 
-static uint64_t run_now_us(void)
+static uint64_t now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    return warden_now_us() / 1000;
 }
 
-static void run_timer(struct run *run, uint64_t at_ms)
+static void set_timer(struct run *run, uint64_t at_ms)
 {
     struct itimerspec at = {.it_value = {(time_t)(at_ms / 1000), (long)(at_ms % 1000) * 1000000}};
+
     timerfd_settime(run->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 /*
- * run_grace_ms - how long before the end of validity a loss must be told
+ * choose_grace_ms - how long before the end of validity the library must report a loss
  *
  * min(5 s, lease/4), and less where a long node timeout leaves less: the library wants renewal + 2 node
- * timeouts
- * + this margin inside lease - drift allowance, and chooses its own node timeout so that this holds.
+ * timeouts + this margin inside lease - drift allowance, and chooses its own node timeout so that this holds.
  */
-static uint32_t run_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms)
+static uint32_t choose_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms)
 {
     uint64_t grace_ms = lease_ms / 4 < GRACE_MS_MAX ? lease_ms / 4 : GRACE_MS_MAX;
-    if (node_timeout_ms) {
+
+    if (node_timeout_ms > 0) {
         uint64_t allowance_ms = (lease_ms + UINT64_C(99)) / 100 + 2;
         uint64_t busy_ms = lease_ms / 3 + 2 * (uint64_t)node_timeout_ms + allowance_ms + 1;
         uint64_t room_ms = busy_ms < lease_ms ? lease_ms - busy_ms : 0;
+
         if (grace_ms > room_ms) grace_ms = room_ms;
     }
-    /* Too little to do anything with: the library's own margin, or its word that this lease will not do. */
+    /* Too little to end a command in: the library uses its own margin, or refuses the lease. */
     return grace_ms < GRACE_MS_MIN ? 0 : (uint32_t)grace_ms;
 }
 
-/* run_reserve_ms - so long before the end of validity SIGKILL is sent, at the latest. */
-static uint32_t run_reserve_ms(const struct run *run)
+/* reserve_ms_of - how long before the end of validity SIGKILL is sent at the latest. */
+static uint32_t reserve_ms_of(const struct run *run)
 {
     return run->grace_ms / 10 < KILL_RESERVE_MS_MIN ? KILL_RESERVE_MS_MIN : run->grace_ms / 10;
 }
 
 /*
- * run_deadline_us - when SIGKILL must be sent at the latest, by the clock of run_now_us; 0: now
+ * kill_deadline_us - when SIGKILL must be sent at the latest, by the clock of warden_now_us; 0: now
  *
- * The clock is read before the validity that is left: where we are kept from running in between, the result is
- * too early, never too late.
+ * The clock is read before the validity: a pause in between makes the result too early, never too late.
  */
-static uint64_t run_deadline_us(const struct run *run)
+static uint64_t kill_deadline_us(const struct run *run)
 {
+    uint32_t valid_ms = 0, reserve_ms = reserve_ms_of(run);
     uint64_t read_us = 0;
-    uint32_t valid_ms = 0;
+
     for (int i = 0; i < READINGS; i++) {
-        read_us = run_now_us();
+        read_us = warden_now_us();
         valid_ms = quorlock_valid_ms(run->lock);
-        if (run_now_us() - read_us <= READING_US_MAX) break;
+        if (warden_now_us() - read_us <= READING_US_MAX) break;
     }
-    uint32_t reserve_ms = run_reserve_ms(run);
     return valid_ms > reserve_ms ? read_us + (uint64_t)(valid_ms - reserve_ms) * 1000 : 0;
 }
 
-/* run_tell_warden - the deadline, where a renewal has moved it on, or the loss of a vote back. */
-static void run_tell_warden(struct run *run)
+/* update_warden - sends the deadline where a renewal has moved it on, or the loss of a vote back. */
+static void update_warden(struct run *run)
 {
-    uint64_t told_us = run->warden.deadline_us;
-    uint64_t deadline_us = run_deadline_us(run);
-    /* What it knows stands where the lock is over: the loss is about to be told. */
-    if (deadline_us && (deadline_us > told_us || deadline_us + DEADLINE_NOISE_US < told_us))
+    uint64_t known_us = run->warden.deadline_us;
+    uint64_t deadline_us = kill_deadline_us(run);
+
+    /* At 0 it keeps what it knows: the loss is about to be reported. */
+    if (deadline_us > 0 && (deadline_us > known_us || deadline_us + DEADLINE_NOISE_US < known_us))
         warden_tell(&run->warden, deadline_us);
 }
 
-/* run_is_over - whether the command's time is up, told or not: it must not be continued then. */
-static bool run_is_over(const struct run *run)
+/* time_is_up - the command must not be continued then, whether the loss was reported or not. */
+static bool time_is_up(const struct run *run)
 {
-    return run_now_us() >= run->warden.deadline_us ||
-           (run->state == RUN_LOSING ? run_now_us() / 1000 >= run->kill_at_ms
-                                     : quorlock_valid_ms(run->lock) == 0);
+    if (warden_now_us() >= run->warden.deadline_us) return true;
+    return run->state == RUN_LOSING ? now_ms() >= run->kill_at_ms : quorlock_valid_ms(run->lock) == 0;
 }
 
-static void run_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct run *run = arg;
+
     (void)lock;
     if (result->status != QUORLOCK_OK) {
         say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", run->name,
             render_gone(result), result->n_votes);
         render_votes(result->votes, result->n_votes);
-    } else if (run->settings->verbose && result->expired) {
+    } else if (run->settings->verbose > 0 && result->expired) {
         say("%s", result->text);
-    } else if (run->settings->verbose) {
+    } else if (run->settings->verbose > 0) {
         char gone[64] = "";
-        if (result->refused) snprintf(gone, sizeof(gone), "; not there any more on %u", result->refused);
+
+        if (result->refused > 0) snprintf(gone, sizeof(gone), "; not there any more on %u", result->refused);
         say("released \"%s\" on %u of %zu nodes%s", run->name, result->granted, result->n_votes, gone);
     }
-    /* Nobody told us before, yet the lock was gone when the command ended: somebody broke it, or our clock
-       stood still. The command may have run beside another one. */
-    if (result->expired && run->child.state == CHILD_ENDED && !run->child.exec_errno &&
+    /* No loss was reported, yet the lock was gone when the command ended: somebody broke it, or our clock stood
+       still. The command may have run beside another one. */
+    if (result->expired && run->child.state == CHILD_ENDED && run->child.exec_errno == 0 &&
         run->status != EXIT_LOST) {
         child_signal(&run->child, SIGKILL); /* what it left behind must not go on without the lock */
         say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status "
@@ -166,166 +167,174 @@ static void run_released(quorlock *lock, const struct quorlock_result *result, v
     session_leave(&run->session);
 }
 
-/* run_finish - the verdict is in: gives the lock back, if there ever was one, and leaves the loop. */
-static void run_finish(struct run *run, int status)
+/* finish - releases the lock, if there ever was one, and leaves the loop. */
+static void finish(struct run *run, int status)
 {
     run->state = RUN_RELEASING;
     run->status = status;
     warden_end(&run->warden);
     say_patience(100);
-    if (quorlock_release(run->lock, run_released, run) != 0) session_leave(&run->session);
+    if (quorlock_release(run->lock, released, run) != 0) session_leave(&run->session);
 }
 
-static void run_kill(struct run *run)
+static void kill_group(struct run *run)
 {
     if (!run->killed && !child_signal(&run->child, SIGKILL))
         say("cannot end the command (process group %ld): %s", (long)run->child.pid, strerror(errno));
     run->killed = true;
 }
 
-/* run_lose - the lock ends in remaining_ms: the command must end before. Why it ends was logged already. */
-static void run_lose(struct run *run, uint32_t remaining_ms)
+/* end_command - the lock ends in remaining_ms, and the command must end before. */
+static void end_command(struct run *run, uint32_t remaining_ms)
 {
     uint32_t budget_ms = remaining_ms < run->grace_ms ? remaining_ms : run->grace_ms;
-    uint32_t reserve_ms = run_reserve_ms(run);
+    uint32_t reserve_ms = reserve_ms_of(run);
+
     budget_ms = budget_ms > reserve_ms ? budget_ms - reserve_ms : 0;
     run->state = RUN_LOSING;
-    run->kill_at_ms = run_now_us() / 1000 + budget_ms;
-    if (budget_ms) {
+    run->kill_at_ms = now_ms() + budget_ms;
+    if (budget_ms > 0) {
         child_signal(&run->child, SIGTERM);
         /* A stopped process would not see it. */
         child_signal(&run->child, SIGCONT);
-        run_timer(run, run->kill_at_ms);
+        set_timer(run, run->kill_at_ms);
         say("ending the command before \"%s\" can be somebody else's: SIGTERM now, SIGKILL in %u ms", run->name,
             budget_ms);
     } else {
-        run_kill(run);
+        kill_group(run);
         say("ending the command, for \"%s\" may be somebody else's now: SIGKILL", run->name);
     }
 }
 
-static void run_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct run *run = arg;
+
     (void)lock;
     if (run->state != RUN_RUNNING && run->state != RUN_LOSING) return;
     run->verdict = EXIT_LOST;
-    run_lose(run, loss->remaining_ms);
-    if (run->settings->verbose) render_votes(loss->votes, loss->n_votes);
+    end_command(run, loss->remaining_ms);
+    if (run->settings->verbose > 0) render_votes(loss->votes, loss->n_votes);
 }
 
-/* run_take_terminal - takes the foreground back from the command; the others that want it go on. */
-static bool run_take_terminal(struct run *run)
+/* take_terminal - takes the foreground back from the command, for others of our group that want it. */
+static bool take_terminal(struct run *run)
 {
     bool taken = terminal_take(&run->terminal, run->child.pid);
+
     if (taken && run->others_want) {
         run->others_want = false;
-        run->share_at_ms = run_now_us() / 1000 + TERMINAL_POLL_MS;
+        run->share_at_ms = now_ms() + TERMINAL_POLL_MS;
         kill(0, SIGCONT);
     }
     return taken;
 }
 
 /*
- * run_share_terminal - gives the foreground to what is stopped for want of it: the command, or others of our
- * process group
+ * share_terminal - gives the foreground to what is stopped for reading without it: the command, or our own
+ * group
  *
- * Each side has some time to read before the other one gets it. Nothing tells us that a shell brings our group
- * into the foreground: we look now and then.
+ * Each side has some time to read before the other one gets it. It polls, for no event says that a shell has
+ * brought our group into the foreground.
  */
-static void run_share_terminal(struct run *run)
+static void share_terminal(struct run *run)
 {
     struct child *child = &run->child;
-    uint64_t now_ms = run_now_us() / 1000;
-    if (now_ms >= run->share_at_ms && run->others_want && run_take_terminal(run) && run->settings->verbose)
+    uint64_t at_ms = now_ms();
+
+    if (at_ms >= run->share_at_ms && run->others_want && take_terminal(run) && run->settings->verbose > 0)
         say("another process beside quorlock wants the terminal, and has it now");
-    if (now_ms >= run->share_at_ms && child_wants_terminal(child) && !run_is_over(run) &&
+    if (at_ms >= run->share_at_ms && child_wants_terminal(child) && !time_is_up(run) &&
         terminal_lend(&run->terminal, child->pid)) {
-        run->share_at_ms = now_ms + TERMINAL_POLL_MS;
+        run->share_at_ms = at_ms + TERMINAL_POLL_MS;
         child_signal(child, SIGCONT);
-        if (run->settings->verbose) say("the command wants the terminal, and has it now");
+        if (run->settings->verbose > 0) say("the command wants the terminal, and has it now");
     }
-    /* In the other states the timer has another use, or there is nobody left to share with. */
+    /* In the other states the timer has another use, or the command has ended. */
     if ((run->others_want || child_wants_terminal(child)) &&
         (run->state == RUN_WAITING || run->state == RUN_RUNNING))
-        run_timer(run, now_ms + TERMINAL_POLL_MS);
+        set_timer(run, at_ms + TERMINAL_POLL_MS);
 }
 
-/* run_lost_end - in LOSING, the command has ended: waits for its group until the time to kill it. */
-static void run_lost_end(struct run *run)
+/* finish_losing - in LOSING, the command has ended: waits for its group until the time to kill it. */
+static void finish_losing(struct run *run)
 {
-    uint64_t now_ms = run_now_us() / 1000;
+    uint64_t next_ms = now_ms() + GROUP_POLL_MS;
+
     if (child_group_is_left(&run->child) && !run->killed) {
-        if (now_ms < run->kill_at_ms) {
-            run_timer(run, now_ms + GROUP_POLL_MS < run->kill_at_ms ? now_ms + GROUP_POLL_MS : run->kill_at_ms);
+        if (now_ms() < run->kill_at_ms) {
+            set_timer(run, next_ms < run->kill_at_ms ? next_ms : run->kill_at_ms);
             return;
         }
-        run_kill(run);
+        kill_group(run);
     }
-    run_take_terminal(run);
+    take_terminal(run);
     say("%s while the command ran; its own exit status would have been %d",
         run->verdict == EXIT_LOST ? "the lock was lost" : "the warden was lost", run->child.status);
-    run_finish(run, run->verdict);
+    finish(run, run->verdict);
 }
 
-static void run_timer_fired(evutil_socket_t fd, short what, void *arg)
+static void timer_fired(evutil_socket_t fd, short what, void *arg)
 {
     struct run *run = arg;
     uint64_t times = 0;
+
     (void)what;
     if (read(fd, &times, sizeof(times)) < 0) return;
-    if (run->state == RUN_WAITING || run->state == RUN_RUNNING) run_share_terminal(run);
+    if (run->state == RUN_WAITING || run->state == RUN_RUNNING) share_terminal(run);
     if (run->state != RUN_LOSING) return;
     if (run->child.state == CHILD_ENDED) {
-        run_lost_end(run);
-    } else if (run_now_us() / 1000 >= run->kill_at_ms) {
-        run_kill(run);
+        finish_losing(run);
+    } else if (now_ms() >= run->kill_at_ms) {
+        kill_group(run);
     } else {
-        run_timer(run, run->kill_at_ms);
+        set_timer(run, run->kill_at_ms);
     }
 }
 
-/* run_note_typed - shells go on with a loop or a script unless we die of what was typed, as the command did. */
-static void run_note_typed(struct run *run)
+/* note_typed - shells go on with a loop or a script unless we die of the typed signal, as the command did. */
+static void note_typed(struct run *run)
 {
     int number = run->child.end_signal;
     bool lent = terminal_has(&run->terminal, run->child.pid);
-    if ((number != SIGINT && number != SIGQUIT) || (number == run->handed ? !run->handed_typed : !lent)) return;
+
+    if ((number != SIGINT && number != SIGQUIT) || (number == run->passed ? !run->passed_typed : !lent)) return;
     run->die_of = number;
     run->die_together = lent;
 }
 
-static void run_ended(struct run *run)
+static void ended(struct run *run)
 {
+    int status = run->child.status;
+
     if (run->state == RUN_LOSING) {
-        run_lost_end(run);
+        finish_losing(run);
         return;
     }
-    int status = run->child.status;
-    run_note_typed(run);
-    run_take_terminal(run);
-    if (run->child.exec_errno) {
+    note_typed(run);
+    take_terminal(run);
+    if (run->child.exec_errno != 0) {
         say("cannot execute %s: %s", run->settings->command[0], strerror(run->child.exec_errno));
-    } else if (run_is_over(run)) {
-        /* We stood still and see the command's end before the library has told the loss. What it started is
-           not ours to spare now. */
-        run_kill(run);
+    } else if (time_is_up(run)) {
+        /* This process stood still and sees the command's end before the library has reported the loss. What
+           the command started must not go on. */
+        kill_group(run);
         say("lost \"%s\" while the command ran: its validity is over; its own exit status would have been %d",
             run->name, status);
         status = EXIT_LOST;
     }
-    run_finish(run, status);
+    finish(run, status);
 }
 
-static void run_stopped(struct run *run)
+static void stopped(struct run *run)
 {
     if (run->terminal.fd >= 0 && child_wants_terminal(&run->child)) {
-        run_share_terminal(run);
+        share_terminal(run);
         if (!terminal_has(&run->terminal, run->child.pid) && !terminal_has(&run->terminal, getpgrp()))
             say("the command is stopped, for it wants the terminal and quorlock is not in the foreground; "
                 "\"%s\" stays locked. It goes on when quorlock is",
                 run->name);
-    } else if (run_take_terminal(run)) {
+    } else if (take_terminal(run)) {
         say("the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on, Ctrl-C ends it, Ctrl-Z stops "
             "the renewal too, and the command ends with the lease",
             run->name, (long)getpid());
@@ -334,91 +343,90 @@ static void run_stopped(struct run *run)
     }
 }
 
-static void run_child_changed(struct run *run)
+static void check_child(struct run *run)
 {
     if ((run->state != RUN_RUNNING && run->state != RUN_LOSING) || !child_update(&run->child)) return;
     if (run->child.state == CHILD_ENDED) {
-        run_ended(run);
+        ended(run);
     } else if (run->child.state == CHILD_STOPPED && run->state == RUN_RUNNING) {
-        run_stopped(run);
+        stopped(run);
     }
 }
 
-/* run_check_warden - nothing runs without a warden. */
-static void run_check_warden(struct run *run)
+/* check_warden - without a warden the command must not run. */
+static void check_warden(struct run *run)
 {
     uint32_t restarts = run->warden.restarts;
+
     if (run->state != RUN_RUNNING && run->state != RUN_LOSING) return;
-    bool guarded = warden_check(&run->warden);
-    int error = errno;
-    if (guarded && restarts != run->warden.restarts) {
-        say("somebody ended the warden, the process that ends the command in time when quorlock cannot; there "
-            "is "
-            "another one now");
-    } else if (!guarded) {
-        say("somebody ended the warden, without which the command must not run, and there is no other to be "
-            "had: "
-            "%s",
-            strerror(error));
+    if (!warden_check(&run->warden)) {
+        say("somebody ended the warden, without which the command must not run, and there is no other to "
+            "be had: %s",
+            strerror(errno));
         run->verdict = run->state == RUN_LOSING ? run->verdict : EXIT_SYSTEM;
-        if (run->state == RUN_RUNNING) run_lose(run, quorlock_valid_ms(run->lock));
+        if (run->state == RUN_RUNNING) end_command(run, quorlock_valid_ms(run->lock));
+    } else if (restarts != run->warden.restarts) {
+        say("somebody ended the warden, the process that ends the command in time when quorlock cannot; "
+            "there is another one now");
     }
 }
 
-/* run_resume - the user wants to go on, maybe after we were stopped ourselves for longer than the lease. */
-static void run_resume(struct run *run)
+/* resume - continues the command, unless this process was stopped for longer than the lease. */
+static void resume(struct run *run)
 {
-    if (run_is_over(run)) return; /* the loss is about to be told */
+    if (time_is_up(run)) return; /* the loss is about to be reported */
     terminal_offer(&run->terminal, run->child.pid);
     child_signal(&run->child, SIGCONT);
 }
 
-/* run_hand_on - a signal for the command's group. */
-static void run_hand_on(struct run *run, int number, bool typed)
+/* pass_on - a signal for the command's group. */
+static void pass_on(struct run *run, int number, bool typed)
 {
     bool stopped = run->child.state == CHILD_STOPPED;
+
     if (number == SIGINT || number == SIGQUIT) {
-        run->handed = number;
-        run->handed_typed = typed;
+        run->passed = number;
+        run->passed_typed = typed;
     }
     if (number == SIGCONT) {
-        run_resume(run);
+        resume(run);
     } else if (number == SIGTSTP && stopped && run->terminal.fd >= 0) {
-        /* The command is stopped, and the warden ends it if the lease ends meanwhile. */
+        /* The command is stopped, and the warden ends it when the lease ends before SIGCONT. */
         raise(SIGSTOP);
     } else {
         child_signal(&run->child, number);
-        /* A stopped command shall end now, not when somebody continues it. */
-        if (stopped && signals_end_wait(number) && !run_is_over(run)) child_signal(&run->child, SIGCONT);
+        /* So that a stopped command ends now, not when somebody continues it. */
+        if (stopped && signals_end_wait(number) && !time_is_up(run)) child_signal(&run->child, SIGCONT);
     }
 }
 
-static void run_end_wait(struct run *run, int number, bool typed)
+static void end_wait(struct run *run, int number, bool typed)
 {
-    if (run->signal || !signals_end_wait(number)) {
+    if (run->signal != 0 || !signals_end_wait(number)) {
         if (number == SIGTSTP) raise(SIGSTOP);
         return;
     }
     run->signal = number;
     if (typed) run->die_of = number;
-    /* Its callback comes with CANCELED, or with a grant that run_granted gives back. */
-    if (quorlock_cancel(run->lock) != 0) run_finish(run, EXIT_SIGNAL + number);
+    /* Then acquired() comes with CANCELED, or with a grant, which it gives back. */
+    if (quorlock_cancel(run->lock) != 0) finish(run, EXIT_SIGNAL + number);
 }
 
-static void run_signals(struct run *run)
+static void handle_signals(struct run *run)
 {
     bool typed = false;
+
     for (int number; (number = signals_next(&run->signals, &typed)) != 0;) {
         if (number == SIGCHLD) {
-            run_child_changed(run);
-            run_check_warden(run);
+            check_child(run);
+            check_warden(run);
         } else if (number == SIGTTIN || number == SIGTTOU) {
             run->others_want = run->terminal.fd >= 0;
-            run_share_terminal(run);
+            share_terminal(run);
         } else if (run->state == RUN_WAITING) {
-            run_end_wait(run, number, typed);
+            end_wait(run, number, typed);
         } else if (run->state != RUN_RELEASING) {
-            run_hand_on(run, number, typed);
+            pass_on(run, number, typed);
         } else if (typed && run->status != EXIT_LOST) {
             run->die_of = number;
             run->status = EXIT_SIGNAL + number;
@@ -426,28 +434,30 @@ static void run_signals(struct run *run)
     }
 }
 
-static void run_signaled(evutil_socket_t fd, short what, void *arg)
+static void signaled(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    run_signals(arg);
+    handle_signals(arg);
 }
 
-static void run_tell_granted(const struct run *run, const struct quorlock_result *result)
+static void say_granted(const struct run *run, const struct quorlock_result *result)
 {
     char owner[RENDER_OWNER_SIZE];
     char fence[32] = "";
-    if (result->fence) snprintf(fence, sizeof(fence), ", fence %" PRIu64, result->fence);
+
+    if (result->fence != 0) snprintf(fence, sizeof(fence), ", fence %" PRIu64, result->fence);
     say("granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner %s%s", run->name, result->granted,
-        result->n_votes, (double)(run_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock),
-        render_owner(owner, result->token ? result->token : ""), fence);
+        result->n_votes, (double)(warden_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock),
+        render_owner(owner, result->token != NULL ? result->token : ""), fence);
 }
 
-/* run_start - the command, with the warden first; false with errno, said already. */
-static bool run_start(struct run *run, const struct child_environment *environment, uint64_t deadline_us)
+/* start_command - the warden first; false: no process, said already. */
+static bool start_command(struct run *run, const struct child_environment *environment, uint64_t deadline_us)
 {
     const char *what = "the command";
     bool started = child_start(&run->child, run->settings->command, environment, &run->signals);
+
     if (started) {
         what = "the warden, without which the command must not run";
         started = warden_start(&run->warden, run->child.pid, deadline_us);
@@ -462,52 +472,55 @@ static bool run_start(struct run *run, const struct child_environment *environme
     return true;
 }
 
-/* run_granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */
-static void run_granted(struct run *run, const struct quorlock_result *result)
+/* granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */
+static void granted(struct run *run, const struct quorlock_result *result)
 {
     struct child_environment environment = {.key = run->settings->words[0],
                                             .keys = run->keys,
                                             .owner = quorlock_token(run->lock),
                                             .fence = quorlock_fence(run->lock)};
-    /* A signal that lies there unread came while we were waiting: the command must not start. Cancel is out of
-       place by now, so run_end_wait gives the lock back. */
-    run_signals(run);
+    uint64_t deadline_us;
+
+    /* A signal that is still unread came during the wait: the command must not start. It is too late to cancel,
+       so end_wait gives the lock back. */
+    handle_signals(run);
     if (run->state != RUN_WAITING) return;
-    if (run->signal) {
-        run_finish(run, EXIT_SIGNAL + run->signal);
+    if (run->signal != 0) {
+        finish(run, EXIT_SIGNAL + run->signal);
         return;
     }
     say_patience(0);
-    if (run->settings->verbose) run_tell_granted(run, result);
-    uint64_t deadline_us = run_deadline_us(run);
-    if (!environment.owner || deadline_us == 0) {
+    if (run->settings->verbose > 0) say_granted(run, result);
+    deadline_us = kill_deadline_us(run);
+    if (environment.owner == NULL || deadline_us == 0) {
         say("\"%s\" was granted too late: the command was not started", run->name);
-        run_finish(run, EXIT_LOST);
+        finish(run, EXIT_LOST);
         return;
     }
-    /* Who asked for a token relies on it: without one the command must not even begin. */
-    if (run->settings->fence && !environment.fence) {
+    /* With --fence the command relies on its token: without one it must not start. */
+    if (run->settings->fence && environment.fence == 0) {
         say("\"%s\" was granted without a fencing token: the command was not started", run->name);
-        run_finish(run, EXIT_NO_QUORUM);
+        finish(run, EXIT_NO_QUORUM);
         return;
     }
     run->state = RUN_RUNNING;
-    if (!run_start(run, &environment, deadline_us)) run_finish(run, EXIT_SYSTEM);
+    if (!start_command(run, &environment, deadline_us)) finish(run, EXIT_SYSTEM);
 }
 
-/* run_refused - says why there is no lock, and how the command ends. */
-static void run_refused(struct run *run, const struct quorlock_result *result)
+/* refused - says why there is no lock, and how the command ends. */
+static void refused(struct run *run, const struct quorlock_result *result)
 {
-    size_t quorum = render_quorum(run->settings->policy, result->n_votes);
+    size_t quorum = run->settings->policy == QUORLOCK_ALL ? result->n_votes : result->n_votes / 2 + 1;
     bool enough_votes = (size_t)result->granted + result->refused >= quorum;
     int status = session_exit(result->status);
     const char *why = quorlock_status_text(result->status);
-    /* Our own words were right; what the nodes think of them is learned from the nodes. */
+
+    /* The command line was right, but the nodes are set up for other clients. */
     if (result->status == QUORLOCK_INVAL) {
         status = EXIT_NO_QUORUM;
         why = "the nodes refuse how this client is set up";
     }
-    if (run->signal) {
+    if (run->signal != 0) {
         status = EXIT_SIGNAL + run->signal;
     } else if (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes)) {
         render_held(run->name, result, quorum);
@@ -522,52 +535,52 @@ static void run_refused(struct run *run, const struct quorlock_result *result)
     session_leave(&run->session);
 }
 
-static void run_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct run *run = arg;
+
     (void)lock;
     if (result->status == QUORLOCK_OK) {
-        run_granted(run, result);
+        granted(run, result);
     } else {
-        run_refused(run, result);
+        refused(run, result);
     }
 }
 
-/* run_listen - signals and the timer, on the session's loop. */
-static bool run_listen(struct run *run)
+/* watch - signals and the timer, on the session's loop. */
+static bool watch(struct run *run)
 {
     if (!signals_open(&run->signals)) return false;
     terminal_open(&run->terminal);
     run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (run->timer_fd < 0) return false;
-    run->signal_event = event_new(run->session.base, run->signals.fd, EV_READ | EV_PERSIST, run_signaled, run);
-    run->timer_event = event_new(run->session.base, run->timer_fd, EV_READ | EV_PERSIST, run_timer_fired, run);
-    return run->signal_event && run->timer_event && event_add(run->signal_event, NULL) == 0 &&
+    run->signal_event = event_new(run->session.base, run->signals.fd, EV_READ | EV_PERSIST, signaled, run);
+    run->timer_event = event_new(run->session.base, run->timer_fd, EV_READ | EV_PERSIST, timer_fired, run);
+    return run->signal_event != NULL && run->timer_event != NULL && event_add(run->signal_event, NULL) == 0 &&
            event_add(run->timer_event, NULL) == 0;
 }
 
-static void run_unlisten(struct run *run)
+static void unwatch(struct run *run)
 {
-    if (run->signal_event) event_free(run->signal_event);
-    if (run->timer_event) event_free(run->timer_event);
+    if (run->signal_event != NULL) event_free(run->signal_event);
+    if (run->timer_event != NULL) event_free(run->timer_event);
     if (run->signals.fd >= 0) close(run->signals.fd);
     if (run->timer_fd >= 0) close(run->timer_fd);
     terminal_close(&run->terminal);
 }
 
-/* run_refuse - what the library does not take: says so, with the remedy where it is ours to know. */
-static int run_refuse(const struct run *run, int status)
+/* refuse_options - says what the library does not accept, with the remedy where the command knows one. */
+static int refuse_options(const struct run *run, int status)
 {
     say("%s", quorlock_client_error(run->session.client));
-    if (status == QUORLOCK_INVAL && !run->settings->max_lease_ms && run->lease_ms > 30000)
+    if (status == QUORLOCK_INVAL && run->settings->max_lease_ms == 0 && run->lease_ms > 30000)
         say("for a lease so long tell the nodes and all their clients: 'quorlock bootstrap --reconfigure "
-            "--max-lease "
-            "%ums', then --max-lease %ums or QUORLOCK_MAX_LEASE=%ums",
+            "--max-lease %ums', then --max-lease %ums or QUORLOCK_MAX_LEASE=%ums",
             run->lease_ms, run->lease_ms, run->lease_ms);
     return session_exit(status);
 }
 
-static int run_ask(struct run *run)
+static int ask(struct run *run)
 {
     const struct settings *settings = run->settings;
     struct quorlock_options options = {
@@ -578,29 +591,30 @@ static int run_ask(struct run *run)
         .fencing = settings->fence,
     };
     int status = quorlock_new(&run->lock, run->session.client, settings->words, settings->n_words, &options);
-    if (status) return run_refuse(run, status);
-    quorlock_on_lost(run->lock, run_lost, run);
-    run->asked_us = run_now_us();
-    status = quorlock_acquire(run->lock, run_acquired, run);
-    return status ? run_refuse(run, status) : 0;
+
+    if (status != 0) return refuse_options(run, status);
+    quorlock_on_lost(run->lock, lost, run);
+    run->asked_us = warden_now_us();
+    status = quorlock_acquire(run->lock, acquired, run);
+    return status != 0 ? refuse_options(run, status) : 0;
 }
 
-static int run_check(const struct settings *settings)
+static int check_settings(const struct settings *settings)
 {
     if (settings->n_words == 0) {
         say("no key: give quorlock run KEY... -- CMD ARGS...");
         return EXIT_USAGE;
     }
-    if (!settings->command) {
+    if (settings->command == NULL) {
         say("no command: write -- between the keys and the command: quorlock run %s -- CMD ARGS...",
             settings->words[0]);
         return EXIT_USAGE;
     }
-    if (!settings->command[0]) {
+    if (settings->command[0] == NULL) {
         say("no command behind --: give quorlock run %s -- CMD ARGS...", settings->words[0]);
         return EXIT_USAGE;
     }
-    if (settings->max_lease_ms && settings->lease_ms > settings->max_lease_ms) {
+    if (settings->max_lease_ms > 0 && settings->lease_ms > settings->max_lease_ms) {
         say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: shorten the one, or "
             "lengthen the other for all clients of these nodes",
             settings->lease_ms, settings->max_lease_ms);
@@ -609,72 +623,74 @@ static int run_check(const struct settings *settings)
     return 0;
 }
 
-/* run_lease_ms - as the library would choose, for the grace depends on it. */
-static uint32_t run_lease_ms(const struct settings *settings)
+/* choose_lease_ms - as the library chooses, for the grace depends on it. */
+static uint32_t choose_lease_ms(const struct settings *settings)
 {
-    if (settings->lease_ms) return settings->lease_ms;
-    return settings->max_lease_ms && settings->max_lease_ms < 30000 ? settings->max_lease_ms : 30000;
+    if (settings->lease_ms > 0) return settings->lease_ms;
+    return settings->max_lease_ms > 0 && settings->max_lease_ms < 30000 ? settings->max_lease_ms : 30000;
 }
 
 /*
- * run_loop - until session_leave; false when the loop failed, said already
+ * loop - until session_leave; false when the loop failed, said already
  *
- * After each turn the warden is told what the turn changed: a renewal that is answered is a turn of the loop.
+ * The warden gets the new deadline after each turn, for in that turn a renewal may have been answered.
  */
-static bool run_loop(struct run *run)
+static bool loop(struct run *run)
 {
     do {
         if (event_base_loop(run->session.base, EVLOOP_ONCE) != 0) {
             say("the event loop failed");
             return false;
         }
-        if (run->state == RUN_RUNNING) run_tell_warden(run);
+        if (run->state == RUN_RUNNING) update_warden(run);
     } while (!event_base_got_break(run->session.base));
     return true;
 }
 
-/* run_under - takes the lock, runs the command, gives the lock back. */
-static int run_under(struct run *run)
+/* run_locked - takes the lock, runs the command, gives the lock back. */
+static int run_locked(struct run *run)
 {
-    const struct settings *settings = run->settings;
-    run->lease_ms = run_lease_ms(settings);
-    run->grace_ms = run_grace_ms(run->lease_ms, settings->node_timeout_ms);
-    int status = session_open(&run->session, settings);
-    if (status) return status;
-    if (!run_listen(run)) {
+    int status;
+
+    run->lease_ms = choose_lease_ms(run->settings);
+    run->grace_ms = choose_grace_ms(run->lease_ms, run->settings->node_timeout_ms);
+    status = session_open(&run->session, run->settings);
+    if (status != 0) return status;
+    if (!watch(run)) {
         say("cannot watch signals and time: %s", strerror(errno));
         status = EXIT_SYSTEM;
     } else {
-        status = run_ask(run);
-        if (!status) status = run_loop(run) ? run->status : EXIT_SYSTEM;
+        status = ask(run);
+        if (status == 0) status = loop(run) ? run->status : EXIT_SYSTEM;
     }
-    /* Does nothing but after a failed loop: no command without a lock. */
-    if (run->state == RUN_RUNNING || run->state == RUN_LOSING) run_kill(run);
+    /* Only after the loop failed: no command runs without a lock. */
+    if (run->state == RUN_RUNNING || run->state == RUN_LOSING) kill_group(run);
     warden_end(&run->warden);
     child_forget(&run->child);
-    run_unlisten(run);
+    unwatch(run);
     session_close(&run->session);
     return status;
 }
 
 int verb_run(const struct settings *settings)
 {
-    /* Static: where a frozen node outlives our patience it is still referred to when the process ends. */
+    /* Static: a frozen node may refer to it until the process ends. */
     static struct run run;
+    int status = check_settings(settings);
+
+    if (status != 0) return status;
     run =
         (struct run){.settings = settings, .signals.fd = -1, .timer_fd = -1, .child.fd = -1, .terminal.fd = -1};
-    int status = run_check(settings);
-    if (status) return status;
     run.name = text_joined(settings->words, settings->n_words, ", ");
     run.keys = text_joined(settings->words, settings->n_words, "\n");
-    if (run.name && run.keys) {
-        status = run_under(&run);
+    if (run.name != NULL && run.keys != NULL) {
+        status = run_locked(&run);
     } else {
         say("out of memory");
         status = EXIT_SYSTEM;
     }
     free(run.name);
     free(run.keys);
-    if (run.die_of && status == EXIT_SIGNAL + run.die_of) signals_die(run.die_of, run.die_together);
+    if (run.die_of != 0 && status == EXIT_SIGNAL + run.die_of) signals_die(run.die_of, run.die_together);
     return status;
 }

@@ -6,22 +6,22 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-static const int signals_handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
-                                        SIGCONT, SIGWINCH, SIGTSTP, SIGURG,  SIGIO,   SIGPWR};
+static const int handed_on[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
+                                SIGCONT, SIGWINCH, SIGTSTP, SIGURG,  SIGIO,   SIGPWR};
 
-static const int signals_of_terminal[] = {SIGTTIN, SIGTTOU};
-
-static struct sigaction signals_pipe_before;
+static struct sigaction pipe_before;
 
 void signals_ignore_pipe(void)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigaction(SIGPIPE, &ignore, &signals_pipe_before);
+
+    sigaction(SIGPIPE, &ignore, &pipe_before);
 }
 
-static bool signal_is_ignored(int number)
+static bool is_ignored(int number)
 {
     struct sigaction now;
+
     return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
@@ -29,18 +29,19 @@ bool signals_open(struct signals *signals)
 {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t taken;
+
     sigemptyset(&taken);
     sigaddset(&taken, SIGCHLD);
-    for (size_t i = 0; i < sizeof(signals_handed_on) / sizeof(signals_handed_on[0]); i++)
-        if (!signal_is_ignored(signals_handed_on[i])) sigaddset(&taken, signals_handed_on[i]);
-    for (size_t i = 0; i < sizeof(signals_of_terminal) / sizeof(signals_of_terminal[0]); i++)
-        sigaddset(&taken, signals_of_terminal[i]);
+    for (size_t i = 0; i < sizeof(handed_on) / sizeof(handed_on[0]); i++)
+        if (!is_ignored(handed_on[i])) sigaddset(&taken, handed_on[i]);
+    sigaddset(&taken, SIGTTIN);
+    sigaddset(&taken, SIGTTOU);
     for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
-        if (!signal_is_ignored(number)) sigaddset(&taken, number);
+        if (!is_ignored(number)) sigaddset(&taken, number);
 
     signals->fd = signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals->fd < 0) return false;
-    /* Were SIGCHLD ignored, the kernel would reap the command and throw its status away. */
+    /* While SIGCHLD is ignored, the kernel drops the status of a command that ends. */
     sigaction(SIGCHLD, &standard, &signals->chld_before);
     sigprocmask(SIG_BLOCK, &taken, &signals->mask_before);
     return true;
@@ -49,6 +50,7 @@ bool signals_open(struct signals *signals)
 int signals_next(const struct signals *signals, bool *ret_typed)
 {
     struct signalfd_siginfo info;
+
     do {
         if (read(signals->fd, &info, sizeof(info)) != (ssize_t)sizeof(info)) return 0;
     } while (info.ssi_signo == SIGCONT && info.ssi_code == SI_USER && (pid_t)info.ssi_pid == getpid());
@@ -58,7 +60,7 @@ int signals_next(const struct signals *signals, bool *ret_typed)
 
 void signals_restore(const struct signals *signals)
 {
-    sigaction(SIGPIPE, &signals_pipe_before, NULL);
+    sigaction(SIGPIPE, &pipe_before, NULL);
     sigaction(SIGCHLD, &signals->chld_before, NULL);
     sigprocmask(SIG_SETMASK, &signals->mask_before, NULL);
 }
@@ -66,10 +68,11 @@ void signals_restore(const struct signals *signals)
 void signals_die(int number, bool group)
 {
     sigset_t one;
-    if (signal_is_ignored(number)) return;
+
+    if (is_ignored(number)) return;
     sigemptyset(&one);
     sigaddset(&one, number);
-    /* Where SIGQUIT leaves a core, that of the command is the one of interest. */
+    /* Where SIGQUIT leaves a core, it should be the command's only. */
     prctl(PR_SET_DUMPABLE, 0);
     sigprocmask(SIG_UNBLOCK, &one, NULL);
     kill(group ? 0 : getpid(), number);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "terminal.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,32 +19,36 @@ void terminal_close(struct terminal *terminal)
     terminal->fd = -1;
 }
 
-/* terminal_is_alive - a member of our group that has ended stays one until somebody asks for its status. */
-static bool terminal_is_alive(pid_t pid)
+/* is_alive - false for a zombie, which stays a member of its group until its parent has read its status. */
+static bool is_alive(pid_t pid)
 {
-    char path[32];
-    char line[512];
+    char path[32], line[512];
+    const char *name_end;
+    ssize_t n;
+    int fd;
+
     snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
-    ssize_t n = read(fd, line, sizeof(line) - 1);
+    n = read(fd, line, sizeof(line) - 1);
     close(fd);
     line[n > 0 ? n : 0] = '\0';
     /* PID (NAME) STATE ..., where NAME may hold anything. */
-    const char *name_end = strrchr(line, ')');
-    return name_end && strncmp(name_end, ") Z", 3) != 0 && strncmp(name_end, ") X", 3) != 0;
+    name_end = strrchr(line, ')');
+    return name_end != NULL && strncmp(name_end, ") Z", 3) != 0 && strncmp(name_end, ") X", 3) != 0;
 }
 
-/* terminal_is_alone - no kernel call tells; where nobody can say, we are not. */
-static bool terminal_is_alone(void)
+/* is_alone - whether our group has no other member. There is no system call for it; in doubt it is false. */
+static bool is_alone(void)
 {
     bool alone = true;
     DIR *folder = opendir("/proc");
-    if (!folder) return false;
-    for (const struct dirent *entry; alone && (entry = readdir(folder));) {
-        if (!isdigit((unsigned char)entry->d_name[0])) continue;
-        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        alone = pid == getpid() || getpgid(pid) != getpgrp() || !terminal_is_alive(pid);
+
+    if (folder == NULL) return false;
+    for (const struct dirent *entry; alone && (entry = readdir(folder)) != NULL;) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10); /* 0 for what is no process */
+
+        alone = pid == 0 || pid == getpid() || getpgid(pid) != getpgrp() || !is_alive(pid);
     }
     closedir(folder);
     return alone;
@@ -64,7 +67,7 @@ bool terminal_lend(const struct terminal *terminal, pid_t group)
 
 void terminal_offer(const struct terminal *terminal, pid_t group)
 {
-    if (terminal_has(terminal, getpgrp()) && terminal_is_alone()) terminal_lend(terminal, group);
+    if (terminal_has(terminal, getpgrp()) && is_alone()) terminal_lend(terminal, group);
 }
 
 bool terminal_take(const struct terminal *terminal, pid_t group)

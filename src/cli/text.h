@@ -37,4 +37,12 @@ char *text_joined(const char *const *strings, size_t n, const char *between);
 /* text_columns - columns from byte `start` on. */
 size_t text_columns(const struct text *text, size_t start);
 
+enum { TEXT_COLUMNS_MAX = 16 };
+/* text_cell - adds what stands in that cell; `rows` is what text_add_table was given. */
+typedef void text_cell(struct text *cell, const void *rows, size_t row, size_t column);
+/* text_add_table - heads, then the rows; each column as wide as its widest cell. One whose head is NULL is left
+ * out. */
+void text_add_table(struct text *text, const char *const *heads, size_t n_columns, text_cell *cell,
+                    const void *rows, size_t n_rows);
+
 #endif

@@ -13,117 +13,119 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "cli.h"
 
-/* If every warden is killed, we must not end up doing nothing but fork. */
+/* If every warden is killed, this process must not fork for ever. */
 enum { WARDEN_RESTARTS_MAX = 16 };
 
 /* In the warden, which keeps these two descriptors only. */
 enum { WARDEN_LINK = 0, WARDEN_TIMER = 1 };
 
-static uint64_t warden_now_us(void)
+uint64_t warden_now_us(void)
 {
     struct timespec now;
+
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* warden_hear - takes the newest of the times that came; false: our process, which sends them, is dead. */
-static bool warden_hear(uint64_t *deadline_us)
+/* hear - takes the newest of the deadlines that came; false: quorlock, which sends them, is dead. */
+static bool hear(uint64_t *deadline_us)
 {
     uint64_t told_us = 0;
     ssize_t n = 0;
+
     while ((n = recv(WARDEN_LINK, &told_us, sizeof(told_us), MSG_DONTWAIT)) == (ssize_t)sizeof(told_us))
         *deadline_us = told_us;
     return n != 0;
 }
 
-/* warden_watch - returns when the group must end. */
-static void warden_watch(uint64_t deadline_us)
+/* watch - returns when the group must end. */
+static void watch(uint64_t deadline_us)
 {
     for (;;) {
         struct itimerspec at = {
             .it_value = {(time_t)(deadline_us / 1000000), (long)(deadline_us % 1000000) * 1000}};
-        timerfd_settime(WARDEN_TIMER, TFD_TIMER_ABSTIME, &at, NULL);
         struct pollfd ready[] = {{.fd = WARDEN_LINK, .events = POLLIN}, {.fd = WARDEN_TIMER, .events = POLLIN}};
+
+        timerfd_settime(WARDEN_TIMER, TFD_TIMER_ABSTIME, &at, NULL);
         poll(ready, 2, -1);
-        /* First what was told, for this process may have been kept from running past the old time. */
-        if (!warden_hear(&deadline_us) || warden_now_us() >= deadline_us) return;
+        /* First the messages: while this process could not run, the deadline may have moved on. */
+        if (!hear(&deadline_us) || warden_now_us() >= deadline_us) return;
     }
 }
 
-/* warden_prepare - whether what the warden needs is there; false with errno. */
-static bool warden_prepare(void)
+/* prepare - makes what the warden needs; false with errno. */
+static bool prepare(void)
 {
     sigset_t all;
+
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     prctl(PR_SET_NAME, "quorlock-warden");
-    /* It sleeps but for the moment that counts, when others may keep both cores. Without the right it does as
-       it is. */
+    /* In the one moment that counts all cores may be busy. Without the right it keeps its priority. */
     (void)setpriority(PRIO_PROCESS, 0, -20);
-    /* Out of reach of whoever signals our group; holding nothing that somebody waits to see closed. */
+    /* Out of reach of signals to our group, and without descriptors whose end another process waits for. */
     if (setsid() < 0 || close_range(WARDEN_LINK + 1, UINT_MAX, 0) != 0) return false;
-    /* The lowest free descriptor. It counts while the machine sleeps, which the time limit of poll does not. */
+    /* The lowest free descriptor. A timer, for the time limit of poll stands still while the machine sleeps. */
     return timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK) == WARDEN_TIMER;
 }
 
-/* warden_live - the life of the new process. Does not return. */
-static void warden_live(int fd, pid_t group, uint64_t deadline_us)
+/* live - what the new process does. Does not return. */
+static void live(int fd, pid_t group, uint64_t deadline_us)
 {
+    int error;
+
     if (dup2(fd, WARDEN_LINK) < 0) _exit(EXIT_SYSTEM);
-    int error = warden_prepare() ? 0 : errno;
-    ssize_t sent = send(WARDEN_LINK, &error, sizeof(error), MSG_NOSIGNAL);
-    if (error || sent < 0) _exit(EXIT_SYSTEM);
-    warden_watch(deadline_us);
+    error = prepare() ? 0 : errno;
+    if (send(WARDEN_LINK, &error, sizeof(error), MSG_NOSIGNAL) < 0 || error != 0) _exit(EXIT_SYSTEM);
+    watch(deadline_us);
     kill(-group, SIGKILL);
     _exit(0);
 }
 
-/* warden_answer - waits for the new process, no longer than its own time lasts: 0 or an errno. */
-static int warden_answer(const struct warden *warden)
+/* wait_for_answer - from the new process, until the deadline at most: 0 or an errno. */
+static int wait_for_answer(const struct warden *warden)
 {
     uint64_t now_us = warden_now_us();
     uint64_t left_ms = warden->deadline_us > now_us ? (warden->deadline_us - now_us) / 1000 : 0;
     struct pollfd ready = {.fd = warden->fd, .events = POLLIN};
     int error = 0;
+
     if (poll(&ready, 1, left_ms < INT_MAX ? (int)left_ms : INT_MAX) != 1) return ETIMEDOUT;
     return recv(warden->fd, &error, sizeof(error), MSG_DONTWAIT) == (ssize_t)sizeof(error) ? error : ECHILD;
 }
 
 bool warden_start(struct warden *warden, pid_t group, uint64_t deadline_us)
 {
-    int ends[2];
+    int fd = -1, error;
+    pid_t pid = child_fork(&fd);
+
+    if (pid == 0) live(fd, group, deadline_us);
     *warden =
         (struct warden){.fd = -1, .group = group, .deadline_us = deadline_us, .restarts = warden->restarts};
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
-    pid_t pid = fork();
-    if (pid == 0) warden_live(ends[1], group, deadline_us);
-    int error = pid < 0 ? errno : 0;
-    close(ends[1]);
-    if (pid < 0) {
-        close(ends[0]);
-    } else {
-        warden->pid = pid;
-        warden->fd = ends[0];
-        error = warden_answer(warden);
-        if (error) warden_end(warden);
-    }
+    if (pid < 0) return false;
+    warden->pid = pid;
+    warden->fd = fd;
+    error = wait_for_answer(warden);
+    if (error != 0) warden_end(warden);
     errno = error;
     return error == 0;
 }
 
 void warden_tell(struct warden *warden, uint64_t deadline_us)
 {
-    if (warden->pid && send(warden->fd, &deadline_us, sizeof(deadline_us), MSG_DONTWAIT | MSG_NOSIGNAL) ==
-                           (ssize_t)sizeof(deadline_us))
+    if (warden->pid != 0 && send(warden->fd, &deadline_us, sizeof(deadline_us), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+                                (ssize_t)sizeof(deadline_us))
         warden->deadline_us = deadline_us;
 }
 
 bool warden_check(struct warden *warden)
 {
-    while (warden->pid) {
+    while (warden->pid != 0) {
         siginfo_t info = {0};
+
         if (waitid(P_PID, (id_t)warden->pid, &info, WEXITED | WSTOPPED | WNOHANG) != 0 || info.si_pid == 0)
             return true;
         if (info.si_code == CLD_STOPPED) {
@@ -143,7 +145,7 @@ bool warden_check(struct warden *warden)
 
 void warden_end(struct warden *warden)
 {
-    if (!warden->pid) return;
+    if (warden->pid == 0) return;
     kill(warden->pid, SIGKILL);
     waitpid(warden->pid, NULL, 0); /* no handler of ours can interrupt it */
     close(warden->fd);

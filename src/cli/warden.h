@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * warden.h - a small process of our own that ends the command's group when its time is up
+ * warden.h - a small process of its own that ends the command's group when its time is up
  *
- * It knows until when the group may live, and needs nobody to tell it that this time has come: not us, for we
- * may be stopped or hang by then. It kills the group too as soon as we have died. It lives in a session of its
- * own, so what is sent to our process group does not reach it.
+ * It knows until when the group may live, and watches the clock itself, for quorlock may be stopped or hang by
+ * then. It kills the group as soon as quorlock has died. It has a session of its own, so signals for quorlock's
+ * process group do not reach it.
  */
 #ifndef QUORLOCK_CLI_WARDEN_H
 #define QUORLOCK_CLI_WARDEN_H
@@ -15,26 +15,27 @@
 
 struct warden {
     pid_t pid; /* 0: there is none */
-    int fd;    /* to it; its end tells the warden that we died */
+    int fd;    /* to it; the warden reads its end when we have died */
     pid_t group;
-    uint64_t deadline_us; /* CLOCK_BOOTTIME: what it was told last */
+    uint64_t deadline_us; /* CLOCK_BOOTTIME: what it knows */
     uint32_t restarts;
 };
 
+/* warden_now_us - the clock of the deadlines: CLOCK_BOOTTIME. */
+uint64_t warden_now_us(void);
 /* warden_start - returns when the warden watches over the group; false with errno: there is none. */
 bool warden_start(struct warden *warden, pid_t group, uint64_t deadline_us);
-/* warden_tell - the group may live until then instead. What cannot be told now is to be told again later: see
- * deadline_us. */
+/* warden_tell - the group may live until then instead. Where it cannot be sent now, deadline_us stays as it
+ * was. */
 void warden_tell(struct warden *warden, uint64_t deadline_us);
 /*
- * warden_check - call it on SIGCHLD: a warden that somebody stopped is continued, one that was killed gets a
- * successor
+ * warden_check - call it on SIGCHLD: continues a warden that was stopped, and replaces one that was killed
  *
- * False with errno: it died, and there is no successor to be had. One that ended because its time was up has
- * done its work.
+ * False with errno: it died and could not be replaced. A warden that ended because the time was up is not
+ * replaced.
  */
 bool warden_check(struct warden *warden);
-/* warden_end - the group is nobody's business any more. No effect where there is none. */
+/* warden_end - ends the warden and spares the group. No effect where there is none. */
 void warden_end(struct warden *warden);
 
 #endif

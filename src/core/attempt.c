@@ -349,12 +349,12 @@ void attempt_on_room(struct core_lock *lock, struct step *step)
     again(lock, step, all);
 }
 
-void attempt_begin_acquire(struct core_lock *lock, struct step *step, const struct core_event *event)
+void attempt_begin_acquire(struct core_lock *lock, struct step *step, const struct core_acquire *acquire)
 {
-    uint64_t begun_us = event->begun_us != 0 ? event->begun_us : step->now_us;
+    uint64_t begun_us = acquire->begun_us != 0 ? acquire->begun_us : step->now_us;
 
     lock->acquire =
-        (struct acquire){.until_us = validity_add(begun_us, lock->config.wait_us), .seen = event->seen};
+        (struct acquire){.until_us = validity_add(begun_us, lock->config.wait_us), .seen = acquire->seen};
     lock->lease_us = lock->config.lease_us;
     lock->wait.queued = QUEUED_NONE;
     lock->wait.polls = lock->wait.splits = 0;
@@ -367,7 +367,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
         node->vote = node->last_vote = CORE_VOTE_NONE;
         memset(&node->notices, 0, sizeof(node->notices));
     }
-    if (event->behind && lock->config.wait_us != 0) {
+    if (acquire->behind && lock->config.wait_us != 0) {
         wait_behind(lock, step->now_us);
     } else {
         again(lock, step, true);

@@ -7,7 +7,7 @@
 
 #include "wait.h"
 
-void attempt_begin_acquire(struct core_lock *, struct step *, const struct core_event *);
+void attempt_begin_acquire(struct core_lock *, struct step *, const struct core_acquire *);
 /* attempt_try - begins the attempt that wait.c asks for, if any. Where the nodes have no room for it, it waits
  * for attempt_on_room. */
 void attempt_try(struct core_lock *, struct step *, enum wait_verdict);

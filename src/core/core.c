@@ -61,24 +61,24 @@ static int refuse_acquire(const struct core_lock *lock)
     return lock->phase == CORE_HELD || core_is_pending(lock, CORE_NOTIFY_LOST) ? CORE_STATE : 0;
 }
 
-static int start_acquire(struct core_lock *lock, struct step *step, const struct core_event *event)
+static int start_acquire(struct core_lock *lock, struct step *step, const struct core_acquire *acquire)
 {
     int status = refuse_acquire(lock);
 
     if (status != 0) return status;
     assert(lock->phase == CORE_IDLE || lock->phase == CORE_LOST);
     attempt_release(lock, step);
-    attempt_begin_acquire(lock, step, event);
+    attempt_begin_acquire(lock, step, acquire);
     return 0;
 }
 
 /* Only the wait bound is the new owner's own: votes and notices count as before. */
-static int hand_off(struct core_lock *lock, const struct core_event *event)
+static int hand_off(struct core_lock *lock, uint64_t begun_us, uint64_t wait_us)
 {
-    assert(event->wait_us != 0);
+    assert(wait_us != 0);
     if (!core_is_acquiring(lock)) return CORE_STATE;
-    lock->config.wait_us = event->wait_us;
-    lock->acquire.until_us = validity_add(event->begun_us, event->wait_us);
+    lock->config.wait_us = wait_us;
+    lock->acquire.until_us = validity_add(begun_us, wait_us);
     return 0;
 }
 
@@ -111,13 +111,13 @@ static int start_release(struct core_lock *lock, struct step *step)
     return 0;
 }
 
-static int cancel(struct core_lock *lock, struct step *step, int reason)
+static int cancel(struct core_lock *lock, struct step *step, int status)
 {
     if (core_is_acquiring(lock)) {
-        attempt_give_up(lock, step, reason);
+        attempt_give_up(lock, step, status);
     } else if (lock->hold.extend_lease_us != 0) {
         lock->hold.extend_lease_us = 0;
-        core_notify(lock, CORE_NOTIFY_EXTENDED, reason);
+        core_notify(lock, CORE_NOTIFY_EXTENDED, status);
     } else if (!is_busy(lock)) {
         return CORE_STATE;
     }
@@ -164,20 +164,20 @@ static void dispatch(struct core_lock *lock, struct step *step)
 
 /* ---- events of the nodes ---- */
 
-static void on_node_state(struct core_lock *lock, struct step *step, const struct core_event *event)
+static void on_node_state(struct core_lock *lock, struct step *step, const struct core_node_change *change)
 {
-    struct core_node *node = &lock->nodes[event->node];
+    struct core_node *node = &lock->nodes[change->index];
 
-    assert(event->node < lock->config.n_nodes);
-    node->state = event->state;
-    node->generation = core_can_talk(node) ? event->generation : 0;
+    assert(change->index < lock->config.n_nodes);
+    node->state = change->state;
+    node->generation = core_can_talk(node) ? change->generation : 0;
     assert(!core_can_talk(node) || node->generation != 0);
-    node->down_fault = event->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : event->fault;
-    if (event->srtt_us != 0) node->srtt_us = event->srtt_us;
+    node->down_fault = change->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : change->fault;
+    if (change->srtt_us != 0) node->srtt_us = change->srtt_us;
     node->doubt.overdue = node->doubt.unfit = false;
-    debt_pay(lock, step, event->node);
-    attempt_on_node_state(lock, step, event->node);
-    hold_on_node_state(lock, step, event->node);
+    debt_pay(lock, step, change->index);
+    attempt_on_node_state(lock, step, change->index);
+    hold_on_node_state(lock, step, change->index);
     debt_judge_release(lock, step->now_us);
 }
 
@@ -246,22 +246,27 @@ static void on_begin(struct core_lock *lock, struct step *step)
 static int take_event(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
     switch (event->type) {
-    case CORE_EV_ACQUIRE: return start_acquire(lock, step, event);
-    case CORE_EV_HAND_OFF: return hand_off(lock, event);
-    case CORE_EV_EXTEND: return start_extend(lock, step, event->lease_us);
+    case CORE_EV_ACQUIRE: return start_acquire(lock, step, &event->acquire);
+    case CORE_EV_HAND_OFF: return hand_off(lock, event->hand_off.begun_us, event->hand_off.wait_us);
+    case CORE_EV_EXTEND: return start_extend(lock, step, event->extend.lease_us);
     case CORE_EV_RELEASE: return start_release(lock, step);
-    case CORE_EV_CANCEL: return cancel(lock, step, event->reason);
+    case CORE_EV_CANCEL: return cancel(lock, step, event->cancel.status);
     case CORE_EV_TIMER: on_timer(lock, step); break;
-    case CORE_EV_NODE: on_node_state(lock, step, event); break;
+    case CORE_EV_NODE: on_node_state(lock, step, &event->node); break;
     case CORE_EV_REPLY: on_reply(lock, step, &event->reply); break;
-    case CORE_EV_NOTICE: attempt_try(lock, step, wait_on_notice(lock, step->now_us, event)); break;
-    case CORE_EV_LISTENING: wait_on_listening(lock, step->now_us, event); break;
-    case CORE_EV_WAKE: attempt_try(lock, step, wait_on_wake(lock, step->now_us, event->behind)); break;
+    case CORE_EV_NOTICE:
+        attempt_try(lock, step,
+                    wait_on_notice(lock, step->now_us, event->notice.node, event->notice.holder_id));
+        break;
+    case CORE_EV_LISTENING:
+        wait_on_listening(lock, step->now_us, event->listening.node, event->listening.before_acquire);
+        break;
+    case CORE_EV_WAKE: attempt_try(lock, step, wait_on_wake(lock, step->now_us, event->wake.yield)); break;
     case CORE_EV_BEGIN: on_begin(lock, step); break;
-    case CORE_EV_ROOM: debt_on_room(lock, step, event->node); break;
+    case CORE_EV_ROOM: debt_on_room(lock, step, event->room.node); break;
     case CORE_EV_STEP:
-        hold_on_step(lock, step, event->node, event->before_us);
-        attempt_on_step(lock, step, event->node, event->before_us);
+        hold_on_step(lock, step, event->step.node, event->step.before_us);
+        attempt_on_step(lock, step, event->step.node, event->step.before_us);
         break;
     case CORE_EV_DISPATCH: dispatch(lock, step); break;
     }

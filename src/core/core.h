@@ -2,11 +2,11 @@
 /*
  * core.h - one lock's deterministic state machine
  *
- * The core decides: it is fed events with the time and answers with commands for the nodes, the next time at
- * which it wants to be woken, and what the owner is to be told. It has no socket, clock, timer, random source
+ * The core decides. It is fed events with the time, and answers with commands for the nodes, the next time at
+ * which it wants to be called, and what the owner is to be told. It has no socket, clock, timer, random source
  * or memory of its own, so the same object code runs under libevent and under the simulator.
  *
- * How a lock travels:
+ * The phases of a lock:
  *
  *   IDLE --acquire--> ASKING --Q yeses--> GRANTED --dispatch, still valid--> HELD --lost_at--> LOST
  *                      |  ^                  |                                |
@@ -16,14 +16,13 @@
  *
  * With fencing the token must be agreed between the Qth yes and GRANTED; this is still ASKING (fence.c).
  *
- * Where somebody else holds the lock, or votes were split, the next attempts ask one node first, the arbiter,
- * and the others only with its yes (wait.c). Notices of releases and of subscriptions only say when to try; no
- * vote depends on them.
+ * After the first attempt of an acquire one node is asked first, the arbiter, and the others only with its yes
+ * (wait.c, arbiter.c). Notices of releases only decide when to try; no vote depends on them.
  *
- * An attempt that ends in any way (failed, canceled, released, lost and released) leaves a *release debt* on
- * every node that may hold its key. A debt is paid by a release on the next connection that is READY, and ends
- * when the node answered, or when the lease has certainly ended. New attempts do not wait for debts: on one
- * connection the release goes out before the next acquire.
+ * An attempt that ends in any way (failed, canceled, released, lost and released) leaves a release debt on
+ * every node that may hold its key: a release that the node has not answered yet. It is sent again on each new
+ * connection until the node answers, or until the lease has certainly ended (debt.c). New attempts do not wait
+ * for debts: on one connection the release goes out before the next acquire.
  */
 #ifndef QUORLOCK_CORE_CORE_H
 #define QUORLOCK_CORE_CORE_H
@@ -36,12 +35,12 @@
 
 #define CORE_NEVER UINT64_MAX
 
-/* Fresh for every attempt. What the nodes see is made from it by the caller (label and hex). */
+/* Fresh for every attempt. The caller makes from it the text that the nodes store. */
 struct core_token {
     unsigned char bytes[CORE_TOKEN_SIZE];
 };
 
-/* Checked by options.c before; the core asserts it. All times in microseconds. */
+/* Checked by options.c. All times in microseconds. */
 struct core_config {
     uint32_t n_nodes;
     uint32_t quorum;
@@ -55,29 +54,28 @@ struct core_config {
     uint32_t drift_ppm;
     uint64_t drift_fixed_us;
     bool fencing; /* every grant carries a token that rises over the quorum */
-    /* Node numbers in the order in which whoever waits for this key asks for an arbiter, the same for all
-     * clients that know the nodes; all zero: as they are numbered. */
+    /* The nodes in the order in which waiters choose their arbiter, the same for all clients of the nodes; all
+     * zero: as they are numbered. */
     uint8_t arbiters[CORE_NODES_MAX];
 };
 
 enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
 
-/* What a node may do for us now. */
 enum core_node_state {
-    CORE_NODE_CONNECTING, /* may vote soon: a try waits for it, one node timeout at most */
+    CORE_NODE_CONNECTING, /* may vote soon: an attempt waits for it, one node timeout at most */
     CORE_NODE_READY,
     CORE_NODE_QUARANTINED, /* may have lost its memory: extends, repairs and releases, but has no vote */
     CORE_NODE_DOWN,
 };
 
-/* Why there is no vote, as far as the verdict depends on it. */
+/* Why a node has no vote, as far as the verdict depends on it. */
 enum core_fault {
     CORE_FAULT_NONE,
-    CORE_FAULT_PASSING, /* unreachable, too late, loading, out of memory...: it may pass */
+    CORE_FAULT_PASSING, /* temporary: unreachable, too late, loading, out of memory... */
     CORE_FAULT_AUTH,
     CORE_FAULT_FOREIGN,
     CORE_FAULT_PROTO,
-    CORE_FAULT_CONFIG, /* the node refuses how we are configured: another N, set, max_lease... */
+    CORE_FAULT_CONFIG, /* the node refuses our configuration: another N, set, max_lease... */
 };
 
 enum core_op {
@@ -85,8 +83,8 @@ enum core_op {
     CORE_OP_REPAIR,  /* the same on the wire, but no vote of this round */
     CORE_OP_EXTEND,
     CORE_OP_RELEASE,
-    CORE_OP_PEEK,  /* who holds it, after a refusal */
-    CORE_OP_RAISE, /* where the key is ours: the fencing counter to at least the token */
+    CORE_OP_PEEK,  /* names the holder, after a refusal */
+    CORE_OP_RAISE, /* the fencing counter to at least the token, where the key is ours */
 };
 
 /* Travels with a command and comes back with its reply. */
@@ -106,17 +104,17 @@ struct core_command {
     uint64_t fence;      /* acquire: the floor; raise, repair, release: the token to carry; 0: none */
     bool use_eval;
     bool explain; /* acquire: a refusal should name the holder and its remaining lease */
-    bool silent;  /* release: nobody needs to be woken */
+    bool silent;  /* release: publishes nothing */
 };
 
 enum core_outcome {
     CORE_YES,     /* granted, extended, repaired, deleted; peek: a holder is there */
-    CORE_OTHER,   /* somebody else's key is there */
+    CORE_OTHER,   /* another client's key is there */
     CORE_MISSING, /* no key is there */
     CORE_NOSCRIPT,
     CORE_ERROR,   /* refused with an error: not executed */
-    CORE_UNKNOWN, /* executed or not, nobody knows: too late, connection ended */
-    CORE_UNSENT,  /* could not be queued at all: certainly not executed */
+    CORE_UNKNOWN, /* executed or not: too late, connection ended */
+    CORE_UNSENT,  /* could not be queued: certainly not executed */
 };
 
 struct core_reply {
@@ -127,26 +125,25 @@ struct core_reply {
     int64_t ttl_us;      /* its remaining lease; -1: endless; -2: unknown */
     uint64_t fence;      /* the node's counter after a yes to acquire or raise; 0 without fencing */
     uint32_t generation; /* of the connection it was asked on */
-    uint32_t listeners;  /* acquire that was refused: who listens for a release there; release: whom it was told
-                            to; 0 where unknown */
+    uint32_t listeners; /* clients that listen for a release there: told by a refused acquire, and by a release;
+                           0: unknown */
 };
 
 enum core_event_type {
-    CORE_EV_ACQUIRE,  /* uses random, begun_us, behind, seen */
-    CORE_EV_HAND_OFF, /* uses begun_us, wait_us: the acquire in flight goes on for another with the same wishes
-                       */
-    CORE_EV_EXTEND,   /* uses lease_us */
+    CORE_EV_ACQUIRE,  /* may use random */
+    CORE_EV_HAND_OFF, /* the acquire in flight goes on for another owner with the same options */
+    CORE_EV_EXTEND,
     CORE_EV_RELEASE,
-    CORE_EV_CANCEL,    /* uses reason */
-    CORE_EV_TIMER,     /* uses random */
-    CORE_EV_NODE,      /* uses node, state, generation, fault, srtt_us */
-    CORE_EV_REPLY,     /* uses reply */
-    CORE_EV_NOTICE,    /* uses node, random, holder_id: a key of this lock was released there */
-    CORE_EV_LISTENING, /* uses node, behind: its notices come; earlier ones may have been missed */
-    CORE_EV_WAKE,      /* uses random: a lock of this process gave the keys back, right before */
-    CORE_EV_STEP,      /* uses node, before_us: its clock was proven to have stepped forward (nodeclock.h) */
-    CORE_EV_BEGIN,     /* uses random: there is room for what core_wants() named, and its turn has come */
-    CORE_EV_ROOM,      /* uses node: it takes requests again that could not be queued before */
+    CORE_EV_CANCEL,
+    CORE_EV_TIMER, /* may use random */
+    CORE_EV_NODE,  /* a node's state changed */
+    CORE_EV_REPLY,
+    CORE_EV_NOTICE,    /* may use random: a node reports that a key of this lock was released there */
+    CORE_EV_LISTENING, /* the subscription is confirmed: notices come, earlier ones may have been missed */
+    CORE_EV_WAKE,      /* may use random: a lock of this process released the keys, right before */
+    CORE_EV_STEP,      /* a node's clock has stepped forward, which is proven (nodeclock.h) */
+    CORE_EV_BEGIN,     /* may use random: there is room for what core_wants() named, and its turn has come */
+    CORE_EV_ROOM,      /* a node has room again for releases that could not be queued */
     CORE_EV_DISPATCH,  /* callbacks may run now: check again, and say what to tell */
 };
 
@@ -154,38 +151,66 @@ struct core_event {
     enum core_event_type type;
     uint64_t now_us;             /* never smaller than in an earlier event; read just before the step */
     const unsigned char *random; /* CORE_RANDOM_SIZE fresh bytes of the system's random source */
+    uint64_t wall_us;            /* with random, and fencing: the wall clock, the floor of tokens */
     /* The nodes have no room for the commands of a new attempt, of a new round: it is not begun, but wanted
      * (core_wants) until CORE_EV_BEGIN. Without random bytes no attempt can begin either. */
     bool no_attempt, no_round;
-    uint64_t wall_us; /* with random, and fencing: the wall clock, from which the floor of tokens is made */
-    uint64_t lease_us;
-    int reason; /* CANCEL: enum core_status to tell, CORE_CANCELED or CORE_CLOSED */
-    uint32_t node;
-    enum core_node_state state;
-    uint32_t generation; /* of the READY connection; counts up for each node */
-    enum core_fault fault;
-    uint32_t srtt_us;
-    uint64_t before_us; /* STEP: votes asked for before count no more */
-    uint64_t begun_us;  /* ACQUIRE, HAND_OFF: since when it waits; the wait bound counts from there; 0: now */
-    uint64_t wait_us;   /* HAND_OFF: the other's bound; not 0 */
-    /* ACQUIRE: a lock of this process holds the keys, or others come first: do not ask before there is a sign;
-     * WAKE: let others come first this time; LISTENING: since before the acquire. */
-    bool behind;
-    uint32_t seen;      /* ACQUIRE: what stood in the way while it waited before, bits of enum core_seen */
-    uint64_t holder_id; /* NOTICE: whose release; 0 where unknown */
-    struct core_reply reply;
+    union {
+        struct core_reply reply;
+        struct core_acquire {
+            uint64_t begun_us; /* the wait bound counts from then; 0: from now */
+            uint32_t seen;     /* what stood in the way before, bits of enum core_seen */
+            bool behind;       /* a lock of this process holds the keys, or others come first: no attempt before
+                                  a sign of a release */
+        } acquire;
+        struct {
+            uint64_t begun_us; /* the new owner's wait bound: it counts from then, and is not 0 */
+            uint64_t wait_us;
+        } hand_off;
+        struct {
+            uint64_t lease_us; /* 0: as it is */
+        } extend;
+        struct {
+            int status; /* to tell: CORE_CANCELED or CORE_CLOSED */
+        } cancel;
+        struct core_node_change {
+            uint32_t index;
+            enum core_node_state state;
+            uint32_t generation; /* of the connection that takes requests; counts up for each node */
+            enum core_fault fault;
+            uint32_t srtt_us; /* 0: unknown */
+        } node;
+        struct {
+            uint32_t node;
+            uint64_t holder_id; /* whose release; 0: unknown */
+        } notice;
+        struct {
+            uint32_t node;
+            bool before_acquire; /* no notice was missed */
+        } listening;
+        struct {
+            bool yield; /* let other processes come first this time */
+        } wake;
+        struct {
+            uint32_t node;
+            uint64_t before_us; /* votes asked for before do not count */
+        } step;
+        struct {
+            uint32_t node;
+        } room;
+    };
 };
 
 /* What stood in the way of attempts so far; a bit each. */
 enum core_seen {
-    CORE_SEEN_HELD = 1,     /* somebody else's lock */
+    CORE_SEEN_HELD = 1,     /* another client's lock */
     CORE_SEEN_NOQUORUM = 2, /* too few nodes that can vote */
 };
 
 /* Equal in value to enum quorlock_status; asserted in claim.c. */
 enum core_status {
     CORE_OK = 0,
-    CORE_INVAL = -1, /* also the verdict where nodes refuse our configuration */
+    CORE_INVAL = -1, /* also: the nodes refuse our configuration */
     CORE_BUSY = -3,
     CORE_STATE = -4,
     CORE_HELD_BY_OTHER = -5,
@@ -215,12 +240,12 @@ enum core_loss {
     CORE_LOSS_CLOCK
 };
 
-/* One thing to tell the owner, right now and in this order. */
+/* One thing to tell the owner, right now. */
 struct core_completion {
     enum core_notify kind;
     int status;          /* enum core_status */
-    enum core_loss loss; /* TELL_LOST */
-    bool expired;        /* TELL_RELEASED: it had expired or was lost before */
+    enum core_loss loss; /* LOST */
+    bool expired;        /* RELEASED: it had expired or was lost before */
 };
 
 /* Worth a log line; a bit each. */
@@ -228,16 +253,16 @@ enum core_log {
     CORE_LOG_ATTEMPT_FAILED = 1,
     CORE_LOG_RENEWED = 2,      /* a round reached its quorum */
     CORE_LOG_RENEW_FAILED = 4, /* a round ended without */
-    CORE_LOG_DEGRADED = 8,     /* fewer votes than nodes now, all had them before */
-    CORE_LOG_WHOLE = 16,       /* all nodes again */
-    CORE_LOG_REPAIRED = 32,    /* a node got the key again */
+    CORE_LOG_DEGRADED = 8,     /* not all nodes say yes now, all did before */
+    CORE_LOG_WHOLE = 16,       /* all nodes say yes again */
+    CORE_LOG_REPAIRED = 32,    /* a node was given the key again */
 };
 
 struct core_update {
     uint32_t n_commands;
     struct core_command commands[CORE_COMMANDS_MAX]; /* to be queued in this order */
-    bool dispatch; /* something is to be told: call CORE_EV_DISPATCH from the top of the loop, soon */
-    struct core_completion completion; /* after CORE_EV_DISPATCH only; call it again until NOTHING */
+    bool dispatch; /* something is to be told: send CORE_EV_DISPATCH from the top of the loop, soon */
+    struct core_completion completion; /* after CORE_EV_DISPATCH only; send it again until NOTHING */
     uint32_t log;
 };
 
@@ -257,7 +282,7 @@ struct core_lock;
 
 /* core_size - bytes that a lock on n_nodes needs; memory is the caller's, aligned as by malloc. */
 size_t core_size(uint32_t n_nodes);
-/* core_init - a lock in IDLE; all nodes DOWN until events say better. The config is copied. */
+/* core_init - a lock in IDLE; all nodes DOWN until events say otherwise. The config is copied. */
 void core_init(struct core_lock *, const struct core_config *);
 /*
  * core_step - one event in, one update out
@@ -276,11 +301,11 @@ bool core_may_acquire(const struct core_lock *);
 enum core_wants core_wants(const struct core_lock *);
 /* core_listens - notices would help. */
 bool core_listens(const struct core_lock *);
-/* core_wait_verdict - what the wait bound would say now, enum core_status. */
+/* core_wait_verdict - the status if the wait bound passed now, enum core_status. */
 int core_wait_verdict(const struct core_lock *);
 /* core_seen - what stood in the way of the latest acquire, bits of enum core_seen. */
 uint32_t core_seen(const struct core_lock *);
-/* core_loss - why the present or last loss came about. */
+/* core_loss - the reason of the present or last loss. */
 enum core_loss core_loss(const struct core_lock *);
 /* core_notified_held - the owner was told that it holds the lock, and nothing else since. */
 bool core_notified_held(const struct core_lock *);
@@ -288,8 +313,8 @@ bool core_notified_held(const struct core_lock *);
 uint64_t core_valid_us(const struct core_lock *, uint64_t now_us);
 /* core_loss_pending - a loss waits to be told. */
 bool core_loss_pending(const struct core_lock *);
-/* core_remaining_us - until the validity of the present or lost grant ends, whatever was told; 0 where it may
- * have ended before the loss was noticed. */
+/* core_remaining_us - until the validity of the present or lost grant ends; 0 where it may have ended before
+ * the loss was noticed. */
 uint64_t core_remaining_us(const struct core_lock *, uint64_t now_us);
 /* core_valid_until - end of validity of a grant or hold, 0 where there is none. */
 uint64_t core_valid_until(const struct core_lock *);
@@ -297,17 +322,17 @@ uint64_t core_lost_at(const struct core_lock *);
 /* core_fence - fencing token of a grant or hold, 0 where there is none. */
 uint64_t core_fence(const struct core_lock *);
 uint64_t core_lease_us(const struct core_lock *);
-/* core_vote - this node's latest answer in the present round, or before where an arbiter spared it the
- * question; fault says why it failed. */
+/* core_vote - this node's latest answer in the present round, or its last one before where only the arbiter was
+ * asked; fault says why it failed. */
 enum core_vote core_vote(const struct core_lock *, uint32_t node, enum core_fault *fault);
 /* core_counted - nodes whose key counts for the present validity. */
 uint32_t core_counted(const struct core_lock *);
 uint64_t core_attempt(const struct core_lock *); /* number of the latest attempt, from 1 over the lock's life */
 uint32_t core_rounds(const struct core_lock *);  /* attempts of the present acquire */
 const struct core_token *core_token_now(const struct core_lock *);
-/* core_quiet - idle, nothing to tell, no debt: the memory may go. */
+/* core_quiet - idle, nothing to tell, no debt: the memory may be freed. */
 bool core_quiet(const struct core_lock *);
-/* core_debts - releases that a node still owes us; n_nodes is no node. */
+/* core_debts - releases that a node still owes us. */
 uint32_t core_debts(const struct core_lock *, uint32_t node);
 
 #endif

@@ -193,26 +193,25 @@ static enum wait_verdict wake(struct core_lock *lock, uint64_t now_us)
     return are_two(lock) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
 }
 
-enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, const struct core_event *event)
+enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32_t index, uint64_t holder_id)
 {
-    struct core_node *node = &lock->nodes[event->node];
+    struct core_node *node = &lock->nodes[index];
     bool drawn = lock->wait.news == NEWS_TURN_DRAWN;
     uint32_t noticed = 0;
     bool arbiter;
 
-    assert(event->node < lock->config.n_nodes);
+    assert(index < lock->config.n_nodes);
     if (!core_is_acquiring(lock)) return WAIT_STAY;
     if (node->notices.own > 0) {
         node->notices.own--;
         return WAIT_STAY;
     }
     node->doubt.odd_id = 0;
-    arbiter = event->node == arbiter_choose(lock);
-    lock->belief.given_back_id = arbiter ? 0 : event->holder_id;
+    arbiter = index == arbiter_choose(lock);
+    lock->belief.given_back_id = arbiter ? 0 : holder_id;
     /* A late notice of the release that woke us already, or for which our turn is drawn. */
-    if ((!arbiter || drawn) && event->holder_id != 0 && event->holder_id == lock->wait.woken_id)
-        return WAIT_STAY;
-    lock->wait.released_id = event->holder_id;
+    if ((!arbiter || drawn) && holder_id != 0 && holder_id == lock->wait.woken_id) return WAIT_STAY;
+    lock->wait.released_id = holder_id;
     if (lock->phase == CORE_ASKING && !BROKEN(CONTROL_LOST_WAKE)) lock->wait.news = NEWS_DURING_ATTEMPT;
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     node->notices.heard = true;
@@ -222,22 +221,22 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, const 
     return WAIT_STAY;
 }
 
-void wait_on_listening(struct core_lock *lock, uint64_t now_us, const struct core_event *event)
+void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, bool before_acquire)
 {
-    struct core_node *node = &lock->nodes[event->node];
+    struct core_node *node = &lock->nodes[index];
     uint32_t listening = 0;
 
-    assert(event->node < lock->config.n_nodes);
+    assert(index < lock->config.n_nodes);
     if (!core_is_acquiring(lock) || BROKEN(CONTROL_LOST_WAKE)) return;
     node->notices.listening = true;
     node->notices.own = 0;
     /* Nothing was missed: no node was asked before the confirmation. */
-    if (event->behind || lock->acquire.attempts == 0) return;
+    if (before_acquire || lock->acquire.attempts == 0) return;
     if (lock->phase == CORE_ASKING) lock->wait.news = NEWS_DURING_ATTEMPT;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) listening += lock->nodes[i].notices.listening;
     if (lock->phase != CORE_WAITING) return;
     /* The next holder releases on at least one of these nodes. */
-    if (event->node == arbiter_choose(lock) || listening == lock->config.n_nodes - lock->config.quorum + 1) {
+    if (index == arbiter_choose(lock) || listening == lock->config.n_nodes - lock->config.quorum + 1) {
         sooner(lock, validity_add(now_us, node->srtt_us));
     }
 }

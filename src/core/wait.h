@@ -18,8 +18,8 @@ void wait_begin(struct core_lock *, uint64_t now_us, bool held);
 /* wait_behind - a lock of this process holds the keys, or comes first. */
 void wait_behind(struct core_lock *, uint64_t now_us);
 void wait_on_node_state(struct core_lock *, uint32_t node, uint64_t now_us);
-enum wait_verdict wait_on_notice(struct core_lock *, uint64_t now_us, const struct core_event *);
-void wait_on_listening(struct core_lock *, uint64_t now_us, const struct core_event *);
+enum wait_verdict wait_on_notice(struct core_lock *, uint64_t now_us, uint32_t node, uint64_t holder_id);
+void wait_on_listening(struct core_lock *, uint64_t now_us, uint32_t node, bool before_acquire);
 enum wait_verdict wait_on_wake(struct core_lock *, uint64_t now_us, bool yield);
 
 #endif

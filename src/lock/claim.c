@@ -274,7 +274,7 @@ static void send_unsent(struct unsent_release *unsent, uint32_t node)
 {
     struct node_result *first = CONTAINER_OF(unsent, struct node_result, unsent) - node;
     struct claim *claim = CONTAINER_OF(first, struct claim, results);
-    struct core_event event = {.type = CORE_EV_ROOM, .node = node};
+    struct core_event event = {.type = CORE_EV_ROOM, .room = {.node = node}};
 
     step(claim, &event, NULL);
     claim_reap(claim);
@@ -322,11 +322,11 @@ void claim_on_node_state(struct claim *claim, uint32_t index)
 {
     const struct node *node = claim->all->runtime->nodes[index].node;
     struct core_event event = {.type = CORE_EV_NODE,
-                               .node = index,
-                               .state = state_of(node_state_now(node)),
-                               .generation = node_generation(node),
-                               .fault = fault_of(node_fault_now(node)),
-                               .srtt_us = node_srtt_us(node)};
+                               .node = {.index = index,
+                                        .state = state_of(node_state_now(node)),
+                                        .generation = node_generation(node),
+                                        .fault = fault_of(node_fault_now(node)),
+                                        .srtt_us = node_srtt_us(node)}};
 
     claim->node_changes = claim->all->runtime->node_changes;
     step(claim, &event, NULL);
@@ -338,7 +338,7 @@ void claim_notify_subscribed(struct claim *claim, bool old)
     uint32_t news = subscriptions_confirmed(&claim->keylist->listener) & ~claim->known_subscribed;
 
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
-        struct core_event event = {.type = CORE_EV_LISTENING, .node = i, .behind = old};
+        struct core_event event = {.type = CORE_EV_LISTENING, .listening = {.node = i, .before_acquire = old}};
 
         if ((news & 1u << i) == 0) continue;
         claim->known_subscribed |= 1u << i;
@@ -359,7 +359,7 @@ static void catch_up(struct claim *claim)
 
 void claim_clock_stepped(struct claim *claim, uint32_t index, uint64_t before_us)
 {
-    struct core_event event = {.type = CORE_EV_STEP, .node = index, .before_us = before_us};
+    struct core_event event = {.type = CORE_EV_STEP, .step = {.node = index, .before_us = before_us}};
 
     step(claim, &event, NULL);
     claim_reap(claim);
@@ -508,9 +508,7 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, uint64_t begun
     struct core_event event = {.type = CORE_EV_ACQUIRE,
                                .random = random,
                                .wall_us = fence_floor(claim),
-                               .begun_us = begun_us,
-                               .behind = behind,
-                               .seen = seen};
+                               .acquire = {.begun_us = begun_us, .behind = behind, .seen = seen}};
     int status;
 
     if (!draw(random)) return QUORLOCK_STATE;
@@ -567,7 +565,7 @@ static int begin_release(struct claim *claim)
 
 int claim_release(struct claim *claim, struct quorlock *releaser, const struct lock_callback *callback)
 {
-    struct core_event nobody_wants = {.type = CORE_EV_CANCEL, .reason = CORE_CANCELED};
+    struct core_event nobody_wants = {.type = CORE_EV_CANCEL, .cancel = {.status = CORE_CANCELED}};
     int status = begin_release(claim);
 
     if (status != 0 && (status != QUORLOCK_BUSY || claim->releaser != NULL)) return status;
@@ -582,7 +580,7 @@ int claim_release(struct claim *claim, struct quorlock *releaser, const struct l
 
 void claim_abandon(struct claim *claim)
 {
-    struct core_event event = {.type = CORE_EV_CANCEL, .reason = CORE_CANCELED};
+    struct core_event event = {.type = CORE_EV_CANCEL, .cancel = {.status = CORE_CANCELED}};
 
     claim->acquirer = NULL;
     (void)step(claim, &event, NULL);

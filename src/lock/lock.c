@@ -14,7 +14,7 @@
 /* Ends the acquire or extend in flight, wherever it is. */
 static void end_operation(struct quorlock *lock, int status)
 {
-    struct core_event event = {.type = CORE_EV_CANCEL, .reason = status};
+    struct core_event event = {.type = CORE_EV_CANCEL, .cancel = {.status = status}};
     struct claim *claim = lock->held;
 
     if (lock->acquire_completed) {
@@ -193,7 +193,7 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
 
 int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg)
 {
-    struct core_event event = {.type = CORE_EV_EXTEND, .lease_us = (uint64_t)lease_ms * MS};
+    struct core_event event = {.type = CORE_EV_EXTEND, .extend = {.lease_us = (uint64_t)lease_ms * MS}};
     struct claim *claim = lock->held;
     uint32_t most_ms = lock->all->runtime->options.max_lease_ms;
     int status = check_free(lock);

@@ -30,7 +30,7 @@ static bool holds_back(struct keylist *keylist)
 static int begin(struct quorlock *lock, uint32_t seen)
 {
     struct keylist *keylist = lock->keylist;
-    struct core_event event = {.type = CORE_EV_WAKE, .behind = true};
+    struct core_event event = {.type = CORE_EV_WAKE, .wake = {.yield = true}};
     uint64_t since_us = runtime_now_us(keylist->all->runtime) - keylist->gave_back_us;
     bool at_once = keylist->gave_back_us != 0 && since_us < AT_ONCE_US;
     bool back = at_once && keylist->held == 0 && keylist_others_listen(keylist);
@@ -123,8 +123,8 @@ bool queue_hand_off(struct quorlock *lock, int status)
         !same_wishes(lock, successor)) {
         return false;
     }
-    event.begun_us = successor->acquired.begun_us;
-    event.wait_us = successor->config.wait_us;
+    event.hand_off.begun_us = successor->acquired.begun_us;
+    event.hand_off.wait_us = successor->config.wait_us;
     if (claim_step(claim, &event) != 0) return false;
     runtime_wake_at(successor->all->runtime, &successor->waker, UINT64_MAX);
     list_remove(&lock->keylist->waiting, &lock->turn);
@@ -158,7 +158,7 @@ void queue_keys_released(struct claim *claim)
     keylist->gave_back_us = runtime_now_us(keylist->all->runtime);
     keylist->gave_back_id = owner_id(claim->owner, strlen(claim->owner));
     if (lock == NULL || !handle_asks(lock) || keylist->held > 0) return;
-    event.behind = holds_back(keylist);
+    event.wake.yield = holds_back(keylist);
     (void)claim_step_randomly(lock->claim, &event);
 }
 
@@ -210,7 +210,7 @@ static void on_unsubscribed(struct listener *listener, uint32_t node)
 static void on_notice(struct listener *listener, uint32_t node, uint64_t holder_id)
 {
     struct quorlock *lock = asking(listener);
-    struct core_event event = {.type = CORE_EV_NOTICE, .node = node, .holder_id = holder_id};
+    struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .holder_id = holder_id}};
 
     if (lock == NULL) return;
     /* A release of our own woke whom it should when it went out. */

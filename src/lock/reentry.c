@@ -60,13 +60,13 @@ static bool lasts(const struct quorlock *lock, const struct claim *claim, uint64
 /* For all pending_holds; one that is under way already serves as well, or is followed by another. */
 static int renew(struct claim *claim)
 {
-    struct core_event event = {.type = CORE_EV_EXTEND, .lease_us = core_lease_us(claim->core)};
+    struct core_event event = {.type = CORE_EV_EXTEND, .extend = {.lease_us = core_lease_us(claim->core)}};
     int status;
 
     for (struct link *at = list_first(&claim->pending_holds); at != NULL; at = list_next(at)) {
         const struct quorlock *lock = CONTAINER_OF(at, struct quorlock, turn);
 
-        if (lock->config.lease_us > event.lease_us) event.lease_us = lock->config.lease_us;
+        if (lock->config.lease_us > event.extend.lease_us) event.extend.lease_us = lock->config.lease_us;
     }
     status = claim_step(claim, &event);
     if (status == QUORLOCK_STATE && core_phase_now(claim->core) == CORE_LOST) return QUORLOCK_LOST;

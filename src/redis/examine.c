@@ -160,25 +160,11 @@ static void next(struct examine *examine)
 
 /* ---- answers ---- */
 
-static bool begins(const struct reply_item *item, const char *front)
-{
-    size_t n = strlen(front);
-    return item->length >= n && memcmp(item->text, front, n) == 0;
-}
-
-static void describe(const struct examine *examine, const char *what, const struct reply_item *item, char *ret,
-                     size_t size)
-{
-    if (uri_tells_password(examine->config.uri, item->text, item->length))
-        snprintf(ret, size, "%s: refused", what);
-    else
-        error_describe(ret, size, what, item->text, item->length);
-}
-
 /* An error that ends the examination: the server does not let us in. */
 static bool shut_out(const struct reply_item *item)
 {
-    return begins(item, "NOAUTH") || begins(item, "DENIED") || begins(item, "ERR max number of clients");
+    return reply_begins(item, "NOAUTH") || reply_begins(item, "DENIED") ||
+           reply_begins(item, "ERR max number of clients");
 }
 
 static void on_error(struct examine *examine, const struct ask *ask, const struct reply_item *item)
@@ -186,7 +172,8 @@ static void on_error(struct examine *examine, const struct ask *ask, const struc
     struct examine_facts *facts = examine->facts;
 
     if (ask->kind == ASK_GUARD)
-        describe(examine, "GET " GUARD_KEY, item, facts->guard_error, sizeof(facts->guard_error));
+        handshake_describe(examine->config.uri, "GET " GUARD_KEY, item, facts->guard_error,
+                           sizeof(facts->guard_error));
     if (ask->right < EXAMINE_RIGHTS)
         examine_read_refusal(facts, ask->right, ask->name, item->text, item->length);
 }
@@ -196,7 +183,8 @@ static void on_time(struct examine *examine, const struct reply *reply)
     uint64_t way_us = link_now_us(&examine->link) - examine->sent_us;
     uint32_t latency_us = way_us > UINT32_MAX ? UINT32_MAX : (uint32_t)way_us;
     struct examine_facts *facts = examine->facts;
-    if (!facts->latency_us || latency_us < facts->latency_us) facts->latency_us = latency_us ? latency_us : 1;
+    if (facts->latency_us == 0 || latency_us < facts->latency_us)
+        facts->latency_us = latency_us != 0 ? latency_us : 1;
     if (reply->self.type != REPLY_ARRAY || reply->n_elements != 2) return;
     if (reply->elements[0].type != REPLY_STRING || reply->elements[1].type != REPLY_STRING) return;
     /* Bounded by their digits, so that nothing overflows. */
@@ -243,7 +231,7 @@ static void on_reply(void *arg, const struct reply *reply)
     if (reply->self.type != REPLY_ERROR) {
         on_value(examine, ask, reply);
     } else if (shut_out(&reply->self)) {
-        describe(examine, "refused", &reply->self, why, sizeof(why));
+        handshake_describe(examine->config.uri, "refused", &reply->self, why, sizeof(why));
         link_drop(&examine->link, NODE_FAULT_AUTH, why);
         return;
     } else {
@@ -261,7 +249,7 @@ static bool stays_here(const struct examine *examine)
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)storage;
     if (storage->ss_family == AF_UNIX) return true;
     if (storage->ss_family == AF_INET) return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
-    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) return v6->sin6_addr.s6_addr[12] == 127;
+    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) != 0) return v6->sin6_addr.s6_addr[12] == 127;
     return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 

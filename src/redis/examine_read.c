@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "redis/wire/errors.h"
+#include "redis/wire/info.h"
 
 static const char *const examine_rights[EXAMINE_RIGHTS] = {
     [EXAMINE_INFO] = "INFO",
@@ -28,35 +29,14 @@ const char *examine_right_text(enum examine_right right)
     return examine_rights[right];
 }
 
-/* The value of "field:" at the beginning of a line, cut to size; false where there is none. */
-static bool examine_field(const char *text, size_t length, const char *field, char *ret, size_t size)
-{
-    size_t n_field = strlen(field);
-    const char *at = text, *end = text + length;
-    while (at < end) {
-        const char *line_end = memchr(at, '\n', (size_t)(end - at));
-        size_t n = (size_t)((line_end != NULL ? line_end : end) - at);
-        if (n > n_field && memcmp(at, field, n_field) == 0 && at[n_field] == ':') {
-            const char *value = at + n_field + 1;
-            n -= n_field + 1;
-            if (n && value[n - 1] == '\r') n--;
-            error_printable(ret, size, value, n);
-            return true;
-        }
-        if (line_end == NULL) break;
-        at = line_end + 1;
-    }
-    return false;
-}
-
 /* Decimal digits and nothing else. */
-static bool examine_number(const char *text, uint64_t *ret)
+static bool to_number(const char *text, uint64_t *ret)
 {
     char *end = NULL;
     if (*text < '0' || *text > '9') return false;
     errno = 0;
     unsigned long long number = strtoull(text, &end, 10);
-    if (errno || *end != '\0') return false;
+    if (errno != 0 || *end != '\0') return false;
     *ret = number;
     return true;
 }
@@ -64,7 +44,7 @@ static bool examine_number(const char *text, uint64_t *ret)
 static bool field_number(const char *text, size_t length, const char *field, uint64_t *ret)
 {
     char value[EXAMINE_WORD_SIZE];
-    return examine_field(text, length, field, value, sizeof(value)) && examine_number(value, ret);
+    return info_field(text, length, field, value, sizeof(value)) && to_number(value, ret);
 }
 
 static bool field_u32(const char *text, size_t length, const char *field, uint32_t *ret)
@@ -75,35 +55,23 @@ static bool field_u32(const char *text, size_t length, const char *field, uint32
     return true;
 }
 
-static bool older(const char *version, unsigned major, unsigned minor)
-{
-    char *end = NULL;
-    unsigned long at = strtoul(version, &end, 10);
-    if (at != major) return at < major;
-    return *end != '.' || strtoul(end + 1, NULL, 10) < minor;
-}
-
 static void read_server(struct examine_facts *facts, const char *text, size_t length)
 {
-    char *version = facts->version;
-    /* Valkey tells a Redis version too, so its own is looked for first. */
-    if (examine_field(text, length, "valkey_version", version, sizeof(facts->version))) {
-        memcpy(facts->kind, "Valkey", sizeof("Valkey"));
-        facts->too_old = older(version, 7, 2);
-    } else if (examine_field(text, length, "redis_version", version, sizeof(facts->version))) {
-        memcpy(facts->kind, "Redis", sizeof("Redis"));
-        facts->too_old = older(version, 6, 2);
+    struct info_server server;
+
+    if (info_server(text, length, &server, facts->version, sizeof(facts->version))) {
+        memcpy(facts->kind, server.kind, strlen(server.kind) + 1);
+        facts->too_old = server.too_old;
     }
-    if (!examine_field(text, length, "redis_mode", facts->mode, sizeof(facts->mode)))
-        (void)examine_field(text, length, "server_mode", facts->mode, sizeof(facts->mode));
-    (void)examine_field(text, length, "run_id", facts->run_id, sizeof(facts->run_id));
+    info_mode(text, length, facts->mode, sizeof(facts->mode));
+    (void)info_field(text, length, "run_id", facts->run_id, sizeof(facts->run_id));
 }
 
 static void read_replication(struct examine_facts *facts, const char *text, size_t length)
 {
-    (void)examine_field(text, length, "role", facts->role, sizeof(facts->role));
+    (void)info_field(text, length, "role", facts->role, sizeof(facts->role));
     if (strcmp(facts->role, "slave") == 0) memcpy(facts->role, "replica", sizeof("replica"));
-    (void)examine_field(text, length, "master_replid", facts->replid, sizeof(facts->replid));
+    (void)info_field(text, length, "master_replid", facts->replid, sizeof(facts->replid));
     (void)field_u32(text, length, "connected_slaves", &facts->replicas);
 }
 
@@ -113,8 +81,8 @@ static void read_persistence(struct examine_facts *facts, const char *text, size
     uint32_t enabled = 0;
     facts->has_persistence = field_u32(text, length, "aof_enabled", &enabled);
     facts->aof = enabled != 0;
-    (void)examine_field(text, length, "aof_last_write_status", state, sizeof(state));
-    facts->aof_broken = facts->aof && state[0] && strcmp(state, "ok") != 0;
+    (void)info_field(text, length, "aof_last_write_status", state, sizeof(state));
+    facts->aof_broken = facts->aof && state[0] != '\0' && strcmp(state, "ok") != 0;
 }
 
 void examine_read_info(struct examine_facts *facts, enum examine_section section, const char *text,
@@ -125,10 +93,9 @@ void examine_read_info(struct examine_facts *facts, enum examine_section section
     case EXAMINE_REPLICATION: read_replication(facts, text, length); break;
     case EXAMINE_PERSISTENCE: read_persistence(facts, text, length); break;
     case EXAMINE_MEMORY:
-        facts->has_memory =
-            field_number(text, length, "used_memory", &facts->used_memory) &&
-            field_number(text, length, "maxmemory", &facts->maxmemory) &&
-            examine_field(text, length, "maxmemory_policy", facts->policy, sizeof(facts->policy));
+        facts->has_memory = field_number(text, length, "used_memory", &facts->used_memory) &&
+                            field_number(text, length, "maxmemory", &facts->maxmemory) &&
+                            info_field(text, length, "maxmemory_policy", facts->policy, sizeof(facts->policy));
         break;
     case EXAMINE_CLIENTS:
         facts->has_clients = field_u32(text, length, "connected_clients", &facts->clients) &&
@@ -139,7 +106,7 @@ void examine_read_info(struct examine_facts *facts, enum examine_section section
 }
 
 /* The next part of the guard, up to a bar or the end; NULL when there is none. *at moves behind it. */
-static char *examine_part(char **at)
+static char *next_part(char **at)
 {
     char *part = *at, *bar;
     if (part == NULL) return NULL;
@@ -174,10 +141,10 @@ void examine_read_guard(struct examine_facts *facts, const char *text, size_t le
     facts->guard.state = EXAMINE_GUARD_FOREIGN;
     if (length >= sizeof(copy) || memchr(text, '\0', length) != NULL) return;
     error_printable(copy, sizeof(copy), text, length);
-    while (n < 8 && (part[n] = examine_part(&at)) != NULL) n++;
+    while (n < 8 && (part[n] = next_part(&at)) != NULL) n++;
     if (n < 7 || at != NULL || strcmp(part[0], "1") != 0) return;
-    if (!examine_number(part[1], &n_nodes) || !examine_number(part[3], &lease_ms) ||
-        !examine_number(part[6], &till_ms) || (n == 8 && !examine_number(part[7], &longest_ms)))
+    if (!to_number(part[1], &n_nodes) || !to_number(part[3], &lease_ms) || !to_number(part[6], &till_ms) ||
+        (n == 8 && !to_number(part[7], &longest_ms)))
         return;
     if (n_nodes > UINT32_MAX || lease_ms > UINT32_MAX || longest_ms > UINT32_MAX ||
         strlen(part[2]) >= sizeof(facts->guard.set))
@@ -187,8 +154,8 @@ void examine_read_guard(struct examine_facts *facts, const char *text, size_t le
     facts->guard.max_lease_ms = (uint32_t)lease_ms;
     facts->guard.longest_ms = (uint32_t)longest_ms;
     memcpy(facts->guard.set, part[2], strlen(part[2]) + 1);
-    facts->guard.stale = (facts->run_id[0] && strcmp(facts->run_id, part[4]) != 0) ||
-                         (facts->replid[0] && strcmp(facts->replid, part[5]) != 0);
+    facts->guard.stale = (facts->run_id[0] != '\0' && strcmp(facts->run_id, part[4]) != 0) ||
+                         (facts->replid[0] != '\0' && strcmp(facts->replid, part[5]) != 0);
     /* Without the server's clock nobody can say how much of a quarantine is left. */
     if (facts->has_clock || facts->guard.stale)
         facts->guard.quarantine_ms = quarantine_ms(facts, till_ms, longest_ms);

@@ -52,7 +52,7 @@ enum bytes_fault pending_push(struct pending *pending, enum pending_kind kind, c
     bytes_append(log, &header, sizeof(header));
     bytes_append(log, channel, length);
     enum bytes_fault fault = log->fault;
-    if (fault) {
+    if (fault != 0) {
         bytes_cut(log, mark);
         return fault;
     }
@@ -63,7 +63,7 @@ enum bytes_fault pending_push(struct pending *pending, enum pending_kind kind, c
 
 struct pending_entry pending_first(const struct pending *pending)
 {
-    assert(pending->n);
+    assert(pending->n != 0);
     struct asked_header header = asked_header_at(pending, pending->head);
     return (struct pending_entry){header.kind, pending->log.data + pending->head + sizeof(header),
                                   header.length};
@@ -71,17 +71,17 @@ struct pending_entry pending_first(const struct pending *pending)
 
 void pending_pop(struct pending *pending)
 {
-    assert(pending->n);
+    assert(pending->n != 0);
     struct asked_header header = asked_header_at(pending, pending->head);
     pending->head += sizeof(header) + header.length;
     if (header.kind == PENDING_LISTEN) pending->n_listens--;
-    if (!--pending->n) pending_forget_all(pending);
+    if (--pending->n == 0) pending_forget_all(pending);
 }
 
 void pending_mute(struct pending *pending, const char *channel, size_t length)
 {
     size_t at = pending->head;
-    while (pending->n_listens && at < pending->log.used) {
+    while (pending->n_listens != 0 && at < pending->log.used) {
         struct asked_header header = asked_header_at(pending, at);
         const char *name = pending->log.data + at + sizeof(header);
         if (header.kind == PENDING_LISTEN && header.length == length && memcmp(name, channel, length) == 0) {

@@ -29,7 +29,7 @@ enum ring_room ring_reserve(struct ring *ring)
 {
     if (ring->count < ring->capacity) return RING_ROOM;
     if (ring->capacity == RING_MAX) return RING_FULL;
-    size_t capacity = ring->capacity ? ring->capacity * 2 : RING_FIRST;
+    size_t capacity = ring->capacity != 0 ? ring->capacity * 2 : RING_FIRST;
     struct ring_entry *entries = alloc_zero(ring->alloc, capacity * sizeof(*entries));
     if (entries == NULL) return RING_NOMEM;
     for (size_t i = 0; i < ring->count; i++) entries[i] = *ring_at(ring, i);
@@ -49,7 +49,7 @@ void ring_push(struct ring *ring, const struct ring_entry *entry)
 
 void ring_pop(struct ring *ring)
 {
-    assert(ring->count);
+    assert(ring->count != 0);
     ring->head = (ring->head + 1) & (ring->capacity - 1);
     ring->count--;
 }
@@ -57,7 +57,7 @@ void ring_pop(struct ring *ring)
 uint64_t ring_wake_us(struct ring *ring, uint64_t stall_us)
 {
     uint64_t wake_us = RING_NEVER;
-    if (ring->count && stall_us) wake_us = ring_at(ring, 0)->sent_us + stall_us;
+    if (ring->count != 0 && stall_us != 0) wake_us = ring_at(ring, 0)->sent_us + stall_us;
     for (size_t i = 0; i < ring->count; i++) {
         const struct ring_entry *entry = ring_at(ring, i);
         if (!entry->reported && entry->deadline_us < wake_us) wake_us = entry->deadline_us;

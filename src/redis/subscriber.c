@@ -42,16 +42,15 @@ static int ask(struct subscriber *subscriber, enum pending_kind kind, const char
     struct bytes *out = &subscriber->link.conn.out;
     size_t mark = out->used;
     if (kind == PENDING_PING) {
-        bytes_command(out, 1);
-        bytes_text(out, "PING");
+        BYTES_TEXTS(out, "PING");
     } else {
         bytes_command(out, 2);
         bytes_text(out, kind == PENDING_LISTEN ? "SUBSCRIBE" : "UNSUBSCRIBE");
         bytes_word(out, channel, length);
     }
     enum bytes_fault fault = out->fault;
-    if (!fault) fault = pending_push(&subscriber->pending, kind, channel, length);
-    if (fault) {
+    if (fault == 0) fault = pending_push(&subscriber->pending, kind, channel, length);
+    if (fault != 0) {
         bytes_cut(out, mark);
         return fault == BYTES_FULL ? SUBSCRIBER_FULL : SUBSCRIBER_NOMEM;
     }
@@ -70,17 +69,11 @@ static void misfit(struct subscriber *subscriber)
     link_drop(&subscriber->link, NODE_FAULT_PROTO, "a reply that nobody asked for");
 }
 
-static bool is_word(const struct reply_item *item, const char *word)
-{
-    size_t length = strlen(word);
-    return item->length == length && memcmp(item->text, word, length) == 0;
-}
-
 /* Takes the oldest question where this answers it; else false. */
 static bool answers(struct subscriber *subscriber, enum pending_kind kind, const struct reply_item *channel,
                     bool *ret_muted)
 {
-    if (!subscriber->pending.n) return false;
+    if (subscriber->pending.n == 0) return false;
     struct pending_entry entry = pending_first(&subscriber->pending);
     *ret_muted = entry.kind == PENDING_MUTED;
     if (entry.kind != kind && !(*ret_muted && kind == PENDING_LISTEN)) return false;
@@ -113,30 +106,21 @@ static void on_array(struct subscriber *subscriber, const struct reply *raw)
 {
     const struct reply_item *items = raw->elements;
     const struct subscriber_events *events = &subscriber->events;
-    bool named = raw->n_elements && items[0].type == REPLY_STRING;
+    bool named = raw->n_elements != 0 && items[0].type == REPLY_STRING;
     bool of_channel = named && raw->n_elements == 3 && items[1].type == REPLY_STRING;
-    if (of_channel && items[2].type == REPLY_STRING && is_word(&items[0], "message")) {
+    if (of_channel && items[2].type == REPLY_STRING && reply_is(&items[0], "message")) {
         if (events->message != NULL)
             events->message(events->arg, subscriber->config.index, items[1].text, items[1].length,
                             items[2].text, items[2].length);
-    } else if (of_channel && items[2].type == REPLY_INTEGER && is_word(&items[0], "subscribe")) {
+    } else if (of_channel && items[2].type == REPLY_INTEGER && reply_is(&items[0], "subscribe")) {
         on_confirmed(subscriber, PENDING_LISTEN, &items[1]);
-    } else if (of_channel && items[2].type == REPLY_INTEGER && is_word(&items[0], "unsubscribe")) {
+    } else if (of_channel && items[2].type == REPLY_INTEGER && reply_is(&items[0], "unsubscribe")) {
         on_confirmed(subscriber, PENDING_FORGET, &items[1]);
-    } else if (named && raw->n_elements == 2 && is_word(&items[0], "pong")) {
+    } else if (named && raw->n_elements == 2 && reply_is(&items[0], "pong")) {
         on_pong(subscriber);
     } else {
         misfit(subscriber);
     }
-}
-
-static void describe(const struct subscriber *subscriber, const char *what, const struct reply_item *item,
-                     char *ret, size_t size)
-{
-    if (uri_tells_password(subscriber->config.uri, item->text, item->length))
-        snprintf(ret, size, "%s: refused", what);
-    else
-        error_describe(ret, size, what, item->text, item->length);
 }
 
 /* The name is only in our list, which the callback may change. */
@@ -164,15 +148,15 @@ static void on_error(struct subscriber *subscriber, const struct reply_item *ite
     char why[SUBSCRIBER_TEXT_SIZE];
     struct error_class class = error_classify(item->text, item->length);
     struct pending_entry entry = {.kind = PENDING_PING};
-    if (subscriber->pending.n) entry = pending_first(&subscriber->pending);
+    if (subscriber->pending.n != 0) entry = pending_first(&subscriber->pending);
     bool is_listen = entry.kind == PENDING_LISTEN || entry.kind == PENDING_MUTED;
-    const char *what = is_listen               ? "SUBSCRIBE"
-                       : subscriber->pending.n ? "PING"
-                                               : "an error that nobody asked for";
-    describe(subscriber, what, item, why, sizeof(why));
-    bool noauth = item->length >= 6 && memcmp(item->text, "NOAUTH", 6) == 0;
+    const char *what = is_listen                    ? "SUBSCRIBE"
+                       : subscriber->pending.n != 0 ? "PING"
+                                                    : "an error that nobody asked for";
+    handshake_describe(subscriber->config.uri, what, item, why, sizeof(why));
+    bool noauth = reply_begins(item, "NOAUTH");
     /* BUSY passes: a new connection is open when it has passed. */
-    if (!subscriber->pending.n || noauth || (is_listen && class.fault == NODE_FAULT_TEMPORARY))
+    if (subscriber->pending.n == 0 || noauth || (is_listen && class.fault == NODE_FAULT_TEMPORARY))
         link_drop(&subscriber->link, class.fault, why);
     else if (entry.kind == PENDING_LISTEN)
         refuse(subscriber, &entry, why);
@@ -189,7 +173,7 @@ static void on_reply(void *arg, const struct reply *raw)
     case REPLY_ERROR: on_error(subscriber, self); break;
     case REPLY_STATUS:
         /* So is a PING answered where nothing is subscribed. */
-        if (is_word(self, "PONG"))
+        if (reply_is(self, "PONG"))
             on_pong(subscriber);
         else
             misfit(subscriber);

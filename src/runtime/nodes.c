@@ -151,25 +151,24 @@ int nodes_send(struct runtime *runtime, uint32_t index, struct node_request *nod
     return result;
 }
 
-int nodes_parse(struct runtime *runtime, const char *const *uris, struct options_error *error)
+int nodes_parse(struct runtime *runtime, const char *const *uris, struct caller_error *error)
 {
     struct runtime_node *nodes = runtime->nodes;
 
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
-        char wrong[OPTIONS_ERROR_SIZE];
+        char wrong[CALLER_ERROR_SIZE];
         int status;
 
-        if (uris[i] == NULL) return options_fail(error, QUORLOCK_INVAL, "nodes[%u] is NULL", i);
+        if (uris[i] == NULL) return caller_fail(error, QUORLOCK_INVAL, "nodes[%u] is NULL", i);
         status = uri_parse(&nodes[i].uri, &runtime->alloc, uris[i], wrong, sizeof(wrong));
         /* Its place in the list, for of the address itself little may be quoted. */
-        if (status != 0) return options_fail(error, status, "node %u: %.480s", i + 1, wrong);
+        if (status != 0) return caller_fail(error, status, "node %u: %.480s", i + 1, wrong);
         for (uint32_t k = 0; k < i; k++) {
             if (!uri_same(&nodes[i].uri, &nodes[k].uri)) continue;
-            return options_fail(
-                error, QUORLOCK_INVAL,
-                "nodes %u and %u are the same server, %s, given twice: one server has one vote. "
-                "Give each address once",
-                k + 1, i + 1, nodes[i].uri.name);
+            return caller_fail(error, QUORLOCK_INVAL,
+                               "nodes %u and %u are the same server, %s, given twice: one server has one vote. "
+                               "Give each address once",
+                               k + 1, i + 1, nodes[i].uri.name);
         }
     }
     return 0;

@@ -40,7 +40,7 @@ struct requester {
 };
 
 /* nodes_parse - the addresses; 0 or a status with its text in error. */
-int nodes_parse(struct runtime *, const char *const *uris, struct options_error *error);
+int nodes_parse(struct runtime *, const char *const *uris, struct caller_error *error);
 /*
  * nodes_name_set - the caller's name of the set, or a hash of the sorted addresses without databases
  *

@@ -2,7 +2,6 @@
 #include "runtime/options.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +12,6 @@
 #define DEFAULT_LEASE_MS         30000u
 #define DEFAULT_GUARD            QUORLOCK_GUARD_CONNECTION
 #define SET_NAME_MAX             64
-#define STRUCT_SIZE_MAX          4096u
 #define RESERVED                 "quorlock:"
 #define DEFAULT_DRIFT_PPM        10000u
 #define DEFAULT_DRIFT_FIXED_MS   2u
@@ -26,54 +24,12 @@
 #define NODE_TIMEOUT_LOW_US      50000u
 #define NODE_TIMEOUT_HIGH_US     1000000u
 
-int options_fail(struct options_error *error, int status, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(error->text, sizeof(error->text), format, args);
-    va_end(args);
-    return status;
-}
-
-/* A caller that knows more than this library must have left it zero. */
-static int check_sized(size_t least, size_t known, const void *given, size_t size, const char *what,
-                       struct options_error *error)
-{
-    const unsigned char *bytes = given;
-
-    if (size < least || size > STRUCT_SIZE_MAX) {
-        return options_fail(error, QUORLOCK_INVAL, "%s.size is %zu: set it to sizeof(struct %s)", what, size,
-                            what);
-    }
-    for (size_t i = known; i < size; i++) {
-        if (bytes[i] == 0) continue;
-        return options_fail(error, QUORLOCK_INVAL,
-                            "%s has a non-zero byte at offset %zu, which this library (%s) does not know: fill "
-                            "the struct with zeros first, or use a newer library",
-                            what, i, QUORLOCK_VERSION);
-    }
-    return 0;
-}
-
-/* Copies what both sides know. */
-static int copy_sized(void *ret, size_t known, const void *given, size_t size, const char *what,
-                      struct options_error *error)
-{
-    int status = check_sized(sizeof(size_t), known, given, size, what, error);
-
-    if (status != 0) return status;
-    memset(ret, 0, known);
-    memcpy(ret, given, size < known ? size : known);
-    return 0;
-}
-
 static int check_range(const char *name, uint64_t value, uint64_t least, uint64_t most,
-                       struct options_error *error)
+                       struct caller_error *error)
 {
     if (value >= least && value <= most) return 0;
-    return options_fail(error, QUORLOCK_INVAL, "%s is %llu: it must be %llu to %llu", name,
-                        (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
+    return caller_fail(error, QUORLOCK_INVAL, "%s is %llu: it must be %llu to %llu", name,
+                       (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
 }
 
 static void fill(uint32_t *value, uint32_t otherwise)
@@ -81,84 +37,75 @@ static void fill(uint32_t *value, uint32_t otherwise)
     if (*value == 0) *value = otherwise;
 }
 
-static int check_kinds(const struct quorlock_client_options *options, struct options_error *error)
+static int check_kinds(const struct quorlock_client_options *options, struct caller_error *error)
 {
     if (options->policy != QUORLOCK_MAJORITY && options->policy != QUORLOCK_ALL) {
-        return options_fail(error, QUORLOCK_INVAL, "policy is %d: it must be QUORLOCK_MAJORITY or QUORLOCK_ALL",
-                            options->policy);
+        return caller_fail(error, QUORLOCK_INVAL, "policy is %d: it must be QUORLOCK_MAJORITY or QUORLOCK_ALL",
+                           options->policy);
     }
     if (options->dialect != QUORLOCK_DIALECT_PLAIN && options->dialect != QUORLOCK_DIALECT_REDISSON) {
-        return options_fail(error, QUORLOCK_INVAL,
-                            "dialect is %d: it must be QUORLOCK_DIALECT_PLAIN or QUORLOCK_DIALECT_REDISSON",
-                            options->dialect);
+        return caller_fail(error, QUORLOCK_INVAL,
+                           "dialect is %d: it must be QUORLOCK_DIALECT_PLAIN or QUORLOCK_DIALECT_REDISSON",
+                           options->dialect);
     }
     if (options->guard < QUORLOCK_GUARD_DEFAULT || options->guard > QUORLOCK_GUARD_STRICT) {
-        return options_fail(error, QUORLOCK_INVAL, "guard is %d: it must be one of enum quorlock_guard",
-                            options->guard);
+        return caller_fail(error, QUORLOCK_INVAL, "guard is %d: it must be one of enum quorlock_guard",
+                           options->guard);
     }
     return 0;
 }
 
-static int check_texts(const struct quorlock_client_options *options, struct options_error *error)
+static int check_texts(const struct quorlock_client_options *options, struct caller_error *error)
 {
     const char *label = options->owner_label;
 
     if (label != NULL && strlen(label) > OPTIONS_LABEL_MAX) {
-        return options_fail(error, QUORLOCK_INVAL, "owner_label has %zu characters: at most %d", strlen(label),
-                            OPTIONS_LABEL_MAX);
+        return caller_fail(error, QUORLOCK_INVAL, "owner_label has %zu characters: at most %d", strlen(label),
+                           OPTIONS_LABEL_MAX);
     }
     if (options->set_name != NULL && (*options->set_name == '\0' || strlen(options->set_name) > SET_NAME_MAX ||
                                       strchr(options->set_name, '|') != NULL)) {
-        return options_fail(error, QUORLOCK_INVAL, "set_name is \"%.80s\": 1 to %d characters, without |",
-                            options->set_name, SET_NAME_MAX);
+        return caller_fail(error, QUORLOCK_INVAL, "set_name is \"%.80s\": 1 to %d characters, without |",
+                           options->set_name, SET_NAME_MAX);
     }
     for (const char *at = label; at != NULL && *at != '\0'; at++) {
         if (isgraph((unsigned char)*at)) continue;
-        return options_fail(error, QUORLOCK_INVAL,
-                            "owner_label \"%s\" has the byte 0x%02x: only printable ASCII without space", label,
-                            (unsigned)(unsigned char)*at);
+        return caller_fail(error, QUORLOCK_INVAL,
+                           "owner_label \"%s\" has the byte 0x%02x: only printable ASCII without space", label,
+                           (unsigned)(unsigned char)*at);
     }
     if (options->key_prefix != NULL && strlen(options->key_prefix) > QUORLOCK_KEY_LENGTH_MAX) {
-        return options_fail(error, QUORLOCK_INVAL, "key_prefix has %zu bytes: at most %d",
-                            strlen(options->key_prefix), QUORLOCK_KEY_LENGTH_MAX);
+        return caller_fail(error, QUORLOCK_INVAL, "key_prefix has %zu bytes: at most %d",
+                           strlen(options->key_prefix), QUORLOCK_KEY_LENGTH_MAX);
     }
     return 0;
 }
 
-static int check_allocator(const struct quorlock_allocator *given, struct options_error *error)
+static int check_allocator(const struct quorlock_allocator *given, struct caller_error *error)
 {
     struct quorlock_allocator hooks;
     int status;
 
     if (given == NULL) return 0;
-    status = copy_sized(&hooks, sizeof(hooks), given, given->size, "quorlock_allocator", error);
+    status = caller_copy(&hooks, sizeof(hooks), given, given->size, "quorlock_allocator", error);
     if (status == 0 && (hooks.allocate == NULL || hooks.reallocate == NULL || hooks.release == NULL)) {
-        return options_fail(error, QUORLOCK_INVAL, "allocator needs all of allocate, reallocate and release");
+        return caller_fail(error, QUORLOCK_INVAL, "allocator needs all of allocate, reallocate and release");
     }
     return status;
 }
 
-/* Where the size was forgotten the struct is still this header's, and that error is the one to tell. */
-void options_report(const struct quorlock_client_options *given, const char *text)
-{
-    size_t end = offsetof(struct quorlock_client_options, error_size) + sizeof(given->error_size);
-
-    if (given == NULL || (given->size != 0 && given->size < end) || given->error == NULL) return;
-    if (given->error_size > 0) snprintf(given->error, given->error_size, "%s", text);
-}
-
 int options_client(struct quorlock_client_options *ret, const struct quorlock_client_options *given,
-                   struct options_error *error)
+                   struct caller_error *error)
 {
     struct quorlock_client_options options;
     int status;
 
-    if (given == NULL) return options_fail(error, QUORLOCK_INVAL, "options is NULL: the nodes are needed");
-    status = copy_sized(&options, sizeof(options), given, given->size, "quorlock_client_options", error);
+    if (given == NULL) return caller_fail(error, QUORLOCK_INVAL, "options is NULL: the nodes are needed");
+    status = caller_copy(&options, sizeof(options), given, given->size, "quorlock_client_options", error);
     if (status != 0) return status;
     if (options.n_nodes == 0 || options.n_nodes > QUORLOCK_NODES_MAX || options.nodes == NULL) {
-        return options_fail(error, QUORLOCK_INVAL, "n_nodes is %zu: give 1 to %d node addresses",
-                            options.n_nodes, QUORLOCK_NODES_MAX);
+        return caller_fail(error, QUORLOCK_INVAL, "n_nodes is %zu: give 1 to %d node addresses",
+                           options.n_nodes, QUORLOCK_NODES_MAX);
     }
     if (options.guard == QUORLOCK_GUARD_DEFAULT) options.guard = DEFAULT_GUARD;
     fill(&options.max_lease_ms, OPTIONS_MAX_LEASE_MS);
@@ -194,21 +141,11 @@ uint32_t options_quorum(int policy, uint32_t n_nodes)
 }
 
 int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorlock_bootstrap_options *given,
-                      struct options_error *error)
+                      struct caller_error *error)
 {
     *ret = (struct quorlock_bootstrap_options){.size = sizeof(*ret)};
     if (given == NULL) return 0;
-    return copy_sized(ret, sizeof(*ret), given, given->size, "quorlock_bootstrap_options", error);
-}
-
-int options_blocking_result(const struct quorlock_blocking_result *given)
-{
-    /* As the struct was first given out: this stays, whatever is added behind. */
-    size_t least = offsetof(struct quorlock_blocking_result, token) + QUORLOCK_BLOCKING_TOKEN_SIZE;
-    struct options_error error;
-
-    if (given == NULL) return 0;
-    return check_sized(least, sizeof(*given), given, given->size, "quorlock_blocking_result", &error);
+    return caller_copy(ret, sizeof(*ret), given, given->size, "quorlock_bootstrap_options", error);
 }
 
 bool options_max_lease_given(const struct quorlock_client_options *given)
@@ -244,34 +181,34 @@ static bool is_reserved(const char *prefix, const char *key)
     return strncmp(key, reserved, strlen(reserved)) == 0;
 }
 
-int options_key(const char *key, const struct quorlock_client_options *client, struct options_error *error)
+int options_key(const char *key, const struct quorlock_client_options *client, struct caller_error *error)
 {
     size_t length = key == NULL ? 0 : strlen(key);
     size_t prefix = client->key_prefix == NULL ? 0 : strlen(client->key_prefix);
 
-    if (length == 0) return options_fail(error, QUORLOCK_INVAL, "the key is empty: give it a name");
+    if (length == 0) return caller_fail(error, QUORLOCK_INVAL, "the key is empty: give it a name");
     if (length + prefix > QUORLOCK_KEY_LENGTH_MAX) {
-        return options_fail(error, QUORLOCK_INVAL, "the key has %zu bytes with its prefix: at most %d",
-                            length + prefix, QUORLOCK_KEY_LENGTH_MAX);
+        return caller_fail(error, QUORLOCK_INVAL, "the key has %zu bytes with its prefix: at most %d",
+                           length + prefix, QUORLOCK_KEY_LENGTH_MAX);
     }
     if (is_reserved(client->key_prefix, key)) {
-        return options_fail(error, QUORLOCK_INVAL,
-                            "the key \"%s%.64s\" begins with \"" RESERVED "\", which is kept for the library: "
-                            "choose another name",
-                            prefix > 0 ? client->key_prefix : "", key);
+        return caller_fail(error, QUORLOCK_INVAL,
+                           "the key \"%s%.64s\" begins with \"" RESERVED "\", which is kept for the library: "
+                           "choose another name",
+                           prefix > 0 ? client->key_prefix : "", key);
     }
     return 0;
 }
 
 static int check_keys(const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
-                      struct options_error *error)
+                      struct caller_error *error)
 {
     if (keys == NULL || n_keys == 0) {
-        return options_fail(error, QUORLOCK_INVAL, "n_keys is %zu: a lock needs a key", n_keys);
+        return caller_fail(error, QUORLOCK_INVAL, "n_keys is %zu: a lock needs a key", n_keys);
     }
     if (n_keys > QUORLOCK_KEYS_MAX) {
-        return options_fail(error, QUORLOCK_INVAL, "n_keys is %zu: a lock has at most %d keys", n_keys,
-                            QUORLOCK_KEYS_MAX);
+        return caller_fail(error, QUORLOCK_INVAL, "n_keys is %zu: a lock has at most %d keys", n_keys,
+                           QUORLOCK_KEYS_MAX);
     }
     for (size_t i = 0; i < n_keys; i++) {
         int status = options_key(keys[i], client, error);
@@ -279,24 +216,24 @@ static int check_keys(const struct quorlock_client_options *client, const char *
         if (status != 0) return status;
         for (size_t k = 0; k < i; k++) {
             if (strcmp(keys[i], keys[k]) != 0) continue;
-            return options_fail(error, QUORLOCK_INVAL,
-                                "keys %zu and %zu are the same, \"%.100s\": name each once", k + 1, i + 1,
-                                keys[i]);
+            return caller_fail(error, QUORLOCK_INVAL,
+                               "keys %zu and %zu are the same, \"%.100s\": name each once", k + 1, i + 1,
+                               keys[i]);
         }
     }
     return 0;
 }
 
-static int check_owner(const char *owner, struct options_error *error)
+static int check_owner(const char *owner, struct caller_error *error)
 {
     size_t length = owner != NULL ? strnlen(owner, QUORLOCK_OWNER_LENGTH_MAX + 1) : 1;
 
     if (length == 0) {
-        return options_fail(error, QUORLOCK_INVAL,
-                            "owner is empty: give it a name, or NULL for a lock that does not nest");
+        return caller_fail(error, QUORLOCK_INVAL,
+                           "owner is empty: give it a name, or NULL for a lock that does not nest");
     }
     if (length > QUORLOCK_OWNER_LENGTH_MAX) {
-        return options_fail(error, QUORLOCK_INVAL, "owner is longer than %d bytes", QUORLOCK_OWNER_LENGTH_MAX);
+        return caller_fail(error, QUORLOCK_INVAL, "owner is longer than %d bytes", QUORLOCK_OWNER_LENGTH_MAX);
     }
     return 0;
 }
@@ -316,7 +253,7 @@ static uint64_t default_node_timeout_us(uint64_t lease_us, uint64_t spare_us)
  * A renewal that is due may meet a node that does not answer, be tried again, and must still end before loss is
  * told: renew + 2 x node timeout + lost margin <= lease - allowance.
  */
-static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, struct options_error *error)
+static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, struct caller_error *error)
 {
     uint64_t allowance_us = validity_allowance_us(config->lease_us, config->drift_ppm, config->drift_fixed_us);
     uint64_t margin_us = config->lost_margin_us;
@@ -336,13 +273,13 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
     }
     needed_us = renew_us + margin_us + (config->renew_us == CORE_NEVER ? 0 : 2 * config->node_timeout_us);
     if (needed_us <= useful_us && margin_us < useful_us) return 0;
-    return options_fail(error, QUORLOCK_INVAL,
-                        "renew_ms %llu + 2 x node_timeout_ms %llu + lost_margin_ms %llu is more than lease_ms "
-                        "%llu less %llu ms for drift: renewal could come too late. Choose a longer lease, or "
-                        "smaller values",
-                        (unsigned long long)(renew_us / MS), (unsigned long long)(config->node_timeout_us / MS),
-                        (unsigned long long)(margin_us / MS), (unsigned long long)(config->lease_us / MS),
-                        (unsigned long long)(allowance_us / MS));
+    return caller_fail(error, QUORLOCK_INVAL,
+                       "renew_ms %llu + 2 x node_timeout_ms %llu + lost_margin_ms %llu is more than lease_ms "
+                       "%llu less %llu ms for drift: renewal could come too late. Choose a longer lease, or "
+                       "smaller values",
+                       (unsigned long long)(renew_us / MS), (unsigned long long)(config->node_timeout_us / MS),
+                       (unsigned long long)(margin_us / MS), (unsigned long long)(config->lease_us / MS),
+                       (unsigned long long)(allowance_us / MS));
 }
 
 /*
@@ -350,17 +287,17 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
  * outlives the lock in any case; a shorter life would end it under a holder, and the next token might be lower.
  */
 static int check_fence_ttl(const struct quorlock_options *options, uint32_t max_lease_ms,
-                           struct options_error *error)
+                           struct caller_error *error)
 {
     if (options->fence_ttl_ms == 0 || options->fence_ttl_ms >= max_lease_ms) return 0;
-    return options_fail(
+    return caller_fail(
         error, QUORLOCK_INVAL,
         "fence_ttl_ms is %u: at least max_lease_ms, %u, so that no counter ends while its lock is held",
         options->fence_ttl_ms, max_lease_ms);
 }
 
 int options_lock(struct core_config *ret, const struct quorlock_client_options *client, const char *const *keys,
-                 size_t n_keys, const struct quorlock_options *given, struct options_error *error)
+                 size_t n_keys, const struct quorlock_options *given, struct caller_error *error)
 {
     struct quorlock_options options = {.size = sizeof(options)};
     struct core_config config = {.n_nodes = (uint32_t)client->n_nodes,
@@ -372,7 +309,7 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
     int status = 0;
 
     if (given != NULL) {
-        status = copy_sized(&options, sizeof(options), given, given->size, "quorlock_options", error);
+        status = caller_copy(&options, sizeof(options), given, given->size, "quorlock_options", error);
     }
     if (status == 0) status = check_keys(client, keys, n_keys, error);
     if (status == 0) status = check_owner(options.owner, error);
@@ -394,10 +331,10 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
     useful_us = validity_sub(config.lease_us,
                              validity_allowance_us(config.lease_us, config.drift_ppm, config.drift_fixed_us));
     if (status == 0 && config.min_valid_us >= useful_us) {
-        status = options_fail(error, QUORLOCK_INVAL,
-                              "min_valid_ms is %u, but of the lease of %u ms only %llu are left after the "
-                              "allowance for drift: no grant could be that good",
-                              options.min_valid_ms, options.lease_ms, (unsigned long long)(useful_us / MS));
+        status = caller_fail(error, QUORLOCK_INVAL,
+                             "min_valid_ms is %u, but of the lease of %u ms only %llu are left after the "
+                             "allowance for drift: no grant could be that good",
+                             options.min_valid_ms, options.lease_ms, (unsigned long long)(useful_us / MS));
     }
     if (status == 0) *ret = config;
     return status;

@@ -55,7 +55,7 @@ struct runtime {
     char *key_prefix, *owner_label, *set;   /* set: name of the nodes in their guards */
     char uuid[OWNER_UUID_SIZE];             /* front of our owners in the redisson dialect; else empty */
     struct clock clock;
-    struct options_error error;
+    struct caller_error error;
 
     struct heap deadlines;
     size_t n_wakers;      /* so many have room in the heap */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench_contention.c - one process that fights for a key; the script `contention` starts many of them
+ * bench_contention.c - one process that contends for a key; the script `contention` starts many of them
  *
  * usage: bench_contention [--hold-us N] [--think-us N] [--handles N] [--lease-ms N] [--redisson] NODE...
  *        bench_contention --raw NODE...
@@ -137,7 +137,7 @@ static void measure_raw(struct bench *bench, char **nodes, int n_nodes)
     for (int i = 0; i < n_nodes; i++) redisFree(contexts[i]);
 }
 
-/* ---- the fight ---- */
+/* ---- contention ---- */
 
 static void next(struct handle *handle);
 
@@ -162,8 +162,6 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
 {
     struct handle *handle = arg;
 
-    (void)lock;
-    (void)result;
     handle->turn.released_ns = now_ns();
     note(handle->bench, &handle->turn);
     if (handle->bench->think_us != 0) {
@@ -177,8 +175,6 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct handle *handle = arg;
 
-    (void)fd;
-    (void)what;
     if (!handle->inside) {
         next(handle);
         return;
@@ -192,7 +188,6 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 {
     struct handle *handle = arg;
 
-    (void)lock;
     if (result->status != QUORLOCK_OK) {
         if (result->status != QUORLOCK_CANCELED) handle->bench->failed++;
         next(handle);
@@ -219,8 +214,6 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 {
     struct bench *bench = arg;
 
-    (void)fd;
-    (void)what;
     for (uint32_t i = 0; i < bench->n_handles; i++) {
         if (!bench->handles[i].inside) (void)quorlock_cancel(bench->handles[i].lock);
     }
@@ -265,7 +258,7 @@ static void connect_client(struct bench *bench, const char *const *nodes, size_t
     event_base_dispatch(bench->base);
 }
 
-static void fight(struct bench *bench)
+static void contend(struct bench *bench)
 {
     struct event *end = event_new(bench->base, -1, 0, on_end, bench);
     struct timeval until;
@@ -347,7 +340,7 @@ int main(int argc, char **argv)
     }
     connect_client(&bench, (const char *const *)argv + at, (size_t)(argc - at));
     read_order(&bench);
-    fight(&bench);
+    contend(&bench);
     quorlock_client_close(bench.client, NULL, NULL);
     event_base_dispatch(bench.base);
     event_base_free(bench.base);

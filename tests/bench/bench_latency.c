@@ -86,7 +86,6 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
 {
     struct bench *bench = arg;
 
-    (void)lock;
     bench->failed += result->status != QUORLOCK_OK;
     bench->release_us[bench->done++] = now_us() - bench->begun_us;
     next(bench);

@@ -30,7 +30,7 @@ function connect() {
   return { clients, redlock: new Redlock(clients, { retryCount: patient ? -1 : 0, retryDelay: RETRY_MS, retryJitter: JITTER_MS }) };
 }
 
-async function fight({ redlock }, key, end) {
+async function contend({ redlock }, key, end) {
   while (now() < end) {
     const lock = await redlock.acquire([key], leaseMs).catch(() => null);
     if (!lock) {
@@ -55,7 +55,7 @@ async function obey(line, connected) {
   setTimeout(() => {
     process.stdout.write(turns.concat(`failed ${failed}`, "").join("\n"), () => process.exit(0));
   }, Number(span) / 1e6 + 50);
-  for (const each of connected) fight(each, key, BigInt(end));
+  for (const each of connected) contend(each, key, BigInt(end));
 }
 
 async function main() {

@@ -167,7 +167,7 @@ class Server:
         self.come_back()
 
 
-class World:
+class Fixture:
     """Three servers on which the largest lease is so long, and an account with START_BALANCE in it."""
 
     def __init__(self, max_lease_ms):

@@ -9,15 +9,15 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from examples import START_BALANCE, World, Worker, check, main
+from examples import START_BALANCE, Fixture, Worker, check, main
 
 MAX_LEASE_MS = 2000
 FIRST, SECOND = 5, 10  # what the two workers add
 
 
-def pause_without(world, late):
+def pause_without(fixture, late):
     """The same two workers and the same pause, without a lock: what it does to the account."""
-    first = Worker("first", "long_pause", *(["--pause"] if late else []), world.database)
+    first = Worker("first", "long_pause", *(["--pause"] if late else []), fixture.database)
     first.expect("granted")
     if late:
         first.tell(FIRST)
@@ -25,7 +25,7 @@ def pause_without(world, late):
         first.await_stop()
     else:
         first.stop()
-    second = Worker("second", "long_pause", world.database)
+    second = Worker("second", "long_pause", fixture.database)
     second.tell(SECOND)
     for event in ("granted", "checked", "written"):
         second.expect(event)
@@ -51,9 +51,9 @@ def wake_and_learn(first, late, figures):
     check(first.expect("released")["expired"] == "1", "the release did not say that the lock had expired")
 
 
-def pause_with(world, late, hurt, figures):
-    """hurt kills a server while the first stands still; it comes back before the first wakes."""
-    first = Worker("first", "long_pause", *(["--pause"] if late else []), world.database, *world.servers)
+def pause_with(fixture, late, fault, figures):
+    """fault kills a server while the first stands still; it comes back before the first wakes."""
+    first = Worker("first", "long_pause", *(["--pause"] if late else []), fixture.database, *fixture.servers)
     old = first.expect("granted")
     if late:
         first.tell(FIRST)
@@ -61,17 +61,17 @@ def pause_with(world, late, hurt, figures):
         first.await_stop()
     else:
         first.stop()
-    if hurt:
-        world.servers[0].kill()
-    second = Worker("second", "long_pause", world.database, *world.servers)
+    if fault:
+        fixture.servers[0].kill()
+    second = Worker("second", "long_pause", fixture.database, *fixture.servers)
     new = second.expect("granted")
     check(int(new["fence"]) > int(old["fence"]), f"token {new['fence']} after {old['fence']}")
-    if hurt:
-        world.servers[0].come_back()
-    before = world.holders("account")
+    if fault:
+        fixture.servers[0].come_back()
+    before = fixture.holders("account")
     check(before.count(new["owner"]) >= 2, f"the second holds the lock, and the servers say {before}")
     wake_and_learn(first, late, figures)
-    after = world.holders("account")
+    after = fixture.holders("account")
     check(all(a == b for a, b in zip(after, before) if b == new["owner"]),
           f"the first's release touched the second's key: {before} became {after}")
     # The second is still inside, undisturbed; then the first gets its turn, and begins anew.
@@ -88,16 +88,16 @@ def pause_with(world, late, hurt, figures):
     first.end()
 
 
-def form(name, use_lock, hurt):
+def form(name, use_lock, fault):
     figures = {"refused": 0, "told_ms": 0.0, "expired": 0}
     lost = 0
     for late in (False, True):
-        with World(MAX_LEASE_MS) as world:
+        with Fixture(MAX_LEASE_MS) as fixture:
             if use_lock:
-                pause_with(world, late, hurt, figures)
+                pause_with(fixture, late, fault, figures)
             else:
-                pause_without(world, late)
-            lost += world.balance() != START_BALANCE + FIRST + SECOND
+                pause_without(fixture, late)
+            lost += fixture.balance() != START_BALANCE + FIRST + SECOND
     if use_lock:
         check(lost == 0, f"{name}: {lost} of 2 pauses lost an update")
         check(figures["refused"] == 1, f"{name}: {figures['refused']} late writes refused, not 1")

@@ -9,7 +9,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from examples import START_BALANCE, World, Worker, check, clock_us, main, reserve
+from examples import START_BALANCE, Fixture, Worker, check, clock_us, main, reserve
 
 MAX_LEASE_MS = 3000
 FIRST, SECOND = 5, 10  # what the two workers add
@@ -28,10 +28,10 @@ def write(worker, amount):
     return worker.expect("written", "too-late", "lost")
 
 
-def without(world):
+def without(fixture):
     """No lock at all: both are inside, of course."""
-    first = Worker("first", "lost_master", "off", world.database)
-    second = Worker("second", "lost_master", "off", world.database)
+    first = Worker("first", "lost_master", "off", fixture.database)
+    second = Worker("second", "lost_master", "off", fixture.database)
     for worker in (first, second):
         worker.expect("granted")
     for worker, amount in ((second, SECOND), (first, FIRST)):
@@ -39,23 +39,23 @@ def without(world):
         worker.end()
 
 
-def first_owner(world, guard, cut):
+def first_owner(fixture, guard, cut):
     """It holds the lock on the servers 0 and 1; at the third address it knows nobody answers."""
-    first = Worker("first", "lost_master", guard, world.database, *world.servers[:2],
+    first = Worker("first", "lost_master", guard, fixture.database, *fixture.servers[:2],
                    f"127.0.0.1:{cut.getsockname()[1]}")
     until_us = int(enter(first)["until_us"])
-    holders = world.holders("account")
+    holders = fixture.holders("account")
     check(clock_us() >= until_us or (holders[0] and holders[0] == holders[1] and holders[2] is None),
           f"the lock is on {holders}")
     return first, until_us
 
 
-def unguarded(world):
+def unguarded(fixture):
     """The milliseconds for which there were two owners; None where the replacement came too late to tell."""
     with reserve() as cut:
-        first, until_us = first_owner(world, "off", cut)
-        world.servers[1].replace()
-        second = Worker("second", "lost_master", "off", world.database, *world.servers)
+        first, until_us = first_owner(fixture, "off", cut)
+        fixture.servers[1].replace()
+        second = Worker("second", "lost_master", "off", fixture.database, *fixture.servers)
         other = second.expect("granted", "refused")
         both_ms = (until_us - other["t_us"]) / 1000
         if other["what"] == "refused" or both_ms <= 0:
@@ -68,21 +68,21 @@ def unguarded(world):
         return both_ms
 
 
-def guarded(world, hurt):
+def guarded(fixture, fault):
     """How long after the first's lock was over the second got it, and how it was refused before; None where the
     machine was too busy for the second to be tempted.
 
-    hurt kills another server too, which comes back with its memory.
+    fault kills another server too, which comes back with its memory.
     """
     with reserve() as cut:
-        first, until_us = first_owner(world, "connection", cut)
-        world.servers[1].replace()
-        if hurt:
-            world.servers[0].kill()
-        second = Worker("second", "lost_master", "connection", world.database, *world.servers)
+        first, until_us = first_owner(fixture, "connection", cut)
+        fixture.servers[1].replace()
+        if fault:
+            fixture.servers[0].kill()
+        second = Worker("second", "lost_master", "connection", fixture.database, *fixture.servers)
         refused = second.expect("refused", "granted")
-        if hurt:
-            world.servers[0].come_back()
+        if fault:
+            fixture.servers[0].come_back()
         wrote = write(first, FIRST)
         lost = wrote if wrote["what"] == "lost" else first.expect("lost")
         # The first is told before the end, and gives the lock back: from then on it may be somebody else's.
@@ -98,14 +98,14 @@ def guarded(world, hurt):
         second.expect("released", "lost")
         second.end()
     balance = START_BALANCE + (FIRST if wrote["what"] == "written" else 0) + SECOND
-    check(world.balance() == balance, f"{world.balance()} in the account, not {balance}")
+    check(fixture.balance() == balance, f"{fixture.balance()} in the account, not {balance}")
     return after_ms, refused
 
 
 def form_without():
-    with World(MAX_LEASE_MS) as world:
-        without(world)
-        missing = START_BALANCE + FIRST + SECOND - world.balance()
+    with Fixture(MAX_LEASE_MS) as fixture:
+        without(fixture)
+        missing = START_BALANCE + FIRST + SECOND - fixture.balance()
         check(missing > 0, "no damage without a lock, so this proves nothing")
         print(f"lost master, without the lock: 2 inside at once, {missing} missing in the account", flush=True)
 
@@ -113,9 +113,9 @@ def form_without():
 def form_unguarded():
     """The damage needs the replacement within one lease: a machine too busy for that tries again."""
     for _ in range(TRIES):
-        with World(MAX_LEASE_MS) as world:
-            both_ms = unguarded(world)
-            missing = START_BALANCE + FIRST + SECOND - world.balance()
+        with Fixture(MAX_LEASE_MS) as fixture:
+            both_ms = unguarded(fixture)
+            missing = START_BALANCE + FIRST + SECOND - fixture.balance()
         if both_ms is not None:
             check(missing > 0, "two owners and no damage, so this proves nothing")
             print(f"lost master, with the lock and the guard off: 2 owners for {both_ms:.0f} ms, {missing} missing "
@@ -124,11 +124,11 @@ def form_unguarded():
     raise AssertionError(f"no two owners in {TRIES} tries without the guard, so this proves nothing")
 
 
-def form_guarded(name, hurt):
+def form_guarded(name, fault):
     found, refused = None, "granted at once"
     for _ in range(TRIES):
-        with World(MAX_LEASE_MS) as world:
-            found = guarded(world, hurt)
+        with Fixture(MAX_LEASE_MS) as fixture:
+            found = guarded(fixture, fault)
         if found is None:
             continue
         after_ms, refused = found

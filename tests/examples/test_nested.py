@@ -10,7 +10,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from examples import LIMIT_S, START_BALANCE, World, Worker, check, clock_us, main
+from examples import LIMIT_S, START_BALANCE, Fixture, Worker, check, clock_us, main
 
 MAX_LEASE_MS = 2000
 DEPOSIT, BONUS = 5, 1
@@ -18,10 +18,10 @@ BOUND_MS = 500  # so long does the inner one wait
 KINDS = [(policy, dialect) for policy in ("majority", "all") for dialect in ("plain", "redisson")]
 
 
-def holders(world, dialect):
+def holders(fixture, dialect):
     """Whose key stands where: None where there is no key or no server. In a hash the count is one, always."""
     found = []
-    for server in world.servers:
+    for server in fixture.servers:
         if not server.running() or dialect == "plain":
             found.append(server.ask("GET", "account") if server.running() else None)
             continue
@@ -31,16 +31,16 @@ def holders(world, dialect):
     return found
 
 
-def await_holders(world, dialect, wanted, text):
+def await_holders(fixture, dialect, wanted, text):
     """Where a server is late with a grant or a release, for two of three may do, it comes soon."""
     end = time.monotonic() + LIMIT_S
-    while (found := holders(world, dialect)) != wanted:
+    while (found := holders(fixture, dialect)) != wanted:
         check(time.monotonic() < end, f"{text}: the servers have {found} and not {wanted}")
         time.sleep(0.005)
 
 
-def begin(world, name, policy, dialect, owner):
-    return Worker(name, "nested", policy, dialect, owner, world.database, *world.servers)
+def begin(fixture, name, policy, dialect, owner):
+    return Worker(name, "nested", policy, dialect, owner, fixture.database, *fixture.servers)
 
 
 def go(*workers):
@@ -48,7 +48,7 @@ def go(*workers):
         worker.tell("")
 
 
-def finish_rival(world, dialect, rival, since_us, owner):
+def finish_rival(fixture, dialect, rival, since_us, owner):
     """It waited all the while; now it has its turn, and leaves nothing."""
     event = rival.expect("outer-granted")
     check(event["t_us"] >= since_us, f"two inside for {(since_us - event['t_us']) / 1000:.1f} ms")
@@ -57,29 +57,29 @@ def finish_rival(world, dialect, rival, since_us, owner):
     for what in ("inner-granted", "inner-released", "outer-released"):
         rival.expect(what)
     rival.end()
-    await_holders(world, dialect, [None] * 3, "after both")
+    await_holders(fixture, dialect, [None] * 3, "after both")
     return event["t_us"]
 
 
-def check_balance(world, days):
+def check_balance(fixture, days):
     wanted = START_BALANCE + days * (DEPOSIT + BONUS)
-    check(world.balance() == wanted, f"{world.balance()} in the account, not {wanted}")
+    check(fixture.balance() == wanted, f"{fixture.balance()} in the account, not {wanted}")
 
 
-def begin_both(world, policy, dialect):
+def begin_both(fixture, policy, dialect):
     """The first is inside, the rival waits."""
-    first = begin(world, "first", policy, dialect, "request-1")
+    first = begin(fixture, "first", policy, dialect, "request-1")
     first.expect("waiting")
     owner = first.expect("outer-granted")["owner"]
-    await_holders(world, dialect, [owner] * 3, "after the outer acquire")
-    rival = begin(world, "rival", policy, dialect, "request-1" if dialect == "plain" else "request-2")
+    await_holders(fixture, dialect, [owner] * 3, "after the outer acquire")
+    rival = begin(fixture, "rival", policy, dialect, "request-1" if dialect == "plain" else "request-2")
     rival.expect("waiting")
     return first, rival, owner
 
 
 def without_owner(policy, dialect):
-    with World(MAX_LEASE_MS) as world:
-        worker = begin(world, "first", policy, dialect, "-")
+    with Fixture(MAX_LEASE_MS) as fixture:
+        worker = begin(fixture, "first", policy, dialect, "-")
         worker.expect("waiting")
         worker.expect("outer-granted")
         go(worker)
@@ -90,13 +90,13 @@ def without_owner(policy, dialect):
         worker.expect("not-deposited")
         worker.expect("outer-released")
         worker.end()
-        missing = START_BALANCE + DEPOSIT + BONUS - world.balance()
+        missing = START_BALANCE + DEPOSIT + BONUS - fixture.balance()
         check(missing == DEPOSIT, f"{missing} is missing in the account, so this proves nothing")
-        await_holders(world, dialect, [None] * 3, "after the work")
+        await_holders(fixture, dialect, [None] * 3, "after the work")
     return int(refused["waited_ms"])
 
 
-def step_in(world, first, rival, owner):
+def step_in(fixture, first, rival, owner):
     """The inner acquire: the same token, and nothing of it at the servers."""
     go(first)
     inner = first.expect("inner-granted")
@@ -107,50 +107,50 @@ def step_in(world, first, rival, owner):
 
 def nest(policy, dialect):
     """How long the inner one waited."""
-    with World(MAX_LEASE_MS) as world:
-        first, rival, owner = begin_both(world, policy, dialect)
-        waited_ms = step_in(world, first, rival, owner)
-        check(holders(world, dialect) == [owner] * 3, "the inner acquire changed the key")
+    with Fixture(MAX_LEASE_MS) as fixture:
+        first, rival, owner = begin_both(fixture, policy, dialect)
+        waited_ms = step_in(fixture, first, rival, owner)
+        check(holders(fixture, dialect) == [owner] * 3, "the inner acquire changed the key")
         go(first)
         check(first.expect("inner-released")["expired"] == "0", "the lock was lost")
-        check(holders(world, dialect) == [owner] * 3, "the inner release gave the lock back")
+        check(holders(fixture, dialect) == [owner] * 3, "the inner release gave the lock back")
         check(rival.says_nothing(), "the rival is not waiting any more")
         since_us = clock_us()
         go(first)
         check(first.expect("outer-released")["expired"] == "0", "the lock was lost")
         first.end()
-        finish_rival(world, dialect, rival, since_us, owner)
-        check_balance(world, 2)
+        finish_rival(fixture, dialect, rival, since_us, owner)
+        check_balance(fixture, 2)
     return waited_ms
 
 
-def nest_hurt(dialect):
+def nest_with_fault(dialect):
     """A majority holds while one server is down, and the one that comes back has the key no longer than they."""
-    with World(MAX_LEASE_MS) as world:
-        first, rival, owner = begin_both(world, "majority", dialect)
-        step_in(world, first, rival, owner)
-        world.servers[0].kill()
+    with Fixture(MAX_LEASE_MS) as fixture:
+        first, rival, owner = begin_both(fixture, "majority", dialect)
+        step_in(fixture, first, rival, owner)
+        fixture.servers[0].kill()
         go(first)
         first.expect("inner-released")
-        check(holders(world, dialect) == [None, owner, owner], "the inner release gave the lock back")
-        world.servers[0].come_back()
+        check(holders(fixture, dialect) == [None, owner, owner], "the inner release gave the lock back")
+        fixture.servers[0].come_back()
         # With its memory, or given the key anew with the next renewal.
-        await_holders(world, dialect, [owner] * 3, "after the server came back")
+        await_holders(fixture, dialect, [owner] * 3, "after the server came back")
         check(rival.says_nothing(), "the rival is not waiting any more")
         since_us = clock_us()
         go(first)
         check(first.expect("outer-released")["expired"] == "0", "the lock was lost")
         first.end()
-        finish_rival(world, dialect, rival, since_us, owner)
-        check_balance(world, 2)
+        finish_rival(fixture, dialect, rival, since_us, owner)
+        check_balance(fixture, 2)
 
 
-def lose_hurt(dialect):
+def lose_with_fault(dialect):
     """All must hold: without one of them the lock is lost, both holds are told, and neither writes."""
-    with World(MAX_LEASE_MS) as world:
-        first, rival, owner = begin_both(world, "all", dialect)
-        step_in(world, first, rival, owner)
-        world.servers[0].kill()
+    with Fixture(MAX_LEASE_MS) as fixture:
+        first, rival, owner = begin_both(fixture, "all", dialect)
+        step_in(fixture, first, rival, owner)
+        fixture.servers[0].kill()
         lost = [first.expect("lost") for _ in range(2)]
         check(sorted(event["hold"] for event in lost) == ["day", "deposit"], f"told were {lost}")
         check(all(event["valid_ms"] == "0" for event in lost), "lost, and still valid")
@@ -163,9 +163,9 @@ def lose_hurt(dialect):
         first.end()
         check(rival.says_nothing(), "the rival got all of two servers")
         back_us = clock_us()
-        world.servers[0].come_back()
-        granted_us = finish_rival(world, dialect, rival, back_us, owner)
-        check_balance(world, 1)
+        fixture.servers[0].come_back()
+        granted_us = finish_rival(fixture, dialect, rival, back_us, owner)
+        check_balance(fixture, 1)
     return (granted_us - back_us) / 1000
 
 
@@ -179,11 +179,11 @@ def scenario():
         print(f"nested calls, {policy}, {dialect}: inside after {waited_ms} ms, the key of one token on 3 servers "
               "until the outer release, 0 missing", flush=True)
     for dialect in ("plain", "redisson"):
-        nest_hurt(dialect)
+        nest_with_fault(dialect)
         print(f"nested calls, majority, {dialect}, a server killed and back: held on two until the outer release, "
               "0 missing", flush=True)
     for dialect in ("plain", "redisson"):
-        after_ms = lose_hurt(dialect)
+        after_ms = lose_with_fault(dialect)
         print(f"nested calls, all, {dialect}, a server killed and back: both holds told of the loss, nothing written; "
               f"the next inside {after_ms:.0f} ms after the server was back", flush=True)
 

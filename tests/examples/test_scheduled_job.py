@@ -12,7 +12,7 @@ import time
 sys.dont_write_bytecode = True
 
 import examples
-from examples import LIMIT_S, MAX_LEASE_MS, World, Worker, await_that, check, main
+from examples import LIMIT_S, MAX_LEASE_MS, Fixture, Worker, await_that, check, main
 
 REPLICAS, TICKS = 3, 6
 WORK_MS = 50
@@ -20,24 +20,24 @@ WAYS = {"lock": "with the lock alone", "tick": "with the lock and a fence a tick
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scheduled_job.sh")
 
 
-def table(world):
-    world.sql("CREATE TABLE job (tick INTEGER NOT NULL)")
-    world.sql("INSERT INTO job VALUES (0)")
-    world.sql("CREATE TABLE runs (tick INTEGER NOT NULL, replica TEXT NOT NULL)")
+def table(fixture):
+    fixture.sql("CREATE TABLE job (tick INTEGER NOT NULL)")
+    fixture.sql("INSERT INTO job VALUES (0)")
+    fixture.sql("CREATE TABLE runs (tick INTEGER NOT NULL, replica TEXT NOT NULL)")
 
 
-def library(world, way, nodes):
-    return [Worker(f"replica {n}", "scheduled_job", way, n, WORK_MS, world.database, *nodes)
+def library(fixture, way, nodes):
+    return [Worker(f"replica {n}", "scheduled_job", way, n, WORK_MS, fixture.database, *nodes)
             for n in range(REPLICAS)]
 
 
-def shell(world, way, nodes):
+def shell(fixture, way, nodes):
     path = f"{examples.PROGRAMS}:{os.path.dirname(examples.PROGRAMS)}:{os.environ['PATH']}"
     env = dict(os.environ, PATH=path, QUORLOCK_NODES=",".join(map(str, nodes)))
-    return [Worker(f"replica {n}", SCRIPT, way, n, WORK_MS, world.database, env=env) for n in range(REPLICAS)]
+    return [Worker(f"replica {n}", SCRIPT, way, n, WORK_MS, fixture.database, env=env) for n in range(REPLICAS)]
 
 
-def fire(world, replicas, tick, meanwhile):
+def fire(fixture, replicas, tick, meanwhile):
     """All at once, with the lock alone. It gives how often none of them got it, as the machine was too busy for the
     servers to answer the one try in time; then all are told once more.
 
@@ -45,7 +45,7 @@ def fire(world, replicas, tick, meanwhile):
     """
     refused, end = 0, time.monotonic() + LIMIT_S
     while True:
-        with world.writes_held():
+        with fixture.writes_held():
             for replica in replicas:
                 replica.tell(tick)
             await_that(lambda: sum(not replica.says_nothing() for replica in replicas) >= REPLICAS - 1,
@@ -60,20 +60,20 @@ def fire(world, replicas, tick, meanwhile):
         check(time.monotonic() < end, f"tick {tick}: {refused} times none got the lock")
 
 
-def fire_with_fence(world, replicas, tick, meanwhile):
+def fire_with_fence(fixture, replicas, tick, meanwhile):
     """All at once; they wait for the lock, and the job tells them that it was run. No time matters."""
-    with world.writes_held():
+    with fixture.writes_held():
         for replica in replicas:
             replica.tell(tick)
-        world.await_inside("job")
+        fixture.await_inside("job")
         meanwhile()
     said = sorted(replica.expect("ran", "was-run")["what"] for replica in replicas)
     check(said == ["ran"] + ["was-run"] * (REPLICAS - 1), f"tick {tick}: the replicas said {said}")
     return 0
 
 
-def runs(world):
-    return [row[0] for row in world.sql("SELECT count(*) FROM runs GROUP BY tick ORDER BY tick")]
+def runs(fixture):
+    return [row[0] for row in fixture.sql("SELECT count(*) FROM runs GROUP BY tick ORDER BY tick")]
 
 
 def finish(replicas):
@@ -82,54 +82,54 @@ def finish(replicas):
 
 
 def form_without():
-    with World(MAX_LEASE_MS) as world:
-        table(world)
-        replicas = library(world, "lock", [])
+    with Fixture(MAX_LEASE_MS) as fixture:
+        table(fixture)
+        replicas = library(fixture, "lock", [])
         for tick in range(1, TICKS + 1):
             for replica in replicas:
                 replica.tell(tick)
             for replica in replicas:
                 replica.expect("ran")
         finish(replicas)
-        check(runs(world) == [REPLICAS] * TICKS, f"it ran {runs(world)} times, so this proves nothing")
-        print(f"scheduled job, without the lock: {TICKS} ticks, run {sum(runs(world))} times", flush=True)
+        check(runs(fixture) == [REPLICAS] * TICKS, f"it ran {runs(fixture)} times, so this proves nothing")
+        print(f"scheduled job, without the lock: {TICKS} ticks, run {sum(runs(fixture))} times", flush=True)
 
 
-def form_with(name, begin, way, hurt):
-    """hurt kills a server while the job of a tick runs; while that of a later one runs it is back."""
+def form_with(name, begin, way, fault):
+    """fault kills a server while the job of a tick runs; while that of a later one runs it is back."""
     refused = 0
-    with World(MAX_LEASE_MS) as world:
-        table(world)
-        replicas = begin(world, way, world.servers)
-        faults = {2: world.servers[0].kill, 4: world.servers[0].come_back} if hurt else {}
+    with Fixture(MAX_LEASE_MS) as fixture:
+        table(fixture)
+        replicas = begin(fixture, way, fixture.servers)
+        faults = {2: fixture.servers[0].kill, 4: fixture.servers[0].come_back} if fault else {}
         for tick in range(1, TICKS + 1):
             next_tick = time.monotonic() + 2 * WORK_MS / 1000  # at the earliest: it takes half a tick
-            refused += (fire if way == "lock" else fire_with_fence)(world, replicas, tick, faults.pop(tick, int))
-            world.await_free("job")
+            refused += (fire if way == "lock" else fire_with_fence)(fixture, replicas, tick, faults.pop(tick, int))
+            fixture.await_free("job")
             time.sleep(max(0.0, next_tick - time.monotonic()))
         finish(replicas)
-        check(runs(world) == [1] * TICKS, f"{name}, {way}: it ran {runs(world)} times")
-        print(f"scheduled job, {name}, {WAYS[way]}{', a server killed and back' if hurt else ''}: {REPLICAS} "
-              f"replicas, {TICKS} ticks, run {sum(runs(world))} times; {refused} times none got it at first", flush=True)
+        check(runs(fixture) == [1] * TICKS, f"{name}, {way}: it ran {runs(fixture)} times")
+        print(f"scheduled job, {name}, {WAYS[way]}{', a server killed and back' if fault else ''}: {REPLICAS} "
+              f"replicas, {TICKS} ticks, run {sum(runs(fixture))} times; {refused} times none got it at first", flush=True)
 
 
 def form_clocks(name, begin, way):
     """Each replica fires when the one before is done."""
-    with World(MAX_LEASE_MS) as world:
-        table(world)
-        replicas = begin(world, way, world.servers)
+    with Fixture(MAX_LEASE_MS) as fixture:
+        table(fixture)
+        replicas = begin(fixture, way, fixture.servers)
         for tick in range(1, TICKS + 1):
             for replica in replicas:
                 wanted = "ran" if way == "lock" or replica is replicas[0] else "was-run"
                 said = "no-lock"
                 while said == "no-lock":  # a machine too busy for the one try
-                    world.await_free("job")
+                    fixture.await_free("job")
                     replica.tell(tick)
                     said = replica.expect("ran", "was-run", "no-lock")["what"]
                 check(said == wanted, f"tick {tick}: {replica.name} said {said}")
         finish(replicas)
-        check(runs(world) == [REPLICAS if way == "lock" else 1] * TICKS, f"{name}, {way}: it ran {runs(world)} times")
-        print(f"scheduled job, {name}, clocks that differ, {WAYS[way]}: {TICKS} ticks, run {sum(runs(world))} times",
+        check(runs(fixture) == [REPLICAS if way == "lock" else 1] * TICKS, f"{name}, {way}: it ran {runs(fixture)} times")
+        print(f"scheduled job, {name}, clocks that differ, {WAYS[way]}: {TICKS} ticks, run {sum(runs(fixture))} times",
               flush=True)
 
 
@@ -137,8 +137,8 @@ def scenario():
     form_without()
     for name, begin in (("library", library), ("shell loop", shell)):
         for way in WAYS:
-            for hurt in (False, True):
-                form_with(name, begin, way, hurt)
+            for fault in (False, True):
+                form_with(name, begin, way, fault)
             form_clocks(name, begin, way)
 
 

@@ -11,7 +11,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from examples import LIMIT_S, World, Worker, check, main
+from examples import LIMIT_S, Fixture, Worker, check, main
 
 MAX_LEASE_MS = 2000
 ITEMS = 10
@@ -26,37 +26,37 @@ BYTES_MOST = 1024  # a waiter
 COMMANDS_A_SALE, COMMANDS_A_SECOND = 60, 60
 
 
-def stock(world, items):
-    world.sql("DROP TABLE IF EXISTS stock")
-    world.sql("DROP TABLE IF EXISTS orders")
-    world.sql("CREATE TABLE stock (left INTEGER NOT NULL)")
-    world.sql("CREATE TABLE orders (id INTEGER PRIMARY KEY, shop INTEGER NOT NULL)")
-    world.sql(f"INSERT INTO stock VALUES ({items})")
+def stock(fixture, items):
+    fixture.sql("DROP TABLE IF EXISTS stock")
+    fixture.sql("DROP TABLE IF EXISTS orders")
+    fixture.sql("CREATE TABLE stock (left INTEGER NOT NULL)")
+    fixture.sql("CREATE TABLE orders (id INTEGER PRIMARY KEY, shop INTEGER NOT NULL)")
+    fixture.sql(f"INSERT INTO stock VALUES ({items})")
 
 
-def sold(world):
-    return world.sql("SELECT count(*) FROM orders")[0][0], world.sql("SELECT left FROM stock")[0][0]
+def sold(fixture):
+    return fixture.sql("SELECT count(*) FROM orders")[0][0], fixture.sql("SELECT left FROM stock")[0][0]
 
 
-def commands(world):
+def commands(fixture):
     """How many each server has executed, also inside scripts; None for one that is down."""
     return [sum(int(n) for n in re.findall(r"calls=(\d+)", server.ask("INFO", "commandstats")))
-            if server.running() else None for server in world.servers]
+            if server.running() else None for server in fixture.servers]
 
 
-def shut_doors(world, lease_ms):
+def shut_doors(fixture, lease_ms):
     """Another program has the key, one that tells nobody when it gives it back."""
-    for server in world.servers:
+    for server in fixture.servers:
         check(server.ask("SET", "stock", "doorkeeper", "NX", "PX", lease_ms) == "OK", "the key is not free")
 
 
-def open_doors(world):
-    for server in world.servers:
+def open_doors(fixture):
+    for server in fixture.servers:
         server.ask("DEL", "stock")
 
 
-def shop(world, name, buyers, wait_ms=WAIT_MS, moment_ms=MOMENT_MS):
-    worker = Worker(name, "ten_items", buyers, wait_ms, moment_ms, world.database, *world.servers)
+def shop(fixture, name, buyers, wait_ms=WAIT_MS, moment_ms=MOMENT_MS):
+    worker = Worker(name, "ten_items", buyers, wait_ms, moment_ms, fixture.database, *fixture.servers)
     return worker, worker.expect("waiting")
 
 
@@ -73,17 +73,17 @@ def close(worker):
     return n, {name: int(value) for name, value in event.items() if name != "what"}
 
 
-def await_keys_gone(world):
+def await_keys_gone(fixture):
     end = time.monotonic() + LIMIT_S
-    while any(world.holders("stock")):
-        check(time.monotonic() < end, f"keys are left: {world.holders('stock')}")
+    while any(fixture.holders("stock")):
+        check(time.monotonic() < end, f"keys are left: {fixture.holders('stock')}")
         time.sleep(0.01)
 
 
-def await_left(world, most):
+def await_left(fixture, most):
     end = time.monotonic() + LIMIT_S
-    while sold(world)[1] > most:
-        check(time.monotonic() < end, f"{sold(world)} sold and left: nobody buys any more")
+    while sold(fixture)[1] > most:
+        check(time.monotonic() < end, f"{sold(fixture)} sold and left: nobody buys any more")
         time.sleep(0.005)
 
 
@@ -93,32 +93,32 @@ def check_bounded(name, asked, began, n_shops):
     check(max(asked) <= most, f"{name}: the servers executed {asked} commands, and {most} is plenty")
 
 
-def sale(world, buyers, hurt=False):
+def sale(fixture, buyers, fault=False):
     """All wait, then the doors open. The figures of the big shop, and the commands at each server.
 
     None where a busy machine was too slow to bring the server back before all was sold.
     """
-    moment_ms = LONG_MOMENT_MS if hurt else MOMENT_MS
-    stock(world, ITEMS)
-    shut_doors(world, 60_000)
-    began, before = time.monotonic(), commands(world)
-    big, waiting = shop(world, "shop", buyers, moment_ms=moment_ms)
-    rival, _ = shop(world, "rival", RIVALS, moment_ms=moment_ms)
-    open_doors(world)
+    moment_ms = LONG_MOMENT_MS if fault else MOMENT_MS
+    stock(fixture, ITEMS)
+    shut_doors(fixture, 60_000)
+    began, before = time.monotonic(), commands(fixture)
+    big, waiting = shop(fixture, "shop", buyers, moment_ms=moment_ms)
+    rival, _ = shop(fixture, "rival", RIVALS, moment_ms=moment_ms)
+    open_doors(fixture)
     victim = None
-    if hurt:
-        await_left(world, ITEMS - 2)
+    if fault:
+        await_left(fixture, ITEMS - 2)
         # The one that those who wait ask first.
-        victim = max(zip(commands(world), before, world.servers), key=lambda one: one[0] - one[1])[2]
+        victim = max(zip(commands(fixture), before, fixture.servers), key=lambda one: one[0] - one[1])[2]
         victim.kill()
-        await_left(world, ITEMS - 4)
+        await_left(fixture, ITEMS - 4)
         victim.come_back()
-    in_time = not hurt or sold(world)[1] > 0
+    in_time = not fault or sold(fixture)[1] > 0
     n_big, figures = close(big)
     n_rival, rivals = close(rival)
-    after = commands(world)
-    asked = [b - a for a, b, server in zip(before, after, world.servers) if server is not victim]
-    check(sold(world) == (ITEMS, 0), f"{sold(world)} sold and left of {ITEMS}")
+    after = commands(fixture)
+    asked = [b - a for a, b, server in zip(before, after, fixture.servers) if server is not victim]
+    check(sold(fixture) == (ITEMS, 0), f"{sold(fixture)} sold and left of {ITEMS}")
     check(n_big == figures["sold"] and n_rival == rivals["sold"] and n_big + n_rival == ITEMS,
           f"the shops sold {n_big} and {n_rival}, and not {ITEMS}")
     for n, one in ((buyers, figures), (RIVALS, rivals)):
@@ -128,17 +128,17 @@ def sale(world, buyers, hurt=False):
     check_bounded("sale", asked, began, 2)
     figures.update(bytes_each=int(waiting["bytes_each"]), resident_each=int(waiting["resident_each"]),
                    elsewhere=n_rival)
-    await_keys_gone(world)
+    await_keys_gone(fixture)
     return (figures, asked) if in_time else None
 
 
 def form_without():
-    with World(MAX_LEASE_MS) as world:
-        stock(world, ITEMS)
-        worker = Worker("shop", "ten_items", UNLOCKED, 0, MOMENT_MS, world.database)
+    with Fixture(MAX_LEASE_MS) as fixture:
+        stock(fixture, ITEMS)
+        worker = Worker("shop", "ten_items", UNLOCKED, 0, MOMENT_MS, fixture.database)
         worker.expect("waiting")
         close(worker)
-        orders, left = sold(world)
+        orders, left = sold(fixture)
         check(orders > ITEMS, f"only {orders} sold without a lock, so this proves nothing")
         print(f"ten items, without the lock: {orders} sold of {ITEMS}, {left} left", flush=True)
 
@@ -153,17 +153,17 @@ def tell(name, figures, asked):
 
 
 def form_with():
-    with World(MAX_LEASE_MS) as world:
-        _, few = sale(world, FEW)
-    with World(MAX_LEASE_MS) as world:
-        figures, many = sale(world, BUYERS)
+    with Fixture(MAX_LEASE_MS) as fixture:
+        _, few = sale(fixture, FEW)
+    with Fixture(MAX_LEASE_MS) as fixture:
+        figures, many = sale(fixture, BUYERS)
     tell("with the lock", figures, f"{many}, and {few} with {FEW} buyers")
 
 
-def form_hurt():
+def form_with_fault():
     for _ in range(TRIES):
-        with World(MAX_LEASE_MS) as world:
-            found = sale(world, BUYERS, hurt=True)
+        with Fixture(MAX_LEASE_MS) as fixture:
+            found = sale(fixture, BUYERS, fault=True)
         if found is not None:
             tell("with the lock, a server killed and back", *found)
             return
@@ -172,18 +172,18 @@ def form_hurt():
 
 def form_bound():
     """Nobody gives the key back: the wait bound sends everybody home, and the servers hardly hear of it."""
-    with World(MAX_LEASE_MS) as world:
-        stock(world, ITEMS)
-        shut_doors(world, 60_000)
-        began, before = time.monotonic(), commands(world)
-        worker, _ = shop(world, "shop", BUYERS, wait_ms=BOUND_MS)
+    with Fixture(MAX_LEASE_MS) as fixture:
+        stock(fixture, ITEMS)
+        shut_doors(fixture, 60_000)
+        began, before = time.monotonic(), commands(fixture)
+        worker, _ = shop(fixture, "shop", BUYERS, wait_ms=BOUND_MS)
         n, figures = close(worker)
-        asked = [b - a for a, b in zip(before, commands(world))]
+        asked = [b - a for a, b in zip(before, commands(fixture))]
         check(n == 0 and figures["refused"] == BUYERS, f"{figures['refused']} of {BUYERS} waited out their limit")
         check(figures["latest_ms"] <= 2 * BOUND_MS, f"told after {figures['latest_ms']} ms of {BOUND_MS}")
         check(figures["bytes_each_most"] < BYTES_MOST, f"a waiter cost {figures['bytes_each_most']} bytes")
         check_bounded("bound", asked, began, 1)
-        check(world.holders("stock") == ["doorkeeper"] * 3, f"the keys are {world.holders('stock')}")
+        check(fixture.holders("stock") == ["doorkeeper"] * 3, f"the keys are {fixture.holders('stock')}")
         print(f"ten items, nobody leaves: {BUYERS} waited {BOUND_MS} ms, the last told after {figures['latest_ms']} ms; "
               f"commands at the servers {asked}", flush=True)
 
@@ -191,7 +191,7 @@ def form_bound():
 def scenario():
     form_without()
     form_with()
-    form_hurt()
+    form_with_fault()
     form_bound()
 
 

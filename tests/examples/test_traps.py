@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Four traps of locks made by hand: each first walked into, then the same story with the library.
+"""Four traps of locks made by hand: each first walked into, then the same job with the library.
 
-Where a machine is so busy that the library's lock of 2 s is lost, which is told and does no damage, the story is
+Where a machine is so busy that the library's lock of 2 s is lost, which is told and does no damage, the job is
 told again.
 """
 import sys
 
 sys.dont_write_bytecode = True
 
-from examples import MAX_LEASE_MS, START_BALANCE, TooBusy, World, Worker, await_that, check, main, try_often
+from examples import MAX_LEASE_MS, START_BALANCE, TooBusy, Fixture, Worker, await_that, check, main, try_often
 
 KEY, LEASE_MS = "account", 2000
 FIRST, SECOND = 5, 10  # what the two workers add
 
 
-def begin(world, name, way):
-    return Worker(name, "traps", way, world.database, *world.servers)
+def begin(fixture, name, way):
+    return Worker(name, "traps", way, fixture.database, *fixture.servers)
 
 
 def step(worker, said, line=""):
@@ -42,8 +42,8 @@ def give_back(worker):
         raise TooBusy("the lock was lost")
 
 
-def missing(world):
-    return START_BALANCE + FIRST + SECOND - world.balance()
+def missing(fixture):
+    return START_BALANCE + FIRST + SECOND - fixture.balance()
 
 
 def tell(trap, text):
@@ -53,28 +53,28 @@ def tell(trap, text):
 # ---- SETNX, and then EXPIRE ----
 
 def two_commands_wrong():
-    with World(MAX_LEASE_MS) as world:
-        first = begin(world, "first", "two-commands")
+    with Fixture(MAX_LEASE_MS) as fixture:
+        first = begin(fixture, "first", "two-commands")
         first.expect("between")
         first.kill()
-        second = begin(world, "second", "two-commands")
+        second = begin(fixture, "second", "two-commands")
         second.expect("taken-by-another")
-        ttl = world.servers[0].ask("PTTL", KEY)
+        ttl = fixture.servers[0].ask("PTTL", KEY)
         check(ttl == "-1", f"the dead one's key ends in {ttl} ms, so this proves nothing")
         return "killed between SETNX and EXPIRE, its key never ends"
 
 
 def two_commands_right():
-    with World(MAX_LEASE_MS) as world:
-        first = begin(world, "first", "right")
+    with Fixture(MAX_LEASE_MS) as fixture:
+        first = begin(fixture, "first", "right")
         granted = first.expect("granted")
         first.kill()
-        ttls = [int(server.ask("PTTL", KEY)) for server in world.servers]
+        ttls = [int(server.ask("PTTL", KEY)) for server in fixture.servers]
         check(all(ttl == -2 or 0 <= ttl <= LEASE_MS for ttl in ttls), f"the dead one's keys end in {ttls} ms")
-        second = begin(world, "second", "right")
+        second = begin(fixture, "second", "right")
         after_ms = (second.expect("granted")["t_us"] - granted["t_us"]) / 1000
         finish(second, SECOND)
-        check(world.balance() == START_BALANCE + SECOND, f"{world.balance()} in the account")
+        check(fixture.balance() == START_BALANCE + SECOND, f"{fixture.balance()} in the account")
         return f"killed inside, the next is inside {after_ms:.0f} ms after it, with a lease of {LEASE_MS} ms"
 
 
@@ -82,37 +82,37 @@ def two_commands_right():
 
 def blind_delete_wrong():
     """The first has written, and is late with its release; the third gets in while the second is inside."""
-    with World(MAX_LEASE_MS) as world:
-        first = begin(world, "first", "blind-delete")
+    with Fixture(MAX_LEASE_MS) as fixture:
+        first = begin(fixture, "first", "blind-delete")
         first.expect("granted")
         step(first, "written", FIRST)
-        second = begin(world, "second", "blind-delete")
+        second = begin(fixture, "second", "blind-delete")
         second.expect("granted")  # the first's lease is over
         if step(first, "released")["deleted"] == "0":
             raise TooBusy("the second's lease is over as well")
-        third = begin(world, "third", "blind-delete")
+        third = begin(fixture, "third", "blind-delete")
         third.expect("granted")
         step(second, "written", SECOND)
         step(third, "written", SECOND)
-        lost = START_BALANCE + FIRST + 2 * SECOND - world.balance()
+        lost = START_BALANCE + FIRST + 2 * SECOND - fixture.balance()
         check(lost > 0, "nothing is missing, so this proves nothing")
         return f"released late, it deletes the second's key: a third is inside, {lost} missing"
 
 
 def blind_delete_right():
     """Stopped until its lease is over: a running one would have renewed it."""
-    with World(MAX_LEASE_MS) as world:
-        first = begin(world, "first", "right")
+    with Fixture(MAX_LEASE_MS) as fixture:
+        first = begin(fixture, "first", "right")
         first.expect("granted")
         step(first, "written", FIRST)
         first.stop()
-        second = begin(world, "second", "right")
+        second = begin(fixture, "second", "right")
         second.expect("granted")
-        before = world.holders(KEY)
-        third = begin(world, "third", "right")
+        before = fixture.holders(KEY)
+        third = begin(fixture, "third", "right")
         first.wake()
         check(step(first, "released")["expired"] == "1", "the first was not told that its lock had expired")
-        after, waits = world.holders(KEY), third.says_nothing()
+        after, waits = fixture.holders(KEY), third.says_nothing()
         first.end()
         step(second, "written", SECOND)  # unless it has lost its lock by itself
         check(len(set(filter(None, before + after))) == 1, f"the keys were {before}, and are {after}")
@@ -120,7 +120,7 @@ def blind_delete_right():
         give_back(second)
         third.expect("granted")
         finish(third, SECOND)
-        lost = START_BALANCE + FIRST + 2 * SECOND - world.balance()
+        lost = START_BALANCE + FIRST + 2 * SECOND - fixture.balance()
         check(lost == 0, f"{lost} missing")
         return "released late, it is told that its lock had expired; the second's key stays, the third waits, 0 missing"
 
@@ -128,68 +128,68 @@ def blind_delete_right():
 # ---- released before the commit ----
 
 def early_release_wrong():
-    with World(MAX_LEASE_MS) as world:
-        first = begin(world, "first", "early-release")
+    with Fixture(MAX_LEASE_MS) as fixture:
+        first = begin(fixture, "first", "early-release")
         first.expect("granted")
         step(first, "released", FIRST)
-        second = begin(world, "second", "early-release")
+        second = begin(fixture, "second", "early-release")
         second.expect("granted")
         second.tell(SECOND)  # it waits for the first's transaction, and writes then what it has reckoned before
         step(first, "written")
         second.expect("released")
         step(second, "written")
-        check(missing(world) == FIRST, f"{missing(world)} is missing, so this proves nothing")
-        return f"the next reads what was before the commit, {missing(world)} missing"
+        check(missing(fixture) == FIRST, f"{missing(fixture)} is missing, so this proves nothing")
+        return f"the next reads what was before the commit, {missing(fixture)} missing"
 
 
 def early_release_right():
-    with World(MAX_LEASE_MS) as world:
-        first = begin(world, "first", "right")
+    with Fixture(MAX_LEASE_MS) as fixture:
+        first = begin(fixture, "first", "right")
         first.expect("granted")
-        second = begin(world, "second", "right")
+        second = begin(fixture, "second", "right")
         step(first, "written", FIRST)
         waits = second.says_nothing()
         give_back(first)
         check(waits, "the second is inside before the release")
         second.expect("granted")
         finish(second, SECOND)
-        check(missing(world) == 0, f"{missing(world)} missing")
+        check(missing(fixture) == 0, f"{missing(fixture)} missing")
         return "committed and then released, 0 missing"
 
 
 # ---- a lease that the work outlasts ----
 
 def fixed_lease_wrong():
-    with World(MAX_LEASE_MS) as world:
-        first = begin(world, "first", "fixed-lease")
+    with Fixture(MAX_LEASE_MS) as fixture:
+        first = begin(fixture, "first", "fixed-lease")
         first.expect("granted")
-        second = begin(world, "second", "fixed-lease")
+        second = begin(fixture, "second", "fixed-lease")
         second.expect("granted")  # the first is still at work
         finish(first, FIRST)
         finish(second, SECOND)
-        check(missing(world) == FIRST, f"{missing(world)} is missing, so this proves nothing")
-        return f"the work outlasts the lease, a second is inside as well, {missing(world)} missing"
+        check(missing(fixture) == FIRST, f"{missing(fixture)} is missing, so this proves nothing")
+        return f"the work outlasts the lease, a second is inside as well, {missing(fixture)} missing"
 
 
-def ends(world):
-    return [int(server.ask("PEXPIRETIME", KEY)) for server in world.servers]
+def ends(fixture):
+    return [int(server.ask("PEXPIRETIME", KEY)) for server in fixture.servers]
 
 
 def fixed_lease_right():
-    with World(MAX_LEASE_MS) as world:
-        first = begin(world, "first", "right")
+    with Fixture(MAX_LEASE_MS) as fixture:
+        first = begin(fixture, "first", "right")
         first.expect("granted")
-        second = begin(world, "second", "right")
-        over_ms = max(ends(world))
+        second = begin(fixture, "second", "right")
+        over_ms = max(ends(fixture))
         # The whole lease is over, by the servers' clocks, and a good part of the next.
-        await_that(lambda: not second.says_nothing() or min(ends(world)) > over_ms + LEASE_MS,
-                   lambda: f"the keys are not renewed: {ends(world)}, and at first {over_ms}")
+        await_that(lambda: not second.says_nothing() or min(ends(fixture)) > over_ms + LEASE_MS,
+                   lambda: f"the keys are not renewed: {ends(fixture)}, and at first {over_ms}")
         waits = second.says_nothing()
         finish(first, FIRST)
         check(waits, "the second is inside before the release")
         second.expect("granted")
         finish(second, SECOND)
-        check(missing(world) == 0, f"{missing(world)} missing")
+        check(missing(fixture) == 0, f"{missing(fixture)} missing")
         return "the work outlasts the lease, which is renewed; the second waits, 0 missing"
 
 

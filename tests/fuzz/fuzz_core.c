@@ -280,7 +280,7 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
 
     /* Set before the commands are looked at: what begins may send. */
     if (status == 0 && event.type == CORE_EV_ACQUIRE) {
-        uint64_t begun_us = event.begun_us != 0 ? event.begun_us : world->now_us;
+        uint64_t begun_us = event.acquire.begun_us != 0 ? event.acquire.begun_us : world->now_us;
 
         world->acquiring = true;
         world->wait_until_us =
@@ -288,8 +288,10 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
     }
     if (status == 0 && event.type == CORE_EV_HAND_OFF) {
         CHECK(world->acquiring);
-        world->config.wait_us = event.wait_us;
-        world->wait_until_us = event.wait_us == CORE_NEVER ? CORE_NEVER : event.begun_us + event.wait_us;
+        world->config.wait_us = event.hand_off.wait_us;
+        world->wait_until_us = event.hand_off.wait_us == CORE_NEVER
+                                   ? CORE_NEVER
+                                   : event.hand_off.begun_us + event.hand_off.wait_us;
     }
     if (status == 0 && event.type == CORE_EV_EXTEND) world->extending = true;
     if (status == 0 && event.type == CORE_EV_RELEASE) {
@@ -401,7 +403,7 @@ static struct flying land(struct world *world, uint32_t index)
 static void clock_stepped(struct world *world, const struct core_tag *tag)
 {
     struct model_node *node = &world->nodes[tag->node];
-    struct core_event event = {.type = CORE_EV_STEP, .node = tag->node, .before_us = tag->sent_us};
+    struct core_event event = {.type = CORE_EV_STEP, .step = {.node = tag->node, .before_us = tag->sent_us}};
 
     if (node->yes_sent_us < tag->sent_us) node->yes_until_us = 0;
     happen(world, event, NULL);
@@ -442,7 +444,7 @@ static void answer(struct world *world, uint32_t index, enum core_outcome outcom
 static void change_level(struct world *world, uint32_t index, enum core_node_state state, uint8_t shade)
 {
     struct model_node *node = &world->nodes[index];
-    struct core_event event = {.type = CORE_EV_NODE, .node = index, .state = state};
+    struct core_event event = {.type = CORE_EV_NODE, .node = {.index = index, .state = state}};
     enum core_node_state before = node->state;
     uint32_t ended = node->generation;
     /* A quarantine may end on the connection it began on; every other change is another connection. */
@@ -451,9 +453,9 @@ static void change_level(struct world *world, uint32_t index, enum core_node_sta
 
     node->state = state;
     if (!goes_on) node->generation = can_talk(node) ? ++node->generations : 0;
-    event.generation = node->generation;
-    event.fault = state == CORE_NODE_DOWN ? CORE_FAULT_PASSING + shade % 5 : CORE_FAULT_NONE;
-    event.srtt_us = shade * 10u;
+    event.node.generation = node->generation;
+    event.node.fault = state == CORE_NODE_DOWN ? CORE_FAULT_PASSING + shade % 5 : CORE_FAULT_NONE;
+    event.node.srtt_us = shade * 10u;
     /* What flies on a connection that ends has an unknown outcome: told before, or, now and then, much later.
      */
     for (uint32_t i = 0; ends && shade % 4 != 0 && i < world->n_flying;) {
@@ -471,7 +473,7 @@ static void change_level(struct world *world, uint32_t index, enum core_node_sta
             node->generation = ended;
             happen(world, unknown, NULL);
             node->state = state;
-            node->generation = event.generation;
+            node->generation = event.node.generation;
             i = 0;
         } else {
             i++;
@@ -494,14 +496,15 @@ static void serve_timers(struct world *world)
 static void hear_of_release(struct world *world, uint8_t what)
 {
     uint8_t byte = next_byte(world);
-    struct core_event event = {
-        .node = byte % world->config.n_nodes, .holder_id = what >> 4 & 3, .behind = (what & 64) != 0};
+    uint32_t node = byte % world->config.n_nodes;
+    bool other = (what & 64) != 0;
+    struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .holder_id = what >> 4 & 3}};
 
-    switch (byte >> 6) {
-    case 0: event.type = CORE_EV_LISTENING; break;
-    case 1: event.type = CORE_EV_WAKE; break;
-    default: event.type = CORE_EV_NOTICE; break;
+    if (byte >> 6 == 0) {
+        event = (struct core_event){.type = CORE_EV_LISTENING,
+                                    .listening = {.node = node, .before_acquire = other}};
     }
+    if (byte >> 6 == 1) event = (struct core_event){.type = CORE_EV_WAKE, .wake = {.yield = other}};
     happen(world, event, NULL);
 }
 
@@ -509,21 +512,22 @@ static void hear_of_release(struct world *world, uint8_t what)
 static void inherit(struct world *world)
 {
     struct core_event event = {.type = CORE_EV_HAND_OFF,
-                               .begun_us = world->now_us - next_span_us(world) % START_US};
+                               .hand_off = {.begun_us = world->now_us - next_span_us(world) % START_US}};
     uint8_t byte = next_byte(world);
 
-    event.wait_us = byte == 0 ? CORE_NEVER : byte * UINT64_C(5000);
+    event.hand_off.wait_us = byte == 0 ? CORE_NEVER : byte * UINT64_C(5000);
     happen(world, event, NULL);
 }
 
 /* As the first try of all, or behind a lock of the same process; it may wait for some time already. */
 static void acquire(struct world *world, uint8_t what)
 {
-    struct core_event event = {.type = CORE_EV_ACQUIRE, .behind = (what & 32) != 0, .seen = what >> 4 & 3};
+    struct core_event event = {.type = CORE_EV_ACQUIRE,
+                               .acquire = {.behind = (what & 32) != 0, .seen = what >> 4 & 3}};
 
     bool may = core_may_acquire(world->lock);
 
-    if ((what & 64) != 0) event.begun_us = world->now_us - next_span_us(world) % START_US;
+    if ((what & 64) != 0) event.acquire.begun_us = world->now_us - next_span_us(world) % START_US;
     CHECK((happen(world, event, NULL) == 0) == may);
 }
 
@@ -545,7 +549,7 @@ static void change_room(struct world *world, uint8_t what)
     default: {
         uint32_t node = next_byte(world) % world->config.n_nodes;
 
-        happen(world, (struct core_event){.type = CORE_EV_ROOM, .node = node}, NULL);
+        happen(world, (struct core_event){.type = CORE_EV_ROOM, .room = {.node = node}}, NULL);
         break;
     }
     }
@@ -574,13 +578,13 @@ static void something_happens(struct world *world)
     case 5: {
         uint64_t lease_us = (what & 16) != 0 ? 0 : world->config.lease_us - 5000 + (uint64_t)(what >> 5) * 5000;
 
-        happen(world, (struct core_event){.type = CORE_EV_EXTEND, .lease_us = lease_us}, NULL);
+        happen(world, (struct core_event){.type = CORE_EV_EXTEND, .extend = {.lease_us = lease_us}}, NULL);
         break;
     }
     case 6:
         happen(world,
                (struct core_event){.type = CORE_EV_CANCEL,
-                                   .reason = (what & 16) != 0 ? CORE_CLOSED : CORE_CANCELED},
+                                   .cancel = {.status = (what & 16) != 0 ? CORE_CLOSED : CORE_CANCELED}},
                NULL);
         break;
     case 7:
@@ -631,7 +635,8 @@ static void settle(struct world *world)
         dispatch(world);
         begin_wanted(world);
         serve_timers(world);
-        if (happen(world, (struct core_event){.type = CORE_EV_CANCEL, .reason = CORE_CANCELED}, NULL) == 0)
+        if (happen(world, (struct core_event){.type = CORE_EV_CANCEL, .cancel = {.status = CORE_CANCELED}},
+                   NULL) == 0)
             continue;
         if (happen(world, (struct core_event){.type = CORE_EV_RELEASE}, NULL) == 0) continue;
         deadline_us = core_deadline(world->lock);

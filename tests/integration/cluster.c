@@ -211,9 +211,6 @@ void server_restart(struct server *server)
 
 static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *where)
 {
-    (void)about;
-    (void)type;
-    (void)where;
     return remove(path);
 }
 

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "probe.h"
 
-#include <event2/event.h>
-#include <quorlock/quorlock.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #define PROBE_LIMIT_US 30000000u
+#define PROBES_MAX     4
+
+static struct probe probes[PROBES_MAX];
 
 static uint64_t probe_now(void *arg)
 {
-    (void)arg;
     return clock_us();
 }
 
@@ -23,7 +16,6 @@ static void on_node_state(void *arg, uint32_t index, enum node_state state, uint
 {
     struct probe *probe = arg;
 
-    (void)index;
     probe->state = state;
     probe->fault = fault;
     probe->generation = generation;
@@ -36,9 +28,6 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
 {
     struct answer *answer = tag->align_pointer;
 
-    (void)arg;
-    (void)index;
-    (void)generation;
     answer->came = true;
     answer->reply = *reply;
     snprintf(answer->holder, sizeof(answer->holder), "%.*s", (int)reply->holder_length,
@@ -54,13 +43,21 @@ static void on_log(void *arg, int level, const char *text)
     snprintf(probe->logged + used, sizeof(probe->logged) - used, "%d %s\n", level, text);
 }
 
-void probe_open(struct probe *probe, struct event_base *base, const char *address)
+static void close_probes(void)
 {
+    for (size_t i = 0; i < PROBES_MAX; i++) {
+        if (probes[i].is_open) probe_close(&probes[i]);
+    }
+}
+
+struct probe *probe_open(const char *address)
+{
+    struct probe *probe = probes;
     char error[TEXT_SIZE];
 
+    while (probe->is_open) assert_true(++probe < probes + PROBES_MAX);
     memset(probe, 0, sizeof(*probe));
     alloc_init(&probe->alloc, NULL);
-    probe->base = base;
     if (uri_parse(&probe->uri, &probe->alloc, address, error, sizeof(error)) != 0) fail_msg("%s", error);
     probe->config = (struct node_config){.uri = &probe->uri,
                                          .client_name = "probe",
@@ -72,19 +69,23 @@ void probe_open(struct probe *probe, struct event_base *base, const char *addres
                                          .guard = QUORLOCK_GUARD_CONNECTION,
                                          .n_nodes = 3,
                                          .set = "s"};
+    probe->is_open = true;
+    fixture.at_end = close_probes;
+    return probe;
 }
 
 void probe_connect(struct probe *probe)
 {
     const struct node_events events = {.state = on_node_state, .reply = on_reply, .log = on_log, .arg = probe};
 
-    probe->node = node_new(probe->base, &probe->alloc, &probe->config, &events);
+    probe->node = node_new(fixture.base, &probe->alloc, &probe->config, &events);
     assert_non_null(probe->node);
 }
 
 void probe_close(struct probe *probe)
 {
     node_free(probe->node);
+    probe->is_open = false;
     uri_clear(&probe->uri, &probe->alloc);
 }
 
@@ -93,7 +94,7 @@ static void turn(struct probe *probe, uint64_t since_us, const char *what)
     if (clock_us() - since_us > PROBE_LIMIT_US)
         fail_msg("%s did not come; state %d fault %d: %s\n%s", what, (int)probe->state, (int)probe->fault,
                  probe->why, probe->logged);
-    event_base_loop(probe->base, EVLOOP_ONCE);
+    event_base_loop(fixture.base, EVLOOP_ONCE);
 }
 
 void probe_await_after(struct probe *probe, enum node_state state, unsigned levels)
@@ -139,4 +140,14 @@ struct answer probe_fenced(struct probe *probe, enum node_op op, const char *own
                                    .fence = fence};
 
     return probe_ask(probe, &request);
+}
+
+struct probe *probe_ready(const char *address, uint32_t guard)
+{
+    struct probe *probe = probe_open(address);
+
+    probe->config.guard = guard;
+    probe_connect(probe);
+    probe_await(probe, NODE_READY);
+    return probe;
 }

@@ -8,11 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cluster.h"
+#include "fixture.h"
 #include "redis/link/uri.h"
 #include "redis/node.h"
-
-struct event_base;
 
 /* A copy of one reply. */
 struct answer {
@@ -22,7 +20,7 @@ struct answer {
 };
 
 struct probe {
-    struct event_base *base;
+    bool is_open;
     struct alloc alloc;
     struct uri uri;
     struct node_config config; /* set what differs before probe_connect */
@@ -35,8 +33,11 @@ struct probe {
     char logged[8192];
 };
 
-/* probe_open - a node that is not there yet, with a guard in `connection` mode for a set "s" of 3. */
-void probe_open(struct probe *, struct event_base *, const char *address);
+/* probe_open - a node that is not there yet, with a guard in `connection` mode for a set "s" of 3. It is closed
+ * with the fixture, unless the test does. */
+struct probe *probe_open(const char *address);
+/* probe_ready - connected and ready, in that mode of the guard. */
+struct probe *probe_ready(const char *address, uint32_t guard);
 void probe_connect(struct probe *);
 void probe_close(struct probe *);
 /* probe_await - runs the loop until the node is on that level. */

@@ -2,9 +2,9 @@
 /*
  * test_alloc_sweep.c - the 1st, 2nd, 3rd... allocation fails, until a whole life passes without reaching it
  *
- * Whatever fails, nothing crashes or leaks, every promised callback comes once, and the client can be closed.
+ * Whatever fails, nothing crashes or leaks, each promised callback comes once, and the client can be closed.
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <stdlib.h>
 
@@ -47,11 +47,6 @@ static void sweep_release(void *arg, void *block)
 
     memory->blocks -= block != NULL;
     free(block);
-}
-
-static void on_closed(void *arg)
-{
-    (*(int *)arg)++;
 }
 
 /* What may come of a start: a callback, or a refusal and no callback. */
@@ -119,8 +114,8 @@ static quorlock *try_new(quorlock_client *client, const char *const *keys, size_
     return started(quorlock_new(&lock, client, keys, n_keys, options)) ? lock : NULL;
 }
 
-/* Three handles on two keys: two of one owner nest, one stands in line behind another. */
-static void nests_and_stands_in_line(quorlock_client *client, const char *key, struct quorlock_options options)
+/* Four handles on two keys: two of one owner reenter, one waits behind another. */
+static void reenters_and_waits(quorlock_client *client, const char *key, struct quorlock_options options)
 {
     const char *const keys[2] = {"zebra", key};
     quorlock *locks[4] = {NULL};
@@ -133,7 +128,7 @@ static void nests_and_stands_in_line(quorlock_client *client, const char *key, s
         options.owner = i < 2 ? "me" : NULL;
         locks[i] = try_new(client, keys, 2, &options);
         if (locks[i] != NULL) waits[i] = started(quorlock_acquire(locks[i], on_result, &seen[i]));
-        /* Two come while the first asks, one when it is told. */
+        /* Two come during the acquire of the first, one after it. */
         if (i == 2 && waits[0]) ended(&seen[0], "acquire of the first");
     }
     for (int i = 0; i < 4; i++) {
@@ -149,36 +144,34 @@ static bool live(struct memory *memory)
 {
     const struct quorlock_allocator allocator = {sizeof(allocator), sweep_allocate, sweep_reallocate,
                                                  sweep_release, memory};
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(400);
+    struct quorlock_options options = *LEASE(400);
     char key[64];
     const char *const keys[1] = {key};
     quorlock_client *client = NULL;
     quorlock *lock = NULL;
-    int closed = 0;
     int status;
 
     snprintf(key, sizeof(key), "key-%ld-%d", memory->fail_at, memory->for_good);
-    client_options.allocator = &allocator;
-    client_options.node_timeout_ms = 50;
-    client_options.reconnect_min_ms = 1;
-    client_options.reconnect_max_ms = 2;
-    client_options.owner_label = "sweep";
-    client_options.key_prefix = "p:";
-    status = quorlock_client_new(&client, kit.base, &client_options);
+    fixture.options.allocator = &allocator;
+    fixture.options.node_timeout_ms = 50;
+    fixture.options.reconnect_min_ms = 1;
+    fixture.options.reconnect_max_ms = 2;
+    fixture.options.owner_label = "sweep";
+    fixture.options.key_prefix = "p:";
+    status = quorlock_client_new(&client, fixture.base, &fixture.options);
     if (status != QUORLOCK_OK) {
         assert_status(status, QUORLOCK_NOMEM);
         assert_null(client);
         assert_int_equal(memory->blocks, 0);
         return false;
     }
+    fixture_adopt(client);
     if (started(quorlock_new(&lock, client, keys, 1, &options))) hold_and_release(lock);
-    nests_and_stands_in_line(client, key, options);
+    reenters_and_waits(client, key, options);
     inspect_and_break(client, key);
     waits_in_vain(client, &options);
     if (memory->fail_at % 2 == 0) quorlock_free(lock); /* close frees it as well */
-    assert_status(quorlock_client_close(client, on_closed, &closed), QUORLOCK_OK);
-    await_count(&closed, 1, GENEROUS_MS, "close");
+    fixture_close(client);
     assert_int_equal(memory->blocks, 0);
     return memory->calls < memory->fail_at;
 }
@@ -188,7 +181,7 @@ static void sweep(bool for_good)
     long at = 0;
     bool whole = false;
 
-    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "SET p:taken peer");
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET p:taken peer");
     while (!whole && at < SWEEP_MAX) {
         struct memory memory = {.fail_at = ++at, .for_good = for_good};
 
@@ -196,27 +189,25 @@ static void sweep(bool for_good)
     }
     print_message("%ld allocations failed\n", at - 1);
     assert_true(whole);
-    /* A sweep over nothing proves nothing. */
+    /* A sweep over no allocation proves nothing. */
     assert_true(at > 20);
 }
 
 static void one_allocation_fails(void **state)
 {
-    (void)state;
     sweep(false);
 }
 
 static void memory_ends_for_good(void **state)
 {
-    (void)state;
     sweep(true);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_allocation_fails, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(memory_ends_for_good, kit_setup, kit_teardown),
+        WITH_SERVERS(one_allocation_fails),
+        WITH_SERVERS(memory_ends_for_good),
     };
 
     return cmocka_run_group_tests_name("alloc sweep", tests, NULL, NULL);

@@ -41,7 +41,6 @@ static int setup(void **state)
     struct quorlock_client_options options = open_options();
     char error[TEXT_SIZE] = "";
 
-    (void)state;
     cluster_start(&cluster, 3);
     options.error = error;
     options.error_size = sizeof(error);
@@ -51,7 +50,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     assert_int_equal(quorlock_blocking_close(blocking), 0);
     blocking = NULL;
     cluster_end(&cluster);
@@ -77,7 +75,6 @@ static void one_life(void **state)
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
     struct quorlock_blocking_result result = {.size = sizeof(result)};
 
-    (void)state;
     assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
     assert_int_equal(quorlock_blocking_release(lock, &result), QUORLOCK_STATE);
     assert_true(strlen(result.text) > 0);
@@ -98,7 +95,7 @@ static void one_life(void **state)
     quorlock_blocking_free(NULL);
 }
 
-/* A result of another size than the library's, and what is behind it. */
+/* A result of another size than the library's, and the bytes behind it. */
 static void results_say_their_size(void **state)
 {
     struct {
@@ -107,12 +104,11 @@ static void results_say_their_size(void **state)
     } result = {.known = {.size = sizeof(result)}}, untouched;
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
 
-    (void)state;
     assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_OK);
     assert_int_equal(result.known.size, sizeof(result));
     assert_true(strlen(result.known.token) > 0);
     assert_int_equal(quorlock_blocking_release(lock, &result.known), QUORLOCK_OK);
-    /* What it does not know, it refuses and leaves alone, and does nothing. */
+    /* An unknown size is refused, and nothing is written. */
     result.newer[31] = 1;
     memcpy(&untouched, &result, sizeof(result));
     assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_INVAL);
@@ -122,7 +118,7 @@ static void results_say_their_size(void **state)
     assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_INVAL);
     assert_memory_equal(&untouched, &result, sizeof(result));
     assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
-    /* What is behind the size does not matter, and stays. */
+    /* Bytes behind the size do not matter, and stay. */
     memset(result.newer, 0xa5, sizeof(result.newer));
     result.known.size = sizeof(result.known);
     assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_OK);
@@ -131,7 +127,7 @@ static void results_say_their_size(void **state)
     quorlock_blocking_free(lock);
 }
 
-/* An inner function locks what its caller has locked; and several keys at once. */
+/* An inner function takes the lock of its caller; and several keys at once. */
 static void nested_and_many_keys(void **state)
 {
     static const char *const keys[] = {"zebra", "ant"};
@@ -140,7 +136,6 @@ static void nested_and_many_keys(void **state)
     quorlock_blocking_lock *outer, *inner, *overlaps, *other;
     struct quorlock_blocking_result result = {.size = sizeof(result)};
 
-    (void)state;
     assert_int_equal(quorlock_blocking_new(&outer, blocking, keys, 2, &options, NULL, 0), 0);
     assert_int_equal(quorlock_blocking_new(&inner, blocking, keys, 2, &options, NULL, 0), 0);
     assert_int_equal(quorlock_blocking_new(&overlaps, blocking, overlapping, 2, &options, NULL, 0), 0);
@@ -168,12 +163,11 @@ static void nested_and_many_keys(void **state)
     quorlock_blocking_free(outer);
 }
 
-static void somebody_elses(void **state)
+static void held_by_another(void **state)
 {
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
     struct quorlock_blocking_result result = {.size = sizeof(result)};
 
-    (void)state;
     for (int i = 0; i < 2; i++) server_do(&cluster.servers[i], "SET key by-hand PX 60000");
     assert_int_equal(quorlock_blocking_acquire(lock, &result), QUORLOCK_HELD);
     assert_non_null(strstr(result.text, "by-hand"));
@@ -189,7 +183,6 @@ static void errors_of_open_and_new(void **state)
     quorlock_blocking *other = NULL;
     char error[TEXT_SIZE] = "";
 
-    (void)state;
     options.error = error;
     options.error_size = sizeof(error);
     assert_int_equal(quorlock_blocking_open(&other, &options), QUORLOCK_INVAL);
@@ -226,7 +219,6 @@ static void threads_take_turns(void **state)
     quorlock_blocking_lock *locks[THREADS];
     pthread_t threads[THREADS];
 
-    (void)state;
     for (int i = 0; i < THREADS; i++) {
         locks[i] = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
         assert_int_equal(pthread_create(&threads[i], NULL, take_turns, locks[i]), 0);
@@ -279,7 +271,6 @@ static void cancel_and_free_end_a_wait(void **state)
     quorlock_blocking_lock *holder = new_lock("key", LONG_LEASE_MS, 0);
     struct waiter waiter = {0};
 
-    (void)state;
     assert_int_equal(quorlock_blocking_acquire(holder, NULL), 0);
     start_waiter(&waiter);
     assert_int_equal(quorlock_blocking_cancel(waiter.lock), 0);
@@ -316,9 +307,9 @@ static void start_extender(struct waiter *extender)
 }
 
 /*
- * Nobody answers, many wait, and one extends: all are told CLOSED (the extend NOQUORUM where a node timeout
- * has passed before), and close waits for no server longer than one node timeout; after three the connections
- * would be dropped.
+ * No node answers, many calls wait, and one extends: all end with CLOSED (the extend with NOQUORUM where a node
+ * timeout has passed before), and close waits for no server longer than one node timeout; after three the
+ * connections would be dropped.
  */
 static void close_under_callers_while_servers_hang(void **state)
 {
@@ -327,7 +318,6 @@ static void close_under_callers_while_servers_hang(void **state)
     struct waiter extender = {0};
     uint64_t begun_us;
 
-    (void)state;
     options.node_timeout_ms = HANG_MS;
     assert_int_equal(quorlock_blocking_close(blocking), 0);
     assert_int_equal(quorlock_blocking_open(&blocking, &options), 0);
@@ -346,14 +336,13 @@ static void close_under_callers_while_servers_hang(void **state)
     for (int i = 0; i < 3; i++) server_thaw(&cluster.servers[i]);
 }
 
-/* Held, waited for and idle locks that nobody freed: close ends the wait, and no key stays. */
+/* Held, waiting and idle locks that were not freed: close ends the wait, and no key stays. */
 static void close_ends_everything(void **state)
 {
     struct quorlock_client_options options = open_options();
     struct waiter waiter = {0};
     quorlock_blocking_lock *holder;
 
-    (void)state;
     holder = new_lock("key", LONG_LEASE_MS, 0);
     (void)new_lock("idle", LONG_LEASE_MS, 0);
     assert_int_equal(quorlock_blocking_acquire(holder, NULL), 0);
@@ -377,7 +366,7 @@ static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *lo
 
     atomic_store(&losses->reason, loss->reason);
     atomic_store(&losses->valid_ms, (int)quorlock_blocking_valid_ms(lock));
-    /* What would wait for the loop is refused in the loop. */
+    /* A call that would wait for the loop is refused in the loop. */
     atomic_store(&losses->acquire_status, quorlock_blocking_acquire(lock, NULL));
     atomic_store(&losses->close_status, quorlock_blocking_close(blocking));
     atomic_fetch_add(&losses->calls, 1);
@@ -390,7 +379,6 @@ static void loss_is_told_from_the_loop(void **state)
     struct losses losses = {0};
     uint64_t until_us;
 
-    (void)state;
     quorlock_blocking_on_lost(lock, on_lost, &losses);
     assert_int_equal(quorlock_blocking_acquire(lock, NULL), 0);
     for (int i = 0; i < 3; i++) server_do(&cluster.servers[i], "DEL key");
@@ -416,7 +404,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_life, setup, teardown),
         cmocka_unit_test_setup_teardown(results_say_their_size, setup, teardown),
         cmocka_unit_test_setup_teardown(nested_and_many_keys, setup, teardown),
-        cmocka_unit_test_setup_teardown(somebody_elses, setup, teardown),
+        cmocka_unit_test_setup_teardown(held_by_another, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_of_open_and_new, setup, teardown),
         cmocka_unit_test_setup_teardown(threads_take_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(cancel_and_free_end_a_wait, setup, teardown),

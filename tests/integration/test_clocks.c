@@ -5,7 +5,7 @@
  * Servers get their clock from a preloaded library that adds what a file says. A suspend is what it looks like
  * to a process: the clock that counts it is ahead, all others stood still.
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static struct seen_loss lost;
 static quorlock *lock;
 static int64_t slept_us; /* on this machine */
 
-/* In the place of the system's. */
+/* Replaces the system's. */
 int clock_gettime(clockid_t id, struct timespec *now);
 int clock_gettime(clockid_t id, struct timespec *now)
 {
@@ -38,17 +38,13 @@ int clock_gettime(clockid_t id, struct timespec *now)
 
 static void hold(uint32_t renew_ms)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LEASE_MS);
-
-    options.renew_ms = renew_ms;
-    options.fencing = 1; /* then an answer to an acquire tells the node's clock */
+    /* with fencing, an acquire's reply has the node's clock */
     memset(&held, 0, sizeof(held));
     memset(&lost, 0, sizeof(lost));
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LEASE_MS, .renew_ms = renew_ms, .fencing = 1));
     quorlock_on_lost(lock, on_loss, &lost);
-    assert_status(kit_acquire(lock, &held), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &held), QUORLOCK_OK);
     await_holders("key", held.owner, 3);
 }
 
@@ -70,7 +66,7 @@ static void set_clock(uint32_t node, int64_t ahead_us)
 static void restart_with_clocks(void)
 {
     for (uint32_t i = 0; i < 3; i++) {
-        struct server *server = &kit.cluster.servers[i];
+        struct server *server = SERVER(i);
 
         snprintf(clock_files[i], TEXT_SIZE, "%s/clock", server->folder);
         set_clock(i, 0);
@@ -85,80 +81,73 @@ static void restart_with_clocks(void)
 
 static bool logs_a_step(void *arg)
 {
-    (void)arg;
-    return kit.log != NULL && strstr(kit.log, "its clock stepped forward") != NULL;
+    return fixture.log != NULL && strstr(fixture.log, "its clock stepped forward") != NULL;
 }
 
 static bool is_lost(void *arg)
 {
-    (void)arg;
     return lost.calls > 0;
 }
 
 static bool renewed_since(void *pttl_ms)
 {
     for (uint32_t i = 0; i < 3; i++) {
-        if (server_pttl(&kit.cluster.servers[i], "key") < *(int64_t *)pttl_ms) return false;
+        if (server_pttl(SERVER(i), "key") < *(int64_t *)pttl_ms) return false;
     }
     return true;
 }
 
-/* Its votes of before are dropped, it is asked anew, and the others hold the lock meanwhile. */
+/* Its old votes are dropped and it is asked again; the other nodes hold the lock meanwhile. */
 static void a_server_whose_clock_steps_costs_no_lock(void **state)
 {
     int64_t nearly_whole_ms = LEASE_MS - 2 * RENEW_MS;
 
-    (void)state;
     restart_with_clocks();
     hold(RENEW_MS);
     run_ms(3 * RENEW_MS); /* readings of its clock */
     assert_false(logs_a_step(NULL));
     set_clock(1, STEP_US);
     await(logs_a_step, NULL, GENEROUS_MS, "the step is noticed");
-    assert_contains(kit.log, kit.cluster.servers[1].address);
+    assert_contains(fixture.log, fixture.cluster.servers[1].address);
     await(renewed_since, &nearly_whole_ms, GENEROUS_MS, "all three hold it as long as before");
     assert_int_equal(lost.calls, 0);
     assert_true(quorlock_valid_ms(lock) > 0);
-    assert_status(kit_release(lock, &held), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &held), QUORLOCK_OK);
     assert_int_equal(held.result.expired, 0);
 }
 
-/* Nothing is renewed here: what shows the step is the clock in the answer to another lock's acquire. */
+/* Nothing is renewed here: the clock in the reply to another lock's acquire shows the step. */
 static void an_acquire_shows_a_step_too(void **state)
 {
-    struct quorlock_options options = kit_lease(LEASE_MS);
     struct seen seen;
     quorlock *other;
 
-    (void)state;
     restart_with_clocks();
     hold(QUORLOCK_RENEW_NEVER);
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    options.fencing = 1;
-    other = kit_lock(kit.client, "other", &options);
+    other =
+        fixture_lock(fixture.client, "other", LEASE(LEASE_MS, .renew_ms = QUORLOCK_RENEW_NEVER, .fencing = 1));
     assert_false(logs_a_step(NULL));
     set_clock(1, STEP_US);
-    assert_status(kit_acquire(other, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(other, &seen), QUORLOCK_OK);
     await(logs_a_step, NULL, GENEROUS_MS, "the step is noticed");
-    assert_contains(kit.log, kit.cluster.servers[1].address);
+    assert_contains(fixture.log, fixture.cluster.servers[1].address);
     assert_int_equal(lost.calls, 0);
 }
 
-/* On a quorum at once: it is rather our own clock that stood still, and nobody knows for how long. */
+/* On a quorum at once: then this process stood still, for an unknown time. */
 static void servers_whose_clocks_step_together_end_it(void **state)
 {
-    (void)state;
     restart_with_clocks();
     hold(RENEW_MS);
     run_ms(3 * RENEW_MS);
     set_clock(0, STEP_US);
     set_clock(2, STEP_US);
-    await(is_lost, NULL, GENEROUS_MS, "the loss is told");
+    await(is_lost, NULL, GENEROUS_MS, "the loss");
     assert_int_equal(lost.calls, 1);
     assert_int_equal(lost.loss.reason, QUORLOCK_LOST_CLOCK);
     assert_int_equal(lost.loss.remaining_ms, 0);
     assert_int_equal(lost.valid_ms, 0);
-    assert_status(kit_release(lock, &held), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &held), QUORLOCK_OK);
     assert_int_equal(held.result.expired, 1);
 }
 
@@ -166,7 +155,6 @@ static void servers_whose_clocks_step_together_end_it(void **state)
 
 static void a_server_whose_clock_steps_costs_no_lock(void **state)
 {
-    (void)state;
     print_message("skipped: a server cannot be given a library that has a sanitizer\n");
     skip();
 }
@@ -185,20 +173,19 @@ static void servers_whose_clocks_step_together_end_it(void **state)
 
 /* ---- a suspend of this machine ---- */
 
-/* Nothing ran meanwhile, and the nodes' clocks went on: the first thing that is told is the loss. */
+/* Nothing ran meanwhile, and the nodes' clocks went on: the first callback is the loss. */
 static void a_suspend_past_the_lease_is_a_loss(void **state)
 {
     struct seen extended = {0};
 
-    (void)state;
     hold(0);
-    kit_start_extend(lock, 0, &extended);
+    fixture_start_extend(lock, 0, &extended);
     slept_us += INT64_C(2000) * LEASE_MS;
-    assert_int_equal(quorlock_valid_ms(lock), 0); /* at once, whatever was told */
-    await_count(&lost.calls, 1, GENEROUS_MS, "the loss is told");
+    assert_int_equal(quorlock_valid_ms(lock), 0); /* at once, before any callback */
+    await_count(&lost.calls, 1, GENEROUS_MS, "the loss");
     assert_int_equal(lost.loss.reason, QUORLOCK_LOST_EXPIRED);
     assert_int_equal(lost.loss.remaining_ms, 0);
-    await_count(&extended.calls, 1, GENEROUS_MS, "the end of the extend is told");
+    await_count(&extended.calls, 1, GENEROUS_MS, "the end of the extend");
     assert_true(lost.order < extended.order);
     assert_status(extended.result.status, QUORLOCK_LOST);
 }
@@ -213,27 +200,26 @@ static void a_suspend_within_the_lease_is_none(void **state)
     uint32_t before_ms;
     uint32_t least_ms;
 
-    (void)state;
     hold(0);
     before_ms = quorlock_valid_ms(lock);
     slept_us += LEASE_MS * INT64_C(1000) / 2;
     assert_true(quorlock_valid_ms(lock) <= before_ms - LEASE_MS / 2);
     assert_true(quorlock_valid_ms(lock) > 0);
-    /* The renewal that was due meanwhile comes now. */
+    /* The renewal that became due meanwhile comes now. */
     least_ms = before_ms - LEASE_MS / 4;
     await(is_renewed, &least_ms, GENEROUS_MS, "it is renewed");
     assert_int_equal(lost.calls, 0);
-    assert_status(kit_release(lock, &held), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &held), QUORLOCK_OK);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_server_whose_clock_steps_costs_no_lock, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(an_acquire_shows_a_step_too, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(servers_whose_clocks_step_together_end_it, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_suspend_past_the_lease_is_a_loss, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_suspend_within_the_lease_is_none, kit_setup, kit_teardown),
+        WITH_SERVERS(a_server_whose_clock_steps_costs_no_lock),
+        WITH_SERVERS(an_acquire_shows_a_step_too),
+        WITH_SERVERS(servers_whose_clocks_step_together_end_it),
+        WITH_SERVERS(a_suspend_past_the_lease_is_a_loss),
+        WITH_SERVERS(a_suspend_within_the_lease_is_none),
     };
 
     return cmocka_run_group_tests_name("clocks that jump", tests, NULL, NULL);

@@ -132,9 +132,8 @@ class Usage(Bootstrapped):
         with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
             silent = ["127.0.0.1:%d" % listener.getsockname()[1] for listener in (one, two)]
             secret = ",".join(f"redis://user:geheim@{node}" for node in silent)
-            for form in [("run", "-v", "--nodes", secret), ("run", "-v", "--nodes=" + secret),
-                         ("--nod", secret, "run", "-v")]:
-                process = self.start(*form, self.key, "--", "true")
+            for form in [("--nodes", secret), ("--nodes=" + secret,)]:
+                process = self.start("run", "-v", *form, self.key, "--", "true")
                 command_line = pathlib.Path(f"/proc/{process.pid}/cmdline")
                 wait_for(lambda: b"run" in command_line.read_bytes() and b"geheim" not in command_line.read_bytes())
                 self.assertIn(silent[1].encode(), command_line.read_bytes())
@@ -148,7 +147,7 @@ class Usage(Bootstrapped):
                      ("-Nredis://u:geheim", "inspect", "k"), ("inspect", "k", "--json=redis://:geheim"),
                      ("run", "--lease", "redis://:geheim", "k", "--", "true"),
                      ("run", "--wait=u:geheim@h", "k", "--", "true"),
-                     ("run", "redis://u:geheim@h", "k", "--", "true"), ("inspect", "redis://u:geheim"),
+                     ("run", "redis://u:geheim@h", "k", "--", "true"), ("--nod=u:geheim@h", "run"), ("inspect", "redis://u:geheim"),
                      ("break", "k", "unix://:geheim@/run/x"),
                      ("--nodes", "a,,u:geheim@h", "inspect", "k"),
                      ("--nodes", "redis://:geh,eim@h,,x", "inspect", "k"),

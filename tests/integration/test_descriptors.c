@@ -30,14 +30,12 @@ static struct cluster cluster;
 
 static int setup(void **state)
 {
-    (void)state;
     cluster_start(&cluster, 3);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     cluster_end(&cluster);
     return 0;
 }
@@ -108,7 +106,6 @@ static int end_with(rlim_t limit)
 
 static void few_descriptors_are_an_error_and_no_end(void **state)
 {
-    (void)state;
     for (rlim_t limit = 3; limit <= 20; limit++) {
         int end = end_with(limit);
 

@@ -4,9 +4,9 @@
  *
  * Limits compare with a promise of seconds (a node timeout, a wait bound), never with how fast the machine is.
  */
-#include "kit.h"
+#include "fixture.h"
 
-/* One node away costs nothing: far below this. */
+/* With one node away, far less than this. */
 #define LONG_NODE_TIMEOUT_MS 8000u
 #define WELL_BEFORE_US       4000000u
 
@@ -26,7 +26,7 @@ static bool is_renewed(void *arg)
     return renewed;
 }
 
-/* Its expiry runs down, and goes up again when it is renewed. */
+/* Its expiry runs down, and rises with a renewal. */
 static void await_renewal(const struct server *server, const char *key)
 {
     struct renewal_watch watch = {server, key, server_pttl(server, key)};
@@ -40,79 +40,73 @@ enum hurt { KILLED, FROZEN };
 static void hurt_node(uint32_t node, enum hurt how)
 {
     if (how == KILLED) {
-        server_kill(&kit.cluster.servers[node]);
+        server_kill(SERVER(node));
     } else {
-        server_freeze(&kit.cluster.servers[node]);
+        server_freeze(SERVER(node));
     }
 }
 
 static void heal_node(uint32_t node, enum hurt how)
 {
     if (how == KILLED) {
-        server_start(&kit.cluster.servers[node]);
+        server_start(SERVER(node));
     } else {
-        server_thaw(&kit.cluster.servers[node]);
+        server_thaw(SERVER(node));
     }
 }
 
-/* The servers with an answer to give, all but node 2, know the value. */
+/* The servers that answer, all but node 2, have the value. */
 static void assert_two_hold(const char *key, const char *value)
 {
-    for (int i = 0; i < 2; i++) assert_true(server_holds(&kit.cluster.servers[i], key, value));
+    for (int i = 0; i < 2; i++) assert_true(server_holds(SERVER(i), key, value));
 }
 
-/* Acquire, renew, extend, release with node 2 out of order from before or from the middle. */
+/* Acquire, renew, extend and release while node 2 is out of order. */
 static void life_without_node_2(quorlock_client *client, const char *key)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     uint64_t begun_us = clock_us();
-    quorlock *lock;
+    quorlock *lock = fixture_lock(client, key, LEASE(LONG_LEASE_MS, .renew_ms = 200));
 
-    options.renew_ms = 200;
-    lock = kit_lock(client, key, &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_true(seen.at_us - begun_us < WELL_BEFORE_US);
     assert_int_equal(seen.result.granted, 2);
     assert_two_hold(key, seen.owner);
-    await_renewal(&kit.cluster.servers[0], key);
-    await_renewal(&kit.cluster.servers[1], key);
+    await_renewal(SERVER(0), key);
+    await_renewal(SERVER(1), key);
 
     begun_us = clock_us();
-    assert_status(kit_extend(lock, 0, &seen), QUORLOCK_OK);
+    assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
     assert_true(seen.at_us - begun_us < WELL_BEFORE_US);
     begun_us = clock_us();
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_true(seen.at_us - begun_us < WELL_BEFORE_US);
-    for (int i = 0; i < 2; i++) assert_false(server_has(&kit.cluster.servers[i], key));
+    for (int i = 0; i < 2; i++) assert_false(server_has(SERVER(i), key));
     quorlock_free(lock);
 }
 
 static void one_gone(enum hurt how)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     struct seen_loss loss = {0};
     quorlock *lock;
 
-    client_options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
-    kit_client(&client_options, 3);
-    options.renew_ms = 200;
-    lock = kit_lock(kit.client, "held before", &options);
+    fixture.options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "held before", LEASE(LONG_LEASE_MS, .renew_ms = 200));
     quorlock_on_lost(lock, on_loss, &loss);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("held before", seen.owner, 3);
 
     hurt_node(2, how);
-    life_without_node_2(kit.client, "taken after");
-    await_renewal(&kit.cluster.servers[0], "held before");
-    await_renewal(&kit.cluster.servers[1], "held before");
+    life_without_node_2(fixture.client, "taken after");
+    await_renewal(SERVER(0), "held before");
+    await_renewal(SERVER(1), "held before");
     assert_int_equal(loss.calls, 0);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     quorlock_free(lock);
 
-    /* The key that it kept is released as soon as it is back, long before the lease ends. */
+    /* The key on that node is released as soon as it is back, long before the lease ends. */
     heal_node(2, how);
     await_free("held before");
     await_free("taken after");
@@ -121,75 +115,59 @@ static void one_gone(enum hurt how)
 
 static void one_node_killed(void **state)
 {
-    (void)state;
     one_gone(KILLED);
 }
 
 static void one_node_frozen(void **state)
 {
-    (void)state;
     one_gone(FROZEN);
 }
 
 static void silent_from_the_start(bool mute_syn)
 {
-    struct quorlock_client_options client_options = kit_options();
     struct blackhole hole;
-    const char *nodes[3];
 
     blackhole_open(&hole, mute_syn);
-    memcpy(nodes, kit.cluster.addresses, sizeof(nodes));
-    nodes[2] = hole.address;
-    client_options.nodes = nodes;
-    client_options.n_nodes = 3;
-    client_options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
-    kit.client = kit_new_client(&client_options);
-    /* Nobody is connected yet when the first acquire comes. */
-    life_without_node_2(kit.client, "key");
-    kit_close(kit.client);
-    kit.client = NULL;
+    fixture.nodes[2] = hole.address;
+    fixture.options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
+    fixture_client(0);
+    /* No node is connected yet when the first acquire comes. */
+    life_without_node_2(fixture.client, "key");
+    fixture_close(fixture.client);
     blackhole_close(&hole);
 }
 
 static void one_node_takes_connections_and_is_silent(void **state)
 {
-    (void)state;
     silent_from_the_start(false);
 }
 
 static void one_node_does_not_even_connect(void **state)
 {
-    (void)state;
     silent_from_the_start(true);
 }
 
 static void one_node_dead_from_the_start(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-
-    (void)state;
-    client_options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
-    server_kill(&kit.cluster.servers[2]);
-    kit.client = kit_new_client(&client_options);
-    life_without_node_2(kit.client, "key");
+    fixture.options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
+    server_kill(SERVER(2));
+    fixture_client(0);
+    life_without_node_2(fixture.client, "key");
 }
 
 static void two_gone(enum hurt how)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *once, *patient;
 
-    client_options.node_timeout_ms = 300;
-    kit_client(&client_options, 3);
-    once = kit_lock(kit.client, "key", &options);
-    options.wait_ms = 1500;
-    patient = kit_lock(kit.client, "key", &options);
+    fixture.options.node_timeout_ms = 300;
+    fixture_client(3);
+    once = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    patient = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = 1500));
     hurt_node(1, how);
     hurt_node(2, how);
 
-    assert_status(kit_acquire(once, &seen), QUORLOCK_NOQUORUM);
+    assert_status(fixture_acquire(once, &seen), QUORLOCK_NOQUORUM);
     assert_true(seen.result.elapsed_ms < WELL_BEFORE_US / 1000);
     assert_int_equal(seen.result.valid_ms, 0);
     assert_int_equal(quorlock_valid_ms(once), 0);
@@ -197,22 +175,21 @@ static void two_gone(enum hurt how)
         assert_int_equal(seen.votes[i].outcome, QUORLOCK_VOTE_FAILED);
         assert_true(strlen(seen.votes[i].error) > 0);
     }
-    assert_status(kit_acquire(patient, &seen), QUORLOCK_NOQUORUM);
+    assert_status(fixture_acquire(patient, &seen), QUORLOCK_NOQUORUM);
     assert_true(seen.result.elapsed_ms >= 1500);
     assert_true(seen.result.elapsed_ms < 1500 + WELL_BEFORE_US / 1000);
     assert_true(seen.result.rounds > 1);
-    /* What the survivor granted it got back. */
-    cluster_await_free(&(struct cluster){.n = 1, .servers = {kit.cluster.servers[0]}}, "key");
+    /* The grant of the remaining node is released. */
+    cluster_await_free(&(struct cluster){.n = 1, .servers = {fixture.cluster.servers[0]}}, "key");
 
     heal_node(1, how);
     heal_node(2, how);
-    options.wait_ms = GENEROUS_MS - 5000;
     quorlock_free(patient);
-    patient = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(patient, &seen), QUORLOCK_OK);
-    /* Two were enough, and the third may have come a moment too late to be asked. */
-    assert_true(cluster_holders(&kit.cluster, "key", seen.owner) >= 2);
-    assert_status(kit_release(patient, &seen), QUORLOCK_OK);
+    patient = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS - 5000));
+    assert_status(fixture_acquire(patient, &seen), QUORLOCK_OK);
+    /* Two were enough; the third node may be back a moment too late to be asked. */
+    assert_true(holders("key", seen.owner) >= 2);
+    assert_status(fixture_release(patient, &seen), QUORLOCK_OK);
     await_free("key");
     quorlock_free(patient);
     quorlock_free(once);
@@ -220,252 +197,216 @@ static void two_gone(enum hurt how)
 
 static void two_nodes_killed(void **state)
 {
-    (void)state;
     two_gone(KILLED);
 }
 
 static void two_nodes_frozen(void **state)
 {
-    (void)state;
     two_gone(FROZEN);
 }
 
 /* An acquire that waits while there is no quorum gets the lock by itself when the nodes are back. */
 static void waits_for_the_nodes(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
-    server_kill(&kit.cluster.servers[0]);
-    server_kill(&kit.cluster.servers[1]);
-    kit.client = kit_new_client(&client_options);
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    lock = kit_lock(kit.client, "key", &options);
-    kit_start_acquire(lock, &seen);
+    server_kill(SERVER(0));
+    server_kill(SERVER(1));
+    fixture_client(0);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    fixture_start_acquire(lock, &seen);
     run_ms(500);
     assert_int_equal(seen.calls, 0);
-    server_start(&kit.cluster.servers[0]);
-    await_count(&seen.calls, 1, GENEROUS_MS, "acquire when nodes are back");
-    assert_status(seen.result.status, QUORLOCK_OK);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    server_start(SERVER(0));
+    await_status(&seen, QUORLOCK_OK, "acquire when nodes are back");
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     quorlock_free(lock);
-    server_start(&kit.cluster.servers[1]);
+    server_start(SERVER(1));
     await_free("key");
 }
 
 static void all_needs_all(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
-    client_options.policy = QUORLOCK_ALL;
-    client_options.node_timeout_ms = 300;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    fixture.options.policy = QUORLOCK_ALL;
+    fixture.options.node_timeout_ms = 300;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.granted, 3);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", seen.owner), 3);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+    assert_int_equal(holders("key", seen.owner), 3);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(holders("key", NULL), 0);
 
-    server_freeze(&kit.cluster.servers[1]);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_NOQUORUM);
+    server_freeze(SERVER(1));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_NOQUORUM);
     assert_true(seen.result.failed >= 1);
-    server_thaw(&kit.cluster.servers[1]);
+    server_thaw(SERVER(1));
     await_free("key");
-    server_kill(&kit.cluster.servers[1]);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_NOQUORUM);
+    server_kill(SERVER(1));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_NOQUORUM);
     await_free("key");
     /* Held on one of three by another: with ALL that one is enough. */
-    server_start(&kit.cluster.servers[1]);
-    kit_await_ready(kit.client, 3);
-    server_do(&kit.cluster.servers[0], "SET key by-hand PX 30000");
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    server_start(SERVER(1));
+    fixture_await_ready(fixture.client, 3);
+    server_do(SERVER(0), "SET key by-hand PX 30000");
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     assert_string_equal(seen.votes[0].holder, "by-hand");
     await_holders("key", NULL, 1);
-    server_do(&kit.cluster.servers[0], "DEL key");
-    quorlock_free(lock);
+    server_do(SERVER(0), "DEL key");
 }
 
-/* A wiped node gets the key again, and then counts: another one may go. */
+/* A wiped node gets the key again, and then counts: another node may fail. */
 static void wiped_node_is_repaired_and_counts(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(3000);
     struct seen seen;
     struct seen_loss loss = {0};
     uint64_t alone_until_us;
     quorlock *lock;
 
-    (void)state;
-    client_options.reconnect_max_ms = 200;
-    kit_client(&client_options, 3);
-    options.renew_ms = 200;
-    lock = kit_lock(kit.client, "key", &options);
+    fixture.options.reconnect_max_ms = 200;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(3000, .renew_ms = 200));
     quorlock_on_lost(lock, on_loss, &loss);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
 
-    server_wipe(&kit.cluster.servers[2]);
-    assert_false(server_has(&kit.cluster.servers[2], "key"));
+    server_wipe(SERVER(2));
+    assert_false(server_has(SERVER(2), "key"));
     await_holders("key", seen.owner, 3);
-    await_renewal(&kit.cluster.servers[2], "key");
+    await_renewal(SERVER(2), "key");
 
-    server_kill(&kit.cluster.servers[0]);
+    server_kill(SERVER(0));
     alone_until_us = clock_us() + 4500000; /* longer than any validity from before */
     while (clock_us() < alone_until_us) {
         run_ms(100);
         assert_int_equal(loss.calls, 0);
         assert_true(quorlock_valid_ms(lock) > 0);
     }
-    assert_int_equal(cluster_holders(&kit.cluster, "key", seen.owner), 2);
-    server_start(&kit.cluster.servers[0]);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(holders("key", seen.owner), 2);
+    server_start(SERVER(0));
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free("key");
-    quorlock_free(lock);
 }
 
 /* ALL never repairs: a node that forgot the key loses the lock. */
 static void all_loses_by_one_wiped_node(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     struct seen_loss loss = {0};
     quorlock *lock;
 
-    (void)state;
-    client_options.policy = QUORLOCK_ALL;
-    kit_client(&client_options, 3);
-    options.renew_ms = 200;
-    lock = kit_lock(kit.client, "key", &options);
+    fixture.options.policy = QUORLOCK_ALL;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 200));
     quorlock_on_lost(lock, on_loss, &loss);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
-    server_do(&kit.cluster.servers[1], "DEL key");
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    server_do(SERVER(1), "DEL key");
     await_count(&loss.calls, 1, GENEROUS_MS, "loss");
     assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
-    assert_false(server_has(&kit.cluster.servers[1], "key"));
+    assert_false(server_has(SERVER(1), "key"));
     quorlock_free(lock);
     await_free("key");
 }
 
-/* What a node that is away holds of ours is released when it is back, also when the lock is long freed. */
+/* A node that was away is sent the release when it is back, also when the lock is freed already. */
 static void debts_are_paid_at_reconnect(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
-    client_options.reconnect_max_ms = 200;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    fixture.options.reconnect_max_ms = 200;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
-    server_kill(&kit.cluster.servers[2]);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    server_kill(SERVER(2));
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     quorlock_free(lock);
-    server_start(&kit.cluster.servers[2]);
+    server_start(SERVER(2));
     await_free("key");
 }
 
-/* A release that cannot reach a quorum says so after one node timeout and is paid later. */
+/* A release that reaches no quorum says so after one node timeout, and is sent later. */
 static void release_without_quorum_ends(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     uint64_t begun_us;
     quorlock *lock;
 
-    (void)state;
-    client_options.node_timeout_ms = 300;
-    client_options.reconnect_max_ms = 200;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
-    server_freeze(&kit.cluster.servers[0]);
-    server_freeze(&kit.cluster.servers[1]);
+    fixture.options.node_timeout_ms = 300;
+    fixture.options.reconnect_max_ms = 200;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    server_freeze(SERVER(0));
+    server_freeze(SERVER(1));
     begun_us = clock_us();
-    assert_status(kit_release(lock, &seen), QUORLOCK_NOQUORUM);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_NOQUORUM);
     assert_true(seen.at_us - begun_us < WELL_BEFORE_US);
     assert_int_equal(quorlock_valid_ms(lock), 0);
     quorlock_free(lock);
-    server_thaw(&kit.cluster.servers[0]);
-    server_thaw(&kit.cluster.servers[1]);
+    server_thaw(SERVER(0));
+    server_thaw(SERVER(1));
     await_free("key");
 }
 
 /* Close does not wait for a frozen node longer than one node timeout. */
 static void close_does_not_wait_for_the_frozen(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     uint64_t begun_us;
     quorlock *lock;
 
-    (void)state;
-    client_options.node_timeout_ms = 300;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    fixture.options.node_timeout_ms = 300;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
-    server_freeze(&kit.cluster.servers[2]);
+    server_freeze(SERVER(2));
     begun_us = clock_us();
-    kit_close(kit.client);
-    kit.client = NULL;
+    fixture_close(fixture.client);
     assert_true(clock_us() - begun_us < WELL_BEFORE_US);
-    for (int i = 0; i < 2; i++) assert_false(server_has(&kit.cluster.servers[i], "key"));
-    server_thaw(&kit.cluster.servers[2]);
+    for (int i = 0; i < 2; i++) assert_false(server_has(SERVER(i), "key"));
+    server_thaw(SERVER(2));
 }
 
-/* A server that lost our scripts (SCRIPT FLUSH) is given them again within the round. */
+/* A server that lost our scripts (SCRIPT FLUSH) gets them again within the round. */
 static void forgotten_scripts_are_loaded_again(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
-    quorlock *lock;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
-    (void)state;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SCRIPT FLUSH");
-    assert_status(kit_extend(lock, 0, &seen), QUORLOCK_OK);
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SCRIPT FLUSH");
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
+    assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
     await_free("key");
-    quorlock_free(lock);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_node_killed, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(one_node_frozen, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(one_node_takes_connections_and_is_silent, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(one_node_does_not_even_connect, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(one_node_dead_from_the_start, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(two_nodes_killed, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(two_nodes_frozen, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(waits_for_the_nodes, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(all_needs_all, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(wiped_node_is_repaired_and_counts, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(all_loses_by_one_wiped_node, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(debts_are_paid_at_reconnect, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(release_without_quorum_ends, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(close_does_not_wait_for_the_frozen, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(forgotten_scripts_are_loaded_again, kit_setup, kit_teardown),
+        WITH_SERVERS(one_node_killed),
+        WITH_SERVERS(one_node_frozen),
+        WITH_SERVERS(one_node_takes_connections_and_is_silent),
+        WITH_SERVERS(one_node_does_not_even_connect),
+        WITH_SERVERS(one_node_dead_from_the_start),
+        WITH_SERVERS(two_nodes_killed),
+        WITH_SERVERS(two_nodes_frozen),
+        WITH_SERVERS(waits_for_the_nodes),
+        WITH_SERVERS(all_needs_all),
+        WITH_SERVERS(wiped_node_is_repaired_and_counts),
+        WITH_SERVERS(all_loses_by_one_wiped_node),
+        WITH_SERVERS(debts_are_paid_at_reconnect),
+        WITH_SERVERS(release_without_quorum_ends),
+        WITH_SERVERS(close_does_not_wait_for_the_frozen),
+        WITH_CLIENT(forgotten_scripts_are_loaded_again),
     };
 
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);

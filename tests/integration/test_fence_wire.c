@@ -3,15 +3,7 @@
  * test_fence_wire.c - fencing counters of one node, and the rights that guard and fencing need, on a real
  * server
  */
-#include <event2/event.h>
-#include <quorlock/quorlock.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "probe.h"
 
@@ -20,34 +12,7 @@
 #define SEVEN_DAYS 604800000
 #define A_DAY      86400000
 
-static struct cluster cluster;
-static struct event_base *base;
-static const struct server *server = &cluster.servers[0];
-
-static int setup(void **state)
-{
-    struct event_config *config = event_config_new();
-
-    (void)state;
-    event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
-    base = event_base_new_with_config(config);
-    event_config_free(config);
-    cluster_start(&cluster, 1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    cluster_end(&cluster);
-    event_base_free(base);
-    return 0;
-}
-
-static void assert_tells(const char *text, const char *part)
-{
-    if (strstr(text, part) == NULL) fail_msg("\"%s\" without \"%s\"", text, part);
-}
+static const struct server *server = SERVER(0);
 
 static uint64_t wall_us(void)
 {
@@ -58,20 +23,14 @@ static uint64_t wall_us(void)
 }
 
 /* Ready, in that mode; the guard is written without quarantine where there is none. */
-static void begin(struct probe *probe, uint32_t mode)
+static struct probe *begin(uint32_t mode)
 {
     struct node_request request = {.op = NODE_BOOTSTRAP};
+    struct probe *probe = probe_ready(server->address, QUORLOCK_GUARD_OFF);
 
-    probe_open(probe, base, server->address);
-    probe->config.guard = QUORLOCK_GUARD_OFF;
-    probe_connect(probe);
-    probe_await(probe, NODE_READY);
     (void)probe_ask(probe, &request);
     probe_close(probe);
-    probe_open(probe, base, server->address);
-    probe->config.guard = mode;
-    probe_connect(probe);
-    probe_await(probe, NODE_READY);
+    return probe_ready(server->address, mode);
 }
 
 static void assert_counts(struct answer answer, uint64_t fence)
@@ -83,135 +42,125 @@ static void assert_counts(struct answer answer, uint64_t fence)
 static void test_increments(void **state)
 {
     static const uint32_t modes[] = {QUORLOCK_GUARD_OFF, QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
-    struct probe probe;
+    struct probe *probe;
 
-    (void)state;
     for (uint64_t i = 0; i < 3; i++) {
-        begin(&probe, modes[i]);
+        probe = begin(modes[i]);
         uint64_t first = 3 * i + 1, before_us = wall_us();
-        struct answer answer = probe_fenced(&probe, NODE_ACQUIRE, "a", 0);
+        struct answer answer = probe_fenced(probe, NODE_ACQUIRE, "a", 0);
         assert_counts(answer, first);
         assert_in_range(answer.reply.node_time_us, before_us, wall_us());
         assert_true(server_holds(server, "key", "a"));
         assert_in_range(server_pttl(server, "key"), 1, 30000);
         assert_in_range(server_pttl(server, COUNTER), SEVEN_DAYS - 60000, SEVEN_DAYS);
-        /* Refused: nothing is counted, and the holder is told. */
-        answer = probe_fenced(&probe, NODE_ACQUIRE, "b", 1000);
+        /* A refusal counts nothing, and names the holder. */
+        answer = probe_fenced(probe, NODE_ACQUIRE, "b", 1000);
         assert_int_equal(answer.reply.outcome, NODE_OTHER);
         assert_string_equal(answer.holder, "a");
         assert_in_range(answer.reply.ttl_ms, 1, 30000);
         assert_int_equal(answer.reply.fence, 0);
         /* The floor counts where it is higher, and only there. */
-        assert_int_equal(probe_fenced(&probe, NODE_RELEASE, "a", 0).reply.outcome, NODE_YES);
-        assert_counts(probe_fenced(&probe, NODE_ACQUIRE, "b", first), first + 1);
-        assert_int_equal(probe_do(&probe, NODE_RELEASE, "b").reply.outcome, NODE_YES);
-        assert_counts(probe_fenced(&probe, NODE_ACQUIRE, "c", first + 2), first + 2);
-        assert_int_equal(probe_do(&probe, NODE_RELEASE, "c").reply.outcome, NODE_YES);
-        probe_close(&probe);
+        assert_int_equal(probe_fenced(probe, NODE_RELEASE, "a", 0).reply.outcome, NODE_YES);
+        assert_counts(probe_fenced(probe, NODE_ACQUIRE, "b", first), first + 1);
+        assert_int_equal(probe_do(probe, NODE_RELEASE, "b").reply.outcome, NODE_YES);
+        assert_counts(probe_fenced(probe, NODE_ACQUIRE, "c", first + 2), first + 2);
+        assert_int_equal(probe_do(probe, NODE_RELEASE, "c").reply.outcome, NODE_YES);
+        probe_close(probe);
     }
     server_do(server, "SET key x PX 30000");
-    begin(&probe, QUORLOCK_GUARD_OFF);
-    struct answer answer = probe_do(&probe, NODE_PEEK, "");
+    probe = begin(QUORLOCK_GUARD_OFF);
+    struct answer answer = probe_do(probe, NODE_PEEK, "");
     assert_int_equal(answer.reply.outcome, NODE_YES);
     assert_string_equal(answer.holder, "x");
     assert_int_equal(answer.reply.fence, 9);
     assert_true(answer.reply.has_guard);
     assert_int_equal(answer.reply.quarantine_ms, -1);
-    probe_close(&probe);
 }
 
 /* Wall clocks in microseconds are sixteen digits, which Lua would round when it prints them its own way. */
 static void test_whole_numbers(void **state)
 {
-    struct probe probe;
     char stored[TEXT_SIZE];
+    struct probe *probe = begin(QUORLOCK_GUARD_CONNECTION);
 
-    (void)state;
-    begin(&probe, QUORLOCK_GUARD_CONNECTION);
     uint64_t floor = wall_us() | 1;
-    assert_counts(probe_fenced(&probe, NODE_ACQUIRE, "a", floor), floor);
+    assert_counts(probe_fenced(probe, NODE_ACQUIRE, "a", floor), floor);
     server_value(server, COUNTER, stored, sizeof(stored));
     char wanted[32];
     snprintf(wanted, sizeof(wanted), "%llu", (unsigned long long)floor);
     assert_string_equal(stored, wanted);
-    assert_int_equal(probe_do(&probe, NODE_RELEASE, "a").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(probe, NODE_RELEASE, "a").reply.outcome, NODE_YES);
 
     /* A floor far in the future is cut to the node's clock and half the longest lease. */
     uint64_t before_us = wall_us();
-    struct answer answer = probe_fenced(&probe, NODE_ACQUIRE, "a", LARGEST);
+    struct answer answer = probe_fenced(probe, NODE_ACQUIRE, "a", LARGEST);
     assert_int_equal(answer.reply.outcome, NODE_YES);
     assert_in_range(answer.reply.fence, before_us + 15000000, wall_us() + 15000000);
     assert_int_equal(answer.reply.fence, answer.reply.node_time_us + 15000000);
-    assert_int_equal(probe_do(&probe, NODE_RELEASE, "a").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(probe, NODE_RELEASE, "a").reply.outcome, NODE_YES);
 
     server_do(server, "SET " COUNTER " 9007199254740989");
-    assert_counts(probe_fenced(&probe, NODE_ACQUIRE, "a", 1), LARGEST - 1);
+    assert_counts(probe_fenced(probe, NODE_ACQUIRE, "a", 1), LARGEST - 1);
     assert_true(server_holds(server, COUNTER, "9007199254740990"));
-    assert_int_equal(probe_do(&probe, NODE_RELEASE, "a").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(probe, NODE_RELEASE, "a").reply.outcome, NODE_YES);
 
     static const char *const bad[] = {
         "9007199254740992", "99999999999999999999", "-1", "1.5", "x", "nan", "inf"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         server_do(server, "SET " COUNTER " %s", bad[i]);
-        answer = probe_fenced(&probe, NODE_ACQUIRE, "a", 1);
+        answer = probe_fenced(probe, NODE_ACQUIRE, "a", 1);
         assert_int_equal(answer.reply.outcome, NODE_ERROR);
         assert_int_equal(answer.reply.fault, NODE_FAULT_REFUSED);
-        assert_tells(answer.error, "FENCE the counter is no whole number below 2^53");
-        assert_tells(answer.error, "delete the key");
+        assert_contains(answer.error, "FENCE the counter is no whole number below 2^53");
+        assert_contains(answer.error, "delete the key");
         assert_false(server_has(server, "key"));
         assert_true(server_holds(server, COUNTER, bad[i]));
     }
-    assert_int_equal(probe.levels, 1);
-    probe_close(&probe);
+    assert_int_equal(probe->levels, 1);
 }
 
 static void test_raise(void **state)
 {
-    struct probe probe;
     struct answer answer;
+    struct probe *probe = begin(QUORLOCK_GUARD_CONNECTION);
 
-    (void)state;
-    begin(&probe, QUORLOCK_GUARD_CONNECTION);
-    assert_int_equal(probe_fenced(&probe, NODE_RAISE, "a", 5).reply.outcome, NODE_MISSING);
+    assert_int_equal(probe_fenced(probe, NODE_RAISE, "a", 5).reply.outcome, NODE_MISSING);
     assert_false(server_has(server, COUNTER));
-    assert_counts(probe_fenced(&probe, NODE_ACQUIRE, "a", 0), 1);
-    answer = probe_fenced(&probe, NODE_RAISE, "b", 5);
+    assert_counts(probe_fenced(probe, NODE_ACQUIRE, "a", 0), 1);
+    answer = probe_fenced(probe, NODE_RAISE, "b", 5);
     assert_int_equal(answer.reply.outcome, NODE_OTHER);
     assert_string_equal(answer.holder, "a");
     assert_true(server_holds(server, COUNTER, "1"));
-    assert_counts(probe_fenced(&probe, NODE_RAISE, "a", 5), 5);
+    assert_counts(probe_fenced(probe, NODE_RAISE, "a", 5), 5);
     assert_true(server_holds(server, COUNTER, "5"));
-    assert_counts(probe_fenced(&probe, NODE_RAISE, "a", 5), 5); /* again is fine */
-    /* Never backwards: the higher one is told. */
-    answer = probe_fenced(&probe, NODE_RAISE, "a", 4);
+    assert_counts(probe_fenced(probe, NODE_RAISE, "a", 5), 5); /* again is fine */
+    /* Never backwards: the reply has the higher one. */
+    answer = probe_fenced(probe, NODE_RAISE, "a", 4);
     assert_counts(answer, 5);
     assert_true(answer.reply.node_time_us > 0);
     assert_true(server_holds(server, COUNTER, "5"));
     server_do(server, "SET quorlock:guard other");
-    answer = probe_fenced(&probe, NODE_RAISE, "a", 9);
+    answer = probe_fenced(probe, NODE_RAISE, "a", 9);
     assert_int_equal(answer.reply.fault, NODE_FAULT_GUARD);
     assert_true(server_holds(server, COUNTER, "5"));
-    probe_close(&probe);
 }
 
 static void test_carried(void **state)
 {
-    struct probe probe;
+    struct probe *probe = begin(QUORLOCK_GUARD_CONNECTION);
 
-    (void)state;
-    begin(&probe, QUORLOCK_GUARD_CONNECTION);
     /* A repair brings the token and counts nothing up. */
-    assert_counts(probe_fenced(&probe, NODE_REPAIR, "a", 7), 7);
+    assert_counts(probe_fenced(probe, NODE_REPAIR, "a", 7), 7);
     assert_true(server_holds(server, COUNTER, "7"));
-    assert_int_equal(probe_fenced(&probe, NODE_REPAIR, "b", 9).reply.outcome, NODE_OTHER);
+    assert_int_equal(probe_fenced(probe, NODE_REPAIR, "b", 9).reply.outcome, NODE_OTHER);
     assert_true(server_holds(server, COUNTER, "7"));
     /* So does a release, but only of our own lock, and never backwards. */
-    assert_int_equal(probe_fenced(&probe, NODE_RELEASE, "b", 50).reply.outcome, NODE_OTHER);
+    assert_int_equal(probe_fenced(probe, NODE_RELEASE, "b", 50).reply.outcome, NODE_OTHER);
     assert_true(server_holds(server, COUNTER, "7"));
-    assert_int_equal(probe_fenced(&probe, NODE_RELEASE, "a", 8).reply.outcome, NODE_YES);
+    assert_int_equal(probe_fenced(probe, NODE_RELEASE, "a", 8).reply.outcome, NODE_YES);
     assert_true(server_holds(server, COUNTER, "8"));
-    assert_counts(probe_fenced(&probe, NODE_REPAIR, "a", 3), 8);
-    assert_int_equal(probe_fenced(&probe, NODE_RELEASE, "a", 2).reply.outcome, NODE_YES);
+    assert_counts(probe_fenced(probe, NODE_REPAIR, "a", 3), 8);
+    assert_int_equal(probe_fenced(probe, NODE_RELEASE, "a", 2).reply.outcome, NODE_YES);
     assert_true(server_holds(server, COUNTER, "8"));
 
     /* A lock that is held for longer than the counter's life keeps it alive; no life is cut short. */
@@ -223,56 +172,50 @@ static void test_carried(void **state)
                                    .fenced = true,
                                    .fence_ttl_ms = A_DAY};
     server_do(server, "DEL " COUNTER);
-    assert_counts(probe_ask(&probe, &request), 1);
+    assert_counts(probe_ask(probe, &request), 1);
     assert_in_range(server_pttl(server, COUNTER), A_DAY - 60000, A_DAY);
     server_do(server, "PEXPIRE " COUNTER " 60000");
     request.op = NODE_EXTEND;
-    assert_int_equal(probe_ask(&probe, &request).reply.outcome, NODE_YES);
+    assert_int_equal(probe_ask(probe, &request).reply.outcome, NODE_YES);
     assert_in_range(server_pttl(server, COUNTER), A_DAY - 60000, A_DAY);
     request.fence_ttl_ms = 1000;
     request.fence = 4;
-    struct answer answer = probe_ask(&probe, &request);
+    struct answer answer = probe_ask(probe, &request);
     assert_int_equal(answer.reply.outcome, NODE_YES);
     assert_true(answer.reply.node_time_us > 0);
     assert_in_range(server_pttl(server, COUNTER), A_DAY - 60000, A_DAY);
     assert_true(server_holds(server, COUNTER, "4"));
-    probe_close(&probe);
 }
 
-/* Without memory for both nothing stays; and a release goes through all the same. */
+/* Without memory for lock and counter nothing stays; a release works all the same. */
 static void test_no_memory(void **state)
 {
-    struct probe probe;
+    struct probe *probe = begin(QUORLOCK_GUARD_STRICT);
 
-    (void)state;
-    begin(&probe, QUORLOCK_GUARD_STRICT);
     server_do(server, "CONFIG SET maxmemory 1");
-    struct answer answer = probe_fenced(&probe, NODE_ACQUIRE, "a", 0);
+    struct answer answer = probe_fenced(probe, NODE_ACQUIRE, "a", 0);
     assert_int_equal(answer.reply.outcome, NODE_ERROR);
     assert_int_equal(answer.reply.fault, NODE_FAULT_REFUSED);
-    assert_tells(answer.error, "OOM");
+    assert_contains(answer.error, "OOM");
     assert_false(server_has(server, "key"));
     assert_false(server_has(server, COUNTER));
     server_do(server, "CONFIG SET maxmemory 0");
-    assert_counts(probe_fenced(&probe, NODE_ACQUIRE, "a", 0), 1);
+    assert_counts(probe_fenced(probe, NODE_ACQUIRE, "a", 0), 1);
     server_do(server, "CONFIG SET maxmemory 1");
-    assert_int_equal(probe_fenced(&probe, NODE_EXTEND, "a", 1).reply.outcome, NODE_YES);
-    assert_int_equal(probe_fenced(&probe, NODE_RELEASE, "a", 1).reply.outcome, NODE_YES);
+    assert_int_equal(probe_fenced(probe, NODE_EXTEND, "a", 1).reply.outcome, NODE_YES);
+    assert_int_equal(probe_fenced(probe, NODE_RELEASE, "a", 1).reply.outcome, NODE_YES);
     assert_false(server_has(server, "key"));
-    probe_close(&probe);
 }
 
 /* The server may forget our scripts at any time. */
 static void test_forgotten_scripts(void **state)
 {
     static const enum node_op ops[] = {NODE_ACQUIRE, NODE_RAISE, NODE_EXTEND, NODE_RELEASE, NODE_REPAIR};
-    struct probe probe;
+    struct probe *probe = begin(QUORLOCK_GUARD_STRICT);
 
-    (void)state;
-    begin(&probe, QUORLOCK_GUARD_STRICT);
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
         server_do(server, "SCRIPT FLUSH");
-        assert_int_equal(probe_fenced(&probe, ops[i], "a", 1).reply.outcome, NODE_NOSCRIPT);
+        assert_int_equal(probe_fenced(probe, ops[i], "a", 1).reply.outcome, NODE_NOSCRIPT);
         struct node_request request = {.op = ops[i],
                                        .use_eval = true,
                                        NODE_KEY("key", 3),
@@ -281,57 +224,50 @@ static void test_forgotten_scripts(void **state)
                                        .lease_ms = 30000,
                                        .fenced = true,
                                        .fence = 1};
-        assert_int_equal(probe_ask(&probe, &request).reply.outcome, NODE_YES);
+        assert_int_equal(probe_ask(probe, &request).reply.outcome, NODE_YES);
     }
-    probe_close(&probe);
 }
 
-/* What a PEEK tells of a guard that is in quarantine, and of a free key. */
+/* The reply of a PEEK for a guard in quarantine, and for a free key. */
 static void test_peek(void **state)
 {
-    struct probe probe, looker;
+    struct probe *probe;
+    struct probe *looker = probe_ready(server->address, QUORLOCK_GUARD_OFF);
+    struct answer answer = probe_do(looker, NODE_PEEK, "");
 
-    (void)state;
-    probe_open(&looker, base, server->address);
-    looker.config.guard = QUORLOCK_GUARD_OFF;
-    probe_connect(&looker);
-    probe_await(&looker, NODE_READY);
-    struct answer answer = probe_do(&looker, NODE_PEEK, "");
     assert_int_equal(answer.reply.outcome, NODE_MISSING);
     assert_false(answer.reply.has_guard);
     assert_int_equal(answer.reply.quarantine_ms, -1);
     assert_int_equal(answer.reply.fence, 0);
     assert_int_equal(answer.reply.ttl_ms, -2);
     assert_false(server_has(server, "quorlock:guard")); /* looking writes nothing */
-    probe_open(&probe, base, server->address);
-    probe.config.max_lease_ms = 30000;
-    probe_connect(&probe);
-    probe_await(&probe, NODE_QUARANTINED);
-    answer = probe_do(&looker, NODE_PEEK, "");
+    probe = probe_open(server->address);
+    probe->config.max_lease_ms = 30000;
+    probe_connect(probe);
+    probe_await(probe, NODE_QUARANTINED);
+    answer = probe_do(looker, NODE_PEEK, "");
     assert_true(answer.reply.has_guard);
     assert_in_range(answer.reply.quarantine_ms, 1, 30001);
-    probe_close(&probe);
-    probe_close(&looker);
 }
 
 /* ---- rights ---- */
 
-/* All that a client with guard and fencing asks of a node. Returns what went wrong first, NULL: nothing. */
+/* All requests of a client with guard and fencing. Returns the first failure, or NULL. */
 static const char *whole_life(char *ret, size_t size)
 {
     static const enum node_op ops[] = {NODE_PEEK,    NODE_ACQUIRE, NODE_RAISE, NODE_EXTEND,
                                        NODE_RELEASE, NODE_REPAIR,  NODE_BREAK};
     const char *wrong = NULL;
-    struct probe probe;
+    struct probe *probe;
     char address[TEXT_SIZE + 32];
 
     snprintf(address, sizeof(address), "redis://bob:sesame@%s", server->address);
-    probe_open(&probe, base, address);
-    probe.config.guard = QUORLOCK_GUARD_STRICT;
-    probe.config.max_lease_ms = 1000;
-    probe_connect(&probe);
-    while (probe.levels == 0) event_base_loop(base, EVLOOP_ONCE);
-    if (probe.state != NODE_QUARANTINED) wrong = probe.why;
+    probe = probe_open(address);
+    probe->config.guard = QUORLOCK_GUARD_STRICT;
+    probe->config.max_lease_ms = 1000;
+    probe_connect(probe);
+    while (probe->levels == 0) event_base_loop(fixture.base, EVLOOP_ONCE);
+    if (probe->state != NODE_QUARANTINED) wrong = probe->why;
     for (size_t i = 0; wrong == NULL && i < sizeof(ops) / sizeof(ops[0]); i++) {
         struct node_request request = {.op = ops[i],
                                        NODE_KEY("key", 3),
@@ -340,7 +276,7 @@ static const char *whole_life(char *ret, size_t size)
                                        .lease_ms = ops[i] == NODE_EXTEND ? 60000 : 30000,
                                        .fenced = true,
                                        .fence = 5};
-        struct answer answer = probe_ask(&probe, &request);
+        struct answer answer = probe_ask(probe, &request);
         /* Left out by choice where the right is missing: a clock, a notice. */
         bool blind = ops[i] == NODE_EXTEND && answer.reply.node_time_us == 0;
         if (answer.reply.outcome != (ops[i] == NODE_PEEK ? NODE_MISSING : NODE_YES) || blind) {
@@ -348,11 +284,11 @@ static const char *whole_life(char *ret, size_t size)
             wrong = ret;
         }
     }
-    if (wrong == probe.why) {
-        snprintf(ret, size, "%s", probe.why);
+    if (wrong == probe->why) {
+        snprintf(ret, size, "%s", probe->why);
         wrong = ret;
     }
-    probe_close(&probe);
+    probe_close(probe);
     return wrong;
 }
 
@@ -381,7 +317,6 @@ static void test_least_rights(void **state)
     const size_t n = sizeof(rights) / sizeof(rights[0]);
     char why[512];
 
-    (void)state;
     /* All of them, and not one more: enough. */
     for (size_t left_out = 0; left_out <= n; left_out++) {
         server_do(server, "ACL SETUSER bob reset on >sesame");
@@ -400,10 +335,11 @@ static void test_least_rights(void **state)
 
 int main(void)
 {
-#define EACH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        EACH(test_increments), EACH(test_whole_numbers),     EACH(test_raise), EACH(test_carried),
-        EACH(test_no_memory),  EACH(test_forgotten_scripts), EACH(test_peek),  EACH(test_least_rights),
+        WITH_ONE_SERVER(test_increments), WITH_ONE_SERVER(test_whole_numbers),
+        WITH_ONE_SERVER(test_raise),      WITH_ONE_SERVER(test_carried),
+        WITH_ONE_SERVER(test_no_memory),  WITH_ONE_SERVER(test_forgotten_scripts),
+        WITH_ONE_SERVER(test_peek),       WITH_ONE_SERVER(test_least_rights),
     };
 
     return cmocka_run_group_tests_name("fencing on real servers", tests, NULL, NULL);

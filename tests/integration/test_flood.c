@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "kit.h"
+#include "fixture.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FLOOD 10000
@@ -31,8 +31,6 @@ static struct flood flood;
 
 static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
-    (void)arg;
     if (result->status == QUORLOCK_OK) {
         flood.granted++;
     } else if (flood.refused++ == 0) {
@@ -42,8 +40,6 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
-    (void)arg;
     if (result->status == QUORLOCK_OK && !result->expired) {
         flood.released++;
     } else if (flood.unreleased++ == 0) {
@@ -53,42 +49,33 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
 
 static void on_any_loss(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
-    (void)lock;
-    (void)arg;
     if (flood.losses++ == 0) print_message("first loss: %s\n", loss->text);
 }
 
 static bool all_asked(void *arg)
 {
-    (void)arg;
     return flood.granted + flood.refused >= flood.n;
 }
 
 static bool all_given_back(void *arg)
 {
-    (void)arg;
     return flood.released + flood.unreleased >= flood.n;
 }
 
-/* What a busy machine does to a server must not look like a fault of it. */
-static struct quorlock_client_options patient_options(void)
+/* A server on a busy machine must not look faulty. */
+static void patient_client(void)
 {
-    struct quorlock_client_options options = kit_options();
-
-    options.node_timeout_ms = PATIENT_MS;
-    return options;
+    fixture.options.node_timeout_ms = PATIENT_MS;
+    fixture_client(3);
 }
 
 static quorlock *new_lock(const char *name, int i, uint32_t lease_ms, uint32_t wait_ms, uint32_t renew_ms)
 {
-    struct quorlock_options options = kit_lease(lease_ms);
     char key[64];
     quorlock *lock;
 
-    options.wait_ms = wait_ms;
-    options.renew_ms = renew_ms;
     snprintf(key, sizeof(key), "%s-%d", name, i);
-    lock = kit_lock(kit.client, key, &options);
+    lock = fixture_lock(fixture.client, key, LEASE(lease_ms, .wait_ms = wait_ms, .renew_ms = renew_ms));
     quorlock_on_lost(lock, on_any_loss, NULL);
     return lock;
 }
@@ -137,8 +124,8 @@ static bool nothing_is_left(void *arg)
 {
     uint32_t from = *(const uint32_t *)arg;
 
-    for (uint32_t i = from; i < kit.cluster.n; i++) {
-        if (server_ask_number(&kit.cluster.servers[i], "EVAL %s 0", KEYS_OF_ALL) != 0) return false;
+    for (uint32_t i = from; i < fixture.cluster.n; i++) {
+        if (server_ask_number(SERVER(i), "EVAL %s 0", KEYS_OF_ALL) != 0) return false;
     }
     return true;
 }
@@ -150,24 +137,22 @@ static void expect_nothing_left(uint32_t from)
 
 static void all_that_is_asked_in_a_turn_is_done(void **state)
 {
-    struct quorlock_client_options client_options = patient_options();
     quorlock *kept[KEPT];
     struct seen seen;
 
-    (void)state;
-    kit_client(&client_options, 3);
+    patient_client();
     open_flood(FLOOD, 0);
     for (int i = 0; i < KEPT; i++) {
         kept[i] = new_lock("kept", i, KEPT_LEASE, 0, KEPT_RENEW);
-        assert_status(kit_acquire(kept[i], &seen), QUORLOCK_OK);
+        assert_status(fixture_acquire(kept[i], &seen), QUORLOCK_OK);
     }
     acquire_all();
     release_all();
     expect_nothing_left(0);
-    /* What was held before stood it all. */
+    /* Locks that were held before are held still. */
     for (int i = 0; i < KEPT; i++) {
         assert_true(quorlock_valid_ms(kept[i]) > 0);
-        assert_status(kit_release(kept[i], &seen), QUORLOCK_OK);
+        assert_status(fixture_release(kept[i], &seen), QUORLOCK_OK);
         assert_false(seen.result.expired);
     }
     assert_int_equal(flood.losses, 0);
@@ -176,16 +161,13 @@ static void all_that_is_asked_in_a_turn_is_done(void **state)
 
 static void a_frozen_node_holds_up_nothing(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-
-    (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(3);
     open_flood(FLOOD / PARTS_OF_TEN, 0);
-    server_freeze(&kit.cluster.servers[0]);
+    server_freeze(SERVER(0));
     acquire_all();
     release_all();
     expect_nothing_left(1);
-    server_thaw(&kit.cluster.servers[0]);
+    server_thaw(SERVER(0));
     expect_nothing_left(0);
     assert_int_equal(flood.losses, 0);
     close_flood();
@@ -193,85 +175,63 @@ static void a_frozen_node_holds_up_nothing(void **state)
 
 static void waiting_for_room_needs_no_second_try(void **state)
 {
-    struct quorlock_client_options client_options = patient_options();
-
-    (void)state;
-    kit_client(&client_options, 3);
+    patient_client();
     open_flood(5000, 20000);
     acquire_all();
-    /* Freed, all of them in one turn, they are released as well. */
+    /* Freed in one turn, all of them are released as well. */
     close_flood();
     expect_nothing_left(0);
 }
 
 static void closing_gives_everything_back(void **state)
 {
-    struct quorlock_client_options client_options = patient_options();
-
-    (void)state;
-    kit_client(&client_options, 3);
+    patient_client();
     open_flood(FEW, 0);
     acquire_all();
-    kit_close(kit.client);
-    kit.client = NULL;
+    fixture_close(fixture.client);
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(server_ask_number(&kit.cluster.servers[i], "EVAL %s 0", KEYS_OF_ALL), 0);
+        assert_int_equal(server_ask_number(SERVER(i), "EVAL %s 0", KEYS_OF_ALL), 0);
     }
     free(flood.locks);
 }
 
-static void count_close(void *arg)
-{
-    ++*(int *)arg;
-}
-
-/* The time to answer of what waited for room runs from when it was sent, also where the first part was sent so
+/* The timeout of a request that waited for room runs from its sending, also where the first requests were sent
  * long before. */
 static void closing_after_a_standstill_gives_everything_back(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    int closed = 0;
+    int closed;
 
-    (void)state;
-    client_options.node_timeout_ms = STANDSTILL_MS;
-    kit_client(&client_options, 3);
+    fixture.options.node_timeout_ms = STANDSTILL_MS;
+    fixture_client(3);
     open_flood(FEW, 0);
     acquire_all();
-    assert_status(quorlock_client_close(kit.client, count_close, &closed), QUORLOCK_OK);
+    fixture_start_close(fixture.client, &closed);
     usleep((STANDSTILL_MS + 100) * 1000);
     await_count(&closed, 1, GENEROUS_MS, "close");
-    kit.client = NULL;
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(server_ask_number(&kit.cluster.servers[i], "EVAL %s 0", KEYS_OF_ALL), 0);
+        assert_int_equal(server_ask_number(SERVER(i), "EVAL %s 0", KEYS_OF_ALL), 0);
     }
     free(flood.locks);
 }
 
 static void closing_does_not_wait_for_a_frozen_node(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-
-    (void)state;
-    client_options.node_timeout_ms = 500;
-    kit_client(&client_options, 3);
+    fixture.options.node_timeout_ms = 500;
+    fixture_client(3);
     open_flood(FEW, 0);
-    server_freeze(&kit.cluster.servers[2]);
+    server_freeze(SERVER(2));
     acquire_all();
-    kit_close(kit.client);
-    kit.client = NULL;
+    fixture_close(fixture.client);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(server_ask_number(&kit.cluster.servers[i], "EVAL %s 0", KEYS_OF_ALL), 0);
+        assert_int_equal(server_ask_number(SERVER(i), "EVAL %s 0", KEYS_OF_ALL), 0);
     }
-    server_thaw(&kit.cluster.servers[2]);
+    server_thaw(SERVER(2));
     free(flood.locks);
 }
 
 static void a_flood_that_is_canceled_leaves_nothing(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-
-    (void)state;
-    kit_client(&client_options, 3);
+    fixture_client(3);
     open_flood(FEW, 20000);
     for (int i = 0; i < flood.n; i++) {
         assert_status(quorlock_acquire(flood.locks[i], on_acquired, NULL), QUORLOCK_OK);
@@ -286,14 +246,13 @@ static void a_flood_that_is_canceled_leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_that_is_asked_in_a_turn_is_done, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_frozen_node_holds_up_nothing, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(waiting_for_room_needs_no_second_try, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(closing_gives_everything_back, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(closing_after_a_standstill_gives_everything_back, kit_setup,
-                                        kit_teardown),
-        cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_frozen_node, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_flood_that_is_canceled_leaves_nothing, kit_setup, kit_teardown),
+        WITH_SERVERS(all_that_is_asked_in_a_turn_is_done),
+        WITH_SERVERS(a_frozen_node_holds_up_nothing),
+        WITH_SERVERS(waiting_for_room_needs_no_second_try),
+        WITH_SERVERS(closing_gives_everything_back),
+        WITH_SERVERS(closing_after_a_standstill_gives_everything_back),
+        WITH_SERVERS(closing_does_not_wait_for_a_frozen_node),
+        WITH_SERVERS(a_flood_that_is_canceled_leaves_nothing),
     };
 
     return cmocka_run_group_tests_name("flood", tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * test_keys_refused.c - several keys in one request, on one real server, in both dialects: what the server, its
  * rights or its guard refuse leaves nothing behind; and as many and as large keys as there may be
  */
-#include "keys_world.h"
+#include "keys_fixture.h"
 
 #include <hiredis/hiredis.h>
 
@@ -13,7 +13,6 @@ static void test_foreign(void **state)
 {
     static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR, NODE_EXTEND, NODE_RAISE, NODE_PEEK};
 
-    (void)state;
     for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
         for (size_t p = 0; p < N; p++) {
             wipe();
@@ -31,7 +30,6 @@ static void test_foreign(void **state)
 
 static void test_no_memory(void **state)
 {
-    (void)state;
     for (int fenced = 0; fenced < 2; fenced++) {
         server_do(server, "CONFIG SET maxmemory 1");
         assert_fault(fenced ? ask_fenced(NODE_ACQUIRE, 0) : ask(NODE_ACQUIRE), NODE_FAULT_REFUSED);
@@ -57,7 +55,7 @@ static void as_bob(const char *rights)
     freeReplyObject(reply);
     redisFree(context);
     snprintf(address, sizeof(address), "redis://bob:sesame@%s", server->address);
-    probe_close(&probe);
+    probe_close(probe);
     open_probe(address, QUORLOCK_GUARD_OFF);
 }
 
@@ -69,12 +67,11 @@ static void test_rights(void **state)
                                        NODE_RAISE,   NODE_PEEK,   NODE_RELEASE};
     char rights[128];
 
-    (void)state;
     for (size_t r = 0; r < sizeof(lacking) / sizeof(lacking[0]); r++) {
         snprintf(rights, sizeof(rights), "~ready? ~quorlock:fence:* &* +@all %s", lacking[r]);
         as_bob(rights);
         for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
-            /* Whoever may only read may look, where the server tells looking and writing apart. */
+            /* A user that may only read may PEEK, where the server distinguishes reading and writing. */
             if (ops[k] == NODE_PEEK && strchr(lacking[r], '%') != NULL) continue;
             wipe();
             assert_fault(ask_fenced(ops[k], 5), NODE_FAULT_AUTH);
@@ -86,7 +83,6 @@ static void test_rights(void **state)
 /* Where a later key cannot be written the earlier ones are taken back. */
 static void test_taken_back(void **state)
 {
-    (void)state;
     for (size_t way = 0; way < 2; way++) {
         for (size_t p = 0; p < N; p++) {
             const char *command = plain() ? "set" : way == 0 ? "hset" : "pexpire";
@@ -120,43 +116,42 @@ static void test_guard(void **state)
     struct node_request bootstrap = {.op = NODE_BOOTSTRAP};
     static const uint32_t modes[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
 
-    (void)state;
     for (size_t m = 0; m < 2; m++) {
         for (int fenced = 0; fenced < 2; fenced++) {
             wipe();
-            (void)probe_ask(&probe, &bootstrap);
-            probe_close(&probe);
+            (void)probe_ask(probe, &bootstrap);
+            probe_close(probe);
             open_probe(server->address, modes[m]);
             const char *owner = US;
             struct node_request request = request_of(NODE_ACQUIRE, owner);
             request.fenced = fenced != 0;
-            assert_counts(probe_ask(&probe, &request), fenced ? 1 : 0);
-            assert_outcome(probe_ask(&probe, &request), NODE_YES);
+            assert_counts(probe_ask(probe, &request), fenced ? 1 : 0);
+            assert_outcome(probe_ask(probe, &request), NODE_YES);
             request.op = NODE_EXTEND;
-            assert_outcome(probe_ask(&probe, &request), NODE_YES);
+            assert_outcome(probe_ask(probe, &request), NODE_YES);
             assert_outcome(ask_fenced(NODE_RAISE, 7), NODE_YES);
             /* Another guard than this connection saw: nothing is taken or extended, but given back. */
             put_all(US, SHORT_MS);
             server_do(server, "SET quorlock:guard other");
             request.op = fenced ? NODE_EXTEND : NODE_ACQUIRE;
-            assert_fault(probe_ask(&probe, &request), NODE_FAULT_GUARD);
+            assert_fault(probe_ask(probe, &request), NODE_FAULT_GUARD);
             for (size_t i = 0; i < N; i++) assert_left(i, 1, SHORT_MS);
             wipe();
-            probe_close(&probe);
+            probe_close(probe);
             open_probe(server->address, QUORLOCK_GUARD_OFF);
-            (void)probe_ask(&probe, &bootstrap);
-            probe_close(&probe);
+            (void)probe_ask(probe, &bootstrap);
+            probe_close(probe);
             open_probe(server->address, modes[m]);
             put_all(US, SHORT_MS);
             server_do(server, "SET quorlock:guard other");
-            unsigned levels = probe.levels;
+            unsigned levels = probe->levels;
             request.op = NODE_RELEASE;
-            assert_outcome(probe_ask(&probe, &request), NODE_YES);
+            assert_outcome(probe_ask(probe, &request), NODE_YES);
             for (size_t i = 0; i < N; i++) assert_false(has(i));
-            /* And the connection that saw it is given up. */
+            /* And the connection that saw it is closed. */
             server_do(server, "DEL quorlock:guard");
-            probe_await_after(&probe, NODE_QUARANTINED, levels);
-            probe_close(&probe);
+            probe_await_after(probe, NODE_QUARANTINED, levels);
+            probe_close(probe);
             open_probe(server->address, QUORLOCK_GUARD_OFF);
         }
     }
@@ -185,9 +180,8 @@ static void test_large(void **state)
     struct node_key many[NODE_KEYS_MAX];
     struct node_request bootstrap = {.op = NODE_BOOTSTRAP};
 
-    (void)state;
-    (void)probe_ask(&probe, &bootstrap);
-    probe_close(&probe);
+    (void)probe_ask(probe, &bootstrap);
+    probe_close(probe);
     open_probe(server->address, QUORLOCK_GUARD_STRICT);
     fill(text, many);
     for (int whole = 0; whole < 2; whole++) {
@@ -198,7 +192,7 @@ static void test_large(void **state)
             request.use_eval = whole != 0;
             request.fenced = true;
             request.fence = 5;
-            struct answer answer = probe_ask(&probe, &request);
+            struct answer answer = probe_ask(probe, &request);
             bool gone = k == sizeof(ops) / sizeof(ops[0]) - 1;
             assert_outcome(answer, gone ? NODE_MISSING : NODE_YES);
             if (ops[k] == NODE_PEEK) assert_string_equal(answer.holder, US);
@@ -206,15 +200,15 @@ static void test_large(void **state)
             assert_int_equal(key_count(), 1 + NODE_KEYS_MAX * (gone || ops[k] == NODE_RELEASE ? 1 : 2));
         }
     }
-    /* One of them is somebody else's. */
+    /* Another owner has one of them. */
     struct node_request last = request_of(NODE_ACQUIRE, THEM);
     last.keys = &many[NODE_KEYS_MAX - 1];
     last.n_keys = 1;
-    assert_outcome(probe_ask(&probe, &last), NODE_YES);
+    assert_outcome(probe_ask(probe, &last), NODE_YES);
     struct node_request request = request_of(NODE_ACQUIRE, US);
     request.keys = many;
     request.n_keys = NODE_KEYS_MAX;
-    assert_held_by(probe_ask(&probe, &request), THEM, 1, LEASE_MS);
+    assert_held_by(probe_ask(probe, &request), THEM, 1, LEASE_MS);
     assert_int_equal(key_count(), 1 + NODE_KEYS_MAX + 1);
     /* A dozen of these in one turn of the loop. */
     request.op = NODE_PEEK;
@@ -222,10 +216,10 @@ static void test_large(void **state)
     struct answer answers[12] = {{.came = false}};
     for (size_t i = 0; i < 12; i++) {
         request.tag.align_pointer = &answers[i];
-        assert_int_equal(node_send(probe.node, &request), NODE_SENT);
+        assert_int_equal(node_send(probe->node, &request), NODE_SENT);
     }
     request.tag.align_pointer = NULL;
-    assert_outcome(probe_ask(&probe, &request), NODE_YES);
+    assert_outcome(probe_ask(probe, &request), NODE_YES);
     for (size_t i = 0; i < 12; i++) assert_outcome(answers[i], NODE_YES);
 }
 

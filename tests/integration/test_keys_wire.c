@@ -2,7 +2,7 @@
 /*
  * test_keys_wire.c - several keys in one request, on one real server, in both dialects: all of them or none
  */
-#include "keys_world.h"
+#include "keys_fixture.h"
 
 #include <hiredis/hiredis.h>
 
@@ -10,7 +10,6 @@
 
 static void test_acquire(void **state)
 {
-    (void)state;
     for (int fenced = 0; fenced < 2; fenced++) {
         for (size_t p = 0; p < N; p++) {
             wipe();
@@ -33,16 +32,19 @@ static void test_acquire(void **state)
         /* The same request again, as after an answer that was lost. */
         assert_counts(fenced ? ask_fenced(NODE_ACQUIRE, 0) : ask(NODE_ACQUIRE), fenced ? 2 : 0);
         for (size_t i = 0; i < N; i++) assert_true(holds(i, US));
+        /* A lease is never made shorter. */
+        put_all(US, LONG_MS);
+        assert_outcome(ask(NODE_ACQUIRE), NODE_YES);
+        for (size_t i = 0; i < N; i++) assert_left(i, LEASE_MS + 1, LONG_MS);
     }
 }
 
-/* Of all who stand in the way the one that does so longest is told, wherever it is. */
+/* Of several holders, the reply names the one with the longest lease, wherever it is. */
 static void test_longest(void **state)
 {
     static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR,  NODE_EXTEND,
                                        NODE_RAISE,   NODE_RELEASE, NODE_PEEK};
 
-    (void)state;
     for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
         for (size_t p = 0; p < N; p++) {
             for (int endless = 0; endless < 2; endless++) {
@@ -60,22 +62,21 @@ static void test_longest(void **state)
     }
 }
 
-/* One command tells who is in the way; a native SET does not. */
+/* One command names the holder; a native SET does not. */
 static void test_explain(void **state)
 {
     struct node_request request = request_of(NODE_ACQUIRE, US);
 
-    (void)state;
     request.n_keys = 1;
     put(0, THEM, LONG_MS);
-    struct answer answer = probe_ask(&probe, &request);
+    struct answer answer = probe_ask(probe, &request);
     assert_outcome(answer, NODE_OTHER);
     assert_string_equal(answer.holder, plain() ? "" : THEM);
     request.explain = true;
-    assert_held_by(probe_ask(&probe, &request), THEM, LEASE_MS, LONG_MS);
+    assert_held_by(probe_ask(probe, &request), THEM, LEASE_MS, LONG_MS);
     assert_true(holds(0, THEM));
     drop(0);
-    assert_outcome(probe_ask(&probe, &request), NODE_YES);
+    assert_outcome(probe_ask(probe, &request), NODE_YES);
     assert_true(holds(0, US));
     assert_left(0, 1, LEASE_MS);
 }
@@ -87,7 +88,6 @@ static void test_repair(void **state)
 {
     enum { MISSING, LONGER, SHORTER, WAYS };
 
-    (void)state;
     for (size_t mixture = 0; mixture < (size_t)WAYS * WAYS * WAYS; mixture++) {
         const size_t ways[N] = {mixture % WAYS, mixture / WAYS % WAYS, mixture / WAYS / WAYS};
         for (size_t i = 0; i < N; i++) {
@@ -117,7 +117,6 @@ static void test_repair(void **state)
 
 static void test_extend(void **state)
 {
-    (void)state;
     for (size_t p = 0; p < N; p++) {
         put_all(US, SHORT_MS);
         put(p, US, LONG_MS);
@@ -135,7 +134,7 @@ static void test_extend(void **state)
         for (size_t i = 0; i < N; i++) {
             if (i != p) assert_left(i, 1, SHORT_MS);
         }
-        /* Somebody else's says more than a missing one. */
+        /* Another owner's key is reported rather than a missing one. */
         put((p + 1) % N, THEM, SHORT_MS);
         assert_held_by(ask_fenced(NODE_EXTEND, 7), THEM, 1, SHORT_MS);
         assert_left((p + 1) % N, 1, SHORT_MS);
@@ -148,7 +147,6 @@ static void test_extend(void **state)
 
 static void test_release(void **state)
 {
-    (void)state;
     for (size_t p = 0; p < N; p++) {
         put_all(US, LEASE_MS);
         put(p, THEM, LONG_MS);
@@ -171,6 +169,7 @@ static void test_release(void **state)
     put_all(US, LEASE_MS);
     assert_outcome(ask(NODE_RELEASE), NODE_YES);
     assert_outcome(ask(NODE_RELEASE), NODE_MISSING);
+    assert_outcome(ask(NODE_BREAK), NODE_MISSING);
     assert_int_equal(key_count(), 0);
 }
 
@@ -184,7 +183,7 @@ static redisContext *listen_to_all(void)
     return context;
 }
 
-/* What was said until now, "channel=text " each, in order. */
+/* All messages so far, "channel=text " each, in order. */
 static void hear_all(redisContext *context, char *ret, size_t size)
 {
     size_t used = 0;
@@ -215,32 +214,31 @@ static void test_notices(void **state)
     redisContext *ear = listen_to_all();
     char said[512];
 
-    (void)state;
     put_all(US, LEASE_MS);
     assert_outcome(ask(NODE_RELEASE), NODE_YES);
     hear_all(ear, said, sizeof(said));
     assert_string_equal(said, plain() ? TOLD("a") TOLD("b") TOLD("c") : TOLD2("a") TOLD2("b") TOLD2("c"));
-    /* Only of what was deleted. */
+    /* Only for keys that were deleted. */
     put_all(US, LEASE_MS);
     put(0, THEM, LEASE_MS);
     drop(1);
     assert_outcome(ask(NODE_RELEASE), NODE_OTHER);
     hear_all(ear, said, sizeof(said));
     assert_string_equal(said, plain() ? TOLD("c") : TOLD2("c"));
-    /* Ours are told nothing by a silent one; Redisson's waiters, who would sleep on, are. */
+    /* A silent release notifies none of ours; it does notify Redisson's waiters, which would sleep on. */
     silent.silent = true;
     for (silent.n_keys = N; silent.n_keys > 0; silent.n_keys--) {
         put_all(US, LEASE_MS);
         silent.fence = silent.n_keys - 1; /* with a counter and without */
-        assert_outcome(probe_ask(&probe, &silent), NODE_YES);
+        assert_outcome(probe_ask(probe, &silent), NODE_YES);
         assert_false(has(0));
         hear_all(ear, said, sizeof(said));
         assert_string_equal(said, plain() ? "" : passed_over[silent.n_keys - 1]);
     }
-    /* A silent one leaves nobody's key deleted either, nor does a failed acquire say anything. */
+    /* A silent release deletes no key of another owner, and a failed acquire publishes nothing. */
     put_all(THEM, LEASE_MS);
     silent.n_keys = N;
-    assert_outcome(probe_ask(&probe, &silent), NODE_OTHER);
+    assert_outcome(probe_ask(probe, &silent), NODE_OTHER);
     assert_outcome(ask(NODE_ACQUIRE), NODE_OTHER);
     for (size_t i = 0; i < N; i++) assert_true(holds(i, THEM));
     hear_all(ear, said, sizeof(said));
@@ -252,7 +250,6 @@ static void test_notices(void **state)
 
 static void test_counters(void **state)
 {
-    (void)state;
     for (size_t p = 0; p < N; p++) {
         wipe();
         count_to(p, "9");
@@ -300,7 +297,6 @@ static void test_counters(void **state)
 
 static void test_bad_counter(void **state)
 {
-    (void)state;
     for (size_t p = 0; p < N; p++) {
         wipe();
         for (size_t i = 0; i < N; i++) count_to(i, i == p ? "x" : "4");

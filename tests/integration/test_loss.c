@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_loss.c - losing a lock: told in time, told first, told once; and what may be done after
+ * test_loss.c - losing a lock: its callback comes in time, first and once; and calls after it
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,10 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "redisson_peer.h"
+
 /* ---- a holder that is stopped for longer than its lease ---- */
 
 struct sleeper {
-    int report; /* a pipe: one letter for each thing that happens */
+    int report; /* a pipe: one letter for each event */
     quorlock *lock;
     bool released;
 };
@@ -29,7 +31,6 @@ static void sleeper_released(quorlock *lock, const struct quorlock_result *resul
 {
     struct sleeper *sleeper = arg;
 
-    (void)lock;
     say(sleeper, result->status == QUORLOCK_OK && result->expired ? 'R' : 'r');
     sleeper->released = true;
 }
@@ -44,13 +45,11 @@ static void sleeper_lost(quorlock *lock, const struct quorlock_loss *loss, void 
 
 static void sleeper_other_ended(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
     say(arg, result->status == QUORLOCK_HELD ? 'H' : 'h');
 }
 
 static void sleeper_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
     say(arg, result->status == QUORLOCK_OK ? 'A' : 'a');
 }
 
@@ -58,8 +57,6 @@ static void sleep_now(evutil_socket_t fd, short what, void *arg)
 {
     struct sleeper *sleeper = arg;
 
-    (void)fd;
-    (void)what;
     say(sleeper, 'S');
     raise(SIGSTOP);
     say(sleeper, quorlock_valid_ms(sleeper->lock) == 0 ? '0' : 'v');
@@ -69,26 +66,23 @@ static void sleep_now(evutil_socket_t fd, short what, void *arg)
 static void sleeper_life(int report)
 {
     struct sleeper sleeper = {.report = report};
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(1000);
     const struct timeval soon = {.tv_usec = 600000};
     struct event *stop;
     quorlock *other;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    event_reinit(kit.base);
-    client_options.log = NULL;
-    kit.client = kit_new_client(&client_options);
-    kit_await_ready(kit.client, 3);
-    sleeper.lock = kit_lock(kit.client, "key", &options);
+    event_reinit(fixture.base);
+    fixture.options.log = NULL;
+    fixture_client(0);
+    fixture_await_ready(fixture.client, 3);
+    sleeper.lock = fixture_lock(fixture.client, "key", LEASE(1000));
     quorlock_on_lost(sleeper.lock, sleeper_lost, &sleeper);
-    options.wait_ms = 1000;
-    other = kit_lock(kit.client, "other", &options);
+    other = fixture_lock(fixture.client, "other", LEASE(1000, .wait_ms = 1000));
     if (quorlock_acquire(sleeper.lock, sleeper_acquired, &sleeper) != 0) _exit(4);
     if (quorlock_acquire(other, sleeper_other_ended, &sleeper) != 0) _exit(5);
-    stop = event_new(kit.base, -1, 0, sleep_now, &sleeper);
+    stop = event_new(fixture.base, -1, 0, sleep_now, &sleeper);
     event_add(stop, &soon);
-    while (!sleeper.released) event_base_loop(kit.base, EVLOOP_ONCE);
+    while (!sleeper.released) event_base_loop(fixture.base, EVLOOP_ONCE);
     _exit(0);
 }
 
@@ -109,10 +103,8 @@ static void read_story(int fd, char *ret, size_t size)
     ret[length] = '\0';
 }
 
-static void a_stopped_holder_learns_its_loss_first(void **state)
+static void a_stopped_holder_learns_of_its_loss_first(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     char story[64];
     int ends[2];
@@ -120,8 +112,7 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     pid_t child;
     quorlock *lock;
 
-    (void)state;
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET other by-hand PX 60000");
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "SET other by-hand PX 60000");
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     child = fork();
     assert_true(child >= 0);
@@ -129,12 +120,11 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     close(ends[1]);
     await_stop(child);
 
-    /* The stopped one cannot renew: its lease ends and the lock is ours. */
-    kit_client(&client_options, 3);
-    options.wait_ms = GENEROUS_MS;
-    options.renew_ms = 300; /* it is granted by two at first; a renewal takes the third */
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    /* The stopped process cannot renew: its lease ends, and the lock is granted here. */
+    fixture_client(3);
+    /* two nodes grant it at first; a renewal takes the third */
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS, .renew_ms = 300));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
     run_ms(300);
 
@@ -143,18 +133,18 @@ static void a_stopped_holder_learns_its_loss_first(void **state)
     close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    /* Acquired, stopped; awake the validity is 0; the loss comes before all else that is due; then the end of
-     * the other acquire and the harmless release, in whatever order. */
+    /* Acquired, stopped; after that the validity is 0; the loss comes before all else that is due; then the end
+     * of the other acquire and the harmless release, in any order. */
     if (strcmp(story, "AS0LHR") != 0 && strcmp(story, "AS0LRH") != 0 && strcmp(story, "AS0LR") != 0) {
         fail_msg("the story was %s", story);
     }
-    assert_int_equal(cluster_holders(&kit.cluster, "key", quorlock_token(lock)), 3);
+    assert_int_equal(holders("key", quorlock_token(lock)), 3);
     assert_true(quorlock_valid_ms(lock) > 0);
     quorlock_free(lock);
     await_free("key");
 }
 
-/* ---- keys that go while we hold ---- */
+/* ---- keys that are deleted while they are held ---- */
 
 struct hold {
     quorlock *lock;
@@ -166,12 +156,12 @@ static void grant_key(struct hold *hold, const struct quorlock_options *options)
 {
     struct quorlock_options patient = *options;
 
-    /* So short a lease may be over before a busy machine has it: then another try follows. */
+    /* So short a lease may be over before the grant on a busy machine: then another try follows. */
     patient.wait_ms = GENEROUS_MS;
     memset(hold, 0, sizeof(*hold));
-    hold->lock = kit_lock(kit.client, "key", &patient);
+    hold->lock = fixture_lock(fixture.client, "key", &patient);
     quorlock_on_lost(hold->lock, on_loss, &hold->loss);
-    assert_status(kit_acquire(hold->lock, &hold->seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(hold->lock, &hold->seen), QUORLOCK_OK);
 }
 
 static void hold_key(struct hold *hold, const struct quorlock_options *options)
@@ -191,7 +181,7 @@ static void check_lost(struct hold *hold, int reason)
 
 static void check_lost_release(struct hold *hold)
 {
-    assert_status(kit_release(hold->lock, &hold->seen), QUORLOCK_OK);
+    assert_status(fixture_release(hold->lock, &hold->seen), QUORLOCK_OK);
     assert_int_equal(hold->seen.result.expired, 1);
     assert_int_equal(hold->loss.calls, 1);
     quorlock_free(hold->lock);
@@ -199,75 +189,56 @@ static void check_lost_release(struct hold *hold)
 
 static void two_keys_deleted_is_lost_at_once(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct hold hold;
     uint64_t deleted_us;
 
-    (void)state;
-    kit_client(&client_options, 3);
-    options.renew_ms = 300;
-    hold_key(&hold, &options);
+    hold_key(&hold, LEASE(LONG_LEASE_MS, .renew_ms = 300));
     deleted_us = clock_us();
-    server_do(&kit.cluster.servers[0], "DEL key");
-    server_do(&kit.cluster.servers[2], "DEL key");
+    server_do(SERVER(0), "DEL key");
+    server_do(SERVER(2), "DEL key");
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
-    /* At the next renewal, not at the deadline. */
+    /* At the next renewal, not at the end of the lease. */
     assert_true(hold.loss.at_us - deleted_us < 15000000);
     check_lost(&hold, QUORLOCK_LOST_GONE);
     /* Nothing was resurrected. */
-    assert_false(server_has(&kit.cluster.servers[0], "key"));
-    assert_false(server_has(&kit.cluster.servers[2], "key"));
+    assert_false(server_has(SERVER(0), "key"));
+    assert_false(server_has(SERVER(2), "key"));
     check_lost_release(&hold);
     await_free("key");
 }
 
 static void broken_by_another_is_lost_at_once(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen_report report;
-    quorlock_client *breaker;
     struct hold hold;
+    quorlock_client *breaker = fixture_new_client(3);
 
-    (void)state;
-    kit_client(&client_options, 3);
-    breaker = kit_new_client(&client_options);
-    kit_await_ready(breaker, 3);
-    options.renew_ms = 300;
-    hold_key(&hold, &options);
-    kit_break(breaker, "key", &report);
+    hold_key(&hold, LEASE(LONG_LEASE_MS, .renew_ms = 300));
+    fixture_break(breaker, "key", &report);
     assert_status(report.status, QUORLOCK_OK);
     assert_string_equal(report.holder, hold.seen.owner);
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_GONE);
     check_lost_release(&hold);
-    kit_close(breaker);
 }
 
 /* One of three is repaired, and nothing is lost. */
-static void one_key_deleted_is_mended(void **state)
+static void one_key_deleted_is_repaired(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct hold hold;
 
-    (void)state;
-    kit_client(&client_options, 3);
-    options.renew_ms = 300;
-    hold_key(&hold, &options);
-    server_do(&kit.cluster.servers[1], "DEL key");
+    hold_key(&hold, LEASE(LONG_LEASE_MS, .renew_ms = 300));
+    server_do(SERVER(1), "DEL key");
     await_holders("key", hold.seen.owner, 3);
     assert_int_equal(hold.loss.calls, 0);
     /* Another's key in the place of ours is left alone. */
-    server_do(&kit.cluster.servers[1], "SET key by-hand PX 60000");
-    assert_status(kit_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
-    assert_status(kit_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
-    assert_true(server_holds(&kit.cluster.servers[1], "key", "by-hand"));
-    assert_status(kit_release(hold.lock, &hold.seen), QUORLOCK_OK);
+    server_do(SERVER(1), "SET key by-hand PX 60000");
+    assert_status(fixture_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
+    assert_status(fixture_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
+    assert_true(server_holds(SERVER(1), "key", "by-hand"));
+    assert_status(fixture_release(hold.lock, &hold.seen), QUORLOCK_OK);
     await_holders("key", NULL, 1);
-    assert_true(server_holds(&kit.cluster.servers[1], "key", "by-hand"));
-    quorlock_free(hold.lock);
+    assert_true(server_holds(SERVER(1), "key", "by-hand"));
 }
 
 struct watch {
@@ -287,29 +258,24 @@ static bool lost_meanwhile(void *arg)
     return watch->hold->loss.calls > 0;
 }
 
-static void two_nodes_killed_is_told_before_validity_ends(void **state)
+static void two_nodes_killed_is_lost_before_validity_ends(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(3000);
     struct hold hold;
     struct watch watch = {.hold = &hold};
 
-    (void)state;
-    kit_client(&client_options, 3);
-    options.renew_ms = 300;
-    options.lost_margin_ms = 1000; /* a busy machine may run our loop late, hardly so late */
-    hold_key(&hold, &options);
-    server_kill(&kit.cluster.servers[0]);
-    server_kill(&kit.cluster.servers[1]);
+    /* more than a busy machine delays the loop */
+    hold_key(&hold, LEASE(3000, .renew_ms = 300, .lost_margin_ms = 1000));
+    server_kill(SERVER(0));
+    server_kill(SERVER(1));
     await(lost_meanwhile, &watch, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_EXPIRED);
     assert_true(hold.loss.loss.remaining_ms > 0);
     assert_true(hold.loss.loss.remaining_ms <= 1000);
     assert_true(hold.loss.at_us < watch.valid_until_us);
-    /* Lost is lost, also when the nodes are back with the key in them. */
-    server_start(&kit.cluster.servers[0]);
-    server_start(&kit.cluster.servers[1]);
-    kit_await_ready(kit.client, 3);
+    /* It stays lost, also when the nodes are back with the key. */
+    server_start(SERVER(0));
+    server_start(SERVER(1));
+    fixture_await_ready(fixture.client, 3);
     assert_int_equal(quorlock_valid_ms(hold.lock), 0);
     assert_status(quorlock_extend(hold.lock, 0, on_result, &hold.seen), QUORLOCK_STATE);
     check_lost_release(&hold);
@@ -318,34 +284,24 @@ static void two_nodes_killed_is_told_before_validity_ends(void **state)
 
 static void never_renewed_ends_with_its_lease(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(500);
     struct hold hold;
 
-    (void)state;
-    kit_client(&client_options, 3);
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    grant_key(&hold, &options);
+    grant_key(&hold, LEASE(500, .renew_ms = QUORLOCK_RENEW_NEVER));
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
     await_free("key");
-    /* A new holder's key stays when the expired lock is released. */
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "SET key by-hand NX PX 60000");
+    /* The release of the expired lock leaves a new holder's key. */
+    take_by_hand(3, "key", "by-hand");
     check_lost_release(&hold);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", "by-hand"), 3);
+    assert_int_equal(holders("key", "by-hand"), 3);
 }
 
 static void max_hold_ends_renewal(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(1000);
     struct hold hold;
     uint64_t granted_us;
 
-    (void)state;
-    kit_client(&client_options, 3);
-    options.max_hold_ms = 1500;
-    hold_key(&hold, &options);
+    hold_key(&hold, LEASE(1000, .max_hold_ms = 1500));
     granted_us = hold.seen.at_us;
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_MAX_HOLD);
@@ -356,41 +312,31 @@ static void max_hold_ends_renewal(void **state)
 
 static void a_lost_lock_can_be_acquired_anew(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct hold hold;
     char first[TEXT_SIZE];
 
-    (void)state;
-    kit_client(&client_options, 3);
-    options.renew_ms = 300;
-    hold_key(&hold, &options);
+    hold_key(&hold, LEASE(LONG_LEASE_MS, .renew_ms = 300));
     snprintf(first, sizeof(first), "%s", hold.seen.owner);
-    server_do(&kit.cluster.servers[0], "DEL key");
-    server_do(&kit.cluster.servers[1], "DEL key");
+    server_do(SERVER(0), "DEL key");
+    server_do(SERVER(1), "DEL key");
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
-    assert_status(kit_acquire(hold.lock, &hold.seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(hold.lock, &hold.seen), QUORLOCK_OK);
     assert_string_not_equal(hold.seen.owner, first);
     /* Its own old key on the third node was released on the way. */
     await_holders("key", hold.seen.owner, 3);
-    /* And it can be lost again: once a grant. */
-    server_do(&kit.cluster.servers[0], "DEL key");
-    server_do(&kit.cluster.servers[1], "DEL key");
+    /* And it can be lost again: once for each grant. */
+    server_do(SERVER(0), "DEL key");
+    server_do(SERVER(1), "DEL key");
     await_count(&hold.loss.calls, 2, GENEROUS_MS, "second loss");
     quorlock_free(hold.lock);
     await_free("key");
 }
 
-static void no_loss_is_told_after_release(void **state)
+static void no_loss_callback_after_release(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(600);
     struct hold hold;
 
-    (void)state;
-    kit_client(&client_options, 3);
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    grant_key(&hold, &options);
+    grant_key(&hold, LEASE(600, .renew_ms = QUORLOCK_RENEW_NEVER));
     assert_status(quorlock_release(hold.lock, NULL, NULL), QUORLOCK_OK);
     assert_int_equal(quorlock_valid_ms(hold.lock), 0);
     run_ms(900);
@@ -402,21 +348,16 @@ static void no_loss_is_told_after_release(void **state)
 /* The loop did not run for longer than the lease: loss comes before the result of what was in flight. */
 static void a_loop_that_stood_still_tells_loss_first(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(1000);
     struct hold hold;
     struct seen extended;
     uint64_t until_us;
 
-    (void)state;
-    kit_client(&client_options, 3);
-    hold_key(&hold, &options);
-    kit_start_extend(hold.lock, 0, &extended);
+    hold_key(&hold, LEASE(1000));
+    fixture_start_extend(hold.lock, 0, &extended);
     until_us = clock_us() + 1300000;
     while (clock_us() < until_us) continue;
     assert_int_equal(quorlock_valid_ms(hold.lock), 0);
-    await_count(&extended.calls, 1, GENEROUS_MS, "extend");
-    assert_status(extended.result.status, QUORLOCK_LOST);
+    await_status(&extended, QUORLOCK_LOST, "extend");
     check_lost(&hold, QUORLOCK_LOST_EXPIRED);
     assert_int_equal(hold.loss.loss.remaining_ms, 0);
     assert_true(hold.loss.order < extended.order);
@@ -429,7 +370,7 @@ struct slow {
     const struct hold *hold;
 };
 
-/* Whatever was due is due by the end of it. */
+/* At its end the loss is due. */
 static void on_slow_result(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct slow *slow = arg;
@@ -438,28 +379,25 @@ static void on_slow_result(quorlock *lock, const struct quorlock_result *result,
     while (quorlock_valid_ms(slow->hold->lock) > 0) continue;
 }
 
-/* Both callbacks wait for the same turn of the loop, for they need no server. */
+/* Both callbacks wait for the same turn of the loop, because they need no server. */
 static void a_loss_that_is_due_comes_before_the_next_callback(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
+    struct quorlock_options options = *LEASE(LONG_LEASE_MS);
     struct slow slow = {.seen = {.calls = 0}};
     struct seen seen;
     struct hold hold;
     quorlock *mine[3];
 
-    (void)state;
-    kit_client(&client_options, 3);
     options.owner = "me";
-    for (int i = 0; i < 3; i++) mine[i] = kit_lock(kit.client, "other", &options);
-    assert_status(kit_acquire(mine[0], &seen), QUORLOCK_OK);
-    options = kit_lease(1000);
+    for (int i = 0; i < 3; i++) mine[i] = fixture_lock(fixture.client, "other", &options);
+    assert_status(fixture_acquire(mine[0], &seen), QUORLOCK_OK);
+    options = *LEASE(1000);
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     grant_key(&hold, &options);
     slow.hold = &hold;
     memset(&seen, 0, sizeof(seen));
     assert_status(quorlock_acquire(mine[1], on_slow_result, &slow), QUORLOCK_OK);
-    kit_start_acquire(mine[2], &seen);
+    fixture_start_acquire(mine[2], &seen);
     await_count(&seen.calls, 1, GENEROUS_MS, "the second of one turn");
     assert_int_equal(slow.seen.calls, 1);
     check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
@@ -473,8 +411,6 @@ static void block(evutil_socket_t fd, short what, void *arg)
 {
     uint64_t *until_us = arg;
 
-    (void)fd;
-    (void)what;
     *until_us = clock_us() + 4300000;
     while (clock_us() < *until_us) continue;
 }
@@ -482,75 +418,97 @@ static void block(evutil_socket_t fd, short what, void *arg)
 static void lost_ends_the_loop(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
     on_loss(lock, loss, arg);
-    event_base_loopbreak(kit.base);
+    event_base_loopbreak(fixture.base);
 }
 
-/* The loop reckons its next wait from the time before a callback; ours must not be reckoned so. */
+/* libevent computes its next wait from the time before a callback; the loss must not be late for that. */
 static void a_long_callback_of_another_does_not_delay_the_loss(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(4000);
     const struct timeval soon = {.tv_usec = 20000};
     struct hold hold;
     uint64_t until_us = 0;
 
-    (void)state;
-    options.renew_ms = QUORLOCK_RENEW_NEVER;
-    /* Or the nodes' own timers would wake the loop. */
-    client_options.node_timeout_ms = 20000;
-    kit_client(&client_options, 3);
-    hold_key(&hold, &options);
-    assert_int_equal(event_base_once(kit.base, -1, EV_TIMEOUT, block, &until_us, &soon), 0);
+    /* Otherwise the nodes' own timers would wake the loop. */
+    fixture.options.node_timeout_ms = 20000;
+    fixture_client(3);
+    hold_key(&hold, LEASE(4000, .renew_ms = QUORLOCK_RENEW_NEVER));
+    assert_int_equal(event_base_once(fixture.base, -1, EV_TIMEOUT, block, &until_us, &soon), 0);
     quorlock_on_lost(hold.lock, lost_ends_the_loop, &hold.loss);
-    /* One run of the loop, and no timer of the kit's that would wake it. The test's time limit is the limit. */
-    event_base_dispatch(kit.base);
+    /* One run of the loop, and no timer of the fixture's that would wake it. The test's time limit is the
+     * limit. */
+    event_base_dispatch(fixture.base);
     assert_true(until_us != 0);
     assert_true(hold.loss.at_us < until_us + 2000000);
     check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
     check_lost_release(&hold);
 }
 
-static void ten_leases_of_work(void **state)
+/* ---- renewal ---- */
+
+/*
+ * Held at once for longer than their leases, so they live by renewal alone: in each dialect a lock of one key
+ * for five leases, one of two keys, and an owner's whose first handle is freed.
+ */
+static void renewed_locks_outlive_their_leases(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(1000);
-    struct hold hold;
+    static const char *const keys[2][4] = {{"a", "b", "c", "d"}, {"e", "f", "g", "h"}};
+    struct hold holds[2][3] = {{{.loss = {0}}}};
     uint64_t until_us;
 
-    (void)state;
-    kit_client(&client_options, 3);
-    hold_key(&hold, &options);
-    until_us = clock_us() + 10 * 1000000ull;
+    for (int dialect = 0; dialect < 2; dialect++) {
+        struct hold *hold = holds[dialect];
+        quorlock *outer;
+
+        fixture.options.dialect = dialect == 0 ? QUORLOCK_DIALECT_PLAIN : QUORLOCK_DIALECT_REDISSON;
+        fixture_client(3);
+        hold[0].lock = fixture_lock(fixture.client, keys[dialect][0], LEASE(1000, .wait_ms = GENEROUS_MS));
+        hold[1].lock = fixture_lock_all(fixture.client, keys[dialect] + 1, 2, LEASE(4000, .fencing = 1));
+        hold[2].lock = fixture_lock(fixture.client, keys[dialect][3], LEASE(4000, .owner = "me"));
+        outer = fixture_lock(fixture.client, keys[dialect][3], LEASE(4000, .owner = "me"));
+        assert_status(fixture_acquire(outer, &hold[2].seen), QUORLOCK_OK);
+        for (int i = 0; i < 3; i++) {
+            quorlock_on_lost(hold[i].lock, on_loss, &hold[i].loss);
+            assert_status(fixture_acquire(hold[i].lock, &hold[i].seen), QUORLOCK_OK);
+        }
+        quorlock_free(outer);
+        for (int k = 0; k < 4; k++) await_holders(keys[dialect][k], NULL, 3);
+    }
+    until_us = clock_us() + 5000000;
     while (clock_us() < until_us) {
         run_ms(100);
-        assert_int_equal(hold.loss.calls, 0);
-        assert_true(quorlock_valid_ms(hold.lock) > 0);
-        assert_int_equal(cluster_holders(&kit.cluster, "key", hold.seen.owner), 3);
+        for (int i = 0; i < 6; i++) {
+            assert_int_equal(holds[i / 3][i % 3].loss.calls, 0);
+            assert_true(quorlock_valid_ms(holds[i / 3][i % 3].lock) > 0);
+        }
+        assert_int_equal(holders("a", NULL), 3);
+        for (int i = 0; i < 3; i++) assert_true(peer_acquire(SERVER(i), "e", "peer:1", 30000) >= 0);
     }
-    assert_status(kit_release(hold.lock, &hold.seen), QUORLOCK_OK);
-    assert_int_equal(hold.seen.result.expired, 0);
-    quorlock_free(hold.lock);
-    await_free("key");
+    for (int k = 0; k < 8; k++) assert_int_equal(holders(keys[k / 4][k % 4], NULL), 3);
+    for (int i = 0; i < 6; i++) {
+        struct hold *hold = &holds[i / 3][i % 3];
+
+        assert_status(fixture_release(hold->lock, &hold->seen), QUORLOCK_OK);
+        assert_int_equal(hold->seen.result.expired, 0);
+    }
+    for (int k = 0; k < 8; k++) await_free(keys[k / 4][k % 4]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_stopped_holder_learns_its_loss_first, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(two_keys_deleted_is_lost_at_once, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(broken_by_another_is_lost_at_once, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(one_key_deleted_is_mended, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(two_nodes_killed_is_told_before_validity_ends, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(never_renewed_ends_with_its_lease, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(max_hold_ends_renewal, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_lost_lock_can_be_acquired_anew, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(no_loss_is_told_after_release, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_loop_that_stood_still_tells_loss_first, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_loss_that_is_due_comes_before_the_next_callback, kit_setup,
-                                        kit_teardown),
-        cmocka_unit_test_setup_teardown(a_long_callback_of_another_does_not_delay_the_loss, kit_setup,
-                                        kit_teardown),
-        cmocka_unit_test_setup_teardown(ten_leases_of_work, kit_setup, kit_teardown),
+        WITH_SERVERS(a_stopped_holder_learns_of_its_loss_first),
+        WITH_CLIENT(two_keys_deleted_is_lost_at_once),
+        WITH_CLIENT(broken_by_another_is_lost_at_once),
+        WITH_CLIENT(one_key_deleted_is_repaired),
+        WITH_CLIENT(two_nodes_killed_is_lost_before_validity_ends),
+        WITH_CLIENT(never_renewed_ends_with_its_lease),
+        WITH_CLIENT(max_hold_ends_renewal),
+        WITH_CLIENT(a_lost_lock_can_be_acquired_anew),
+        WITH_CLIENT(no_loss_callback_after_release),
+        WITH_CLIENT(a_loop_that_stood_still_tells_loss_first),
+        WITH_CLIENT(a_loss_that_is_due_comes_before_the_next_callback),
+        WITH_SERVERS(a_long_callback_of_another_does_not_delay_the_loss),
+        WITH_SERVERS(renewed_locks_outlive_their_leases),
     };
 
     return cmocka_run_group_tests_name("loss", tests, NULL, NULL);

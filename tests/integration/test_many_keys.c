@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_many_keys.c - several keys in one lock: all or none of them, one validity, in whatever order they are
- * named
+ * test_many_keys.c - several keys in one lock: all or none of them, one validity, in any order
  */
-#include "kit.h"
+#include "fixture.h"
 
 static int plain = QUORLOCK_DIALECT_PLAIN;
 static int redisson = QUORLOCK_DIALECT_REDISSON;
@@ -13,38 +12,12 @@ static const char *const ba[] = {"b", "a"};
 static const char *const bc[] = {"b", "c"};
 static const char *const abc[] = {"c", "a", "b"};
 
-static struct quorlock_client_options in_dialect(void **state)
+static int setup_dialect(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-
-    client_options.dialect = *(int *)*state;
-    return client_options;
-}
-
-static void begin(void **state)
-{
-    struct quorlock_client_options client_options = in_dialect(state);
-
-    kit_client(&client_options, 3);
-}
-
-static quorlock_client *other_client(void **state)
-{
-    struct quorlock_client_options client_options = in_dialect(state);
-    quorlock_client *other = kit_new_client(&client_options);
-
-    kit_await_ready(other, 3);
-    return other;
-}
-
-static quorlock *lock_on(quorlock_client *client, const char *const *keys, size_t n_keys,
-                         const struct quorlock_options *options)
-{
-    quorlock *lock = NULL;
-    int status = quorlock_new(&lock, client, keys, n_keys, options);
-
-    if (status != 0) fail_msg("%s: %s", quorlock_status_name(status), quorlock_client_error(client));
-    return lock;
+    fixture_begin(3);
+    fixture.options.dialect = *(int *)*state;
+    fixture_client(3);
+    return 0;
 }
 
 static void await_all_free(const char *const *keys, size_t n_keys)
@@ -52,132 +25,96 @@ static void await_all_free(const char *const *keys, size_t n_keys)
     for (size_t i = 0; i < n_keys; i++) await_free(keys[i]);
 }
 
-/* Somebody else's, as this dialect would write it. */
-static void by_hand(const struct server *server, const char *key, int dialect)
-{
-    if (dialect == QUORLOCK_DIALECT_PLAIN) {
-        server_do(server, "SET %s by-hand PX 60000", key);
-    } else {
-        server_do(server, "HSET %s by-hand:1 1", key);
-        server_do(server, "PEXPIRE %s 60000", key);
-    }
-}
-
 static void one_whole_life(void **state)
 {
-    struct quorlock_options options = kit_lease(4000);
-    struct seen_loss loss = {.calls = 0};
     struct seen seen;
-    quorlock *lock;
+    quorlock *lock = fixture_lock_all(fixture.client, abc, 3, LEASE(4000, .fencing = 1));
 
-    begin(state);
-    options.fencing = 1;
-    lock = lock_on(kit.client, abc, 3, &options);
-    quorlock_on_lost(lock, on_loss, &loss);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_contains(seen.text, "\"a, b, c\"");
     assert_true(seen.result.fence > 0);
     for (int i = 0; i < 3; i++) await_holders(abc[i], NULL, 3);
-    if (*(int *)*state == QUORLOCK_DIALECT_PLAIN) {
-        for (int i = 0; i < 3; i++) assert_int_equal(cluster_holders(&kit.cluster, abc[i], seen.owner), 3);
+    if (fixture.options.dialect == QUORLOCK_DIALECT_PLAIN) {
+        for (int i = 0; i < 3; i++) assert_int_equal(holders(abc[i], seen.owner), 3);
     }
-    /* Longer than a lease, so it lives by renewal. */
-    run_ms(4500);
-    assert_int_equal(loss.calls, 0);
-    assert_true(quorlock_valid_ms(lock) > 0);
-    for (int i = 0; i < 3; i++) assert_int_equal(cluster_holders(&kit.cluster, abc[i], NULL), 3);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_all_free(abc, 3);
-    assert_int_equal(loss.calls, 0);
-    quorlock_free(lock);
 }
 
 static void lists_that_share_a_key_exclude_each_other(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
-    quorlock_client *other;
-    quorlock *held, *overlaps, *elsewhere, *apart;
+    quorlock_client *other = fixture_new_client(3);
+    quorlock *held = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS));
+    quorlock *overlaps = fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS));
+    quorlock *elsewhere = fixture_lock_all(other, abc + 2, 1, LEASE(LONG_LEASE_MS));
+    quorlock *apart = fixture_lock_all(other, abc, 1, LEASE(LONG_LEASE_MS));
 
-    begin(state);
-    other = other_client(state);
-    held = lock_on(kit.client, ab, 2, &options);
-    overlaps = lock_on(kit.client, bc, 2, &options);
-    elsewhere = lock_on(other, abc + 2, 1, &options);
-    apart = lock_on(other, abc, 1, &options);
-    assert_status(kit_acquire(held, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(held, &seen), QUORLOCK_OK);
     await_holders("a", NULL, 3);
     await_holders("b", NULL, 3);
-    assert_status(kit_acquire(overlaps, &seen), QUORLOCK_HELD);
-    assert_status(kit_acquire(elsewhere, &seen), QUORLOCK_HELD);
-    /* What failed has taken nothing: the rest of its list is free for others. */
+    assert_status(fixture_acquire(overlaps, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(elsewhere, &seen), QUORLOCK_HELD);
+    /* The failed acquire took nothing: the rest of its list is free for others. */
     await_free("c");
-    assert_status(kit_acquire(apart, &seen), QUORLOCK_OK);
-    assert_status(kit_release(apart, &seen), QUORLOCK_OK);
-    assert_status(kit_release(held, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(apart, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(apart, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(held, &seen), QUORLOCK_OK);
     await_all_free(abc, 3);
-    assert_status(kit_acquire(overlaps, &seen), QUORLOCK_OK);
-    assert_status(kit_acquire(elsewhere, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(overlaps, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(elsewhere, &seen), QUORLOCK_HELD);
     quorlock_free(held);
     quorlock_free(overlaps);
-    kit_close(other);
+    fixture_close(other);
     await_all_free(abc, 3);
 }
 
-/* One of the keys is somebody else's on so many nodes that a quorum is out of reach. */
+/* Another owner has one of the keys on so many nodes that no quorum is possible. */
 static void all_or_none(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
-    quorlock *lock;
+    quorlock *lock = fixture_lock_all(fixture.client, abc, 3, LEASE(LONG_LEASE_MS));
 
-    begin(state);
-    lock = lock_on(kit.client, abc, 3, &options);
     for (int k = 0; k < 3; k++) {
-        for (int i = 0; i < 2; i++) by_hand(&kit.cluster.servers[i], abc[k], *(int *)*state);
-        assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+        take_by_hand(2, abc[k], "by-hand");
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
         assert_contains(seen.text, "by-hand");
         for (int j = 0; j < 3; j++) await_holders(abc[j], NULL, j == k ? 2 : 0);
-        for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "DEL %s", abc[k]);
+        for (int i = 0; i < 2; i++) server_do(SERVER(i), "DEL %s", abc[k]);
     }
-    /* On a minority it stands in nobody's way, and that node has none of ours. */
-    by_hand(&kit.cluster.servers[1], "b", *(int *)*state);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    /* On a minority it blocks nothing, and that node has none of ours. */
+    take_by_hand(1, "b", "by-hand");
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("a", NULL, 2);
-    assert_int_equal(server_has(&kit.cluster.servers[1], "a"), 0);
-    assert_int_equal(server_has(&kit.cluster.servers[1], "c"), 0);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(server_has(SERVER(0), "a"), 0);
+    assert_int_equal(server_has(SERVER(0), "c"), 0);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_holders("b", NULL, 1);
     await_free("a");
     await_free("c");
-    quorlock_free(lock);
 }
 
-/* A node that lost one of them has lost the lock. */
+/* A node that lost one of the keys has lost the lock. */
 static void one_key_gone_is_the_lock_gone(void **state)
 {
-    struct quorlock_options options = kit_lease(6000);
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
-    quorlock *lock;
+    quorlock *lock = fixture_lock_all(fixture.client, abc, 3, LEASE(6000));
 
-    begin(state);
-    lock = lock_on(kit.client, abc, 3, &options);
     quorlock_on_lost(lock, on_loss, &loss);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     for (int i = 0; i < 3; i++) await_holders(abc[i], NULL, 3);
-    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "DEL b");
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "DEL b");
     await_count(&loss.calls, 1, GENEROUS_MS, "loss");
     assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 1);
     await_all_free(abc, 3);
-    quorlock_free(lock);
 }
 
 /* ---- order ---- */
 
-struct fighter {
+struct contender {
     quorlock *lock;
     int turns, wanted;
     bool done;
@@ -185,158 +122,136 @@ struct fighter {
 
 static int inside;
 
-static void fighter_told(quorlock *lock, const struct quorlock_result *result, void *arg);
+static void contender_told(quorlock *lock, const struct quorlock_result *result, void *arg);
 
-static void fighter_leaves(evutil_socket_t fd, short what, void *arg)
+static void contender_leaves(evutil_socket_t fd, short what, void *arg)
 {
-    struct fighter *fighter = arg;
+    struct contender *contender = arg;
 
-    (void)fd;
-    (void)what;
     inside--;
-    assert_int_equal(quorlock_release(fighter->lock, NULL, NULL), 0);
-    if (++fighter->turns == fighter->wanted) {
-        fighter->done = true;
+    assert_int_equal(quorlock_release(contender->lock, NULL, NULL), 0);
+    if (++contender->turns == contender->wanted) {
+        contender->done = true;
     } else {
-        assert_int_equal(quorlock_acquire(fighter->lock, fighter_told, fighter), 0);
+        assert_int_equal(quorlock_acquire(contender->lock, contender_told, contender), 0);
     }
 }
 
-static void fighter_told(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void contender_told(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     const struct timeval moment = {.tv_usec = 500};
 
-    (void)lock;
     assert_status(result->status, QUORLOCK_OK);
     assert_int_equal(++inside, 1);
-    assert_int_equal(event_base_once(kit.base, -1, EV_TIMEOUT, fighter_leaves, arg, &moment), 0);
+    assert_int_equal(event_base_once(fixture.base, -1, EV_TIMEOUT, contender_leaves, arg, &moment), 0);
 }
 
 static bool all_done(void *arg)
 {
-    const struct fighter *fighters = arg;
+    const struct contender *contenders = arg;
 
     for (int i = 0; i < 4; i++) {
-        if (!fighters[i].done) return false;
+        if (!contenders[i].done) return false;
     }
     return true;
 }
 
-/* Lists in opposite order, in two processes' worth of clients: nobody holds what the other waits for. */
+/* Lists in opposite order, of two clients: no lock holds a key that another one waits for. */
 static void opposite_orders_do_not_starve_each_other(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
-    struct fighter fighters[4] = {{.wanted = 15}, {.wanted = 15}, {.wanted = 15}, {.wanted = 15}};
-    quorlock_client *other;
+    struct contender contenders[4] = {{.wanted = 15}, {.wanted = 15}, {.wanted = 15}, {.wanted = 15}};
+    quorlock_client *other = fixture_new_client(3);
 
-    begin(state);
-    other = other_client(state);
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
     inside = 0;
-    fighters[0].lock = lock_on(kit.client, ab, 2, &options);
-    fighters[1].lock = lock_on(other, ba, 2, &options);
-    fighters[2].lock = lock_on(kit.client, bc, 2, &options);
-    fighters[3].lock = lock_on(other, abc, 3, &options);
+    contenders[0].lock =
+        fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    contenders[1].lock = fixture_lock_all(other, ba, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    contenders[2].lock =
+        fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    contenders[3].lock =
+        fixture_lock_all(other, abc, 3, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(quorlock_acquire(fighters[i].lock, fighter_told, &fighters[i]), 0);
+        assert_int_equal(quorlock_acquire(contenders[i].lock, contender_told, &contenders[i]), 0);
     }
-    await(all_done, fighters, 2 * GENEROUS_MS, "everybody's turns");
-    kit_close(other);
+    await(all_done, contenders, 2 * GENEROUS_MS, "the turns of all");
+    fixture_close(other);
     for (int i = 0; i < 4; i++) {
-        if (i % 2 == 0) quorlock_free(fighters[i].lock);
+        if (i % 2 == 0) quorlock_free(contenders[i].lock);
     }
     await_all_free(abc, 3);
 }
 
-/* The same keys in another order are the same line, and the same owner's. */
+/* The same keys in another order have the same queue and the same owner. */
 static void order_makes_no_difference(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen first, second, third;
-    quorlock *one, *two, *waits;
+    quorlock *waits;
+    quorlock *one = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock *two = fixture_lock_all(fixture.client, ba, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
 
-    begin(state);
-    options.owner = "me";
-    one = lock_on(kit.client, ab, 2, &options);
-    two = lock_on(kit.client, ba, 2, &options);
-    options.owner = NULL;
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    waits = lock_on(kit.client, ba, 2, &options);
-    assert_status(kit_acquire(one, &first), QUORLOCK_OK);
-    assert_status(kit_acquire(two, &second), QUORLOCK_OK);
+    waits = fixture_lock_all(fixture.client, ba, 2,
+                             LEASE(LONG_LEASE_MS, .owner = NULL, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    assert_status(fixture_acquire(one, &first), QUORLOCK_OK);
+    assert_status(fixture_acquire(two, &second), QUORLOCK_OK);
     assert_string_equal(first.owner, second.owner);
     assert_contains(second.text, "\"a, b\" is held by its owner already: 2 holds now");
-    kit_start_acquire(waits, &third);
-    assert_status(kit_release(one, &first), QUORLOCK_OK);
+    fixture_start_acquire(waits, &third);
+    assert_status(fixture_release(one, &first), QUORLOCK_OK);
     assert_int_equal(third.calls, 0);
-    assert_status(kit_release(two, &second), QUORLOCK_OK);
-    await_count(&third.calls, 1, GENEROUS_MS, "who stood in line");
-    assert_status(third.result.status, QUORLOCK_OK);
+    assert_status(fixture_release(two, &second), QUORLOCK_OK);
+    await_status(&third, QUORLOCK_OK, "the waiter");
     quorlock_free(one);
     quorlock_free(two);
     quorlock_free(waits);
     await_all_free(ab, 2);
 }
 
-static void one_owner_nests_the_same_list_only(void **state)
+static void one_owner_reenters_the_same_list_only(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
-    quorlock *outer, *overlaps, *apart, *yours;
+    quorlock *outer = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock *overlaps = fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock *apart = fixture_lock_all(fixture.client, abc, 1, LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock *yours = fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS, .owner = "you"));
 
-    begin(state);
-    options.owner = "me";
-    outer = lock_on(kit.client, ab, 2, &options);
-    overlaps = lock_on(kit.client, bc, 2, &options);
-    apart = lock_on(kit.client, abc, 1, &options);
-    options.owner = "you";
-    yours = lock_on(kit.client, bc, 2, &options);
-    assert_status(kit_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     assert_status(quorlock_acquire(overlaps, on_result, &seen), QUORLOCK_INVAL);
     assert_string_equal(
-        quorlock_client_error(kit.client),
+        quorlock_client_error(fixture.client),
         "owner \"me\" has \"b\" in the list \"a, b\" already and asks for the list \"b, c\": one "
         "owner nests the same list of keys only");
-    /* Keys apart are no matter, and another owner is told in the usual way. */
-    assert_status(kit_acquire(apart, &seen), QUORLOCK_OK);
-    assert_status(kit_acquire(yours, &seen), QUORLOCK_HELD);
-    assert_status(kit_release(apart, &seen), QUORLOCK_OK);
-    assert_status(kit_release(outer, &seen), QUORLOCK_OK);
-    assert_status(kit_acquire(overlaps, &seen), QUORLOCK_OK);
-    assert_status(kit_release(overlaps, &seen), QUORLOCK_OK);
+    /* Other keys are independent, and another owner gets the usual result. */
+    assert_status(fixture_acquire(apart, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(yours, &seen), QUORLOCK_HELD);
+    assert_status(fixture_release(apart, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(overlaps, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(overlaps, &seen), QUORLOCK_OK);
     await_all_free(abc, 3);
-    quorlock_free(outer);
-    quorlock_free(overlaps);
-    quorlock_free(apart);
-    quorlock_free(yours);
 }
 
-/* One that stands in line is found out when its turn comes, if its owner took one of the keys meanwhile. */
-static void overlap_is_found_out_in_line_too(void **state)
+/* A waiter is refused when its turn comes, if its owner took one of the keys meanwhile. */
+static void overlap_is_found_in_the_queue_too(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen first, waited, seen;
-    quorlock *holder, *first_waiter, *waiter, *overlaps;
+    quorlock *waiter, *overlaps;
+    quorlock *holder = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS));
+    quorlock *first_waiter =
+        fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
-    begin(state);
-    holder = lock_on(kit.client, ab, 2, &options);
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    first_waiter = lock_on(kit.client, ab, 2, &options);
-    options.owner = "me";
-    waiter = lock_on(kit.client, ab, 2, &options);
-    options.wait_ms = 0;
-    overlaps = lock_on(kit.client, bc, 2, &options);
-    assert_status(kit_acquire(holder, &seen), QUORLOCK_OK);
-    kit_start_acquire(first_waiter, &first);
-    kit_start_acquire(waiter, &waited);
+    waiter = fixture_lock_all(fixture.client, ab, 2,
+                              LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .owner = "me"));
+    overlaps = fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS, .wait_ms = 0, .owner = "me"));
+    assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
+    fixture_start_acquire(first_waiter, &first);
+    fixture_start_acquire(waiter, &waited);
     run_ms(20);
-    /* Whoever breaks the lock by hand lets the other list in. */
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "DEL a b");
-    assert_status(kit_acquire(overlaps, &seen), QUORLOCK_OK);
+    /* A lock that is broken by hand lets the other list in. */
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "DEL a b");
+    assert_status(fixture_acquire(overlaps, &seen), QUORLOCK_OK);
     assert_status(quorlock_cancel(first_waiter), QUORLOCK_OK);
     await_count(&first.calls, 1, GENEROUS_MS, "canceled");
-    await_count(&waited.calls, 1, GENEROUS_MS, "found out");
-    assert_status(waited.result.status, QUORLOCK_INVAL);
+    await_status(&waited, QUORLOCK_INVAL, "the refusal");
     assert_contains(waited.text, "its owner holds one of the keys in another list");
     quorlock_free(holder);
     quorlock_free(first_waiter);
@@ -347,33 +262,29 @@ static void overlap_is_found_out_in_line_too(void **state)
 
 static void as_many_as_may_be(void **state)
 {
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     char names[QUORLOCK_KEYS_MAX][16];
     const char *keys[QUORLOCK_KEYS_MAX];
     struct seen seen;
     quorlock *lock, *last;
 
-    begin(state);
     for (int i = 0; i < QUORLOCK_KEYS_MAX; i++) {
         snprintf(names[i], sizeof(names[i]), "key-%02d", QUORLOCK_KEYS_MAX - i);
         keys[i] = names[i];
     }
-    options.fencing = 1;
-    lock = lock_on(kit.client, keys, QUORLOCK_KEYS_MAX, &options);
-    last = lock_on(kit.client, keys + QUORLOCK_KEYS_MAX - 1, 1, &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
-    assert_status(kit_extend(lock, 0, &seen), QUORLOCK_OK);
+    lock = fixture_lock_all(fixture.client, keys, QUORLOCK_KEYS_MAX, LEASE(LONG_LEASE_MS, .fencing = 1));
+    last =
+        fixture_lock_all(fixture.client, keys + QUORLOCK_KEYS_MAX - 1, 1, LEASE(LONG_LEASE_MS, .fencing = 1));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
     for (int i = 0; i < QUORLOCK_KEYS_MAX; i++) await_holders(keys[i], NULL, 3);
-    assert_status(kit_acquire(last, &seen), QUORLOCK_HELD);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(last, &seen), QUORLOCK_HELD);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_all_free(keys, QUORLOCK_KEYS_MAX);
-    quorlock_free(lock);
-    quorlock_free(last);
 }
 
 #define IN_DIALECT(test, dialect)                                                                              \
     {                                                                                                          \
-#test " (" #dialect ")", test, kit_setup, kit_teardown, &(dialect)                                     \
+#test " (" #dialect ")", test, setup_dialect, fixture_teardown, &(dialect)                             \
     }
 #define IN_BOTH(test) IN_DIALECT(test, plain), IN_DIALECT(test, redisson)
 
@@ -386,8 +297,8 @@ int main(void)
         IN_BOTH(one_key_gone_is_the_lock_gone),
         IN_BOTH(opposite_orders_do_not_starve_each_other),
         IN_DIALECT(order_makes_no_difference, plain),
-        IN_DIALECT(one_owner_nests_the_same_list_only, plain),
-        IN_DIALECT(overlap_is_found_out_in_line_too, plain),
+        IN_DIALECT(one_owner_reenters_the_same_list_only, plain),
+        IN_DIALECT(overlap_is_found_in_the_queue_too, plain),
         IN_BOTH(as_many_as_may_be),
     };
 

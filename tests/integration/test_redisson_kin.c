@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_redisson_kin.c - Redisson's other locks at the key of ours: RFairLock, whose waiters we wake, and
- * RReadWriteLock, which does not look at locks; their side by hand
+ * RReadWriteLock, which does not look at locks; their commands by hand
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <hiredis/hiredis.h>
 
@@ -15,24 +15,9 @@
 #define WAITS  "9d1c0b7a-0000-4000-8000-0123456789ab:52"
 #define LATER  "9d1c0b7a-0000-4000-8000-0123456789ab:53"
 
-static const struct server *server_at(uint32_t i)
-{
-    return &kit.cluster.servers[i];
-}
-
-static void open_client(void)
-{
-    struct quorlock_client_options options = kit_options();
-
-    options.dialect = QUORLOCK_DIALECT_REDISSON;
-    kit_client(&options, 3);
-}
-
 static quorlock *new_lock(const char *key, uint32_t lease_ms)
 {
-    const struct quorlock_options lease = kit_lease(lease_ms);
-
-    return kit_lock(kit.client, key, &lease);
+    return fixture_lock(fixture.client, key, LEASE(lease_ms));
 }
 
 static quorlock *take(const char *key, uint32_t lease_ms)
@@ -40,7 +25,7 @@ static quorlock *take(const char *key, uint32_t lease_ms)
     quorlock *lock = new_lock(key, lease_ms);
     struct seen seen = {0};
 
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders(key, NULL, 3);
     return lock;
 }
@@ -65,7 +50,7 @@ static void queue_up(struct queue *queue, const struct server *server, const cha
     queue->later_ear = peer_listen(server, queue->later);
 }
 
-/* The first that listens was told once, the next was not, and the queue is as it was. */
+/* The first that listens got one message, the next got none, and the queue is unchanged. */
 static void assert_first_was_told(struct queue *queue)
 {
     char said[TEXT_SIZE];
@@ -90,15 +75,13 @@ static void a_release_wakes_fair_waiters(void **state)
         const char *key, *tagged;
     } rows[] = {{"job", "{job}"}, {"{shard}:job", "{shard}:job"}};
 
-    (void)state;
-    open_client();
     for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
         quorlock *lock = take(rows[r].key, LONG_LEASE_MS);
         struct queue queues[3];
         struct seen seen = {0};
 
-        for (uint32_t i = 0; i < 3; i++) queue_up(&queues[i], server_at(i), rows[r].tagged);
-        assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+        for (uint32_t i = 0; i < 3; i++) queue_up(&queues[i], SERVER(i), rows[r].tagged);
+        assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
         await_free(rows[r].key);
         for (uint32_t i = 0; i < 3; i++) assert_first_was_told(&queues[i]);
     }
@@ -109,147 +92,122 @@ static void a_break_wakes_fair_waiters(void **state)
     struct queue queues[3];
     struct seen_report report = {0};
 
-    (void)state;
-    open_client();
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(peer_acquire(server_at(i), KEY, THEIRS, 60000), PEER_NIL);
-        queue_up(&queues[i], server_at(i), "{" KEY "}");
+        assert_int_equal(peer_acquire(SERVER(i), KEY, THEIRS, 60000), PEER_NIL);
+        queue_up(&queues[i], SERVER(i), "{" KEY "}");
     }
-    kit_break(kit.client, KEY, &report);
+    fixture_break(fixture.client, KEY, &report);
     for (uint32_t i = 0; i < 3; i++) assert_first_was_told(&queues[i]);
 }
 
-/* A vote that came to nothing stood in the way of the waiters that it refused. */
+/* A vote of a failed attempt blocked waiters, so its release wakes them. */
 static void a_failed_attempt_wakes_fair_waiters(void **state)
 {
     quorlock *lock;
     struct queue queue;
     struct seen seen = {0};
 
-    (void)state;
-    open_client();
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(peer_acquire(server_at(i), KEY, THEIRS, 60000), PEER_NIL);
+        assert_int_equal(peer_acquire(SERVER(i), KEY, THEIRS, 60000), PEER_NIL);
     }
-    queue_up(&queue, server_at(2), "{" KEY "}");
+    queue_up(&queue, SERVER(2), "{" KEY "}");
     lock = new_lock(KEY, 20000);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     await_holders(KEY, NULL, 2);
     assert_first_was_told(&queue);
 }
 
-/* Whatever stands where the queue is looked for: a release is a release. */
+/* A release succeeds whatever value the key of the queue has. */
 static void no_queue_hinders_a_release(void **state)
 {
     quorlock *lock;
     struct seen seen = {0};
 
-    (void)state;
-    open_client();
     lock = take(KEY, 20000);
-    server_do(server_at(0), "SET redisson_lock_queue:{" KEY "} text");
-    server_do(server_at(1), "HSET redisson_lock_queue:{" KEY "} a b");
-    server_do(server_at(2), "RPUSH redisson_lock_queue:{" KEY "} %s", "");
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    server_do(SERVER(0), "SET redisson_lock_queue:{" KEY "} text");
+    server_do(SERVER(1), "HSET redisson_lock_queue:{" KEY "} a b");
+    server_do(SERVER(2), "RPUSH redisson_lock_queue:{" KEY "} %s", "");
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.failed, 0);
     await_free(KEY);
 }
 
 /* ---- read-write locks ---- */
 
-/* It takes and gives back its own as if ours were not there: the next renewal finds ours gone and tells it. */
-static void their_read_lock_ends_ours_and_that_is_told(void **state)
+/* It acquires and releases as if ours were not there: the next renewal finds ours gone, and that is a loss. */
+static void their_read_lock_ends_ours_with_a_loss(void **state)
 {
     struct seen_loss loss = {0};
     struct seen released = {0};
     quorlock *lock;
 
-    (void)state;
-    open_client();
     lock = take(KEY, 3000);
     quorlock_on_lost(lock, on_loss, &loss);
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(peer_read(server_at(i), KEY, THEIRS, 60000), PEER_NIL);
-        assert_int_equal(peer_fields(server_at(i), KEY), 3);
+        assert_int_equal(peer_read(SERVER(i), KEY, THEIRS, 60000), PEER_NIL);
+        assert_int_equal(peer_fields(SERVER(i), KEY), 3);
     }
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_read_end(server_at(i), KEY, THEIRS), 1);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_read_end(SERVER(i), KEY, THEIRS), 1);
     await_count(&loss.calls, 1, GENEROUS_MS, "the loss");
     assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
     assert_int_equal(loss.loss.remaining_ms, 0);
     assert_int_equal(loss.valid_ms, 0);
-    assert_status(kit_release(lock, &released), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &released), QUORLOCK_OK);
     assert_int_equal(released.result.expired, 1);
-    for (uint32_t i = 0; i < 3; i++) assert_false(server_has(server_at(i), KEY));
+    for (uint32_t i = 0; i < 3; i++) assert_false(server_has(SERVER(i), KEY));
 }
 
 static bool theirs_only(void *arg)
 {
-    (void)arg;
     for (uint32_t i = 0; i < 3; i++) {
-        if (peer_fields(server_at(i), KEY) != 2) return false;
+        if (peer_fields(SERVER(i), KEY) != 2) return false;
     }
     return true;
 }
 
-/* Where both are in one hash our release takes ours alone. */
+/* Where both are in one hash, our release deletes only ours. */
 static void our_release_leaves_theirs(void **state)
 {
     struct seen seen = {0};
     quorlock *lock;
 
-    (void)state;
-    open_client();
     lock = take(KEY, 20000);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_read(server_at(i), KEY, THEIRS, 60000), PEER_NIL);
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_read(SERVER(i), KEY, THEIRS, 60000), PEER_NIL);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await(theirs_only, NULL, GENEROUS_MS, "our fields gone");
-    memset(&seen, 0, sizeof(seen));
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     assert_contains(seen.text, "is held by RReadWriteLock:read on ");
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(peer_counts(server_at(i), KEY, THEIRS), 1);
-        assert_int_equal(peer_fields(server_at(i), KEY), 2);
-        assert_int_equal(peer_read_end(server_at(i), KEY, THEIRS), 1);
+        assert_int_equal(peer_counts(SERVER(i), KEY, THEIRS), 1);
+        assert_int_equal(peer_fields(SERVER(i), KEY), 2);
+        assert_int_equal(peer_read_end(SERVER(i), KEY, THEIRS), 1);
     }
-    memset(&seen, 0, sizeof(seen));
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
 }
 
-/* A user that may not read a field is told so much: that it is such a lock, on all nodes alike. */
+/* A user that may not read the field sees such a lock, on all nodes alike. */
 static void without_the_right_to_read_its_mode(void **state)
 {
-    struct quorlock_client_options options = kit_options();
-    char texts[3][TEXT_SIZE + 32];
-    const char *nodes[3];
     struct seen_report report = {0};
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) {
-        server_do(server_at(i), "HSET " KEY " mode %s " THEIRS " 1", i > 0 ? "read" : "write");
-        server_do(server_at(i), "ACL SETUSER bob reset on >sesame ~* &* +@all -hget");
-        snprintf(texts[i], sizeof(texts[i]), "redis://bob:sesame@%s", server_at(i)->address);
-        nodes[i] = texts[i];
+        server_do(SERVER(i), "HSET " KEY " mode %s " THEIRS " 1", i > 0 ? "read" : "write");
+        server_do(SERVER(i), "ACL SETUSER bob reset on >sesame ~* &* +@all -hget");
     }
-    options.dialect = QUORLOCK_DIALECT_REDISSON;
-    options.nodes = nodes;
-    kit_client(&options, 3);
-    kit_inspect(kit.client, KEY, &report);
+    fixture_log_in("bob:sesame@", "");
+    fixture_client(3);
+    fixture_inspect(fixture.client, KEY, &report);
     assert_int_equal(report.report.held, 1);
     assert_string_equal(report.holder, "RReadWriteLock:unread");
 }
 
-#define A_TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        A_TEST(a_release_wakes_fair_waiters),
-        A_TEST(a_break_wakes_fair_waiters),
-        A_TEST(a_failed_attempt_wakes_fair_waiters),
-        A_TEST(no_queue_hinders_a_release),
-        A_TEST(their_read_lock_ends_ours_and_that_is_told),
-        A_TEST(our_release_leaves_theirs),
-        A_TEST(without_the_right_to_read_its_mode),
+        WITH_REDISSON(a_release_wakes_fair_waiters),          WITH_REDISSON(a_break_wakes_fair_waiters),
+        WITH_REDISSON(a_failed_attempt_wakes_fair_waiters),   WITH_REDISSON(no_queue_hinders_a_release),
+        WITH_REDISSON(their_read_lock_ends_ours_with_a_loss), WITH_REDISSON(our_release_leaves_theirs),
+        WITH_REDISSON(without_the_right_to_read_its_mode),
     };
 
     return cmocka_run_group_tests_name("redisson's other locks", tests, NULL, NULL);

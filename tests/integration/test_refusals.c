@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_refusals.c - what cannot work is refused with a clear error: the status, the value and the node in the
- * text, never a password, nothing left behind
+ * test_refusals.c - permanent errors: the status, the value and the node are in the text, never a
+ * password, and nothing is left behind
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <quorlock/blocking.h>
 
@@ -24,17 +24,17 @@ static void refuse_client(const struct quorlock_client_options *options, int sta
 
     own.error = error;
     own.error_size = sizeof(error);
-    assert_status(quorlock_client_new(&client, kit.base, &own), status);
+    assert_status(quorlock_client_new(&client, fixture.base, &own), status);
     assert_null(client);
     assert_contains(error, part);
     if (strstr(error, SECRET) != NULL) fail_msg("the password is in '%s'", error);
-    /* A room too small is no room to leave, and none is fine. */
+    /* A buffer that is too small is not overrun, and none is fine. */
     own.error_size = 8;
-    assert_status(quorlock_client_new(&client, kit.base, &own), status);
+    assert_status(quorlock_client_new(&client, fixture.base, &own), status);
     assert_true(strlen(error) < 8);
     own.error = NULL;
     own.error_size = 0;
-    assert_status(quorlock_client_new(&client, kit.base, &own), status);
+    assert_status(quorlock_client_new(&client, fixture.base, &own), status);
     assert_null(client);
 }
 
@@ -69,7 +69,6 @@ static void bad_addresses(void **state)
         {"two words:6379", QUORLOCK_INVAL, "the host is neither"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *nodes[2] = {"127.0.0.1:7001", rows[i].uri};
         struct quorlock_client_options options = nodes_options(nodes, 2);
@@ -87,10 +86,8 @@ static void bad_sets_of_nodes(void **state)
     const char *null[2] = {"127.0.0.1:7001", NULL};
     char texts[QUORLOCK_NODES_MAX + 1][32];
     const char *many[QUORLOCK_NODES_MAX + 1];
-    struct quorlock_client_options options;
+    struct quorlock_client_options options = nodes_options(twice, 0);
 
-    (void)state;
-    options = nodes_options(twice, 0);
     refuse_client(&options, QUORLOCK_INVAL, "0");
     options = nodes_options(NULL, 3);
     refuse_client(&options, QUORLOCK_INVAL, "");
@@ -114,7 +111,6 @@ static void bad_client_options(void **state)
 {
     const char *nodes[1] = {"127.0.0.1:7001"};
     const struct quorlock_client_options good = nodes_options(nodes, 1);
-    struct quorlock_client_options options;
     struct {
         struct quorlock_client_options known;
         unsigned char tail[16];
@@ -122,9 +118,8 @@ static void bad_client_options(void **state)
     static const char long_label[] = "0123456789012345678901234567890123456789012345678901234567890123x";
     quorlock_client *client = NULL;
     char error[TEXT_SIZE] = "";
+    struct quorlock_client_options options = good;
 
-    (void)state;
-    options = good;
     options.policy = 7;
     refuse_client(&options, QUORLOCK_INVAL, "7");
     options = good;
@@ -160,19 +155,20 @@ static void bad_client_options(void **state)
     memset(&newer, 0, sizeof(newer));
     newer.known = good;
     newer.known.size = sizeof(newer);
-    assert_status(quorlock_client_new(&client, kit.base, &newer.known), QUORLOCK_OK);
-    kit_close(client);
+    assert_status(quorlock_client_new(&client, fixture.base, &newer.known), QUORLOCK_OK);
+    fixture_adopt(client);
+    fixture_close(client);
     client = NULL;
     newer.tail[15] = 1;
     newer.known.error = error;
     newer.known.error_size = sizeof(error);
-    assert_status(quorlock_client_new(&client, kit.base, &newer.known), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, &newer.known), QUORLOCK_INVAL);
     assert_contains(error, "quorlock_client_options");
-    assert_status(quorlock_client_new(&client, kit.base, NULL), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, NULL), QUORLOCK_INVAL);
     assert_null(client);
 }
 
-/* The newcomer's first errors: a size that was forgotten, a base that could not be made. */
+/* The first errors of a new user: no size, no base. */
 static void errors_have_their_text(void **state)
 {
     const char *nodes[1] = {"127.0.0.1:7001"};
@@ -181,18 +177,17 @@ static void errors_have_their_text(void **state)
     quorlock_blocking *blocking = NULL;
     char error[TEXT_SIZE] = "";
 
-    (void)state;
     options.error = error;
     options.error_size = sizeof(error);
     assert_status(quorlock_client_new(&client, NULL, &options), QUORLOCK_INVAL);
     assert_contains(error, "base is NULL");
-    assert_status(quorlock_client_new(NULL, kit.base, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(NULL, fixture.base, &options), QUORLOCK_INVAL);
     assert_contains(error, "ret is NULL");
     error[0] = '\0';
     assert_status(quorlock_blocking_open(NULL, &options), QUORLOCK_INVAL);
     assert_contains(error, "ret is NULL");
     options.size = 0;
-    assert_status(quorlock_client_new(&client, kit.base, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_INVAL);
     assert_contains(error, "size is 0: set it to sizeof");
     error[0] = '\0';
     assert_status(quorlock_blocking_open(&blocking, &options), QUORLOCK_INVAL);
@@ -200,12 +195,12 @@ static void errors_have_their_text(void **state)
     /* So small that there is no room for an error text in it. */
     options.size = sizeof(size_t);
     error[0] = '\0';
-    assert_status(quorlock_client_new(&client, kit.base, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_INVAL);
     assert_string_equal(error, "");
-    /* Room without bytes. */
+    /* A buffer of no bytes. */
     options.size = 0;
     options.error_size = 0;
-    assert_status(quorlock_client_new(&client, kit.base, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_INVAL);
     assert_string_equal(error, "");
     assert_null(client);
     assert_null(blocking);
@@ -217,28 +212,26 @@ static void refuse_lock(const char *key, const struct quorlock_options *options,
 {
     quorlock *lock = NULL;
 
-    assert_status(quorlock_new(&lock, kit.client, &key, 1, options), status);
+    assert_status(quorlock_new(&lock, fixture.client, &key, 1, options), status);
     assert_null(lock);
-    assert_contains(quorlock_client_error(kit.client), part);
+    assert_contains(quorlock_client_error(fixture.client), part);
 }
 
 static void bad_leases(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
     struct quorlock_options options;
     quorlock *lock;
 
-    (void)state;
-    client_options.max_lease_ms = 0; /* the default, 30 s */
-    kit.client = kit_new_client(&client_options);
-    options = kit_lease(9);
+    fixture.options.max_lease_ms = 0; /* the default, 30 s */
+    fixture_client(0);
+    options = *LEASE(9);
     refuse_lock("key", &options, QUORLOCK_INVAL, "9");
-    options = kit_lease(30001);
+    options = *LEASE(30001);
     refuse_lock("key", &options, QUORLOCK_INVAL, "30001");
-    options = kit_lease(UINT32_MAX);
+    options = *LEASE(UINT32_MAX);
     refuse_lock("key", &options, QUORLOCK_INVAL, "4294967295");
     /* A renewal that cannot come in time. */
-    options = kit_lease(1000);
+    options = *LEASE(1000);
     options.renew_ms = 980;
     refuse_lock("key", &options, QUORLOCK_INVAL, "980");
     options.renew_ms = 0;
@@ -246,21 +239,19 @@ static void bad_leases(void **state)
     refuse_lock("key", &options, QUORLOCK_INVAL, "1000");
     options.lost_margin_ms = UINT32_MAX;
     refuse_lock("key", &options, QUORLOCK_INVAL, "4294967295");
-    options = kit_lease(1000);
+    options = *LEASE(1000);
     options.min_valid_ms = 990; /* 12 of the 1000 go to drift: no grant is ever that good */
     refuse_lock("key", &options, QUORLOCK_INVAL, "990");
     /* Zero is the default, and the default is fine. */
-    options = kit_lease(0);
-    lock = kit_lock(kit.client, "key", &options);
+    options = *LEASE(0);
+    lock = fixture_lock(fixture.client, "key", &options);
     quorlock_free(lock);
-    lock = kit_lock(kit.client, "key", NULL);
-    quorlock_free(lock);
+    lock = fixture_lock(fixture.client, "key", NULL);
 }
 
 static void bad_keys_and_options(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(1000);
+    struct quorlock_options options = *LEASE(1000);
     const char *const twice[2] = {"a", "a"};
     const char *many[QUORLOCK_KEYS_MAX + 1];
     struct {
@@ -272,8 +263,7 @@ static void bad_keys_and_options(void **state)
     quorlock *lock = NULL;
     struct seen_report report;
 
-    (void)state;
-    kit.client = kit_new_client(&client_options);
+    fixture_client(0);
     refuse_lock("", &options, QUORLOCK_INVAL, "");
     refuse_lock(NULL, &options, QUORLOCK_INVAL, "");
     refuse_lock("quorlock:guard", &options, QUORLOCK_INVAL, "quorlock:");
@@ -281,14 +271,14 @@ static void bad_keys_and_options(void **state)
     long_key[sizeof(long_key) - 1] = '\0';
     refuse_lock(long_key, &options, QUORLOCK_INVAL, "1024");
     long_key[QUORLOCK_KEY_LENGTH_MAX] = '\0';
-    quorlock_free(kit_lock(kit.client, long_key, &options));
-    assert_status(quorlock_new(&lock, kit.client, twice, 2, &options), QUORLOCK_INVAL);
-    assert_contains(quorlock_client_error(kit.client), "keys 1 and 2 are the same, \"a\"");
+    quorlock_free(fixture_lock(fixture.client, long_key, &options));
+    assert_status(quorlock_new(&lock, fixture.client, twice, 2, &options), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(fixture.client), "keys 1 and 2 are the same, \"a\"");
     for (size_t i = 0; i <= QUORLOCK_KEYS_MAX; i++) many[i] = "k";
-    assert_status(quorlock_new(&lock, kit.client, many, QUORLOCK_KEYS_MAX + 1, &options), QUORLOCK_INVAL);
-    assert_contains(quorlock_client_error(kit.client), "at most 64 keys");
-    assert_status(quorlock_new(&lock, kit.client, twice, 0, &options), QUORLOCK_INVAL);
-    assert_status(quorlock_new(&lock, kit.client, NULL, 1, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_new(&lock, fixture.client, many, QUORLOCK_KEYS_MAX + 1, &options), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(fixture.client), "at most 64 keys");
+    assert_status(quorlock_new(&lock, fixture.client, twice, 0, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_new(&lock, fixture.client, NULL, 1, &options), QUORLOCK_INVAL);
     options.owner = "";
     refuse_lock("key", &options, QUORLOCK_INVAL, "owner is empty");
     memset(long_owner, 'o', sizeof(long_owner));
@@ -299,26 +289,27 @@ static void bad_keys_and_options(void **state)
     options.size = 3;
     refuse_lock("key", &options, QUORLOCK_INVAL, "size");
     memset(&newer, 0, sizeof(newer));
-    newer.known = kit_lease(1000);
+    newer.known = *LEASE(1000);
     newer.known.size = sizeof(newer);
-    quorlock_free(kit_lock(kit.client, "key", &newer.known));
+    quorlock_free(fixture_lock(fixture.client, "key", &newer.known));
     newer.tail[0] = 1;
     refuse_lock("key", &newer.known, QUORLOCK_INVAL, "");
     assert_null(lock);
 
-    assert_status(quorlock_inspect(kit.client, "", on_report, &report), QUORLOCK_INVAL);
-    assert_status(quorlock_inspect(kit.client, NULL, on_report, &report), QUORLOCK_INVAL);
-    assert_status(quorlock_break(kit.client, "quorlock:guard", on_report, &report), QUORLOCK_INVAL);
+    assert_status(quorlock_inspect(fixture.client, "", on_report, &report), QUORLOCK_INVAL);
+    assert_status(quorlock_inspect(fixture.client, NULL, on_report, &report), QUORLOCK_INVAL);
+    assert_status(quorlock_break(fixture.client, "quorlock:guard", on_report, &report), QUORLOCK_INVAL);
 }
 
 /* ---- nodes that are not what they should be ---- */
 
 static void no_password_in_the_log(void)
 {
-    if (kit.log != NULL && strstr(kit.log, SECRET) != NULL) fail_msg("a password is in the log:\n%s", kit.log);
+    if (fixture.log != NULL && strstr(fixture.log, SECRET) != NULL)
+        fail_msg("a password is in the log:\n%s", fixture.log);
 }
 
-/* Somebody's vote failed for that reason. Not everybody's: the verdict may be certain before the last connects.
+/* A vote failed for that reason. Not every vote: the result may be certain before the last node connects.
  */
 static int failed_with(const struct seen *seen, size_t n, const char *part)
 {
@@ -331,24 +322,21 @@ static int failed_with(const struct seen *seen, size_t n, const char *part)
 }
 
 /* A client of these nodes tries once for "key"; the verdict and node 0's reason are checked. */
-static void verdict(const char *const *nodes, size_t n, int status, const char *part, struct seen *seen)
+static void verdict(uint32_t n, int status, const char *part, struct seen *seen)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     quorlock_client *client;
     quorlock *lock;
 
-    client_options.nodes = nodes;
-    client_options.n_nodes = n;
-    client = kit_new_client(&client_options);
-    lock = kit_lock(client, "key", &options);
-    kit_acquire(lock, seen);
+    fixture.options.n_nodes = n;
+    client = fixture_new_client(0);
+    lock = fixture_lock(client, "key", LEASE(LONG_LEASE_MS));
+    fixture_acquire(lock, seen);
     if (seen->result.status != status) {
         fail_msg("status %s, not %s: %s; node 0: %s", quorlock_status_name(seen->result.status),
                  quorlock_status_name(status), seen->text, seen->votes[0].error);
     }
     if (status == QUORLOCK_OK) {
-        assert_status(kit_release(lock, seen), QUORLOCK_OK);
+        assert_status(fixture_release(lock, seen), QUORLOCK_OK);
     } else {
         assert_int_equal(failed_with(seen, n, part), 1);
         assert_int_equal(quorlock_valid_ms(lock), 0);
@@ -359,104 +347,82 @@ static void verdict(const char *const *nodes, size_t n, int status, const char *
         }
     }
     assert_null(strstr(seen->text, SECRET));
-    kit_close(client);
+    fixture_close(client);
     no_password_in_the_log();
-}
-
-/* Three addresses with credentials in front of each server's. */
-static void with_credentials(char ret[3][TEXT_SIZE], const char *nodes[3], const char *credentials,
-                             const char *db)
-{
-    for (int i = 0; i < 3; i++) {
-        snprintf(ret[i], TEXT_SIZE, "redis://%s%s%s", credentials, kit.cluster.addresses[i], db);
-        nodes[i] = ret[i];
-    }
 }
 
 static void passwords(void **state)
 {
-    char texts[3][TEXT_SIZE];
-    const char *nodes[3];
     struct seen seen;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
-        kit.cluster.servers[i].password = SECRET;
-        server_restart(&kit.cluster.servers[i]);
+        fixture.cluster.servers[i].password = SECRET;
+        server_restart(SERVER(i));
     }
-    verdict(kit.cluster.addresses, 3, QUORLOCK_AUTH, "NOAUTH", &seen);
-    with_credentials(texts, nodes, ":wrong-" SECRET "@", "");
-    verdict(nodes, 3, QUORLOCK_AUTH, "WRONGPASS", &seen);
-    with_credentials(texts, nodes, ":" SECRET "@", "");
-    verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
-    with_credentials(texts, nodes, ":s3cret%2DPa55@", "");
-    verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
-    assert_string_equal(seen.votes[0].node, kit.cluster.addresses[0]);
+    verdict(3, QUORLOCK_AUTH, "NOAUTH", &seen);
+    fixture_log_in(":wrong-" SECRET "@", "");
+    verdict(3, QUORLOCK_AUTH, "WRONGPASS", &seen);
+    fixture_log_in(":" SECRET "@", "");
+    verdict(3, QUORLOCK_OK, NULL, &seen);
+    fixture_log_in(":s3cret%2DPa55@", "");
+    verdict(3, QUORLOCK_OK, NULL, &seen);
+    assert_string_equal(seen.votes[0].node, fixture.cluster.addresses[0]);
 }
 
 static void users_and_rights(void **state)
 {
-    char texts[3][TEXT_SIZE];
-    const char *nodes[3];
+    char wrong[TEXT_SIZE + 32];
     struct seen seen;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
-        server_do(&kit.cluster.servers[i], "ACL SETUSER alice on >%s ~* &* +@all", SECRET);
-        server_do(&kit.cluster.servers[i], "ACL SETUSER bob on >%s ~* &* +@all -set", SECRET);
-        server_do(&kit.cluster.servers[i], "ACL SETUSER carol on >%s ~other* &* +@all", SECRET);
+        server_do(SERVER(i), "ACL SETUSER alice on >%s ~* &* +@all", SECRET);
+        server_do(SERVER(i), "ACL SETUSER bob on >%s ~* &* +@all -set", SECRET);
+        server_do(SERVER(i), "ACL SETUSER carol on >%s ~other* &* +@all", SECRET);
     }
-    with_credentials(texts, nodes, "alice:" SECRET "@", "");
-    verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
-    with_credentials(texts, nodes, "alice:wrong@", "");
-    verdict(nodes, 3, QUORLOCK_AUTH, "WRONGPASS", &seen);
-    with_credentials(texts, nodes, "nobody:" SECRET "@", "");
-    verdict(nodes, 3, QUORLOCK_AUTH, "WRONGPASS", &seen);
-    with_credentials(texts, nodes, "bob:" SECRET "@", "");
-    verdict(nodes, 3, QUORLOCK_AUTH, "NOPERM", &seen);
-    with_credentials(texts, nodes, "carol:" SECRET "@", "");
-    verdict(nodes, 3, QUORLOCK_AUTH, "NOPERM", &seen);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
+    fixture_log_in("alice:" SECRET "@", "");
+    verdict(3, QUORLOCK_OK, NULL, &seen);
+    fixture_log_in("alice:wrong@", "");
+    verdict(3, QUORLOCK_AUTH, "WRONGPASS", &seen);
+    fixture_log_in("nobody:" SECRET "@", "");
+    verdict(3, QUORLOCK_AUTH, "WRONGPASS", &seen);
+    fixture_log_in("bob:" SECRET "@", "");
+    verdict(3, QUORLOCK_AUTH, "NOPERM", &seen);
+    fixture_log_in("carol:" SECRET "@", "");
+    verdict(3, QUORLOCK_AUTH, "NOPERM", &seen);
+    assert_int_equal(holders("key", NULL), 0);
     /* One node of three with wrong credentials only loses that node's vote. */
-    with_credentials(texts, nodes, "alice:" SECRET "@", "");
-    snprintf(texts[0], TEXT_SIZE, "redis://alice:wrong@%s", kit.cluster.addresses[0]);
-    verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
+    fixture_log_in("alice:" SECRET "@", "");
+    fixture.nodes[0] = wrong;
+    snprintf(wrong, sizeof(wrong), "redis://alice:wrong@%s", SERVER(0)->address);
+    verdict(3, QUORLOCK_OK, NULL, &seen);
 }
 
 static void unix_sockets_and_databases(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
-    char texts[3][TEXT_SIZE];
-    const char *nodes[3];
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
-    for (int i = 0; i < 3; i++) nodes[i] = kit.cluster.servers[i].unix_address;
-    client_options.nodes = nodes;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) fixture.nodes[i] = SERVER(i)->unix_address;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", seen.owner, 3);
-    kit_close(kit.client);
+    fixture_close(fixture.client);
     await_free("key");
 
-    with_credentials(texts, nodes, "", "/5");
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
-    assert_int_equal(server_ask_number(&kit.cluster.servers[0], "EVAL %s 0",
-                                       "redis.call('SELECT', 5) return redis.call('EXISTS', 'key')"),
-                     1);
-    kit_close(kit.client);
-    kit.client = NULL;
-    assert_int_equal(server_ask_number(&kit.cluster.servers[0], "EVAL %s 0",
-                                       "redis.call('SELECT', 5) return redis.call('DBSIZE')"),
-                     0);
-    with_credentials(texts, nodes, "", "/4711");
-    verdict(nodes, 3, QUORLOCK_NOQUORUM, "SELECT", &seen);
+    fixture_log_in("", "/5");
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(holders("key", NULL), 0);
+    assert_int_equal(
+        server_ask_number(SERVER(0), "EVAL %s 0", "redis.call('SELECT', 5) return redis.call('EXISTS', 'key')"),
+        1);
+    fixture_close(fixture.client);
+    assert_int_equal(
+        server_ask_number(SERVER(0), "EVAL %s 0", "redis.call('SELECT', 5) return redis.call('DBSIZE')"), 0);
+    fixture_log_in("", "/4711");
+    verdict(3, QUORLOCK_NOQUORUM, "SELECT", &seen);
     assert_contains(seen.votes[0].node, "4711");
 }
 
@@ -464,79 +430,68 @@ static void a_replica_is_no_master(void **state)
 {
     struct seen seen;
 
-    (void)state;
-    server_do(&kit.cluster.servers[0], "REPLICAOF 127.0.0.1 %u", kit.cluster.servers[2].port);
-    verdict(kit.cluster.addresses, 1, QUORLOCK_NOQUORUM, "replica", &seen);
-    assert_contains(seen.votes[0].node, kit.cluster.addresses[0]);
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
-    /* The majority of the others does not need it. */
-    verdict(kit.cluster.addresses, 3, QUORLOCK_OK, NULL, &seen);
+    server_do(SERVER(0), "REPLICAOF 127.0.0.1 %u", fixture.cluster.servers[2].port);
+    verdict(1, QUORLOCK_NOQUORUM, "replica", &seen);
+    assert_contains(seen.votes[0].node, fixture.cluster.addresses[0]);
+    assert_int_equal(holders("key", NULL), 0);
+    /* A majority does not need it. */
+    verdict(3, QUORLOCK_OK, NULL, &seen);
 }
 
 /* A master that becomes a replica under our connection answers READONLY. */
 static void a_master_turned_replica_is_noticed(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
-    client_options.n_nodes = 1;
-    kit_client(&client_options, 1);
-    lock = kit_lock(kit.client, "key", &options);
-    server_do(&kit.cluster.servers[0], "REPLICAOF 127.0.0.1 %u", kit.cluster.servers[2].port);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_NOQUORUM);
+    fixture.options.n_nodes = 1;
+    fixture_client(1);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    server_do(SERVER(0), "REPLICAOF 127.0.0.1 %u", fixture.cluster.servers[2].port);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_NOQUORUM);
     assert_contains(seen.votes[0].error, "replica");
-    server_do(&kit.cluster.servers[0], "REPLICAOF NO ONE");
+    server_do(SERVER(0), "REPLICAOF NO ONE");
     quorlock_free(lock);
-    kit_await_ready(kit.client, 1);
-    options.wait_ms = GENEROUS_MS - 5000;
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
+    fixture_await_ready(fixture.client, 1);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS - 5000));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     quorlock_free(lock);
     await_free("key");
 }
 
 static void a_key_of_another_type(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen_report report;
     struct seen seen;
     quorlock *lock;
 
-    (void)state;
-    kit_client(&client_options, 3);
-    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "HSET key field value");
-    options.wait_ms = GENEROUS_MS - 5000; /* no waiting mends it: it ends at once all the same */
-    lock = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_FOREIGN);
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "HSET key field value");
+    /* a permanent error fails immediately, without a wait */
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS - 5000));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_FOREIGN);
     assert_true(seen.result.elapsed_ms < 15000);
     assert_int_equal(seen.votes[0].outcome, QUORLOCK_VOTE_FAILED);
     assert_true(strlen(seen.votes[0].error) > 0);
     await_holders("key", NULL, 2);
-    assert_int_equal(server_ask_number(&kit.cluster.servers[0], "HLEN key"), 1);
-    kit_inspect(kit.client, "key", &report);
+    assert_int_equal(server_ask_number(SERVER(0), "HLEN key"), 1);
+    fixture_inspect(fixture.client, "key", &report);
     assert_string_equal(report.nodes[0].state, "foreign");
     assert_string_equal(report.nodes[2].state, "free");
     assert_int_equal(report.report.held, 0);
-    quorlock_free(lock);
 }
 
 static void no_room_on_the_nodes(void **state)
 {
     struct seen seen;
 
-    (void)state;
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "CONFIG SET maxmemory 1");
-    verdict(kit.cluster.addresses, 3, QUORLOCK_NOQUORUM, "OOM", &seen);
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "CONFIG SET maxmemory 0");
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "CONFIG SET min-replicas-to-write 1");
-    verdict(kit.cluster.addresses, 3, QUORLOCK_NOQUORUM, "NOREPLICAS", &seen);
-    for (int i = 0; i < 3; i++) server_do(&kit.cluster.servers[i], "CONFIG SET min-replicas-to-write 0");
-    assert_int_equal(cluster_holders(&kit.cluster, "key", NULL), 0);
-    verdict(kit.cluster.addresses, 3, QUORLOCK_OK, NULL, &seen);
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET maxmemory 1");
+    verdict(3, QUORLOCK_NOQUORUM, "OOM", &seen);
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET maxmemory 0");
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 1");
+    verdict(3, QUORLOCK_NOQUORUM, "NOREPLICAS", &seen);
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 0");
+    assert_int_equal(holders("key", NULL), 0);
+    verdict(3, QUORLOCK_OK, NULL, &seen);
 }
 
 /* ---- something that listens but is no Redis ---- */
@@ -553,11 +508,8 @@ static void greet(struct evconnlistener *listener, evutil_socket_t fd, struct so
                   void *arg)
 {
     struct greeter *greeter = arg;
-    struct bufferevent *guest = bufferevent_socket_new(kit.base, fd, BEV_OPT_CLOSE_ON_FREE);
+    struct bufferevent *guest = bufferevent_socket_new(fixture.base, fd, BEV_OPT_CLOSE_ON_FREE);
 
-    (void)listener;
-    (void)from;
-    (void)length;
     assert_non_null(guest);
     assert_true(greeter->n_guests < 64);
     greeter->guests[greeter->n_guests++] = guest;
@@ -573,7 +525,7 @@ static void greeter_open(struct greeter *greeter, const char *greeting)
     memset(greeter, 0, sizeof(*greeter));
     greeter->greeting = greeting;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    greeter->listener = evconnlistener_new_bind(kit.base, greet, greeter, LEV_OPT_CLOSE_ON_FREE, 100,
+    greeter->listener = evconnlistener_new_bind(fixture.base, greet, greeter, LEV_OPT_CLOSE_ON_FREE, 100,
                                                 (struct sockaddr *)&address, sizeof(address));
     assert_non_null(greeter->listener);
     assert_int_equal(
@@ -585,7 +537,7 @@ static void greeter_close(struct greeter *greeter)
 {
     evconnlistener_free(greeter->listener);
     for (int i = 0; i < greeter->n_guests; i++) bufferevent_free(greeter->guests[i]);
-    event_base_loop(kit.base, EVLOOP_NONBLOCK); /* bufferevents end in the loop */
+    event_base_loop(fixture.base, EVLOOP_NONBLOCK); /* bufferevents end in the loop */
 }
 
 static void a_server_that_is_no_redis(void **state)
@@ -599,89 +551,78 @@ static void a_server_that_is_no_redis(void **state)
         {"\x15\x03\x01\r\n\r\n", QUORLOCK_PROTO},
         {"+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n", QUORLOCK_PROTO},
         {"*9999999999999\r\n", QUORLOCK_PROTO},
-        /* It has the form of Redis and says no: an outage of that node, with its words in the vote. */
+        /* An error reply of a Redis: an outage of that node, with the error in the vote. */
         {"-ERR unknown\r\n-ERR unknown\r\n-ERR unknown\r\n", QUORLOCK_NOQUORUM},
     };
     struct seen seen;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct greeter greeter;
-        const char *nodes[3];
 
         greeter_open(&greeter, rows[i].greeting);
-        memcpy(nodes, kit.cluster.addresses, sizeof(nodes));
-        nodes[2] = greeter.address;
-        verdict(nodes, 3, QUORLOCK_OK, NULL, &seen);
-        nodes[0] = greeter.address;
-        verdict(nodes, 1, rows[i].status, "", &seen);
+        fixture_log_in("", "");
+        fixture.nodes[2] = greeter.address;
+        verdict(3, QUORLOCK_OK, NULL, &seen);
+        fixture.nodes[0] = greeter.address;
+        verdict(1, rows[i].status, "", &seen);
         assert_true(strlen(seen.votes[0].error) > 0);
         assert_string_equal(seen.votes[0].node, greeter.address);
         greeter_close(&greeter);
     }
 }
 
-static void nobody_listens(void **state)
+static void no_server_listens(void **state)
 {
-    const char *nodes[1];
     char address[TEXT_SIZE];
     struct seen seen;
     uint16_t port;
     int fd = reserve_port(&port);
 
-    (void)state;
     snprintf(address, sizeof(address), "redis://:" SECRET "@127.0.0.1:%u", port);
-    nodes[0] = address;
-    verdict(nodes, 1, QUORLOCK_NOQUORUM, "refused", &seen);
-    nodes[0] = "unix:///tmp/there is no such socket";
-    verdict(nodes, 1, QUORLOCK_NOQUORUM, "No such file", &seen);
-    nodes[0] = "no-such-host.invalid:6379";
-    verdict(nodes, 1, QUORLOCK_NOQUORUM, "", &seen);
+    fixture.nodes[0] = address;
+    verdict(1, QUORLOCK_NOQUORUM, "refused", &seen);
+    fixture.nodes[0] = "unix:///tmp/there is no such socket";
+    verdict(1, QUORLOCK_NOQUORUM, "No such file", &seen);
+    fixture.nodes[0] = "no-such-host.invalid:6379";
+    verdict(1, QUORLOCK_NOQUORUM, "", &seen);
     assert_true(strlen(seen.votes[0].error) > 0);
     close(fd);
 }
 
-/* Owner tokens in messages are cut; whole in results only. */
+/* Messages have shortened owner tokens; only results have whole ones. */
 static void tokens_are_cut_in_the_log(void **state)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
     struct seen seen, other;
-    quorlock *lock, *second;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock *second = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
-    (void)state;
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
-    second = kit_lock(kit.client, "key", &options);
-    assert_status(kit_acquire(lock, &seen), QUORLOCK_OK);
-    assert_status(kit_acquire(second, &other), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(second, &other), QUORLOCK_HELD);
     assert_true(strlen(seen.owner) >= 40);
     assert_null(strstr(other.text, seen.owner));
-    if (kit.log != NULL) assert_null(strstr(kit.log, seen.owner));
-    assert_status(kit_release(lock, &seen), QUORLOCK_OK);
-    quorlock_free(lock);
-    quorlock_free(second);
+    if (fixture.log != NULL) assert_null(strstr(fixture.log, seen.owner));
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(bad_addresses, kit_setup_bare, kit_teardown),
-        cmocka_unit_test_setup_teardown(bad_sets_of_nodes, kit_setup_bare, kit_teardown),
-        cmocka_unit_test_setup_teardown(bad_client_options, kit_setup_bare, kit_teardown),
-        cmocka_unit_test_setup_teardown(errors_have_their_text, kit_setup_bare, kit_teardown),
-        cmocka_unit_test_setup_teardown(bad_leases, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(bad_keys_and_options, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(passwords, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(users_and_rights, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(unix_sockets_and_databases, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_replica_is_no_master, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_master_turned_replica_is_noticed, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_key_of_another_type, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(no_room_on_the_nodes, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_is_no_redis, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(nobody_listens, kit_setup_bare, kit_teardown),
-        cmocka_unit_test_setup_teardown(tokens_are_cut_in_the_log, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(bad_addresses, fixture_setup_bare, fixture_teardown),
+        cmocka_unit_test_setup_teardown(bad_sets_of_nodes, fixture_setup_bare, fixture_teardown),
+        cmocka_unit_test_setup_teardown(bad_client_options, fixture_setup_bare, fixture_teardown),
+        cmocka_unit_test_setup_teardown(errors_have_their_text, fixture_setup_bare, fixture_teardown),
+        WITH_SERVERS(bad_leases),
+        WITH_SERVERS(bad_keys_and_options),
+        WITH_SERVERS(passwords),
+        WITH_SERVERS(users_and_rights),
+        WITH_SERVERS(unix_sockets_and_databases),
+        WITH_SERVERS(a_replica_is_no_master),
+        WITH_SERVERS(a_master_turned_replica_is_noticed),
+        WITH_CLIENT(a_key_of_another_type),
+        WITH_SERVERS(no_room_on_the_nodes),
+        WITH_SERVERS(a_server_that_is_no_redis),
+        cmocka_unit_test_setup_teardown(no_server_listens, fixture_setup_bare, fixture_teardown),
+        WITH_CLIENT(tokens_are_cut_in_the_log),
     };
 
     return cmocka_run_group_tests_name("refusals", tests, NULL, NULL);

@@ -4,7 +4,7 @@
  *
  * And one server that is listed twice, whose two connections come back one after the other.
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <unistd.h>
 
@@ -15,14 +15,12 @@
 /* A client of the first n servers, all of them by the given addresses. */
 static quorlock_client *client_of(const char *const *addresses, size_t n, int guard)
 {
-    struct quorlock_client_options options = kit_options();
-
-    options.nodes = addresses;
-    options.n_nodes = n;
-    options.guard = guard;
-    options.set_name = "set";
-    options.max_lease_ms = MAX_LEASE_MS;
-    return kit_new_client(&options);
+    fixture.options.nodes = addresses;
+    fixture.options.n_nodes = n;
+    fixture.options.guard = guard;
+    fixture.options.set_name = "set";
+    fixture.options.max_lease_ms = MAX_LEASE_MS;
+    return fixture_new_client(0);
 }
 
 static void bootstrap(const char *const *addresses, size_t n, bool reconfigure, struct seen_report *ret)
@@ -33,36 +31,33 @@ static void bootstrap(const char *const *addresses, size_t n, bool reconfigure, 
     memset(ret, 0, sizeof(*ret));
     assert_status(quorlock_bootstrap(client, &options, on_report, ret), QUORLOCK_OK);
     await_count(&ret->calls, 1, GENEROUS_MS, "bootstrap");
-    kit_close(client);
+    fixture_close(client);
 }
 
 /* A client of the old set with its connections open, which has never asked for the key. */
 static quorlock *idle_old(quorlock_client **ret_client)
 {
-    struct quorlock_options options = kit_lease(1000);
-
-    *ret_client = client_of(kit.cluster.addresses, OLD, QUORLOCK_GUARD_CONNECTION);
-    kit_await_ready(*ret_client, OLD);
-    return kit_lock(*ret_client, "key", &options);
+    *ret_client = client_of(fixture.cluster.addresses, OLD, QUORLOCK_GUARD_CONNECTION);
+    fixture_await_ready(*ret_client, OLD);
+    return fixture_lock(*ret_client, "key", LEASE(1000));
 }
 
 /* Both try once at the same time, when the quarantine of whatever was written is over. */
 static void assert_not_both(quorlock *old)
 {
-    struct quorlock_options options = kit_lease(1000);
     struct seen theirs = {0}, ours = {0};
-    quorlock_client *client = client_of(kit.cluster.addresses, NEW, QUORLOCK_GUARD_CONNECTION);
-    quorlock *lock = kit_lock(client, "key", &options);
+    quorlock_client *client = client_of(fixture.cluster.addresses, NEW, QUORLOCK_GUARD_CONNECTION);
+    quorlock *lock = fixture_lock(client, "key", LEASE(1000));
 
     run_ms(MAX_LEASE_MS + 500);
-    kit_start_acquire(old, &theirs);
+    fixture_start_acquire(old, &theirs);
     await_count(&theirs.calls, 1, GENEROUS_MS, "the old");
-    kit_start_acquire(lock, &ours);
+    fixture_start_acquire(lock, &ours);
     await_count(&ours.calls, 1, GENEROUS_MS, "the new");
     if (quorlock_valid_ms(old) > 0 && quorlock_valid_ms(lock) > 0) {
         fail_msg("held by both: %s, and %s", theirs.text, ours.text);
     }
-    kit_close(client);
+    fixture_close(client);
 }
 
 /* Two of the old servers do not let us disconnect others. */
@@ -74,14 +69,13 @@ static void a_right_that_is_missing(void **state)
     quorlock_client *client;
     quorlock *old;
 
-    (void)state;
-    bootstrap(kit.cluster.addresses, OLD, false, &report);
+    bootstrap(fixture.cluster.addresses, OLD, false, &report);
     assert_status(report.status, QUORLOCK_OK);
     old = idle_old(&client);
-    memcpy(addresses, kit.cluster.addresses, sizeof(addresses));
+    memcpy(addresses, fixture.cluster.addresses, sizeof(addresses));
     for (int i = 0; i < 2; i++) {
-        server_do(&kit.cluster.servers[i], "ACL SETUSER few on >pw ~* &* +@all -client|kill");
-        snprintf(few[i], sizeof(few[i]), "redis://few:pw@%s", kit.cluster.addresses[i]);
+        server_do(SERVER(i), "ACL SETUSER few on >pw ~* &* +@all -client|kill");
+        snprintf(few[i], sizeof(few[i]), "redis://few:pw@%s", fixture.cluster.addresses[i]);
         addresses[i] = few[i];
     }
     bootstrap(addresses, NEW, true, &report);
@@ -93,127 +87,104 @@ static void a_right_that_is_missing(void **state)
     }
     /* Nothing was written, so the old one works as before. */
     assert_true(quorlock_valid_ms(old) > 0);
-    kit_close(client);
+    fixture_close(client);
 }
 
 static bool is_told_of_five(void *arg)
 {
     struct seen seen = {0};
 
-    assert_status(kit_acquire(arg, &seen), QUORLOCK_INVAL);
+    assert_status(fixture_acquire(arg, &seen), QUORLOCK_INVAL);
     return strstr(seen.text, "its guard says 5 nodes") != NULL;
 }
 
-/* With it the old one is out, at once and on every node. */
+/* With that right the old client is disconnected at once, on every node. */
 static void nothing_missing(void **state)
 {
     struct seen_report report;
     quorlock_client *client;
     quorlock *old;
 
-    (void)state;
-    bootstrap(kit.cluster.addresses, OLD, false, &report);
+    bootstrap(fixture.cluster.addresses, OLD, false, &report);
     old = idle_old(&client);
-    bootstrap(kit.cluster.addresses, NEW, true, &report);
+    bootstrap(fixture.cluster.addresses, NEW, true, &report);
     assert_status(report.status, QUORLOCK_OK);
     for (int i = 0; i < NEW; i++) assert_string_equal(report.nodes[i].state, "bootstrapped");
-    /* It may have come back while the guards were for nobody yet. */
+    /* It may have reconnected before the guards were written. */
     await(is_told_of_five, old, GENEROUS_MS, "the old one is told that there are five nodes");
-    kit_close(client);
+    fixture_close(client);
 }
 
-/* Two old nodes take no writes: the others let nobody in, for with them the new clients had a quorum. */
+/* Two old nodes take no writes: the others accept no client, because with them new clients had a quorum. */
 static void an_old_node_that_is_not_written(void **state)
 {
     struct seen_report report;
     quorlock_client *client;
     quorlock *old;
 
-    (void)state;
-    bootstrap(kit.cluster.addresses, OLD, false, &report);
+    bootstrap(fixture.cluster.addresses, OLD, false, &report);
     old = idle_old(&client);
     for (int i = 0; i < 2; i++) {
         /* Reading and scripts that write nothing are fine. */
-        server_do(&kit.cluster.servers[i], "CONFIG SET min-replicas-to-write 1");
+        server_do(SERVER(i), "CONFIG SET min-replicas-to-write 1");
     }
-    bootstrap(kit.cluster.addresses, NEW, true, &report);
-    for (int i = 0; i < 2; i++) server_do(&kit.cluster.servers[i], "CONFIG SET min-replicas-to-write 0");
+    bootstrap(fixture.cluster.addresses, NEW, true, &report);
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 0");
     assert_status(report.status, QUORLOCK_NOQUORUM);
     assert_not_both(old);
     for (int i = 0; i < NEW; i++) {
         assert_string_equal(report.nodes[i].state, i < 2 ? "error" : "closed");
     }
-    kit_close(client);
-    /* The same once more finishes it. */
-    bootstrap(kit.cluster.addresses, NEW, true, &report);
+    fixture_close(client);
+    /* The same command once more completes it. */
+    bootstrap(fixture.cluster.addresses, NEW, true, &report);
     assert_status(report.status, QUORLOCK_OK);
 }
 
 /* ---- one server, listed twice ---- */
 
-static int logged(const char *part)
-{
-    int n = 0;
-
-    for (const char *at = kit.log; at != NULL && (at = strstr(at, part)) != NULL; at++) n++;
-    return n;
-}
-
-static bool expelled_more(void *arg)
-{
-    return logged("are one server") >= *(int *)arg;
-}
-
 /*
- * The two come back one after the other. The one that is there alone is as little trusted as with the other:
- * its vote would meet that of the other's next connection.
+ * The two come back one after the other. The one that is back alone must not vote either: the other one could
+ * vote with its next connection.
  */
 static void twins_one_after_the_other(void **state)
 {
-    struct quorlock_client_options options = kit_options();
-    struct quorlock_options waiting = kit_lease(10000);
-    const char *addresses[3] = {kit.cluster.addresses[0], kit.cluster.servers[0].unix_address,
-                                kit.cluster.addresses[1]};
+    const char *addresses[3] = {fixture.cluster.addresses[0], fixture.cluster.servers[0].unix_address,
+                                fixture.cluster.addresses[1]};
     struct seen seen = {0};
     quorlock_client *client;
     quorlock *lock;
-    int wanted = 1;
 
-    (void)state;
-    options.nodes = addresses;
-    options.n_nodes = 3;
-    options.reconnect_min_ms = options.reconnect_max_ms = 20;
-    client = kit_new_client(&options);
-    await(expelled_more, &wanted, GENEROUS_MS, "both are known");
+    fixture.options.nodes = addresses;
+    fixture.options.n_nodes = 3;
+    fixture.options.reconnect_min_ms = fixture.options.reconnect_max_ms = 20;
+    client = fixture_new_client(0);
+    await_log("are one server", 1);
     /* From now on only the first finds the server. */
-    assert_int_equal(unlink(kit.cluster.servers[0].unix_address + strlen("unix://")), 0);
+    assert_int_equal(unlink(fixture.cluster.servers[0].unix_address + strlen("unix://")), 0);
     run_ms(100);
-    waiting.wait_ms = QUORLOCK_WAIT_FOREVER;
-    lock = kit_lock(client, "key", &waiting);
-    kit_start_acquire(lock, &seen);
-    wanted = logged("are one server") + 5;
-    await(expelled_more, &wanted, GENEROUS_MS, "the one that comes alone is refused, too");
+    lock = fixture_lock(client, "key", LEASE(10000, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    fixture_start_acquire(lock, &seen);
+    /* The one that comes alone is refused, too. */
+    await_log("are one server", logged("are one server") + 5);
     assert_int_equal(seen.calls, 0);
     assert_status(quorlock_cancel(lock), QUORLOCK_OK);
-    await_count(&seen.calls, 1, GENEROUS_MS, "cancel");
-    assert_status(seen.result.status, QUORLOCK_CANCELED);
-    kit_close(client);
+    await_status(&seen, QUORLOCK_CANCELED, "cancel");
 }
 
 static int setup_five(void **state)
 {
-    (void)state;
-    kit_begin(NEW);
+    fixture_begin(NEW);
     return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_right_that_is_missing, setup_five, kit_teardown),
-        cmocka_unit_test_setup_teardown(nothing_missing, setup_five, kit_teardown),
-        cmocka_unit_test_setup_teardown(an_old_node_that_is_not_written, setup_five, kit_teardown),
-        cmocka_unit_test_setup_teardown(twins_one_after_the_other, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_right_that_is_missing, setup_five, fixture_teardown),
+        cmocka_unit_test_setup_teardown(nothing_missing, setup_five, fixture_teardown),
+        cmocka_unit_test_setup_teardown(an_old_node_that_is_not_written, setup_five, fixture_teardown),
+        WITH_SERVERS(twins_one_after_the_other),
     };
 
     return cmocka_run_group_tests_name("two sets of clients", tests, NULL, NULL);

@@ -1,219 +1,91 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_wakes.c - whoever waits is woken: here nobody polls, so that a wake-up that is lost is not made up for
+ * test_wakes.c - notices wake waiters: no lock polls here, so nothing makes up for a lost wake-up
  *
- * The lease is two minutes. Whoever is granted within the limit of a wait was woken.
+ * The lease is two minutes. A waiter that is granted within the limit of a wait was woken.
  */
 #include "core/control.h"
-#include "kit.h"
-
-#include <stdlib.h>
-
-static struct seen held, waited;
-static quorlock *holder, *waiter;
-static quorlock_client *second;
-static int dialect;
-
-static struct server *server_at(uint32_t node)
-{
-    return &kit.cluster.servers[node];
-}
-
-static const char count_listeners[] = "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]";
-
-static bool listens(void *key)
-{
-    char channel[TEXT_SIZE];
-    long long n = 0;
-
-    if (dialect == QUORLOCK_DIALECT_PLAIN) {
-        snprintf(channel, sizeof(channel), "quorlock:released:%s", (const char *)key);
-    } else {
-        snprintf(channel, sizeof(channel), "redisson_lock__channel:{%s}", (const char *)key);
-    }
-    for (uint32_t i = 0; i < 3; i++)
-        n += server_ask_number(server_at(i), "EVAL %s 0 %s", count_listeners, channel);
-    return n >= 2;
-}
-
-static bool logs_the_wait(void *arg)
-{
-    (void)arg;
-    return kit.log != NULL && strstr(kit.log, "waiting for") != NULL;
-}
-
-static quorlock *new_lock(quorlock_client *client, const char *key, const char *other)
-{
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
-    const char *const keys[] = {key, other};
-    quorlock *lock = NULL;
-
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
-    assert_int_equal(quorlock_new(&lock, client, keys, other != NULL ? 2 : 1, &options), 0);
-    return lock;
-}
-
-static void open_both(void)
-{
-    struct quorlock_client_options options = kit_options();
-
-    memset(&held, 0, sizeof(held));
-    memset(&waited, 0, sizeof(waited));
-    options.dialect = dialect;
-    kit_client(&options, 3);
-    second = kit_new_client(&options);
-    kit_await_ready(second, 3);
-}
-
-static void close_both(void)
-{
-    kit_close(second);
-    kit_close(kit.client);
-    kit.client = NULL;
-}
-
-static void hold_and_wait(const char *key)
-{
-    holder = new_lock(second, key, NULL);
-    waiter = new_lock(kit.client, key, NULL);
-    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
-    kit_start_acquire(waiter, &waited);
-}
-
-static void give_back(void)
-{
-    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
-}
+#include "wait_fixture.h"
 
 static void expect_woken(void)
 {
-    await_count(&waited.calls, 1, GENEROUS_MS, "the waiter is woken");
-    assert_status(waited.result.status, QUORLOCK_OK);
+    release_holder();
+    await_status(&waited, QUORLOCK_OK, "the waiter is woken");
 }
 
-static void in_either_dialect(void (*story)(void))
+static void hold(const char *key)
 {
-    for (dialect = QUORLOCK_DIALECT_PLAIN; dialect <= QUORLOCK_DIALECT_REDISSON; dialect++) {
-        open_both();
-        story();
-        close_both();
-        cluster_await_free(&kit.cluster, "key");
-    }
-    dialect = QUORLOCK_DIALECT_PLAIN;
+    holder = lasting_lock(second, key, NULL);
+    assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
 }
 
-/* What this program proves hangs on it. */
-static void nobody_polls_here(void **state)
+/* The other tests prove something only if this holds. */
+static void no_lock_polls_here(void **state)
 {
-    (void)state;
-    open_both();
-    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "SET key peer");
-    waiter = new_lock(kit.client, "key", NULL);
-    kit_start_acquire(waiter, &waited);
-    await(listens, "key", GENEROUS_MS, "the waiter listens");
+    take_by_hand(3, "key", "peer");
+    begin_to_wait();
     run_ms(500); /* until the tries that follow the confirmations are over */
-    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "DEL key");
+    drop_by_hand("key");
     run_ms(2500); /* two polls, if there were any */
     assert_int_equal(waited.calls, 0);
-    close_both();
-}
-
-static void story_of_a_notice(void)
-{
-    hold_and_wait("key");
-    await(listens, "key", GENEROUS_MS, "the waiter listens");
-    give_back();
-    expect_woken();
 }
 
 static void a_notice_wakes(void **state)
 {
-    (void)state;
-    in_either_dialect(story_of_a_notice);
+    hold_and_wait();
+    expect_woken();
 }
 
 /* The wait has begun, and the subscription is still on its way. */
-static void story_of_the_first_gap(void)
-{
-    free(kit.log);
-    kit.log = NULL;
-    kit.log_length = 0;
-    hold_and_wait("key");
-    await(logs_the_wait, NULL, GENEROUS_MS, "the waiter waits");
-    give_back();
-    expect_woken();
-}
-
 static void a_release_before_the_confirmation_is_found(void **state)
 {
-    (void)state;
-    in_either_dialect(story_of_the_first_gap);
-}
-
-/* The connections are cut and come back: what was released meanwhile nobody tells of again. */
-static void story_of_a_resubscription(void)
-{
-    hold_and_wait("key");
-    await(listens, "key", GENEROUS_MS, "the waiter listens");
-    run_ms(300); /* the tries that follow the first confirmations are over */
-    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "CLIENT KILL TYPE pubsub");
-    give_back();
+    assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
+    fixture_start_acquire(waiter, &waited);
+    await_log("waiting for", 1);
     expect_woken();
 }
 
-static void a_release_in_the_gap_of_a_resubscription_is_found(void **state)
+static void cut_subscribers(void)
 {
-    (void)state;
-    in_either_dialect(story_of_a_resubscription);
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CLIENT KILL TYPE pubsub");
 }
 
-static void story_after_a_resubscription(void)
+/* The connections are cut and come back: no notice repeats a release that happened meanwhile. */
+static void a_release_in_the_gap_of_a_resubscription_is_found(void **state)
 {
-    hold_and_wait("key");
-    await(listens, "key", GENEROUS_MS, "the waiter listens");
-    for (int turn = 0; turn < 3; turn++) {
-        for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "CLIENT KILL TYPE pubsub");
-        await(listens, "key", GENEROUS_MS, "the waiter listens again");
-    }
-    run_ms(300);
-    give_back();
+    hold_and_wait();
+    run_ms(300); /* the tries that follow the first confirmations are over */
+    cut_subscribers();
     expect_woken();
 }
 
 static void a_notice_after_resubscriptions_wakes(void **state)
 {
-    (void)state;
-    in_either_dialect(story_after_a_resubscription);
+    hold_and_wait();
+    for (int turn = 0; turn < 3; turn++) {
+        cut_subscribers();
+        await_listeners("key");
+    }
+    run_ms(300);
+    expect_woken();
 }
 
-/* The first key was listened to before, for somebody else; the second one's release comes before its
- * subscription. */
+/* Another lock listens to the first key already; the second key's release comes before its subscription. */
 static void the_second_keys_release_is_found(void **state)
 {
-    struct seen first = {0};
-    quorlock *blocker;
-    quorlock *other;
+    struct seen first;
+    int waits;
 
-    (void)state;
-    open_both();
-    blocker = new_lock(second, "third", NULL);
-    assert_status(kit_acquire(blocker, &held), QUORLOCK_OK);
-    other = new_lock(kit.client, "first", "third");
-    kit_start_acquire(other, &first);
-    await(listens, "first", GENEROUS_MS, "the first key is listened to");
-    holder = new_lock(second, "second", NULL);
-    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
-    free(kit.log);
-    kit.log = NULL;
-    kit.log_length = 0;
-    waiter = new_lock(kit.client, "first", "second");
-    kit_start_acquire(waiter, &waited);
-    await(logs_the_wait, NULL, GENEROUS_MS, "the waiter waits");
-    give_back();
+    hold("third");
+    fixture_start_acquire(lasting_lock(fixture.client, "first", "third"), &first);
+    await_listeners("first");
+    hold("second");
+    waits = logged("waiting for");
+    waiter = lasting_lock(fixture.client, "first", "second");
+    fixture_start_acquire(waiter, &waited);
+    await_log("waiting for", waits + 1);
     expect_woken();
-    assert_int_equal(quorlock_cancel(other), 0);
-    await_count(&first.calls, 1, GENEROUS_MS, "the other is cancelled");
-    close_both();
+    assert_int_equal(first.calls, 0);
 }
 
 /* One of two keys, whichever it is, keeps the waiter from both. */
@@ -221,71 +93,50 @@ static void each_keys_notice_wakes(void **state)
 {
     static const char *const keys[] = {"first", "second"};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         open_both();
-        holder = new_lock(second, keys[i], NULL);
-        assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
-        waiter = new_lock(kit.client, "first", "second");
-        kit_start_acquire(waiter, &waited);
-        await(listens, "first", GENEROUS_MS, "the waiter listens to the first");
-        await(listens, "second", GENEROUS_MS, "the waiter listens to the second");
+        hold(keys[i]);
+        waiter = lasting_lock(fixture.client, "first", "second");
+        fixture_start_acquire(waiter, &waited);
+        await_listeners("first");
+        await_listeners("second");
         run_ms(300);
-        give_back();
         expect_woken();
         close_both();
     }
 }
 
-static bool logs_a_refusal(void *arg)
-{
-    (void)arg;
-    return kit.log != NULL && strstr(kit.log, "SUBSCRIBE: NOPERM") != NULL;
-}
-
-/* A waiter that hears of one of its keys only is not told that notices come: it would look now, and then rely
+/* A waiter with notices of one of its keys only is not told that notices come: it would look now, and then rely
  * on them. */
 static void one_key_of_two_is_not_enough(void **state)
 {
-    struct quorlock_client_options options = kit_options();
-    char addresses[3][TEXT_SIZE];
-    const char *nodes[3];
-
-    (void)state;
-    open_both();
-    kit_close(kit.client);
     for (uint32_t i = 0; i < 3; i++) {
-        server_do(server_at(i), "ACL SETUSER few on >pw ~* +@all resetchannels &quorlock:released:first");
-        snprintf(addresses[i], TEXT_SIZE, "redis://few:pw@%s", kit.cluster.addresses[i]);
-        nodes[i] = addresses[i];
+        server_do(SERVER(i), "ACL SETUSER few on >pw ~* +@all resetchannels &quorlock:released:first");
     }
-    options.nodes = nodes;
-    kit_client(&options, 3);
-    holder = new_lock(second, "second", NULL);
-    assert_status(kit_acquire(holder, &held), QUORLOCK_OK);
-    waiter = new_lock(kit.client, "first", "second");
-    kit_start_acquire(waiter, &waited);
-    await(listens, "first", GENEROUS_MS, "the waiter listens to the first");
-    await(logs_a_refusal, NULL, GENEROUS_MS, "the second is refused");
+    fixture_log_in("few:pw@", "");
+    fixture_client(3);
+    hold("second");
+    waiter = lasting_lock(fixture.client, "first", "second");
+    fixture_start_acquire(waiter, &waited);
+    await_listeners("first");
+    await_log("SUBSCRIBE: NOPERM", 1);
     run_ms(300);
     assert_int_equal(quorlock_cancel(waiter), 0);
-    await_count(&waited.calls, 1, GENEROUS_MS, "the waiter is cancelled");
+    await_count(&waited.calls, 1, GENEROUS_MS, "the canceled wait");
     assert_int_equal(waited.result.rounds, 1);
-    close_both();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nobody_polls_here, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_notice_wakes, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_release_before_the_confirmation_is_found, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_release_in_the_gap_of_a_resubscription_is_found, kit_setup,
-                                        kit_teardown),
-        cmocka_unit_test_setup_teardown(a_notice_after_resubscriptions_wakes, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(the_second_keys_release_is_found, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(each_keys_notice_wakes, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(one_key_of_two_is_not_enough, kit_setup, kit_teardown),
+        WITH_BOTH(no_lock_polls_here),
+        IN_EITHER_DIALECT(a_notice_wakes),
+        IN_EITHER_DIALECT(a_release_before_the_confirmation_is_found),
+        IN_EITHER_DIALECT(a_release_in_the_gap_of_a_resubscription_is_found),
+        IN_EITHER_DIALECT(a_notice_after_resubscriptions_wakes),
+        WITH_BOTH(the_second_keys_release_is_found),
+        WITH_SERVERS(each_keys_notice_wakes),
+        WITH_BOTH(one_key_of_two_is_not_enough),
     };
 
     core_control = CONTROL_NO_POLLS;

@@ -5,7 +5,7 @@
  * SLOT acquire KEY LEASE_MS WAIT_MS     acquired OWNER | refused STATUS TEXT
  * SLOT release                          released | released expired
  * SLOT valid                            valid MS
- * SLOT fight KEY LEASE_MS FILE MS       fought TURNS LATE
+ * SLOT contend KEY LEASE_MS FILE MS       contended TURNS LATE
  * SLOT bare - - FILE MS                 the same without the lock
  *
  * and, whenever it comes: lost TEXT. Locks are renewed. The end of stdin releases everything and ends it.
@@ -81,13 +81,11 @@ static struct slot *slot_named(const char *name)
 
 static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
-    (void)lock;
     say(arg, "lost %s", loss->text);
 }
 
 static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
     if (result->status == QUORLOCK_OK) {
         say(arg, "acquired %s", result->token);
     } else {
@@ -97,7 +95,6 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    (void)lock;
     if (result->status != QUORLOCK_OK) die("release: %s", result->text);
     say(arg, result->expired ? "released expired" : "released");
 }
@@ -125,10 +122,10 @@ static void obey(struct slot *slot, const char *verb, char **words, size_t n_wor
         failed = quorlock_release(slot->lock, on_released, slot);
     } else if (strcmp(verb, "valid") == 0 && n_words == 0) {
         say(slot, "valid %" PRIu32, quorlock_valid_ms(slot->lock));
-    } else if (strcmp(verb, "fight") == 0 && n_words == 4) {
-        fight_start(slot, words[0], number(words[1]), words[2], number(words[3]));
+    } else if (strcmp(verb, "contend") == 0 && n_words == 4) {
+        contention_start(slot, words[0], number(words[1]), words[2], number(words[3]));
     } else if (strcmp(verb, "bare") == 0 && n_words == 4) {
-        fight_start(slot, NULL, 0, words[2], number(words[3]));
+        contention_start(slot, NULL, 0, words[2], number(words[3]));
     } else {
         die("no such order: %s", verb);
     }
@@ -159,8 +156,6 @@ static void on_input(evutil_socket_t fd, short what, void *arg)
     ssize_t got = read(fd, ours.line + ours.length, sizeof(ours.line) - 1 - ours.length);
     char *end;
 
-    (void)what;
-    (void)arg;
     if (got <= 0) {
         event_del(ours.input);
         quorlock_client_close(ours.client, on_closed, ours.base);
@@ -179,7 +174,6 @@ static void on_input(evutil_socket_t fd, short what, void *arg)
 
 static void on_log(void *arg, int level, const char *text)
 {
-    (void)arg;
     if (level >= QUORLOCK_LOG_INFO) fprintf(stderr, "quorlock: %s\n", text);
 }
 

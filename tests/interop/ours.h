@@ -16,9 +16,9 @@
 
 #define SLOT_NAME_MAX 31
 
-/* One contender's part in a fight; see fight.c. */
-struct fight {
-    bool bare; /* fights without a lock */
+/* One contender's part in a contention test; see contention.c. */
+struct contention {
+    bool bare; /* contends without a lock */
     int file;  /* the counter */
     int trace; /* who was inside when */
     struct event *timer;
@@ -35,15 +35,16 @@ struct slot {
     struct event_base *base;
     quorlock_client *client;
     quorlock *lock;
-    struct fight fight;
+    struct contention contention;
 };
 
 /* slot_lock - a new lock for the slot in place of its last one; lease and wait as in struct quorlock_options */
 void slot_lock(struct slot *slot, const char *key, uint32_t lease_ms, uint32_t wait_ms);
 
-/* fight_start - the slot fights for `key` until so many ms are over: again and again it reads the counter in
- * the file, takes its time, writes the next number and pauses. NULL for key: without the lock. */
-void fight_start(struct slot *slot, const char *key, uint32_t lease_ms, const char *path, uint32_t length_ms);
+/* contention_start - the slot contends for `key` until so many ms are over: again and again it reads the
+ * counter in the file, takes its time, writes the next number and pauses. NULL for key: without the lock. */
+void contention_start(struct slot *slot, const char *key, uint32_t lease_ms, const char *path,
+                      uint32_t length_ms);
 
 /* say - prints one event; die - ends the process with a line on stderr */
 void say(const struct slot *slot, const char *format, ...) __attribute__((format(printf, 2, 3)));

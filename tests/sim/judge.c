@@ -298,7 +298,7 @@ static void begin(struct world *world, uint32_t index, const struct core_event *
     switch (event->type) {
     case CORE_EV_ACQUIRE:
         verdicts->acquiring = begun;
-        verdicts->other_seen = event->behind;
+        verdicts->other_seen = event->acquire.behind;
         verdicts->open = verdicts->lost = verdicts->past_lost_at = false;
         break;
     case CORE_EV_EXTEND: verdicts->extending = begun; break;

@@ -237,11 +237,11 @@ static void show_state(struct world *world, uint32_t index, uint32_t node)
 {
     const struct link *link = &world->clients[world->locks[index].client].links[node];
     struct core_event event = {.type = CORE_EV_NODE,
-                               .node = node,
-                               .state = link->state,
-                               .generation = world_talks(link->state) ? link->generation : 0,
-                               .fault = link->fault,
-                               .srtt_us = link->srtt_us};
+                               .node = {.index = node,
+                                        .state = link->state,
+                                        .generation = world_talks(link->state) ? link->generation : 0,
+                                        .fault = link->fault,
+                                        .srtt_us = link->srtt_us}};
 
     (void)call(world, index, &event);
 }
@@ -268,11 +268,11 @@ int process_acquire(struct world *world, uint32_t index)
     struct rng *rng = &world->clients[lock->client].rng;
     uint64_t wait_us = lock->config.wait_us;
 
-    event.behind = sibling(world, index, true) != WORLD_NOBODY && rng_one_in(rng, 2);
+    event.acquire.behind = sibling(world, index, true) != WORLD_NOBODY && rng_one_in(rng, 2);
     if (world->phase == PHASE_FAULTS && wait_us != 0 && wait_us != CORE_NEVER && rng_one_in(rng, 8)) {
-        event.begun_us = process_clock(world, lock->client) - rng_below(rng, wait_us / 4 + 1);
+        event.acquire.begun_us = process_clock(world, lock->client) - rng_below(rng, wait_us / 4 + 1);
     }
-    world->totals->of[TOTAL_BEHIND] += event.behind;
+    world->totals->of[TOTAL_BEHIND] += event.acquire.behind;
     if (!world->locks[index].active) {
         for (uint32_t node = 0; node < world->plan->n_nodes; node++) show_state(world, index, node);
     }
@@ -281,7 +281,7 @@ int process_acquire(struct world *world, uint32_t index)
 
 int process_extend(struct world *world, uint32_t index, uint64_t lease_us)
 {
-    return call(world, index, &(struct core_event){.type = CORE_EV_EXTEND, .lease_us = lease_us});
+    return call(world, index, &(struct core_event){.type = CORE_EV_EXTEND, .extend = {.lease_us = lease_us}});
 }
 
 int process_release(struct world *world, uint32_t index)
@@ -295,7 +295,7 @@ int process_release(struct world *world, uint32_t index)
     status = call(world, index, &(struct core_event){.type = CORE_EV_RELEASE});
     if (held && status == CORE_OK && sibling(world, index, false) != WORLD_NOBODY) {
         world->totals->of[TOTAL_WAKES]++;
-        wake.behind = rng_one_in(rng, 8);
+        wake.wake.yield = rng_one_in(rng, 8);
         (void)call(world, sibling(world, index, false), &wake);
     }
     return status;
@@ -303,7 +303,7 @@ int process_release(struct world *world, uint32_t index)
 
 int process_cancel(struct world *world, uint32_t index, int reason)
 {
-    return call(world, index, &(struct core_event){.type = CORE_EV_CANCEL, .reason = reason});
+    return call(world, index, &(struct core_event){.type = CORE_EV_CANCEL, .cancel = {.status = reason}});
 }
 
 void process_node_state(struct world *world, uint32_t client, uint32_t node)
@@ -318,7 +318,7 @@ void process_room(struct world *world, uint32_t client)
     if (!world->clients[client].alive) return;
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
-            struct core_event event = {.type = CORE_EV_ROOM, .node = node};
+            struct core_event event = {.type = CORE_EV_ROOM, .room = {.node = node}};
 
             if (world->locks[i].client == client && world->locks[i].active) (void)call(world, i, &event);
         }
@@ -336,20 +336,20 @@ void process_reply(struct world *world, uint32_t index, uint32_t life, const str
 
 void process_listening(struct world *world, uint32_t index, uint32_t node)
 {
-    (void)call(world, index, &(struct core_event){.type = CORE_EV_LISTENING, .node = node});
+    (void)call(world, index, &(struct core_event){.type = CORE_EV_LISTENING, .listening = {.node = node}});
 }
 
 void process_notice(struct world *world, uint32_t index, uint32_t node, uint64_t holder_id)
 {
     (void)call(world, index,
-               &(struct core_event){.type = CORE_EV_NOTICE, .node = node, .holder_id = holder_id});
+               &(struct core_event){.type = CORE_EV_NOTICE, .notice = {.node = node, .holder_id = holder_id}});
 }
 
 void process_node_clock(struct world *world, uint32_t client, uint32_t node, uint64_t sent_us,
                         uint64_t received_us, uint64_t node_us)
 {
     struct nodeclock *clock = &world->clients[client].links[node].clock;
-    struct core_event event = {.type = CORE_EV_STEP, .node = node, .before_us = sent_us};
+    struct core_event event = {.type = CORE_EV_STEP, .step = {.node = node, .before_us = sent_us}};
 
     if (node_us == 0 || !world->clients[client].alive) return;
     if (!nodeclock_stepped(clock, sent_us, received_us, node_us, world->plan->drift_ppm, PLAN_DRIFT_FIXED_US)) {

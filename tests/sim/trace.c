@@ -120,13 +120,15 @@ void trace_step(const struct world *world, uint32_t index, const struct core_eve
 
     switch (event->type) {
     case CORE_EV_ACQUIRE: lock_line(world, index, "< acquires"); break;
-    case CORE_EV_EXTEND: lock_line(world, index, "< extends to %" PRIu64 " ms", event->lease_us / 1000); break;
+    case CORE_EV_EXTEND:
+        lock_line(world, index, "< extends to %" PRIu64 " ms", event->extend.lease_us / 1000);
+        break;
     case CORE_EV_RELEASE: lock_line(world, index, "< releases"); break;
     case CORE_EV_CANCEL: lock_line(world, index, "< cancels"); break;
     case CORE_EV_TIMER: lock_line(world, index, ": timer, %s", phase); break;
     case CORE_EV_NODE:
-        lock_line(world, index, ": node %u is %s, generation %u", event->node, state_name(event->state),
-                  event->generation);
+        lock_line(world, index, ": node %u is %s, generation %u", event->node.index,
+                  state_name(event->node.state), event->node.generation);
         break;
     case CORE_EV_REPLY:
         lock_line(world, index,
@@ -135,10 +137,12 @@ void trace_step(const struct world *world, uint32_t index, const struct core_eve
                   trace_outcome(event->reply.outcome), event->reply.generation, phase, event->reply.fence);
         break;
     case CORE_EV_BEGIN: lock_line(world, index, ": there is room for what it wants, %s", phase); break;
-    case CORE_EV_ROOM: lock_line(world, index, ": node %u has room again", event->node); break;
-    case CORE_EV_STEP: lock_line(world, index, ": the clock of node %u has stepped", event->node); break;
-    case CORE_EV_NOTICE: lock_line(world, index, ": node %u reports a release, %s", event->node, phase); break;
-    case CORE_EV_LISTENING: lock_line(world, index, ": listens to node %u", event->node); break;
+    case CORE_EV_ROOM: lock_line(world, index, ": node %u has room again", event->room.node); break;
+    case CORE_EV_STEP: lock_line(world, index, ": the clock of node %u has stepped", event->step.node); break;
+    case CORE_EV_NOTICE:
+        lock_line(world, index, ": node %u reports a release, %s", event->notice.node, phase);
+        break;
+    case CORE_EV_LISTENING: lock_line(world, index, ": listens to node %u", event->listening.node); break;
     case CORE_EV_WAKE: lock_line(world, index, ": a lock of the same process released the keys"); break;
     case CORE_EV_HAND_OFF: lock_line(world, index, ": is handed off to a successor"); break;
     case CORE_EV_DISPATCH: break;

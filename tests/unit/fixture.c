@@ -106,32 +106,33 @@ int fixture_acquire(struct fixture *f)
 
 int fixture_acquire_behind(struct fixture *f)
 {
-    return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .behind = true});
+    return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .acquire = {.behind = true}});
 }
 
 int fixture_acquire_since(struct fixture *f, uint64_t begun_us)
 {
-    return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .begun_us = begun_us});
+    return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .acquire = {.begun_us = begun_us}});
 }
 
 int fixture_hand_off(struct fixture *f, uint64_t begun_us, uint64_t wait_us)
 {
-    return step(f, &(struct core_event){.type = CORE_EV_HAND_OFF, .begun_us = begun_us, .wait_us = wait_us});
+    return step(f, &(struct core_event){.type = CORE_EV_HAND_OFF,
+                                        .hand_off = {.begun_us = begun_us, .wait_us = wait_us}});
 }
 
 int fixture_acquire_after(struct fixture *f, uint32_t seen)
 {
-    return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .seen = seen});
+    return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .acquire = {.seen = seen}});
 }
 
 void fixture_notice(struct fixture *f, uint32_t node, uint64_t holder_id)
 {
-    step(f, &(struct core_event){.type = CORE_EV_NOTICE, .node = node, .holder_id = holder_id});
+    step(f, &(struct core_event){.type = CORE_EV_NOTICE, .notice = {.node = node, .holder_id = holder_id}});
 }
 
 void fixture_listening(struct fixture *f, uint32_t node)
 {
-    step(f, &(struct core_event){.type = CORE_EV_LISTENING, .node = node});
+    step(f, &(struct core_event){.type = CORE_EV_LISTENING, .listening = {.node = node}});
 }
 
 void fixture_wake(struct fixture *f)
@@ -141,12 +142,13 @@ void fixture_wake(struct fixture *f)
 
 void fixture_yield(struct fixture *f)
 {
-    step(f, &(struct core_event){.type = CORE_EV_WAKE, .behind = true});
+    step(f, &(struct core_event){.type = CORE_EV_WAKE, .wake = {.yield = true}});
 }
 
 void fixture_listening_before(struct fixture *f, uint32_t node)
 {
-    step(f, &(struct core_event){.type = CORE_EV_LISTENING, .node = node, .behind = true});
+    step(f,
+         &(struct core_event){.type = CORE_EV_LISTENING, .listening = {.node = node, .before_acquire = true}});
 }
 
 void fixture_begin(struct fixture *f)
@@ -157,12 +159,12 @@ void fixture_begin(struct fixture *f)
 
 void fixture_room(struct fixture *f, uint32_t node)
 {
-    step(f, &(struct core_event){.type = CORE_EV_ROOM, .node = node});
+    step(f, &(struct core_event){.type = CORE_EV_ROOM, .room = {.node = node}});
 }
 
 int fixture_extend(struct fixture *f, uint64_t lease_us)
 {
-    return step(f, &(struct core_event){.type = CORE_EV_EXTEND, .lease_us = lease_us});
+    return step(f, &(struct core_event){.type = CORE_EV_EXTEND, .extend = {.lease_us = lease_us}});
 }
 
 int fixture_release(struct fixture *f)
@@ -172,12 +174,12 @@ int fixture_release(struct fixture *f)
 
 int fixture_cancel(struct fixture *f)
 {
-    return step(f, &(struct core_event){.type = CORE_EV_CANCEL, .reason = CORE_CANCELED});
+    return step(f, &(struct core_event){.type = CORE_EV_CANCEL, .cancel = {.status = CORE_CANCELED}});
 }
 
 void fixture_step(struct fixture *f, uint32_t node, uint64_t before_us)
 {
-    step(f, &(struct core_event){.type = CORE_EV_STEP, .node = node, .before_us = before_us});
+    step(f, &(struct core_event){.type = CORE_EV_STEP, .step = {.node = node, .before_us = before_us}});
 }
 
 void fixture_node_state_fault(struct fixture *f, uint32_t node, enum core_node_state state,
@@ -188,11 +190,11 @@ void fixture_node_state_fault(struct fixture *f, uint32_t node, enum core_node_s
     if (talks && !f->ready[node]) f->generations[node]++;
     f->ready[node] = talks;
     step(f, &(struct core_event){.type = CORE_EV_NODE,
-                                 .node = node,
-                                 .state = state,
-                                 .generation = talks ? f->generations[node] : 0,
-                                 .fault = fault,
-                                 .srtt_us = f->srtt_us});
+                                 .node = {.index = node,
+                                          .state = state,
+                                          .generation = talks ? f->generations[node] : 0,
+                                          .fault = fault,
+                                          .srtt_us = f->srtt_us}});
 }
 
 void fixture_node_state(struct fixture *f, uint32_t node, enum core_node_state state)
@@ -204,11 +206,10 @@ void fixture_round_trip(struct fixture *f, uint32_t us)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
         if (!f->ready[i]) continue;
-        step(f, &(struct core_event){.type = CORE_EV_NODE,
-                                     .node = i,
-                                     .state = CORE_NODE_READY,
-                                     .generation = f->generations[i],
-                                     .srtt_us = us});
+        step(f, &(struct core_event){
+                    .type = CORE_EV_NODE,
+                    .node = {
+                        .index = i, .state = CORE_NODE_READY, .generation = f->generations[i], .srtt_us = us}});
     }
 }
 

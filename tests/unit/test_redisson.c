@@ -243,7 +243,7 @@ TEST(the_option_chooses_the_dialect)
 {
     const char *node = "127.0.0.1:6379";
     struct quorlock_client_options ret, options = {.size = sizeof(options), .nodes = &node, .n_nodes = 1};
-    struct options_error error = {""};
+    struct caller_error error = {""};
     options.dialect = QUORLOCK_DIALECT_REDISSON;
     assert_int_equal(options_client(&ret, &options, &error), 0);
     assert_int_equal(ret.dialect, QUORLOCK_DIALECT_REDISSON);

@@ -19,7 +19,7 @@ void guard_init(struct guard *guard, uint32_t mode, uint32_t n_nodes, uint32_t m
 {
     *guard = (struct guard){.mode = mode,
                             .n_nodes = n_nodes,
-                            .max_lease_ms = max_lease_ms ? max_lease_ms : GUARD_LEASE_DEFAULT_MS,
+                            .max_lease_ms = max_lease_ms != 0 ? max_lease_ms : GUARD_LEASE_DEFAULT_MS,
                             .set = set != NULL ? set : "",
                             .set_named = set_named};
 }
@@ -65,15 +65,9 @@ void guard_ask(const struct guard *guard, struct bytes *out)
 
 /* ---- bootstrap ---- */
 
-static void guard_words(struct bytes *out, const char *const *words, size_t n_words)
+static void write_guard(const struct guard *guard, struct bytes *out, const struct node_request *request)
 {
-    bytes_command(out, n_words);
-    for (size_t i = 0; i < n_words; i++) bytes_text(out, words[i]);
-}
-
-static void guard_write(const struct guard *guard, struct bytes *out, const struct node_request *request)
-{
-    uint32_t lease_ms = request->lease_ms ? request->lease_ms : GUARD_LEASE_DEFAULT_MS;
+    uint32_t lease_ms = request->lease_ms != 0 ? request->lease_ms : GUARD_LEASE_DEFAULT_MS;
     script(guard, out, script_bootstrap, sizeof(script_bootstrap) - 1, request->closes ? 0 : guard->n_nodes,
            lease_ms, 2);
     bytes_text(out, request->force ? "1" : "0");
@@ -87,19 +81,20 @@ static void guard_write(const struct guard *guard, struct bytes *out, const stru
  */
 void guard_bootstrap(const struct guard *guard, struct bytes *out, const struct node_request *request)
 {
-    /* The address makes it a rehearsal: nobody is connected from there. */
-    static const char *const kill[] = {"CLIENT", "KILL", "TYPE", "normal",
-                                       "SKIPME", "yes",  "ADDR", "0.0.0.0:0"};
-    static const char *const multi[] = {"MULTI"}, *const exec[] = {"EXEC"};
     bool write = request->op == NODE_BOOTSTRAP;
     if (write && !request->force) {
-        guard_write(guard, out, request);
+        write_guard(guard, out, request);
         return;
     }
-    guard_words(out, multi, 1);
-    if (write) guard_write(guard, out, request);
-    guard_words(out, kill, write ? 6 : 8);
-    guard_words(out, exec, 1);
+    BYTES_TEXTS(out, "MULTI");
+    if (write) {
+        write_guard(guard, out, request);
+        BYTES_TEXTS(out, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    } else {
+        /* The address makes it a rehearsal: no client is connected from there. */
+        BYTES_TEXTS(out, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", "ADDR", "0.0.0.0:0");
+    }
+    BYTES_TEXTS(out, "EXEC");
 }
 
 uint8_t guard_parts(const struct node_request *request)
@@ -111,13 +106,14 @@ uint8_t guard_parts(const struct node_request *request)
 /* 'written:' or 'guarded:' and the guard that stands there now. */
 static bool judge_written(const struct reply_item *item, struct node_reply *ret)
 {
-    static const char written[] = "written:", guarded[] = "guarded:";
-    size_t front = sizeof(written) - 1;
-    if (item->type != REPLY_STRING || item->length < front) return false;
-    ret->outcome = memcmp(item->text, written, front) == 0 ? NODE_YES : NODE_OTHER;
+    size_t front = sizeof("written:") - 1;
+    bool written = reply_begins(item, "written:");
+
+    if (item->type != REPLY_STRING || (!written && !reply_begins(item, "guarded:"))) return false;
+    ret->outcome = written ? NODE_YES : NODE_OTHER;
     ret->holder = item->text + front;
     ret->holder_length = item->length - front;
-    return ret->outcome == NODE_YES || memcmp(item->text, guarded, front) == 0;
+    return true;
 }
 
 static void judge_refused(const struct reply_item *item, enum node_outcome outcome, const char *what,
@@ -153,8 +149,7 @@ bool guard_judge_bootstrap(enum node_op op, const struct reply *reply, struct no
 
 static bool is(const struct reply_item *item, const char *word)
 {
-    return item->type == REPLY_STRING && item->length == strlen(word) &&
-           memcmp(item->text, word, item->length) == 0;
+    return item->type == REPLY_STRING && reply_is(item, word);
 }
 
 static enum guard_verdict misfit(struct guard *guard)
@@ -181,7 +176,7 @@ const char *guard_length(char *ret, size_t size, uint64_t ms)
         uint64_t ms;
     } units[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
     size_t i = 0;
-    while (ms % units[i].ms || ms < units[i].ms) {
+    while (ms % units[i].ms != 0 || ms < units[i].ms) {
         if (++i == sizeof(units) / sizeof(units[0]) - 1) break;
     }
     snprintf(ret, size, "%llu%s", (unsigned long long)(ms / units[i].ms), units[i].name);
@@ -194,7 +189,7 @@ static bool is_hash(const char *set)
     return strlen(set) == 16 && strspn(set, "0123456789abcdef") == 16;
 }
 
-__attribute__((format(printf, 2, 3))) static void guard_add(struct guard *guard, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct guard *guard, const char *format, ...)
 {
     size_t used = strlen(guard->why);
     va_list args;
@@ -208,24 +203,24 @@ static void advise(struct guard *guard, const char *their_n, const char *their_s
 {
     char length[24];
     const char *between = "";
-    guard_add(guard, ": give all clients the same (here ");
+    add(guard, ": give all clients the same (here ");
     if (their_ms != guard->max_lease_ms) {
         guard_length(length, sizeof(length), their_ms);
-        guard_add(guard, "--max-lease %s, QUORLOCK_MAX_LEASE=%s or max_lease_ms = %llu", length, length,
-                  (unsigned long long)their_ms);
+        add(guard, "--max-lease %s, QUORLOCK_MAX_LEASE=%s or max_lease_ms = %llu", length, length,
+            (unsigned long long)their_ms);
         between = "; ";
     }
     if (strcmp(their_set, guard->set) != 0) {
         if (is_hash(their_set))
-            guard_add(guard, "%sthe same addresses", between);
+            add(guard, "%sthe same addresses", between);
         else
-            guard_add(guard, "%s--set-name %.64s", between, their_set);
+            add(guard, "%s--set-name %.64s", between, their_set);
         between = "; ";
     }
-    if (strtoul(their_n, NULL, 10) != guard->n_nodes) guard_add(guard, "%sall %s nodes", between, their_n);
-    guard_add(guard, "), or change the nodes by 'quorlock bootstrap --reconfigure --max-lease %s%s%s'",
-              guard_length(length, sizeof(length), guard->max_lease_ms), guard->set_named ? " --set-name " : "",
-              guard->set_named ? guard->set : "");
+    if (strtoul(their_n, NULL, 10) != guard->n_nodes) add(guard, "%sall %s nodes", between, their_n);
+    add(guard, "), or change the nodes by 'quorlock bootstrap --reconfigure --max-lease %s%s%s'",
+        guard_length(length, sizeof(length), guard->max_lease_ms), guard->set_named ? " --set-name " : "",
+        guard->set_named ? guard->set : "");
 }
 
 /* {'conflict', N, set, max_lease} or {'conflict', guard} */
@@ -270,10 +265,10 @@ enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, u
                             *lease = &reply->elements[2], *text = &reply->elements[3];
     guard->asked = false;
     if (reply->self.type == REPLY_ERROR) return refused(guard, &reply->self);
-    if (reply->self.type != REPLY_ARRAY || !reply->n_elements) return misfit(guard);
+    if (reply->self.type != REPLY_ARRAY || reply->n_elements == 0) return misfit(guard);
     if (is(why, "conflict")) return conflict(guard, reply);
     if (reply->n_elements != 4 || left->type != REPLY_INTEGER || lease->type != REPLY_INTEGER ||
-        text->type != REPLY_STRING || !text->length || text->length >= sizeof(guard->seen) ||
+        text->type != REPLY_STRING || text->length == 0 || text->length >= sizeof(guard->seen) ||
         strlen(text->text) != text->length)
         return misfit(guard);
     if (left->integer < 0 || left->integer > UINT32_MAX || lease->integer < 1 || lease->integer > UINT32_MAX)
@@ -287,7 +282,7 @@ enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, u
         guard->reason = GUARD_KEPT;
     memcpy(guard->seen, text->text, text->length + 1);
     guard->until_us = 0;
-    if (!left->integer) return GUARD_CLEAR;
+    if (left->integer == 0) return GUARD_CLEAR;
     uint64_t left_us = (uint64_t)left->integer * 1000;
     guard->until_us = now_us + left_us + left_us / GUARD_DRIFT_DIVISOR + GUARD_DRIFT_US;
     return GUARD_QUARANTINED;

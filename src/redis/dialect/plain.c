@@ -83,7 +83,7 @@ static void fence(const struct plain_call *call)
         bytes_number(call->out, request->fence);
     else
         bytes_text(call->out, "");
-    bytes_number(call->out, request->fence_ttl_ms ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
+    bytes_number(call->out, request->fence_ttl_ms != 0 ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
 }
 
 /* What every script but peek and break has first: how many of the keys are locks, and for whom. */
@@ -105,7 +105,7 @@ static bool acquire_script(const struct plain_call *call, const struct dialect_s
     seen(call);
     bytes_text(call->out, request->op == NODE_REPAIR ? "repair" : how);
     fence(call);
-    bytes_number(call->out, most_ms ? most_ms : GUARD_LEASE_DEFAULT_MS);
+    bytes_number(call->out, most_ms != 0 ? most_ms : GUARD_LEASE_DEFAULT_MS);
     return by_hash;
 }
 
@@ -154,7 +154,7 @@ static bool release(const struct plain_call *call, const struct dialect_shas *sh
     return by_hash;
 }
 
-static bool plain_raise(const struct plain_call *call, const struct dialect_shas *shas)
+static bool raise_fence(const struct plain_call *call, const struct dialect_shas *shas)
 {
     bool by_hash = begin_script(call, shas, PLAIN_RAISE, 5);
     locks(call);
@@ -172,13 +172,13 @@ bool dialect_build(struct bytes *out, const struct node_request *request, const 
                               .scripts = dialect->scripts,
                               .native = dialect == &dialect_plain,
                               .guarded = guard != NULL && guard_is_on(guard),
-                              .fenced = request->fenced || request->fence};
+                              .fenced = request->fenced || request->fence != 0};
     switch (request->op) {
     case NODE_ACQUIRE:
     case NODE_REPAIR: return acquire(&call, shas);
     case NODE_EXTEND: return extend(&call, shas);
     case NODE_RELEASE: call.fenced = request->fence != 0; return release(&call, shas);
-    case NODE_RAISE: call.fenced = true; return plain_raise(&call, shas);
+    case NODE_RAISE: call.fenced = true; return raise_fence(&call, shas);
     case NODE_PEEK:
     case NODE_BREAK:
         call.guarded = call.fenced = false;
@@ -214,9 +214,9 @@ static const char *op_name(enum node_op op, bool by_hash)
 /* Behind WRONGTYPE our scripts name the type, the server itself says a sentence. */
 static void judge_type(const struct reply_item *item, struct node_reply *ret)
 {
-    static const char front[] = "WRONGTYPE ";
-    size_t skip = sizeof(front) - 1;
-    if (item->length <= skip || memcmp(item->text, front, skip) != 0) return;
+    size_t skip = sizeof("WRONGTYPE ") - 1;
+
+    if (item->length == skip || !reply_begins(item, "WRONGTYPE ")) return;
     if (memchr(item->text + skip, ' ', item->length - skip) != NULL) return;
     ret->type = item->text + skip;
     ret->type_length = item->length - skip;
@@ -240,19 +240,19 @@ static void judge_error(enum node_op op, bool by_hash, const struct reply_item *
         error_describe(text, text_size, op_name(op, by_hash), item->text, item->length);
 }
 
-static uint32_t plain_count(int64_t count)
+static uint32_t clamp_count(int64_t count)
 {
     return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 }
 
-static int64_t plain_ms(int64_t ms)
+static int64_t clamp_ms(int64_t ms)
 {
     return ms > NODE_MS_MAX ? NODE_MS_MAX : ms;
 }
 
-static int64_t plain_ttl(int64_t ttl_ms)
+static int64_t clamp_ttl(int64_t ttl_ms)
 {
-    return ttl_ms < -1 ? -2 : plain_ms(ttl_ms);
+    return ttl_ms < -1 ? -2 : clamp_ms(ttl_ms);
 }
 
 /* {holder, ttl}, for break {holder or nil, ttl, type}, for acquire {holder, ttl, listeners}, behind a broken
@@ -266,11 +266,11 @@ static bool judge_holder(enum node_op op, const struct reply *reply, struct node
     if (reply->n_elements != (three || counts ? 3 : 2) || ttl->type != REPLY_INTEGER) return false;
     if (three && kind->type != REPLY_STRING) return false;
     if (counts && (kind->type != REPLY_INTEGER || kind->integer < 0)) return false;
-    if (counts) ret->count = plain_count(kind->integer);
+    if (counts) ret->count = clamp_count(kind->integer);
     bool no_holder = op == NODE_BREAK && holder->type == REPLY_NIL;
     if (holder->type != REPLY_STRING && !no_holder) return false;
     ret->outcome = (op == NODE_PEEK || op == NODE_BREAK) ? NODE_YES : NODE_OTHER;
-    ret->ttl_ms = plain_ttl(ttl->integer);
+    ret->ttl_ms = clamp_ttl(ttl->integer);
     if (three && op == NODE_RELEASE) ret->fault = NODE_FAULT_GUARD;
     if (no_holder) {
         ret->type = kind->text;
@@ -293,19 +293,19 @@ static bool judge_peek(const struct reply *reply, struct node_reply *ret)
     if (ret->outcome == NODE_YES) {
         ret->holder = holder->text;
         ret->holder_length = holder->length;
-        ret->ttl_ms = plain_ttl(numbers[0].integer);
+        ret->ttl_ms = clamp_ttl(numbers[0].integer);
     }
     ret->fence = numbers[1].integer > 0 ? (uint64_t)numbers[1].integer : 0;
     ret->has_guard = numbers[2].integer != 0;
-    ret->quarantine_ms = numbers[3].integer > 0 ? plain_ms(numbers[3].integer) : -1;
+    ret->quarantine_ms = numbers[3].integer > 0 ? clamp_ms(numbers[3].integer) : -1;
     return true;
 }
 
 /* 0: missing; 1 and more: deleted, and so many less one were told of it */
 static bool judge_release(const struct reply_item *item, struct node_reply *ret)
 {
-    ret->outcome = item->integer ? NODE_YES : NODE_MISSING;
-    if (item->integer > 1) ret->count = plain_count(item->integer - 1);
+    ret->outcome = item->integer != 0 ? NODE_YES : NODE_MISSING;
+    if (item->integer > 1) ret->count = clamp_count(item->integer - 1);
     return item->integer >= 0;
 }
 
@@ -341,10 +341,10 @@ static bool judge_value(enum node_op op, const struct reply *reply, struct node_
         return guard_judge_bootstrap(op, reply, ret, text, text_size);
     if ((op == NODE_ACQUIRE || op == NODE_REPAIR) && by_set) {
         ret->outcome = self->type == REPLY_NIL ? NODE_OTHER : NODE_YES;
-        return self->type == REPLY_NIL || (self->length == 2 && memcmp(self->text, "OK", 2) == 0);
+        return self->type == REPLY_NIL || reply_is(self, "OK");
     }
     if (self->type == REPLY_ARRAY) {
-        if (!reply->n_elements) return false;
+        if (reply->n_elements == 0) return false;
         if (op == NODE_PEEK && reply->n_elements == 5) return judge_peek(reply, ret);
         if (reply->elements[0].type == REPLY_INTEGER) return judge_done(op, reply, ret);
         return judge_holder(op, reply, ret);
@@ -353,7 +353,7 @@ static bool judge_value(enum node_op op, const struct reply *reply, struct node_
     switch (op) {
     case NODE_RELEASE: return judge_release(self, ret);
     case NODE_EXTEND:
-        ret->outcome = self->integer ? NODE_YES : NODE_MISSING;
+        ret->outcome = self->integer != 0 ? NODE_YES : NODE_MISSING;
         return self->integer == 0 || self->integer == 1;
     case NODE_PEEK:
     case NODE_BREAK:

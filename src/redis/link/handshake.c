@@ -9,16 +9,8 @@
 #include <string.h>
 
 #include "redis/wire/errors.h"
+#include "redis/wire/info.h"
 #include "scripts.h"
-
-/* The oldest servers that will do. Valkey tells a Redis version too, so it is looked for first. */
-struct handshake_oldest {
-    const char *field, *kind;
-    unsigned major, minor;
-};
-
-static const struct handshake_oldest handshake_valkey = {"valkey_version", "Valkey", 7, 2};
-static const struct handshake_oldest handshake_redis = {"redis_version", "Redis", 6, 2};
 
 static void add(struct handshake *shake, enum handshake_step step)
 {
@@ -29,11 +21,13 @@ static void add(struct handshake *shake, enum handshake_step step)
 static void auth(struct handshake *shake, struct bytes *out)
 {
     const struct uri *uri = shake->uri;
+    const char *password = uri->password != NULL ? uri->password : "";
+
     if (uri->user == NULL && uri->password == NULL) return;
-    bytes_command(out, uri->user != NULL ? 3 : 2);
-    bytes_text(out, "AUTH");
-    if (uri->user != NULL) bytes_text(out, uri->user);
-    bytes_text(out, uri->password != NULL ? uri->password : "");
+    if (uri->user != NULL)
+        BYTES_TEXTS(out, "AUTH", uri->user, password);
+    else
+        BYTES_TEXTS(out, "AUTH", password);
     add(shake, HANDSHAKE_AUTH);
 }
 
@@ -48,20 +42,14 @@ static void select_db(struct handshake *shake, struct bytes *out)
 
 static void setname(struct handshake *shake, struct bytes *out, const char *client_name)
 {
-    if (client_name == NULL || !*client_name) return;
-    bytes_command(out, 3);
-    bytes_text(out, "CLIENT");
-    bytes_text(out, "SETNAME");
-    bytes_text(out, client_name);
+    if (client_name == NULL || client_name[0] == '\0') return;
+    BYTES_TEXTS(out, "CLIENT", "SETNAME", client_name);
     add(shake, HANDSHAKE_SETNAME);
 }
 
-static void handshake_info(struct handshake *shake, struct bytes *out, const char *section,
-                           enum handshake_step step)
+static void ask_info(struct handshake *shake, struct bytes *out, const char *section, enum handshake_step step)
 {
-    bytes_command(out, 2);
-    bytes_text(out, "INFO");
-    bytes_text(out, section);
+    BYTES_TEXTS(out, "INFO", section);
     add(shake, step);
 }
 
@@ -87,10 +75,10 @@ void handshake_begin(struct handshake *shake, struct bytes *out, const struct ur
     select_db(shake, out);
     setname(shake, out, client_name);
     /* A command each, for only Redis 7 takes more than one section at once. */
-    handshake_info(shake, out, "server", HANDSHAKE_SERVER);
-    handshake_info(shake, out, "replication", HANDSHAKE_REPLICATION);
+    ask_info(shake, out, "server", HANDSHAKE_SERVER);
+    ask_info(shake, out, "replication", HANDSHAKE_REPLICATION);
     if (eviction != HANDSHAKE_EVICTION_UNASKED) {
-        handshake_info(shake, out, "memory", HANDSHAKE_MEMORY);
+        ask_info(shake, out, "memory", HANDSHAKE_MEMORY);
         rights(shake, out);
     }
     assert(dialect->n_scripts <= DIALECT_SCRIPTS_MAX);
@@ -108,8 +96,7 @@ void handshake_greet(struct handshake *shake, struct bytes *out, const struct ur
     *shake = (struct handshake){.uri = uri};
     auth(shake, out);
     setname(shake, out, client_name);
-    bytes_command(out, 1);
-    bytes_text(out, "PING");
+    BYTES_TEXTS(out, "PING");
     add(shake, HANDSHAKE_PING);
 }
 
@@ -124,7 +111,7 @@ void handshake_hear(struct handshake *shake, const char *data, size_t length)
 {
     size_t room = sizeof(shake->first) - shake->n_first;
     size_t taken = length < room ? length : room;
-    if (taken) memcpy(shake->first + shake->n_first, data, taken);
+    if (taken != 0) memcpy(shake->first + shake->n_first, data, taken);
     shake->n_first += taken;
 }
 
@@ -139,13 +126,13 @@ void handshake_malformed(const struct handshake *shake, bool first, const char *
     while (line < shake->n_first && shake->first[line] != '\r' && shake->first[line] != '\n') line++;
     if (uri_tells_password(shake->uri, shake->first, line)) line = 0;
     error_printable(said, sizeof(said), shake->first, line);
-    const char *hint = shake->n_first && shake->first[0] == 0x15 ? "; it seems to want TLS" : "";
-    const char *front = *said ? ": it says \"" : "", *back = *said ? "\"" : "";
+    const char *hint = shake->n_first != 0 && shake->first[0] == 0x15 ? "; it seems to want TLS" : "";
+    const char *front = *said != '\0' ? ": it says \"" : "", *back = *said != '\0' ? "\"" : "";
     snprintf(ret, size, "not a Redis server%s%s%s%s", front, said, back, hint);
 }
 
 __attribute__((format(printf, 3, 4))) static enum handshake_result
-handshake_fail(struct handshake *shake, enum node_fault fault, const char *format, ...)
+fail(struct handshake *shake, enum node_fault fault, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -171,6 +158,15 @@ static const char *what(enum handshake_step step)
     return "handshake";
 }
 
+void handshake_describe(const struct uri *uri, const char *what, const struct reply_item *error, char *ret,
+                        size_t size)
+{
+    if (uri_tells_password(uri, error->text, error->length))
+        snprintf(ret, size, "%s: refused", what);
+    else
+        error_describe(ret, size, what, error->text, error->length);
+}
+
 /* An AUTH that was refused for what it said, not for the state of the server. */
 static enum handshake_result auth_error(struct handshake *shake, const struct reply_item *item)
 {
@@ -182,27 +178,27 @@ static enum handshake_result auth_error(struct handshake *shake, const struct re
     /* "redis://secret@host" is a slip for "redis://:secret@host". */
     if (uri->user != NULL && uri->password == NULL)
         snprintf(user, sizeof(user), "the user of the address, which gives no password");
-    if (item->length >= 9 && memcmp(item->text, "WRONGPASS", 9) == 0)
-        return handshake_fail(shake, NODE_FAULT_AUTH,
-                              "WRONGPASS: wrong password for %s, or that user is unknown or disabled", user);
+    if (reply_begins(item, "WRONGPASS"))
+        return fail(shake, NODE_FAULT_AUTH,
+                    "WRONGPASS: wrong password for %s, or that user is unknown or disabled", user);
     if (memmem(item->text, item->length, "without any password", 20) != NULL)
-        return handshake_fail(shake, NODE_FAULT_AUTH,
-                              "AUTH: the server has no password for %s, but the address gives one: take "
-                              "it out of the address, or set one on the server",
-                              user);
+        return fail(shake, NODE_FAULT_AUTH,
+                    "AUTH: the server has no password for %s, but the address gives one: take "
+                    "it out of the address, or set one on the server",
+                    user);
     if (uri_tells_password(uri, item->text, item->length) || (uri->user != NULL && uri->password == NULL))
-        return handshake_fail(shake, NODE_FAULT_AUTH, "AUTH: refused for %s", user);
+        return fail(shake, NODE_FAULT_AUTH, "AUTH: refused for %s", user);
     shake->fault = NODE_FAULT_AUTH;
     error_describe(shake->why, sizeof(shake->why), "AUTH", item->text, item->length);
     return HANDSHAKE_FAILED;
 }
 
-static enum handshake_result handshake_error(struct handshake *shake, enum handshake_step step,
-                                             const struct reply_item *item)
+static enum handshake_result judge_error(struct handshake *shake, enum handshake_step step,
+                                         const struct reply_item *item)
 {
     struct error_class class = error_classify(item->text, item->length);
     bool plain_refusal = class.fault == NODE_FAULT_OTHER || class.fault == NODE_FAULT_AUTH;
-    bool noauth = item->length >= 6 && memcmp(item->text, "NOAUTH", 6) == 0;
+    bool noauth = reply_begins(item, "NOAUTH");
     if (step == HANDSHAKE_AUTH && plain_refusal && !noauth) return auth_error(shake, item);
     /* The name is only there to be seen in CLIENT LIST. */
     if (step == HANDSHAKE_SETNAME && plain_refusal && !noauth) return HANDSHAKE_MORE;
@@ -212,103 +208,72 @@ static enum handshake_result handshake_error(struct handshake *shake, enum hands
     bool shut = noauth || busy || class.fault == NODE_FAULT_REFUSED;
     if (step == HANDSHAKE_PING && !shut) return HANDSHAKE_MORE;
     shake->fault = class.fault;
-    if (uri_tells_password(shake->uri, item->text, item->length))
-        snprintf(shake->why, sizeof(shake->why), "%s: refused", what(step));
-    else
-        error_describe(shake->why, sizeof(shake->why), what(step), item->text, item->length);
+    handshake_describe(shake->uri, what(step), item, shake->why, sizeof(shake->why));
     return HANDSHAKE_FAILED;
 }
 
-/* The value of "field:" at the beginning of a line of INFO, cut to size; false where there is none. */
-static bool handshake_field(const struct reply_item *info, const char *field, char *ret, size_t size)
+/* The value of a field of INFO; false where there is none. */
+static bool field(const struct reply_item *info, const char *name, char *ret, size_t size)
 {
-    size_t n_field = strlen(field);
-    const char *at = info->text, *end = info->text + info->length;
-    while (at < end) {
-        const char *line_end = memchr(at, '\n', (size_t)(end - at));
-        size_t length = (size_t)((line_end != NULL ? line_end : end) - at);
-        if (length > n_field && memcmp(at, field, n_field) == 0 && at[n_field] == ':') {
-            const char *value = at + n_field + 1;
-            length -= n_field + 1;
-            if (length && value[length - 1] == '\r') length--;
-            error_printable(ret, size, value, length);
-            return true;
-        }
-        if (line_end == NULL) break;
-        at = line_end + 1;
-    }
-    return false;
-}
-
-static bool new_enough(const char *version, const struct handshake_oldest *oldest)
-{
-    char *end = NULL;
-    unsigned long major = strtoul(version, &end, 10);
-    if (major != oldest->major) return major > oldest->major;
-    return *end == '.' && strtoul(end + 1, NULL, 10) >= oldest->minor;
+    return info_field(info->text, info->length, name, ret, size);
 }
 
 static enum handshake_result server(struct handshake *shake, const struct reply_item *info)
 {
     char version[20], mode[20] = "";
-    const struct handshake_oldest *oldest = &handshake_valkey;
-    if (!handshake_field(info, oldest->field, version, sizeof(version))) {
-        oldest = &handshake_redis;
-        if (!handshake_field(info, oldest->field, version, sizeof(version)))
-            return handshake_fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
-    }
+    struct info_server found;
+
+    if (!info_server(info->text, info->length, &found, version, sizeof(version)))
+        return fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
     /* Only what a version is made of is ever shown. */
     version[strspn(version, "0123456789.")] = '\0';
-    snprintf(shake->version, sizeof(shake->version), "%s %s", oldest->kind, version);
-    if (!handshake_field(info, "redis_mode", mode, sizeof(mode)))
-        (void)handshake_field(info, "server_mode", mode, sizeof(mode));
+    snprintf(shake->version, sizeof(shake->version), "%s %s", found.kind, version);
+    info_mode(info->text, info->length, mode, sizeof(mode));
     if (strcmp(mode, "sentinel") == 0)
-        return handshake_fail(shake, NODE_FAULT_PROTO,
-                              "a Sentinel, not a Redis server: give the address of the server itself");
+        return fail(shake, NODE_FAULT_PROTO,
+                    "a Sentinel, not a Redis server: give the address of the server itself");
     if (strcmp(mode, "cluster") == 0)
-        return handshake_fail(
-            shake, NODE_FAULT_CLUSTER,
-            "the server runs in cluster mode: list independent masters, with cluster-enabled no");
-    if (!new_enough(version, oldest))
-        return handshake_fail(shake, NODE_FAULT_PROTO, "%s %s is too old: %s %u.%u or newer is needed",
-                              oldest->kind, version, oldest->kind, oldest->major, oldest->minor);
-    (void)handshake_field(info, "run_id", shake->run_id, sizeof(shake->run_id));
+        return fail(shake, NODE_FAULT_CLUSTER,
+                    "the server runs in cluster mode: list independent masters, with cluster-enabled no");
+    if (found.too_old)
+        return fail(shake, NODE_FAULT_PROTO, "%s %s is too old: %s %u.%u or newer is needed", found.kind,
+                    version, found.kind, found.major, found.minor);
+    (void)field(info, "run_id", shake->run_id, sizeof(shake->run_id));
     return HANDSHAKE_MORE;
 }
 
 static enum handshake_result replication(struct handshake *shake, const struct reply_item *info)
 {
     char role[16], master[128] = "?", port[8] = "?";
-    if (!handshake_field(info, "role", role, sizeof(role)))
-        return handshake_fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no role");
-    (void)handshake_field(info, "master_replid", shake->replid, sizeof(shake->replid));
+    if (!field(info, "role", role, sizeof(role)))
+        return fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no role");
+    (void)field(info, "master_replid", shake->replid, sizeof(shake->replid));
     if (strcmp(role, "master") == 0) return HANDSHAKE_MORE;
-    (void)handshake_field(info, "master_host", master, sizeof(master));
-    (void)handshake_field(info, "master_port", port, sizeof(port));
+    (void)field(info, "master_host", master, sizeof(master));
+    (void)field(info, "master_port", port, sizeof(port));
     if (uri_tells_password(shake->uri, master, strlen(master)) ||
         uri_tells_password(shake->uri, port, strlen(port)))
-        return handshake_fail(shake, NODE_FAULT_REPLICA,
-                              "the server is a replica: list independent masters only");
-    return handshake_fail(shake, NODE_FAULT_REPLICA,
-                          "the server is a replica of %s:%s: list independent masters only", master, port);
+        return fail(shake, NODE_FAULT_REPLICA, "the server is a replica: list independent masters only");
+    return fail(shake, NODE_FAULT_REPLICA, "the server is a replica of %s:%s: list independent masters only",
+                master, port);
 }
 
 static enum handshake_result memory(struct handshake *shake, const struct reply_item *info)
 {
     char most[24] = "0", policy[32] = "noeviction";
-    (void)handshake_field(info, "maxmemory", most, sizeof(most));
-    (void)handshake_field(info, "maxmemory_policy", policy, sizeof(policy));
+    (void)field(info, "maxmemory", most, sizeof(most));
+    (void)field(info, "maxmemory_policy", policy, sizeof(policy));
     if (strcmp(most, "0") == 0 || strcmp(policy, "noeviction") == 0) return HANDSHAKE_MORE;
     snprintf(shake->warning, sizeof(shake->warning),
              "the server may evict locks: maxmemory is %s bytes with maxmemory-policy %s: set maxmemory-policy "
              "noeviction",
              most, policy);
     if (shake->evicting_fine) return HANDSHAKE_MORE;
-    return handshake_fail(shake, NODE_FAULT_CONFIG, "%s, or allow eviction", shake->warning);
+    return fail(shake, NODE_FAULT_CONFIG, "%s, or allow eviction", shake->warning);
 }
 
 /* The command of the dialect that begins there and ends with a blank or the text; NULL: none. */
-static const char *handshake_command(const struct handshake *shake, const char *text, size_t length)
+static const char *find_command(const struct handshake *shake, const char *text, size_t length)
 {
     for (const char *const *command = shake->dialect->commands; *command != NULL; command++) {
         size_t n = strlen(*command);
@@ -319,32 +284,32 @@ static const char *handshake_command(const struct handshake *shake, const char *
 }
 
 /* A lock that could be taken and not renewed would be lost at the first renewal. */
-static enum handshake_result handshake_refused(struct handshake *shake, const struct reply_item *refused)
+static enum handshake_result judge_rights(struct handshake *shake, const struct reply_item *refused)
 {
     char user[64], rules[96] = "";
     const char *name = shake->uri->user != NULL ? shake->uri->user : "default";
     size_t n = 0;
-    if (!refused->length) return HANDSHAKE_MORE;
+    if (refused->length == 0) return HANDSHAKE_MORE;
     for (size_t at = 0; at < refused->length;) {
-        const char *command = handshake_command(shake, refused->text + at, refused->length - at);
+        const char *command = find_command(shake, refused->text + at, refused->length - at);
         if (command == NULL || n + strlen(command) + 3 > sizeof(rules))
-            return handshake_fail(shake, NODE_FAULT_PROTO,
-                                  "EVAL: a reply that does not fit the request: not a Redis server?");
-        n += (size_t)snprintf(rules + n, sizeof(rules) - n, "%s+%s", at ? " " : "", command);
+            return fail(shake, NODE_FAULT_PROTO,
+                        "EVAL: a reply that does not fit the request: not a Redis server?");
+        n += (size_t)snprintf(rules + n, sizeof(rules) - n, "%s+%s", at != 0 ? " " : "", command);
         at += strlen(command) + 1;
     }
     error_printable(user, sizeof(user), name, strlen(name));
-    for (char *p = rules; *p; p++) *p = (char)tolower((unsigned char)*p);
-    return handshake_fail(shake, NODE_FAULT_AUTH,
-                          "user \"%s\" may not run %.*s: what could not be renewed or released is not locked "
-                          "(ACL SETUSER %s %s)",
-                          user, (int)refused->length, refused->text, user, rules);
+    for (char *p = rules; *p != '\0'; p++) *p = (char)tolower((unsigned char)*p);
+    return fail(shake, NODE_FAULT_AUTH,
+                "user \"%s\" may not run %.*s: what could not be renewed or released is not locked "
+                "(ACL SETUSER %s %s)",
+                user, (int)refused->length, refused->text, user, rules);
 }
 
 static enum handshake_result script(struct handshake *shake, const struct reply_item *sha)
 {
     if (sha->length != DIALECT_SHA_LENGTH)
-        return handshake_fail(shake, NODE_FAULT_PROTO, "SCRIPT LOAD: the answer is no script's hash");
+        return fail(shake, NODE_FAULT_PROTO, "SCRIPT LOAD: the answer is no script's hash");
     memcpy(shake->shas.sha[shake->n_scripts], sha->text, DIALECT_SHA_LENGTH);
     shake->n_scripts++;
     return HANDSHAKE_MORE;
@@ -353,16 +318,16 @@ static enum handshake_result script(struct handshake *shake, const struct reply_
 static enum handshake_result judge(struct handshake *shake, enum handshake_step step, const struct reply *reply)
 {
     const struct reply_item *self = &reply->self;
-    if (self->type == REPLY_ERROR) return handshake_error(shake, step, self);
+    if (self->type == REPLY_ERROR) return judge_error(shake, step, self);
     enum reply_type wanted = step < HANDSHAKE_SERVER ? REPLY_STATUS : REPLY_STRING;
     if (self->type != wanted)
-        return handshake_fail(shake, NODE_FAULT_PROTO,
-                              "%s: a reply that Redis would not give: not a Redis server?", what(step));
+        return fail(shake, NODE_FAULT_PROTO, "%s: a reply that Redis would not give: not a Redis server?",
+                    what(step));
     switch (step) {
     case HANDSHAKE_SERVER: return server(shake, self);
     case HANDSHAKE_REPLICATION: return replication(shake, self);
     case HANDSHAKE_MEMORY: return memory(shake, self);
-    case HANDSHAKE_RIGHTS: return handshake_refused(shake, self);
+    case HANDSHAKE_RIGHTS: return judge_rights(shake, self);
     case HANDSHAKE_SCRIPT: return script(shake, self);
     case HANDSHAKE_AUTH:
     case HANDSHAKE_SELECT:

@@ -66,6 +66,9 @@ void handshake_hear(struct handshake *, const char *data, size_t length);
 /* handshake_malformed - one line for people about what could not be parsed, for that reason. first: no reply
  * came before, so it is no Redis server. */
 void handshake_malformed(const struct handshake *, bool first, const char *reason, char *ret, size_t size);
+/* handshake_describe - an error reply, for people; no part of the password is in it. */
+void handshake_describe(const struct uri *, const char *what, const struct reply_item *error, char *ret,
+                        size_t size);
 /* handshake_reply - the next reply. FAILED: fault and why are set. */
 enum handshake_result handshake_reply(struct handshake *, const struct reply *);
 

@@ -39,7 +39,7 @@ static bool may_be_shown(const char *text, size_t length, bool brackets)
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)text[i];
         if (byte >= 0x80 ||
-            (!isalnum(byte) && byte != '.' && byte != '-' && byte != '_' && (!brackets || byte != ':')))
+            (isalnum(byte) == 0 && byte != '.' && byte != '-' && byte != '_' && (!brackets || byte != ':')))
             return false;
     }
     return length > 0;
@@ -55,8 +55,8 @@ static void show_host(struct uri_reader *reader, const char *text, bool brackets
 static void show_path(struct uri_reader *reader, const char *path)
 {
     size_t n = 0;
-    for (; path[n] && n + 1 < sizeof(reader->shown); n++)
-        reader->shown[n] = isprint((unsigned char)path[n]) ? path[n] : '?';
+    for (; path[n] != '\0' && n + 1 < sizeof(reader->shown); n++)
+        reader->shown[n] = isprint((unsigned char)path[n]) != 0 ? path[n] : '?';
     reader->shown[n] = '\0';
 }
 
@@ -67,14 +67,14 @@ static void show_path(struct uri_reader *reader, const char *path)
 __attribute__((format(printf, 3, 4))) static int uri_fail(struct uri_reader *reader, int status,
                                                           const char *format, ...)
 {
-    if (reader->error == NULL || !reader->error_size) return status;
-    const char *quote = reader->n_scheme || reader->shown[0] ? "\"" : "";
+    if (reader->error == NULL || reader->error_size == 0) return status;
+    const char *quote = reader->n_scheme != 0 || reader->shown[0] != '\0' ? "\"" : "";
     char reason[256];
     va_list args;
     va_start(args, format);
     vsnprintf(reason, sizeof(reason), format, args);
     va_end(args);
-    snprintf(reader->error, reader->error_size, "address%s%s%.*s%s%s: %s", *quote ? " " : "", quote,
+    snprintf(reader->error, reader->error_size, "address%s%s%.*s%s%s: %s", *quote != '\0' ? " " : "", quote,
              reader->n_scheme, reader->scheme, reader->shown, quote, reason);
     return status;
 }
@@ -126,7 +126,7 @@ static int read_credentials(struct uri_reader *reader, const char *begin, const 
     const char *user_end = colon != NULL ? colon : end;
     int status = QUORLOCK_OK;
     if (user_end > begin) status = decode(reader, &reader->uri.user, "user", begin, user_end);
-    if (!status && colon != NULL && colon + 1 < end)
+    if (status == 0 && colon != NULL && colon + 1 < end)
         status = decode(reader, &reader->uri.password, "password", colon + 1, end);
     return status;
 }
@@ -148,7 +148,7 @@ static bool read_number(const char *begin, const char *end, uint32_t max, uint32
 static int read_port(struct uri_reader *reader, const char *begin, const char *end)
 {
     uint32_t port = 0;
-    if (!read_number(begin, end, UINT16_MAX, &port) || !port)
+    if (!read_number(begin, end, UINT16_MAX, &port) || port == 0)
         return uri_fail(reader, QUORLOCK_INVAL,
                         "the port must be a number from 1 to 65535; behind a password stands @host");
     reader->uri.port = (uint16_t)port;
@@ -174,7 +174,7 @@ static bool read_numeric(struct uri_reader *reader, const char *text, bool brack
     }
     if (inet_pton(AF_INET6, text, &v6) != 1) return false;
     reader->uri.kind = URI_NUMERIC;
-    if (IN6_IS_ADDR_V4MAPPED(&v6)) {
+    if (IN6_IS_ADDR_V4MAPPED(&v6) != 0) {
         memcpy(&v4, (const unsigned char *)&v6 + 12, sizeof(v4));
         return inet_ntop(AF_INET, &v4, ret, (socklen_t)size) != NULL;
     }
@@ -186,27 +186,27 @@ static bool is_name(const char *text, size_t length)
 {
     size_t label = 0;
     bool digits = true;
-    if (!length || length > URI_HOST_LENGTH_MAX) return false;
+    if (length == 0 || length > URI_HOST_LENGTH_MAX) return false;
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)text[i];
         if (byte == '.') {
-            if (!label) return false;
+            if (label == 0) return false;
             label = 0;
             digits = true;
             continue;
         }
-        if (byte >= 0x80 || (!isalnum(byte) && byte != '-' && byte != '_')) return false;
-        if (!isdigit(byte)) digits = false;
+        if (byte >= 0x80 || (isalnum(byte) == 0 && byte != '-' && byte != '_')) return false;
+        if (isdigit(byte) == 0) digits = false;
         if (++label > URI_LABEL_MAX) return false;
     }
-    return label && !digits;
+    return label != 0 && !digits;
 }
 
 static int read_host(struct uri_reader *reader, const char *begin, const char *end, bool brackets)
 {
     char text[URI_HOST_LENGTH_MAX + 1], canonical[URI_HOST_LENGTH_MAX + 1];
     size_t length = (size_t)(end - begin);
-    if (!length) return uri_fail(reader, QUORLOCK_INVAL, "there is no host; " URI_FORMS);
+    if (length == 0) return uri_fail(reader, QUORLOCK_INVAL, "there is no host; " URI_FORMS);
     /* One dot at the end only says that the name is complete. */
     if (!brackets && length > 1 && begin[length - 1] == '.') length--;
     if (length > URI_HOST_LENGTH_MAX) return uri_fail(reader, QUORLOCK_INVAL, "the host is too long");
@@ -246,7 +246,7 @@ static int read_host_port(struct uri_reader *reader, const char *begin, const ch
     }
     reader->uri.port = URI_PORT_DEFAULT;
     int status = read_host(reader, begin, host_end, brackets);
-    if (!status && rest < end) status = read_port(reader, rest + 1, end);
+    if (status == 0 && rest < end) status = read_port(reader, rest + 1, end);
     return status;
 }
 
@@ -257,11 +257,11 @@ static int read_redis(struct uri_reader *reader, const char *begin)
     const char *place = at != NULL ? at + 1 : begin;
     const char *end = place + strcspn(place, "/?#");
     int status = read_host_port(reader, place, end);
-    if (status) return status;
+    if (status != 0) return status;
     if (strpbrk(end, "?#") != NULL)
         return uri_fail(reader, QUORLOCK_INVAL, "? and # mean nothing here; " URI_FORMS);
-    if (*end && end[1]) status = read_db(reader, end + 1, end + strlen(end));
-    if (status || at == NULL) return status;
+    if (*end != '\0' && end[1] != '\0') status = read_db(reader, end + 1, end + strlen(end));
+    if (status != 0 || at == NULL) return status;
     if (memchr(begin, '/', (size_t)(at - begin)) != NULL)
         return uri_fail(reader, QUORLOCK_INVAL, "write a / in user or password as %%2F, and @ as %%40");
     return read_credentials(reader, begin, at);
@@ -274,7 +274,7 @@ static int read_bare(struct uri_reader *reader, const char *text)
         return uri_fail(reader, QUORLOCK_INVAL,
                         "an @ stands only in an address that begins with redis:// or unix://; " URI_FORMS);
     int status = read_host_port(reader, text, end);
-    if (!status && *end)
+    if (status == 0 && *end != '\0')
         status = uri_fail(reader, QUORLOCK_INVAL, "not host:port, for there is more behind it; " URI_FORMS);
     return status;
 }
@@ -283,7 +283,7 @@ static int read_path(struct uri_reader *reader, const char *begin, const char *e
 {
     size_t most = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
     int status = decode(reader, &reader->uri.host, "path", begin, end);
-    if (status) return status;
+    if (status != 0) return status;
     reader->uri.kind = URI_UNIX;
     show_path(reader, reader->uri.host);
     if (strlen(reader->uri.host) < 2) return uri_fail(reader, QUORLOCK_INVAL, "there is no path");
@@ -299,10 +299,10 @@ static int read_unix(struct uri_reader *reader, const char *begin)
         return uri_fail(reader, QUORLOCK_INVAL, "the path must be absolute: unix:///run/redis.sock");
     const char *query = slash + strcspn(slash, "?");
     int status = read_path(reader, slash, query);
-    if (!status && *query && strncmp(query, "?db=", 4) != 0)
+    if (status == 0 && *query != '\0' && strncmp(query, "?db=", 4) != 0)
         status = uri_fail(reader, QUORLOCK_INVAL, "behind the path only ?db=N may stand");
-    if (!status && *query) status = read_db(reader, query + 4, query + strlen(query));
-    if (!status && slash > begin) status = read_credentials(reader, begin, slash - 1);
+    if (status == 0 && *query != '\0') status = read_db(reader, query + 4, query + strlen(query));
+    if (status == 0 && slash > begin) status = read_credentials(reader, begin, slash - 1);
     return status;
 }
 
@@ -317,11 +317,11 @@ static int make_name(struct uri_reader *reader)
         n = snprintf(name, sizeof(name), "[%s]:%u", uri->host, (unsigned)uri->port);
     else
         n = snprintf(name, sizeof(name), "%s:%u", uri->host, (unsigned)uri->port);
-    if (uri->db)
+    if (uri->db != 0)
         n += snprintf(name + n, sizeof(name) - (size_t)n, "%s%u", uri->kind == URI_UNIX ? "?db=" : "/",
                       (unsigned)uri->db);
     for (int i = 0; i < n; i++)
-        if (!isprint((unsigned char)name[i])) name[i] = '?';
+        if (isprint((unsigned char)name[i]) == 0) name[i] = '?';
     uri->name = alloc_text(reader->alloc, name, (size_t)n);
     return uri->name != NULL ? QUORLOCK_OK : nomem(reader);
 }
@@ -330,11 +330,11 @@ static int make_name(struct uri_reader *reader)
 static void find_scheme(struct uri_reader *reader)
 {
     size_t n = 0;
-    while (isalnum((unsigned char)reader->text[n]) ||
-           (n && strchr("+-.", reader->text[n]) != NULL && reader->text[n]))
+    while (isalnum((unsigned char)reader->text[n]) != 0 ||
+           (n != 0 && strchr("+-.", reader->text[n]) != NULL && reader->text[n] != '\0'))
         n++;
     reader->scheme = reader->text;
-    if (n && n < URI_SCHEME_MAX && strncmp(reader->text + n, "://", 3) == 0) reader->n_scheme = (int)n + 3;
+    if (n != 0 && n < URI_SCHEME_MAX && strncmp(reader->text + n, "://", 3) == 0) reader->n_scheme = (int)n + 3;
 }
 
 static bool has_scheme(const struct uri_reader *reader, const char *scheme)
@@ -343,14 +343,14 @@ static bool has_scheme(const struct uri_reader *reader, const char *scheme)
            strncasecmp(reader->scheme, scheme, (size_t)reader->n_scheme) == 0;
 }
 
-static int uri_read(struct uri_reader *reader)
+static int read_address(struct uri_reader *reader)
 {
     const char *text = reader->text;
-    if (!*text) return uri_fail(reader, QUORLOCK_INVAL, "it is empty; " URI_FORMS);
+    if (*text == '\0') return uri_fail(reader, QUORLOCK_INVAL, "it is empty; " URI_FORMS);
     if (strlen(text) > URI_LENGTH_MAX)
         return uri_fail(reader, QUORLOCK_INVAL, "it is longer than %d bytes", URI_LENGTH_MAX);
     find_scheme(reader);
-    if (!reader->n_scheme) return read_bare(reader, text);
+    if (reader->n_scheme == 0) return read_bare(reader, text);
     if (has_scheme(reader, "redis://")) return read_redis(reader, text + reader->n_scheme);
     if (has_scheme(reader, "unix://")) return read_unix(reader, text + reader->n_scheme);
     if (has_scheme(reader, "rediss://"))
@@ -365,9 +365,9 @@ int uri_parse(struct uri *ret, const struct alloc *alloc, const char *text, char
                                 .scheme = "",
                                 .error = error,
                                 .error_size = error_size};
-    int status = uri_read(&reader);
-    if (!status) status = make_name(&reader);
-    if (status)
+    int status = read_address(&reader);
+    if (status == 0) status = make_name(&reader);
+    if (status != 0)
         uri_clear(&reader.uri, alloc);
     else
         *ret = reader.uri;
@@ -394,7 +394,7 @@ bool uri_same(const struct uri *one, const struct uri *other)
 bool uri_tells_password(const struct uri *uri, const char *text, size_t length)
 {
     size_t n_password = uri->password != NULL ? strlen(uri->password) : 0;
-    if (!n_password) return false;
+    if (n_password == 0) return false;
     for (size_t i = 0; i < length; i++) {
         size_t n = length - i < n_password ? length - i : n_password;
         bool enough = n == n_password || n >= URI_TELLING;

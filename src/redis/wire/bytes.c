@@ -30,7 +30,7 @@ void bytes_wipe(struct bytes *bytes)
 /* Not by realloc, which may leave a readable copy behind. */
 static bool grow(struct bytes *bytes, size_t needed)
 {
-    size_t capacity = bytes->capacity ? bytes->capacity : BYTES_FIRST_CAPACITY;
+    size_t capacity = bytes->capacity != 0 ? bytes->capacity : BYTES_FIRST_CAPACITY;
     while (capacity < needed) capacity *= 2;
     char *data = alloc_zero(bytes->alloc, capacity);
     if (data == NULL) {
@@ -49,13 +49,13 @@ static bool grow(struct bytes *bytes, size_t needed)
 
 void bytes_append(struct bytes *bytes, const void *data, size_t length)
 {
-    if (bytes->fault) return;
+    if (bytes->fault != 0) return;
     if (length > bytes->limit - bytes->used) {
         bytes->fault = BYTES_FULL;
         return;
     }
     if (bytes->used + length > bytes->capacity && !grow(bytes, bytes->used + length)) return;
-    if (length) memcpy(bytes->data + bytes->used, data, length);
+    if (length != 0) memcpy(bytes->data + bytes->used, data, length);
     bytes->used += length;
 }
 
@@ -70,7 +70,7 @@ void bytes_shift(struct bytes *bytes, size_t length)
 {
     assert(length <= bytes->used);
     bytes->used -= length;
-    if (bytes->used) memmove(bytes->data, bytes->data + length, bytes->used);
+    if (bytes->used != 0) memmove(bytes->data, bytes->data + length, bytes->used);
 }
 
 /* Digits of the number, ended by CR LF; returns where they begin in the buffer. */
@@ -82,7 +82,7 @@ static const char *decimal(char buffer[BYTES_DECIMAL_SIZE], uint64_t number, siz
     do {
         buffer[--at] = (char)('0' + (int)(number % 10));
         number /= 10;
-    } while (number);
+    } while (number != 0);
     *ret_length = BYTES_DECIMAL_SIZE - at;
     return buffer + at;
 }
@@ -128,6 +128,15 @@ void bytes_number(struct bytes *bytes, uint64_t number)
     size_t length;
     const char *digits = decimal(buffer, number, &length);
     bytes_word(bytes, digits, length - 2);
+}
+
+void bytes_texts(struct bytes *bytes, const char *const *words)
+{
+    size_t n = 0;
+
+    while (words[n] != NULL) n++;
+    bytes_command(bytes, n);
+    for (size_t i = 0; i < n; i++) bytes_text(bytes, words[i]);
 }
 
 static size_t put_one(char *ret, size_t size, size_t used, const char *piece, size_t length)

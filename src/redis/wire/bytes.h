@@ -41,6 +41,9 @@ void bytes_word(struct bytes *, const void *word, size_t length);
 void bytes_joined(struct bytes *, const void *front, size_t front_length, const void *back, size_t back_length);
 void bytes_text(struct bytes *, const char *word);
 void bytes_number(struct bytes *, uint64_t number);
+/* bytes_texts - a whole command of strings; the array ends with NULL. */
+void bytes_texts(struct bytes *, const char *const *words);
+#define BYTES_TEXTS(bytes, ...) bytes_texts((bytes), (const char *const[]){__VA_ARGS__, NULL})
 
 /* bytes_put - three pieces one behind the other, cut where ret is too small; how long they are now. */
 size_t bytes_put(char *ret, size_t size, const char *front, size_t n_front, const char *middle, size_t n_middle,

@@ -107,7 +107,7 @@ void error_describe(char *ret, size_t size, const char *what, const char *text, 
     static const char echo[] = "with args beginning with";
     const char *cut = memmem(text, length, echo, sizeof(echo) - 1);
     if (cut != NULL) length = (size_t)(cut - text);
-    while (length && (text[length - 1] == ' ' || text[length - 1] == ',')) length--;
+    while (length != 0 && (text[length - 1] == ' ' || text[length - 1] == ',')) length--;
     const struct error_row *row = error_row_of(text, length);
     char clean[ERROR_TEXT_SIZE];
     error_printable(clean, sizeof(clean), text, length);

@@ -9,6 +9,18 @@
 
 #define REPLY_TEXT_FIRST 512
 
+bool reply_begins(const struct reply_item *item, const char *front)
+{
+    size_t n = strlen(front);
+
+    return item->length >= n && memcmp(item->text, front, n) == 0;
+}
+
+bool reply_is(const struct reply_item *item, const char *word)
+{
+    return item->length == strlen(word) && reply_begins(item, word);
+}
+
 static void *refuse(struct reply_parser *parser, const char *fault)
 {
     if (parser->fault == NULL) parser->fault = fault;
@@ -38,7 +50,7 @@ static bool reserve(struct reply_parser *parser, size_t length)
 {
     size_t needed = parser->text_used + length + 1;
     if (needed <= parser->text_capacity) return true;
-    size_t capacity = parser->text_capacity ? parser->text_capacity : REPLY_TEXT_FIRST;
+    size_t capacity = parser->text_capacity != 0 ? parser->text_capacity : REPLY_TEXT_FIRST;
     while (capacity < needed) capacity *= 2;
     char *text = alloc_resize(parser->alloc, parser->text, capacity);
     if (text == NULL) {
@@ -182,7 +194,7 @@ static enum reply_result bad(struct reply_parser *parser, const char **ret_why)
 {
     const char *reason = parser->fault != NULL ? parser->fault : parser->reader->errstr;
     size_t n = 0;
-    for (; reason[n] && n + 1 < sizeof(parser->why); n++)
+    for (; reason[n] != '\0' && n + 1 < sizeof(parser->why); n++)
         parser->why[n] = (reason[n] < ' ' || reason[n] > '~') ? '?' : reason[n];
     parser->why[n] = '\0';
     *ret_why = parser->why;

@@ -46,6 +46,10 @@ struct reply_parser {
     char why[160];
 };
 
+/* reply_is - whether the item's text is that word; reply_begins - whether it begins with it. */
+bool reply_is(const struct reply_item *, const char *word);
+bool reply_begins(const struct reply_item *, const char *front);
+
 enum reply_result { REPLY_NONE, REPLY_READY, REPLY_BAD, REPLY_NOMEM };
 
 void reply_init(struct reply_parser *, const struct alloc *);

@@ -11,168 +11,168 @@
 #define CLOSE_ONCE_IN 1500u
 #define BOUND_US      4000000u /* of what has no wait of its own */
 
-static bool has_handle(const struct world_handle *handle)
+static bool has_handle(const struct fuzz_handle *handle)
 {
     return handle != NULL && handle->lock != NULL;
 }
 
-static struct world_op *new_op(struct world *world, enum world_kind kind, struct world_client *client,
-                               struct world_handle *handle, struct draw *draw)
+static struct fuzz_op *new_op(struct fuzz *fuzz, enum fuzz_kind kind, struct fuzz_client *client,
+                              struct fuzz_handle *handle, struct draw *draw)
 {
-    struct world_op *op = calloc(1, sizeof(*op));
+    struct fuzz_op *op = calloc(1, sizeof(*op));
 
     if (op == NULL) abort();
-    *op = (struct world_op){.world = world,
-                            .client = client,
-                            .client_serial = client->serial,
-                            .handle = handle,
-                            .kind = kind,
-                            .inside = true,
-                            .begun_us = world->alive_us,
-                            .bound_us = BOUND_US,
-                            .draw = draw_of(world->seed, draw_number(draw)),
-                            .next = world->ops};
-    world->ops = op;
+    *op = (struct fuzz_op){.fuzz = fuzz,
+                           .client = client,
+                           .client_serial = client->serial,
+                           .handle = handle,
+                           .kind = kind,
+                           .inside = true,
+                           .begun_us = fuzz->alive_us,
+                           .bound_us = BOUND_US,
+                           .draw = draw_of(fuzz->seed, draw_number(draw)),
+                           .next = fuzz->ops};
+    fuzz->ops = op;
     return op;
 }
 
 /* What a start returned: the promise, or none. */
-static bool begun(struct world_op *op, int status)
+static bool begun(struct fuzz_op *op, int status)
 {
-    struct world *world = op->world;
+    struct fuzz *fuzz = op->fuzz;
 
     op->inside = false;
     op->promised = status == QUORLOCK_OK;
-    if (status > 0 || status < -15) world_fail(world, "a start returns %d", status);
-    world->counts.calls++;
-    world->counts.refused += status != 0;
+    if (status > 0 || status < -15) fuzz_fail(fuzz, "a start returns %d", status);
+    fuzz->counts.calls++;
+    fuzz->counts.refused += status != 0;
     if (status != 0 && quorlock_client_error(op->client->client)[0] == '\0') {
-        world_fail(world, "%s has no text", quorlock_status_name(status));
+        fuzz_fail(fuzz, "%s has no text", quorlock_status_name(status));
     }
     return op->promised;
 }
 
 /* The start functions are told apart in what fails. */
-static const char *enter(struct world *world, const char *name)
+static const char *enter(struct fuzz *fuzz, const char *name)
 {
-    const char *before = world->inside;
+    const char *before = fuzz->inside;
 
-    world->inside = name;
+    fuzz->inside = name;
     return before;
 }
 
 /* ---- clients ---- */
 
-static void open_client(struct world *world, struct world_client *client, struct draw *draw)
+static void open_client(struct fuzz *fuzz, struct fuzz_client *client, struct draw *draw)
 {
     char prefix[32], error[256] = "";
     struct quorlock_allocator hooks = memory_hooks(&client->memory);
     struct quorlock_client_options options = {.size = sizeof(options),
-                                              .nodes = world->nodes,
-                                              .n_nodes = WORLD_NODES,
-                                              .dialect = world->dialect,
-                                              .max_lease_ms = WORLD_LEASE_MAX_MS,
+                                              .nodes = fuzz->nodes,
+                                              .n_nodes = FUZZ_NODES,
+                                              .dialect = fuzz->dialect,
+                                              .max_lease_ms = FUZZ_LEASE_MAX_MS,
                                               .reconnect_min_ms = 5,
                                               .reconnect_max_ms = 100,
                                               .key_prefix = prefix,
                                               .set_name = "fuzz",
                                               .allocator = &hooks,
-                                              .log = world_on_log,
+                                              .log = fuzz_on_log,
                                               .log_arg = client,
                                               .error = error,
                                               .error_size = sizeof(error)};
     int status;
 
-    snprintf(prefix, sizeof(prefix), "r%u:", world->round);
+    snprintf(prefix, sizeof(prefix), "r%u:", fuzz->round);
     options.policy = draw_once_in(draw, 8) ? QUORLOCK_ALL : QUORLOCK_MAJORITY;
     options.guard = draw_once_in(draw, 3) ? QUORLOCK_GUARD_STRICT : QUORLOCK_GUARD_CONNECTION;
     options.node_timeout_ms = draw_once_in(draw, 2) ? 0 : 50 + draw_below(draw, 100);
     options.owner_label = draw_once_in(draw, 2) ? NULL : "fuzz:1:";
-    client->world = world;
-    client->serial = ++world->client_count;
+    client->fuzz = fuzz;
+    client->serial = ++fuzz->client_count;
     client->memory =
-        (struct memory){.draw = draw_of(world->seed, draw_number(draw)), .fail_once_in = world->fail_once_in};
-    status = quorlock_client_new(&client->client, world->base, &options);
+        (struct memory){.draw = draw_of(fuzz->seed, draw_number(draw)), .fail_once_in = fuzz->fail_once_in};
+    status = quorlock_client_new(&client->client, fuzz->base, &options);
     if (status == 0) return;
-    if (client->client != NULL) world_fail(world, "client_new fails and touches what it returns");
+    if (client->client != NULL) fuzz_fail(fuzz, "client_new fails and touches what it returns");
     if (client->memory.blocks != 0)
-        world_fail(world, "client_new fails and keeps %ld blocks", client->memory.blocks);
-    if (status != QUORLOCK_NOMEM || world->fail_once_in == 0) world_fail(world, "client_new: %s", error);
+        fuzz_fail(fuzz, "client_new fails and keeps %ld blocks", client->memory.blocks);
+    if (status != QUORLOCK_NOMEM || fuzz->fail_once_in == 0) fuzz_fail(fuzz, "client_new: %s", error);
 }
 
-static struct world_client *some_client(struct world *world, struct draw *draw)
+static struct fuzz_client *some_client(struct fuzz *fuzz, struct draw *draw)
 {
-    struct world_client *client = &world->clients[draw_below(draw, WORLD_CLIENTS)];
+    struct fuzz_client *client = &fuzz->clients[draw_below(draw, FUZZ_CLIENTS)];
 
-    if (client->client == NULL && !world->ended) open_client(world, client, draw);
+    if (client->client == NULL && !fuzz->ended) open_client(fuzz, client, draw);
     return client->client == NULL ? NULL : client;
 }
 
-void calls_close(struct world *world, struct world_client *client)
+void calls_close(struct fuzz *fuzz, struct fuzz_client *client)
 {
-    const char *before = enter(world, "close");
+    const char *before = enter(fuzz, "close");
     bool again = client->closing;
     int status;
 
     if (client->client == NULL) {
-        world->inside = before;
+        fuzz->inside = before;
         return;
     }
     if (!again) {
         client->closing = true;
-        client->closing_since_us = world->alive_us;
+        client->closing_since_us = fuzz->alive_us;
         /* What is held is given back from now on. */
-        for (struct world_handle *handle = world->handles; handle != NULL; handle = handle->next) {
+        for (struct fuzz_handle *handle = fuzz->handles; handle != NULL; handle = handle->next) {
             if (handle->client == client) handle->holds = 0;
         }
     }
-    status = quorlock_client_close(client->client, world_on_closed, client);
-    if (status != (again ? QUORLOCK_CLOSED : QUORLOCK_OK)) world_fail(world, "close returns %d", status);
-    world->inside = before;
+    status = quorlock_client_close(client->client, fuzz_on_closed, client);
+    if (status != (again ? QUORLOCK_CLOSED : QUORLOCK_OK)) fuzz_fail(fuzz, "close returns %d", status);
+    fuzz->inside = before;
 }
 
-static void ask_report(struct world *world, struct draw *draw, bool breaks)
+static void ask_report(struct fuzz *fuzz, struct draw *draw, bool breaks)
 {
-    struct world_client *client = some_client(world, draw);
+    struct fuzz_client *client = some_client(fuzz, draw);
     const char *before;
-    struct world_op *op;
+    struct fuzz_op *op;
     char key[16];
 
     if (client == NULL) return;
     snprintf(key, sizeof(key), "k%u",
-             breaks ? WORLD_KEYS + draw_below(draw, WORLD_FREE_KEYS)
-                    : draw_below(draw, WORLD_KEYS + WORLD_FREE_KEYS));
-    op = new_op(world, WORLD_REPORT, client, NULL, draw);
-    before = enter(world, breaks ? "break" : "inspect");
-    begun(op, breaks ? quorlock_break(client->client, key, world_on_report, op)
-                     : quorlock_inspect(client->client, key, world_on_report, op));
-    world->inside = before;
+             breaks ? FUZZ_KEYS + draw_below(draw, FUZZ_FREE_KEYS)
+                    : draw_below(draw, FUZZ_KEYS + FUZZ_FREE_KEYS));
+    op = new_op(fuzz, FUZZ_REPORT, client, NULL, draw);
+    before = enter(fuzz, breaks ? "break" : "inspect");
+    begun(op, breaks ? quorlock_break(client->client, key, fuzz_on_report, op)
+                     : quorlock_inspect(client->client, key, fuzz_on_report, op));
+    fuzz->inside = before;
 }
 
-static void examine(struct world *world, struct draw *draw)
+static void examine(struct fuzz *fuzz, struct draw *draw)
 {
-    struct world_client *client = some_client(world, draw);
+    struct fuzz_client *client = some_client(fuzz, draw);
     const char *before;
-    struct world_op *op;
+    struct fuzz_op *op;
 
     if (client == NULL) return;
-    op = new_op(world, WORLD_EXAMINE, client, NULL, draw);
-    before = enter(world, "examine");
-    begun(op, quorlock_examine(client->client, world_on_examination, op));
-    world->inside = before;
+    op = new_op(fuzz, FUZZ_EXAMINE, client, NULL, draw);
+    before = enter(fuzz, "examine");
+    begun(op, quorlock_examine(client->client, fuzz_on_examination, op));
+    fuzz->inside = before;
 }
 
 /* ---- handles ---- */
 
 /* Keys that are broken by force are never mixed with those on which exclusion is checked. */
-static void draw_keys(struct world_handle *handle, struct draw *draw, char texts[][16], const char **keys)
+static void draw_keys(struct fuzz_handle *handle, struct draw *draw, char texts[][16], const char **keys)
 {
     bool free_keys = draw_once_in(draw, 12);
-    uint32_t first = free_keys ? WORLD_KEYS : 0;
-    uint32_t n = free_keys ? WORLD_FREE_KEYS : WORLD_KEYS;
+    uint32_t first = free_keys ? FUZZ_KEYS : 0;
+    uint32_t n = free_keys ? FUZZ_FREE_KEYS : FUZZ_KEYS;
     uint32_t start = draw_below(draw, n);
 
-    handle->n_keys = draw_once_in(draw, 4) ? 1 + draw_below(draw, WORLD_KEYS_AT_ONCE) : 1;
+    handle->n_keys = draw_once_in(draw, 4) ? 1 + draw_below(draw, FUZZ_KEYS_AT_ONCE) : 1;
     for (uint32_t i = 0; i < handle->n_keys; i++) {
         handle->keys[i] = first + (start + i) % n;
         snprintf(texts[i], 16, "k%u", handle->keys[i]);
@@ -180,7 +180,7 @@ static void draw_keys(struct world_handle *handle, struct draw *draw, char texts
     }
 }
 
-static struct quorlock_options draw_options(struct world_handle *handle, struct draw *draw)
+static struct quorlock_options draw_options(struct fuzz_handle *handle, struct draw *draw)
 {
     static const uint32_t waits_ms[8] = {0, 0, 50, 300, 1000, 3000, 3000, QUORLOCK_WAIT_FOREVER};
     static const char *const owners[3] = {"ann", "bob", "cy"};
@@ -197,106 +197,106 @@ static struct quorlock_options draw_options(struct world_handle *handle, struct 
     return options;
 }
 
-static void new_handle(struct world *world, uint32_t slot, struct draw *draw)
+static void new_handle(struct fuzz *fuzz, uint32_t slot, struct draw *draw)
 {
-    struct world_client *client = some_client(world, draw);
-    struct world_handle *handle;
+    struct fuzz_client *client = some_client(fuzz, draw);
+    struct fuzz_handle *handle;
     struct quorlock_options options;
-    char texts[WORLD_KEYS_AT_ONCE][16];
-    const char *keys[WORLD_KEYS_AT_ONCE];
+    char texts[FUZZ_KEYS_AT_ONCE][16];
+    const char *keys[FUZZ_KEYS_AT_ONCE];
     int status;
 
     if (client == NULL) return;
     handle = calloc(1, sizeof(*handle));
     if (handle == NULL) abort();
-    handle->world = world;
+    handle->fuzz = fuzz;
     handle->client = client;
     draw_keys(handle, draw, texts, keys);
     options = draw_options(handle, draw);
     handle->wait_ms = options.wait_ms;
     status = quorlock_new(&handle->lock, client->client, keys, handle->n_keys, &options);
     if (status != 0) {
-        if (handle->lock != NULL) world_fail(world, "quorlock_new fails and touches what it returns");
+        if (handle->lock != NULL) fuzz_fail(fuzz, "quorlock_new fails and touches what it returns");
         free(handle);
         return;
     }
-    handle->next = world->handles;
-    world->handles = handle;
-    world->slots[slot] = handle;
-    if (!draw_once_in(draw, 8)) quorlock_on_lost(handle->lock, world_on_lost, handle);
+    handle->next = fuzz->handles;
+    fuzz->handles = handle;
+    fuzz->slots[slot] = handle;
+    if (!draw_once_in(draw, 8)) quorlock_on_lost(handle->lock, fuzz_on_lost, handle);
 }
 
-static void acquire(struct world_handle *handle, struct draw *draw)
+static void acquire(struct fuzz_handle *handle, struct draw *draw)
 {
-    struct world_op *op = new_op(handle->world, WORLD_ACQUIRE, handle->client, handle, draw);
-    const char *before = enter(handle->world, "acquire");
+    struct fuzz_op *op = new_op(handle->fuzz, FUZZ_ACQUIRE, handle->client, handle, draw);
+    const char *before = enter(handle->fuzz, "acquire");
 
     op->bound_us =
         handle->wait_ms == QUORLOCK_WAIT_FOREVER ? UINT64_MAX : BOUND_US + UINT64_C(1000) * handle->wait_ms;
-    if (begun(op, quorlock_acquire(handle->lock, world_on_result, op)) && handle->owner < 0) {
+    if (begun(op, quorlock_acquire(handle->lock, fuzz_on_result, op)) && handle->owner < 0) {
         /* What was lost is given up. */
         handle->holds = 0;
     }
-    handle->world->inside = before;
+    handle->fuzz->inside = before;
 }
 
-static void extend(struct world_handle *handle, struct draw *draw)
+static void extend(struct fuzz_handle *handle, struct draw *draw)
 {
-    struct world_op *op = new_op(handle->world, WORLD_EXTEND, handle->client, handle, draw);
-    const char *before = enter(handle->world, "extend");
-    uint32_t lease_ms = draw_once_in(draw, 2) ? 0 : draw_below(draw, WORLD_LEASE_MAX_MS + 200);
+    struct fuzz_op *op = new_op(handle->fuzz, FUZZ_EXTEND, handle->client, handle, draw);
+    const char *before = enter(handle->fuzz, "extend");
+    uint32_t lease_ms = draw_once_in(draw, 2) ? 0 : draw_below(draw, FUZZ_LEASE_MAX_MS + 200);
 
-    begun(op, quorlock_extend(handle->lock, lease_ms, world_on_result, op));
-    handle->world->inside = before;
+    begun(op, quorlock_extend(handle->lock, lease_ms, fuzz_on_result, op));
+    handle->fuzz->inside = before;
 }
 
-static void release(struct world_handle *handle, struct draw *draw)
+static void release(struct fuzz_handle *handle, struct draw *draw)
 {
-    struct world_op *op = new_op(handle->world, WORLD_RELEASE, handle->client, handle, draw);
-    const char *before = enter(handle->world, "release");
+    struct fuzz_op *op = new_op(handle->fuzz, FUZZ_RELEASE, handle->client, handle, draw);
+    const char *before = enter(handle->fuzz, "release");
     bool told = !draw_once_in(draw, 4);
-    bool released = begun(op, quorlock_release(handle->lock, told ? world_on_result : NULL, op));
+    bool released = begun(op, quorlock_release(handle->lock, told ? fuzz_on_result : NULL, op));
 
     /* Without a callback nothing is owed. */
     if (!told) op->promised = false;
     if (released && handle->holds > 0) handle->holds--;
-    handle->world->inside = before;
+    handle->fuzz->inside = before;
 }
 
-static void cancel(struct world_handle *handle)
+static void cancel(struct fuzz_handle *handle)
 {
-    const char *before = enter(handle->world, "cancel");
+    const char *before = enter(handle->fuzz, "cancel");
     int status = quorlock_cancel(handle->lock);
 
     if (status != QUORLOCK_OK && status != QUORLOCK_STATE && status != QUORLOCK_CLOSED) {
-        world_fail(handle->world, "cancel returns %d", status);
+        fuzz_fail(handle->fuzz, "cancel returns %d", status);
     }
-    handle->world->inside = before;
+    handle->fuzz->inside = before;
 }
 
-static void free_handle(struct world_handle *handle)
+static void free_handle(struct fuzz_handle *handle)
 {
-    const char *before = enter(handle->world, "free");
+    const char *before = enter(handle->fuzz, "free");
 
     quorlock_free(handle->lock);
     handle->lock = NULL;
     handle->holds = 0;
-    handle->world->counts.frees++;
-    handle->world->inside = before;
+    handle->fuzz->counts.frees++;
+    handle->fuzz->inside = before;
 }
 
-static void look_at(struct world_handle *handle, struct draw *draw)
+static void look_at(struct fuzz_handle *handle, struct draw *draw)
 {
     const char *owner = quorlock_token(handle->lock);
 
     if (quorlock_valid_ms(handle->lock) > 0 && owner == NULL) {
-        world_fail(handle->world, "a lock that is valid has no token");
+        fuzz_fail(handle->fuzz, "a lock that is valid has no token");
     }
-    if (draw_once_in(draw, 2)) quorlock_on_lost(handle->lock, world_on_lost, handle);
+    if (draw_once_in(draw, 2)) quorlock_on_lost(handle->lock, fuzz_on_lost, handle);
     (void)quorlock_fence(handle->lock);
 }
 
-static void call_handle(struct world_handle *handle, struct draw *draw)
+static void call_handle(struct fuzz_handle *handle, struct draw *draw)
 {
     uint32_t which = draw_below(draw, 100);
 
@@ -315,10 +315,10 @@ static void call_handle(struct world_handle *handle, struct draw *draw)
     }
 }
 
-static void call_each(struct world *world, const struct world_client *client, struct draw *draw)
+static void call_each(struct fuzz *fuzz, const struct fuzz_client *client, struct draw *draw)
 {
-    for (uint32_t i = 0; client->client != NULL && i < world->n_slots; i++) {
-        struct world_handle *handle = world->slots[i];
+    for (uint32_t i = 0; client->client != NULL && i < fuzz->n_slots; i++) {
+        struct fuzz_handle *handle = fuzz->slots[i];
 
         if (!draw_once_in(draw, 2) || !has_handle(handle) || handle->client != client) continue;
         if (draw_once_in(draw, 4)) {
@@ -332,48 +332,48 @@ static void call_each(struct world *world, const struct world_client *client, st
 }
 
 /* With much in flight; and until its close is told a client's handles are good, whatever is called on them. */
-static void call_closing(struct world *world, struct draw *draw)
+static void call_closing(struct fuzz *fuzz, struct draw *draw)
 {
-    struct world_client *client = &world->clients[draw_below(draw, WORLD_CLIENTS)];
+    struct fuzz_client *client = &fuzz->clients[draw_below(draw, FUZZ_CLIENTS)];
 
-    call_each(world, client, draw);
-    calls_close(world, client);
-    call_each(world, client, draw);
+    call_each(fuzz, client, draw);
+    calls_close(fuzz, client);
+    call_each(fuzz, client, draw);
 }
 
-static void call_any(struct world *world, struct draw *draw)
+static void call_any(struct fuzz *fuzz, struct draw *draw)
 {
-    uint32_t slot = draw_below(draw, world->n_slots);
+    uint32_t slot = draw_below(draw, fuzz->n_slots);
     uint32_t which = draw_below(draw, CLOSE_ONCE_IN);
 
-    if (world->ended) return;
+    if (fuzz->ended) return;
     if (which == 0) {
-        call_closing(world, draw);
+        call_closing(fuzz, draw);
     } else if (which < 8) {
-        ask_report(world, draw, which % 2 == 0 && world->breaks);
+        ask_report(fuzz, draw, which % 2 == 0 && fuzz->breaks);
     } else if (which == 8) {
-        examine(world, draw);
+        examine(fuzz, draw);
     } else {
-        if (!has_handle(world->slots[slot])) new_handle(world, slot, draw);
-        if (has_handle(world->slots[slot])) call_handle(world->slots[slot], draw);
+        if (!has_handle(fuzz->slots[slot])) new_handle(fuzz, slot, draw);
+        if (has_handle(fuzz->slots[slot])) call_handle(fuzz->slots[slot], draw);
     }
 }
 
-void world_call(struct world *world)
+void fuzz_call(struct fuzz *fuzz)
 {
-    struct draw draw = draw_of(world->seed + world->round, ++world->call_count);
+    struct draw draw = draw_of(fuzz->seed + fuzz->round, ++fuzz->call_count);
 
-    call_any(world, &draw);
+    call_any(fuzz, &draw);
 }
 
-void calls_inside(struct world *world, struct world_handle *handle, struct draw *draw)
+void calls_inside(struct fuzz *fuzz, struct fuzz_handle *handle, struct draw *draw)
 {
     uint32_t which = draw_below(draw, 100);
 
-    if (world->ended) return;
+    if (fuzz->ended) return;
     if (which < 25) return;
     if (which < 45) {
-        call_any(world, draw);
+        call_any(fuzz, draw);
     } else if (has_handle(handle)) {
         if (which < 50) {
             free_handle(handle);
@@ -383,16 +383,16 @@ void calls_inside(struct world *world, struct world_handle *handle, struct draw 
             release(handle, draw);
             acquire(handle, draw);
         } else if (which == 99 && draw_once_in(draw, 20)) {
-            calls_close(world, handle->client);
+            calls_close(fuzz, handle->client);
         } else {
             call_handle(handle, draw);
         }
     }
 }
 
-void calls_in_log(struct world *world, const struct world_client *client, struct draw *draw)
+void calls_in_log(struct fuzz *fuzz, const struct fuzz_client *client, struct draw *draw)
 {
-    struct world_handle *handle = world->slots[draw_below(draw, world->n_slots)];
+    struct fuzz_handle *handle = fuzz->slots[draw_below(draw, fuzz->n_slots)];
 
     if (!draw_once_in(draw, 20) || !has_handle(handle) || handle->client != client) return;
     if (draw_once_in(draw, 2)) {

@@ -5,21 +5,21 @@
 #ifndef TESTS_FUZZ_API_CALLS_H
 #define TESTS_FUZZ_API_CALLS_H
 
-#include "world.h"
+#include "fuzz.h"
 
 /* calls_inside - what a callback does, about that handle or none: nothing, a call, or a few. */
-void calls_inside(struct world *, struct world_handle *, struct draw *);
+void calls_inside(struct fuzz *, struct fuzz_handle *, struct draw *);
 /* calls_in_log - what the log hook does. */
-void calls_in_log(struct world *, const struct world_client *, struct draw *);
+void calls_in_log(struct fuzz *, const struct fuzz_client *, struct draw *);
 /* calls_close - closes the client where it is open. */
-void calls_close(struct world *, struct world_client *);
+void calls_close(struct fuzz *, struct fuzz_client *);
 
-/* Of world.c. */
-void world_on_result(quorlock *, const struct quorlock_result *, void *op);
-void world_on_report(int status, const struct quorlock_report *, void *op);
-void world_on_examination(int status, const struct quorlock_examination *, void *op);
-void world_on_lost(quorlock *, const struct quorlock_loss *, void *handle);
-void world_on_log(void *client, int level, const char *text);
-void world_on_closed(void *client);
+/* Of fuzz.c. */
+void fuzz_on_result(quorlock *, const struct quorlock_result *, void *op);
+void fuzz_on_report(int status, const struct quorlock_report *, void *op);
+void fuzz_on_examination(int status, const struct quorlock_examination *, void *op);
+void fuzz_on_lost(quorlock *, const struct quorlock_loss *, void *handle);
+void fuzz_on_log(void *client, int level, const char *text);
+void fuzz_on_closed(void *client);
 
 #endif

@@ -16,9 +16,9 @@
 
 #include <event2/event.h>
 
+#include "fuzz.h"
 #include "integration/cluster.h"
 #include "mangle.h"
-#include "world.h"
 
 #define TICK_US        1000u
 #define CALLS_A_TICK   8u
@@ -29,14 +29,14 @@ enum kind { CALM, LINKS, SERVERS, MEMORY, SPOILED, KINDS };
 static const char *const kind_names[KINDS] = {"calm", "links", "servers", "memory", "spoiled"};
 
 struct run {
-    struct world world;
+    struct fuzz fuzz;
     struct cluster cluster;
-    struct mangle *mangles[WORLD_NODES];
-    char addresses[WORLD_NODES][32];
+    struct mangle *mangles[FUZZ_NODES];
+    char addresses[FUZZ_NODES][32];
     struct event *tick;
     struct draw pace, faults;
     enum kind kind;
-    bool frozen[WORLD_NODES];
+    bool frozen[FUZZ_NODES];
     uint32_t calls_left, calls_a_round;
     uint64_t last_us, next_fault_us;
     uint64_t seed, seconds;
@@ -97,7 +97,7 @@ static void hurt_server(struct run *at, uint32_t node)
 
 static void hurt(struct run *at, uint64_t now_us)
 {
-    uint32_t node = draw_below(&at->faults, WORLD_NODES);
+    uint32_t node = draw_below(&at->faults, FUZZ_NODES);
 
     if (at->kind == CALM || now_us < at->next_fault_us) return;
     at->next_fault_us = now_us + 20000 + draw_below(&at->faults, 200000);
@@ -110,7 +110,7 @@ static void hurt(struct run *at, uint64_t now_us)
 
 static void heal(struct run *at)
 {
-    for (uint32_t i = 0; i < WORLD_NODES; i++) {
+    for (uint32_t i = 0; i < FUZZ_NODES; i++) {
         thaw(at, i);
         if (at->cluster.servers[i].pid == 0) server_start(&at->cluster.servers[i]);
         mangle_set(at->mangles[i], 0);
@@ -124,14 +124,12 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     struct run *at = arg;
     uint64_t now_us = clock_us();
 
-    (void)fd;
-    (void)what;
-    world_look(&at->world, now_us - at->last_us);
+    fuzz_check(&at->fuzz, now_us - at->last_us);
     at->last_us = now_us;
     if (at->calls_left == 0) return;
     for (uint32_t n = draw_below(&at->pace, CALLS_A_TICK); n > 0 && at->calls_left > 0; n--) {
         at->calls_left--;
-        world_call(&at->world);
+        fuzz_call(&at->fuzz);
     }
     hurt(at, now_us);
 }
@@ -140,8 +138,7 @@ static void on_bootstrapped(int status, const struct quorlock_report *report, vo
 {
     struct run *at = arg;
 
-    (void)report;
-    if (status != 0) world_fail(&at->world, "bootstrap: %s", quorlock_status_name(status));
+    if (status != 0) fuzz_fail(&at->fuzz, "bootstrap: %s", quorlock_status_name(status));
     at->reported++;
 }
 
@@ -154,22 +151,22 @@ static void on_closed(void *arg)
 static void bootstrap(struct run *at)
 {
     struct quorlock_client_options options = {.size = sizeof(options),
-                                              .nodes = at->world.nodes,
-                                              .n_nodes = WORLD_NODES,
+                                              .nodes = at->fuzz.nodes,
+                                              .n_nodes = FUZZ_NODES,
                                               .guard = QUORLOCK_GUARD_OFF,
-                                              .max_lease_ms = WORLD_LEASE_MAX_MS,
+                                              .max_lease_ms = FUZZ_LEASE_MAX_MS,
                                               .node_timeout_ms = 20000,
                                               .set_name = "fuzz"};
     struct quorlock_bootstrap_options how = {.size = sizeof(how)};
     quorlock_client *client = NULL;
 
-    for (uint32_t i = 0; i < WORLD_NODES; i++) server_do(&at->cluster.servers[i], "FLUSHALL");
+    for (uint32_t i = 0; i < FUZZ_NODES; i++) server_do(&at->cluster.servers[i], "FLUSHALL");
     at->reported = 0;
-    if (quorlock_client_new(&client, at->world.base, &options) != 0) world_fail(&at->world, "no client");
-    if (quorlock_bootstrap(client, &how, on_bootstrapped, at) != 0) world_fail(&at->world, "no bootstrap");
-    while (at->reported < 1) event_base_loop(at->world.base, EVLOOP_ONCE);
-    if (quorlock_client_close(client, on_closed, at) != 0) world_fail(&at->world, "no close");
-    while (at->reported < 2) event_base_loop(at->world.base, EVLOOP_ONCE);
+    if (quorlock_client_new(&client, at->fuzz.base, &options) != 0) fuzz_fail(&at->fuzz, "no client");
+    if (quorlock_bootstrap(client, &how, on_bootstrapped, at) != 0) fuzz_fail(&at->fuzz, "no bootstrap");
+    while (at->reported < 1) event_base_loop(at->fuzz.base, EVLOOP_ONCE);
+    if (quorlock_client_close(client, on_closed, at) != 0) fuzz_fail(&at->fuzz, "no close");
+    while (at->reported < 2) event_base_loop(at->fuzz.base, EVLOOP_ONCE);
 }
 
 /* Nothing of ours outlives its lease; and where nothing went wrong, not the close. */
@@ -182,51 +179,51 @@ static void check_rest(const struct run *at)
         "n = n + 1 end return n";
     char pattern[32];
 
-    snprintf(pattern, sizeof(pattern), "r%u:*", at->world.round);
-    for (uint32_t i = 0; i < WORLD_NODES; i++) {
-        while (!mangle_is_idle(at->mangles[i])) event_base_loop(at->world.base, EVLOOP_ONCE);
+    snprintf(pattern, sizeof(pattern), "r%u:*", at->fuzz.round);
+    for (uint32_t i = 0; i < FUZZ_NODES; i++) {
+        while (!mangle_is_idle(at->mangles[i])) event_base_loop(at->fuzz.base, EVLOOP_ONCE);
         /* Behind what came before on other connections. */
         for (int n = 0; n < 3; n++) server_do(&at->cluster.servers[i], "PING");
     }
-    for (uint32_t i = 0; i < WORLD_NODES; i++) {
+    for (uint32_t i = 0; i < FUZZ_NODES; i++) {
         long long left =
-            server_ask_number(&at->cluster.servers[i], "EVAL %s 0 %s %u", script, pattern, WORLD_LEASE_MAX_MS);
+            server_ask_number(&at->cluster.servers[i], "EVAL %s 0 %s %u", script, pattern, FUZZ_LEASE_MAX_MS);
 
-        if (at->kind == CALM && !at->world.troubled && left > 0)
-            world_fail(&at->world, "%lld keys are left on node %u", left, i);
+        if (at->kind == CALM && !at->fuzz.troubled && left > 0)
+            fuzz_fail(&at->fuzz, "%lld keys are left on node %u", left, i);
     }
 }
 
 static void run_round(struct run *at, uint32_t round)
 {
-    struct world *world = &at->world;
+    struct fuzz *fuzz = &at->fuzz;
     uint64_t begun_us;
 
     at->kind = (enum kind)(round % KINDS);
     at->pace = draw_of(at->seed + round, 0xaace);
     at->faults = draw_of(at->seed + round, 0xfa17);
     bootstrap(at);
-    world->spoiled = at->kind == SPOILED;
-    world->breaks = at->kind != CALM;
-    world->fail_once_in = at->kind == MEMORY ? 100 : 0;
-    world->dialect = round / KINDS % 2 == 0 ? QUORLOCK_DIALECT_PLAIN : QUORLOCK_DIALECT_REDISSON;
-    world_begin_round(world, round);
+    fuzz->spoiled = at->kind == SPOILED;
+    fuzz->breaks = at->kind != CALM;
+    fuzz->fail_once_in = at->kind == MEMORY ? 100 : 0;
+    fuzz->dialect = round / KINDS % 2 == 0 ? QUORLOCK_DIALECT_PLAIN : QUORLOCK_DIALECT_REDISSON;
+    fuzz_begin_round(fuzz, round);
     at->calls_left = at->calls_a_round;
-    while (at->calls_left > 0) event_base_loop(world->base, EVLOOP_ONCE);
+    while (at->calls_left > 0) event_base_loop(fuzz->base, EVLOOP_ONCE);
     heal(at);
-    begun_us = world->alive_us;
-    world_close_all(world);
-    while (!world_is_closed(world)) {
-        event_base_loop(world->base, EVLOOP_ONCE);
-        if (world->alive_us > begun_us + CLOSE_LIMIT_US) world_fail(world, "the clients do not close");
+    begun_us = fuzz->alive_us;
+    fuzz_close_all(fuzz);
+    while (!fuzz_is_closed(fuzz)) {
+        event_base_loop(fuzz->base, EVLOOP_ONCE);
+        if (fuzz->alive_us > begun_us + CLOSE_LIMIT_US) fuzz_fail(fuzz, "the clients do not close");
     }
-    world_end_round(world);
+    fuzz_end_round(fuzz);
     check_rest(at);
 }
 
 static void report(const struct run *at)
 {
-    const struct world_counts *counts = &at->world.counts;
+    const struct fuzz_counts *counts = &at->fuzz.counts;
 
     printf("%llu calls, %llu refused, %llu callbacks, %llu grants, %llu losses, %llu freed, %llu closed, %llu "
            "allocations failed\n",
@@ -246,20 +243,20 @@ static void begin(struct run *at)
     struct event_config *config = event_config_new();
 
     event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
-    at->world.base = event_base_new_with_config(config);
+    at->fuzz.base = event_base_new_with_config(config);
     event_config_free(config);
-    at->world.seed = at->seed;
-    if (at->world.base == NULL) world_fail(&at->world, "no event base");
+    at->fuzz.seed = at->seed;
+    if (at->fuzz.base == NULL) fuzz_fail(&at->fuzz, "no event base");
     atexit(end_cluster);
-    cluster_start(&at->cluster, WORLD_NODES);
-    for (uint32_t i = 0; i < WORLD_NODES; i++) {
-        at->mangles[i] = mangle_new(at->world.base, at->cluster.servers[i].port, at->seed);
-        if (at->mangles[i] == NULL) world_fail(&at->world, "no proxy");
+    cluster_start(&at->cluster, FUZZ_NODES);
+    for (uint32_t i = 0; i < FUZZ_NODES; i++) {
+        at->mangles[i] = mangle_new(at->fuzz.base, at->cluster.servers[i].port, at->seed);
+        if (at->mangles[i] == NULL) fuzz_fail(&at->fuzz, "no proxy");
         snprintf(at->addresses[i], sizeof(at->addresses[i]), "127.0.0.1:%u", mangle_port(at->mangles[i]));
-        at->world.nodes[i] = at->addresses[i];
+        at->fuzz.nodes[i] = at->addresses[i];
     }
-    at->tick = event_new(at->world.base, -1, EV_PERSIST, on_tick, at);
-    if (at->tick == NULL) world_fail(&at->world, "no timer");
+    at->tick = event_new(at->fuzz.base, -1, EV_PERSIST, on_tick, at);
+    if (at->tick == NULL) fuzz_fail(&at->fuzz, "no timer");
     event_add(at->tick, &tick);
     at->last_us = clock_us();
 }
@@ -267,9 +264,9 @@ static void begin(struct run *at)
 static void end(struct run *at)
 {
     event_free(at->tick);
-    for (uint32_t i = 0; i < WORLD_NODES; i++) mangle_free(at->mangles[i]);
-    free(at->world.slots);
-    event_base_free(at->world.base);
+    for (uint32_t i = 0; i < FUZZ_NODES; i++) mangle_free(at->mangles[i]);
+    free(at->fuzz.slots);
+    event_base_free(at->fuzz.base);
 }
 
 static int usage(void)
@@ -281,13 +278,13 @@ static int usage(void)
 
 static int read_options(struct run *at, int argc, char **argv)
 {
-    at->world.n_slots = 300;
+    at->fuzz.n_slots = 300;
     for (int i = 1; i < argc; i++) {
         char *end = NULL;
         unsigned long long number = i + 1 < argc ? strtoull(argv[i + 1], &end, 10) : 0;
 
         if (strcmp(argv[i], "--log-calls") == 0) {
-            at->world.log_calls = true;
+            at->fuzz.log_calls = true;
             continue;
         }
         if (end == NULL || end == argv[i + 1] || *end != '\0') return usage();
@@ -300,7 +297,7 @@ static int read_options(struct run *at, int argc, char **argv)
         } else if (strcmp(argv[i], "--calls") == 0) {
             at->calls_a_round = (uint32_t)number;
         } else if (strcmp(argv[i], "--handles") == 0 && number > 0) {
-            at->world.n_slots = (uint32_t)number;
+            at->fuzz.n_slots = (uint32_t)number;
         } else {
             return usage();
         }
@@ -327,13 +324,11 @@ int main(int argc, char **argv)
         }
         run_round(&run, round);
         printf("round %u (%s): %llu grants so far%s\n", round, kind_names[run.kind],
-               (unsigned long long)run.world.counts.grants,
-               run.kind == CALM && run.world.troubled ? "; the machine was too busy to judge what is left"
-                                                      : "");
+               (unsigned long long)run.fuzz.counts.grants,
+               run.kind == CALM && run.fuzz.troubled ? "; the machine was too busy to judge what is left" : "");
     }
     report(&run);
     end(&run);
-    if (run.world.counts.grants == 0 || run.world.counts.callbacks == 0)
-        world_fail(&run.world, "nothing happened");
+    if (run.fuzz.counts.grants == 0 || run.fuzz.counts.callbacks == 0) fuzz_fail(&run.fuzz, "nothing happened");
     return 0;
 }

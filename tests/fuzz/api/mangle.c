@@ -70,8 +70,6 @@ static void hand_on(struct pair *pair)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd;
-    (void)what;
     hand_on(arg);
 }
 
@@ -124,13 +122,11 @@ static void on_request(struct bufferevent *client, void *arg)
 
 static void on_ignored(struct bufferevent *server, void *arg)
 {
-    (void)arg;
     evbuffer_drain(bufferevent_get_input(server), SIZE_MAX);
 }
 
 static void on_drained(struct bufferevent *server, void *arg)
 {
-    (void)server;
     pair_free(arg);
 }
 
@@ -165,9 +161,6 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     struct pair *pair = calloc(1, sizeof(*pair));
     struct sockaddr_in upstream = loopback(mangle->upstream);
 
-    (void)listener;
-    (void)from;
-    (void)length;
     if (pair == NULL) abort();
     LIST_INSERT_HEAD(&mangle->pairs, pair, entry);
     pair->mangle = mangle;

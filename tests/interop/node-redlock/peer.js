@@ -12,7 +12,7 @@ const { default: Redlock } = require("redlock");
 
 const COUNTER_DIGITS = 12;
 const HOLD_MS = 2;
-const THINK_MS_MAX = 40; // between two turns of a fight, at random
+const THINK_MS_MAX = 40; // between two turns of a contention test, at random
 const RETRY_MS = 100; // its own default is 200
 const clients = process.argv.slice(2).map((node) => {
   const [host, port] = node.split(":");
@@ -62,7 +62,7 @@ async function increment(file, lock) {
 
 // Between its tries node-redlock keeps the votes that it got, and refuses itself with them: many such waiters
 // block one another until their tries end. So each try here is an acquire of its own, with pauses as it makes.
-async function fight(name, key, lease, path, length) {
+async function contend(name, key, lease, path, length) {
   const file = fs.openSync(path, "r+");
   const trace = fs.openSync(`${path}.trace`, "a");
   const tell = (what, lock) => fs.writeSync(trace,
@@ -89,7 +89,7 @@ async function fight(name, key, lease, path, length) {
   }
   fs.closeSync(file);
   fs.closeSync(trace);
-  say(name, "fought", turns, late);
+  say(name, "contended", turns, late);
 }
 
 async function obey(name, slot, verb, words) {
@@ -112,11 +112,11 @@ async function obey(name, slot, verb, words) {
       await slot.lock.extend(Number(words[0])).then(
         (lock) => { slot.lock = lock; say(name, "extended"); }, (error) => say(name, "failed", error.message));
       break;
-    case "fight":
-      await fight(name, words[0], Number(words[1]), words[2], Number(words[3]));
+    case "contend":
+      await contend(name, words[0], Number(words[1]), words[2], Number(words[3]));
       break;
     case "bare":
-      await fight(name, null, 0, words[2], Number(words[3]));
+      await contend(name, null, 0, words[2], Number(words[3]));
       break;
     default:
       throw new Error(`no such order: ${verb}`);

@@ -27,7 +27,7 @@ import (
 const (
 	counterDigits = 12
 	holdMS        = 2
-	thinkMSMax    = 40 // between two turns of a fight, at random
+	thinkMSMax    = 40 // between two turns of a contention test, at random
 	forever       = 1 << 30
 )
 
@@ -118,7 +118,7 @@ func increment(counter *os.File, until time.Time) bool {
 	return true
 }
 
-// As fight.c has it: one write a line, for others append to the file too.
+// As contention.c has it: one write a line, for others append to the file too.
 func (s *slot) trace(file *os.File, what, owner string) {
 	now := time.Now()
 	line := fmt.Sprintf("%d.%06d %s %s theirs %s\n", now.Unix(), now.Nanosecond()/1000, s.name, what, owner)
@@ -128,7 +128,7 @@ func (s *slot) trace(file *os.File, what, owner string) {
 }
 
 // With redsync's own pauses between its tries. Without a key: without the lock.
-func (s *slot) fight(key string, lease time.Duration, path string, length time.Duration) {
+func (s *slot) contend(key string, lease time.Duration, path string, length time.Duration) {
 	turns, late := 0, 0
 	end := time.Now().Add(length)
 	limited, cancel := context.WithDeadline(context.Background(), end)
@@ -166,7 +166,7 @@ func (s *slot) fight(key string, lease time.Duration, path string, length time.D
 		}
 		time.Sleep(time.Duration(rand.Intn(thinkMSMax+1)) * time.Millisecond)
 	}
-	say(s.name, "fought %d %d", turns, late)
+	say(s.name, "contended %d %d", turns, late)
 }
 
 func (s *slot) obey(words []string) {
@@ -177,10 +177,10 @@ func (s *slot) obey(words []string) {
 		s.release()
 	case words[0] == "extend":
 		s.extend()
-	case words[0] == "fight" && len(words) == 5:
-		s.fight(words[1], milliseconds(words[2]), words[3], milliseconds(words[4]))
+	case words[0] == "contend" && len(words) == 5:
+		s.contend(words[1], milliseconds(words[2]), words[3], milliseconds(words[4]))
 	case words[0] == "bare" && len(words) == 5:
-		s.fight("", 0, words[3], milliseconds(words[4]))
+		s.contend("", 0, words[3], milliseconds(words[4]))
 	default:
 		die("no such order: %v", words)
 	}

@@ -46,7 +46,7 @@ import org.redisson.config.Config;
 public final class Peer {
     private static final int COUNTER_DIGITS = 12;
     private static final int HOLD_MS = 2;
-    private static final int THINK_MS_MAX = 40; // between two turns of a fight, at random
+    private static final int THINK_MS_MAX = 40; // between two turns of a contention test, at random
     private static final long FIGHT_WAIT_MS_MIN = 1000; // also right before its end
     // Redisson sends again, and takes back, what was not answered in time; the first may be executed last.
     private static final int ANSWER_MS_MAX = 20_000;
@@ -98,11 +98,11 @@ public final class Peer {
                 case "see":
                     say(name, "seen", count(words[2], false));
                     break;
-                case "fight":
-                    fight(words[2], Long.parseLong(words[3]), words[4], Long.parseLong(words[5]), words[6]);
+                case "contend":
+                    contend(words[2], Long.parseLong(words[3]), words[4], Long.parseLong(words[5]), words[6]);
                     break;
                 case "bare":
-                    fight(null, 3_600_000, words[4], Long.parseLong(words[5]), null);
+                    contend(null, 3_600_000, words[4], Long.parseLong(words[5]), null);
                     break;
                 default:
                     throw new IllegalArgumentException("no such order: " + words[1]);
@@ -143,7 +143,7 @@ public final class Peer {
             return count;
         }
 
-        /** As fight.c has it: one write a line, for others append to the file too. */
+        /** As contention.c has it: one write a line, for others append to the file too. */
         private void trace(OutputStream trace, String what, String kind) throws Exception {
             Instant now = Instant.now();
             trace.write(String.format("%d.%06d %s %s %s %d%n", now.getEpochSecond(), now.getNano() / 1000, name, what,
@@ -155,7 +155,7 @@ public final class Peer {
          * RLocks the first lasts shortest, for the others may have been waited for; and a RedLock or MultiLock takes
          * its locks for twice the wait, and lengthens them when it has them without a look at whether they are there.
          */
-        private void fight(String key, long leaseMs, String path, long lengthMs, String kind) throws Exception {
+        private void contend(String key, long leaseMs, String path, long lengthMs, String kind) throws Exception {
             long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(lengthMs);
             int turns = 0;
             int late = 0;
@@ -174,7 +174,7 @@ public final class Peer {
                     Thread.sleep(ThreadLocalRandom.current().nextInt(THINK_MS_MAX + 1));
                 }
             }
-            say(name, "fought", turns, late);
+            say(name, "contended", turns, late);
         }
 
         /** False where the locks may be over: then the counter is left alone. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_release_truth.c - a release says what it found, and is repeated where a node refuses it in passing
+ * test_release_result.c - a release reports what it found, and is repeated where a node refuses it for a moment
  */
-#include "kit.h"
+#include "fixture.h"
 
 #include <hiredis/hiredis.h>
 #include <signal.h>
@@ -15,30 +15,22 @@ static struct seen held, given_back;
 static struct seen_loss lost;
 static quorlock *lock;
 
-static struct server *server_at(uint32_t node)
-{
-    return &kit.cluster.servers[node];
-}
-
 /* The lease is so long that no renewal comes before the release. */
 static void hold(void)
 {
-    struct quorlock_client_options client_options = kit_options();
-    struct quorlock_options options = kit_lease(LONG_LEASE_MS);
-
     memset(&held, 0, sizeof(held));
     memset(&given_back, 0, sizeof(given_back));
     memset(&lost, 0, sizeof(lost));
-    kit_client(&client_options, 3);
-    lock = kit_lock(kit.client, "key", &options);
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     quorlock_on_lost(lock, on_loss, &lost);
-    assert_status(kit_acquire(lock, &held), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &held), QUORLOCK_OK);
     await_holders("key", held.owner, 3);
 }
 
 static void expect_expired(int expired, const char *text)
 {
-    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     assert_string_equal(given_back.text, text);
     assert_int_equal(given_back.result.expired, expired);
     assert_int_equal(lost.calls, 0);
@@ -46,60 +38,55 @@ static void expect_expired(int expired, const char *text)
 
 static void keys_that_were_deleted_are_told(void **state)
 {
-    (void)state;
     hold();
-    for (uint32_t i = 0; i < 3; i++) server_do(server_at(i), "DEL key");
-    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    drop_by_hand("key");
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     assert_int_equal(given_back.result.expired, 1);
-    /* The third answer may come behind the verdict. */
+    /* The third answer may come after the result. */
     assert_int_equal(given_back.result.granted, 0);
     assert_in_range(given_back.result.refused, 2, 3);
     assert_contains(given_back.text, "released \"key\" on 0 of 3 nodes; not there any more on ");
     assert_contains(given_back.text, "it had expired or was lost before");
 }
 
-static void whoever_took_the_keys_over_is_named(void **state)
+static void the_new_owner_of_the_keys_is_named(void **state)
 {
-    (void)state;
     hold();
-    for (uint32_t i = 0; i < 2; i++) server_do(server_at(i), "SET key peer PX 60000");
-    server_freeze(server_at(2));
+    for (uint32_t i = 0; i < 2; i++) server_do(SERVER(i), "SET key peer PX 60000");
+    server_freeze(SERVER(2));
     expect_expired(1, "released \"key\" on 0 of 3 nodes; held by peer on 2; it had expired or was lost before");
-    for (uint32_t i = 0; i < 2; i++) assert_true(server_holds(server_at(i), "key", "peer"));
-    server_thaw(server_at(2));
+    for (uint32_t i = 0; i < 2; i++) assert_true(server_holds(SERVER(i), "key", "peer"));
+    server_thaw(SERVER(2));
 }
 
 static void a_value_of_another_type_is_not_ours(void **state)
 {
-    (void)state;
     hold();
     for (uint32_t i = 0; i < 2; i++) {
-        server_do(server_at(i), "DEL key");
-        server_do(server_at(i), "HSET key field value");
+        server_do(SERVER(i), "DEL key");
+        server_do(SERVER(i), "HSET key field value");
     }
-    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     assert_int_equal(given_back.result.expired, 1);
-    for (uint32_t i = 0; i < 2; i++) assert_true(server_has(server_at(i), "key"));
+    for (uint32_t i = 0; i < 2; i++) assert_true(server_has(SERVER(i), "key"));
 }
 
-/* It may have restarted: a lock with the votes of the others was held all the time. */
+/* That node may have restarted: the lock was held by the votes of the others. */
 static void one_node_may_lack_the_key(void **state)
 {
-    (void)state;
     hold();
-    server_do(server_at(1), "DEL key");
-    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    server_do(SERVER(1), "DEL key");
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     /* Whether that node's answer is among those of the quorum is up to the network. */
     assert_contains(given_back.text, "released \"key\" on 2 of 3 nodes");
     assert_int_equal(given_back.result.expired, 0);
     assert_int_equal(lost.calls, 0);
 }
 
-static void a_good_release_says_so(void **state)
+static void a_good_release_says_it(void **state)
 {
-    (void)state;
     hold();
-    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     assert_int_equal(given_back.result.expired, 0);
     assert_in_range(given_back.result.granted, 2, 3);
     assert_int_equal(given_back.result.refused, 0);
@@ -135,18 +122,17 @@ static bool is_busy(void *arg)
     return busy;
 }
 
-/* And long before its lease ends. */
+/* Long before its lease ends. */
 static void a_release_that_met_a_busy_node_is_repeated(void **state)
 {
-    struct server *server = server_at(0);
+    struct server *server = SERVER(0);
     uint64_t since_us;
     pid_t busy;
 
-    (void)state;
     hold();
     busy = keep_busy(server);
     await(is_busy, server, GENEROUS_MS, "the server is busy");
-    assert_status(kit_release(lock, &given_back), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
     run_ms(100);
     server_do(server, "SCRIPT KILL");
     since_us = clock_us();
@@ -158,13 +144,13 @@ static void a_release_that_met_a_busy_node_is_repeated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(keys_that_were_deleted_are_told, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(whoever_took_the_keys_over_is_named, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_value_of_another_type_is_not_ours, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(one_node_may_lack_the_key, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_good_release_says_so, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(a_release_that_met_a_busy_node_is_repeated, kit_setup, kit_teardown),
+        WITH_SERVERS(keys_that_were_deleted_are_told),
+        WITH_SERVERS(the_new_owner_of_the_keys_is_named),
+        WITH_SERVERS(a_value_of_another_type_is_not_ours),
+        WITH_SERVERS(one_node_may_lack_the_key),
+        WITH_SERVERS(a_good_release_says_it),
+        WITH_SERVERS(a_release_that_met_a_busy_node_is_repeated),
     };
 
-    return cmocka_run_group_tests_name("what releases find", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("release results", tests, NULL, NULL);
 }

@@ -1,60 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "keys_world.h"
-
-#include <event2/event.h>
+#include "keys_fixture.h"
 
 #include "redisson_peer.h"
 
-static struct cluster cluster;
-struct event_base *base;
-const struct server *const server = &cluster.servers[0];
+const struct server *const server = SERVER(0);
 uint32_t dialect;
-struct probe probe;
+struct probe *probe;
 
 const char *const names[N] = {"a", "b", "c"};
 static const struct node_key keys[N] = {{"a", 1}, {"b", 1}, {"c", 1}};
 
 void open_probe(const char *address, uint32_t guard)
 {
-    probe_open(&probe, base, address);
-    probe.config.guard = guard;
-    probe.config.dialect = dialect;
-    probe_connect(&probe);
-    probe_await(&probe, NODE_READY);
+    probe = probe_open(address);
+    probe->config.guard = guard;
+    probe->config.dialect = dialect;
+    probe_connect(probe);
+    probe_await(probe, NODE_READY);
 }
 
 static int setup(uint32_t which)
 {
-    struct event_config *config = event_config_new();
-
-    event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
-    base = event_base_new_with_config(config);
-    event_config_free(config);
+    fixture_begin(1);
     dialect = which;
-    cluster_start(&cluster, 1);
     open_probe(server->address, QUORLOCK_GUARD_OFF);
     return 0;
 }
 
 int setup_plain(void **state)
 {
-    (void)state;
     return setup(QUORLOCK_DIALECT_PLAIN);
 }
 
 int setup_redisson(void **state)
 {
-    (void)state;
     return setup(QUORLOCK_DIALECT_REDISSON);
-}
-
-int teardown(void **state)
-{
-    (void)state;
-    probe_close(&probe);
-    cluster_end(&cluster);
-    event_base_free(base);
-    return 0;
 }
 
 bool plain(void)
@@ -148,7 +128,7 @@ struct answer ask(enum node_op op)
 {
     struct node_request request = request_of(op, US);
 
-    return probe_ask(&probe, &request);
+    return probe_ask(probe, &request);
 }
 
 struct answer ask_fenced(enum node_op op, uint64_t fence)
@@ -157,7 +137,7 @@ struct answer ask_fenced(enum node_op op, uint64_t fence)
 
     request.fenced = true;
     request.fence = fence;
-    return probe_ask(&probe, &request);
+    return probe_ask(probe, &request);
 }
 
 void assert_outcome(struct answer answer, enum node_outcome outcome)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The world under test: real servers, links and clients, and the handles by which they are hurt."""
+"""The system under test: real servers, links and clients, and the handles for faults."""
 import asyncio
 import ctypes
 import mmap
@@ -80,11 +80,11 @@ async def _read_reply(reader):
 class Node:
     """One Redis server. Clients reach it at `front`; we ask it through its unix socket, which no fault touches."""
 
-    def __init__(self, world, number, server_address, front):
-        self.world, self.number = world, number
+    def __init__(self, system, number, server_address, front):
+        self.system, self.number = system, number
         self.server_host, self.server_port = server_address
         self.front_host, self.front_port = front
-        self.folder = world.folder / f"node-{number}"
+        self.folder = system.folder / f"node-{number}"
         self.process = None
         self.lock = asyncio.Lock()
         self.state = ""
@@ -101,13 +101,13 @@ class Node:
     def turn(self, state):
         if state != self.state:
             self.state = state
-            self.world.tell("node", node=self.number, state=state)
+            self.system.tell("node", node=self.number, state=state)
 
     def configure(self):
         (self.folder / "data").mkdir(exist_ok=True)
         (self.folder / "redis.conf").write_text("\n".join([
             f"bind {self.server_host}", f"port {self.server_port}", f'unixsocket "{self.folder}/socket"',
-            f"protected-mode {'no' if self.world.private else 'yes'}", f'dir "{self.folder}/data"',
+            f"protected-mode {'no' if self.system.private else 'yes'}", f'dir "{self.folder}/data"',
             f'logfile "{self.folder}/redis.log"', 'save ""', "appendonly yes", "appendfsync always",
             "auto-aof-rewrite-min-size 16mb", "daemonize no", "set-proc-title no", ""]))
 
@@ -116,9 +116,9 @@ class Node:
             shutil.rmtree(self.folder / "data", ignore_errors=True)
         self.configure()
         environment = dict(os.environ)
-        if self.world.shim:
-            environment |= {"LD_PRELOAD": str(self.world.shim), "QUORLOCK_CHAOS_CLOCK": str(self.clock_file)}
-        self.process = launch([self.world.server, self.folder / "redis.conf"], env=environment,
+        if self.system.shim:
+            environment |= {"LD_PRELOAD": str(self.system.shim), "QUORLOCK_CHAOS_CLOCK": str(self.clock_file)}
+        self.process = launch([self.system.server, self.folder / "redis.conf"], env=environment,
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + START_SECONDS
         while True:
@@ -185,10 +185,10 @@ class Node:
 class Links:
     """The proxy process, one link for each node behind it."""
 
-    def __init__(self, world, nodes):
+    def __init__(self, system, nodes):
         self.numbers = {node.number: i for i, node in enumerate(nodes, 1)}
         arguments = [f"{n.front_host}:{n.front_port}={n.server_host}:{n.server_port}" for n in nodes]
-        self.process = launch([world.program("chaos_proxy"), *arguments], stdin=subprocess.PIPE,
+        self.process = launch([system.program("chaos_proxy"), *arguments], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
         if self.process.stdout.readline() != "ready\n":
             raise Trouble(f"the proxy does not start: {self.process.stderr.read().strip()}")
@@ -203,35 +203,35 @@ class Links:
 class Client:
     """One client process after another under one name, each with a history file of its own."""
 
-    def __init__(self, world, number):
-        self.world, self.number, self.name = world, number, f"c{number}"
-        self.address = f"127.0.3.{number}" if world.private else None
+    def __init__(self, system, number):
+        self.system, self.number, self.name = system, number, f"c{number}"
+        self.address = f"127.0.3.{number}" if system.private else None
         self.process, self.lives = None, 0
         self.expected_to_end = False
         self.lock = asyncio.Lock()
         self.files = []
 
     def start(self):
-        world = self.world
+        system = self.system
         self.lives += 1
-        history = world.folder / f"{self.name}.{self.lives}.jsonl"
+        history = system.folder / f"{self.name}.{self.lives}.jsonl"
         self.files.append(history)
-        arguments = [world.program("chaos_client_controls" if world.broken_rule else "chaos_client"),
-                     "--name", self.name, "--nodes", world.addresses(), "--keys", ",".join(world.keys),
-                     "--history", history, "--registers", world.registers, "--max-lease", world.max_lease_ms,
-                     "--lease", world.lease, "--hold", world.hold, "--guard", world.guard,
-                     "--seed", world.seed * 1000003 + self.number * 1009 + self.lives]
-        arguments += ["--fence"] if world.fence else []
+        arguments = [system.program("chaos_client_controls" if system.broken_rule else "chaos_client"),
+                     "--name", self.name, "--nodes", system.addresses(), "--keys", ",".join(system.keys),
+                     "--history", history, "--registers", system.registers, "--max-lease", system.max_lease_ms,
+                     "--lease", system.lease, "--hold", system.hold, "--guard", system.guard,
+                     "--seed", system.seed * 1000003 + self.number * 1009 + self.lives]
+        arguments += ["--fence"] if system.fence else []
         arguments += ["--source", self.address] if self.address else []
-        arguments += ["--break", world.broken_rule] if world.broken_rule else []
-        arguments += ["--verbose"] if world.verbose else []
+        arguments += ["--break", system.broken_rule] if system.broken_rule else []
+        arguments += ["--verbose"] if system.verbose else []
         with open(self.words_file, "a", encoding="utf-8") as words:
             self.process = launch(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=words)
-        world.tell("client", client=self.name, state="running")
+        system.tell("client", client=self.name, state="running")
 
     @property
     def words_file(self):
-        return self.world.folder / f"{self.name}.err"
+        return self.system.folder / f"{self.name}.err"
 
     def last_words(self):
         lines = self.words_file.read_text(errors="replace").splitlines()
@@ -241,16 +241,16 @@ class Client:
         self.process.kill()
         if not await wait_gone(self.process, 5):
             raise Trouble(f"client {self.name} survives SIGKILL")
-        self.world.tell("killed", client=self.name)
-        self.world.tell("client", client=self.name, state="dead")
+        self.system.tell("killed", client=self.name)
+        self.system.tell("client", client=self.name, state="dead")
 
     def stop(self):
         self.process.send_signal(signal.SIGSTOP)
-        self.world.tell("client", client=self.name, state="stopped")
+        self.system.tell("client", client=self.name, state="stopped")
 
     def go_on(self):
         self.process.send_signal(signal.SIGCONT)
-        self.world.tell("client", client=self.name, state="running")
+        self.system.tell("client", client=self.name, state="running")
 
 
 class Filter:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ten of theirs and ten of ours for one key: test_fight.py PATH_TO_quorlock PATH_TO_ours FOLDER PEER
+"""Ten of theirs and ten of ours for one key: test_contention.py PATH_TO_quorlock PATH_TO_ours FOLDER PEER
 
 Inside they read a counter and write the next number a moment later, so that two inside at once lose an increment.
 Who they were is told by a trace that everybody writes on entering and leaving.
@@ -57,7 +57,7 @@ class Side:
 
     def finish(self, seconds):
         for contender in self.contenders:
-            words = contender.program.expect(contender.slot, "fought", limit_s=seconds + LIMIT_S)
+            words = contender.program.expect(contender.slot, "contended", limit_s=seconds + LIMIT_S)
             self.turns.append(int(words[1]))
             self.late += int(words[2])
 
@@ -66,7 +66,7 @@ class Side:
                 f"each), {self.late} too late")
 
 
-class Fight(unittest.TestCase):
+class Contention(unittest.TestCase):
     def setUp(self):
         programs = [Program([peer_case.OURS, peer_case.PEER.dialect, "majority", *nodes()]) for _ in range(PROCESSES)]
         the_peer = Program(peer_case.PEER.words(nodes()))
@@ -84,7 +84,7 @@ class Fight(unittest.TestCase):
     def tearDown(self):
         peer_case.end_programs()
 
-    def fight(self, verb, key, seconds):
+    def contend(self, verb, key, seconds):
         """How many increments were lost, and who was inside at once."""
         for side in (self.ours, self.theirs):
             side.start(verb, key, LEASE_MS, self.counter, int(1000 * seconds))
@@ -99,7 +99,7 @@ class Fight(unittest.TestCase):
         return made - counter, pairs
 
     def test_nothing_is_lost_and_both_get_turns(self):
-        lost, pairs = self.fight("fight", "fight", SECONDS)
+        lost, pairs = self.contend("contend", "contend", SECONDS)
         told = "\n".join(f"{first}\n  and {second}" for first, second in pairs)
         # What they do to one another is told, and is no fault of ours.
         if told:
@@ -108,15 +108,15 @@ class Fight(unittest.TestCase):
         self.assertLessEqual(lost, len(pairs))
         self.assertGreater(sum(self.ours.turns), 0)
         self.assertGreater(sum(self.theirs.turns), 0)
-        wait_for(lambda: [server.ask("EXISTS", "fight") for server in SERVERS] == [0] * len(SERVERS))
+        wait_for(lambda: [server.ask("EXISTS", "contend") for server in SERVERS] == [0] * len(SERVERS))
 
     def test_without_the_lock_updates_are_lost(self):
-        lost, pairs = self.fight("bare", "-", BARE_SECONDS)
+        lost, pairs = self.contend("bare", "-", BARE_SECONDS)
         self.assertGreater(lost, 0)
         self.assertTrue([pair for pair in pairs if any(map(is_ours, pair))])
         self.assertTrue([pair for pair in pairs if not all(map(is_ours, pair))])
 
 
 if len(sys.argv) < 5:
-    sys.exit("usage: test_fight.py PATH_TO_quorlock PATH_TO_ours FOLDER PEER [TEST...]")
+    sys.exit("usage: test_contention.py PATH_TO_quorlock PATH_TO_ours FOLDER PEER [TEST...]")
 peer_case.main(sys.argv.pop(4))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * world.h - clients, handles and calls on them, and what the header promises of them, checked throughout
+ * fuzz.h - clients, handles and calls on them, and what the header promises of them, checked throughout
  *
  * Every call of the API is drawn from the seed: which handle, what is asked, and what is done inside the
  * callback that answers. Checked are:
@@ -12,8 +12,8 @@
  *   fencing token is larger than all before
  * - after close all memory is back
  */
-#ifndef TESTS_FUZZ_API_WORLD_H
-#define TESTS_FUZZ_API_WORLD_H
+#ifndef TESTS_FUZZ_API_FUZZ_H
+#define TESTS_FUZZ_API_FUZZ_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,18 +24,18 @@
 #include "draw.h"
 #include "memory.h"
 
-#define WORLD_CLIENTS      4u
-#define WORLD_KEYS         24u /* exclusion is checked on these */
-#define WORLD_FREE_KEYS    4u  /* these are broken by force, too */
-#define WORLD_KEYS_AT_ONCE 4u
-#define WORLD_LEASE_MAX_MS 2000u
-#define WORLD_NODES        3u
+#define FUZZ_CLIENTS      4u
+#define FUZZ_KEYS         24u /* exclusion is checked on these */
+#define FUZZ_FREE_KEYS    4u  /* these are broken by force, too */
+#define FUZZ_KEYS_AT_ONCE 4u
+#define FUZZ_LEASE_MAX_MS 2000u
+#define FUZZ_NODES        3u
 
 struct event_base;
-struct world;
+struct fuzz;
 
-struct world_client {
-    struct world *world;
+struct fuzz_client {
+    struct fuzz *fuzz;
     quorlock_client *client; /* NULL: the place is free */
     struct memory memory;
     bool closing;
@@ -43,12 +43,12 @@ struct world_client {
     uint32_t serial;
 };
 
-struct world_handle {
-    struct world *world;
-    struct world_client *client;
+struct fuzz_handle {
+    struct fuzz *fuzz;
+    struct fuzz_client *client;
     quorlock *lock; /* NULL: freed, or its client closed */
-    struct world_handle *next;
-    uint32_t keys[WORLD_KEYS_AT_ONCE], n_keys;
+    struct fuzz_handle *next;
+    uint32_t keys[FUZZ_KEYS_AT_ONCE], n_keys;
     int owner; /* -1: none */
     uint32_t wait_ms;
     bool fencing;
@@ -56,15 +56,15 @@ struct world_handle {
     bool lost;      /* told of this grant */
 };
 
-enum world_kind { WORLD_ACQUIRE, WORLD_EXTEND, WORLD_RELEASE, WORLD_REPORT, WORLD_EXAMINE, WORLD_KINDS };
+enum fuzz_kind { FUZZ_ACQUIRE, FUZZ_EXTEND, FUZZ_RELEASE, FUZZ_REPORT, FUZZ_EXAMINE, FUZZ_KINDS };
 
 /* One start of an operation. */
-struct world_op {
-    struct world *world;
-    struct world_client *client;
-    struct world_handle *handle; /* NULL: of the client */
-    struct world_op *next;
-    enum world_kind kind;
+struct fuzz_op {
+    struct fuzz *fuzz;
+    struct fuzz_client *client;
+    struct fuzz_handle *handle; /* NULL: of the client */
+    struct fuzz_op *next;
+    enum fuzz_kind kind;
     uint32_t client_serial;
     bool promised, inside;
     uint32_t calls;
@@ -72,16 +72,16 @@ struct world_op {
     struct draw draw;            /* what is done in its callback */
 };
 
-struct world_counts {
+struct fuzz_counts {
     uint64_t calls, callbacks, refused, grants, losses, closes, frees, failed_allocations, lines;
     uint64_t statuses[16];
 };
 
-struct world {
+struct fuzz {
     struct event_base *base;
     uint64_t seed;
     uint32_t round;
-    const char *nodes[WORLD_NODES];
+    const char *nodes[FUZZ_NODES];
     /* What the present round is like. */
     bool spoiled;   /* replies are flipped: exclusion and tokens prove nothing */
     bool breaks;    /* some keys are deleted by force */
@@ -91,32 +91,32 @@ struct world {
     bool ended;    /* nothing new is begun, also inside callbacks */
     bool troubled; /* a node did not answer in time, or we stood still: on a busy machine that happens */
 
-    struct world_client clients[WORLD_CLIENTS];
+    struct fuzz_client clients[FUZZ_CLIENTS];
     uint32_t client_count;
-    struct world_handle **slots;
+    struct fuzz_handle **slots;
     uint32_t n_slots;
-    struct world_handle *handles; /* all of the round */
-    struct world_op *ops;         /* all unanswered ones, and those that were refused */
-    uint64_t fences[WORLD_KEYS];
+    struct fuzz_handle *handles; /* all of the round */
+    struct fuzz_op *ops;         /* all unanswered ones, and those that were refused */
+    uint64_t fences[FUZZ_KEYS];
     uint64_t alive_us; /* time in which the loop ran */
     uint64_t call_count;
     uint32_t depth;
     const char *inside; /* the start function that runs */
-    struct world_counts counts;
+    struct fuzz_counts counts;
 };
 
-/* world_fail - prints what does not hold, with the seed and round that show it, and ends the process. */
-__attribute__((noreturn, format(printf, 2, 3))) void world_fail(const struct world *, const char *format, ...);
+/* fuzz_fail - prints what does not hold, with the seed and round that show it, and ends the process. */
+__attribute__((noreturn, format(printf, 2, 3))) void fuzz_fail(const struct fuzz *, const char *format, ...);
 
-void world_begin_round(struct world *, uint32_t round);
-/* world_call - the next call that the seed has. */
-void world_call(struct world *);
-/* world_look - bounds, exclusion; every few milliseconds, with the time since the last. */
-void world_look(struct world *, uint64_t passed_us);
-/* world_close_all - closes every client; world_is_closed: all of them have told. */
-void world_close_all(struct world *);
-bool world_is_closed(const struct world *);
-/* world_end_round - every promise was kept; frees what was kept of the round. */
-void world_end_round(struct world *);
+void fuzz_begin_round(struct fuzz *, uint32_t round);
+/* fuzz_call - the next call that the seed has. */
+void fuzz_call(struct fuzz *);
+/* fuzz_check - bounds, exclusion; every few milliseconds, with the time since the last. */
+void fuzz_check(struct fuzz *, uint64_t passed_us);
+/* fuzz_close_all - closes every client; fuzz_is_closed: all of them have told. */
+void fuzz_close_all(struct fuzz *);
+bool fuzz_is_closed(const struct fuzz *);
+/* fuzz_end_round - every promise was kept; frees what was kept of the round. */
+void fuzz_end_round(struct fuzz *);
 
 #endif

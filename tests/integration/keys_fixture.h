@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * keys_world.h - one server, one node of the library on it in either dialect, and three keys: "a", "b", "c"
+ * keys_fixture.h - one server, one node of the library on it in either dialect, and three keys: "a", "b", "c"
  */
-#ifndef TESTS_KEYS_WORLD_H
-#define TESTS_KEYS_WORLD_H
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include <quorlock/quorlock.h>
+#ifndef TESTS_KEYS_FIXTURE_H
+#define TESTS_KEYS_FIXTURE_H
 
 #include "probe.h"
 
@@ -28,19 +16,17 @@
 #define SHORT_MS  10000
 #define NO_EXPIRY (-1)
 
-extern struct event_base *base;
 extern const struct server *const server;
 extern uint32_t dialect;
-extern struct probe probe; /* open, without a guard */
+extern struct probe *probe; /* open, without a guard */
 extern const char *const names[N];
 
 int setup_plain(void **state);
 int setup_redisson(void **state);
-int teardown(void **state);
 #define BOTH(test)                                                                                             \
-    {#test " plain", test, setup_plain, teardown, NULL},                                                       \
+    {#test " plain", test, setup_plain, fixture_teardown, NULL},                                               \
     {                                                                                                          \
-#test " redisson", test, setup_redisson, teardown, NULL                                                \
+#test " redisson", test, setup_redisson, fixture_teardown, NULL                                        \
     }
 
 void open_probe(const char *address, uint32_t guard);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fixture.h - what the library's tests with real servers share: a base, a client, recorded callbacks, and
+ * waiting
+ *
+ * Nothing waits by sleeping: await() runs the loop until a condition holds, and fails the test where it stands
+ * when a generous limit passes.
+ */
+#ifndef TESTS_FIXTURE_H
+#define TESTS_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <event2/event.h>
+#include <quorlock/quorlock.h>
+
+#include "cluster.h"
+
+#define GENEROUS_MS         30000u
+#define FIXTURE_CLIENTS_MAX 16
+/* A key that goes before so long a lease ends was released, it did not expire. */
+#define LONG_LEASE_MS 120000u
+
+/* A copy of one node's vote. */
+struct seen_vote {
+    char node[TEXT_SIZE], error[TEXT_SIZE], holder[TEXT_SIZE];
+    int outcome;
+    uint32_t latency_us;
+    int64_t ttl_ms;
+};
+
+/* What a result callback was handed. Zero it, give it as the callback's arg. */
+struct seen {
+    int calls;
+    uint32_t order; /* counts over all callbacks of the test */
+    uint64_t at_us;
+    struct quorlock_result result; /* its pointers are dead, the texts are below */
+    char text[TEXT_SIZE], owner[TEXT_SIZE];
+    struct seen_vote votes[QUORLOCK_NODES_MAX];
+};
+
+struct seen_loss {
+    int calls;
+    uint32_t order;
+    uint64_t at_us;
+    uint32_t valid_ms; /* quorlock_valid_ms() as asked inside the callback */
+    struct quorlock_loss loss;
+    char text[TEXT_SIZE];
+};
+
+struct seen_report {
+    int calls;
+    int status;
+    struct quorlock_report report;
+    char holder[TEXT_SIZE];
+    struct {
+        char node[TEXT_SIZE], state[32], type[32], holder[TEXT_SIZE], error[TEXT_SIZE];
+        int64_t ttl_ms;
+        int broken;
+    } nodes[QUORLOCK_NODES_MAX];
+};
+
+/* What one test uses. All of it is gone after the test, also where an assertion failed. */
+struct fixture {
+    pid_t owner; /* the process that runs the test */
+    struct cluster cluster;
+    const char *nodes[CLUSTER_NODES_MAX]; /* how clients reach the servers; see fixture_log_in */
+    char uris[CLUSTER_NODES_MAX][TEXT_SIZE];
+    struct event_base *base;
+    struct quorlock_client_options options; /* of the next client; see fixture_setup */
+    quorlock_client *client;
+    quorlock_client *clients[FIXTURE_CLIENTS_MAX]; /* all that are open */
+    uint32_t order;
+    void (*at_end)(void); /* closes what another part of the test put on the base */
+    bool inside_call;     /* set around start functions: no callback may come meanwhile */
+    bool in_loop;
+    bool ending; /* the test's own memory is gone: nothing is recorded any more */
+    char *log;   /* every line of the log hook */
+    size_t log_length;
+};
+
+/* The one fixture of this program; callbacks count their order in it. */
+extern struct fixture fixture;
+
+/*
+ * As cmocka's setup: three servers and a base. fixture.options are for a client on all of them, with the
+ * recording log hook, leases up to LONG_LEASE_MS and no guard.
+ * As cmocka's teardown: closes the clients that are open, checks that nothing is left on the base, frees all.
+ */
+int fixture_setup(void **state);
+int fixture_setup_one(void **state);      /* one server */
+int fixture_setup_bare(void **state);     /* without servers */
+int fixture_setup_client(void **state);   /* also with fixture.client */
+int fixture_setup_redisson(void **state); /* that client in the redisson dialect */
+int fixture_teardown(void **state);
+void fixture_begin(uint32_t n_servers);
+void fixture_end(void);
+#define WITH_ONE_SERVER(test) cmocka_unit_test_setup_teardown(test, fixture_setup_one, fixture_teardown)
+#define WITH_SERVERS(test)    cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define WITH_CLIENT(test)     cmocka_unit_test_setup_teardown(test, fixture_setup_client, fixture_teardown)
+#define WITH_REDISSON(test)   cmocka_unit_test_setup_teardown(test, fixture_setup_redisson, fixture_teardown)
+
+/* fixture_new_client - a client of fixture.options; returns when `ready` nodes answer. */
+quorlock_client *fixture_new_client(uint32_t ready);
+/* fixture_client - the same as fixture.client. */
+void fixture_client(uint32_t ready);
+/* fixture_adopt - the test made it, the fixture closes it. */
+void fixture_adopt(quorlock_client *);
+void fixture_await_ready(quorlock_client *, uint32_t ready);
+/* fixture_close - closes it and waits for that. fixture_start_close: *closed counts the callback. */
+void fixture_close(quorlock_client *);
+void fixture_start_close(quorlock_client *, int *closed);
+
+/* SERVER - one of the fixture's. holders: cluster_holders of them. */
+#define SERVER(i) (&fixture.cluster.servers[i])
+uint32_t holders(const char *key, const char *value);
+
+/* fixture_log_in - the next clients reach their nodes with "USER:PASSWORD@", "", and "/DATABASE" or "". */
+void fixture_log_in(const char *credentials, const char *database);
+
+/* fixture_lock - a lock of one key, or of several. The client frees it, unless the test does. */
+quorlock *fixture_lock(quorlock_client *, const char *key, const struct quorlock_options *);
+quorlock *fixture_lock_all(quorlock_client *, const char *const *keys, size_t n_keys,
+                           const struct quorlock_options *);
+/* LEASE - lock options: LEASE(1000), LEASE(1000, .renew_ms = 100). */
+#define LEASE(...)                                                                                             \
+    &(struct quorlock_options)                                                                                 \
+    {                                                                                                          \
+        .size = sizeof(struct quorlock_options), .lease_ms = __VA_ARGS__                                       \
+    }
+
+void on_result(quorlock *, const struct quorlock_result *, void *seen);
+void on_loss(quorlock *, const struct quorlock_loss *, void *seen);
+void on_report(int status, const struct quorlock_report *, void *seen);
+
+/* Start an operation, wait for its end, and return its status. */
+int fixture_acquire(quorlock *, struct seen *);
+int fixture_release(quorlock *, struct seen *);
+int fixture_extend(quorlock *, uint32_t lease_ms, struct seen *);
+/* The same without waiting; the start must succeed. */
+void fixture_start_acquire(quorlock *, struct seen *);
+void fixture_start_release(quorlock *, struct seen *);
+void fixture_start_extend(quorlock *, uint32_t lease_ms, struct seen *);
+void fixture_inspect(quorlock_client *, const char *key, struct seen_report *);
+void fixture_break(quorlock_client *, const char *key, struct seen_report *);
+
+/* await_count - runs the loop until *count reaches wanted. */
+void await_count(const int *count, int wanted, uint32_t limit_ms, const char *what);
+/* await_status - runs the loop until the callback came, which brings that status. */
+void await_status(const struct seen *, int status, const char *what);
+typedef bool (*condition)(void *arg);
+void await(condition, void *arg, uint32_t limit_ms, const char *what);
+/* run_ms - runs the loop for a span that the test is about (a lease that must pass, say). */
+void run_ms(uint32_t span_ms);
+
+/* await_holders - until exactly so many servers hold the value at the key, as seen from outside. */
+void await_holders(const char *key, const char *value, uint32_t wanted);
+/* await_free - runs the loop until no server has the key. */
+void await_free(const char *key);
+/* logged - how often the log has that text. await_log: until it has it so often. */
+int logged(const char *text);
+void await_log(const char *text, int times);
+
+/* take_by_hand - somebody else's lock on the first n servers, in the clients' dialect; drop_by_hand: it is gone
+ * from all servers that run. */
+void take_by_hand(uint32_t n, const char *key, const char *owner);
+void drop_by_hand(const char *key);
+/* lock_calls - commands on locks that all servers have seen. */
+long long lock_calls(void);
+
+#define assert_contains(text, part)                                                                            \
+    do {                                                                                                       \
+        if (strstr((text), (part)) == NULL) fail_msg("'%s' is not in '%s'", (part), (text));                   \
+    } while (0)
+#define assert_status(got, wanted)                                                                             \
+    do {                                                                                                       \
+        int got_ = (got);                                                                                      \
+        if (got_ != (wanted))                                                                                  \
+            fail_msg("status %s, not %s", quorlock_status_name(got_), quorlock_status_name(wanted));           \
+    } while (0)
+
+#endif

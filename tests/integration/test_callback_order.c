@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What happens within one turn of the loop, in which order, and what a callback or a step may do to the others.
+ */
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#include "fixture.h"
+
+/* The library's random source, which a test can make fail. */
+static bool random_fails;
+
+ssize_t getrandom(void *buffer, size_t length, unsigned flags);
+ssize_t getrandom(void *buffer, size_t length, unsigned flags)
+{
+    if (random_fails) return -1;
+    return syscall(SYS_getrandom, buffer, length, flags);
+}
+
+static void sleep_ms(uint32_t ms)
+{
+    struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+
+    while (nanosleep(&left, &left) != 0) continue;
+}
+
+/* ---- calls in the log hook ---- */
+
+enum hook_deed { HOOK_NOTHING, HOOK_CANCELS, HOOK_FREES };
+
+static struct {
+    enum hook_deed deed;
+    quorlock *lock;
+    int heard, done;
+} hook;
+
+static void deed_log(void *arg, int level, const char *text)
+{
+    if (strstr(text, "waiting for") == NULL) return;
+    hook.heard++;
+    if (hook.deed == HOOK_NOTHING || strstr(text, "second") == NULL) return;
+    if (hook.deed == HOOK_CANCELS) assert_status(quorlock_cancel(hook.lock), QUORLOCK_OK);
+    if (hook.deed == HOOK_FREES) quorlock_free(hook.lock);
+    hook.deed = HOOK_NOTHING;
+    hook.done++;
+}
+
+/*
+ * A lock waits for a key that a peer holds. Another peer takes it over, and the hook ends the wait when it
+ * logs that. Then no node has or gets anything of it.
+ */
+static void end_in_hook(enum hook_deed deed)
+{
+    struct seen seen;
+    quorlock *next;
+
+    fixture.options.log = deed_log;
+    fixture_client(3);
+    take_by_hand(3, "key", "first");
+    memset(&hook, 0, sizeof(hook));
+    hook.lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    hook.deed = deed;
+    fixture_start_acquire(hook.lock, &seen);
+    await_count(&hook.heard, 1, GENEROUS_MS, "the first line");
+    take_by_hand(3, "key", "second");
+    await_count(&hook.done, 1, GENEROUS_MS, "the second line");
+    await_status(&seen, QUORLOCK_CANCELED, "the end of the acquire");
+    drop_by_hand("key");
+    /* Nothing of it is left: the key is free, and granted at once. */
+    next = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = 0));
+    assert_status(fixture_acquire(next, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(next, &seen), QUORLOCK_OK);
+    await_free("key");
+    if (deed == HOOK_CANCELS) quorlock_free(hook.lock);
+    quorlock_free(next);
+}
+
+static void the_log_hook_may_cancel(void **state)
+{
+    end_in_hook(HOOK_CANCELS);
+}
+
+static void the_log_hook_may_free(void **state)
+{
+    end_in_hook(HOOK_FREES);
+}
+
+static void the_log_tells_a_loss_before_the_callback(void **state)
+{
+    struct seen_loss loss = {.calls = 0};
+    struct seen seen;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(500, .renew_ms = QUORLOCK_RENEW_NEVER));
+
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    while (loss.calls == 0) {
+        assert_true(fixture.log == NULL || strstr(fixture.log, "lost \"key\"") == NULL);
+        event_base_loop(fixture.base, EVLOOP_ONCE);
+    }
+    assert_contains(fixture.log, "lost \"key\": the lease ends and renewal is off");
+}
+
+/* ---- losses between reports ---- */
+
+struct slow_report {
+    quorlock *lock;
+    uint32_t order;
+};
+
+static void on_slow_report(int status, const struct quorlock_report *report, void *arg)
+{
+    struct slow_report *slow = arg;
+
+    slow->order = ++fixture.order;
+    while (slow->lock != NULL && quorlock_valid_ms(slow->lock) > 0) sleep_ms(10);
+}
+
+static bool both_reported(void *arg)
+{
+    const struct slow_report *slow = arg;
+
+    return slow[0].order > 0 && slow[1].order > 0;
+}
+
+static void a_loss_is_told_between_two_reports(void **state)
+{
+    struct seen_loss loss = {.calls = 0};
+    struct slow_report slow[2];
+    struct seen seen;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(2000, .renew_ms = QUORLOCK_RENEW_NEVER));
+
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    /* The first of the callbacks blocks until the lease has ended. */
+    slow[0] = slow[1] = (struct slow_report){.lock = lock};
+    for (int i = 0; i < 2; i++) {
+        assert_status(quorlock_inspect(fixture.client, "key", on_slow_report, &slow[i]), QUORLOCK_OK);
+    }
+    await(both_reported, slow, GENEROUS_MS, "two reports");
+    assert_int_equal(loss.calls, 1);
+    assert_int_equal(loss.order, slow[0].order < slow[1].order ? slow[1].order - 1 : slow[0].order - 1);
+}
+
+/* ---- without random bytes ---- */
+
+static void renewal_and_wait_bounds_need_no_random_bytes(void **state)
+{
+    struct seen_loss loss = {.calls = 0};
+    struct seen seen, waiting, bounded;
+    quorlock *lock, *waits, *bound;
+
+    server_do(SERVER(0), "SET taken peer PX 1000");
+    server_do(SERVER(1), "SET taken peer PX 1000");
+    lock = fixture_lock(fixture.client, "key", LEASE(3000));
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    waits = fixture_lock(fixture.client, "taken", LEASE(3000, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    fixture_start_acquire(waits, &waiting);
+    bound = fixture_lock(fixture.client, "key", LEASE(3000, .wait_ms = 2000));
+    fixture_start_acquire(bound, &bounded);
+    run_ms(100);
+    random_fails = true;
+    /* Longer than the lease: it was renewed meanwhile. */
+    run_ms(3500);
+    assert_int_equal(loss.calls, 0);
+    assert_true(quorlock_valid_ms(lock) > 0);
+    assert_int_equal(bounded.calls, 1);
+    assert_status(bounded.result.status, QUORLOCK_HELD);
+    assert_int_equal(waiting.calls, 0);
+    random_fails = false;
+    await_status(&waiting, QUORLOCK_OK, "the grant of what waited");
+}
+
+/* ---- release and acquire ---- */
+
+struct again {
+    struct seen first, second;
+    int granted;
+};
+
+static void on_granted_again(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct again *again = arg;
+
+    assert_status(result->status, QUORLOCK_OK);
+    again->granted++;
+    /* A held lock can be released, whatever the result of the release before. */
+    assert_status(quorlock_release(lock, on_result, &again->second), QUORLOCK_OK);
+}
+
+static void what_is_held_can_be_released(void **state)
+{
+    struct again again;
+    struct seen seen;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+
+    for (int i = 0; i < 20; i++) {
+        memset(&again, 0, sizeof(again));
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+        assert_status(quorlock_release(lock, i % 2 == 0 ? on_result : NULL, &again.first), QUORLOCK_OK);
+        assert_status(quorlock_acquire(lock, on_granted_again, &again), QUORLOCK_OK);
+        await_count(&again.second.calls, 1, GENEROUS_MS, "the second release");
+        assert_int_equal(again.granted, 1);
+        assert_int_equal(again.first.calls, i % 2 == 0);
+        if (i % 2 == 0) assert_true(again.first.order < again.second.order);
+        await_free("key");
+    }
+}
+
+static void holds_of_an_owner_are_released_in_a_row(void **state)
+{
+    struct seen seen, released[3];
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me"));
+
+    for (int i = 0; i < 3; i++) assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) fixture_start_release(lock, &released[i]);
+    assert_status(quorlock_release(lock, NULL, NULL), QUORLOCK_BUSY);
+    for (int i = 0; i < 3; i++) {
+        await_status(&released[i], QUORLOCK_OK, "release");
+    }
+    assert_true(released[0].order < released[1].order);
+    await_free("key");
+    for (int i = 0; i < 3; i++) assert_int_equal(released[i].calls, 1);
+}
+
+/* A renewal that no call waits for is in flight when the lock is released and acquired again. */
+static void an_acquire_after_release_is_not_busy_with_itself(void **state)
+{
+    struct seen seen, inner, released, again;
+    quorlock *outer = fixture_lock(fixture.client, "key", LEASE(20000, .owner = "me", .wait_ms = GENEROUS_MS));
+    quorlock *nested = fixture_lock(fixture.client, "key", LEASE(40000, .owner = "me", .wait_ms = GENEROUS_MS));
+
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    /* It asks for a longer lease, so the lock is renewed first; then it is canceled. */
+    fixture_start_acquire(nested, &inner);
+    assert_status(quorlock_cancel(nested), QUORLOCK_OK);
+    fixture_start_release(outer, &released);
+    fixture_start_acquire(outer, &again);
+    await_status(&again, QUORLOCK_OK, "the acquire after the release");
+    await_count(&released.calls, 1, GENEROUS_MS, "the release");
+    await_status(&inner, QUORLOCK_CANCELED, "the canceled acquire");
+    await_holders("key", again.owner, 3);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
+    await_free("key");
+}
+
+/* ---- closing ---- */
+
+static void cancel_while_closing_changes_nothing(void **state)
+{
+    struct seen extended, acquired;
+    quorlock *held, *wanted;
+    int closed;
+
+    held = fixture_lock(fixture.client, "held", LEASE(LONG_LEASE_MS));
+    wanted = fixture_lock(fixture.client, "wanted", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(held, &extended), QUORLOCK_OK);
+    fixture_start_extend(held, 0, &extended);
+    fixture_start_acquire(wanted, &acquired);
+    fixture_start_close(fixture.client, &closed);
+    assert_status(quorlock_cancel(held), QUORLOCK_CLOSED);
+    assert_status(quorlock_cancel(wanted), QUORLOCK_CLOSED);
+    await_count(&closed, 1, GENEROUS_MS, "close");
+    assert_status(extended.result.status, QUORLOCK_CLOSED);
+    assert_status(acquired.result.status, QUORLOCK_CLOSED);
+    await_free("held");
+    await_free("wanted");
+    assert_int_equal(extended.calls, 1);
+    assert_int_equal(acquired.calls, 1);
+}
+
+/* ---- every lock is notified of every change ---- */
+
+static void shut_out(struct server *server)
+{
+    server_do(server, "CONFIG SET requirepass secret");
+    server->password = "secret";
+    server_do(server, "CLIENT KILL TYPE normal SKIPME yes");
+}
+
+static void let_in(struct server *server)
+{
+    server_do(server, "CONFIG SET requirepass %s", "");
+    server->password = NULL;
+}
+
+/* The test's own connection, which the server keeps. */
+static redisReply *ask(redisContext *context, const char *words)
+{
+    redisReply *reply = redisCommand(context, words);
+
+    assert_non_null(reply);
+    assert_int_not_equal(reply->type, REDIS_REPLY_ERROR);
+    return reply;
+}
+
+/* Returns when the server has answered the whole handshake of a new connection. */
+static void await_handshake(redisContext *context)
+{
+    uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
+    bool done = false;
+
+    while (!done) {
+        redisReply *reply = ask(context, "CLIENT LIST TYPE normal");
+
+        for (char *line = strtok(reply->str, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+            done |= strstr(line, "name=quorlock ") != NULL && strstr(line, "qbuf=0 ") != NULL &&
+                    strstr(line, "cmd=script|load") != NULL;
+        }
+        freeReplyObject(reply);
+        assert_true(clock_us() < until_us);
+    }
+}
+
+/* The node's connection is refused once, and then made anew; its last reply is sent, and not read yet. */
+static void make_nearly_ready(struct server *server)
+{
+    redisContext *context = redisConnect("127.0.0.1", server->port);
+
+    assert_non_null(context);
+    freeReplyObject(ask(context, "CONFIG SET maxclients 1"));
+    freeReplyObject(ask(context, "CLIENT KILL TYPE normal SKIPME yes"));
+    await_log("down: ", 3);
+    freeReplyObject(ask(context, "CONFIG SET maxclients 1000"));
+    server_freeze(server);
+    run_ms(30);
+    server_thaw(server);
+    await_handshake(context);
+    redisFree(context);
+}
+
+/*
+ * When a node becomes READY, the first lock that is notified finds that its lease is over and hands off its
+ * key; the next one cannot take it and ends, and so leaves the list of observers. The last one must still be
+ * notified, because it needs the vote of that node.
+ */
+static void each_lock_is_notified_of_a_ready_node(void **state)
+{
+    struct server *servers = fixture.cluster.servers;
+    quorlock *expiring, *behind, *last;
+    struct seen seen, waiting;
+
+    fixture.options.reconnect_min_ms = fixture.options.reconnect_max_ms = 1;
+    fixture.options.node_timeout_ms = 2000;
+    fixture_client(3);
+    expiring = fixture_lock(fixture.client, "key", LEASE(3000, .renew_ms = QUORLOCK_RENEW_NEVER));
+    assert_status(fixture_acquire(expiring, &seen), QUORLOCK_OK);
+    behind = fixture_lock(fixture.client, "key",
+                          LEASE(3000, .renew_ms = QUORLOCK_RENEW_NEVER, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    fixture_start_acquire(behind, &waiting);
+    last = fixture_lock(fixture.client, "other", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(last, &seen), QUORLOCK_OK);
+    shut_out(&servers[0]);
+    shut_out(&servers[1]);
+    await_log("down: ", 2);
+    make_nearly_ready(&servers[2]);
+    while (quorlock_valid_ms(expiring) > 0) sleep_ms(10);
+    await_status(&waiting, QUORLOCK_AUTH, "the end of what waited");
+    let_in(&servers[0]);
+    await_log(": ready, ", 5);
+    assert_status(fixture_extend(last, 0, &seen), QUORLOCK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_SERVERS(the_log_hook_may_cancel),
+        WITH_SERVERS(the_log_hook_may_free),
+        WITH_CLIENT(the_log_tells_a_loss_before_the_callback),
+        WITH_CLIENT(a_loss_is_told_between_two_reports),
+        WITH_CLIENT(renewal_and_wait_bounds_need_no_random_bytes),
+        WITH_CLIENT(what_is_held_can_be_released),
+        WITH_CLIENT(holds_of_an_owner_are_released_in_a_row),
+        WITH_CLIENT(an_acquire_after_release_is_not_busy_with_itself),
+        WITH_CLIENT(cancel_while_closing_changes_nothing),
+        WITH_SERVERS(each_lock_is_notified_of_a_ready_node),
+    };
+
+    return cmocka_run_group_tests_name("callback order", tests, NULL, NULL);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_dequeue.c - waiters that leave the queue without the key: canceled, freed, closed, out of memory; and
+ * the waiters behind them
+ */
+#include "queue_fixture.h"
+
+#include <stdlib.h>
+
+/* ---- leaving the queue ---- */
+
+static void canceled_wherever_it_stands(void **state)
+{
+    struct seen held;
+    quorlock *holder = hold_key(&held);
+
+    enqueue(0, 6, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    /* One behind the first. */
+    assert_status(quorlock_cancel(queue.locks[2]), QUORLOCK_OK);
+    assert_int_equal(queue.seen[2].calls, 0);
+    await_completed(2, 3, "canceled behind others");
+    assert_status(queue.seen[2].result.status, QUORLOCK_CANCELED);
+    assert_status(quorlock_cancel(queue.locks[2]), QUORLOCK_STATE);
+    /* The first one: the next takes its place. */
+    assert_status(quorlock_cancel(queue.locks[0]), QUORLOCK_OK);
+    await_completed(0, 1, "canceled as the first");
+    assert_status(queue.seen[0].result.status, QUORLOCK_CANCELED);
+    assert_int_equal(completed(1, 2) + completed(3, 6), 0);
+    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    await_completed(1, 2, "the new first");
+    assert_status(queue.seen[1].result.status, QUORLOCK_OK);
+    /* All the others, and then the keys are free. */
+    for (int i = 3; i < 6; i++) assert_status(quorlock_cancel(queue.locks[i]), QUORLOCK_OK);
+    await_completed(3, 6, "all canceled");
+    for (int i = 3; i < 6; i++) assert_status(queue.seen[i].result.status, QUORLOCK_CANCELED);
+    assert_true(holders("key", queue.seen[1].owner) >= 2);
+    assert_int_equal(quorlock_release(queue.locks[1], NULL, NULL), 0);
+    await_free("key");
+    /* They can be used again. */
+    assert_status(fixture_acquire(queue.locks[4], &queue.seen[4]), QUORLOCK_OK);
+    free_queue(0, 6);
+    quorlock_free(holder);
+    await_free("key");
+}
+
+/* All at once, at any moment of the attempt of the first. */
+static void all_canceled_leave_nothing(void **state)
+{
+    long long clients[3];
+
+    for (int i = 0; i < 3; i++) clients[i] = server_clients(SERVER(i));
+    for (int turns = 0; turns < 12; turns++) {
+        bool taken = turns % 2 == 1;
+        int granted;
+
+        if (taken) take_by_hand(2, "key", "by-hand");
+        enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
+        for (int i = 0; i < turns / 2; i++) event_base_loop(fixture.base, EVLOOP_NONBLOCK);
+        granted = completed(0, 1);
+        for (int i = granted; i < 10; i++) assert_status(quorlock_cancel(queue.locks[i]), QUORLOCK_OK);
+        await_completed(0, 10, "all canceled");
+        for (int i = granted; i < 10; i++) assert_status(queue.seen[i].result.status, QUORLOCK_CANCELED);
+        free_queue(0, 10);
+        await_holders("key", NULL, taken ? 2 : 0);
+        for (int i = 0; taken && i < 2; i++) server_do(SERVER(i), "DEL key");
+    }
+    for (int i = 0; i < 3; i++) {
+        uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
+
+        while (server_clients(SERVER(i)) > clients[i] && clock_us() < until_us) run_ms(10);
+        assert_int_equal(server_clients(SERVER(i)), clients[i]);
+    }
+}
+
+static void freed_in_the_queue(void **state)
+{
+    struct seen held;
+    quorlock *holder = hold_key(&held);
+
+    enqueue(0, 5, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    quorlock_free(queue.locks[0]);
+    quorlock_free(queue.locks[3]);
+    assert_int_equal(completed(0, 5), 0);
+    await_completed(0, 1, "freed as the first");
+    await_completed(3, 4, "freed behind others");
+    assert_status(queue.seen[0].result.status, QUORLOCK_CANCELED);
+    assert_status(queue.seen[3].result.status, QUORLOCK_CANCELED);
+    /* So does freeing the holder. */
+    quorlock_free(holder);
+    await_completed(1, 2, "the next");
+    assert_status(queue.seen[1].result.status, QUORLOCK_OK);
+    assert_int_equal(completed(2, 3) + completed(4, 5), 0);
+    quorlock_free(queue.locks[1]);
+    await_completed(2, 3, "the one after");
+    quorlock_free(queue.locks[4]);
+    quorlock_free(queue.locks[2]);
+    await_completed(4, 5, "the last");
+    assert_status(queue.seen[4].result.status, QUORLOCK_CANCELED);
+    await_free("key");
+    run_ms(50);
+    assert_int_equal(completed(0, 5), 5);
+}
+
+static void closed_with_a_queue(void **state)
+{
+    struct seen held;
+
+    for (int round = 0; round < 3; round++) {
+        int first_told = 0;
+
+        fixture_client(3);
+        if (round == 1) (void)hold_key(&held);
+        if (round == 2) take_by_hand(3, "key", "by-hand");
+        enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
+        if (round != 0) run_ms(50);
+        /* One leaves it at the same time. */
+        quorlock_free(queue.locks[round]);
+        assert_int_equal(completed(0, 10), 0);
+        fixture_close(fixture.client);
+        for (int i = 0; i < 10; i++) {
+            assert_int_equal(queue.seen[i].calls, 1);
+            first_told += queue.seen[i].result.status == QUORLOCK_CANCELED;
+            if (i != round) assert_status(queue.seen[i].result.status, QUORLOCK_CLOSED);
+        }
+        assert_int_equal(first_told, 1);
+        assert_int_equal(holders("key", NULL), round == 2 ? 3 : 0);
+    }
+}
+
+/* ---- faults of the first ---- */
+
+static void the_grant_of_the_first_is_lost(void **state)
+{
+    struct seen seen;
+    struct seen_loss loss = {.calls = 0};
+    quorlock *holder;
+
+    fixture.options.node_timeout_ms = 3000;
+    fixture_client(3);
+    /* a single try does not queue */
+    holder = fixture_lock(fixture.client, "key",
+                          LEASE(1500, .renew_ms = QUORLOCK_RENEW_NEVER, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_on_lost(holder, on_loss, &loss);
+    assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
+    enqueue(0, 2, QUORLOCK_WAIT_FOREVER);
+    /* No release follows. */
+    await_completed(0, 1, "after the loss");
+    assert_status(queue.seen[0].result.status, QUORLOCK_OK);
+    assert_int_equal(loss.calls, 1);
+    assert_true(loss.order < queue.seen[0].order);
+    assert_int_equal(quorlock_valid_ms(holder), 0);
+    /* A holder that lost it and did not release it may acquire anew, and waits behind. */
+    fixture_start_acquire(holder, &seen);
+    assert_int_equal(quorlock_release(queue.locks[0], NULL, NULL), 0);
+    await_completed(1, 2, "the second");
+    assert_int_equal(seen.calls, 0);
+    assert_int_equal(quorlock_cancel(holder), 0);
+    await_count(&seen.calls, 1, GENEROUS_MS, "canceled");
+    free_queue(0, 2);
+    quorlock_free(holder);
+    await_free("key");
+}
+
+/* A lost lock that was not released is released when its handle acquires anew, although it waits behind others.
+ */
+static void acquires_anew_what_it_lost(void **state)
+{
+    struct seen seen;
+    struct seen_loss loss = {.calls = 0};
+    quorlock *holder = fixture_lock(fixture.client, "key",
+                                    LEASE(LONG_LEASE_MS, .lost_margin_ms = LONG_LEASE_MS - 4000,
+                                          .renew_ms = QUORLOCK_RENEW_NEVER, .wait_ms = QUORLOCK_WAIT_FOREVER));
+
+    quorlock_on_lost(holder, on_loss, &loss);
+    assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
+    await_holders("key", seen.owner, 3);
+    enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
+    await_count(&loss.calls, 1, GENEROUS_MS, "loss");
+    /* Its keys stay for two more minutes. */
+    assert_int_equal(holders("key", seen.owner), 3);
+    fixture_start_acquire(holder, &seen);
+    await_completed(0, 1, "the waiter in front");
+    assert_status(queue.seen[0].result.status, QUORLOCK_OK);
+    assert_int_equal(quorlock_release(queue.locks[0], NULL, NULL), 0);
+    await_status(&seen, QUORLOCK_OK, "its own turn");
+    free_queue(0, 1);
+    quorlock_free(holder);
+    await_free("key");
+}
+
+/* ---- memory ---- */
+
+struct memory {
+    bool gone;
+    int refused;
+};
+
+static void *allocate(void *arg, size_t size)
+{
+    struct memory *memory = arg;
+
+    memory->refused += memory->gone;
+    return memory->gone ? NULL : malloc(size);
+}
+
+static void *reallocate(void *arg, void *block, size_t size)
+{
+    struct memory *memory = arg;
+
+    memory->refused += memory->gone;
+    return memory->gone ? NULL : realloc(block, size);
+}
+
+static void release(void *arg, void *block)
+{
+    free(block);
+}
+
+/* Memory ends during the callback of the first, and is back a little later. */
+struct short_of_memory {
+    struct memory memory;
+    struct seen seen;
+};
+
+static void told_without_memory(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct short_of_memory *shortage = arg;
+
+    on_result(lock, result, &shortage->seen);
+    shortage->memory.gone = false;
+}
+
+static void a_waiter_without_memory_lets_the_next_go(void **state)
+{
+    struct short_of_memory shortage = {.memory = {.gone = false}};
+    const struct quorlock_allocator allocator = {sizeof(allocator), allocate, reallocate, release,
+                                                 &shortage.memory};
+    struct quorlock_options options = *LEASE(LONG_LEASE_MS);
+    quorlock *second;
+
+    fixture.options.allocator = &allocator;
+    fixture_client(3);
+    take_by_hand(3, "key", "by-hand");
+    enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
+    options.lease_ms = LONG_LEASE_MS / 2;
+    options.wait_ms = QUORLOCK_WAIT_FOREVER;
+    /* With another lease it cannot continue the attempt of the first. */
+    options.lease_ms--;
+    second = fixture_lock(fixture.client, "key", &options);
+    assert_int_equal(quorlock_acquire(second, told_without_memory, &shortage), 0);
+    enqueue(1, 3, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    assert_status(quorlock_cancel(queue.locks[0]), QUORLOCK_OK);
+    shortage.memory.gone = true;
+    await_count(&shortage.seen.calls, 1, GENEROUS_MS, "no memory to ask");
+    assert_true(shortage.memory.refused > 0);
+    assert_status(shortage.seen.result.status, QUORLOCK_NOMEM);
+    assert_contains(shortage.seen.text, "out of memory");
+    shortage.memory.gone = false;
+    drop_by_hand("key");
+    for (int i = 1; i < 3; i++) {
+        await_count(&queue.seen[i].calls, 1, GENEROUS_MS, "the later waiters");
+        /* They ended the same way if memory was still gone; a new acquire gets it. */
+        if (queue.seen[i].result.status == QUORLOCK_OK) {
+            assert_int_equal(quorlock_release(queue.locks[i], NULL, NULL), 0);
+        } else {
+            assert_status(queue.seen[i].result.status, QUORLOCK_NOMEM);
+        }
+    }
+    assert_status(fixture_acquire(second, &shortage.seen), QUORLOCK_OK);
+    quorlock_free(second);
+    free_queue(0, 3);
+    await_free("key");
+}
+
+/* ---- callbacks that free, and that retry ---- */
+
+struct freeing {
+    struct seen seen;
+    quorlock *victim;
+};
+
+static void free_victim(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct freeing *freeing = arg;
+
+    on_result(lock, result, &freeing->seen);
+    quorlock_free(freeing->victim);
+}
+
+/* Single tries complete between the end of the first and its callback. */
+static void a_callback_frees_the_first(void **state)
+{
+    struct freeing freeing = {.seen = {.calls = 0}};
+    struct seen tried[4];
+    quorlock *freer, *once[4];
+
+    take_by_hand(3, "key", "by-hand");
+    enqueue(0, 2, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    freer = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    freeing.victim = queue.locks[0];
+    assert_int_equal(quorlock_acquire(freer, free_victim, &freeing), 0);
+    for (int i = 0; i < 4; i++) {
+        once[i] = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+        fixture_start_acquire(once[i], &tried[i]);
+    }
+    await_count(&freeing.seen.calls, 1, GENEROUS_MS, "the callback that frees");
+    for (int i = 0; i < 4; i++) await_count(&tried[i].calls, 1, GENEROUS_MS, "a single try");
+    await_completed(0, 1, "the freed waiter");
+    assert_status(queue.seen[0].result.status, QUORLOCK_CANCELED);
+    drop_by_hand("key");
+    await_completed(1, 2, "the next");
+    assert_status(queue.seen[1].result.status, QUORLOCK_OK);
+    for (int i = 0; i < 4; i++) quorlock_free(once[i]);
+    quorlock_free(freer);
+    quorlock_free(queue.locks[1]);
+    await_free("key");
+}
+
+struct stubborn {
+    int calls;
+    bool stop;
+};
+
+static void tries_again(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct stubborn *stubborn = arg;
+
+    stubborn->calls++;
+    if (!stubborn->stop) assert_int_equal(quorlock_acquire(lock, tries_again, stubborn), 0);
+}
+
+/* A callback that answers each failure with a new acquire does not delay the callbacks of others. */
+static void endless_retries_delay_no_other_callback(void **state)
+{
+    struct stubborn stubborn = {.calls = 0};
+    quorlock *lock;
+    int calls;
+
+    fixture.options.reconnect_min_ms = fixture.options.reconnect_max_ms = 20;
+    fixture_client(3);
+    for (int i = 0; i < 3; i++) server_kill(SERVER(i));
+    lock = fixture_lock(fixture.client, "another", LEASE(LONG_LEASE_MS));
+    assert_int_equal(quorlock_acquire(lock, tries_again, &stubborn), 0);
+    /* As soon as no node is connected, each try fails at once. */
+    await_count(&stubborn.calls, 100, GENEROUS_MS, "tries");
+    enqueue(0, 3, QUORLOCK_WAIT_FOREVER);
+    for (int i = 2; i >= 0; i--) assert_status(quorlock_cancel(queue.locks[i]), QUORLOCK_OK);
+    await_completed(0, 3, "canceled");
+    stubborn.stop = true;
+    calls = stubborn.calls;
+    await_count(&stubborn.calls, calls + 1, GENEROUS_MS, "the last try");
+    free_queue(0, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_CLIENT(canceled_wherever_it_stands),
+        WITH_CLIENT(all_canceled_leave_nothing),
+        WITH_CLIENT(freed_in_the_queue),
+        WITH_SERVERS(closed_with_a_queue),
+        WITH_SERVERS(the_grant_of_the_first_is_lost),
+        WITH_CLIENT(acquires_anew_what_it_lost),
+        WITH_SERVERS(a_waiter_without_memory_lets_the_next_go),
+        WITH_CLIENT(a_callback_frees_the_first),
+        WITH_SERVERS(endless_retries_delay_no_other_callback),
+    };
+
+    return cmocka_run_group_tests_name("dequeue", tests, NULL, NULL);
+}

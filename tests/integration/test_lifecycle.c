@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_lifecycle.c - the whole life of locks on three healthy servers
+ *
+ * Also run under valgrind, so it is kept short.
+ */
+#include "fixture.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* The Qth largest remaining time of three; every server has the key. */
+static int64_t quorum_pttl(const char *key)
+{
+    int64_t left[3];
+
+    for (int i = 0; i < 3; i++) left[i] = server_pttl(SERVER(i), key);
+    for (int i = 0; i < 3; i++) {
+        for (int k = i + 1; k < 3; k++) {
+            int64_t larger = left[k] > left[i] ? left[k] : left[i];
+
+            left[k] = left[k] > left[i] ? left[i] : left[k];
+            left[i] = larger;
+        }
+    }
+    return left[1];
+}
+
+/* The validity is never more than what the quorum's servers still keep. */
+static void check_validity(quorlock *lock, const char *key, uint32_t lease_ms)
+{
+    uint64_t asked_us = clock_us();
+    uint32_t valid_ms = quorlock_valid_ms(lock);
+    int64_t left_ms = quorum_pttl(key);
+    int64_t passed_ms = (int64_t)((clock_us() - asked_us) / 1000) + 1;
+
+    assert_true(valid_ms > 0);
+    assert_true(valid_ms < lease_ms);
+    assert_true(valid_ms <= left_ms + passed_ms);
+}
+
+static void one_whole_life(void **state)
+{
+    struct seen seen;
+    struct seen_loss loss = {0};
+    quorlock *lock;
+
+    fixture.options.key_prefix = "app:";
+    fixture.options.owner_label = "tester:7";
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "job", LEASE(5000, .renew_ms = 250));
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_int_equal(quorlock_valid_ms(lock), 0);
+    assert_null(quorlock_token(lock));
+
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(seen.result.n_votes, 3);
+    assert_true(seen.result.granted >= 2);
+    assert_int_equal(seen.result.rounds, 1);
+    assert_int_equal(seen.result.expired, 0);
+    assert_true(seen.result.valid_ms > 0 && seen.result.valid_ms <= 5000 - 52);
+    assert_non_null(seen.result.text);
+    assert_string_equal(seen.owner, quorlock_token(lock));
+    assert_ptr_equal(strstr(seen.owner, "tester:7"), seen.owner);
+    assert_int_equal(quorlock_fence(lock), 0);
+    for (int i = 0; i < 3; i++) assert_string_equal(seen.votes[i].node, fixture.cluster.addresses[i]);
+    await_holders("app:job", seen.owner, 3);
+
+    /* Several renewals. */
+    while (clock_us() < seen.at_us + 1200000) {
+        run_ms(100);
+        check_validity(lock, "app:job", 5000);
+    }
+    assert_int_equal(loss.calls, 0);
+    assert_int_equal(holders("app:job", quorlock_token(lock)), 3);
+
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(seen.result.expired, 0);
+    assert_int_equal(quorlock_valid_ms(lock), 0);
+    assert_null(quorlock_token(lock));
+    await_free("app:job");
+    assert_int_equal(loss.calls, 0);
+}
+
+static void extends_longer_but_never_shorter(void **state)
+{
+    struct seen seen;
+    quorlock *lock;
+
+    fixture.options.max_lease_ms = 60000;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(10000));
+    assert_status(quorlock_extend(lock, 0, on_result, &seen), QUORLOCK_STATE);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+
+    assert_status(fixture_extend(lock, 60000, &seen), QUORLOCK_OK);
+    assert_true(quorlock_valid_ms(lock) > 30000);
+    assert_true(quorum_pttl("key") > 30000);
+    assert_status(quorlock_extend(lock, 10000, on_result, &seen), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(fixture.client), "10000");
+    assert_status(quorlock_extend(lock, 60001, on_result, &seen), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(fixture.client), "60001");
+    assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
+    assert_true(quorum_pttl("key") > 30000);
+
+    /* A canceled extend leaves the lock held. */
+    fixture_start_extend(lock, 0, &seen);
+    assert_status(quorlock_release(lock, on_result, &seen), QUORLOCK_BUSY);
+    assert_status(quorlock_cancel(lock), QUORLOCK_OK);
+    await_status(&seen, QUORLOCK_CANCELED, "canceled extend");
+    assert_true(quorlock_valid_ms(lock) > 0);
+    assert_int_equal(holders("key", quorlock_token(lock)), 3);
+
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    await_free("key");
+}
+
+static void calls_in_the_wrong_state_are_refused(void **state)
+{
+    struct seen seen, other;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+
+    assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_STATE);
+    assert_status(quorlock_cancel(lock), QUORLOCK_STATE);
+    fixture_start_acquire(lock, &seen);
+    assert_status(quorlock_acquire(lock, on_result, &other), QUORLOCK_BUSY);
+    assert_status(quorlock_extend(lock, 0, on_result, &other), QUORLOCK_BUSY);
+    assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_BUSY);
+    assert_true(strlen(quorlock_client_error(fixture.client)) > 0);
+    await_status(&seen, QUORLOCK_OK, "acquire");
+    assert_status(quorlock_acquire(lock, on_result, &other), QUORLOCK_STATE);
+    assert_status(quorlock_cancel(lock), QUORLOCK_STATE);
+    fixture_start_release(lock, &seen);
+    assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_BUSY);
+    await_count(&seen.calls, 1, GENEROUS_MS, "release");
+    assert_int_equal(seen.calls, 1);
+    await_free("key");
+}
+
+static void acquires_anew_while_its_release_is_in_flight(void **state)
+{
+    struct seen seen, released;
+    char first[TEXT_SIZE];
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    snprintf(first, sizeof(first), "%s", seen.owner);
+    for (int i = 0; i < 20; i++) {
+        fixture_start_release(lock, &released);
+        fixture_start_acquire(lock, &seen);
+        await_count(&seen.calls, 1, GENEROUS_MS, "acquire");
+        await_count(&released.calls, 1, GENEROUS_MS, "release");
+        assert_status(seen.result.status, QUORLOCK_OK);
+        assert_status(released.result.status, QUORLOCK_OK);
+        assert_string_not_equal(seen.owner, first);
+    }
+    /* A node that lags may owe so many releases that it was not asked: only a majority is promised. */
+    for (int i = 0; i < 3; i++) {
+        if (seen.votes[i].outcome == QUORLOCK_VOTE_REFUSED) fail_msg("refused by %s", seen.votes[i].holder);
+    }
+    assert_true(holders("key", quorlock_token(lock)) >= 2);
+    assert_int_equal(quorlock_release(lock, NULL, NULL), 0);
+    await_free("key");
+}
+
+static void several_locks_of_one_client(void **state)
+{
+    struct seen seen[4];
+    quorlock *locks[4];
+    const char *const keys[4] = {"a", "b", "c", "a"};
+
+    for (int i = 0; i < 4; i++) locks[i] = fixture_lock(fixture.client, keys[i], LEASE(LONG_LEASE_MS));
+    for (int i = 0; i < 3; i++) fixture_start_acquire(locks[i], &seen[i]);
+    for (int i = 0; i < 3; i++) {
+        await_status(&seen[i], QUORLOCK_OK, "acquire");
+    }
+    /* Locks of one client exclude each other, too. */
+    assert_status(fixture_acquire(locks[3], &seen[3]), QUORLOCK_HELD);
+    assert_true(seen[3].result.refused >= 2);
+    assert_string_equal(seen[3].votes[0].holder[0] ? seen[3].votes[0].holder : seen[3].votes[1].holder,
+                        quorlock_token(locks[0]));
+    assert_int_equal(holders("a", quorlock_token(locks[0])), 3);
+    quorlock_free(locks[0]);
+    await_free("a");
+    assert_status(fixture_acquire(locks[3], &seen[3]), QUORLOCK_OK);
+    for (int i = 1; i < 4; i++) quorlock_free(locks[i]);
+    for (int i = 0; i < 3; i++) await_free(keys[i]);
+}
+
+static void asks_and_breaks(void **state)
+{
+    struct seen seen;
+    struct seen_report report;
+    quorlock *lock;
+
+    fixture_inspect(fixture.client, "key", &report);
+    assert_status(report.status, QUORLOCK_OK);
+    assert_int_equal(report.report.held, 0);
+    assert_int_equal(report.report.quorum, 2);
+    for (int i = 0; i < 3; i++) assert_string_equal(report.nodes[i].state, "free");
+
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    await_holders("key", seen.owner, 3);
+    fixture_inspect(fixture.client, "key", &report);
+    assert_int_equal(report.report.held, 1);
+    assert_int_equal(report.report.answered, 3);
+    assert_string_equal(report.holder, seen.owner);
+    assert_true(report.report.valid_ms > 0 && report.report.valid_ms <= LONG_LEASE_MS);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(report.nodes[i].state, "held");
+        assert_string_equal(report.nodes[i].holder, seen.owner);
+        assert_true(report.nodes[i].ttl_ms > 0 && report.nodes[i].ttl_ms <= LONG_LEASE_MS);
+        assert_int_equal(report.nodes[i].broken, 0);
+    }
+    assert_int_equal(holders("key", seen.owner), 3);
+
+    fixture_break(fixture.client, "key", &report);
+    assert_status(report.status, QUORLOCK_OK);
+    assert_string_equal(report.holder, seen.owner);
+    for (int i = 0; i < 3; i++) assert_int_equal(report.nodes[i].broken, 1);
+    await_free("key");
+}
+
+struct ending {
+    struct seen seen;
+    quorlock *lock;
+    int closed;
+};
+
+static void free_inside(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct ending *ending = arg;
+
+    on_result(lock, result, &ending->seen);
+    quorlock_free(lock);
+    /* The arguments stay valid for the rest of the callback. */
+    assert_string_equal(ending->seen.owner, result->token);
+    assert_int_equal(result->n_votes, 3);
+}
+
+static void frees_inside_a_callback(void **state)
+{
+    struct ending ending = {.closed = 0};
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+
+    assert_status(quorlock_acquire(lock, free_inside, &ending), QUORLOCK_OK);
+    await_status(&ending.seen, QUORLOCK_OK, "acquire");
+    await_free("key");
+}
+
+static void close_inside(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct ending *ending = arg;
+    quorlock_client *client = fixture.client;
+
+    on_result(lock, result, &ending->seen);
+    fixture_start_close(client, &ending->closed);
+    assert_status(quorlock_client_close(client, NULL, NULL), QUORLOCK_CLOSED);
+}
+
+static void closes_inside_a_callback(void **state)
+{
+    struct ending ending = {.closed = 0};
+    quorlock *waiting;
+    struct seen waited;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+
+    server_do(SERVER(0), "SET other by-hand PX 20000");
+    server_do(SERVER(1), "SET other by-hand PX 20000");
+    waiting = fixture_lock(fixture.client, "other", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    fixture_start_acquire(waiting, &waited);
+    assert_status(quorlock_acquire(lock, close_inside, &ending), QUORLOCK_OK);
+    await_count(&ending.closed, 1, GENEROUS_MS, "close");
+    assert_status(ending.seen.result.status, QUORLOCK_OK);
+    assert_int_equal(waited.calls, 1);
+    assert_status(waited.result.status, QUORLOCK_CLOSED);
+    /* Close waits for the answers of its releases. */
+    assert_int_equal(holders("key", NULL), 0);
+    assert_int_equal(holders("other", "by-hand"), 2);
+}
+
+static void close_waits_for_its_releases(void **state)
+{
+    struct ending ending = {.closed = 0};
+    quorlock *lock;
+
+    fixture.options.node_timeout_ms = GENEROUS_MS;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(lock, &ending.seen), QUORLOCK_OK);
+    await_holders("key", ending.seen.owner, 3);
+    server_freeze(SERVER(0));
+    fixture_start_close(fixture.client, &ending.closed);
+    run_ms(100);
+    assert_int_equal(ending.closed, 0);
+    server_thaw(SERVER(0));
+    await_count(&ending.closed, 1, GENEROUS_MS, "close");
+    assert_int_equal(holders("key", NULL), 0);
+}
+
+static void free_in_flight_owes_its_callback(void **state)
+{
+    struct seen acquired, released;
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+
+    fixture_start_acquire(lock, &acquired);
+    quorlock_free(lock);
+    assert_int_equal(acquired.calls, 0);
+    await_status(&acquired, QUORLOCK_CANCELED, "acquire of a freed lock");
+    await_free("key");
+
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(lock, &acquired), QUORLOCK_OK);
+    fixture_start_release(lock, &released);
+    quorlock_free(lock);
+    await_count(&released.calls, 1, GENEROUS_MS, "release of a freed lock");
+    await_free("key");
+    run_ms(50);
+    assert_int_equal(acquired.calls, 1);
+    assert_int_equal(released.calls, 1);
+}
+
+static void closes_before_the_loop_ever_ran(void **state)
+{
+    quorlock_client *client = fixture_new_client(0);
+    quorlock *lock = fixture_lock(client, "key", LEASE(LONG_LEASE_MS));
+    struct seen seen;
+
+    fixture_start_acquire(lock, &seen);
+    fixture_close(client);
+    assert_int_equal(seen.calls, 1);
+    assert_status(seen.result.status, QUORLOCK_CLOSED);
+    assert_int_equal(holders("key", NULL), 0);
+}
+
+static void names_and_version(void **state)
+{
+    assert_string_equal(quorlock_version(), QUORLOCK_VERSION);
+    assert_string_equal(quorlock_status_name(QUORLOCK_HELD), "HELD");
+    assert_string_equal(quorlock_status_name(QUORLOCK_OK), "OK");
+    assert_string_equal(quorlock_status_name(1), "UNKNOWN");
+    assert_string_equal(quorlock_status_name(-1000), "UNKNOWN");
+    assert_non_null(quorlock_status_text(-1000));
+    assert_string_equal(quorlock_status_text(QUORLOCK_LOST), "the lock was lost");
+}
+
+static uint64_t fence_of(const char *key, int fencing)
+{
+    struct seen seen = {0};
+
+    assert_status(fixture_acquire(fixture_lock(fixture.client, key, LEASE(20000, .fencing = fencing)), &seen),
+                  QUORLOCK_OK);
+    return seen.result.fence;
+}
+
+/* A client that knows of a token above the wall clock goes on above it, as far as nodes let it: half a max
+ * lease. Grants in between without a token, or with a lower one, do not change that. */
+static void the_highest_token_is_kept_in_mind(void **state)
+{
+    const uint64_t highest = (uint64_t)1 << 52;
+    struct timespec now;
+    uint64_t ahead_us;
+
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SET quorlock:fence:high 4503599627370496");
+    clock_gettime(CLOCK_REALTIME, &now);
+    ahead_us = ((uint64_t)now.tv_sec + 10) * 1000000u;
+    assert_int_equal(fence_of("high", 1), highest + 1);
+    assert_int_equal(fence_of("none", 0), 0);
+    assert_true(fence_of("low", 1) >= ahead_us);
+    assert_true(fence_of("lower", 1) >= ahead_us);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_SERVERS(one_whole_life),
+        WITH_SERVERS(extends_longer_but_never_shorter),
+        WITH_CLIENT(calls_in_the_wrong_state_are_refused),
+        WITH_CLIENT(acquires_anew_while_its_release_is_in_flight),
+        WITH_CLIENT(several_locks_of_one_client),
+        WITH_CLIENT(asks_and_breaks),
+        WITH_CLIENT(frees_inside_a_callback),
+        WITH_CLIENT(closes_inside_a_callback),
+        WITH_SERVERS(close_waits_for_its_releases),
+        WITH_CLIENT(free_in_flight_owes_its_callback),
+        WITH_SERVERS(closes_before_the_loop_ever_ran),
+        WITH_CLIENT(the_highest_token_is_kept_in_mind),
+        cmocka_unit_test(names_and_version),
+    };
+
+    return cmocka_run_group_tests_name("lifecycle", tests, NULL, NULL);
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_reentry.c - one owner's holds of the same keys: counts, validity and loss
+ *
+ * test_reentry_paths.c tests the ways in and out.
+ */
+#include "reentry_fixture.h"
+
+#include <unistd.h>
+
+static bool valid_below(void *arg)
+{
+    return quorlock_valid_ms(*(quorlock **)arg) < 2600;
+}
+
+/* ---- counts ---- */
+
+static void one_handle_twice(void **state)
+{
+    char owner[TEXT_SIZE];
+    struct seen seen;
+    long long before;
+    quorlock *lock = lock_of("me", LONG_LEASE_MS);
+
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    await_holders("key", NULL, 3);
+    snprintf(owner, sizeof(owner), "%s", seen.owner);
+    before = lock_calls();
+    for (int holds = 2; holds <= 4; holds++) {
+        char text[64];
+
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+        assert_string_equal(seen.owner, owner);
+        assert_true(seen.result.valid_ms > 0);
+        assert_int_equal(seen.result.n_votes, 3);
+        snprintf(text, sizeof(text), "%d holds now", holds);
+        assert_contains(seen.text, text);
+    }
+    for (int holds = 3; holds >= 1; holds--) {
+        assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+        assert_int_equal(seen.result.expired, 0);
+        assert_contains(seen.text, "one hold of \"key\" given back");
+        assert_true(quorlock_valid_ms(lock) > 0);
+        assert_string_equal(quorlock_token(lock), owner);
+    }
+    /* No command was sent for any of that. */
+    assert_int_equal(lock_calls(), before);
+    assert_int_equal(holders("key", NULL), 3);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(quorlock_valid_ms(lock), 0);
+    await_free("key");
+    /* More than was acquired. */
+    assert_status(quorlock_release(lock, on_result, &seen), QUORLOCK_STATE);
+    assert_contains(quorlock_client_error(fixture.client), "there is no grant to release");
+}
+
+/* In either order of release. */
+static void two_handles_of_one_owner(void **state)
+{
+    struct seen seen;
+
+    for (int first = 0; first < 2; first++) {
+        quorlock *locks[2] = {lock_of("me", LONG_LEASE_MS), lock_of("me", LONG_LEASE_MS)};
+        char owner[TEXT_SIZE];
+        long long before;
+
+        assert_status(fixture_acquire(locks[0], &seen), QUORLOCK_OK);
+        snprintf(owner, sizeof(owner), "%s", seen.owner);
+        await_holders("key", NULL, 3);
+        before = lock_calls();
+        assert_status(fixture_acquire(locks[1], &seen), QUORLOCK_OK);
+        assert_string_equal(seen.owner, owner);
+        assert_true(quorlock_valid_ms(locks[0]) > 0);
+        assert_true(quorlock_valid_ms(locks[1]) > 0);
+        assert_status(fixture_release(locks[first], &seen), QUORLOCK_OK);
+        assert_int_equal(quorlock_valid_ms(locks[first]), 0);
+        assert_null(quorlock_token(locks[first]));
+        assert_status(quorlock_release(locks[first], on_result, &seen), QUORLOCK_STATE);
+        assert_true(quorlock_valid_ms(locks[1 - first]) > 0);
+        assert_int_equal(lock_calls(), before);
+        assert_int_equal(holders("key", NULL), 3);
+        /* In again, and out. */
+        assert_status(fixture_acquire(locks[first], &seen), QUORLOCK_OK);
+        assert_string_equal(seen.owner, owner);
+        assert_status(fixture_release(locks[first], &seen), QUORLOCK_OK);
+        assert_status(fixture_release(locks[1 - first], &seen), QUORLOCK_OK);
+        assert_int_equal(seen.result.granted, 3 - seen.result.failed - seen.result.refused -
+                                                  (seen.votes[0].outcome == QUORLOCK_VOTE_PENDING) -
+                                                  (seen.votes[1].outcome == QUORLOCK_VOTE_PENDING) -
+                                                  (seen.votes[2].outcome == QUORLOCK_VOTE_PENDING));
+        await_free("key");
+        quorlock_free(locks[0]);
+        quorlock_free(locks[1]);
+    }
+}
+
+static void different_owners_exclude_each_other(void **state)
+{
+    struct seen seen, waited, nobody_waited;
+    quorlock *mine = lock_of("me", LONG_LEASE_MS);
+    quorlock *yours = lock_of("you", LONG_LEASE_MS);
+    quorlock *nobodys = lock_of(NULL, LONG_LEASE_MS);
+    quorlock *waiting = waiter_of("you");
+    quorlock *nobody_waits = waiter_of(NULL);
+
+    assert_status(fixture_acquire(mine, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(yours, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(nobodys, &seen), QUORLOCK_HELD);
+    fixture_start_acquire(waiting, &waited);
+    fixture_start_acquire(nobody_waits, &nobody_waited);
+    run_ms(50);
+    assert_int_equal(waited.calls, 0);
+    assert_status(fixture_release(mine, &seen), QUORLOCK_OK);
+    await_status(&waited, QUORLOCK_OK, "the other owner");
+    assert_status(fixture_acquire(mine, &seen), QUORLOCK_HELD);
+    /* Without an owner name there is no reentry, not even on the same handle. */
+    assert_status(fixture_release(waiting, &seen), QUORLOCK_OK);
+    await_status(&nobody_waited, QUORLOCK_OK, "the lock without an owner");
+    assert_status(fixture_acquire(nobodys, &seen), QUORLOCK_HELD);
+    assert_status(quorlock_acquire(nobody_waits, on_result, &seen), QUORLOCK_STATE);
+    assert_status(fixture_release(nobody_waits, &seen), QUORLOCK_OK);
+    await_free("key");
+}
+
+/* ---- validity ---- */
+
+/* Each flavour has a client and a key of its own: their leases run down together. */
+static void renewed_first_where_little_is_left(void **state)
+{
+    const struct flavour *const flavours[3] = {&patient_redisson, &patient_all, &patient};
+    static const char *const keys[3] = {"first", "second", "third"};
+    quorlock *outers[3], *inners[3];
+    struct seen seen;
+    long long before;
+
+    for (int i = 0; i < 3; i++) {
+        flavoured_client(flavours[i]);
+        outers[i] =
+            fixture_lock(fixture.client, keys[i], LEASE(8000, .owner = "me", .renew_ms = QUORLOCK_RENEW_NEVER));
+        inners[i] =
+            fixture_lock(fixture.client, keys[i], LEASE(8000, .owner = "me", .renew_ms = QUORLOCK_RENEW_NEVER));
+        assert_status(fixture_acquire(outers[i], &seen), QUORLOCK_OK);
+        await_holders(keys[i], NULL, 3);
+        before = lock_calls();
+        assert_status(fixture_acquire(inners[i], &seen), QUORLOCK_OK);
+        assert_int_equal(lock_calls(), before);
+        assert_status(fixture_release(inners[i], &seen), QUORLOCK_OK);
+    }
+    await(valid_below, &outers[2], GENEROUS_MS, "less than a third");
+    for (int i = 0; i < 2; i++) {
+        assert_true(quorlock_valid_ms(outers[i]) > 0);
+        before = lock_calls();
+        assert_status(fixture_acquire(inners[i], &seen), QUORLOCK_OK);
+        assert_true(lock_calls() > before);
+        assert_true(seen.result.valid_ms > 4000);
+        assert_true(quorlock_valid_ms(outers[i]) > 4000);
+        assert_true(least_pttl(keys[i]) > 4000);
+    }
+    /* A renewal that fails gives the inner lock nothing, and leaves the outer one what it has. */
+    for (int i = 0; i < 2; i++) server_kill(SERVER(i));
+    assert_status(fixture_acquire(inners[2], &seen), QUORLOCK_NOQUORUM);
+    assert_contains(seen.text, "renewing it first reached no quorum");
+    assert_int_equal(quorlock_valid_ms(inners[2]), 0);
+    assert_true(quorlock_valid_ms(outers[2]) > 0);
+}
+
+static void a_longer_lease_is_asked_for(void **state)
+{
+    struct seen seen;
+    quorlock *outer = lock_of("me", 10000);
+    quorlock *longer = lock_of("me", 60000);
+    quorlock *shorter = lock_of("me", 2000);
+
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    assert_true(quorlock_valid_ms(outer) < 10000);
+    assert_status(fixture_acquire(longer, &seen), QUORLOCK_OK);
+    assert_true(seen.result.valid_ms > 30000);
+    assert_true(quorlock_valid_ms(outer) > 30000);
+    assert_status(fixture_acquire(shorter, &seen), QUORLOCK_OK);
+    assert_true(seen.result.valid_ms > 30000);
+    assert_true(least_pttl("key") > 30000);
+    assert_status(fixture_release(longer, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
+    assert_int_equal(holders("key", NULL), 3);
+    assert_status(fixture_release(shorter, &seen), QUORLOCK_OK);
+    await_free("key");
+}
+
+static bool valid_below_3s(void *arg)
+{
+    return quorlock_valid_ms(*(quorlock **)arg) < 3000;
+}
+
+static void as_much_validity_as_is_asked_for(void **state)
+{
+    struct seen seen;
+    quorlock *outer = unrenewed_of("me", 4000);
+    quorlock *inner =
+        fixture_lock(fixture.client, "key",
+                     LEASE(4000, .owner = "me", .min_valid_ms = 3000, .renew_ms = QUORLOCK_RENEW_NEVER));
+
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    await(valid_below_3s, &outer, GENEROUS_MS, "less than it wants");
+    assert_true(quorlock_valid_ms(outer) > 1500);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
+    assert_true(seen.result.valid_ms >= 3000);
+    quorlock_free(inner);
+    quorlock_free(outer);
+    await_free("key");
+}
+
+static void the_wait_bound_holds_for_a_renewal_too(void **state)
+{
+    struct seen seen;
+    quorlock *outer = unrenewed_of("me", 5000);
+    quorlock *inner = fixture_lock(fixture.client, "key", LEASE(10000, .owner = "me", .wait_ms = 200));
+
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    await_holders("key", NULL, 3);
+    for (int i = 0; i < 2; i++) server_freeze(SERVER(i));
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_TIMEDOUT);
+    assert_contains(seen.text, "renewing it first took too long");
+    assert_true(seen.result.elapsed_ms >= 200);
+    /* Its node timeout is a half second. */
+    assert_true(seen.result.elapsed_ms < 450);
+    assert_true(quorlock_valid_ms(outer) > 0);
+    for (int i = 0; i < 2; i++) server_thaw(SERVER(i));
+    quorlock_free(inner);
+    quorlock_free(outer);
+    await_free("key");
+}
+
+/* ---- loss ---- */
+
+static void a_loss_ends_every_hold(void **state)
+{
+    struct seen_loss losses[3] = {{.calls = 0}};
+    struct seen seen;
+    quorlock *locks[3], *later;
+
+    for (int i = 0; i < 3; i++) {
+        locks[i] = lock_of("me", 6000);
+        quorlock_on_lost(locks[i], on_loss, &losses[i]);
+        assert_status(fixture_acquire(locks[i], &seen), QUORLOCK_OK);
+    }
+    later = lock_of("me", 6000);
+    assert_status(fixture_acquire(locks[1], &seen), QUORLOCK_OK);
+    await_holders("key", NULL, 3);
+    drop_by_hand("key");
+    for (int i = 0; i < 3; i++) await_count(&losses[i].calls, 1, GENEROUS_MS, "loss");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(losses[i].valid_ms, 0);
+        assert_int_equal(losses[i].loss.reason, QUORLOCK_LOST_GONE);
+        assert_int_equal(quorlock_valid_ms(locks[i]), 0);
+        assert_status(quorlock_acquire(locks[i], on_result, &seen), QUORLOCK_LOST);
+    }
+    assert_status(quorlock_acquire(later, on_result, &seen), QUORLOCK_LOST);
+    assert_contains(quorlock_client_error(fixture.client), "its owner has not released all that was lost");
+    for (int i = 0; i < 3; i++) {
+        for (int holds = i == 1 ? 2 : 1; holds > 0; holds--) {
+            assert_status(quorlock_acquire(later, on_result, &seen), QUORLOCK_LOST);
+            assert_status(fixture_release(locks[i], &seen), QUORLOCK_OK);
+            assert_int_equal(seen.result.expired, 1);
+        }
+        assert_status(quorlock_release(locks[i], on_result, &seen), QUORLOCK_STATE);
+    }
+    assert_status(fixture_acquire(later, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(locks[2], &seen), QUORLOCK_OK);
+    assert_status(fixture_release(later, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(locks[2], &seen), QUORLOCK_OK);
+    await_free("key");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(losses[i].calls, 1);
+        quorlock_free(locks[i]);
+    }
+}
+
+static void stand_still_until_over(const quorlock *lock)
+{
+    uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
+
+    while (quorlock_valid_ms(lock) > 0 && clock_us() < until_us) usleep(5000);
+}
+
+/* Granted by the hold that the owner has; but the lease ends before the callback. */
+static void lost_before_its_completion(void **state)
+{
+    struct seen_loss outer_loss = {.calls = 0}, inner_loss = {.calls = 0};
+    struct seen seen, pending, again;
+    quorlock *outer = unrenewed_of("me", 1000);
+    quorlock *inner = unrenewed_of("me", 1000);
+
+    quorlock_on_lost(outer, on_loss, &outer_loss);
+    quorlock_on_lost(inner, on_loss, &inner_loss);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    fixture_start_acquire(inner, &pending);
+    fixture_start_acquire(outer, &again);
+    stand_still_until_over(outer);
+    await_count(&pending.calls, 1, GENEROUS_MS, "the inner acquire");
+    await_count(&again.calls, 1, GENEROUS_MS, "the second of the outer");
+    assert_status(pending.result.status, QUORLOCK_LOST);
+    assert_status(again.result.status, QUORLOCK_LOST);
+    assert_int_equal(outer_loss.calls, 1);
+    assert_true(outer_loss.order < pending.order);
+    /* It never held anything that could be lost. */
+    assert_int_equal(inner_loss.calls, 0);
+    assert_status(quorlock_release(inner, on_result, &seen), QUORLOCK_STATE);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
+    assert_status(quorlock_release(outer, on_result, &seen), QUORLOCK_STATE);
+    quorlock_free(inner);
+    quorlock_free(outer);
+    await_free("key");
+}
+
+/* The lease is over, before the callback of the loss: reentry is refused already. */
+static void over_before_the_loss_callback(void **state)
+{
+    struct seen_loss loss = {.calls = 0};
+    struct seen seen;
+    quorlock *outer = unrenewed_of("me", 1000);
+    quorlock *inner = unrenewed_of("me", 1000);
+
+    quorlock_on_lost(outer, on_loss, &loss);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    stand_still_until_over(outer);
+    assert_status(quorlock_acquire(inner, on_result, &seen), QUORLOCK_LOST);
+    assert_int_equal(loss.calls, 0);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
+    assert_int_equal(seen.result.expired, 1);
+    assert_int_equal(loss.calls, 0);
+    quorlock_free(inner);
+    quorlock_free(outer);
+    await_free("key");
+}
+
+/* The renewal that an inner acquire waits for finds the keys gone. */
+static void lost_while_it_is_renewed(void **state)
+{
+    struct seen_loss loss = {.calls = 0};
+    struct seen seen;
+    quorlock *outer = unrenewed_of("me", 5000);
+    quorlock *inner = lock_of("me", 60000);
+
+    quorlock_on_lost(outer, on_loss, &loss);
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    await_holders("key", NULL, 3);
+    drop_by_hand("key");
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_LOST);
+    assert_int_equal(loss.calls, 1);
+    assert_true(loss.order < seen.order);
+    assert_status(quorlock_release(inner, on_result, &seen), QUORLOCK_STATE);
+    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
+    quorlock_free(inner);
+    quorlock_free(outer);
+    await_free("key");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        EVERY_FLAVOUR(one_handle_twice),
+        EVERY_FLAVOUR(two_handles_of_one_owner),
+        EVERY_FLAVOUR(different_owners_exclude_each_other),
+        WITH_SERVERS(renewed_first_where_little_is_left),
+        EVERY_FLAVOUR(a_longer_lease_is_asked_for),
+        EVERY_FLAVOUR(a_loss_ends_every_hold),
+        FLAVOURED(as_much_validity_as_is_asked_for, patient),
+        FLAVOURED(the_wait_bound_holds_for_a_renewal_too, majority),
+        FLAVOURED(lost_before_its_completion, patient),
+        FLAVOURED(over_before_the_loss_callback, patient),
+        FLAVOURED(lost_while_it_is_renewed, patient),
+    };
+
+    return cmocka_run_group_tests_name("reentry", tests, NULL, NULL);
+}

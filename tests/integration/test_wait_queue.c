@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_wait_queue.c - handles of one client that wait for the same key form a queue, and only the first asks
+ * the nodes
+ *
+ * test_dequeue.c tests waiters that leave it without the key.
+ */
+#include "queue_fixture.h"
+
+static quorlock_client *other_client(void)
+{
+    quorlock_client *other = fixture_new_client(0);
+
+    fixture_await_ready(other, fixture.cluster.n);
+    return other;
+}
+
+/* ---- the order, and its cost ---- */
+
+static void granted_in_the_order_of_coming(void **state)
+{
+    struct seen held, released;
+    quorlock *holder = hold_key(&held);
+
+    enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
+    run_ms(100);
+    assert_int_equal(completed(0, 10), 0);
+    fixture_start_release(holder, &released);
+    for (int i = 0; i < 10; i++) {
+        await_completed(0, i + 1, "the next in the queue");
+        assert_int_equal(completed(i + 1, 10), 0);
+        assert_status(queue.seen[i].result.status, QUORLOCK_OK);
+        assert_true(quorlock_valid_ms(queue.locks[i]) > 0);
+        assert_true(strcmp(queue.seen[i].owner, i > 0 ? queue.seen[i - 1].owner : held.owner) != 0);
+        assert_true(holders("key", queue.seen[i].owner) >= 2);
+        assert_int_equal(quorlock_release(queue.locks[i], NULL, NULL), 0);
+    }
+    await_free("key");
+    free_queue(0, 10);
+}
+
+/* Commands on locks while so many handles wait for a while. */
+static long long cost_of_waiting(int n, uint32_t span_ms)
+{
+    long long before = lock_calls();
+    long long after;
+
+    enqueue(0, n, QUORLOCK_WAIT_FOREVER);
+    run_ms(span_ms);
+    assert_int_equal(completed(0, n), 0);
+    after = lock_calls();
+    free_queue(0, n);
+    await_completed(0, n, "freed in the queue");
+    return after - before;
+}
+
+static void many_waiters_cost_what_one_costs(void **state)
+{
+    long long one, many;
+
+    take_by_hand(3, "key", "by-hand");
+    one = cost_of_waiting(1, 1500);
+    many = cost_of_waiting(QUEUE_MAX, 1500);
+    print_message("one costs %lld commands, %d cost %lld\n", one, QUEUE_MAX, many);
+    assert_true(one > 0);
+    /* They poll after random pauses. */
+    assert_true(many <= 3 * one + 10);
+    assert_int_equal(holders("key", "by-hand"), 3);
+}
+
+static void a_single_try_does_not_queue(void **state)
+{
+    struct seen seen;
+    quorlock *once;
+
+    take_by_hand(3, "key", "by-hand");
+    enqueue(0, 3, QUORLOCK_WAIT_FOREVER);
+    once = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(once, &seen), QUORLOCK_HELD);
+    assert_contains(seen.text, "is held by by-hand");
+    assert_int_equal(seen.result.rounds, 1);
+    assert_int_equal(completed(0, 3), 0);
+    free_queue(0, 3);
+}
+
+/* ---- hand-over ---- */
+
+/*
+ * Checked after every turn of the loop: where the release and the next acquire are sent together, a quorum
+ * always has the key. Not where this process lets others come first, or was just polling at the release.
+ */
+static void handed_over_in_one_flush(void **state)
+{
+    enum { TURNS = 12 };
+    struct seen held;
+    int at_once = 0;
+    quorlock *holder = hold_key(&held);
+
+    await_holders("key", held.owner, 3);
+    enqueue(0, TURNS, QUORLOCK_WAIT_FOREVER);
+    run_ms(50);
+    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    for (int i = 0; i < TURNS; i++) {
+        uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
+        bool seen_free = false;
+
+        while (queue.seen[i].calls == 0) {
+            event_base_loop(fixture.base, EVLOOP_NONBLOCK);
+            seen_free |= holders("key", NULL) < 2;
+            assert_true(clock_us() < until_us);
+        }
+        assert_status(queue.seen[i].result.status, QUORLOCK_OK);
+        at_once += !seen_free;
+        assert_int_equal(quorlock_release(queue.locks[i], NULL, NULL), 0);
+    }
+    print_message("%d of %d at once\n", at_once, TURNS);
+    assert_true(at_once >= 1);
+    await_free("key");
+    free_queue(0, TURNS);
+}
+
+static bool first_or(void *arg)
+{
+    const struct seen *stranger = arg;
+
+    return queue.seen[0].calls > 0 || stranger->calls > 0;
+}
+
+/* A waiter of another process, which polls, is not quicker than the next in the queue of this one. */
+static void the_next_in_the_queue_comes_before_another_client(void **state)
+{
+    struct seen held, waited;
+    quorlock *holder;
+    int first = 0;
+    quorlock_client *other = other_client();
+    quorlock *stranger = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+
+    for (int round = 0; round < 5; round++) {
+        holder = hold_key(&held);
+        fixture_start_acquire(stranger, &waited);
+        run_ms(100);
+        enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
+        run_ms(20);
+        assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+        await(first_or, &waited, GENEROUS_MS, "one of them");
+        first += queue.seen[0].calls == 1 && waited.calls == 0;
+        if (waited.calls == 0) assert_int_equal(quorlock_release(queue.locks[0], NULL, NULL), 0);
+        await_status(&waited, QUORLOCK_OK, "the other client's turn");
+        assert_int_equal(quorlock_release(stranger, NULL, NULL), 0);
+        await_completed(0, 1, "this process's turn");
+        quorlock_free(queue.locks[0]);
+        quorlock_free(holder);
+        await_free("key");
+    }
+    assert_true(first >= 1);
+}
+
+/* Releases each grant at once and acquires again, until it is stopped. */
+struct turner {
+    quorlock *lock;
+    bool stop;
+    int grants, ends;
+};
+
+static void turner_completed(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct turner *turner = arg;
+
+    if (result->status != QUORLOCK_OK) {
+        turner->ends++;
+        return;
+    }
+    turner->grants++;
+    assert_int_equal(quorlock_release(lock, NULL, NULL), 0);
+    if (turner->stop) {
+        turner->ends++;
+    } else {
+        assert_int_equal(quorlock_acquire(lock, turner_completed, turner), 0);
+    }
+}
+
+static void others_get_their_turn(void **state)
+{
+    enum { TURNERS = 40, TURNS = 5 };
+    static struct turner turners[TURNERS];
+    struct seen waited;
+    quorlock_client *other;
+    quorlock *stranger;
+    int local = 0;
+
+    memset(turners, 0, sizeof(turners));
+    fixture_client(3);
+    other = other_client();
+    stranger = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    for (int i = 0; i < TURNERS; i++) {
+        turners[i].lock =
+            fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+        assert_int_equal(quorlock_acquire(turners[i].lock, turner_completed, &turners[i]), 0);
+    }
+    await_count(&turners[TURNERS - 1].grants, 1, GENEROUS_MS, "one round");
+    for (int turn = 0; turn < TURNS; turn++) {
+        assert_status(fixture_acquire(stranger, &waited), QUORLOCK_OK);
+        assert_status(fixture_release(stranger, &waited), QUORLOCK_OK);
+    }
+    for (int i = 0; i < TURNERS; i++) turners[i].stop = true;
+    for (int i = 0; i < TURNERS; i++) {
+        await_count(&turners[i].ends, 1, GENEROUS_MS, "the last round");
+        local += turners[i].grants;
+        quorlock_free(turners[i].lock);
+    }
+    print_message("%d turns of one, %d of %d others\n", TURNS, local, TURNERS);
+    fixture_close(other);
+    await_free("key");
+}
+
+/* ---- the wait bound behind the first ---- */
+
+static void check_bound(const struct seen *seen, int status, uint32_t wait_ms)
+{
+    assert_status(seen->result.status, status);
+    assert_true(seen->result.elapsed_ms >= wait_ms);
+    assert_true(seen->result.elapsed_ms < wait_ms + 5000);
+    assert_int_equal(seen->result.valid_ms, 0);
+    assert_string_equal(seen->owner, "");
+}
+
+static void behind_a_lock_of_this_process_is_held(void **state)
+{
+    struct seen held;
+    quorlock *holder = hold_key(&held);
+
+    enqueue(0, 1, 60);
+    enqueue(1, 3, 1500);
+    enqueue(3, 4, 200);
+    enqueue(4, 5, QUORLOCK_WAIT_FOREVER);
+    await_completed(0, 4, "wait bounds");
+    check_bound(&queue.seen[0], QUORLOCK_HELD, 60);
+    check_bound(&queue.seen[1], QUORLOCK_HELD, 1500);
+    check_bound(&queue.seen[2], QUORLOCK_HELD, 1500);
+    check_bound(&queue.seen[3], QUORLOCK_HELD, 200);
+    assert_true(queue.seen[3].order < queue.seen[1].order);
+    for (int i = 0; i < 4; i++) assert_contains(queue.seen[i].text, "\"key\" is held by another lock of this");
+    assert_int_equal(queue.seen[4].calls, 0);
+    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    await_completed(4, 5, "the waiter without a bound");
+    assert_status(queue.seen[4].result.status, QUORLOCK_OK);
+    free_queue(0, 5);
+    quorlock_free(holder);
+    await_free("key");
+}
+
+/* Also a waiter that becomes the first just before its wait bound gets the holder in its result. */
+static void behind_another_client_is_held(void **state)
+{
+    fixture_client(3);
+    take_by_hand(3, "key", "by-hand");
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 20; i++) {
+            const uint64_t until_us = clock_us() + 300;
+
+            enqueue(i, i + 1, 250);
+            while (clock_us() < until_us) continue;
+        }
+        await_completed(0, 20, "wait bounds");
+        for (int i = 0; i < 20; i++) {
+            check_bound(&queue.seen[i], QUORLOCK_HELD, 250);
+            assert_contains(queue.seen[i].text, "\"key\" is held by ");
+        }
+        free_queue(0, 20);
+    }
+    assert_int_equal(holders("key", "by-hand"), 3);
+}
+
+static void nodes_that_are_away_are_no_quorum(void **state)
+{
+    fixture_client(3);
+    /* They accept requests and never answer: the first attempt is in flight all the time. */
+    for (int i = 0; i < 2; i++) server_freeze(SERVER(i));
+    enqueue(0, 3, 300);
+    await_completed(0, 3, "wait bounds");
+    for (int i = 0; i < 3; i++) check_bound(&queue.seen[i], QUORLOCK_NOQUORUM, 300);
+    free_queue(0, 3);
+    for (int i = 0; i < 2; i++) server_kill(SERVER(i));
+    enqueue(0, 3, 300);
+    await_completed(0, 3, "wait bounds");
+    for (int i = 0; i < 3; i++) {
+        check_bound(&queue.seen[i], QUORLOCK_NOQUORUM, 300);
+        assert_contains(queue.seen[i].text, "too few nodes can vote on \"key\"");
+    }
+    free_queue(0, 3);
+}
+
+static void mixed_is_timed_out(void **state)
+{
+    fixture.options.node_timeout_ms = 100;
+    fixture_client(3);
+    take_by_hand(3, "key", "by-hand");
+    enqueue(0, 4, 3000);
+    run_ms(300);
+    for (int i = 0; i < 2; i++) server_kill(SERVER(i));
+    await_completed(0, 4, "wait bounds");
+    for (int i = 0; i < 4; i++) check_bound(&queue.seen[i], QUORLOCK_TIMEDOUT, 3000);
+    free_queue(0, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_CLIENT(granted_in_the_order_of_coming),
+        WITH_CLIENT(many_waiters_cost_what_one_costs),
+        WITH_CLIENT(a_single_try_does_not_queue),
+        WITH_CLIENT(handed_over_in_one_flush),
+        WITH_CLIENT(the_next_in_the_queue_comes_before_another_client),
+        WITH_SERVERS(others_get_their_turn),
+        WITH_CLIENT(behind_a_lock_of_this_process_is_held),
+        WITH_SERVERS(behind_another_client_is_held),
+        WITH_SERVERS(nodes_that_are_away_are_no_quorum),
+        WITH_SERVERS(mixed_is_timed_out),
+    };
+
+    return cmocka_run_group_tests_name("wait queue", tests, NULL, NULL);
+}
