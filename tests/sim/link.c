@@ -83,9 +83,8 @@ static void watch_stall(struct world *world, uint32_t client, uint32_t node, str
     world_plan(world, since_us + world->plan->stall_us, EVENT_STALL, client, node, 0, link->generation);
 }
 
-bool link_send(struct world *world, uint32_t lock_index, const struct core_command *command, uint64_t leaves_us)
+bool link_send(struct world *world, struct lock *lock, const struct core_command *command, uint64_t leaves_us)
 {
-    const struct lock *lock = &world->locks[lock_index];
     uint32_t node = command->tag.node;
     struct link *link = link_of(world, lock->client, node);
     struct request *request;
@@ -103,7 +102,7 @@ bool link_send(struct world *world, uint32_t lock_index, const struct core_comma
                                 .serial = request->serial,
                                 .next = NONE,
                                 .generation = link->generation,
-                                .lock = lock_index,
+                                .lock = lock->index,
                                 .life = lock->life,
                                 .seen = link->seen,
                                 .client = lock->client,
@@ -232,7 +231,7 @@ static void hear_stray(struct world *world, uint32_t index)
     settle(world, index);
     if (!heard) return;
     world->totals->of[TOTAL_STRAYS]++;
-    process_reply(world, lock, life, &reply);
+    process_reply(world, &world->locks[lock], life, &reply);
 }
 
 static void update_rtt(struct world *world, struct link *link, const struct request *request)
@@ -254,7 +253,7 @@ static void hear(struct world *world, const struct request *request)
     } else {
         uint64_t received_us = process_clock(world, request->client);
 
-        process_reply(world, request->lock, request->life, &request->reply);
+        process_reply(world, &world->locks[request->lock], request->life, &request->reply);
         process_node_clock(world, request->client, request->node, request->reply.tag.sent_us, received_us,
                            request->node_us);
     }
@@ -300,7 +299,7 @@ static void report_unknown(struct world *world, uint32_t index)
 
     request->reported = true;
     world->totals->of[TOTAL_UNKNOWN]++;
-    process_reply(world, request->lock, request->life, &reply);
+    process_reply(world, &world->locks[request->lock], request->life, &reply);
 }
 
 void link_timeout(struct world *world, const struct event *event)

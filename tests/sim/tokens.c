@@ -48,15 +48,14 @@ static void check_tokens(struct world *world, const struct grant *grant)
     }
 }
 
-void tokens_granted(struct world *world, uint32_t index)
+void tokens_granted(struct world *world, struct lock *lock)
 {
-    struct lock *lock = &world->locks[index];
     uint64_t token = core_fence(lock->core);
     struct grant *grant;
     uint32_t shown = 0;
 
     if ((token != 0) != lock->config.fencing) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u has %s token", index, token != 0 ? "a" : "no");
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u has %s token", lock->index, token != 0 ? "a" : "no");
     }
     if (!lock->config.fencing) return;
     world->totals->of[TOTAL_TOKENS]++;
@@ -65,7 +64,7 @@ void tokens_granted(struct world *world, uint32_t index)
     *grant = (struct grant){.token = token,
                             .begun_us = lock->verdicts.attempt_begun_us,
                             .told_us = world->now_us,
-                            .lock = index,
+                            .lock = lock->index,
                             .key = lock->key};
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
         const struct shown *of = &lock->verdicts.shown[i];
@@ -77,15 +76,14 @@ void tokens_granted(struct world *world, uint32_t index)
     }
     lock->verdicts.grant = world->n_grants - 1;
     if (shown < world->plan->quorum) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u has a token that %u nodes have shown", index, shown);
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u has a token that %u nodes have shown", lock->index,
+                       shown);
     }
     check_tokens(world, grant);
 }
 
-void tokens_write(struct world *world, uint32_t index, uint64_t delay_us)
+void tokens_write(struct world *world, struct lock *lock, uint64_t delay_us)
 {
-    const struct lock *lock = &world->locks[index];
-
     if (!lock->config.fencing) return;
     world_plan(world, world->now_us + delay_us, EVENT_WRITE, lock->client, 0, lock->verdicts.grant, 0);
 }

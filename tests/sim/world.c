@@ -129,6 +129,7 @@ static void build(struct world *world, const struct plan *plan)
         if (!plan->cold) guard_bootstrap(world, i);
     }
     for (uint32_t i = 0; i < plan->n_locks; i++) {
+        world->locks[i].index = i;
         world->locks[i].config = plan->locks[i].config;
         world->locks[i].client = plan->locks[i].client;
         world->locks[i].key = plan->locks[i].key;
@@ -149,7 +150,8 @@ static void enter(struct world *world, enum world_phase phase, uint64_t for_us)
     TRACE(world, "%s", texts[phase]);
     world->phase = phase;
     world->phase_until_us = world->now_us + for_us;
-    for (uint32_t i = 0; i < world->plan->n_locks && phase <= PHASE_STOPPED; i++) actor_hurry(world, i);
+    for (uint32_t i = 0; i < world->plan->n_locks && phase <= PHASE_STOPPED; i++)
+        actor_hurry(world, &world->locks[i]);
 }
 
 static bool all_granted(const struct world *world)
@@ -196,7 +198,7 @@ static bool all_quiet(const struct world *world)
 
 static void look_at_locks(struct world *world)
 {
-    for (uint32_t i = 0; i < world->plan->n_locks; i++) judge_in_time(world, i);
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) judge_in_time(world, &world->locks[i]);
 }
 
 static void look(struct world *world)

@@ -232,6 +232,7 @@ enum actor_state {
 };
 
 struct lock {
+    uint32_t index;
     struct core_lock *core;
     struct core_config config;
     uint8_t client, key;
