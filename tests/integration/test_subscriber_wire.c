@@ -119,7 +119,7 @@ static void await_trace(const char *wanted)
     }
 }
 
-static void test_notices(void **state)
+SERVER_TEST(test_notices)
 {
     const struct server *server = SERVER(0);
     const char *const addresses[] = {server->address, server->unix_address};
@@ -149,7 +149,7 @@ static void test_notices(void **state)
     }
 }
 
-static void test_cut(void **state)
+SERVER_TEST(test_cut)
 {
     struct server *server = SERVER(0);
 
@@ -187,7 +187,7 @@ static void await_ping(const struct server *server)
 }
 
 /* Only our PING ends the connection of a frozen server; a quiet one that answers is kept. */
-static void test_frozen(void **state)
+SERVER_TEST(test_frozen)
 {
     struct server *server = SERVER(0);
 
@@ -203,7 +203,7 @@ static void test_frozen(void **state)
     await_trace("open\nlistening c\nclosed\nopen\nlistening c\n");
 }
 
-static void test_rights(void **state)
+SERVER_TEST(test_rights)
 {
     const struct server *server = SERVER(0);
     char address[2 * TEXT_SIZE];
@@ -242,7 +242,7 @@ static void test_rights(void **state)
 }
 
 /* Replicas accept subscribers while they load or have no master. */
-static void test_replica(void **state)
+SERVER_TEST(test_replica)
 {
     const struct server *server = SERVER(0);
 
@@ -250,14 +250,4 @@ static void test_replica(void **state)
     server_do(server, "REPLICAOF 127.0.0.1 1");
     begin(server->address, "c", STEP_MS);
     await_trace("open\nlistening c\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_ONE_SERVER(test_notices), WITH_ONE_SERVER(test_cut),     WITH_ONE_SERVER(test_frozen),
-        WITH_ONE_SERVER(test_rights),  WITH_ONE_SERVER(test_replica),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
