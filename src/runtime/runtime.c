@@ -98,13 +98,11 @@ static bool pass_on_line(struct runtime *runtime)
 
 /* ---- deadlines ---- */
 
-static bool callbacks_wait(const struct runtime *runtime)
+static bool is_wanted(const struct runtime *runtime, bool closing)
 {
     if (runtime->log_lines.count > 0) return true;
-    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
-        struct turn *turn = CONTAINER_OF(at, struct turn, link);
-
-        if (turn->waits(turn)) return true;
+    LIST_EACH (struct turn, turn, &runtime->turns, link) {
+        if (turn->waits(turn, closing)) return true;
     }
     return false;
 }
@@ -118,7 +116,7 @@ static void arm(struct runtime *runtime)
     uint64_t left_us = 0;
 
     if (runtime->closing && runtime->close_until_us < at_us) at_us = runtime->close_until_us;
-    if (callbacks_wait(runtime)) at_us = 0;
+    if (is_wanted(runtime, false)) at_us = 0;
     /* Armed for something sooner: it looks then, and is armed anew. */
     if (at_us >= runtime->armed_us) return;
     runtime->armed_us = at_us;
@@ -182,20 +180,9 @@ void runtime_run_soon(struct runtime *runtime)
     if (runtime->running == 0 && runtime->at_top != NULL) runtime->system.loop->task_run(runtime->at_top);
 }
 
-static bool owes(const struct runtime *runtime)
-{
-    if (callbacks_wait(runtime)) return true;
-    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
-        struct turn *turn = CONTAINER_OF(at, struct turn, link);
-
-        if (turn->owes(turn)) return true;
-    }
-    return false;
-}
-
 static bool may_end(struct runtime *runtime)
 {
-    if (!runtime->closing || runtime->running > 0 || owes(runtime)) return false;
+    if (!runtime->closing || runtime->running > 0 || is_wanted(runtime, true)) return false;
     return runtime->in_flight == 0 || runtime_now_us(runtime) >= runtime->close_until_us;
 }
 
@@ -203,9 +190,7 @@ static bool may_end(struct runtime *runtime)
 static bool run_next(struct runtime *runtime)
 {
     if (pass_on_line(runtime)) return true;
-    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
-        struct turn *turn = CONTAINER_OF(at, struct turn, link);
-
+    LIST_EACH (struct turn, turn, &runtime->turns, link) {
         if (turn->next(turn)) return true;
     }
     return false;
@@ -220,17 +205,9 @@ static void run(struct runtime *runtime)
     runtime->running++;
     wake_due(runtime);
     runtime->log_budget = LOG_LINES_MAX;
-    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
-        struct turn *turn = CONTAINER_OF(at, struct turn, link);
-
-        turn->begin(turn);
-    }
+    LIST_EACH (struct turn, turn, &runtime->turns, link) turn->begin(turn);
     while (run_next(runtime)) wake_due(runtime);
-    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
-        struct turn *turn = CONTAINER_OF(at, struct turn, link);
-
-        turn->end(turn);
-    }
+    LIST_EACH (struct turn, turn, &runtime->turns, link) turn->end(turn);
     runtime->running--;
     if (runtime->running > 0) return;
     if (may_end(runtime)) {

@@ -40,10 +40,8 @@ struct turn {
     /* Runs one user callback. False: none is left in this turn. */
     bool (*next)(struct turn *);
     void (*end)(struct turn *);
-    /* A user callback waits. */
-    bool (*waits)(struct turn *);
-    /* The client must not end yet, as long as it can wait. */
-    bool (*owes)(struct turn *);
+    /* A user callback waits; or, while the client closes, something else does that it must not end without. */
+    bool (*waits)(struct turn *, bool closing);
 };
 
 struct runtime {
