@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * arbiter.c - which node is asked first, and how far its word is believed
+ * arbiter.c - which node is asked first, and how far its answer is trusted
  *
  * After its first attempt an acquire asks one node first, the arbiter: the first READY node that is fit, in the
  * order that all clients share. So of many contenders one gets its yes.
@@ -119,13 +119,13 @@ bool arbiter_doubt(struct core_lock *lock)
 {
     const struct core_node *node = &lock->nodes[lock->attempt.arbiter];
     uint64_t holder_id = node->holder.id;
-    bool gave_back = holder_id != 0 && holder_id == lock->belief.given_back_id;
-    bool news = holder_id != node->holder.before_id && holder_id != lock->belief.confirmed_id;
+    bool released = holder_id != 0 && holder_id == lock->belief.released_id;
+    bool is_new = holder_id != node->holder.before_id && holder_id != lock->belief.confirmed_id;
 
     if (BROKEN(CONTROL_BELIEVES_ONE)) return false;
-    if (news && !gave_back) {
+    if (is_new && !released) {
         lock->belief.polls = BELIEF_NEWS;
-    } else if (lock->belief.polls > 0 && !gave_back) {
+    } else if (lock->belief.polls > 0 && !released) {
         lock->belief.polls--;
     } else {
         lock->attempt.doubt = DOUBT_OPEN;

@@ -35,7 +35,7 @@ static uint64_t connect_until_us(const struct core_lock *lock)
 /*
  * A failed attempt publishes its release only on the arbiter: the others asked that node first, and it refused
  * them because of us. But where the lock is held without the arbiter, or too few nodes can vote, each client
- * gets the arbiter's yes in turn, and in vain: our release would only make the next one try.
+ * gets the arbiter's yes in turn, and fails: our release would only make the next one try.
  */
 static uint32_t node_that_wakes(const struct core_lock *lock)
 {
@@ -69,7 +69,7 @@ void attempt_give_up(struct core_lock *lock, struct step *step, int status)
 static void ask_rest(struct core_lock *lock, struct step *step)
 {
     lock->attempt.stage = ATTEMPT_ASKS_ALL;
-    lock->belief.given_back_id = 0;
+    lock->belief.released_id = 0;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         uint32_t index = lock->config.arbiters[i];
         struct core_node *node = &lock->nodes[index];
@@ -101,7 +101,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     /* Kleppmann's objection to counters is that they get lost: the wall clock is the floor under them. */
     attempt->floor = lock->config.fencing ? core_larger(step->wall_us, lock->fence + 1) : 0;
     lock->wait.queued = QUEUED_NONE;
-    lock->wait.news = NEWS_NONE;
+    lock->wait.notice = NOTICE_NONE;
     lock->wait.woken_id = lock->wait.released_id;
     lock->hold.round = 0;
     vote_clear(lock);

@@ -41,7 +41,7 @@ void core_init(struct core_lock *lock, const struct core_config *config)
     }
 }
 
-/* An acquire or an extend is in flight, or its result was not told yet. */
+/* An acquire or an extend is in flight, or its completion is pending. */
 static bool is_busy(const struct core_lock *lock)
 {
     return core_is_acquiring(lock) || lock->hold.extend_lease_us != 0 ||
@@ -51,7 +51,7 @@ static bool is_busy(const struct core_lock *lock)
 static int refuse_acquire(const struct core_lock *lock)
 {
     if (is_busy(lock)) return CORE_BUSY;
-    /* A pending loss is told first. */
+    /* The owner is notified of a loss first. */
     return lock->phase == CORE_HELD || core_is_pending(lock, CORE_NOTIFY_LOST) ? CORE_STATE : 0;
 }
 
@@ -120,7 +120,7 @@ static int cancel(struct core_lock *lock, struct step *step, int status)
 
 /*
  * The second validity check. The Qth yes may have waited long for its turn, in the kernel or behind a slow
- * callback; a grant is told only if it still holds now, with at least min_valid_us left.
+ * callback; a grant completes only if it still holds now, with at least min_valid_us left.
  */
 static bool still_good(const struct core_lock *lock, uint64_t now_us)
 {
@@ -144,7 +144,7 @@ static void dispatch(struct core_lock *lock, struct step *step)
 
     if (take(lock, CORE_NOTIFY_LOST, completion)) return;
     if (lock->phase == CORE_GRANTED && !still_good(lock, step->now_us)) attempt_too_late(lock, step);
-    /* The release of an earlier hold ends before a grant is told, so that the grant can be released in turn. */
+    /* The release of an earlier hold completes before the grant, so that the grant can be released in turn. */
     if (lock->phase == CORE_GRANTED) debt_end_release(lock);
     if (take(lock, CORE_NOTIFY_RELEASED, completion)) return;
     if (lock->phase == CORE_GRANTED) {

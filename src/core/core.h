@@ -3,7 +3,7 @@
  * core.h - one lock's deterministic state machine
  *
  * The core decides. It is fed events with the time, and answers with commands for the nodes, the next time at
- * which it wants to be called, and what the owner is to be told. It has no socket, clock, timer, random source
+ * which it wants to be called, and the completions for the owner. It has no socket, clock, timer, random source
  * or memory of its own, so the same object code runs under libevent and under the simulator.
  *
  * The phases of a lock:
@@ -58,11 +58,11 @@ int core_wait_verdict(const struct core_lock *);
 uint32_t core_seen(const struct core_lock *);
 /* core_loss - the reason of the present or last loss. */
 enum core_loss core_loss(const struct core_lock *);
-/* core_notified_held - the owner was told that it holds the lock, and nothing else since. */
+/* core_notified_held - the owner was notified of its hold, and the lock was neither lost nor released since. */
 bool core_notified_held(const struct core_lock *);
-/* core_valid_us - validity left; 0 from lost_at on, and whenever the owner was not told that it holds. */
+/* core_valid_us - validity left; 0 from lost_at on, and where core_notified_held() is false. */
 uint64_t core_valid_us(const struct core_lock *, uint64_t now_us);
-/* core_loss_pending - a loss waits to be told. */
+/* core_loss_pending - the owner is still to be notified of a loss. */
 bool core_loss_pending(const struct core_lock *);
 /* core_remaining_us - until the validity of the present or lost grant ends; 0 where it may have ended before
  * the loss was noticed. */
@@ -81,7 +81,7 @@ uint32_t core_counted(const struct core_lock *);
 uint64_t core_attempt(const struct core_lock *); /* number of the latest attempt, from 1 over the lock's life */
 uint32_t core_rounds(const struct core_lock *);  /* attempts of the present acquire */
 const struct core_token *core_token_now(const struct core_lock *);
-/* core_quiet - idle, nothing to tell, no debt: the memory may be freed. */
+/* core_quiet - idle, no completion, no debt: the memory may be freed. */
 bool core_quiet(const struct core_lock *);
 /* core_debts - releases that a node still owes us. */
 uint32_t core_debts(const struct core_lock *, uint32_t node);

@@ -117,7 +117,7 @@ void debt_on_room(struct core_lock *lock, struct step *step, uint32_t index)
     debt_judge_release(lock, step->now_us);
 }
 
-/* No notice of it will come: the next one is news. */
+/* No notice of it will come: the next one is of another release. */
 static void drop_echo(struct core_node *node, struct debt *debt)
 {
     if (debt->echoed && node->notices.own > 0) node->notices.own--;

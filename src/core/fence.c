@@ -10,7 +10,7 @@
  *
  * Tokens are unique: two grants with one token would share a node whose counter was T under both, but the later
  * grant incremented it there when it took the key. Tokens rise for the same reason: a later quorum shares a
- * node with this one, and its counter was T at least when T was told. No clock is involved.
+ * node with this one, and its counter was T at least when T was agreed. No clock is involved.
  */
 #include "fence.h"
 

@@ -97,7 +97,7 @@ static void lose(struct core_lock *lock, enum core_loss loss)
     lock->hold.loss = loss;
     core_notify(lock, CORE_NOTIFY_LOST, CORE_LOST_LOCK);
     end_extend(lock, CORE_LOST_LOCK);
-    /* The extend succeeded, but the loss came before that was told. */
+    /* The extend succeeded, but the loss came before its completion. */
     if (lock->pending.status[CORE_NOTIFY_EXTENDED] == CORE_OK) {
         lock->pending.status[CORE_NOTIFY_EXTENDED] = CORE_LOST_LOCK;
     }

@@ -132,17 +132,17 @@ struct attempt {
 enum wait_queued { QUEUED_NONE, QUEUED_ARBITER, QUEUED_ALL };
 
 /* A release that was heard of. */
-enum wait_news {
-    NEWS_NONE,
-    NEWS_DURING_ATTEMPT, /* the attempt under way may have asked too early */
-    NEWS_TURN_DRAWN,     /* our turn after it is drawn */
+enum wait_notice {
+    NOTICE_NONE,
+    NOTICE_DURING_ATTEMPT, /* the attempt under way may have asked too early */
+    NOTICE_TURN_DRAWN,     /* our turn after it is drawn */
 };
 
 struct wait {
     uint64_t retry_at_us;
     uint64_t poll_at_us; /* the same without any notice */
     enum wait_queued queued;
-    enum wait_news news;
+    enum wait_notice notice;
     uint64_t released_id; /* the holder whose release the latest notice reported */
     uint64_t woken_id;    /* the same when the latest attempt began, or when our turn was drawn */
     uint64_t polled_id;   /* the holder when the latest wait began */
@@ -153,9 +153,9 @@ struct wait {
 
 /* Whether the holder that the arbiter names is believed. */
 struct belief {
-    uint32_t polls;         /* so many more times */
-    uint64_t confirmed_id;  /* the holder, as far as all nodes answered when they were asked last */
-    uint64_t given_back_id; /* the holder whose release other nodes reported since all were asked */
+    uint32_t polls;        /* so many more times */
+    uint64_t confirmed_id; /* the holder, as far as all nodes answered when they were asked last */
+    uint64_t released_id;  /* the holder whose release other nodes reported since all were asked */
 };
 
 enum round_state {
@@ -195,7 +195,7 @@ struct core_lock {
     uint64_t lease_us; /* of the latest acquire or extend */
     uint64_t fence;    /* of the latest grant */
 
-    /* What the owner is told with the next CORE_EV_DISPATCH. */
+    /* Completions for the owner, one with each CORE_EV_DISPATCH. */
     struct {
         uint32_t kinds; /* a bit for each enum core_notify */
         int status[CORE_NOTIFY_RELEASED + 1];
@@ -223,7 +223,7 @@ static inline bool core_is_pending(const struct core_lock *lock, enum core_notif
     return (lock->pending.kinds & 1u << kind) != 0;
 }
 
-/* core_notify - the owner will be told this. */
+/* core_notify - the owner will be notified of this. */
 static inline void core_notify(struct core_lock *lock, enum core_notify kind, int status)
 {
     lock->pending.kinds |= 1u << kind;

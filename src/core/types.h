@@ -103,8 +103,8 @@ struct core_reply {
     int64_t ttl_us;      /* its remaining lease; -1: endless; -2: unknown */
     uint64_t fence;      /* the node's counter after a yes to acquire or raise; 0 without fencing */
     uint32_t generation; /* of the connection it was asked on */
-    uint32_t listeners; /* clients that listen for a release there: told by a refused acquire, and by a release;
-                           0: unknown */
+    uint32_t listeners;  /* clients that listen for a release there: reported by a refused acquire, and by a
+                            release;  0: unknown */
 };
 
 enum core_event_type {
@@ -122,7 +122,7 @@ enum core_event_type {
     CORE_EV_STEP,      /* a node's clock has stepped forward, which is proven (nodeclock.h) */
     CORE_EV_BEGIN,     /* may use random: there is room for what core_wants() named, and its turn has come */
     CORE_EV_ROOM,      /* a node has room again for releases that could not be queued */
-    CORE_EV_DISPATCH,  /* callbacks may run now: check again, and say what to tell */
+    CORE_EV_DISPATCH,  /* callbacks may run now: check again, and name the next completion */
 };
 
 struct core_event {
@@ -149,7 +149,7 @@ struct core_event {
             uint64_t lease_us; /* 0: as it is */
         } extend;
         struct {
-            int status; /* to tell: CORE_CANCELED or CORE_CLOSED */
+            int status; /* CORE_CANCELED or CORE_CLOSED */
         } cancel;
         struct core_node_change {
             uint32_t index;
@@ -218,7 +218,7 @@ enum core_loss {
     CORE_LOSS_CLOCK
 };
 
-/* One thing to tell the owner, right now. */
+/* What the owner is notified of, right now. */
 struct core_completion {
     enum core_notify kind;
     int status;          /* enum core_status */
@@ -239,7 +239,7 @@ enum core_log {
 struct core_update {
     uint32_t n_commands;
     struct core_command commands[CORE_COMMANDS_MAX]; /* to be queued in this order */
-    bool dispatch; /* something is to be told: send CORE_EV_DISPATCH from the top of the loop, soon */
+    bool dispatch; /* completions are pending: send CORE_EV_DISPATCH from the top of the loop, soon */
     struct core_completion completion; /* after CORE_EV_DISPATCH only; send it again until NOTHING */
     uint32_t log;
 };
