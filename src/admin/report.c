@@ -60,15 +60,10 @@ static void end_turn(struct turn *turn)
     }
 }
 
-static bool waits(struct turn *turn)
+static bool waits(struct turn *turn, bool closing)
 {
+    (void)closing;
     return count_due(CONTAINER_OF(turn, struct admin, turn)) > 0;
-}
-
-static bool owes(struct turn *turn)
-{
-    (void)turn;
-    return false;
 }
 
 /* ---- nodes ---- */
@@ -87,8 +82,7 @@ static void on_node_changed(struct node_observer *observer, uint32_t node)
 void admin_start(struct admin *all, struct runtime *runtime)
 {
     all->runtime = runtime;
-    all->turn =
-        (struct turn){.begin = begin_turn, .next = next_in_turn, .end = end_turn, .waits = waits, .owes = owes};
+    all->turn = (struct turn){.begin = begin_turn, .next = next_in_turn, .end = end_turn, .waits = waits};
     all->observer.changed = on_node_changed;
     runtime_add_turn(runtime, &all->turn);
     nodes_observe(runtime, &all->observer);

@@ -54,3 +54,9 @@ struct link *list_walk_next(struct list_walk *walk)
     }
     return link;
 }
+
+struct link *list_walk_first(struct list_walk *walk, struct list *list)
+{
+    list_walk_begin(walk, list);
+    return list_walk_next(walk);
+}

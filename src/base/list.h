@@ -40,6 +40,17 @@ struct list_walk {
 /* FIRST_OF - the first that is listed; NULL: the list is empty. */
 #define FIRST_OF(list, type, member) CONTAINER_OF(list_first(list), type, member)
 
+/* LIST_EACH - what is listed, in order; the list must not change meanwhile. LIST_WALK: the same with a walk,
+ * which survives changes and must not be left early. */
+#define LIST_EACH(type, item, from, member)                                                                    \
+    for (type *item = FIRST_OF(from, type, member); (item) != NULL;                                            \
+         (item) = CONTAINER_OF(list_next(&(item)->member), type, member))
+#define LIST_WALK(type, item, from, member)                                                                    \
+    for (struct list_walk item##_walk = {.list = NULL}; (item##_walk).list == NULL;)                           \
+        for (type *item = CONTAINER_OF(list_walk_first(&item##_walk, from), type, member); (item) != NULL;     \
+             (item) = CONTAINER_OF(list_walk_next(&item##_walk), type, member))
+/* NOLINTEND(bugprone-macro-parentheses) */
+
 static inline void *container_of(void *member, size_t offset)
 {
     return member == NULL ? NULL : (char *)member - offset;
@@ -60,8 +71,10 @@ static inline struct link *list_next(const struct link *link)
 void list_add(struct list *, struct link *);
 /* list_remove - nothing happens to what is in no list. */
 void list_remove(struct list *, struct link *);
-/* list_walk_begin - the walk must be walked to its end, which list_walk_next tells by NULL. */
+/* list_walk_begin - the walk must be walked to its end, which list_walk_next tells by NULL. list_walk_first
+ * does both. */
 void list_walk_begin(struct list_walk *, struct list *);
 struct link *list_walk_next(struct list_walk *);
+struct link *list_walk_first(struct list_walk *, struct list *);
 
 #endif

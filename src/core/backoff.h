@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* A small generator for jitter only, seeded from an event's random bytes; never for tokens. */
+/* For jitter only, never for tokens; seeded from an event's random bytes. */
 struct backoff_jitter {
     uint64_t state;
 };
@@ -16,24 +16,20 @@ void backoff_seed(struct backoff_jitter *, const unsigned char bytes[8]);
 /* backoff_uniform - evenly in 0 .. bound inclusive. */
 uint64_t backoff_uniform(struct backoff_jitter *, uint64_t bound);
 
-/*
- * backoff_split_us - the pause after votes were split among contenders
- *
- * Uniform in 0 .. 2 x srtt x 2^n, at most 64 x srtt: contenders that met once must meet less and less, or they
- * split the votes again and again and never settle.
- */
+/* backoff_split_us - the pause after votes were split among contenders: uniform in 0 .. 2 x srtt x 2^n, at most
+ * 64 x srtt, so that contenders collide less and less. */
 uint64_t backoff_split_us(struct backoff_jitter *, uint64_t srtt_us, uint32_t tries);
 
-/* backoff_poll_us - the pause while a holder is there: grows from 100 ms to 1 s, jittered by half of it. Peers
- * publish nothing when they release, so somebody has to look now and then. */
+/* backoff_poll_us - the pause while the lock is held: grows from 100 ms to 1 s, jittered by half of it. Other
+ * clients than quorlock publish nothing when they release. */
 uint64_t backoff_poll_us(struct backoff_jitter *, uint32_t polls);
 
 /* backoff_renew_us - the pause before a failed renewal round is tried again: none at first, then growing from
  * a quarter of the node timeout to the whole of it, jittered. */
 uint64_t backoff_renew_us(struct backoff_jitter *, uint64_t node_timeout_us, uint32_t failures);
 
-/* backoff_debt_us - the pause before a release that a node refused, or that did not fit into the queue, is
- * tried again: grows from 10 ms to 1 s, jittered by half of it. */
+/* backoff_debt_us - the pause before a release that a node refused, or did not answer, is sent again: grows
+ * from 10 ms to 1 s, jittered by half of it. */
 uint64_t backoff_debt_us(struct backoff_jitter *, uint32_t tries);
 
 #endif

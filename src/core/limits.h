@@ -9,11 +9,11 @@
 #define CORE_TOKEN_SIZE 20
 /* 20 bytes for a token, 8 for jitter. */
 #define CORE_RANDOM_SIZE 28
-/* Unanswered releases a node may owe one lock; a node that owes more is not asked to vote. */
+/* Releases that a node may owe one lock; a node that owes so many is not asked to vote. */
 #define CORE_DEBTS_MAX 4
-/* A step releases one attempt and begins another, or pays all debts of one node and asks it. */
+/* A step releases one attempt, begins another and sends n_nodes releases again at most. */
 #define CORE_COMMANDS_MAX (3 * CORE_NODES_MAX)
-/* One day and a little: leases, waits and sums of them stay far below 2^64 us. */
+/* Some 35 years: leases, waits and sums of them stay far below 2^64 us. */
 #define CORE_TIME_MAX_US (1ull << 50)
 
 #endif

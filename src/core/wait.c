@@ -140,11 +140,11 @@ void wait_begin(struct core_lock *lock, uint64_t now_us, bool held)
     watch_holder(lock);
     lock->phase = CORE_WAITING;
     lock->wait.poll_at_us = lock->wait.retry_at_us = validity_add(now_us, pause_us(lock, held));
-    if (lock->wait.news == NEWS_DURING_ATTEMPT) {
+    if (lock->wait.notice == NOTICE_DURING_ATTEMPT) {
         uint64_t short_us = backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 0);
 
         take_turn(lock, validity_add(now_us, short_us + turn_us(lock)));
-        lock->wait.news = NEWS_TURN_DRAWN;
+        lock->wait.notice = NOTICE_TURN_DRAWN;
         lock->wait.woken_id = lock->wait.released_id;
     }
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) lock->nodes[i].notices.heard = false;
@@ -184,7 +184,7 @@ static enum wait_verdict wake(struct core_lock *lock, uint64_t now_us)
     uint64_t pause_us = turn_us(lock);
 
     if (pause_us > 0) {
-        lock->wait.news = NEWS_TURN_DRAWN;
+        lock->wait.notice = NOTICE_TURN_DRAWN;
         lock->wait.woken_id = lock->wait.released_id;
         take_turn(lock, validity_add(now_us, pause_us));
         return WAIT_STAY;
@@ -196,7 +196,7 @@ static enum wait_verdict wake(struct core_lock *lock, uint64_t now_us)
 enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32_t index, uint64_t holder_id)
 {
     struct core_node *node = &lock->nodes[index];
-    bool drawn = lock->wait.news == NEWS_TURN_DRAWN;
+    bool drawn = lock->wait.notice == NOTICE_TURN_DRAWN;
     uint32_t noticed = 0;
     bool arbiter;
 
@@ -208,11 +208,11 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32
     }
     node->doubt.odd_id = 0;
     arbiter = index == arbiter_choose(lock);
-    lock->belief.given_back_id = arbiter ? 0 : holder_id;
+    lock->belief.released_id = arbiter ? 0 : holder_id;
     /* A late notice of the release that woke us already, or for which our turn is drawn. */
     if ((!arbiter || drawn) && holder_id != 0 && holder_id == lock->wait.woken_id) return WAIT_STAY;
     lock->wait.released_id = holder_id;
-    if (lock->phase == CORE_ASKING && !BROKEN(CONTROL_LOST_WAKE)) lock->wait.news = NEWS_DURING_ATTEMPT;
+    if (lock->phase == CORE_ASKING && !BROKEN(CONTROL_LOST_WAKE)) lock->wait.notice = NOTICE_DURING_ATTEMPT;
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     node->notices.heard = true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) noticed += lock->nodes[i].notices.heard;
@@ -232,7 +232,7 @@ void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, 
     node->notices.own = 0;
     /* Nothing was missed: no node was asked before the confirmation. */
     if (before_acquire || lock->acquire.attempts == 0) return;
-    if (lock->phase == CORE_ASKING) lock->wait.news = NEWS_DURING_ATTEMPT;
+    if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) listening += lock->nodes[i].notices.listening;
     if (lock->phase != CORE_WAITING) return;
     /* The next holder releases on at least one of these nodes. */
@@ -245,7 +245,7 @@ enum wait_verdict wait_on_wake(struct core_lock *lock, uint64_t now_us, bool yie
 {
     uint64_t srtt_us = quorum_srtt_us(lock);
 
-    if (lock->phase == CORE_ASKING) lock->wait.news = NEWS_DURING_ATTEMPT;
+    if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT;
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     if (!yield) return WAIT_TRY_ALL;
     sooner(lock, validity_add(now_us, YIELD_SRTTS * srtt_us + ARBITER_GRACE_US));

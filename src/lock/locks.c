@@ -24,25 +24,15 @@ static const struct claim_events claim_events = {.logs = message_log,
 static void on_node_changed(struct node_observer *observer, uint32_t node)
 {
     struct locks *all = CONTAINER_OF(observer, struct locks, observer);
-    struct list_walk walk;
-    struct link *at;
 
-    list_walk_begin(&walk, &all->claims.active);
-    while ((at = list_walk_next(&walk)) != NULL) {
-        claim_on_node_state(CONTAINER_OF(at, struct claim, in_active), node);
-    }
+    LIST_WALK (struct claim, claim, &all->claims.active, in_active) claim_on_node_state(claim, node);
 }
 
 static void on_clock_stepped(struct node_observer *observer, uint32_t node, uint64_t before_us)
 {
     struct locks *all = CONTAINER_OF(observer, struct locks, observer);
-    struct list_walk walk;
-    struct link *at;
 
-    list_walk_begin(&walk, &all->claims.active);
-    while ((at = list_walk_next(&walk)) != NULL) {
-        claim_clock_stepped(CONTAINER_OF(at, struct claim, in_active), node, before_us);
-    }
+    LIST_WALK (struct claim, claim, &all->claims.active, in_active) claim_clock_stepped(claim, node, before_us);
 }
 
 static void on_has_room(struct node_observer *observer, uint32_t node)
@@ -73,14 +63,11 @@ static void end_turn(struct turn *turn)
     admission_serve(&CONTAINER_OF(turn, struct locks, turn)->claims.admission);
 }
 
-static bool waits(struct turn *turn)
+static bool waits(struct turn *turn, bool closing)
 {
-    return notify_waits(CONTAINER_OF(turn, struct locks, turn));
-}
+    const struct locks *all = CONTAINER_OF(turn, struct locks, turn);
 
-static bool owes(struct turn *turn)
-{
-    return admission_owes(&CONTAINER_OF(turn, struct locks, turn)->claims.admission);
+    return notify_waits(all) || (closing && admission_owes(&all->claims.admission));
 }
 
 /* ---- life ---- */
@@ -93,8 +80,7 @@ int locks_start(struct locks *all, struct runtime *runtime)
     all->claims.events = &claim_events;
     all->observer = (struct node_observer){
         .changed = on_node_changed, .clock_stepped = on_clock_stepped, .has_room = on_has_room};
-    all->turn =
-        (struct turn){.begin = begin_turn, .next = next_in_turn, .end = end_turn, .waits = waits, .owes = owes};
+    all->turn = (struct turn){.begin = begin_turn, .next = next_in_turn, .end = end_turn, .waits = waits};
     nodes_observe(runtime, &all->observer);
     runtime_add_turn(runtime, &all->turn);
     if (claims_start(&all->claims, runtime) != 0) return -1;
@@ -103,13 +89,7 @@ int locks_start(struct locks *all, struct runtime *runtime)
 
 void locks_close(struct locks *all)
 {
-    struct list_walk walk;
-    struct link *at;
-
-    list_walk_begin(&walk, &all->handles);
-    while ((at = list_walk_next(&walk)) != NULL) {
-        lock_give_up(CONTAINER_OF(at, struct quorlock, in_all), QUORLOCK_CLOSED);
-    }
+    LIST_WALK (struct quorlock, lock, &all->handles, in_all) lock_give_up(lock, QUORLOCK_CLOSED);
 }
 
 void locks_stop(struct locks *all)

@@ -129,17 +129,12 @@ static void notify_lost(struct claim *claim, const struct core_completion *compl
     struct message_votes votes;
     struct quorlock_result result = {0};
     struct quorlock_loss loss = {.reason = (int)completion->loss, .text = message_loss(completion->loss)};
-    struct list_walk walk;
-    struct link *at;
 
     message_votes(claim, &votes, &result);
     loss.votes = result.votes;
     loss.n_votes = result.n_votes;
     loss.remaining_ms = claim_remaining_ms(claim);
-    list_walk_begin(&walk, &claim->sharers);
-    while ((at = list_walk_next(&walk)) != NULL) {
-        notify_handle_of_loss(CONTAINER_OF(at, struct quorlock, in_share), &loss);
-    }
+    LIST_WALK (struct quorlock, lock, &claim->sharers, in_share) notify_handle_of_loss(lock, &loss);
 }
 
 static void notify_acquired(struct claim *claim, const struct core_completion *completion)
@@ -173,7 +168,7 @@ static void notify_released(struct claim *claim, const struct core_completion *c
 {
     struct quorlock *handle = claim->releaser;
 
-    /* That of an earlier hold, which nobody waits for. */
+    /* The release of an earlier hold; its callback has been told. */
     if (claim->put_off) return;
     claim->releaser = NULL;
     if (handle == NULL) return;

@@ -17,8 +17,7 @@ static int fail_overlap(struct quorlock *lock, const struct claim *claim, const 
 int reentry_check(struct quorlock *lock, struct claim **ret_claim)
 {
     *ret_claim = NULL;
-    for (struct link *at = list_first(&lock->named->claims); at != NULL; at = list_next(at)) {
-        struct claim *claim = CONTAINER_OF(at, struct claim, in_owner);
+    LIST_EACH (struct claim, claim, &lock->named->claims, in_owner) {
         bool wanted = claim->holds > 0 || claim->pending_holds.count > 0;
         const char *key;
 
@@ -63,9 +62,7 @@ static int renew(struct claim *claim)
     struct core_event event = {.type = CORE_EV_EXTEND, .extend = {.lease_us = core_lease_us(claim->core)}};
     int status;
 
-    for (struct link *at = list_first(&claim->pending_holds); at != NULL; at = list_next(at)) {
-        const struct quorlock *lock = CONTAINER_OF(at, struct quorlock, turn);
-
+    LIST_EACH (struct quorlock, lock, &claim->pending_holds, turn) {
         if (lock->config.lease_us > event.extend.lease_us) event.extend.lease_us = lock->config.lease_us;
     }
     status = claim_step(claim, &event);
@@ -116,12 +113,8 @@ static void end_pending(struct quorlock *lock, struct claim *claim, int status)
 
 void reentry_renewed(struct claim *claim, int status)
 {
-    struct list_walk walk;
-    struct link *at;
 
-    list_walk_begin(&walk, &claim->pending_holds);
-    while ((at = list_walk_next(&walk)) != NULL) {
-        struct quorlock *lock = CONTAINER_OF(at, struct quorlock, turn);
+    LIST_WALK (struct quorlock, lock, &claim->pending_holds, turn) {
         bool as_asked = lock->config.lease_us <= core_lease_us(claim->core);
 
         if (status == QUORLOCK_OK && lasts(lock, claim, 0)) {
@@ -134,7 +127,7 @@ void reentry_renewed(struct claim *claim, int status)
         }
     }
     if (claim->pending_holds.count == 0) return;
-    /* It was another handle's renewal: for a shorter lease, or canceled by it. */
+    /* The renewal was another handle's: for a shorter lease, or canceled. */
     status = renew(claim);
     while (status != 0 && claim->pending_holds.count > 0) {
         end_pending(FIRST_OF(&claim->pending_holds, struct quorlock, turn), claim, status);
@@ -157,7 +150,7 @@ static void admit(struct quorlock *lock, struct claim *claim)
 
     if (lock->freed || lock->held == claim || lock->named != claim->named) return;
     if (handle_asks(lock)) {
-        /* Its end is certain, and waits to be told. */
+        /* Its acquire has ended and waits for its callback. */
         if (core_phase_now(lock->claim->core) == CORE_IDLE) return;
         claim_abandon(lock->claim);
     }
@@ -169,17 +162,10 @@ static void admit(struct quorlock *lock, struct claim *claim)
 
 void reentry_admit(struct claim *claim)
 {
-    struct list_walk walk;
-    struct link *at;
-
     if (claim->named == NULL) return;
-    list_walk_begin(&walk, &claim->keylist->waiting);
-    while ((at = list_walk_next(&walk)) != NULL) admit(CONTAINER_OF(at, struct quorlock, turn), claim);
-    /* Those who try once do not stand in line. */
-    list_walk_begin(&walk, &claim->named->claims);
-    while ((at = list_walk_next(&walk)) != NULL) {
-        struct quorlock *lock = CONTAINER_OF(at, struct claim, in_owner)->acquirer;
-
-        if (lock != NULL && lock->keylist == claim->keylist) admit(lock, claim);
+    LIST_WALK (struct quorlock, lock, &claim->keylist->waiting, turn) admit(lock, claim);
+    /* Locks that try once are not in the queue. */
+    LIST_WALK (struct claim, other, &claim->named->claims, in_owner) {
+        if (other->acquirer != NULL && other->keylist == claim->keylist) admit(other->acquirer, claim);
     }
 }

@@ -64,9 +64,7 @@ static void on_node_state(void *arg, uint32_t index, enum node_state state, uint
     (void)why;
     runtime->node_changes++;
     if (state == NODE_READY || state == NODE_QUARANTINED) expel_twins(runtime, index);
-    for (struct link *at = list_first(&runtime->observers); at != NULL; at = list_next(at)) {
-        struct node_observer *observer = CONTAINER_OF(at, struct node_observer, link);
-
+    LIST_EACH (struct node_observer, observer, &runtime->observers, link) {
         observer->changed(observer, index);
     }
 }
@@ -88,9 +86,7 @@ static void on_clock_step(struct runtime *runtime, uint32_t index, uint64_t befo
     runtime_log(runtime, QUORLOCK_LOG_ERROR,
                 "%s: its clock stepped forward; leases there end early, and earlier votes of it count no more",
                 node_name(runtime->nodes[index].node));
-    for (struct link *at = list_first(&runtime->observers); at != NULL; at = list_next(at)) {
-        struct node_observer *observer = CONTAINER_OF(at, struct node_observer, link);
-
+    LIST_EACH (struct node_observer, observer, &runtime->observers, link) {
         if (observer->clock_stepped != NULL) observer->clock_stepped(observer, index, before_us);
     }
 }
@@ -115,9 +111,7 @@ static void on_room(void *arg, uint32_t index)
 {
     struct runtime *runtime = arg;
 
-    for (struct link *at = list_first(&runtime->observers); at != NULL; at = list_next(at)) {
-        struct node_observer *observer = CONTAINER_OF(at, struct node_observer, link);
-
+    LIST_EACH (struct node_observer, observer, &runtime->observers, link) {
         if (observer->has_room != NULL) observer->has_room(observer, index);
     }
 }
@@ -233,7 +227,7 @@ int nodes_start(struct runtime *runtime)
                                      .now_us = now_us,
                                      .now_arg = runtime};
 
-        runtime->nodes[i].node = node_new(runtime->base, &runtime->alloc, &config, &events);
+        runtime->nodes[i].node = node_new(&runtime->system, &runtime->alloc, &config, &events);
         if (runtime->nodes[i].node == NULL) return -1;
     }
     return 0;

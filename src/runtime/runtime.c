@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runtime/runtime.h"
 
-#include <event2/event.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #define NODE_TIMEOUT_MS 1000u
 #define LOG_LINE_SIZE   1400
@@ -14,7 +11,7 @@
 
 uint64_t runtime_now_us(struct runtime *runtime)
 {
-    return clock_now_us(&runtime->clock);
+    return clock_now_us(&runtime->clock, &runtime->system);
 }
 
 uint32_t runtime_timeout_ms(const struct runtime *runtime)
@@ -101,13 +98,11 @@ static bool pass_on_line(struct runtime *runtime)
 
 /* ---- deadlines ---- */
 
-static bool callbacks_wait(const struct runtime *runtime)
+static bool is_wanted(const struct runtime *runtime, bool closing)
 {
     if (runtime->log_lines.count > 0) return true;
-    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
-        struct turn *turn = CONTAINER_OF(at, struct turn, link);
-
-        if (turn->waits(turn)) return true;
+    LIST_EACH (struct turn, turn, &runtime->turns, link) {
+        if (turn->waits(turn, closing)) return true;
     }
     return false;
 }
@@ -119,10 +114,9 @@ static void arm(struct runtime *runtime)
     uint64_t at_us = first != NULL ? first->at_us : UINT64_MAX;
     uint64_t now_us;
     uint64_t left_us = 0;
-    struct itimerspec when = {.it_value.tv_sec = 0};
 
     if (runtime->closing && runtime->close_until_us < at_us) at_us = runtime->close_until_us;
-    if (callbacks_wait(runtime)) at_us = 0;
+    if (is_wanted(runtime, false)) at_us = 0;
     /* Armed for something sooner: it looks then, and is armed anew. */
     if (at_us >= runtime->armed_us) return;
     runtime->armed_us = at_us;
@@ -130,11 +124,7 @@ static void arm(struct runtime *runtime)
         now_us = runtime_now_us(runtime);
         left_us = at_us > now_us ? at_us - now_us : 0;
     }
-    when.it_value.tv_sec = (time_t)(left_us / 1000000u);
-    when.it_value.tv_nsec = (long)(left_us % 1000000u * 1000u);
-    /* Zero would disarm it. */
-    if (left_us == 0) when.it_value.tv_nsec = 1;
-    timerfd_settime(runtime->timer_fd, 0, &when, NULL);
+    (void)runtime->system.loop->timer_set(runtime->timer, left_us);
 }
 
 int runtime_reserve_waker(struct runtime *runtime, struct waker *waker, void (*wake)(struct waker *))
@@ -187,23 +177,12 @@ void runtime_add_turn(struct runtime *runtime, struct turn *turn)
 
 void runtime_run_soon(struct runtime *runtime)
 {
-    if (runtime->running == 0 && runtime->at_top != NULL) event_active(runtime->at_top, EV_TIMEOUT, 0);
-}
-
-static bool owes(const struct runtime *runtime)
-{
-    if (callbacks_wait(runtime)) return true;
-    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
-        struct turn *turn = CONTAINER_OF(at, struct turn, link);
-
-        if (turn->owes(turn)) return true;
-    }
-    return false;
+    if (runtime->running == 0 && runtime->at_top != NULL) runtime->system.loop->task_run(runtime->at_top);
 }
 
 static bool may_end(struct runtime *runtime)
 {
-    if (!runtime->closing || runtime->running > 0 || owes(runtime)) return false;
+    if (!runtime->closing || runtime->running > 0 || is_wanted(runtime, true)) return false;
     return runtime->in_flight == 0 || runtime_now_us(runtime) >= runtime->close_until_us;
 }
 
@@ -211,9 +190,7 @@ static bool may_end(struct runtime *runtime)
 static bool run_next(struct runtime *runtime)
 {
     if (pass_on_line(runtime)) return true;
-    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
-        struct turn *turn = CONTAINER_OF(at, struct turn, link);
-
+    LIST_EACH (struct turn, turn, &runtime->turns, link) {
         if (turn->next(turn)) return true;
     }
     return false;
@@ -228,17 +205,9 @@ static void run(struct runtime *runtime)
     runtime->running++;
     wake_due(runtime);
     runtime->log_budget = LOG_LINES_MAX;
-    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
-        struct turn *turn = CONTAINER_OF(at, struct turn, link);
-
-        turn->begin(turn);
-    }
+    LIST_EACH (struct turn, turn, &runtime->turns, link) turn->begin(turn);
     while (run_next(runtime)) wake_due(runtime);
-    for (struct link *at = list_first(&runtime->turns); at != NULL; at = list_next(at)) {
-        struct turn *turn = CONTAINER_OF(at, struct turn, link);
-
-        turn->end(turn);
-    }
+    LIST_EACH (struct turn, turn, &runtime->turns, link) turn->end(turn);
     runtime->running--;
     if (runtime->running > 0) return;
     if (may_end(runtime)) {
@@ -248,38 +217,28 @@ static void run(struct runtime *runtime)
     arm(runtime);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_timer(void *arg)
 {
     struct runtime *runtime = arg;
-    uint64_t expirations;
 
-    (void)what;
-    /* Only to make it unreadable again. */
-    if (read(fd, &expirations, sizeof(expirations)) < 0) return;
     runtime->armed_us = UINT64_MAX;
     run(runtime);
 }
 
-static void on_top(evutil_socket_t fd, short what, void *arg)
+static void on_top(void *arg)
 {
-    (void)fd;
-    (void)what;
     run(arg);
 }
 
-/*
- * A timer of the kernel's, not of libevent: that one reckons from the time at which the loop last looked at the
- * clock, on a clock that stops in suspend, so after a long callback or a pause it would tell a loss late.
- */
+/* The timer is a precise one: after a long callback or a pause another one would tell a loss late. */
 int runtime_start(struct runtime *runtime)
 {
+    struct system *system = &runtime->system;
+
     runtime->armed_us = UINT64_MAX;
-    runtime->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (runtime->timer_fd < 0) return -1;
-    runtime->timer = event_new(runtime->base, runtime->timer_fd, EV_READ | EV_PERSIST, on_timer, runtime);
-    runtime->at_top = event_new(runtime->base, -1, 0, on_top, runtime);
-    if (runtime->timer == NULL || runtime->at_top == NULL) return -1;
-    return event_add(runtime->timer, NULL);
+    runtime->timer = system->loop->timer_new(system, true, on_timer, runtime);
+    runtime->at_top = system->loop->task_new(system, on_top, runtime);
+    return runtime->timer != NULL && runtime->at_top != NULL ? 0 : -1;
 }
 
 void runtime_stop(struct runtime *runtime)
@@ -288,9 +247,8 @@ void runtime_stop(struct runtime *runtime)
 
     while ((line = take_line(runtime)) != NULL) alloc_free(&runtime->alloc, line);
     heap_clear(&runtime->deadlines, &runtime->alloc);
-    if (runtime->timer != NULL) event_free(runtime->timer);
-    if (runtime->at_top != NULL) event_free(runtime->at_top);
-    if (runtime->timer_fd >= 0) close(runtime->timer_fd);
+    if (runtime->timer != NULL) runtime->system.loop->timer_free(runtime->timer);
+    if (runtime->at_top != NULL) runtime->system.loop->task_free(runtime->at_top);
 }
 
 void runtime_extend_close(struct runtime *runtime)

@@ -193,10 +193,8 @@ static void on_closed(void *arg, uint32_t index, const char *why)
     (void)why;
     for (; channel != NULL; channel = next_channel(all, index, &bucket, &channel->entry)) {
         channel->confirmed &= ~(1u << index);
-        for (struct link *at = list_first(&channel->subscriptions); at != NULL; at = list_next(at)) {
-            struct listener *listener = CONTAINER_OF(at, struct subscription, link)->listener;
-
-            listener->events->unsubscribed(listener, index);
+        LIST_EACH (struct subscription, each, &channel->subscriptions, link) {
+            each->listener->events->unsubscribed(each->listener, index);
         }
     }
 }
@@ -204,16 +202,11 @@ static void on_closed(void *arg, uint32_t index, const char *why)
 static void on_listening(void *arg, uint32_t index, const char *name, size_t length)
 {
     struct channel *channel = find(arg, name, length);
-    struct list_walk walk;
-    struct link *at;
 
     if (channel == NULL) return;
     channel->confirmed |= 1u << index;
-    list_walk_begin(&walk, &channel->subscriptions);
-    while ((at = list_walk_next(&walk)) != NULL) {
-        struct listener *listener = CONTAINER_OF(at, struct subscription, link)->listener;
-
-        listener->events->confirmed(listener);
+    LIST_WALK (struct subscription, each, &channel->subscriptions, link) {
+        each->listener->events->confirmed(each->listener);
     }
 }
 
@@ -228,18 +221,13 @@ static void on_message(void *arg, uint32_t index, const char *name, size_t lengt
 {
     struct subscriptions *all = arg;
     struct channel *channel = find(all, name, length);
-    /* Redisson's notices do not say whose release it was. */
+    /* Redisson's notices do not name the owner. */
     bool named = all->runtime->options.dialect == QUORLOCK_DIALECT_PLAIN && payload_length > 0;
     uint64_t holder_id = named ? owner_id(payload, payload_length) : 0;
-    struct list_walk walk;
-    struct link *at;
 
     if (channel == NULL || (!named && is_for_peers(payload, payload_length))) return;
-    list_walk_begin(&walk, &channel->subscriptions);
-    while ((at = list_walk_next(&walk)) != NULL) {
-        struct listener *listener = CONTAINER_OF(at, struct subscription, link)->listener;
-
-        listener->events->notice(listener, index, holder_id);
+    LIST_WALK (struct subscription, each, &channel->subscriptions, link) {
+        each->listener->events->notice(each->listener, index, holder_id);
     }
 }
 
@@ -275,7 +263,7 @@ int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
                                            .now_us = now_us,
                                            .now_arg = runtime};
 
-        runtime->nodes[i].subscriber = subscriber_new(runtime->base, &runtime->alloc, &config, &events);
+        runtime->nodes[i].subscriber = subscriber_new(&runtime->system, &runtime->alloc, &config, &events);
         if (runtime->nodes[i].subscriber == NULL) return -1;
     }
     return 0;

@@ -2,6 +2,7 @@
 /*
  * test_subscriber_wire.c - the connection for release notices, on a real server
  */
+#include "base/system_libevent.h"
 #include "fixture.h"
 #include "redis/link/uri.h"
 #include "redis/subscriber.h"
@@ -14,6 +15,7 @@
  */
 struct listener {
     struct alloc alloc;
+    struct system system;
     struct uri uri;
     struct subscriber_config config;
     struct subscriber *subscriber;
@@ -91,6 +93,7 @@ static void begin(const char *address, const char *wants, uint32_t timeout_ms)
 
     memset(&listener, 0, sizeof(listener));
     alloc_init(&listener.alloc, NULL);
+    listener.system = system_libevent(fixture.base, &listener.alloc);
     if (uri_parse(&listener.uri, &listener.alloc, address, error, sizeof(error)) != 0) fail_msg("%s", error);
     listener.wants = wants;
     listener.config = (struct subscriber_config){.uri = &listener.uri,
@@ -98,7 +101,7 @@ static void begin(const char *address, const char *wants, uint32_t timeout_ms)
                                                  .reconnect_min_ms = 5,
                                                  .reconnect_max_ms = 50,
                                                  .now_us = now_us};
-    listener.subscriber = subscriber_new(fixture.base, &listener.alloc, &listener.config, &events);
+    listener.subscriber = subscriber_new(&listener.system, &listener.alloc, &listener.config, &events);
     assert_non_null(listener.subscriber);
     fixture.at_end = end;
     subscriber_start(listener.subscriber);

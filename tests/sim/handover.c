@@ -18,15 +18,15 @@ static bool another_waits(const struct world *world, const struct lock *freed)
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         const struct lock *lock = &world->locks[i];
 
-        if (lock != freed && lock->key == freed->key && lock->state != ACTOR_DEAD && lock->verdicts.acquiring)
+        if (lock != freed && lock->key == freed->key && lock->state != ACTOR_DEAD &&
+            lock->verdicts.acquiring.pending)
             return true;
     }
     return false;
 }
 
-void handover_freed(struct world *world, uint32_t index)
+void handover_freed(struct world *world, struct lock *lock)
 {
-    const struct lock *lock = &world->locks[index];
     struct handover *handover = &world->handover[lock->key];
 
     if (!world->plan->calm) return;
@@ -66,9 +66,9 @@ static void judge(struct world *world, uint64_t took_us)
                    (unsigned long long)took_us);
 }
 
-void handover_granted(struct world *world, uint32_t index)
+void handover_granted(struct world *world, struct lock *lock)
 {
-    struct handover *handover = &world->handover[world->locks[index].key];
+    struct handover *handover = &world->handover[lock->key];
     uint64_t took_us = world->now_us - handover->since_us;
     uint64_t trip_us = world->plan->round_trip_us;
 

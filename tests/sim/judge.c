@@ -35,10 +35,10 @@ void judge_violated(struct world *world, enum invariant invariant, const char *f
     TRACE(world, "VIOLATION of %s: %s", trace_invariant(invariant), world->violation.text);
 }
 
-static void violated_if(struct world *world, uint32_t index, enum invariant invariant, bool violated,
+static void violated_if(struct world *world, struct lock *lock, enum invariant invariant, bool violated,
                         const char *what)
 {
-    if (violated) judge_violated(world, invariant, "lock %u %s", index, what);
+    if (violated) judge_violated(world, invariant, "lock %u %s", lock->index, what);
 }
 
 static uint64_t clock_of(const struct world *world, const struct lock *lock)
@@ -52,63 +52,60 @@ static bool is_open(const struct world *world, const struct lock *lock)
 }
 
 /* I1, when a window opens or moves on. A grant that is told is a window, if of no length. */
-static void check_exclusion(struct world *world, uint32_t index, bool at_grant)
+static void check_exclusion(struct world *world, struct lock *lock, bool at_grant)
 {
-    const struct lock *lock = &world->locks[index];
-
     if (!at_grant && !is_open(world, lock)) return;
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         const struct lock *other = &world->locks[i];
 
-        if (i == index || other->key != lock->key || !is_open(world, other)) continue;
-        judge_violated(world, I1_EXCLUSION, "lock %u and lock %u both hold key %u", index, i, lock->key);
+        if (i == lock->index || other->key != lock->key || !is_open(world, other)) continue;
+        judge_violated(world, I1_EXCLUSION, "lock %u and lock %u both hold key %u", lock->index, i, lock->key);
     }
     for (uint32_t i = 0; i < world->n_ghosts; i++) {
         const struct ghost *ghost = &world->ghosts[i];
 
         if (ghost->key != lock->key) continue;
         if (world_client_clock(world, ghost->client, world->now_us) >= ghost->until_us) continue;
-        judge_violated(world, I1_EXCLUSION, "lock %u holds key %u within the validity of dead client %u", index,
-                       lock->key, ghost->client);
+        judge_violated(world, I1_EXCLUSION, "lock %u holds key %u within the validity of dead client %u",
+                       lock->index, lock->key, ghost->client);
     }
 }
 
 /* A node that holds the key, or would if no fault had made it forget: it does not vote against it. */
-static bool holds(const struct world *world, uint32_t server, uint32_t index, const struct core_token *token)
+static bool holds(const struct world *world, uint32_t server, const struct lock *lock,
+                  const struct core_token *token)
 {
-    const struct shadow *shadow = &world->shadows[server][index];
+    const struct shadow *shadow = &world->shadows[server][lock->index];
 
-    if (server_holds(world, server, world->locks[index].key, token)) return true;
+    if (server_holds(world, server, lock->key, token)) return true;
     return shadow->expires_ms > world_node_ms(world, server) &&
            memcmp(&shadow->token, token, sizeof(*token)) == 0;
 }
 
 /* I5, when a window opens or moves on, and whenever a key of it goes. */
-static void check_quorum(struct world *world, uint32_t index)
+static void check_quorum(struct world *world, struct lock *lock)
 {
-    const struct lock *lock = &world->locks[index];
     const struct core_token *token = core_token_now(lock->core);
     uint32_t holding = 0;
 
     if (!is_open(world, lock)) return;
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
-        holding += holds(world, plan_server(world->plan, lock->client, i), index, token);
+        holding += holds(world, plan_server(world->plan, lock->client, i), lock, token);
     }
     if (holding >= world->plan->quorum) return;
     judge_violated(world, I5_QUORUM_HOLDS, "lock %u reports %llu us more, but only %u nodes hold its key",
-                   index, (unsigned long long)(lock->verdicts.until_us - clock_of(world, lock)), holding);
+                   lock->index, (unsigned long long)(lock->verdicts.until_us - clock_of(world, lock)), holding);
 }
 
-void judge_key_gone(struct world *world, uint32_t index, uint32_t life)
+void judge_key_gone(struct world *world, struct lock *lock, uint32_t life)
 {
-    if (world->locks[index].life == life && world->locks[index].state != ACTOR_DEAD) check_quorum(world, index);
+    if (lock->life == life && lock->state != ACTOR_DEAD) check_quorum(world, lock);
 }
 
-void judge_key_forgotten(struct world *world, uint32_t server, uint32_t index, const struct core_token *token,
-                         uint64_t expires_ms)
+void judge_key_forgotten(struct world *world, uint32_t server, struct lock *lock,
+                         const struct core_token *token, uint64_t expires_ms)
 {
-    const struct lock *lock = &world->locks[index];
-    struct shadow *shadow = &world->shadows[server][index];
+    struct shadow *shadow = &world->shadows[server][lock->index];
 
     /* What came back with older memory may be of an older attempt, or end sooner, and is forgotten again. */
     if (lock->state == ACTOR_DEAD || memcmp(core_token_now(lock->core), token, sizeof(*token)) != 0) return;
@@ -116,13 +113,13 @@ void judge_key_forgotten(struct world *world, uint32_t server, uint32_t index, c
     *shadow = (struct shadow){.token = *token, .expires_ms = expires_ms};
 }
 
-void judge_asked(struct world *world, uint32_t index, const struct core_command *command)
+void judge_asked(struct world *world, struct lock *lock, const struct core_command *command)
 {
     uint32_t node = command->tag.node;
-    enum core_node_state state = world->clients[world->locks[index].client].links[node].state;
+    enum core_node_state state = world->clients[lock->client].links[node].state;
 
     if (command->tag.op != CORE_OP_ACQUIRE || state != CORE_NODE_QUARANTINED) return;
-    judge_violated(world, I7_FOREIGN_VOTE, "lock %u asks node %u for a vote, which is quarantined", index,
+    judge_violated(world, I7_FOREIGN_VOTE, "lock %u asks node %u for a vote, which is quarantined", lock->index,
                    node);
 }
 
@@ -167,9 +164,8 @@ static void see_absence(struct lock *lock, const struct core_reply *reply, bool 
     }
 }
 
-void judge_before(struct world *world, uint32_t index, const struct core_event *event)
+void judge_before(struct world *world, struct lock *lock, const struct core_event *event)
 {
-    struct lock *lock = &world->locks[index];
     const struct core_reply *reply = &event->reply;
     const struct link *link;
     enum core_op op;
@@ -218,9 +214,8 @@ static uint64_t seen_validity(const struct world *world, const struct lock *lock
     return votes >= world->plan->quorum ? ends_us[world->plan->quorum - 1] : 0;
 }
 
-static void check_votes(struct world *world, uint32_t index)
+static void check_votes(struct world *world, struct lock *lock)
 {
-    const struct lock *lock = &world->locks[index];
     enum core_phase phase = core_phase_now(lock->core);
     uint32_t seen;
     uint64_t validity_us;
@@ -228,31 +223,28 @@ static void check_votes(struct world *world, uint32_t index)
     if (phase != CORE_GRANTED && phase != CORE_HELD) return;
     validity_us = seen_validity(world, lock, &seen);
     if (core_counted(lock->core) > seen) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u counts %u votes, only %u were given", index,
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u counts %u votes, only %u were given", lock->index,
                        core_counted(lock->core), seen);
     }
     if (core_valid_until(lock->core) > validity_us) {
-        judge_violated(world, I5_QUORUM_HOLDS, "lock %u reckons %llu us more than its votes give", index,
+        judge_violated(world, I5_QUORUM_HOLDS, "lock %u reckons %llu us more than its votes give", lock->index,
                        (unsigned long long)(core_valid_until(lock->core) - validity_us));
     }
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
-        enum core_fault fault;
-
-        if (core_vote(lock->core, i, &fault) != CORE_VOTE_YES) continue;
+        if (core_vote(lock->core, i) != CORE_VOTE_YES) continue;
         if (lock->verdicts.votes[i].attempt == core_attempt(lock->core)) continue;
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u counts a yes of node %u that it did not give", index,
-                       i);
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u counts a yes of node %u that it did not give",
+                       lock->index, i);
     }
 }
 
-/* Time in which the client could have acted since then. */
-static uint64_t awake_us(const struct world *world, const struct lock *lock, uint64_t since_us,
-                         uint64_t pauses_us)
+/* Did the client have more time than that to act on it? */
+static bool is_overdue(const struct world *world, const struct lock *lock, const struct operation *operation,
+                       uint64_t bound_us)
 {
-    uint64_t paused_us = world->clients[lock->client].paused_total_us - pauses_us;
-    uint64_t gone_us = world->now_us - since_us;
+    uint64_t paused_us = world->clients[lock->client].paused_total_us - operation->pauses_us;
 
-    return gone_us > paused_us ? gone_us - paused_us : 0;
+    return operation->pending && world->now_us > operation->since_us + paused_us + bound_us + LATE_US;
 }
 
 static bool slept_just_now(const struct world *world, const struct lock *lock)
@@ -262,102 +254,84 @@ static bool slept_just_now(const struct world *world, const struct lock *lock)
     return until_us != 0 && world->now_us < until_us + LATE_US;
 }
 
-void judge_in_time(struct world *world, uint32_t index)
+void judge_in_time(struct world *world, struct lock *lock)
 {
-    const struct lock *lock = &world->locks[index];
     const struct verdicts *verdicts = &lock->verdicts;
     const struct core_config *config = &lock->config;
-    uint64_t releasing_us;
     uint64_t bound_us = config->wait_us == 0 ? 3 * config->node_timeout_us : config->wait_us / 100 * 104;
+    struct operation releasing = verdicts->releasing;
 
     if (lock->state == ACTOR_DEAD || slept_just_now(world, lock)) return;
-    if (verdicts->acquiring && config->wait_us != CORE_NEVER &&
-        awake_us(world, lock, verdicts->acquiring_since_us, verdicts->acquiring_pauses_us) >
-            bound_us + LATE_US) {
-        judge_violated(world, I10_FORGOTTEN, "the acquire of lock %u is overdue", index);
-    }
-    if (verdicts->extending &&
-        awake_us(world, lock, verdicts->extending_since_us, verdicts->extending_pauses_us) >
-            2 * config->node_timeout_us + LATE_US) {
-        judge_violated(world, I10_FORGOTTEN, "the extend of lock %u is overdue", index);
-    }
+    violated_if(world, lock, I10_FORGOTTEN,
+                config->wait_us != CORE_NEVER && is_overdue(world, lock, &verdicts->acquiring, bound_us),
+                "has an acquire that is overdue");
+    violated_if(world, lock, I10_FORGOTTEN,
+                is_overdue(world, lock, &verdicts->extending, 2 * config->node_timeout_us),
+                "has an extend that is overdue");
     /* From when it could be sent; and an answer may lie there unread. */
-    releasing_us = verdicts->releasing_since_us;
-    if (releasing_us < world->clients[lock->client].unsent_until_us) {
-        releasing_us = world->clients[lock->client].unsent_until_us;
+    if (releasing.since_us < world->clients[lock->client].unsent_until_us) {
+        releasing.since_us = world->clients[lock->client].unsent_until_us;
     }
-    if (verdicts->releasing && world->now_us > releasing_us &&
-        awake_us(world, lock, releasing_us, verdicts->releasing_pauses_us) >
-            config->node_timeout_us / 4 * 5 + LATE_US) {
-        judge_violated(world, I10_FORGOTTEN, "the release of lock %u is overdue", index);
-    }
-    violated_if(world, index, I6_TOLD_ONCE,
+    violated_if(world, lock, I10_FORGOTTEN,
+                is_overdue(world, lock, &releasing, config->node_timeout_us / 4 * 5),
+                "has a release that is overdue");
+    violated_if(world, lock, I6_TOLD_ONCE,
                 verdicts->notified_held && clock_of(world, lock) >= verdicts->until_us,
                 "was not told its loss before its validity ended");
 }
 
-static void begun(struct world *world, uint32_t index, const struct core_event *event)
+static void begin(struct world *world, struct lock *lock, const struct core_event *event)
 {
-    struct lock *lock = &world->locks[index];
     struct verdicts *verdicts = &lock->verdicts;
-    uint64_t pauses_us = world->clients[lock->client].paused_total_us;
+    struct operation begun = {
+        .pending = true, .since_us = world->now_us, .pauses_us = world->clients[lock->client].paused_total_us};
 
     switch (event->type) {
     case CORE_EV_ACQUIRE:
-        verdicts->acquiring = true;
-        verdicts->acquiring_since_us = world->now_us;
-        verdicts->acquiring_pauses_us = pauses_us;
+        verdicts->acquiring = begun;
         verdicts->other_seen = event->acquire.behind;
         verdicts->open = verdicts->lost = verdicts->past_lost_at = false;
         break;
-    case CORE_EV_EXTEND:
-        verdicts->extending = true;
-        verdicts->extending_since_us = world->now_us;
-        verdicts->extending_pauses_us = pauses_us;
-        break;
+    case CORE_EV_EXTEND: verdicts->extending = begun; break;
     case CORE_EV_RELEASE:
-        verdicts->releasing = true;
-        verdicts->releasing_since_us = world->now_us;
-        verdicts->releasing_pauses_us = pauses_us;
+        verdicts->releasing = begun;
         verdicts->open = verdicts->notified_held = verdicts->lost = verdicts->past_lost_at = false;
         break;
     default: break;
     }
 }
 
-static void told_lost(struct world *world, uint32_t index, const struct core_completion *tell)
+static void told_lost(struct world *world, struct lock *lock, const struct core_completion *tell)
 {
     static const enum total of[] = {[CORE_LOSS_EXPIRED] = TOTAL_LOST_EXPIRED,
                                     [CORE_LOSS_GONE] = TOTAL_LOST_GONE,
                                     [CORE_LOSS_MAX_HOLD] = TOTAL_LOST_MAX_HOLD,
                                     [CORE_LOSS_NOT_RENEWED] = TOTAL_LOST_NOT_RENEWED,
                                     [CORE_LOSS_CLOCK] = TOTAL_LOST_CLOCK};
-    struct lock *lock = &world->locks[index];
     struct verdicts *verdicts = &lock->verdicts;
     uint32_t spare = world->plan->n_nodes - world->plan->quorum;
 
-    violated_if(world, index, I6_TOLD_ONCE, !verdicts->notified_held, "is told a loss, but it holds nothing");
-    violated_if(world, index, I6_TOLD_ONCE,
+    violated_if(world, lock, I6_TOLD_ONCE, !verdicts->notified_held, "is told a loss, but it holds nothing");
+    violated_if(world, lock, I6_TOLD_ONCE,
                 clock_of(world, lock) >= verdicts->until_us && !slept_just_now(world, lock),
                 "is told its loss after its validity");
-    violated_if(world, index, I7_FOREIGN_VOTE,
+    violated_if(world, lock, I7_FOREIGN_VOTE,
                 tell->loss == CORE_LOSS_GONE && (uint32_t)__builtin_popcount(verdicts->absent_nodes) <= spare,
                 "is told that its key is gone, but a quorum may have it");
     if (tell->loss == CORE_LOSS_NONE) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss without a reason", index);
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss without a reason", lock->index);
         return;
     }
     if (tell->loss == CORE_LOSS_GONE) verdicts->open = false;
     verdicts->notified_held = false;
     verdicts->lost = true;
     world->totals->of[of[tell->loss]]++;
-    violated_if(world, index, I6_TOLD_ONCE, tell->loss == CORE_LOSS_CLOCK && !world->plan->outside,
+    violated_if(world, lock, I6_TOLD_ONCE, tell->loss == CORE_LOSS_CLOCK && !world->plan->outside,
                 "is told that clocks stepped that never did");
 }
 
-static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
+static void told_granted(struct world *world, struct lock *lock, uint64_t now_us)
 {
-    struct lock *lock = &world->locks[index];
     struct verdicts *verdicts = &lock->verdicts;
     uint32_t seen;
 
@@ -366,9 +340,9 @@ static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
     verdicts->until_us = core_valid_until(lock->core);
     (void)seen_validity(world, lock, &seen);
     if (seen < world->plan->quorum) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u is granted with %u votes", index, seen);
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u is granted with %u votes", lock->index, seen);
     }
-    violated_if(world, index, I6_TOLD_ONCE,
+    violated_if(world, lock, I6_TOLD_ONCE,
                 core_lost_at(lock->core) <= now_us || verdicts->until_us < now_us + lock->config.min_valid_us,
                 "is granted too late");
     world->totals->of[TOTAL_GRANTS]++;
@@ -377,18 +351,18 @@ static void told_granted(struct world *world, uint32_t index, uint64_t now_us)
         world->totals->of[TOTAL_TURNS] += !lock->had_turn;
         lock->had_turn = true;
     }
-    handover_granted(world, index);
-    tokens_granted(world, index);
-    check_exclusion(world, index, true);
-    check_quorum(world, index);
+    handover_granted(world, lock);
+    tokens_granted(world, lock);
+    check_exclusion(world, lock, true);
+    check_quorum(world, lock);
 }
 
-static void told_refused(struct world *world, uint32_t index, int status)
+static void told_refused(struct world *world, struct lock *lock, int status)
 {
     switch (status) {
     case CORE_HELD_BY_OTHER:
         world->totals->of[TOTAL_HELD_BY_OTHER]++;
-        violated_if(world, index, I7_FOREIGN_VOTE, !world->locks[index].verdicts.other_seen,
+        violated_if(world, lock, I7_FOREIGN_VOTE, !lock->verdicts.other_seen,
                     "is refused, but no holder was seen");
         break;
     case CORE_NOQUORUM: world->totals->of[TOTAL_NOQUORUM]++; break;
@@ -396,122 +370,118 @@ static void told_refused(struct world *world, uint32_t index, int status)
     case CORE_CANCELED: world->totals->of[TOTAL_CANCELED]++; break;
     case CORE_INVAL:
         world->totals->of[TOTAL_CONFIG]++;
-        if (world->plan->clients[world->locks[index].client].twins) break;
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told that nodes refuse its configuration", index);
+        if (world->plan->clients[lock->client].twins) break;
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is told that nodes refuse its configuration", lock->index);
         break;
-    default: judge_violated(world, I6_TOLD_ONCE, "lock %u is told status %d", index, status); break;
+    default: judge_violated(world, I6_TOLD_ONCE, "lock %u is told status %d", lock->index, status); break;
     }
 }
 
-static void told(struct world *world, uint32_t index, const struct core_completion *tell, uint64_t now_us)
+static void told(struct world *world, struct lock *lock, const struct core_completion *tell, uint64_t now_us)
 {
-    struct verdicts *verdicts = &world->locks[index].verdicts;
+    struct verdicts *verdicts = &lock->verdicts;
     uint64_t *of = world->totals->of;
     bool expected = true;
 
     trace_mix(world, ((uint64_t)tell->kind << 16) | (uint32_t)tell->status);
     switch (tell->kind) {
     case CORE_NOTIFY_NOTHING: return;
-    case CORE_NOTIFY_LOST: told_lost(world, index, tell); return;
+    case CORE_NOTIFY_LOST: told_lost(world, lock, tell); return;
     case CORE_NOTIFY_ACQUIRED:
-        expected = verdicts->acquiring;
-        verdicts->acquiring = false;
+        expected = verdicts->acquiring.pending;
+        verdicts->acquiring.pending = false;
         if (tell->status == CORE_OK) {
-            told_granted(world, index, now_us);
+            told_granted(world, lock, now_us);
         } else {
-            told_refused(world, index, tell->status);
+            told_refused(world, lock, tell->status);
         }
         break;
     case CORE_NOTIFY_EXTENDED:
-        expected = verdicts->extending;
-        verdicts->extending = false;
+        expected = verdicts->extending.pending;
+        verdicts->extending.pending = false;
         of[tell->status == CORE_OK ? TOTAL_EXTENDED : TOTAL_EXTEND_FAILED]++;
-        violated_if(world, index, I6_TOLD_ONCE, tell->status == CORE_OK && !verdicts->notified_held,
+        violated_if(world, lock, I6_TOLD_ONCE, tell->status == CORE_OK && !verdicts->notified_held,
                     "is told that it was extended after its loss");
         break;
     case CORE_NOTIFY_RELEASED:
-        expected = verdicts->releasing;
-        verdicts->releasing = false;
+        expected = verdicts->releasing.pending;
+        verdicts->releasing.pending = false;
         of[tell->expired ? TOTAL_RELEASED_EXPIRED : TOTAL_RELEASED]++;
         if (tell->status == CORE_NOQUORUM) of[TOTAL_RELEASE_NOQUORUM]++;
         break;
     }
-    if (!expected) judge_violated(world, I6_TOLD_ONCE, "lock %u is told twice, or what it did not ask", index);
+    if (!expected)
+        judge_violated(world, I6_TOLD_ONCE, "lock %u is told twice, or what it did not ask", lock->index);
 }
 
 /* I8: what an idle lock that owes nothing left on a node. Excused is what was executed late: after its
  * connection had ended, or after the debt of it was rightly forgotten. */
-static void check_clean(struct world *world, uint32_t index)
+static void check_clean(struct world *world, struct lock *lock)
 {
-    const struct lock *lock = &world->locks[index];
-
     /* A client that lists a server twice may extend by one entry the key that it acquired by the other. */
     if (world->plan->clients[lock->client].twins) return;
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
         const struct slot *slot = &world->nodes[i].slots[lock->key];
         uint64_t ends_us;
 
-        if (!slot->set || slot->lock != index || slot->life != lock->life || slot->late) continue;
+        if (!slot->set || slot->lock != lock->index || slot->life != lock->life || slot->late) continue;
         /* A clock that was set back keeps keys for longer. */
         if (!world->nodes[i].up || world->nodes[i].stepped_back) continue;
         ends_us = world_client_clock(world, lock->client, server_expires_at(world, i, lock->key));
         if (ends_us > slot->last_sent_us + slot->last_lease_us / 100 * 101) continue;
         if (ends_us <= clock_of(world, lock)) continue;
-        judge_violated(world, I8_LEFT_BEHIND, "lock %u owes nothing more, but left its key on node %u", index,
-                       i);
+        judge_violated(world, I8_LEFT_BEHIND, "lock %u owes nothing more, but left its key on node %u",
+                       lock->index, i);
     }
     world->totals->of[TOTAL_QUIET]++;
 }
 
-static void check_told_state(struct world *world, uint32_t index, uint64_t now_us)
+static void check_told_state(struct world *world, struct lock *lock, uint64_t now_us)
 {
-    const struct lock *lock = &world->locks[index];
     uint64_t left_us = core_valid_us(lock->core, now_us);
     bool holds = core_notified_held(lock->core) || left_us != 0;
 
-    violated_if(world, index, I6_TOLD_ONCE, !lock->verdicts.notified_held && holds,
+    violated_if(world, lock, I6_TOLD_ONCE, !lock->verdicts.notified_held && holds,
                 "says held after its owner was told otherwise");
-    violated_if(world, index, I6_TOLD_ONCE, lock->verdicts.past_lost_at && holds,
+    violated_if(world, lock, I6_TOLD_ONCE, lock->verdicts.past_lost_at && holds,
                 "is held on although lost_at had passed");
-    violated_if(world, index, I6_TOLD_ONCE, left_us != 0 && now_us >= core_lost_at(lock->core),
+    violated_if(world, lock, I6_TOLD_ONCE, left_us != 0 && now_us >= core_lost_at(lock->core),
                 "has validity left after lost_at");
 }
 
-void judge_after(struct world *world, uint32_t index, const struct core_event *event,
+void judge_after(struct world *world, struct lock *lock, const struct core_event *event,
                  const struct core_update *update, int status)
 {
-    struct lock *lock = &world->locks[index];
     struct verdicts *verdicts = &lock->verdicts;
 
     if (verdicts->attempt != core_attempt(lock->core)) {
         verdicts->attempt = core_attempt(lock->core);
         verdicts->attempt_begun_us = world->now_us;
     }
-    if (status == 0) begun(world, index, event);
-    violated_if(world, index, I6_TOLD_ONCE, status != 0 && update->n_commands != 0,
+    if (status == 0) begin(world, lock, event);
+    violated_if(world, lock, I6_TOLD_ONCE, status != 0 && update->n_commands != 0,
                 "refused a call, but sends commands");
-    told(world, index, &update->completion, event->now_us);
-    check_votes(world, index);
-    check_told_state(world, index, event->now_us);
+    told(world, lock, &update->completion, event->now_us);
+    check_votes(world, lock);
+    check_told_state(world, lock, event->now_us);
     if (verdicts->notified_held && core_notified_held(lock->core) &&
         core_valid_until(lock->core) > verdicts->until_us) {
         verdicts->until_us = core_valid_until(lock->core);
-        check_exclusion(world, index, false);
-        check_quorum(world, index);
+        check_exclusion(world, lock, false);
+        check_quorum(world, lock);
     }
-    if (lock->active && core_quiet(lock->core)) check_clean(world, index);
+    if (lock->active && core_quiet(lock->core)) check_clean(world, lock);
 }
 
-void judge_death(struct world *world, uint32_t index)
+void judge_death(struct world *world, struct lock *lock)
 {
-    struct lock *lock = &world->locks[index];
-
     if (is_open(world, lock) && world->n_ghosts < PLAN_CLIENTS_MAX) {
         world->ghosts[world->n_ghosts++] =
             (struct ghost){.until_us = lock->verdicts.until_us, .client = lock->client, .key = lock->key};
     }
     lock->verdicts.open = lock->verdicts.notified_held = false;
-    lock->verdicts.acquiring = lock->verdicts.extending = lock->verdicts.releasing = false;
+    lock->verdicts.acquiring.pending = lock->verdicts.extending.pending = false;
+    lock->verdicts.releasing.pending = false;
 }
 
 void judge_silent(struct world *world)

@@ -8,10 +8,6 @@
  */
 #include "sim.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define NONE UINT32_MAX
 
 static struct link *link_of(struct world *world, uint32_t client, uint32_t node)
@@ -32,17 +28,8 @@ static uint32_t take_request(struct world *world)
         world->free_request = world->requests[index].next;
         return index;
     }
-    if (world->n_requests == world->requests_capacity) {
-        uint32_t capacity = world->requests_capacity == 0 ? 256 : 2 * world->requests_capacity;
-        struct request *requests = realloc(world->requests, capacity * sizeof(*requests));
-
-        if (requests == NULL) {
-            (void)fputs("sim: out of memory\n", stderr);
-            exit(2);
-        }
-        world->requests = requests;
-        world->requests_capacity = capacity;
-    }
+    world->requests =
+        world_room(world->requests, world->n_requests, &world->requests_capacity, sizeof(*world->requests));
     index = world->n_requests++;
     world->requests[index].serial = 0;
     return index;
@@ -96,9 +83,8 @@ static void watch_stall(struct world *world, uint32_t client, uint32_t node, str
     world_plan(world, since_us + world->plan->stall_us, EVENT_STALL, client, node, 0, link->generation);
 }
 
-bool link_send(struct world *world, uint32_t lock_index, const struct core_command *command, uint64_t leaves_us)
+bool link_send(struct world *world, struct lock *lock, const struct core_command *command, uint64_t leaves_us)
 {
-    const struct lock *lock = &world->locks[lock_index];
     uint32_t node = command->tag.node;
     struct link *link = link_of(world, lock->client, node);
     struct request *request;
@@ -116,7 +102,7 @@ bool link_send(struct world *world, uint32_t lock_index, const struct core_comma
                                 .serial = request->serial,
                                 .next = NONE,
                                 .generation = link->generation,
-                                .lock = lock_index,
+                                .lock = lock->index,
                                 .life = lock->life,
                                 .seen = link->seen,
                                 .client = lock->client,
@@ -130,8 +116,7 @@ bool link_send(struct world *world, uint32_t lock_index, const struct core_comma
     link->last = index;
     watch_stall(world, lock->client, node, link, world->now_us);
     arrives_us = leaves_us + draw_delay(world, lock->client, node);
-    if (arrives_us < link->to_last_us) arrives_us = link->to_last_us;
-    link->to_last_us = arrives_us;
+    arrives_us = world_in_order(&link->to_last_us, arrives_us);
     world_plan(world, arrives_us, EVENT_ARRIVE, lock->client, node, index, request->serial);
     if (command->timeout_us != 0) {
         uint64_t due_us = world_client_clock(world, lock->client, world->now_us) + command->timeout_us;
@@ -153,10 +138,7 @@ static void answer(struct world *world, struct request *request, uint32_t index)
     struct link *link = link_of(world, request->client, request->node);
     uint64_t arrives_us = world->now_us + draw_delay(world, request->client, request->node);
 
-    if (request->queued) {
-        if (arrives_us < link->from_last_us) arrives_us = link->from_last_us;
-        link->from_last_us = arrives_us;
-    }
+    if (request->queued) arrives_us = world_in_order(&link->from_last_us, arrives_us);
     world_plan(world, arrives_us, EVENT_ANSWER, request->client, request->node, index, request->serial);
 }
 
@@ -249,7 +231,7 @@ static void hear_stray(struct world *world, uint32_t index)
     settle(world, index);
     if (!heard) return;
     world->totals->of[TOTAL_STRAYS]++;
-    process_reply(world, lock, life, &reply);
+    process_reply(world, &world->locks[lock], life, &reply);
 }
 
 static void update_rtt(struct world *world, struct link *link, const struct request *request)
@@ -271,7 +253,7 @@ static void hear(struct world *world, const struct request *request)
     } else {
         uint64_t received_us = process_clock(world, request->client);
 
-        process_reply(world, request->lock, request->life, &request->reply);
+        process_reply(world, &world->locks[request->lock], request->life, &request->reply);
         process_node_clock(world, request->client, request->node, request->reply.tag.sent_us, received_us,
                            request->node_us);
     }
@@ -317,7 +299,7 @@ static void report_unknown(struct world *world, uint32_t index)
 
     request->reported = true;
     world->totals->of[TOTAL_UNKNOWN]++;
-    process_reply(world, request->lock, request->life, &reply);
+    process_reply(world, &world->locks[request->lock], request->life, &reply);
 }
 
 void link_timeout(struct world *world, const struct event *event)
@@ -454,8 +436,7 @@ void link_node_died(struct world *world, uint32_t server)
             seen_us = world->now_us + draw_delay(world, client, node);
             link->server_gone = link->generation;
             if (!world_talks(link->state)) continue;
-            if (seen_us < link->from_last_us) seen_us = link->from_last_us;
-            link->from_last_us = seen_us;
+            seen_us = world_in_order(&link->from_last_us, seen_us);
             world_plan(world, seen_us, EVENT_CLOSED, client, node, 0, link->generation);
         }
     }

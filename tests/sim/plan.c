@@ -88,6 +88,17 @@ static void bend_calm(struct plan *plan, struct rng *rng)
     plan->turns = plan->calm = true;
 }
 
+static void bend_many(struct plan *plan, struct rng *rng, uint32_t least, uint32_t leases)
+{
+    plan->n_keys = 1;
+    plan->n_clients = plan->n_locks = (uint32_t)rng_between(rng, least, PLAN_CLIENTS_MAX);
+    plan->base_lease_us = rng_between(rng, 100, 200) * MS;
+    plan->max_lease_us = 2 * plan->base_lease_us;
+    plan->active_us = leases * plan->base_lease_us;
+    plan->near_us = 0;
+    plan->cold = false;
+}
+
 static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     if (bias == BIAS_NONE) return;
@@ -114,23 +125,11 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->active_us = plan->base_lease_us * rng_between(rng, 8, 16);
         break;
     case BIAS_CROWD:
-        plan->n_keys = 1;
-        plan->n_clients = plan->n_locks = (uint32_t)rng_between(rng, 20, PLAN_CLIENTS_MAX);
-        plan->base_lease_us = rng_between(rng, 100, 200) * MS;
-        plan->max_lease_us = 2 * plan->base_lease_us;
-        plan->active_us = plan->base_lease_us;
-        plan->near_us = 0;
+        bend_many(plan, rng, 20, 1);
         plan->service_us = 1000;
-        plan->cold = false;
         break;
     case BIAS_QUEUE:
-        plan->n_keys = 1;
-        plan->n_clients = plan->n_locks = (uint32_t)rng_between(rng, 10, PLAN_CLIENTS_MAX);
-        plan->base_lease_us = rng_between(rng, 100, 200) * MS;
-        plan->max_lease_us = 2 * plan->base_lease_us;
-        plan->active_us = 4 * plan->base_lease_us;
-        plan->near_us = 0;
-        plan->cold = false;
+        bend_many(plan, rng, 10, 4);
         plan->turns = true;
         break;
     case BIAS_CALM:

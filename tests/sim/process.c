@@ -16,27 +16,18 @@
 #define UNSENT_MAX CORE_COMMANDS_MAX
 #define TELLS_MAX  8
 
-static size_t lock_size(void)
+void process_new_lock(struct world *world, struct lock *lock)
 {
-    size_t size = core_size(PLAN_NODES_MAX);
-
-    return (size + 63) / 64 * 64;
-}
-
-void process_new_lock(struct world *world, uint32_t index)
-{
-    struct lock *lock = &world->locks[index];
-
-    lock->core = (struct core_lock *)(void *)(world->memory + index * lock_size());
+    lock->core = (struct core_lock *)(void *)(world->memory + lock->index * world_lock_size());
     lock->life++;
     lock->timer_us = 0;
     lock->dispatch_planned = false;
     lock->active = false;
-    subscriptions_close(world, index);
+    subscriptions_close(world, lock);
     memset(&lock->verdicts, 0, sizeof(lock->verdicts));
     memset(lock->taken_attempt, 0, sizeof(lock->taken_attempt));
     core_init(lock->core, &lock->config);
-    actor_begin(world, index);
+    actor_begin(world, lock);
 }
 
 void process_pause(struct world *world, uint32_t client_index, uint64_t for_us)
@@ -111,9 +102,8 @@ static uint64_t strike_nth(struct world *world, uint32_t client, enum plan_fault
     return pause_us;
 }
 
-static void plan_timer(struct world *world, uint32_t index)
+static void plan_timer(struct world *world, struct lock *lock)
 {
-    struct lock *lock = &world->locks[index];
     struct rng *rng = &world->clients[lock->client].rng;
     uint64_t deadline_us = core_deadline(lock->core);
     uint64_t at_us;
@@ -126,25 +116,23 @@ static void plan_timer(struct world *world, uint32_t index)
     if (rng_one_in(rng, 16)) at_us += rng_below(rng, 4000);
     if (lock->timer_us != 0 && lock->timer_us <= at_us) return;
     lock->timer_us = at_us;
-    world_plan(world, at_us, EVENT_TIMER, lock->client, 0, index, lock->life);
+    world_plan(world, at_us, EVENT_TIMER, lock->client, 0, lock->index, lock->life);
 }
 
-static void plan_dispatch(struct world *world, uint32_t index)
+static void plan_dispatch(struct world *world, struct lock *lock)
 {
-    struct lock *lock = &world->locks[index];
     struct client *client = &world->clients[lock->client];
 
     if (lock->dispatch_planned) return;
     lock->dispatch_planned = true;
     (void)strike_nth(world, lock->client, FAULT_PAUSE_TELL, FAULT_DEATH_TELL, ++client->tells);
     world_plan(world, world->now_us + rng_below(&client->rng, rng_one_in(&client->rng, 32) ? 3000 : 100),
-               EVENT_DISPATCH, lock->client, 0, index, lock->life);
+               EVENT_DISPATCH, lock->client, 0, lock->index, lock->life);
 }
 
-static uint32_t queue_commands(struct world *world, uint32_t index, const struct core_update *update,
+static uint32_t queue_commands(struct world *world, struct lock *lock, const struct core_update *update,
                                struct core_tag *ret_unsent)
 {
-    struct lock *lock = &world->locks[index];
     struct client *client = &world->clients[lock->client];
     uint64_t pause_us;
     uint64_t leaves_us;
@@ -156,29 +144,29 @@ static uint32_t queue_commands(struct world *world, uint32_t index, const struct
     for (uint32_t i = 0; i < update->n_commands; i++) {
         const struct core_command *command = &update->commands[i];
 
-        if (world->trace) trace_command(world, index, command);
+        if (world->trace) trace_command(world, lock, command);
         if (command->tag.op == CORE_OP_PEEK) world->totals->of[TOTAL_PEEKS]++;
-        judge_asked(world, index, command);
-        if (!link_send(world, index, command, leaves_us)) ret_unsent[unsent++] = command->tag;
+        judge_asked(world, lock, command);
+        if (!link_send(world, lock, command, leaves_us)) ret_unsent[unsent++] = command->tag;
     }
     return unsent;
 }
 
-static int call(struct world *world, uint32_t index, struct core_event *event);
+static int call(struct world *world, struct lock *lock, struct core_event *event);
 
-static void give_back_unsent(struct world *world, uint32_t index, const struct core_tag *tags, uint32_t n)
+static void give_back_unsent(struct world *world, struct lock *lock, const struct core_tag *tags, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct core_event event = {.type = CORE_EV_REPLY};
 
-        event.reply = (struct core_reply){
-            .tag = tags[i],
-            .generation = world->clients[world->locks[index].client].links[tags[i].node].generation,
-            .outcome = CORE_UNSENT,
-            .fault = CORE_FAULT_PASSING,
-            .ttl_us = -2};
+        event.reply =
+            (struct core_reply){.tag = tags[i],
+                                .generation = world->clients[lock->client].links[tags[i].node].generation,
+                                .outcome = CORE_UNSENT,
+                                .fault = CORE_FAULT_PASSING,
+                                .ttl_us = -2};
         world->totals->of[TOTAL_UNSENT]++;
-        (void)call(world, index, &event);
+        (void)call(world, lock, &event);
     }
 }
 
@@ -201,9 +189,8 @@ static bool may_begin(enum core_event_type type)
            type == CORE_EV_LISTENING || type == CORE_EV_WAKE;
 }
 
-static int step(struct world *world, uint32_t index, struct core_event *event, struct core_update *update)
+static int step(struct world *world, struct lock *lock, struct core_event *event, struct core_update *update)
 {
-    struct lock *lock = &world->locks[index];
     unsigned char random[CORE_RANDOM_SIZE];
     struct core_tag unsent[UNSENT_MAX];
     uint32_t n_unsent;
@@ -215,34 +202,34 @@ static int step(struct world *world, uint32_t index, struct core_event *event, s
         event->wall_us = lock->config.fencing ? world_wall_us(world, lock->client) : 0;
     }
     event->now_us = process_clock(world, lock->client);
-    if (world->trace) trace_step(world, index, event);
+    if (world->trace) trace_step(world, lock, event);
     world->totals->steps++;
-    judge_before(world, index, event);
+    judge_before(world, lock, event);
     status = core_step(lock->core, event, update);
-    trace_mix(world, ((uint64_t)index << 32) | ((uint64_t)event->type << 24) |
+    trace_mix(world, ((uint64_t)lock->index << 32) | ((uint64_t)event->type << 24) |
                          ((uint64_t)update->n_commands << 8) | (uint64_t)update->completion.kind);
     note(world, update->log);
-    if (world->trace) trace_completion(world, index, &update->completion);
-    judge_after(world, index, event, update, status);
+    if (world->trace) trace_completion(world, lock, &update->completion);
+    judge_after(world, lock, event, update, status);
     lock->active = !core_quiet(lock->core);
-    subscriptions_follow(world, index);
-    n_unsent = queue_commands(world, index, update, unsent);
-    if (update->dispatch) plan_dispatch(world, index);
-    plan_timer(world, index);
-    give_back_unsent(world, index, unsent, n_unsent);
+    subscriptions_follow(world, lock);
+    n_unsent = queue_commands(world, lock, update, unsent);
+    if (update->dispatch) plan_dispatch(world, lock);
+    plan_timer(world, lock);
+    give_back_unsent(world, lock, unsent, n_unsent);
     return status;
 }
 
-static int call(struct world *world, uint32_t index, struct core_event *event)
+static int call(struct world *world, struct lock *lock, struct core_event *event)
 {
     struct core_update update;
 
-    return step(world, index, event, &update);
+    return step(world, lock, event, &update);
 }
 
-static void show_state(struct world *world, uint32_t index, uint32_t node)
+static void show_state(struct world *world, struct lock *lock, uint32_t node)
 {
-    const struct link *link = &world->clients[world->locks[index].client].links[node];
+    const struct link *link = &world->clients[lock->client].links[node];
     struct core_event event = {.type = CORE_EV_NODE,
                                .node = {.index = node,
                                         .state = link->state,
@@ -250,73 +237,71 @@ static void show_state(struct world *world, uint32_t index, uint32_t node)
                                         .fault = link->fault,
                                         .srtt_us = link->srtt_us}};
 
-    (void)call(world, index, &event);
+    (void)call(world, lock, &event);
 }
 
 /* Another lock of this client on the same key that holds it, or that waits for it. */
-static uint32_t sibling(const struct world *world, uint32_t index, bool holds)
+static struct lock *sibling(struct world *world, const struct lock *lock, bool holds)
 {
-    const struct lock *lock = &world->locks[index];
-
-    if (world->plan->n_locks == world->plan->n_clients) return WORLD_NOBODY;
+    if (world->plan->n_locks == world->plan->n_clients) return NULL;
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
-        const struct lock *other = &world->locks[i];
+        struct lock *other = &world->locks[i];
 
-        if (i == index || other->client != lock->client || other->key != lock->key) continue;
-        if (holds ? other->verdicts.notified_held : other->verdicts.acquiring) return i;
+        if (other == lock || other->client != lock->client || other->key != lock->key) continue;
+        if (holds ? other->verdicts.notified_held : other->verdicts.acquiring.pending) return other;
     }
-    return WORLD_NOBODY;
+    return NULL;
 }
 
-int process_acquire(struct world *world, uint32_t index)
+int process_acquire(struct world *world, struct lock *lock)
 {
     struct core_event event = {.type = CORE_EV_ACQUIRE};
-    const struct lock *lock = &world->locks[index];
     struct rng *rng = &world->clients[lock->client].rng;
     uint64_t wait_us = lock->config.wait_us;
 
-    event.acquire.behind = sibling(world, index, true) != WORLD_NOBODY && rng_one_in(rng, 2);
+    event.acquire.behind = sibling(world, lock, true) != NULL && rng_one_in(rng, 2);
     if (world->phase == PHASE_FAULTS && wait_us != 0 && wait_us != CORE_NEVER && rng_one_in(rng, 8)) {
         event.acquire.begun_us = process_clock(world, lock->client) - rng_below(rng, wait_us / 4 + 1);
     }
     world->totals->of[TOTAL_BEHIND] += event.acquire.behind;
-    if (!world->locks[index].active) {
-        for (uint32_t node = 0; node < world->plan->n_nodes; node++) show_state(world, index, node);
+    if (!lock->active) {
+        for (uint32_t node = 0; node < world->plan->n_nodes; node++) show_state(world, lock, node);
     }
-    return call(world, index, &event);
+    return call(world, lock, &event);
 }
 
-int process_extend(struct world *world, uint32_t index, uint64_t lease_us)
+int process_extend(struct world *world, struct lock *lock, uint64_t lease_us)
 {
-    return call(world, index, &(struct core_event){.type = CORE_EV_EXTEND, .extend = {.lease_us = lease_us}});
+    return call(world, lock, &(struct core_event){.type = CORE_EV_EXTEND, .extend = {.lease_us = lease_us}});
 }
 
-int process_release(struct world *world, uint32_t index)
+int process_release(struct world *world, struct lock *lock)
 {
     struct core_event wake = {.type = CORE_EV_WAKE};
-    struct rng *rng = &world->clients[world->locks[index].client].rng;
-    bool held = world->locks[index].verdicts.notified_held;
+    struct rng *rng = &world->clients[lock->client].rng;
+    bool held = lock->verdicts.notified_held;
     int status;
 
-    if (held) handover_freed(world, index);
-    status = call(world, index, &(struct core_event){.type = CORE_EV_RELEASE});
-    if (held && status == CORE_OK && sibling(world, index, false) != WORLD_NOBODY) {
+    if (held) handover_freed(world, lock);
+    status = call(world, lock, &(struct core_event){.type = CORE_EV_RELEASE});
+    if (held && status == CORE_OK && sibling(world, lock, false) != NULL) {
         world->totals->of[TOTAL_WAKES]++;
         wake.wake.yield = rng_one_in(rng, 8);
-        (void)call(world, sibling(world, index, false), &wake);
+        (void)call(world, sibling(world, lock, false), &wake);
     }
     return status;
 }
 
-int process_cancel(struct world *world, uint32_t index, int reason)
+int process_cancel(struct world *world, struct lock *lock, int reason)
 {
-    return call(world, index, &(struct core_event){.type = CORE_EV_CANCEL, .cancel = {.status = reason}});
+    return call(world, lock, &(struct core_event){.type = CORE_EV_CANCEL, .cancel = {.status = reason}});
 }
 
 void process_node_state(struct world *world, uint32_t client, uint32_t node)
 {
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
-        if (world->locks[i].client == client && world->locks[i].active) show_state(world, i, node);
+        if (world->locks[i].client == client && world->locks[i].active)
+            show_state(world, &world->locks[i], node);
     }
 }
 
@@ -327,28 +312,28 @@ void process_room(struct world *world, uint32_t client)
         for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
             struct core_event event = {.type = CORE_EV_ROOM, .room = {.node = node}};
 
-            if (world->locks[i].client == client && world->locks[i].active) (void)call(world, i, &event);
+            if (world->locks[i].client == client && world->locks[i].active)
+                (void)call(world, &world->locks[i], &event);
         }
     }
 }
 
-void process_reply(struct world *world, uint32_t index, uint32_t life, const struct core_reply *reply)
+void process_reply(struct world *world, struct lock *lock, uint32_t life, const struct core_reply *reply)
 {
-    const struct lock *lock = &world->locks[index];
     struct core_event event = {.type = CORE_EV_REPLY, .reply = *reply};
 
     if (lock->life != life || !world->clients[lock->client].alive) return;
-    (void)call(world, index, &event);
+    (void)call(world, lock, &event);
 }
 
-void process_listening(struct world *world, uint32_t index, uint32_t node)
+void process_listening(struct world *world, struct lock *lock, uint32_t node)
 {
-    (void)call(world, index, &(struct core_event){.type = CORE_EV_LISTENING, .listening = {.node = node}});
+    (void)call(world, lock, &(struct core_event){.type = CORE_EV_LISTENING, .listening = {.node = node}});
 }
 
-void process_notice(struct world *world, uint32_t index, uint32_t node, uint64_t holder_id)
+void process_notice(struct world *world, struct lock *lock, uint32_t node, uint64_t holder_id)
 {
-    (void)call(world, index,
+    (void)call(world, lock,
                &(struct core_event){.type = CORE_EV_NOTICE, .notice = {.node = node, .holder_id = holder_id}});
 }
 
@@ -364,7 +349,8 @@ void process_node_clock(struct world *world, uint32_t client, uint32_t node, uin
     }
     judge_stepped(world, client, node);
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
-        if (world->locks[i].client == client && world->locks[i].active) (void)call(world, i, &event);
+        if (world->locks[i].client == client && world->locks[i].active)
+            (void)call(world, &world->locks[i], &event);
     }
 }
 
@@ -378,15 +364,14 @@ void process_timer(struct world *world, const struct event *event)
     lock->timer_us = 0;
     /* The deadline may have moved on since this was planned. */
     if (core_deadline(lock->core) <= process_clock(world, lock->client)) {
-        (void)call(world, event->index, &(struct core_event){.type = CORE_EV_TIMER});
+        (void)call(world, lock, &(struct core_event){.type = CORE_EV_TIMER});
     }
-    if (lock->life == event->serial) plan_timer(world, event->index);
+    if (lock->life == event->serial) plan_timer(world, lock);
 }
 
 void process_dispatch(struct world *world, const struct event *event)
 {
-    uint32_t index = event->index;
-    struct lock *lock = &world->locks[index];
+    struct lock *lock = &world->locks[event->index];
 
     if (lock->life != event->serial || !world->clients[lock->client].alive) return;
     if (process_postponed(world, event)) return;
@@ -395,11 +380,12 @@ void process_dispatch(struct world *world, const struct event *event)
         bool granted = core_phase_now(lock->core) == CORE_GRANTED;
         struct core_update update;
 
-        (void)step(world, index, &dispatch, &update);
+        (void)step(world, lock, &dispatch, &update);
         if (granted && core_phase_now(lock->core) != CORE_HELD) world->totals->of[TOTAL_TOO_LATE]++;
         if (update.completion.kind == CORE_NOTIFY_NOTHING) break;
-        actor_notify(world, index, &update.completion);
-        if (i > TELLS_MAX) judge_violated(world, I6_TOLD_ONCE, "lock %u has no end of things to tell", index);
+        actor_notify(world, lock, &update.completion);
+        if (i > TELLS_MAX)
+            judge_violated(world, I6_TOLD_ONCE, "lock %u has no end of things to tell", lock->index);
     }
     if (lock->life == event->serial) lock->dispatch_planned = false;
 }
@@ -418,13 +404,15 @@ void process_die(struct world *world, uint32_t client)
 {
     if (!world->clients[client].alive) return;
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
-        if (world->locks[i].client != client) continue;
-        judge_death(world, i);
-        subscriptions_close(world, i);
-        world->locks[i].active = false;
-        world->locks[i].state = ACTOR_DEAD;
-        world->locks[i].act_serial++;
-        world->locks[i].life++;
+        struct lock *lock = &world->locks[i];
+
+        if (lock->client != client) continue;
+        judge_death(world, lock);
+        subscriptions_close(world, lock);
+        lock->active = false;
+        lock->state = ACTOR_DEAD;
+        lock->act_serial++;
+        lock->life++;
     }
     world->clients[client].alive = false;
     world->clients[client].paused_until_us = 0;
@@ -438,6 +426,6 @@ void process_born(struct world *world, uint32_t client)
     world->clients[client].alive = true;
     link_open_all(world, client);
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
-        if (world->locks[i].client == client) process_new_lock(world, i);
+        if (world->locks[i].client == client) process_new_lock(world, &world->locks[i]);
     }
 }

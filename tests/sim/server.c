@@ -43,7 +43,7 @@ static void vanish(struct world *world, uint32_t node, uint32_t key)
     uint32_t lock = slot->lock;
 
     slot->set = false;
-    judge_key_gone(world, lock, slot->life);
+    judge_key_gone(world, &world->locks[lock], slot->life);
 }
 
 /* One event a key is enough: it is planned again while the expiry moves on. */
@@ -92,7 +92,7 @@ static void forget(struct world *world, uint32_t node, uint32_t key)
     const struct slot *slot = &world->nodes[node].slots[key];
 
     if (!slot->set) return;
-    judge_key_forgotten(world, node, slot->lock, &slot->token, slot->expires_ms);
+    judge_key_forgotten(world, node, &world->locks[slot->lock], &slot->token, slot->expires_ms);
     vanish(world, node, key);
 }
 

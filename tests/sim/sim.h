@@ -12,17 +12,17 @@
 /* ---- actor.c: what the user of a lock does with it, by chance ---- */
 
 /* actor_begin - plans the first act of a new lock. */
-void actor_begin(struct world *, uint32_t lock);
+void actor_begin(struct world *, struct lock *);
 void actor_act(struct world *, const struct event *);
 /* actor_notify - a callback of the library. */
-void actor_notify(struct world *, uint32_t lock, const struct core_completion *);
+void actor_notify(struct world *, struct lock *, const struct core_completion *);
 /* actor_hurry - the phase has changed: the actor acts again soon. */
-void actor_hurry(struct world *, uint32_t lock);
+void actor_hurry(struct world *, struct lock *);
 
 /* ---- process.c: a client's loop around its locks, as the library's own around the core ---- */
 
 /* process_new_lock - a lock in IDLE, in fresh memory. */
-void process_new_lock(struct world *, uint32_t lock);
+void process_new_lock(struct world *, struct lock *);
 /* process_postponed - the client stands still: the event is planned again for when it goes on. */
 bool process_postponed(struct world *, const struct event *);
 /* process_pause - the client stands still from now on for so long. */
@@ -34,20 +34,20 @@ uint64_t process_clock(struct world *, uint32_t client);
 void process_die(struct world *, uint32_t client);
 void process_born(struct world *, uint32_t client);
 /* Calls of the user; results are core_status. */
-int process_acquire(struct world *, uint32_t lock);
-int process_extend(struct world *, uint32_t lock, uint64_t lease_us);
-int process_release(struct world *, uint32_t lock);
-int process_cancel(struct world *, uint32_t lock, int reason);
+int process_acquire(struct world *, struct lock *);
+int process_extend(struct world *, struct lock *, uint64_t lease_us);
+int process_release(struct world *, struct lock *);
+int process_cancel(struct world *, struct lock *, int reason);
 /* What comes from the nodes. */
 void process_node_state(struct world *, uint32_t client, uint32_t node);
 /* process_room - the client's queues, which were full, take requests again. */
 void process_room(struct world *, uint32_t client);
-void process_reply(struct world *, uint32_t lock, uint32_t life, const struct core_reply *);
+void process_reply(struct world *, struct lock *, uint32_t life, const struct core_reply *);
 /* process_node_clock - a reading of a node's clock (0: none) by a request that was sent then. */
 void process_node_clock(struct world *, uint32_t client, uint32_t node, uint64_t sent_us, uint64_t received_us,
                         uint64_t node_us);
-void process_listening(struct world *, uint32_t lock, uint32_t node);
-void process_notice(struct world *, uint32_t lock, uint32_t node, uint64_t holder_id);
+void process_listening(struct world *, struct lock *, uint32_t node);
+void process_notice(struct world *, struct lock *, uint32_t node, uint64_t holder_id);
 void process_timer(struct world *, const struct event *);
 void process_dispatch(struct world *, const struct event *);
 
@@ -59,7 +59,7 @@ enum link_fate { FATE_ANY, FATE_LATE, FATE_DROPPED };
 /* link_open_all - a new client starts to connect. */
 void link_open_all(struct world *, uint32_t client);
 /* link_send - queues a request whose bytes leave at leaves_us; false: it could not be queued. */
-bool link_send(struct world *, uint32_t lock, const struct core_command *, uint64_t leaves_us);
+bool link_send(struct world *, struct lock *, const struct core_command *, uint64_t leaves_us);
 /* link_end - the client sees its present connection end: outcomes unknown first, then the node state. */
 void link_end(struct world *, uint32_t client, uint32_t node, enum link_fate);
 /* link_die - the client is dead: nothing is reported to it any more. */
@@ -81,9 +81,9 @@ void link_retry(struct world *, const struct event *);
 /* ---- subscriptions.c: subscriber connections, which bring notices of releases ---- */
 
 /* subscriptions_follow - after each step: the lock begins to listen, or ends. */
-void subscriptions_follow(struct world *, uint32_t lock);
+void subscriptions_follow(struct world *, struct lock *);
 /* subscriptions_close - the lock is gone, with all that was on its way to it. */
-void subscriptions_close(struct world *, uint32_t lock);
+void subscriptions_close(struct world *, struct lock *);
 /* subscriptions_publish - a script on this server has deleted the key of this token. */
 void subscriptions_publish(struct world *, uint32_t server, uint32_t key, const struct core_token *);
 /* subscriptions_count - how many listen there for a release of the key. */
@@ -143,22 +143,22 @@ bool guard_is_strict_broken(const struct world *, const struct request *);
 /* judge_violated - ends the run where this invariant is judged; counts it where nothing is promised. */
 void judge_violated(struct world *, enum invariant, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void judge_before(struct world *, uint32_t lock, const struct core_event *);
+void judge_before(struct world *, struct lock *, const struct core_event *);
 /* judge_after - after every step of a core; status is what core_step returned. */
-void judge_after(struct world *, uint32_t lock, const struct core_event *, const struct core_update *,
+void judge_after(struct world *, struct lock *, const struct core_event *, const struct core_update *,
                  int status);
 /* judge_key_gone - a node has just lost a key of this lock, for whatever reason. */
-void judge_key_gone(struct world *, uint32_t lock, uint32_t life);
+void judge_key_gone(struct world *, struct lock *, uint32_t life);
 /* judge_key_forgotten - before that, where a fault is the reason. */
-void judge_key_forgotten(struct world *, uint32_t server, uint32_t lock, const struct core_token *,
+void judge_key_forgotten(struct world *, uint32_t server, struct lock *, const struct core_token *,
                          uint64_t expires_ms);
 /* judge_asked - a command leaves the core. */
-void judge_asked(struct world *, uint32_t lock, const struct core_command *);
+void judge_asked(struct world *, struct lock *, const struct core_command *);
 /* judge_stepped - a client found that a node's clock has stepped forward. */
 void judge_stepped(struct world *, uint32_t client, uint32_t node);
-void judge_death(struct world *, uint32_t lock);
+void judge_death(struct world *, struct lock *);
 /* judge_in_time - is anything overdue? Asked now and then. */
-void judge_in_time(struct world *, uint32_t lock);
+void judge_in_time(struct world *, struct lock *);
 /* judge_silent - at the end no key of a lock is left anywhere. */
 void judge_silent(struct world *);
 
@@ -167,9 +167,9 @@ void judge_silent(struct world *);
 /* tokens_see - a node shows its counter with a yes to an acquire or a raise. */
 void tokens_see(struct lock *, const struct core_reply *);
 /* tokens_granted - the owner was notified of a grant: I2, I3, I4. */
-void tokens_granted(struct world *, uint32_t lock);
+void tokens_granted(struct world *, struct lock *);
 /* tokens_write - the owner writes, under the token of its latest grant. */
-void tokens_write(struct world *, uint32_t lock, uint64_t delay_us);
+void tokens_write(struct world *, struct lock *, uint64_t delay_us);
 void tokens_write_arrives(struct world *, uint32_t grant);
 
 /* ---- handover.c: from the release of a lock that others wait for to the next grant of its key ---- */
@@ -185,11 +185,11 @@ struct handovers {
 };
 
 /* handover_freed - the owner of a hold calls release. */
-void handover_freed(struct world *, uint32_t lock);
+void handover_freed(struct world *, struct lock *);
 /* handover_asked - a request for the key leaves. */
 void handover_asked(struct world *, uint32_t key);
 /* handover_granted - the owner is notified of a grant. */
-void handover_granted(struct world *, uint32_t lock);
+void handover_granted(struct world *, struct lock *);
 /* handover_end - no hand-over is waited for any more. */
 void handover_end(struct world *);
 /* handover_table - hand-overs among 2, 3, 10 and 30 contenders; prints, and returns whether what must hold of
@@ -200,9 +200,9 @@ bool handover_table(struct world *, FILE *);
 
 /* trace_line - one line of the trace: "[   1110.042] client 2 > granted by node 1". */
 void trace_line(const struct world *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void trace_step(const struct world *, uint32_t lock, const struct core_event *);
-void trace_command(const struct world *, uint32_t lock, const struct core_command *);
-void trace_completion(const struct world *, uint32_t lock, const struct core_completion *);
+void trace_step(const struct world *, const struct lock *, const struct core_event *);
+void trace_command(const struct world *, const struct lock *, const struct core_command *);
+void trace_completion(const struct world *, const struct lock *, const struct core_completion *);
 const char *trace_status(int status);
 const char *trace_op(unsigned op);
 const char *trace_outcome(unsigned outcome);

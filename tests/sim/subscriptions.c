@@ -15,16 +15,14 @@ static struct subscription *subscription_of(struct world *world, const struct ev
     return subscription->serial == event->serial ? subscription : NULL;
 }
 
-static void plan(struct world *world, uint64_t at_us, enum event_type type, uint32_t index, uint32_t node,
+static void plan(struct world *world, uint64_t at_us, enum event_type type, struct lock *lock, uint32_t node,
                  uint64_t holder_id)
 {
-    const struct lock *lock = &world->locks[index];
-
     events_plan(&world->events, &(struct event){.at_us = at_us,
                                                 .type = (uint8_t)type,
                                                 .client = lock->client,
                                                 .node = (uint8_t)node,
-                                                .index = index,
+                                                .index = lock->index,
                                                 .serial = lock->subscriptions[node].serial,
                                                 .holder_id = holder_id});
 }
@@ -37,20 +35,20 @@ static bool blocked(struct world *world, const struct event *event, uint64_t unt
     return true;
 }
 
-static uint64_t delay_us(struct world *world, uint32_t index, uint32_t node)
+static uint64_t delay_us(struct world *world, struct lock *lock, uint32_t node)
 {
-    return link_delay(world, &world->subscriptions_rng, world->locks[index].client, node);
+    return link_delay(world, &world->subscriptions_rng, lock->client, node);
 }
 
 /* Connecting takes a round trip, and then the request is on its way. */
-static void begin(struct world *world, uint32_t index, uint32_t node, uint64_t pause_us)
+static void begin(struct world *world, struct lock *lock, uint32_t node, uint64_t pause_us)
 {
-    struct subscription *subscription = &world->locks[index].subscriptions[node];
+    struct subscription *subscription = &lock->subscriptions[node];
 
     subscription->serial++;
     subscription->subscribed = false;
     subscription->last_us = world->now_us;
-    plan(world, world->now_us + pause_us + 3 * delay_us(world, index, node), EVENT_SUBSCRIBE, index, node, 0);
+    plan(world, world->now_us + pause_us + 3 * delay_us(world, lock, node), EVENT_SUBSCRIBE, lock, node, 0);
 }
 
 static uint64_t pause_us(struct world *world)
@@ -58,24 +56,21 @@ static uint64_t pause_us(struct world *world)
     return rng_between(&world->subscriptions_rng, world->plan->reconnect_min_us, world->plan->reconnect_max_us);
 }
 
-void subscriptions_follow(struct world *world, uint32_t index)
+void subscriptions_follow(struct world *world, struct lock *lock)
 {
-    struct lock *lock = &world->locks[index];
-    bool listens = core_listens(lock->core) && !world->plan->locks[index].peer;
+    bool listens = core_listens(lock->core) && !world->plan->locks[lock->index].peer;
 
     if (listens == lock->listens) return;
     if (!listens) {
-        subscriptions_close(world, index);
+        subscriptions_close(world, lock);
         return;
     }
     lock->listens = true;
-    for (uint32_t node = 0; node < world->plan->n_nodes; node++) begin(world, index, node, 0);
+    for (uint32_t node = 0; node < world->plan->n_nodes; node++) begin(world, lock, node, 0);
 }
 
-void subscriptions_close(struct world *world, uint32_t index)
+void subscriptions_close(struct world *world, struct lock *lock)
 {
-    struct lock *lock = &world->locks[index];
-
     lock->listens = false;
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
         lock->subscriptions[node].serial++;
@@ -100,10 +95,9 @@ void subscriptions_publish(struct world *world, uint32_t server, uint32_t key, c
                 world->totals->of[TOTAL_NOTICES_LOST]++;
                 continue;
             }
-            at_us = world->now_us + delay_us(world, i, node);
-            if (at_us < subscription->last_us) at_us = subscription->last_us;
-            subscription->last_us = at_us;
-            plan(world, at_us, EVENT_NOTICE, i, node, server_name_of(token));
+            at_us = world->now_us + delay_us(world, lock, node);
+            at_us = world_in_order(&subscription->last_us, at_us);
+            plan(world, at_us, EVENT_NOTICE, lock, node, server_name_of(token));
         }
     }
 }
@@ -128,7 +122,7 @@ void subscriptions_end(struct world *world, uint32_t client, uint32_t node)
 {
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         if (world->locks[i].client != client || !world->locks[i].listens) continue;
-        begin(world, i, node, pause_us(world));
+        begin(world, &world->locks[i], node, pause_us(world));
     }
 }
 
@@ -145,20 +139,20 @@ void subscriptions_subscribe(struct world *world, const struct event *event)
 {
     struct subscription *subscription = subscription_of(world, event);
     const struct node *server = &world->nodes[plan_server(world->plan, event->client, event->node)];
+    struct lock *lock = &world->locks[event->index];
     uint64_t at_us;
 
     if (subscription == NULL) return;
     if (blocked(world, event, world->clients[event->client].links[event->node].to_cut_until_us)) return;
     if (blocked(world, event, server->frozen_until_us)) return;
     if (!server->up) {
-        begin(world, event->index, event->node, pause_us(world));
+        begin(world, lock, event->node, pause_us(world));
         return;
     }
     subscription->subscribed = true;
-    at_us = world->now_us + delay_us(world, event->index, event->node);
-    if (at_us < subscription->last_us) at_us = subscription->last_us;
-    subscription->last_us = at_us;
-    plan(world, at_us, EVENT_LISTENING, event->index, event->node, 0);
+    at_us = world->now_us + delay_us(world, lock, event->node);
+    at_us = world_in_order(&subscription->last_us, at_us);
+    plan(world, at_us, EVENT_LISTENING, lock, event->node, 0);
 }
 
 void subscriptions_listening(struct world *world, const struct event *event)
@@ -167,7 +161,7 @@ void subscriptions_listening(struct world *world, const struct event *event)
     if (blocked(world, event, world->clients[event->client].links[event->node].from_cut_until_us)) return;
     if (process_postponed(world, event)) return;
     world->totals->of[TOTAL_LISTENING]++;
-    process_listening(world, event->index, event->node);
+    process_listening(world, &world->locks[event->index], event->node);
 }
 
 void subscriptions_notice(struct world *world, const struct event *event)
@@ -176,5 +170,5 @@ void subscriptions_notice(struct world *world, const struct event *event)
     if (blocked(world, event, world->clients[event->client].links[event->node].from_cut_until_us)) return;
     if (process_postponed(world, event)) return;
     world->totals->of[TOTAL_NOTICES]++;
-    process_notice(world, event->index, event->node, event->holder_id);
+    process_notice(world, &world->locks[event->index], event->node, event->holder_id);
 }

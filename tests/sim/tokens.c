@@ -8,8 +8,6 @@
 #include "sim.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 void tokens_see(struct lock *lock, const struct core_reply *reply)
 {
@@ -17,22 +15,6 @@ void tokens_see(struct lock *lock, const struct core_reply *reply)
 
     /* Two answers may have changed places only where the core does not count the older one any more. */
     *shown = (struct shown){.attempt = reply->tag.attempt, .fence = reply->fence};
-}
-
-static struct grant *add_grant(struct world *world)
-{
-    if (world->n_grants == world->grants_capacity) {
-        uint32_t capacity = world->grants_capacity == 0 ? 256 : 2 * world->grants_capacity;
-        struct grant *grants = realloc(world->grants, capacity * sizeof(*grants));
-
-        if (grants == NULL) {
-            (void)fputs("sim: out of memory\n", stderr);
-            exit(2);
-        }
-        world->grants = grants;
-        world->grants_capacity = capacity;
-    }
-    return &world->grants[world->n_grants++];
 }
 
 /* I4: where both took a node, the later one has the larger token. */
@@ -66,23 +48,23 @@ static void check_tokens(struct world *world, const struct grant *grant)
     }
 }
 
-void tokens_granted(struct world *world, uint32_t index)
+void tokens_granted(struct world *world, struct lock *lock)
 {
-    struct lock *lock = &world->locks[index];
     uint64_t token = core_fence(lock->core);
     struct grant *grant;
     uint32_t shown = 0;
 
     if ((token != 0) != lock->config.fencing) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u has %s token", index, token != 0 ? "a" : "no");
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u has %s token", lock->index, token != 0 ? "a" : "no");
     }
     if (!lock->config.fencing) return;
     world->totals->of[TOTAL_TOKENS]++;
-    grant = add_grant(world);
+    world->grants = world_room(world->grants, world->n_grants, &world->grants_capacity, sizeof(*grant));
+    grant = &world->grants[world->n_grants++];
     *grant = (struct grant){.token = token,
                             .begun_us = lock->verdicts.attempt_begun_us,
                             .told_us = world->now_us,
-                            .lock = index,
+                            .lock = lock->index,
                             .key = lock->key};
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
         const struct shown *of = &lock->verdicts.shown[i];
@@ -94,15 +76,14 @@ void tokens_granted(struct world *world, uint32_t index)
     }
     lock->verdicts.grant = world->n_grants - 1;
     if (shown < world->plan->quorum) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u has a token that %u nodes have shown", index, shown);
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u has a token that %u nodes have shown", lock->index,
+                       shown);
     }
     check_tokens(world, grant);
 }
 
-void tokens_write(struct world *world, uint32_t index, uint64_t delay_us)
+void tokens_write(struct world *world, struct lock *lock, uint64_t delay_us)
 {
-    const struct lock *lock = &world->locks[index];
-
     if (!lock->config.fencing) return;
     world_plan(world, world->now_us + delay_us, EVENT_WRITE, lock->client, 0, lock->verdicts.grant, 0);
 }

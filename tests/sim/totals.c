@@ -41,16 +41,12 @@ bool totals_complete(const struct totals *totals, FILE *out)
 {
     bool complete = true;
 
-    for (uint32_t i = 0; i < TOTALS; i++) {
-        if (totals->of[i] != 0) continue;
-        (void)fprintf(out, "sim: \"%s\" never happened in %" PRIu64 " runs: tune the plan\n", texts[i],
-                      totals->runs);
-        complete = false;
-    }
-    for (uint32_t i = 0; i < FAULT_KINDS; i++) {
-        if (totals->faults[i] != 0) continue;
+    for (uint32_t i = 0; i < TOTALS + FAULT_KINDS; i++) {
+        bool is_fault = i >= TOTALS;
+
+        if ((is_fault ? totals->faults[i - TOTALS] : totals->of[i]) != 0) continue;
         (void)fprintf(out, "sim: \"%s\" never happened in %" PRIu64 " runs: tune the plan\n",
-                      plan_fault_text((enum plan_fault_kind)i), totals->runs);
+                      is_fault ? plan_fault_text((enum plan_fault_kind)(i - TOTALS)) : texts[i], totals->runs);
         complete = false;
     }
     return complete;

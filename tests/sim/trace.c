@@ -83,15 +83,15 @@ void trace_line(const struct world *world, const char *format, ...)
 }
 
 /* A line of what a lock does or learns. */
-static void lock_line(const struct world *world, uint32_t index, const char *format, ...)
+static void lock_line(const struct world *world, const struct lock *lock, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void lock_line(const struct world *world, uint32_t index, const char *format, ...)
+static void lock_line(const struct world *world, const struct lock *lock, const char *format, ...)
 {
     va_list arguments;
 
     begin_line(world);
-    (void)printf("client %u lock %u ", (unsigned)world->locks[index].client, index);
+    (void)printf("client %u lock %u ", (unsigned)lock->client, lock->index);
     va_start(arguments, format);
     (void)vprintf(format, arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
     va_end(arguments);
@@ -112,74 +112,72 @@ static const char *phase_name(enum core_phase phase)
     return PICK(names, phase);
 }
 
-void trace_step(const struct world *world, uint32_t index, const struct core_event *event)
+void trace_step(const struct world *world, const struct lock *lock, const struct core_event *event)
 {
-    const struct lock *lock = &world->locks[index];
     const char *phase = phase_name(core_phase_now(lock->core));
     const struct core_tag *tag = &event->reply.tag;
 
     switch (event->type) {
-    case CORE_EV_ACQUIRE: lock_line(world, index, "< acquires"); break;
+    case CORE_EV_ACQUIRE: lock_line(world, lock, "< acquires"); break;
     case CORE_EV_EXTEND:
-        lock_line(world, index, "< extends to %" PRIu64 " ms", event->extend.lease_us / 1000);
+        lock_line(world, lock, "< extends to %" PRIu64 " ms", event->extend.lease_us / 1000);
         break;
-    case CORE_EV_RELEASE: lock_line(world, index, "< releases"); break;
-    case CORE_EV_CANCEL: lock_line(world, index, "< cancels"); break;
-    case CORE_EV_TIMER: lock_line(world, index, ": timer, %s", phase); break;
+    case CORE_EV_RELEASE: lock_line(world, lock, "< releases"); break;
+    case CORE_EV_CANCEL: lock_line(world, lock, "< cancels"); break;
+    case CORE_EV_TIMER: lock_line(world, lock, ": timer, %s", phase); break;
     case CORE_EV_NODE:
-        lock_line(world, index, ": node %u is %s, generation %u", event->node.index,
+        lock_line(world, lock, ": node %u is %s, generation %u", event->node.index,
                   state_name(event->node.state), event->node.generation);
         break;
     case CORE_EV_REPLY:
-        lock_line(world, index,
+        lock_line(world, lock,
                   "> node %u: %s of attempt %" PRIu64 ".%u: %s (generation %u, %s, counter %" PRIu64 ")",
                   (unsigned)tag->node, trace_op(tag->op), tag->attempt, (unsigned)tag->round,
                   trace_outcome(event->reply.outcome), event->reply.generation, phase, event->reply.fence);
         break;
-    case CORE_EV_BEGIN: lock_line(world, index, ": there is room for what it wants, %s", phase); break;
-    case CORE_EV_ROOM: lock_line(world, index, ": node %u has room again", event->room.node); break;
-    case CORE_EV_STEP: lock_line(world, index, ": the clock of node %u has stepped", event->step.node); break;
+    case CORE_EV_BEGIN: lock_line(world, lock, ": there is room for what it wants, %s", phase); break;
+    case CORE_EV_ROOM: lock_line(world, lock, ": node %u has room again", event->room.node); break;
+    case CORE_EV_STEP: lock_line(world, lock, ": the clock of node %u has stepped", event->step.node); break;
     case CORE_EV_NOTICE:
-        lock_line(world, index, ": node %u reports a release, %s", event->notice.node, phase);
+        lock_line(world, lock, ": node %u reports a release, %s", event->notice.node, phase);
         break;
-    case CORE_EV_LISTENING: lock_line(world, index, ": listens to node %u", event->listening.node); break;
-    case CORE_EV_WAKE: lock_line(world, index, ": a lock of the same process released the keys"); break;
-    case CORE_EV_HAND_OFF: lock_line(world, index, ": is handed off to a successor"); break;
+    case CORE_EV_LISTENING: lock_line(world, lock, ": listens to node %u", event->listening.node); break;
+    case CORE_EV_WAKE: lock_line(world, lock, ": a lock of the same process released the keys"); break;
+    case CORE_EV_HAND_OFF: lock_line(world, lock, ": is handed off to a successor"); break;
     case CORE_EV_DISPATCH: break;
     }
 }
 
-void trace_command(const struct world *world, uint32_t index, const struct core_command *command)
+void trace_command(const struct world *world, const struct lock *lock, const struct core_command *command)
 {
     const struct core_tag *tag = &command->tag;
 
-    lock_line(world, index, "  %s of attempt %" PRIu64 ".%u -> node %u%s (token %02x%02x%02x)",
+    lock_line(world, lock, "  %s of attempt %" PRIu64 ".%u -> node %u%s (token %02x%02x%02x)",
               trace_op(tag->op), tag->attempt, (unsigned)tag->round, (unsigned)tag->node,
               command->use_eval ? ", by EVAL" : "", command->token.bytes[0], command->token.bytes[1],
               command->token.bytes[2]);
 }
 
-void trace_completion(const struct world *world, uint32_t index, const struct core_completion *tell)
+void trace_completion(const struct world *world, const struct lock *lock, const struct core_completion *tell)
 {
     static const char *const losses[] = {"", "expired", "gone", "max hold", "not renewed", "clock stepped"};
-    const struct lock *lock = &world->locks[index];
     uint64_t clock_us = world_client_clock(world, lock->client, world->now_us);
     uint64_t until_us = core_valid_until(lock->core);
 
     switch (tell->kind) {
     case CORE_NOTIFY_NOTHING: break;
-    case CORE_NOTIFY_LOST: lock_line(world, index, "= LOST (%s)", PICK(losses, tell->loss)); break;
+    case CORE_NOTIFY_LOST: lock_line(world, lock, "= LOST (%s)", PICK(losses, tell->loss)); break;
     case CORE_NOTIFY_ACQUIRED:
         if (tell->status == CORE_OK) {
-            lock_line(world, index, "= GRANTED, valid for %" PRId64 " us by its clock (fence %" PRIu64 ")",
+            lock_line(world, lock, "= GRANTED, valid for %" PRId64 " us by its clock (fence %" PRIu64 ")",
                       (int64_t)(until_us - clock_us), core_fence(lock->core));
         } else {
-            lock_line(world, index, "= not granted: %s", trace_status(tell->status));
+            lock_line(world, lock, "= not granted: %s", trace_status(tell->status));
         }
         break;
-    case CORE_NOTIFY_EXTENDED: lock_line(world, index, "= extended: %s", trace_status(tell->status)); break;
+    case CORE_NOTIFY_EXTENDED: lock_line(world, lock, "= extended: %s", trace_status(tell->status)); break;
     case CORE_NOTIFY_RELEASED:
-        lock_line(world, index, "= released: %s%s", trace_status(tell->status),
+        lock_line(world, lock, "= released: %s%s", trace_status(tell->status),
                   tell->expired ? ", had expired" : "");
         break;
     }

@@ -69,16 +69,24 @@ uint64_t world_node_ms(const struct world *world, uint32_t server)
     return world_node_us(world, server) / 1000;
 }
 
+static void *or_die(void *memory)
+{
+    if (memory != NULL) return memory;
+    (void)fputs("sim: out of memory\n", stderr);
+    exit(2);
+}
+
+void *world_room(void *items, uint32_t n, uint32_t *capacity, size_t size)
+{
+    if (n < *capacity) return items;
+    *capacity = *capacity == 0 ? 256 : 2 * *capacity;
+    return or_die(realloc(items, *capacity * size));
+}
+
 void world_open(struct world *world)
 {
-    size_t size = (core_size(PLAN_NODES_MAX) + 63) / 64 * 64 * PLAN_LOCKS_MAX;
-
     memset(world, 0, sizeof(*world));
-    world->memory = malloc(size);
-    if (world->memory == NULL) {
-        (void)fputs("sim: out of memory\n", stderr);
-        exit(2);
-    }
+    world->memory = or_die(malloc(PLAN_LOCKS_MAX * world_lock_size()));
     alloc_init(&world->events.alloc, NULL);
     world->judged = UINT32_MAX;
 }
@@ -121,6 +129,7 @@ static void build(struct world *world, const struct plan *plan)
         if (!plan->cold) guard_bootstrap(world, i);
     }
     for (uint32_t i = 0; i < plan->n_locks; i++) {
+        world->locks[i].index = i;
         world->locks[i].config = plan->locks[i].config;
         world->locks[i].client = plan->locks[i].client;
         world->locks[i].key = plan->locks[i].key;
@@ -141,7 +150,8 @@ static void enter(struct world *world, enum world_phase phase, uint64_t for_us)
     TRACE(world, "%s", texts[phase]);
     world->phase = phase;
     world->phase_until_us = world->now_us + for_us;
-    for (uint32_t i = 0; i < world->plan->n_locks && phase <= PHASE_STOPPED; i++) actor_hurry(world, i);
+    for (uint32_t i = 0; i < world->plan->n_locks && phase <= PHASE_STOPPED; i++)
+        actor_hurry(world, &world->locks[i]);
 }
 
 static bool all_granted(const struct world *world)
@@ -188,7 +198,7 @@ static bool all_quiet(const struct world *world)
 
 static void look_at_locks(struct world *world)
 {
-    for (uint32_t i = 0; i < world->plan->n_locks; i++) judge_in_time(world, i);
+    for (uint32_t i = 0; i < world->plan->n_locks; i++) judge_in_time(world, &world->locks[i]);
 }
 
 static void look(struct world *world)

@@ -169,10 +169,14 @@ struct shown {
     uint64_t fence;
 };
 
+/* Begun, and its end is not reported yet. */
+struct operation {
+    bool pending;
+    uint64_t since_us, pauses_us; /* of the client, until then */
+};
+
 struct verdicts {
-    bool acquiring, extending, releasing; /* begun and not told yet */
-    uint64_t acquiring_since_us, extending_since_us, releasing_since_us;
-    uint64_t acquiring_pauses_us, extending_pauses_us, releasing_pauses_us;
+    struct operation acquiring, extending, releasing;
     bool notified_held; /* granted, and neither lost nor released since */
     bool lost;          /* loss of this grant was told */
     bool past_lost_at;  /* a step came at lost_at or later */
@@ -228,6 +232,7 @@ enum actor_state {
 };
 
 struct lock {
+    uint32_t index;
     struct core_lock *core;
     struct core_config config;
     uint8_t client, key;
@@ -307,6 +312,13 @@ struct world {
 /* world_open, world_close - memory that serves many runs. */
 void world_open(struct world *);
 void world_close(struct world *);
+/* world_room - room for one more item behind n; ends the program when memory is out. */
+void *world_room(void *items, uint32_t n, uint32_t *capacity, size_t size);
+/* world_lock_size - of a core_lock in world->memory. */
+static inline size_t world_lock_size(void)
+{
+    return (core_size(PLAN_NODES_MAX) + 63) / 64 * 64;
+}
 /* world_run - one whole run; true where nothing was violated. Totals are added to. */
 bool world_run(struct world *, const struct plan *, struct totals *);
 
@@ -332,6 +344,13 @@ uint64_t world_wall_us(const struct world *, uint32_t client);
 static inline bool world_talks(enum core_node_state state)
 {
     return state == CORE_NODE_READY || state == CORE_NODE_QUARANTINED;
+}
+
+/* world_in_order - not before what went before on the same way. */
+static inline uint64_t world_in_order(uint64_t *last_us, uint64_t at_us)
+{
+    if (at_us > *last_us) *last_us = at_us;
+    return *last_us;
 }
 
 static inline void world_plan(struct world *world, uint64_t at_us, enum event_type type, uint32_t client,

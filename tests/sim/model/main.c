@@ -2,7 +2,7 @@
 /*
  * main.c - model: checks the fencing rules exhaustively in small worlds, and that broken rules are found out
  *
- * A search that gave up (time, memory) has shown nothing, so it counts as failed.
+ * A search that gave up has shown nothing, so it counts as failed.
  */
 #include "model.h"
 
@@ -12,8 +12,8 @@
 
 enum { EXIT_USAGE = 64 };
 
-/* Past them a check has failed. */
-enum { SECONDS = 300 /* of all searches together */, MEMORY_MB = 1500 /* of one */ };
+/* Of all searches together; past it a check has failed. */
+#define SECONDS_MAX 300.0
 
 struct control {
     const char *name;
@@ -59,34 +59,33 @@ static const char *invariant_name(unsigned invariant)
     }
 }
 
-static void search(struct model_limits *limits, const struct model_config *config,
-                   struct model_result *ret_result)
+static void search(const struct model_config *config, struct model_result *ret_result)
 {
-    model_search(config, limits, ret_result);
-    limits->seconds -= ret_result->seconds;
+    static double seconds_left = SECONDS_MAX;
+
+    model_search(config, seconds_left, ret_result);
+    seconds_left -= ret_result->seconds;
 }
 
 /* One world, one line. */
-static bool check_world(struct model_limits *limits, const char *what, const struct model_config *config,
-                        struct model_result *ret_result)
+static bool check_world(const char *what, const struct model_config *config, struct model_result *ret_result)
 {
     static const char *const verdicts[] = {"holds", "VIOLATED", "GAVE UP"};
     bool sound;
 
-    search(limits, config, ret_result);
+    search(config, ret_result);
     /* A world in which not all can report would prove little. */
     sound = ret_result->verdict == MODEL_EXHAUSTED && ret_result->reported_max == config->grants;
     printf("%-8s N=%u Q=%u grants=%u, %s: %zu states, %zu steps, depth %u, tokens to %u, %u of %u reported, "
-           "%.1f s, "
-           "%zu MB\n",
+           "%.1f s\n",
            sound || ret_result->verdict != MODEL_EXHAUSTED ? verdicts[ret_result->verdict] : "VACUOUS",
            config->nodes, config->quorum, config->grants, what, ret_result->states, ret_result->steps,
            ret_result->depth, ret_result->value_max, ret_result->reported_max, config->grants,
-           ret_result->seconds, ret_result->memory_mb);
+           ret_result->seconds);
     if (ret_result->verdict == MODEL_GAVE_UP) printf("         %s\n", ret_result->gave_up);
     if (ret_result->verdict == MODEL_VIOLATED) {
         printf("         %s\n", invariant_name(ret_result->violated));
-        model_tell(config, ret_result->trace, ret_result->n_trace);
+        model_print_trace(config, ret_result->trace, ret_result->n_trace);
     }
     fflush(stdout);
     free(ret_result->trace);
@@ -94,7 +93,7 @@ static bool check_world(struct model_limits *limits, const char *what, const str
 }
 
 /* The small world again without what makes the search small: it must come to the very same reports. */
-static bool check_reductions(struct model_limits *limits)
+static bool check_reductions(void)
 {
     struct model_config config = sound_config(3, 2);
     struct model_result reduced;
@@ -102,12 +101,12 @@ static bool check_reductions(struct model_limits *limits)
     struct model_result plain;
     bool same;
 
-    bool sound = check_world(limits, "reduced", &config, &reduced);
+    bool sound = check_world("reduced", &config, &reduced);
     config.forget = false;
     config.separate = true;
-    sound = check_world(limits, "nothing forgotten, all steps apart", &config, &renamed) && sound;
+    sound = check_world("nothing forgotten, all steps apart", &config, &renamed) && sound;
     config.symmetry = false;
-    sound = check_world(limits, "the same without symmetry", &config, &plain) && sound;
+    sound = check_world("the same without symmetry", &config, &plain) && sound;
     same = memcmp(&reduced.outcomes, &plain.outcomes, sizeof(plain.outcomes)) == 0 &&
            memcmp(&renamed.outcomes, &plain.outcomes, sizeof(plain.outcomes)) == 0 &&
            plain.renamed == renamed.states;
@@ -117,38 +116,38 @@ static bool check_reductions(struct model_limits *limits)
     return sound && same;
 }
 
-static unsigned check_all(struct model_limits *limits)
+static unsigned check_all(void)
 {
     struct model_result result;
     struct model_result reduced;
     struct model_config config = sound_config(3, 3);
     unsigned failed = 0;
 
-    failed += !check_world(limits, "counters alone", &config, &reduced);
+    failed += !check_world("counters alone", &config, &reduced);
     config.floors[0] = 4;
     config.n_floors = 1;
-    failed += !check_world(limits, "counters with a floor", &config, &result);
+    failed += !check_world("counters with a floor", &config, &result);
     config = sound_config(3, 3);
     config.forget = false;
-    failed += !check_world(limits, "nothing forgotten", &config, &result);
+    failed += !check_world("nothing forgotten", &config, &result);
     if (memcmp(&reduced.outcomes, &result.outcomes, sizeof(result.outcomes)) != 0) {
         printf("DIFFERS  what was forgotten would have made other reports possible\n");
         failed++;
     }
     config = sound_config(3, 3);
     config.quorum = 3;
-    failed += !check_world(limits, "policy ALL", &config, &result);
+    failed += !check_world("policy ALL", &config, &result);
     config = sound_config(4, 2);
-    failed += !check_world(limits, "counters alone", &config, &result);
+    failed += !check_world("counters alone", &config, &result);
     config = sound_config(5, 2);
-    failed += !check_world(limits, "counters alone", &config, &result);
-    failed += !check_reductions(limits);
+    failed += !check_world("counters alone", &config, &result);
+    failed += !check_reductions();
     printf("model: %s, N=3 with 3 grants and N=5 with 2 searched exhaustively, %u failed\n",
            failed == 0 ? "the fencing rules hold" : "FAILED", failed);
     return failed;
 }
 
-static bool check_control(struct model_limits *limits, const struct control *control, unsigned invariant)
+static bool check_control(const struct control *control, unsigned invariant)
 {
     struct model_config config = sound_config(3, 3);
     struct model_result result;
@@ -160,19 +159,19 @@ static bool check_control(struct model_limits *limits, const struct control *con
     config.broken = control->broken;
     config.watched = invariant;
     if (control->broken == MODEL_HALF) config.quorum = config.nodes / 2;
-    search(limits, &config, &result);
+    search(&config, &result);
     caught = result.verdict == MODEL_VIOLATED && result.n_trace != 0 &&
-             (result.trace[result.n_trace - 1].violated & invariant) != 0;
+             (result.trace[result.n_trace - 1].step.violated & invariant) != 0;
     printf("%-8s %s: %s after %zu steps (%zu states)\n", caught ? "caught" : "MISSED", control->name,
            invariant_name(invariant), result.n_trace, result.states);
     if (result.verdict == MODEL_GAVE_UP) printf("         %s\n", result.gave_up);
-    model_tell(&config, result.trace, result.n_trace);
+    model_print_trace(&config, result.trace, result.n_trace);
     fflush(stdout);
     free(result.trace);
     return caught;
 }
 
-static unsigned check_controls(struct model_limits *limits)
+static unsigned check_controls(void)
 {
     size_t n = sizeof(broken_rules) / sizeof(broken_rules[0]);
     struct model_config config = sound_config(3, 3);
@@ -182,11 +181,11 @@ static unsigned check_controls(struct model_limits *limits)
     /* The same world with nothing broken: what the controls find, they find because of the break. */
     config.lift = false;
     config.forget = false;
-    failed += !check_world(limits, "by the letter, nothing broken", &config, &result);
+    failed += !check_world("by the letter, nothing broken", &config, &result);
     for (size_t c = 0; c < n; c++) {
         for (unsigned invariant = MODEL_I2; invariant <= MODEL_I4; invariant <<= 1) {
             if ((broken_rules[c].watched & invariant) == 0) continue;
-            failed += !check_control(limits, &broken_rules[c], invariant);
+            failed += !check_control(&broken_rules[c], invariant);
         }
     }
     printf("model: %s, %zu broken rules, %u failed\n", failed == 0 ? "all controls caught" : "FAILED", n,
@@ -196,7 +195,6 @@ static unsigned check_controls(struct model_limits *limits)
 
 int main(int argc, char **argv)
 {
-    struct model_limits limits = {.seconds = SECONDS, .memory_mb = MEMORY_MB};
     bool check = argc == 1, controls = false;
     unsigned failed = 0;
 
@@ -212,7 +210,7 @@ int main(int argc, char **argv)
             return help ? EXIT_SUCCESS : EXIT_USAGE;
         }
     }
-    if (check) failed += check_all(&limits);
-    if (controls) failed += check_controls(&limits);
+    if (check) failed += check_all();
+    if (controls) failed += check_controls();
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

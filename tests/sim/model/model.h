@@ -134,11 +134,6 @@ enum model_verdict {
     MODEL_GAVE_UP, /* out of time, memory or values: says nothing about the rules */
 };
 
-struct model_limits {
-    double seconds;
-    size_t memory_mb;
-};
-
 /* (token, largest token before it began, another's token): what an attempt can report, as a set. */
 struct model_outcomes {
     uint64_t bits[(MODEL_VALUE_MAX + 1) * (MODEL_VALUE_MAX + 1) * (MODEL_VALUE_MAX + 1) / 64];
@@ -151,20 +146,18 @@ struct model_result {
     unsigned depth; /* steps from the start to the farthest state */
     unsigned value_max;
     unsigned reported_max; /* the most attempts that reported in one run */
-    size_t memory_mb;
-    size_t renamed; /* states left when renamings are counted once; only without symmetry */
+    size_t renamed;        /* states left when renamings are counted once; only without symmetry */
     double seconds;
     unsigned violated;
     struct model_outcomes outcomes;
-    struct model_step *trace; /* to be freed by the caller; as it happens, in one fixed naming */
+    struct model_successor *trace; /* to be freed by the caller; in one fixed naming */
     size_t n_trace;
 };
 
 /* Visits every state, nearest first; single thread, owns no memory after its return but ret_result->trace. */
-void model_search(const struct model_config *config, const struct model_limits *limits,
-                  struct model_result *ret_result);
+void model_search(const struct model_config *config, double seconds_max, struct model_result *ret_result);
 
 /* Prints a trace on stdout. */
-void model_tell(const struct model_config *config, const struct model_step *trace, size_t n_trace);
+void model_print_trace(const struct model_config *config, const struct model_successor *trace, size_t n_trace);
 
 #endif

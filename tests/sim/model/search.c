@@ -28,14 +28,14 @@ struct store {
     uint32_t *slot; /* number + 1 of a state, 0: empty */
     size_t n_slots; /* a power of two */
     size_t n;
-    size_t bytes, bytes_max;
 };
 
+/* Of the processor, so that other work on the machine does not count. */
 static double now_seconds(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
@@ -60,14 +60,8 @@ static void store_free(struct store *store)
     free(store);
 }
 
-static bool store_take(struct store *store, size_t bytes)
-{
-    if (bytes > store->bytes_max - store->bytes) return false;
-    store->bytes += bytes;
-    return true;
-}
-
-static size_t *find_place(const struct store *store, struct model_packed packed, size_t *ret_at)
+/* Where the state is in the table, or would be. */
+static size_t find_place(const struct store *store, struct model_packed packed)
 {
     size_t at = hash(packed) & (store->n_slots - 1);
 
@@ -76,29 +70,23 @@ static size_t *find_place(const struct store *store, struct model_packed packed,
 
         if (known->word[0] == packed.word[0] && known->word[1] == packed.word[1]) break;
     }
-    *ret_at = at;
-    return ret_at;
+    return at;
 }
 
 static bool grow_table(struct store *store)
 {
     size_t n_slots = store->n_slots != 0 ? store->n_slots * 2 : (size_t)1 << 16;
     uint32_t *old = store->slot;
-    size_t old_bytes = store->n_slots * sizeof(*old);
 
-    if (!store_take(store, n_slots * sizeof(*old))) return false;
     store->slot = calloc(n_slots, sizeof(*store->slot));
     if (store->slot == NULL) {
         store->slot = old;
         return false;
     }
     free(old);
-    store->bytes -= old_bytes;
     store->n_slots = n_slots;
     for (size_t number = 0; number < store->n; number++) {
-        size_t at;
-
-        store->slot[*find_place(store, *store_state(store, number), &at)] = (uint32_t)(number + 1);
+        store->slot[find_place(store, *store_state(store, number))] = (uint32_t)(number + 1);
     }
     return true;
 }
@@ -109,25 +97,16 @@ static bool store_add(struct store *store, struct model_packed packed, uint32_t 
     size_t at;
 
     if (store->n * 5 >= store->n_slots * 3 && !grow_table(store)) return false;
-    find_place(store, packed, &at);
+    at = find_place(store, packed);
     if (store->slot[at] != 0) return true;
     if (store->n + 1 >= UINT32_MAX) return false;
     struct block **block = &store->block[store->n >> BLOCK_BITS];
-    if (*block == NULL) {
-        if (!store_take(store, sizeof(**block)) || (*block = malloc(sizeof(**block))) == NULL) return false;
-    }
+    if (*block == NULL) *block = malloc(sizeof(**block));
+    if (*block == NULL) return false;
     (*block)->state[store->n & (BLOCK_STATES - 1)] = packed;
     (*block)->parent[store->n & (BLOCK_STATES - 1)] = parent;
     store->slot[at] = (uint32_t)++store->n;
     return true;
-}
-
-static struct store *store_new(size_t memory_mb)
-{
-    struct store *store = calloc(1, sizeof(*store));
-
-    if (store != NULL) store->bytes_max = memory_mb << 20;
-    return store;
 }
 
 static size_t path_to(const struct store *store, size_t number, uint32_t *ret_path, size_t path_max)
@@ -166,13 +145,13 @@ static void retrace(const struct model_config *config, const struct store *store
             if (memcmp(&packed, wanted, sizeof(packed)) == 0) break;
         }
         if (s == n) goto done; /* a renaming is no renaming: the figures would tell, the trace just ends */
-        result->trace[result->n_trace++] = next[s].step;
+        result->trace[result->n_trace++] = next[s];
         state = next[s].state;
     }
     n = model_expand(config, &state, next);
     for (unsigned s = 0; s < n; s++) {
         if ((next[s].step.violated & config->watched) == 0) continue;
-        result->trace[result->n_trace++] = next[s].step;
+        result->trace[result->n_trace++] = next[s];
         break;
     }
 done:
@@ -232,10 +211,10 @@ static bool visit(const struct model_config *config, struct store *store, size_t
     return true;
 }
 
-static void count_renamed(const struct model_config *config, const struct store *store, size_t memory_mb,
+static void count_renamed(const struct model_config *config, const struct store *store,
                           struct model_result *result)
 {
-    struct store *renamed = store_new(memory_mb);
+    struct store *renamed = calloc(1, sizeof(*renamed));
 
     for (size_t number = 0; renamed != NULL && number < store->n; number++) {
         struct model_state state = {0};
@@ -251,15 +230,14 @@ static void count_renamed(const struct model_config *config, const struct store 
     store_free(renamed);
 }
 
-void model_search(const struct model_config *config, const struct model_limits *limits,
-                  struct model_result *ret_result)
+void model_search(const struct model_config *config, double seconds_max, struct model_result *ret_result)
 {
     struct model_result result = {.verdict = MODEL_EXHAUSTED};
-    struct store *store = store_new(limits->memory_mb);
+    struct store *store = calloc(1, sizeof(*store));
     struct model_successor *next = calloc(MODEL_STEPS_MAX, sizeof(*next));
     double began = now_seconds();
     size_t number = 0;
-    size_t level_end = 1;
+    size_t depth_end = 1;
     struct model_state start;
 
     model_start(config, &start);
@@ -268,24 +246,21 @@ void model_search(const struct model_config *config, const struct model_limits *
         goto done;
     }
     for (; number < store->n; number++) {
-        if (number == level_end) {
+        if (number == depth_end) {
             result.depth++;
-            level_end = store->n;
+            depth_end = store->n;
         }
-        if (number % LOOK_AT_CLOCK == 0 && now_seconds() - began > limits->seconds) {
+        if (number % LOOK_AT_CLOCK == 0 && now_seconds() - began > seconds_max) {
             give_up(&result, "out of time");
             break;
         }
         if (!visit(config, store, number, next, &result)) break;
     }
     if (result.verdict == MODEL_VIOLATED) retrace(config, store, number, &result);
-    if (result.verdict == MODEL_EXHAUSTED && !config->symmetry) {
-        count_renamed(config, store, limits->memory_mb, &result);
-    }
+    if (result.verdict == MODEL_EXHAUSTED && !config->symmetry) count_renamed(config, store, &result);
 done:
     if (store != NULL) {
         result.states = store->n;
-        result.memory_mb = (store->bytes + (1U << 20) - 1) >> 20;
         store_free(store);
     }
     free(next);

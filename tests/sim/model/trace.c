@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-static void tell_acquire(const struct model_config *config, const struct model_state *before,
-                         const struct model_step *step)
+static void print_acquire(const struct model_config *config, const struct model_state *before,
+                          const struct model_step *step)
 {
     int owner = model_owner(config, before, step->node);
 
@@ -16,8 +16,8 @@ static void tell_acquire(const struct model_config *config, const struct model_s
     if (before->reported[step->attempt]) printf(", too late to be counted");
 }
 
-static void tell_raise(const struct model_config *config, const struct model_step *step,
-                       const struct model_state *before, const struct model_state *after)
+static void print_raise(const struct model_config *config, const struct model_step *step,
+                        const struct model_state *before, const struct model_state *after)
 {
     int owner = model_owner(config, before, step->node);
 
@@ -31,8 +31,8 @@ static void tell_raise(const struct model_config *config, const struct model_ste
     }
 }
 
-static void tell_report(const struct model_config *config, const struct model_step *step,
-                        const struct model_state *before)
+static void print_report(const struct model_config *config, const struct model_step *step,
+                         const struct model_state *before)
 {
     printf("client %u > reports token %u", step->attempt + 1U, step->value);
     if (step->violated == 0) return;
@@ -46,30 +46,19 @@ static void tell_report(const struct model_config *config, const struct model_st
            (step->violated & MODEL_I3) != 0 ? " I3" : "", (step->violated & MODEL_I4) != 0 ? " I4" : "");
 }
 
-void model_tell(const struct model_config *config, const struct model_step *trace, size_t n_trace)
+void model_print_trace(const struct model_config *config, const struct model_successor *trace, size_t n_trace)
 {
-    struct model_successor next[MODEL_STEPS_MAX];
-    struct model_state state;
+    struct model_state before;
 
-    model_start(config, &state);
+    model_start(config, &before);
     for (size_t t = 0; t < n_trace; t++) {
-        const struct model_step *step = &trace[t];
-        unsigned n = model_expand(config, &state, next);
-        unsigned s = 0;
+        const struct model_step *step = &trace[t].step;
 
-        while (s < n && (next[s].step.kind != step->kind || next[s].step.attempt != step->attempt ||
-                         next[s].step.node != step->node || next[s].step.value != step->value)) {
-            s++;
-        }
-        if (s == n) {
-            printf("    [%3zu] no such step: the trace is broken\n", t + 1);
-            return;
-        }
         printf("    [%3zu] ", t + 1);
         switch (step->kind) {
-        case MODEL_ACQUIRE: tell_acquire(config, &state, step); break;
-        case MODEL_RAISE: tell_raise(config, step, &state, &next[s].state); break;
-        case MODEL_REPORT: tell_report(config, step, &state); break;
+        case MODEL_ACQUIRE: print_acquire(config, &before, step); break;
+        case MODEL_RAISE: print_raise(config, step, &before, &trace[t].state); break;
+        case MODEL_REPORT: print_report(config, step, &before); break;
         case MODEL_EXPIRE: printf("node %u > the lock ends", step->node + 1U); break;
         case MODEL_LIFT:
             printf("node %u > a late message carries %u here", step->node + 1U, step->value);
@@ -77,6 +66,6 @@ void model_tell(const struct model_config *config, const struct model_step *trac
         case MODEL_LOSE: printf("node %u > loses its memory: lock and counter", step->node + 1U); break;
         }
         printf("\n");
-        state = next[s].state;
+        before = trace[t].state;
     }
 }
