@@ -123,8 +123,9 @@ struct quorlock_allocator {
 
 /*
  * One line of text without newline. Never holds a password; owner tokens are cut to label and 8 characters.
- * Lines are told from the loop like every callback, in order and before the callback that they explain, and may
- * do what a callback may. More than a thousand that wait are dropped, and counted in a line.
+ * Like every callback it runs from the loop, and may do what a callback may. Lines come in order, each before
+ * the callback that it explains. Beyond a thousand waiting lines further ones are dropped, and a line says how
+ * many.
  */
 typedef void (*quorlock_log_cb)(void *arg, int level, const char *text);
 
@@ -165,21 +166,21 @@ struct quorlock_options {
                                 QUORLOCK_WAIT_FOREVER */
     uint32_t renew_ms;       /* default lease/3; QUORLOCK_RENEW_NEVER: hold for one lease */
     uint32_t min_valid_ms;   /* grant only if so much validity is left; default 0 */
-    uint32_t lost_margin_ms; /* loss is told so long before validity ends;
+    uint32_t lost_margin_ms; /* loss is reported so long before validity ends;
                                 default 2 x drift allowance, at least 10 */
     uint32_t max_hold_ms;    /* no renewal after so long a hold; default none */
     int fencing;             /* every grant carries a token that rises over the quorum */
     uint32_t fence_ttl_ms;   /* how long nodes keep a key's counter after its last use, at least the client's
                                 max_lease_ms; default QUORLOCK_FENCE_TTL_MS */
     const char *owner;       /* in whose name it is held, 1 to QUORLOCK_OWNER_LENGTH_MAX bytes: holds of one
-                                owner nest, see quorlock_acquire. NULL: it does not nest */
+                                owner nest, see quorlock_acquire. NULL: no reentry */
 };
 
 enum quorlock_vote_outcome {
     QUORLOCK_VOTE_NONE = 0,    /* not asked */
     QUORLOCK_VOTE_PENDING,     /* asked, no answer yet */
     QUORLOCK_VOTE_GRANTED,     /* said yes; in a release: our key is gone */
-    QUORLOCK_VOTE_REFUSED,     /* somebody else's key is there; in a release: ours was not there any more */
+    QUORLOCK_VOTE_REFUSED,     /* another owner's key is there; in a release: ours was not there any more */
     QUORLOCK_VOTE_FAILED,      /* no vote: unreachable, too late, or an error reply; see error */
     QUORLOCK_VOTE_MISSING,     /* an extend found no key of ours */
     QUORLOCK_VOTE_QUARANTINED, /* no vote: the node may have lost its memory; see error */
@@ -221,7 +222,7 @@ enum quorlock_lost_reason {
 struct quorlock_loss {
     int reason; /* enum quorlock_lost_reason */
     const char *text;
-    uint32_t remaining_ms; /* until the lock may be somebody else's; 0: it may be already */
+    uint32_t remaining_ms; /* until another owner may hold the lock; 0: it may already */
     const struct quorlock_vote *const *votes;
     size_t n_votes;
 };
@@ -317,30 +318,31 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
 /*
  * quorlock_acquire - asks all nodes at once, again and again until wait_ms
  *
- * May be called while a release of this lock is still in flight. A failed acquire has released everywhere what
- * it took. What the connections cannot carry yet waits in the client, in the order of the calls, and begins
- * when the nodes have room; wait_ms counts that too, but where it is 0 the nodes are asked all the same.
+ * May be called while a release of this lock is still in flight. A failed acquire releases everywhere what it
+ * took. Requests that the connections cannot carry yet wait in the client, in the order of the calls. wait_ms
+ * counts that time, too, but with wait_ms 0 the nodes are asked all the same.
  * Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, INVAL (the nodes are set up for other clients
- * than this, may evict keys, or two are one: see the votes), CANCELED, CLOSED, NOMEM (none was left when its
- * turn in line came). Errors: BUSY, STATE (already held), NOMEM.
+ * than this, may evict keys, or two of them are one server: see the votes), CANCELED, CLOSED, NOMEM (memory ran
+ * out while it waited). Errors: BUSY, STATE (already held), NOMEM.
  *
- * Waiting. Handles of one client that wait for the same keys stand in line in the order of coming, and only the
- * first asks the nodes: many cost what one costs. When a lock of this client is released the next in line asks
- * in the same write, and mostly gets it; now and then this client stands back for others. Among clients no
- * order is promised. Who tries once (wait_ms 0) does not stand in line;
- * where several that try at the same moment split the votes it tries on, for about a node timeout.
+ * Waiting. Handles of one client that wait for the same keys form a queue in the order of their calls. Only the
+ * first of them asks the nodes, so many waiters cost what one costs. When a lock of this client is released,
+ * the next in the queue asks in the same write, and mostly gets it; now and then this client lets other clients
+ * go first. There is no order among clients. A lock with wait_ms 0 does not queue; if several such locks split
+ * the votes, it keeps trying for about one node timeout.
  *
- * Nesting. Where the same owner holds the same keys on this client already, by this handle or another, the
- * acquire succeeds without asking anybody: one more hold. It is renewed first where less than a third of its
- * lease is left, less than this handle's min_valid_ms, or where this handle wants a longer lease; that may also
- * end with NOQUORUM, TIMEDOUT or LOST, and the other holds stay as they are. All holds have one owner token,
- * one fencing token and one validity; how it is renewed is what the outermost handle says. One that waits in
- * line is let in as soon as its owner holds the keys. An owner is a name among the handles of one client; on
- * the nodes it does not show, and in another client or process it is another owner. It should name what runs
- * one step after the other (a task, a request, a thread): what must exclude each other needs different owners.
- * Errors besides, or results of who waited in line: LOST (the owner has lost these keys, and not released all
- * holds of them yet), INVAL (the owner holds, or waits for, another list that shares a key with this one;
- * fencing is wanted and the outermost hold has no token; the lease is longer than the guard of a node allows).
+ * Reentry. If the same owner already holds the same keys on this client, by this handle or another, the acquire
+ * succeeds without asking the nodes: one more hold. The lock is renewed first if less than a third of its lease
+ * is left, or less than this handle's min_valid_ms, or if this handle wants a longer lease. Such a renewal may
+ * end with NOQUORUM, TIMEDOUT or LOST; the other holds stay as they are. All holds share one owner token, one
+ * fencing token and one validity; the outermost handle's options rule renewal. A handle in the queue is
+ * admitted as soon as its owner holds the keys. An owner is a name among the handles of one client: the nodes
+ * do not see it, and in another client or process it is another owner. It should name something that does one
+ * step after the other (a task, a request, a thread); things that must exclude each other need different
+ * owners. Further errors, or results of a handle that queued: LOST (the owner lost these keys, and has not
+ * released all its holds yet), INVAL (the owner holds, or waits for, another list that shares a key with this
+ * one; fencing is wanted and the outermost hold has no token; the lease is longer than the guard of a node
+ * allows).
  */
 QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
 
@@ -356,17 +358,18 @@ QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb 
 /*
  * quorlock_release - gives one hold back; with its owner's last the lock, on every node
  *
- * Without an owner there is one hold. With one the result of all but the last is OK, tells so in its text, and
- * has no votes. Which handle releases last does not matter.
+ * Without an owner there is one hold. With an owner, each release but the last ends with OK, no votes, and a
+ * text that says so. It does not matter which handle releases last.
  *
- * From the call on the hold is gone, and with the handle's last no loss is told to it any more. cb may be NULL.
- * Releasing a lock that expired or was lost succeeds and sets result->expired; so does a release that finds its
- * key missing, or somebody else's, on so many nodes that no quorum had it. The result comes when a quorum of
- * nodes answered, and where the others' answers decide that with theirs; one node timeout after the release was
- * sent at the latest, with NOQUORUM where a quorum did not: what could not be reached, or refused it in
- * passing, is released when it can be, and ends with its lease at the latest. What is held can always be
- * released, also while the release of an earlier hold is in flight. Errors: STATE (never acquired), BUSY
- * (acquire or extend in flight: cancel it first; or its last hold is being released already).
+ * The hold ends with this call; after the handle's last one no loss is reported to it any more. cb may be NULL.
+ * Releasing a lock that expired or was lost succeeds and sets result->expired; so does a release that finds the
+ * key missing, or another owner's, on so many nodes that no quorum had it. The result comes when a quorum of
+ * nodes has answered, and waits for further answers where only these can tell whether it had expired. It comes
+ * one node timeout after the release was sent at the latest, then with NOQUORUM if no quorum answered: nodes
+ * that could not be reached, or refused for the moment, are released later, and their keys end with the lease
+ * at the latest. A held lock can always be released, also while the release of an earlier hold is in flight.
+ * Errors: STATE (never acquired), BUSY (acquire or extend in flight: cancel it first; or its last hold is being
+ * released already).
  */
 QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
 
@@ -379,13 +382,12 @@ QUORLOCK_API int quorlock_cancel(quorlock *lock);
 QUORLOCK_API void quorlock_free(quorlock *lock);
 
 /*
- * quorlock_on_lost - sets the callback that tells of loss; NULL takes it away
+ * quorlock_on_lost - sets the callback for loss; NULL takes it away
  *
- * It is told to every handle that holds the lock, each once.
- *
- * At most once a grant, lost_margin_ms before validity ends while the loop runs on time; if the loop or the
- * process stood still, before any other callback of this client. Never after quorlock_release was called.
- * After it the lock is not held; release it, or without an owner acquire it anew.
+ * It runs for every handle that holds the lock, at most once a grant: lost_margin_ms before validity ends if
+ * the loop runs on time, and if the loop or the process stood still, before any other callback of this client.
+ * It never runs after quorlock_release was called. After it the lock is not held: release it, or, without an
+ * owner, acquire it anew.
  */
 QUORLOCK_API void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg);
 

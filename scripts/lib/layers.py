@@ -214,6 +214,15 @@ def rule_headers(sources):
                 finding(path, line, f"only {' and '.join(allowed.split())} may include <{name}>; go through them")
 
 
+def rule_names(sources):
+    """A name that other files can use is defined once: the library and the command are linked into one program."""
+    first = {}
+    for source in sources:
+        for name, line in source.defined.items():
+            if first.setdefault(name, source.path) != source.path:
+                finding(source.path, line, f"{name} is defined in {first[name]} too; give one of them another name")
+
+
 def rule_calls(sources):
     """Only src/base, and the programs, ask the system for time, random bytes, sockets or memory."""
     for source in sources:
@@ -292,6 +301,7 @@ def main():
     by_include, by_call = uses_by_include(product), uses_by_call(product)
     rule_layers(product, by_include + by_call)
     rule_headers(product)
+    rule_names(product)
     rule_calls(product)
     rule_circles(by_include + by_call, module_of, "files")
     rule_circles(by_include + by_call, folder_of, "folders")

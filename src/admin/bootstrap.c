@@ -2,23 +2,23 @@
 /*
  * bootstrap.c - writes the guards of all nodes, when they are new or when what they are set up for changes
  *
- * At most one of the old and the new set of clients can have a quorum at any time, wherever this ends, be it by
- * kill -9:
+ * At most one of the old and the new set of clients can have a quorum at any time, even when a bootstrap is
+ * killed half-way:
  *
- * 1. Nothing is written unless every node was seen, could be read, and lets us do all of it.
- * 2. On each node a guard is written and the old clients are disconnected in one transaction. From then on they
- * are refused there, and none of their acquires, that look at no guard, can be under way.
- * 3. Guards that were there, or may be written by the next client, are first replaced by such that fit nobody,
- * on all nodes; only when all are, the new guards are written. So the new clients get no vote of an old node
- * while the old clients have one of any node, and nobody has a quorum of what this leaves half done. (Nodes
- * that leave the set are stopped before: we do not know them.)
- * 4. A quarantine lasts for the longest lease that any guard allows, the new one among them, from that moment
- *    on; so a second try, also after half of a first one, makes none shorter.
- * 5. Where that is longer than the new max_lease the success is told only when the quarantine is over. Until
- * then a node that is emptied would be quarantined by new clients for the new max_lease alone, while an old,
- * longer lease runs, and the guard that tells it may be gone from all nodes at once. Nothing on the nodes can
- * prevent that; but whoever gives clients the shorter max_lease when this has ended, and not before, is safe:
- * nobody knows of it while a longer lease may run. Clients of the old one stay refused meanwhile.
+ * 1. Nothing is written unless every node was seen, could be read, and permits every later step.
+ * 2. On each node one transaction writes a guard and disconnects the old clients. From then on the node refuses
+ *    them, and none of their acquires, which look at no guard, can be under way.
+ * 3. A guard that exists, or that the next client may write, is first replaced by one that admits no client, on
+ *    all nodes. Only then are the new guards written. So as long as the old clients have a vote anywhere the
+ * new ones have none, and a half-done bootstrap leaves no quorum to either. (Nodes that leave the set have to
+ * be stopped before: they are not known here.)
+ * 4. A quarantine lasts for the longest lease that any old or new guard allows, counted from that moment. A
+ *    second try, also after half of a first one, never shortens it.
+ * 5. If that is longer than the new max_lease, success is reported only when the quarantine is over. Until then
+ *    new clients would quarantine an emptied node for the new max_lease alone, while an old, longer lease runs,
+ *    and the guards that tell of it may vanish from all nodes at once. Nothing on the nodes can prevent that.
+ * It is safe if clients are given the shorter max_lease when this has ended, and not before; clients with the
+ *    old one stay refused meanwhile.
  */
 #include "admin/bootstrap.h"
 
@@ -37,7 +37,7 @@ struct bootstrap_node {
     uint32_t max_lease_ms,
         longest_ms;           /* what the guard that was found says; longest_ms: of leases that may run */
     bool guarded, unreadable; /* as found */
-    bool closed, written;     /* its guard is for nobody; is as it was asked for */
+    bool closed, written;     /* its guard admits no client; is as it was asked for */
 };
 
 struct bootstrap {
@@ -289,7 +289,7 @@ static void fill(const struct inspect *inspect, struct node_request *request)
 
 /* ---- the report ---- */
 
-/* What stands there, as far as anybody knows. */
+/* What is known to stand there. */
 static const char *state_of(const struct inspect_node *asked, const struct bootstrap_node *node, bool checks)
 {
     bool told = asked->answer == ANSWER_IN && asked->outcome != NODE_UNKNOWN;

@@ -198,7 +198,7 @@ static int begin(struct examination *examination)
 
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         struct patient *patient = &examination->patients[i];
-        struct examine_config config = {.base = runtime->base,
+        struct examine_config config = {.system = &runtime->system,
                                         .alloc = &runtime->alloc,
                                         .uri = &runtime->nodes[i].uri,
                                         .key_prefix = runtime->key_prefix,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * inspect.h - questions to all nodes that no lock needs to hold: who holds a key; and what builds on that
+ * inspect.h - asks every node about a key: inspect and break, and the base of bootstrap
  */
 #ifndef QUORLOCK_ADMIN_INSPECT_H
 #define QUORLOCK_ADMIN_INSPECT_H

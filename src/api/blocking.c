@@ -64,7 +64,7 @@ struct quorlock_blocking {
     pthread_cond_t no_callers;
     struct job *first, *last;
     size_t n_callers;
-    bool closed; /* nobody works off the queue any more */
+    bool closed; /* the loop takes no more jobs */
 };
 
 /* ---- the queue ---- */
@@ -276,7 +276,7 @@ static void on_closed(void *arg)
     pthread_mutex_lock(&blocking->mutex);
     blocking->closed = true;
     pthread_mutex_unlock(&blocking->mutex);
-    /* Who came too late for the client. */
+    /* Jobs that came too late for the client. */
     for (struct job *job = take_jobs(blocking); job; job = next) {
         next = job->next;
         job->result.status = QUORLOCK_CLOSED;

@@ -2,11 +2,14 @@
 /*
  * client.c - makes a client of its layers, wires them, and closes it
  */
+#include "api/client.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "admin/bootstrap.h"
 #include "admin/doctor.h"
+#include "base/system_libevent.h"
 #include "lock/lock.h"
 #include "lock/locks.h"
 
@@ -88,7 +91,8 @@ static int build(struct quorlock_client *client, struct caller_error *error)
     if (runtime->nodes == NULL) return QUORLOCK_NOMEM;
     status = copy_options(runtime, error);
     if (status != 0) return status;
-    if (runtime->options.dialect == QUORLOCK_DIALECT_REDISSON && owner_uuid(runtime->uuid) != 0) {
+    if (runtime->options.dialect == QUORLOCK_DIALECT_REDISSON &&
+        owner_uuid(runtime->uuid, &runtime->system) != 0) {
         return caller_fail(error, QUORLOCK_STATE, "getrandom failed: no owner without it");
     }
     if (runtime_start(runtime) != 0) {
@@ -99,7 +103,7 @@ static int build(struct quorlock_client *client, struct caller_error *error)
     return 0;
 }
 
-static int make(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *given,
+static int make(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given,
                 struct caller_error *error)
 {
     struct quorlock_client_options options;
@@ -111,9 +115,9 @@ static int make(quorlock_client **ret, struct event_base *base, const struct quo
     alloc_init(&alloc, options.allocator);
     client = alloc_zero(&alloc, sizeof(*client));
     if (client == NULL) return QUORLOCK_NOMEM;
-    client->runtime.base = base;
     client->runtime.alloc = alloc;
-    client->runtime.timer_fd = -1;
+    client->runtime.system = *system;
+    client->runtime.system.alloc = &client->runtime.alloc;
     client->runtime.options = options;
     client->runtime.max_lease_given = options_max_lease_given(given);
     client->runtime.n_nodes = (uint32_t)options.n_nodes;
@@ -126,23 +130,29 @@ static int make(quorlock_client **ret, struct event_base *base, const struct quo
     return status;
 }
 
+int client_new_on(quorlock_client **ret, const struct system *system,
+                  const struct quorlock_client_options *given)
+{
+    struct caller_error error = {""};
+    int status = make(ret, system, given, &error);
+
+    if (status != 0) caller_report(given, error.text[0] != '\0' ? error.text : quorlock_status_text(status));
+    return status;
+}
+
 /* ---- the public API ---- */
 
 int quorlock_client_new(quorlock_client **ret, struct event_base *base,
                         const struct quorlock_client_options *given)
 {
-    struct caller_error error = {""};
-    int status;
+    const struct system system = system_libevent(base, NULL);
 
     if (ret == NULL || base == NULL) {
         caller_report(given, ret == NULL ? "ret is NULL: there is no place for the client"
                                          : "base is NULL: the event_base to live on is needed");
         return QUORLOCK_INVAL;
     }
-    status = make(ret, base, given, &error);
-    if (status == 0) return 0;
-    caller_report(given, error.text[0] != '\0' ? error.text : quorlock_status_text(status));
-    return status;
+    return client_new_on(ret, &system, given);
 }
 
 int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 
-#include <time.h>
+#include "base/system.h"
 
 /* Two readings are never taken at once. A gain of raw below this is taken for that, and stays uncounted: it is
  * covered by the fixed part of the drift allowance. */
@@ -30,23 +30,15 @@ uint64_t clock_advance(struct clock *clock, uint64_t boot_us, uint64_t raw_us)
     return clock->last_us;
 }
 
-static uint64_t reading_us(clockid_t id)
-{
-    struct timespec now;
-
-    clock_gettime(id, &now);
-    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
-}
-
-uint64_t clock_now_us(struct clock *clock)
+uint64_t clock_now_us(struct clock *clock, struct system *system)
 {
     uint64_t boot_us = 0;
     uint64_t raw_us = 0;
 
     for (int i = 0; i < READINGS; i++) {
-        boot_us = reading_us(CLOCK_BOOTTIME);
-        raw_us = reading_us(CLOCK_MONOTONIC_RAW);
-        if (reading_us(CLOCK_BOOTTIME) - boot_us <= READING_US) break;
+        boot_us = system->ops->boot_us(system);
+        raw_us = system->ops->raw_us(system);
+        if (system->ops->boot_us(system) - boot_us <= READING_US) break;
     }
     return clock_advance(clock, boot_us, raw_us);
 }

@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+struct system;
+
 struct clock {
     int64_t skew_low_us; /* raw - boot when raw last was not ahead */
     uint64_t extra_us;   /* what raw has gained on boot */
@@ -19,7 +21,7 @@ struct clock {
 };
 
 /* clock_now_us - now, never smaller than before. */
-uint64_t clock_now_us(struct clock *);
+uint64_t clock_now_us(struct clock *, struct system *);
 /* clock_advance - the same arithmetic over given readings. */
 uint64_t clock_advance(struct clock *, uint64_t boot_us, uint64_t raw_us);
 

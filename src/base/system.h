@@ -5,7 +5,7 @@
  * Nothing else in the library asks the system for any of these. Production fills the two tables with the system
  * and libevent (system_libevent.c); a simulator fills them with a world of its own; another event loop needs
  * another struct loop_ops only. All functions belong to the thread that runs the loop, and call nothing back
- * from inside a call.
+ * from inside a call. What they make takes its memory from the system's alloc.
  */
 #ifndef QUORLOCK_BASE_SYSTEM_H
 #define QUORLOCK_BASE_SYSTEM_H
@@ -13,12 +13,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
 #include <sys/types.h>
 
-#define ADDRESSES_MAX 8
-
-struct event_base;
+struct address;
+struct addresses;
+struct alloc;
 struct lookup;
 struct system;
 struct task;
@@ -27,26 +26,28 @@ struct watch;
 
 /* ---- the loop ---- */
 
-enum watch_events { WATCH_READ = 1, WATCH_WRITE = 2 };
+/* Bits. */
+#define WATCH_READ  1u
+#define WATCH_WRITE 2u
 
 struct loop_ops {
-    /* A descriptor: ready() is told what it is ready for, as long as watch_set wants it (bits of enum
-     * watch_events; 0: nothing). NULL, or -1 from watch_set: out of memory. The descriptor stays the caller's,
-     * who frees the watch before closing it. */
+    /* A descriptor: ready() is told what it is ready for, again and again while it is and watch_set wants it
+     * (at first nothing). NULL, or -1 from watch_set: out of memory; wanting less never fails. The descriptor
+     * stays the caller's, who frees the watch before closing it. */
     struct watch *(*watch_new)(struct system *, int fd, void (*ready)(void *arg, unsigned events), void *arg);
     int (*watch_set)(struct watch *, unsigned events);
     void (*watch_free)(struct watch *);
 
-    /* One shot: fires once, some time after so many microseconds, or a little early; setting it again moves it.
-     * A precise one runs on the clock of boot_us, not on the time at which the loop last looked. NULL: out of
-     * memory or descriptors; -1: out of memory. */
+    /* Fires once, after so many microseconds or a little earlier; setting it again moves it. A precise one runs
+     * on the clock of boot_us, not on the time at which the loop last looked. NULL: out of memory or of
+     * descriptors; -1: out of memory, which a precise one never is. */
     struct timer *(*timer_new)(struct system *, bool precise, void (*fire)(void *arg), void *arg);
     int (*timer_set)(struct timer *, uint64_t after_us);
     void (*timer_stop)(struct timer *);
     void (*timer_free)(struct timer *);
 
-    /* Runs once from the loop, behind all that is active already, each time that task_run was called before;
-     * calling it twice runs it once. NULL: out of memory. */
+    /* task_run: run() comes from the loop, behind everything that is active already, and once, however often it
+     * was called meanwhile. NULL: out of memory. */
     struct task *(*task_new)(struct system *, void (*run)(void *arg), void *arg);
     void (*task_run)(struct task *);
     void (*task_stop)(struct task *);
@@ -55,17 +56,6 @@ struct loop_ops {
 
 /* ---- the rest ---- */
 
-struct address {
-    struct sockaddr_storage storage;
-    socklen_t length;
-};
-
-struct addresses {
-    size_t n; /* 0: failed, see why */
-    struct address at[ADDRESSES_MAX];
-    const char *why;
-};
-
 struct system_ops {
     /* Time in microseconds: boot_us counts suspend but may be slewed, raw_us is the other way round, wall_us is
      * since 1970. */
@@ -73,13 +63,15 @@ struct system_ops {
     uint64_t (*raw_us)(struct system *);
     uint64_t (*wall_us)(struct system *);
 
-    /* Fresh bytes that no other process gets, not even after a fork. 0, or -1: there are none. */
-    int (*random)(struct system *, void *ret, size_t size);
+    /* Fresh bytes that no other process gets, not even after a fork. 0, or -1: there are none. A machine that
+     * has just booted may have none for a while: `wait` waits for them. */
+    int (*random)(struct system *, void *ret, size_t size, bool wait);
 
     /* Nonblocking stream sockets. connect: a descriptor, or -1 with errno; it becomes writable when finish can
-     * tell the outcome, 0 or an errno. user_timeout_ms: how long sent bytes may go unacknowledged. send and
-     * recv as the system calls, without a signal. */
-    int (*connect)(struct system *, const struct sockaddr *, socklen_t, uint32_t user_timeout_ms);
+     * tell the outcome, 0 or an errno. user_timeout_ms: how long sent bytes may go unacknowledged; 0: as long
+     * as the system lets them. send and recv as the system calls, without a signal. has_input: recv would not
+     * say EAGAIN, nor fail. */
+    int (*connect)(struct system *, const struct address *, uint32_t user_timeout_ms);
     int (*finish)(struct system *, int fd);
     ssize_t (*send)(struct system *, int fd, const void *bytes, size_t size);
     ssize_t (*recv)(struct system *, int fd, void *ret, size_t size);
@@ -97,10 +89,8 @@ struct system_ops {
 struct system {
     const struct system_ops *ops;
     const struct loop_ops *loop;
-    struct event_base *base; /* of system_libevent() */
+    const struct alloc *alloc;
+    void *arg; /* the tables' own: of system_libevent() the event_base */
 };
-
-/* system_libevent - the system itself, with that base as the loop. The base stays the caller's. */
-struct system system_libevent(struct event_base *);
 
 #endif

@@ -48,7 +48,7 @@ enum {
     EVERYWHERE = ARGS_GLOBAL | VERBS,
 };
 
-/* Help, manual and parser tell the same story because help and parser read this table. */
+/* Help and parser read this one table; a test compares the manual with it. */
 static const struct entry entries[] = {
     {OPTION_NODES, EVERYWHERE, 0, "nodes", "URI,URI,...",
      "the Redis servers: redis://[user[:password]@]host[:port][/db],\n"
@@ -87,9 +87,9 @@ static const struct entry entries[] = {
      "the nodes have a guard, and their number, names or max lease\n"
      "changes; no node votes for the longer of both leases. Given\n"
      "again it finishes what was half done"},
-    {OPTION_FENCE, ARGS_RUN, 0, "fence", NULL, "take a fencing token and hand it on in QUORLOCK_FENCE"},
+    {OPTION_FENCE, ARGS_RUN, 0, "fence", NULL, "take a fencing token, and pass it to CMD in QUORLOCK_FENCE"},
     {OPTION_JSON, REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR, 0, "json", NULL, "print the report as JSON"},
-    {OPTION_VERBOSE, VERBS, 'v', "verbose", NULL, "tell more on stderr; twice: everything"},
+    {OPTION_VERBOSE, VERBS, 'v', "verbose", NULL, "write more to stderr; twice: everything"},
     {OPTION_HELP, EVERYWHERE, 'h', "help", NULL, "print this help"},
     {OPTION_VERSION, ARGS_GLOBAL, 'V', "version", NULL, "print the version"},
 };
@@ -168,7 +168,7 @@ static size_t scheme_length(const char *text)
 /*
  * shown - the word as an error may show it, in a buffer that lives until the next call
  *
- * What may be an address is cut behind its scheme: in a wrong address a password may stand anywhere.
+ * A word that may be an address is cut behind its scheme: a wrong one may have a password anywhere.
  */
 static const char *shown(const char *word)
 {
@@ -368,7 +368,7 @@ static void offer(enum args_place place, struct option *names, char *letters)
 {
     /* '+' stops at the first operand; '-' returns each operand as the value of option 1, also under
        POSIXLY_CORRECT.
-       ':' tells a missing value from an unknown option. */
+       With ':' a missing value differs from an unknown option. */
     *letters++ = place == ARGS_GLOBAL ? '+' : '-';
     *letters++ = ':';
     for (size_t i = 0; i < N_ENTRIES; i++) {
@@ -440,7 +440,7 @@ static int take(struct settings *settings, enum args_place place, const char *wo
     return EXIT_USAGE;
 }
 
-/* An address where a key belongs is one whose --nodes was forgotten: no message may tell its password. */
+/* check_keys - an address among the keys lacks its --nodes: no message may show its password. */
 static int check_keys(const char *const *words, size_t n_words)
 {
     static const char *const schemes[] = {"redis://", "rediss://", "unix://"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * args.h - the command line: one table of options, strict values, passwords out of sight
+ * args.h - the command line: one table of options, strict values, passwords hidden
  */
 #ifndef QUORLOCK_CLI_ARGS_H
 #define QUORLOCK_CLI_ARGS_H
@@ -8,7 +8,7 @@
 #include "cli.h"
 #include "text.h"
 
-/* Where an option may stand: bits. */
+/* Where an option belongs: bits. */
 enum args_place {
     ARGS_GLOBAL = 1, /* before the verb */
     ARGS_RUN = 2,
@@ -32,7 +32,7 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
  * options are read: what was given there wins, and a bad value that is not used is no error. */
 int args_environment(struct settings *settings);
 
-/* args_help - the lines of all options that may stand at `place`. */
+/* args_help - the lines of all options of that place. */
 void args_help(struct text *text, enum args_place place);
 
 /*

@@ -94,7 +94,7 @@ static void add_guarded(struct text *text, const struct settings *settings,
     if (settings->reconfigure) {
         text_format(text,
                     "the value at quorlock:guard on some node is no guard that this version can read: use the "
-                    "newest quorlock everywhere, or if it is nobody's, 'redis-cli -h HOST -p PORT DEL "
+                    "newest quorlock everywhere, or if no program needs it, 'redis-cli -h HOST -p PORT DEL "
                     "quorlock:guard' there\n");
     } else {
         text_format(
@@ -116,8 +116,8 @@ static void add_verdict(struct text *text, const struct settings *settings, int 
         text_format(text, "not every node answered as it should: mend that, then bootstrap again\n");
         break;
     case QUORLOCK_INVAL:
-        text_format(
-            text, "the guards of the nodes say different max leases: give the one that all clients are told, ");
+        text_format(text,
+                    "the guards of the nodes say different max leases: give the one that all clients use, ");
         add_command(text, settings, longest_lease(report));
         text_format(text, "\n");
         break;

@@ -50,14 +50,15 @@ static const struct verb verbs[] = {
      "\n"
      "Exit status: 0 done; 1 a node has a guard already, or one that cannot be read; 64 usage, or no one max\n"
      "lease to keep; 69 not every node answered or did it (the report lists what was written all the same).\n"},
-    {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY...", "show who holds a lock, node by node",
-     "Asks every node who holds KEY and for how long, and says whether one owner holds a quorum. Changes\n"
+    {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY...",
+     "show the holder of a lock, node by node",
+     "Asks every node which owner holds KEY and for how long; says whether one is on a quorum. Changes\n"
      "nothing. Of several keys it asks for one after the other, each on its own.\n"
      "\n"
      "Exit status: 0 a quorum of nodes answered, whether the lock is held or free; 64 usage; 69 too few\n"
      "answered; 74 the report could not be written.\n"},
-    {"break", ARGS_BREAK, verb_break, "break [OPTIONS] KEY...", "release a lock by force, whoever holds it",
-     "Prints who holds KEY, then deletes it on every node. The holder notices at its next renewal; what it "
+    {"break", ARGS_BREAK, verb_break, "break [OPTIONS] KEY...", "release a lock by force, whatever its owner",
+     "Prints the owner of KEY, then deletes it on every node. The holder notices at its next renewal; what it "
      "did\n"
      "until then is not undone. Several keys are all printed first. A lock of several keys ends with one of\n"
      "them: when its holder notices, it releases the others.\n"
@@ -143,16 +144,16 @@ static int run_words(char **words, int count)
     if (settings.help) return print_help();
     if (settings.version) return print_version();
     if (next >= count || strcmp(words[next], "--") == 0) {
-        say("no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more");
+        say("no verb: give run, bootstrap, doctor, inspect or break; see quorlock --help");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(words[next], verbs[i].name) == 0)
             return run_verb(&settings, &verbs[i], words + next, count - next);
     if (strpbrk(words[next], ":@") != NULL) {
-        say("an address is no verb: write --nodes URI,URI,... before the verb; quorlock --help tells more");
+        say("an address is no verb: write --nodes URI,URI,... before the verb; see quorlock --help");
     } else {
-        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; quorlock --help tells more",
+        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; see quorlock --help",
             words[next]);
     }
     return EXIT_USAGE;

@@ -7,7 +7,7 @@
 #include "document.h"
 #include "render.h"
 
-/* What stands at the key on the nodes. */
+/* What the nodes have at the key. */
 struct census {
     size_t held, foreign, free;
     const char *holder; /* one of those on the nodes, and whether there is another */
@@ -123,7 +123,7 @@ void report_summary(struct text *text, const char *key, const struct quorlock_re
 
 enum column { NODE, STATE, HOLDER, LEFT, FENCE, GUARD, FOUND_GUARD, LATENCY, RESULT, ERROR, N_COLUMNS };
 
-/* Whether the node may vote, as far as its guard says; nothing where nobody could look. */
+/* Whether the node may vote, as far as its guard says; nothing where it could not be read. */
 static void add_guard(struct text *cell, const struct quorlock_node_report *node)
 {
     int64_t tenths = (node->quarantine_ms + 99) / 100; /* rounded up: 0.0 only when it is over */

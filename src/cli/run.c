@@ -574,8 +574,9 @@ static int refuse_options(const struct run *run, int status)
 {
     say("%s", quorlock_client_error(run->session.client));
     if (status == QUORLOCK_INVAL && run->settings->max_lease_ms == 0 && run->lease_ms > 30000)
-        say("for a lease so long tell the nodes and all their clients: 'quorlock bootstrap --reconfigure "
-            "--max-lease %ums', then --max-lease %ums or QUORLOCK_MAX_LEASE=%ums",
+        say("a lease so long needs another max lease on the nodes and at all their clients: "
+            "'quorlock bootstrap --reconfigure --max-lease %ums', then --max-lease %ums or "
+            "QUORLOCK_MAX_LEASE=%ums",
             run->lease_ms, run->lease_ms, run->lease_ms);
     return session_exit(status);
 }

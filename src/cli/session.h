@@ -42,7 +42,7 @@ void session_leave(struct session *session);
  */
 void session_close(struct session *session);
 
-/* session_exit - the exit status that stands for a library status. */
+/* session_exit - the exit status for a library status. */
 int session_exit(int status);
 
 #endif

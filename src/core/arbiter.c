@@ -52,10 +52,10 @@ uint32_t arbiter_choose(const struct core_lock *lock)
     return spare;
 }
 
-uint64_t arbiter_timeout(const struct core_lock *lock, uint32_t index, uint64_t asked_us)
+uint64_t arbiter_timeout(const struct core_node *node, uint64_t asked_us)
 {
     if (BROKEN(CONTROL_NEVER_OVERDUE)) return CORE_NEVER;
-    return validity_add(asked_us, 2 * (uint64_t)lock->nodes[index].srtt_us + ARBITER_GRACE_US);
+    return validity_add(asked_us, 2 * (uint64_t)node->srtt_us + ARBITER_GRACE_US);
 }
 
 /* The node has another holder's key, or none: this holder's key is not there. Nor is it under a value of
@@ -74,8 +74,8 @@ static uint32_t count_without(const struct core_lock *lock, uint64_t holder_id)
 {
     uint32_t without = 0;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        without += speaks_against(&lock->nodes[i], holder_id);
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        without += speaks_against(node, holder_id);
     }
     return without;
 }
@@ -91,8 +91,8 @@ static bool confirmed(const struct core_lock *lock, uint64_t holder_id)
 {
     uint32_t named = 0;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        named += lock->nodes[i].vote == CORE_VOTE_OTHER && lock->nodes[i].holder.id == holder_id;
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        named += core_named_by(node) == holder_id;
     }
     if (holder_id != 0 && named >= lock->config.quorum) return true;
     return lock->attempt.doubt != DOUBT_NONE && count_without(lock, holder_id) == 0;
@@ -137,10 +137,10 @@ uint64_t arbiter_doubt_until(const struct core_lock *lock)
 {
     uint64_t until_us = 0;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes && lock->attempt.doubt == DOUBT_OPEN; i++) {
-        uint64_t timeout_us = arbiter_timeout(lock, i, lock->nodes[i].asked_us);
-
-        if (lock->nodes[i].vote == CORE_VOTE_PENDING && timeout_us > until_us) until_us = timeout_us;
+    if (lock->attempt.doubt != DOUBT_OPEN) return 0;
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        if (node->vote != CORE_VOTE_PENDING) continue;
+        until_us = core_larger(until_us, arbiter_timeout(node, node->asked_us));
     }
     return until_us;
 }
@@ -152,29 +152,21 @@ void arbiter_on_vote(struct core_node *node)
     if (core_named_by(node) != 0 && core_named_by(node) != node->doubt.odd_id) node->doubt.odd_id = 0;
 }
 
-static bool is_blocked(const struct core_lock *lock)
-{
-    uint32_t odd = 0;
-
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        odd += lock->nodes[i].doubt.odd_id != 0 && lock->nodes[i].vote == CORE_VOTE_OTHER;
-    }
-    return odd > lock->config.n_nodes - lock->config.quorum;
-}
-
 /* One foreign owner on a quorum, or on one node that was asked twice running, is a holder; else votes were
  * split. Odd keys belong to no holder, but enough of them block a quorum like one. */
 bool arbiter_meets_holder(const struct core_lock *lock)
 {
-    if (is_blocked(lock)) return true;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        uint64_t holder_id = core_named_by(&lock->nodes[i]);
+    uint32_t odd = 0;
+
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        uint64_t holder_id = core_named_by(node);
         uint32_t same = 0;
 
-        if (holder_id == 0 || lock->nodes[i].doubt.odd_id != 0) continue;
-        if (holder_id == lock->nodes[i].holder.before_id) return true;
+        odd += node->doubt.odd_id != 0 && node->vote == CORE_VOTE_OTHER;
+        if (holder_id == 0 || node->doubt.odd_id != 0) continue;
+        if (holder_id == node->holder.before_id) return true;
         for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += core_named_by(&lock->nodes[k]) == holder_id;
         if (same >= lock->config.quorum) return true;
     }
-    return false;
+    return odd > lock->config.n_nodes - lock->config.quorum;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * arbiter.h - which node is asked first, and how far its word is believed
- */
+/* arbiter.h - which node is asked first, and how far its word is believed */
 #ifndef QUORLOCK_CORE_ARBITER_H
 #define QUORLOCK_CORE_ARBITER_H
 
@@ -16,7 +14,7 @@ uint32_t arbiter_choose(const struct core_lock *);
 bool arbiter_fits(const struct core_node *);
 /* arbiter_timeout - until when the answer to a question sent at asked_us is waited for, where another client is
  * in the way. */
-uint64_t arbiter_timeout(const struct core_lock *, uint32_t node, uint64_t asked_us);
+uint64_t arbiter_timeout(const struct core_node *, uint64_t asked_us);
 /* arbiter_doubt - the arbiter refused: true where the other nodes shall be asked, too. */
 bool arbiter_doubt(struct core_lock *);
 /* arbiter_doubt_until - until when the answers that check the arbiter's word are waited for; 0: none are. */

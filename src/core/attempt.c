@@ -32,16 +32,6 @@ static uint64_t connect_until_us(const struct core_lock *lock)
     return validity_add(lock->attempt.begun_us, lock->config.node_timeout_us);
 }
 
-/* ---- release ---- */
-
-static bool lacks_quorum(const struct core_lock *lock)
-{
-    struct vote_tally tally = vote_count(lock);
-
-    return lock->attempt.stage == ATTEMPT_DOOMED &&
-           tally.yes + tally.other + tally.pending < lock->config.quorum;
-}
-
 /*
  * A failed attempt publishes its release only on the arbiter: the others asked that node first, and it refused
  * them because of us. But where the lock is held without the arbiter, or too few nodes can vote, each client
@@ -49,11 +39,13 @@ static bool lacks_quorum(const struct core_lock *lock)
  */
 static uint32_t node_that_wakes(const struct core_lock *lock)
 {
+    struct vote_tally tally = vote_count(lock);
+    bool outage =
+        lock->attempt.stage == ATTEMPT_DOOMED && tally.yes + tally.other + tally.pending < lock->config.quorum;
+
     if (lock->phase != CORE_ASKING) return DEBT_WAKES_ALL;
-    if (BROKEN(CONTROL_WAKES_IN_VAIN) || !(arbiter_meets_holder(lock) || lacks_quorum(lock))) {
-        return arbiter_choose(lock);
-    }
-    return lock->config.n_nodes;
+    if ((outage || arbiter_meets_holder(lock)) && !BROKEN(CONTROL_WAKES_IN_VAIN)) return lock->config.n_nodes;
+    return arbiter_choose(lock);
 }
 
 void attempt_release(struct core_lock *lock, struct step *step)
@@ -74,8 +66,6 @@ void attempt_give_up(struct core_lock *lock, struct step *step, int status)
     fail(lock, status);
 }
 
-/* ---- questions ---- */
-
 static void ask_rest(struct core_lock *lock, struct step *step)
 {
     lock->attempt.stage = ATTEMPT_ASKS_ALL;
@@ -92,8 +82,6 @@ static void ask_rest(struct core_lock *lock, struct step *step)
         }
     }
 }
-
-/* ---- the begin ---- */
 
 static void begin(struct core_lock *lock, struct step *step, bool all)
 {
@@ -120,14 +108,12 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     if (arbiter < lock->config.n_nodes) {
         attempt->stage = ATTEMPT_ASKS_ARBITER;
         attempt->arbiter = arbiter;
-        attempt->rest_at_us = arbiter_timeout(lock, arbiter, step->now_us);
+        attempt->rest_at_us = arbiter_timeout(&lock->nodes[arbiter], step->now_us);
         vote_ask(lock, step, arbiter);
     } else {
         ask_rest(lock, step);
     }
 }
-
-/* ---- the end ---- */
 
 static void doom(struct core_lock *lock, struct step *step)
 {
@@ -213,15 +199,11 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
     arbiter_learn(lock);
 }
 
-/* ---- the verdict ---- */
-
 /* Until when a vote that is to come is waited for, where another client is in the way. */
-static uint64_t late_at(const struct core_lock *lock, uint32_t index)
+static uint64_t late_at(const struct core_lock *lock, const struct core_node *node)
 {
-    const struct core_node *node = &lock->nodes[index];
-
-    if (vote_may_still_connect(node)) return arbiter_timeout(lock, index, lock->attempt.begun_us);
-    return node->doubt.overdue ? 0 : arbiter_timeout(lock, index, node->asked_us);
+    if (vote_may_still_connect(node)) return arbiter_timeout(node, lock->attempt.begun_us);
+    return node->doubt.overdue ? 0 : arbiter_timeout(node, node->asked_us);
 }
 
 /* From when on a quorum is out of reach without votes that are late; never where no client is in the way. */
@@ -234,11 +216,10 @@ static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tall
     /* An acquire that tries once cannot try again when the late vote was a yes. */
     if (lock->config.wait_us == 0 || BROKEN(CONTROL_WAITS_FOR_LATE)) return CORE_NEVER;
     if (tally->other == 0 || tally->yes >= quorum || tally->yes + tally->other < quorum) return CORE_NEVER;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        const struct core_node *node = &lock->nodes[i];
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        bool comes = node->vote == CORE_VOTE_PENDING || vote_may_still_connect(node);
 
-        if (node->vote == CORE_VOTE_PENDING || vote_may_still_connect(node))
-            late_us[pending++] = late_at(lock, i);
+        if (comes) late_us[pending++] = late_at(lock, node);
     }
     return validity_of_quorum(late_us, pending, quorum - tally->yes);
 }
@@ -252,16 +233,6 @@ static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
     }
 }
 
-/* The arbiter's refusal is the answer of this attempt; the states of the nodes tell contention from outage. */
-static void refused_by_arbiter(struct core_lock *lock, struct step *step)
-{
-    uint32_t ready = 0;
-
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) ready += lock->nodes[i].state == CORE_NODE_READY;
-    lock->acquire.seen |= ready >= lock->config.quorum ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
-    wait_or_fail(lock, step, CORE_HELD_BY_OTHER, true);
-}
-
 /*
  * True: the other nodes are asked now, too
  *
@@ -271,11 +242,17 @@ static void refused_by_arbiter(struct core_lock *lock, struct step *step)
 static bool judge_arbiter(struct core_lock *lock, struct step *step)
 {
     struct core_node *node = &lock->nodes[lock->attempt.arbiter];
+    uint32_t ready = 0;
 
     if (node->vote == CORE_VOTE_OTHER) {
         node->key.until_us = 0;
         if (!arbiter_doubt(lock)) {
-            refused_by_arbiter(lock, step);
+            /* Its refusal is the answer of this attempt; the states of the nodes tell contention from outage.
+             */
+            for (uint32_t i = 0; i < lock->config.n_nodes; i++)
+                ready += lock->nodes[i].state == CORE_NODE_READY;
+            lock->acquire.seen |= ready >= lock->config.quorum ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
+            wait_or_fail(lock, step, CORE_HELD_BY_OTHER, true);
             return false;
         }
     }
@@ -315,24 +292,17 @@ static void judge(struct core_lock *lock, struct step *step)
     if (voted && explained) conclude(lock, step, &tally);
 }
 
-/* ---- the next attempt ---- */
-
-/* Its turn comes in the order in which the attempts of all locks were wanted. */
-static void wait_for_room(struct core_lock *lock, bool all)
-{
-    lock->wait.queued = all || lock->wait.queued == QUEUED_ALL ? QUEUED_ALL : QUEUED_ARBITER;
-    lock->phase = CORE_WAITING;
-    lock->wait.retry_at_us = CORE_NEVER;
-}
-
 static void again(struct core_lock *lock, struct step *step, bool all)
 {
-    if (step->no_attempt || step->random == NULL || lock->wait.queued != QUEUED_NONE) {
-        wait_for_room(lock, all);
-        return;
+    if (!step->no_attempt && step->random != NULL && lock->wait.queued == QUEUED_NONE) {
+        begin(lock, step, all);
+        judge(lock, step);
+    } else {
+        /* Its turn comes in the order in which the attempts of all locks were wanted. */
+        lock->wait.queued = all || lock->wait.queued == QUEUED_ALL ? QUEUED_ALL : QUEUED_ARBITER;
+        lock->phase = CORE_WAITING;
+        lock->wait.retry_at_us = CORE_NEVER;
     }
-    begin(lock, step, all);
-    judge(lock, step);
 }
 
 void attempt_try(struct core_lock *lock, struct step *step, enum wait_verdict verdict)
@@ -360,9 +330,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     lock->wait.polls = lock->wait.splits = 0;
     lock->wait.released_id = lock->wait.polled_id = 0;
     if (step->random != NULL) backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        struct core_node *node = &lock->nodes[i];
-
+    for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         node->holder.id = 0;
         node->vote = node->last_vote = CORE_VOTE_NONE;
         memset(&node->notices, 0, sizeof(node->notices));
@@ -374,13 +342,11 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     }
 }
 
-/* ---- events ---- */
-
 static void give_up_connecting(struct core_lock *lock, uint64_t now_us)
 {
     if (now_us < connect_until_us(lock)) return;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        if (vote_may_still_connect(&lock->nodes[i])) core_vote_failed(&lock->nodes[i], CORE_FAULT_PASSING);
+    for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        if (vote_may_still_connect(node)) core_vote_failed(node, CORE_FAULT_PASSING);
     }
 }
 
@@ -471,8 +437,8 @@ static uint64_t timeouts_end_us(const struct core_lock *lock)
     } else if (arbiter_doubt_until(lock) != 0) {
         ends_us = arbiter_doubt_until(lock);
     }
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        if (vote_may_still_connect(&lock->nodes[i])) ends_us = core_smaller(ends_us, connect_until_us(lock));
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        if (vote_may_still_connect(node)) ends_us = core_smaller(ends_us, connect_until_us(lock));
     }
     return ends_us;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * attempt.h - one try on all nodes, and its verdict
- */
+/* attempt.h - one try on all nodes, and its verdict */
 #ifndef QUORLOCK_CORE_ATTEMPT_H
 #define QUORLOCK_CORE_ATTEMPT_H
 

@@ -16,10 +16,6 @@
 #define SRTT_MAX_US  1000000u
 #define SRTT_STEP_US 1000u
 
-#ifdef QUORLOCK_CONTROLS
-enum core_control core_control = CONTROL_NONE;
-#endif
-
 size_t core_size(uint32_t n_nodes)
 {
     return sizeof(struct core_lock) + n_nodes * sizeof(struct core_node);
@@ -44,8 +40,6 @@ void core_init(struct core_lock *lock, const struct core_config *config)
         for (uint32_t i = 0; i < config->n_nodes; i++) lock->config.arbiters[i] = (uint8_t)i;
     }
 }
-
-/* ---- calls of the owner ---- */
 
 /* An acquire or an extend is in flight, or its result was not told yet. */
 static bool is_busy(const struct core_lock *lock)
@@ -124,8 +118,6 @@ static int cancel(struct core_lock *lock, struct step *step, int status)
     return 0;
 }
 
-/* ---- completions ---- */
-
 /*
  * The second validity check. The Qth yes may have waited long for its turn, in the kernel or behind a slow
  * callback; a grant is told only if it still holds now, with at least min_valid_us left.
@@ -161,8 +153,6 @@ static void dispatch(struct core_lock *lock, struct step *step)
     }
     if (!take(lock, CORE_NOTIFY_ACQUIRED, completion)) (void)take(lock, CORE_NOTIFY_EXTENDED, completion);
 }
-
-/* ---- events of the nodes ---- */
 
 static void on_node_state(struct core_lock *lock, struct step *step, const struct core_node_change *change)
 {
@@ -237,12 +227,6 @@ static void on_timer(struct core_lock *lock, struct step *step)
     debt_judge_release(lock, step->now_us);
 }
 
-static void on_begin(struct core_lock *lock, struct step *step)
-{
-    attempt_on_room(lock, step);
-    hold_on_room(lock, step);
-}
-
 static int take_event(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
     switch (event->type) {
@@ -262,7 +246,10 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
         wait_on_listening(lock, step->now_us, event->listening.node, event->listening.before_acquire);
         break;
     case CORE_EV_WAKE: attempt_try(lock, step, wait_on_wake(lock, step->now_us, event->wake.yield)); break;
-    case CORE_EV_BEGIN: on_begin(lock, step); break;
+    case CORE_EV_BEGIN:
+        attempt_on_room(lock, step);
+        hold_on_room(lock, step);
+        break;
     case CORE_EV_ROOM: debt_on_room(lock, step, event->room.node); break;
     case CORE_EV_STEP:
         hold_on_step(lock, step, event->step.node, event->step.before_us);
@@ -293,8 +280,6 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
     update->dispatch = lock->pending.kinds != 0 || lock->phase == CORE_GRANTED;
     return status;
 }
-
-/* ---- questions ---- */
 
 uint64_t core_deadline(const struct core_lock *lock)
 {
@@ -397,12 +382,11 @@ uint64_t core_lease_us(const struct core_lock *lock)
     return lock->lease_us;
 }
 
-enum core_vote core_vote(const struct core_lock *lock, uint32_t node, enum core_fault *fault)
+enum core_vote core_vote(const struct core_lock *lock, uint32_t node)
 {
     const struct core_node *at = &lock->nodes[node];
     bool before = at->vote == CORE_VOTE_NONE && !is_granted(lock) && lock->phase != CORE_LOST;
 
-    if (fault != NULL) *fault = before ? at->last_fault : at->fault;
     return before ? at->last_vote : at->vote;
 }
 
@@ -410,9 +394,7 @@ uint32_t core_counted(const struct core_lock *lock)
 {
     uint32_t counted = 0;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        const struct core_node *node = &lock->nodes[i];
-
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         counted += !node->key.gone && node->key.valid_until_us != 0 &&
                    node->key.valid_until_us >= lock->hold.validity_us;
     }
@@ -436,8 +418,10 @@ const struct core_token *core_token_now(const struct core_lock *lock)
 
 bool core_quiet(const struct core_lock *lock)
 {
-    return lock->phase == CORE_IDLE && lock->release.attempt == 0 && lock->pending.kinds == 0 &&
-           !debt_any(lock);
+    uint32_t owed = 0;
+
+    for (uint32_t i = 0; i < lock->config.n_nodes; i++) owed += core_debts(lock, i);
+    return lock->phase == CORE_IDLE && lock->release.attempt == 0 && lock->pending.kinds == 0 && owed == 0;
 }
 
 uint32_t core_debts(const struct core_lock *lock, uint32_t node)

@@ -14,7 +14,6 @@
 #include <assert.h>
 
 #include "backoff.h"
-#include "command.h"
 #include "validity.h"
 
 #define OWN_NOTICES_MAX 200u
@@ -24,18 +23,23 @@ static bool ended(const struct debt *debt, uint64_t now_us)
     return debt->state == DEBT_NONE || debt->until_us <= now_us;
 }
 
-bool debt_has_room(const struct core_node *node, uint64_t now_us)
+static struct debt *free_debt(struct core_node *node, uint64_t now_us)
 {
     for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-        if (ended(&node->debts[k], now_us)) return true;
+        if (ended(&node->debts[k], now_us)) return &node->debts[k];
     }
-    return false;
+    return NULL;
+}
+
+bool debt_has_room(struct core_node *node, uint64_t now_us)
+{
+    return free_debt(node, now_us) != NULL;
 }
 
 static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt,
                          bool use_eval)
 {
-    struct core_command *command = command_add(lock, step, node, CORE_OP_RELEASE, 0, use_eval);
+    struct core_command *command = core_send(lock, step, node, CORE_OP_RELEASE, 0, use_eval);
 
     debt->sent_generation = lock->nodes[node].generation;
     if (debt->state == DEBT_UNSENT && debt->attempt == lock->release.attempt) {
@@ -52,22 +56,11 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
     command->timeout_us = 0;
 }
 
-/* The notice of a release of ours comes to us, too, and shall not wake. True: it is counted. */
-static bool expect_own_notice(struct core_node *node)
-{
-    if (!node->notices.listening || node->notices.own >= OWN_NOTICES_MAX) return false;
-    node->notices.own++;
-    return true;
-}
-
 static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool silent)
 {
     struct core_node *node = &lock->nodes[index];
-    struct debt *debt = NULL;
+    struct debt *debt = free_debt(node, step->now_us);
 
-    for (uint32_t k = 0; k < CORE_DEBTS_MAX && debt == NULL; k++) {
-        if (ended(&node->debts[k], step->now_us)) debt = &node->debts[k];
-    }
     /* A node is asked only where there is room for its debt (debt_has_room). */
     assert(debt != NULL);
     *debt = (struct debt){.state = DEBT_OWED,
@@ -79,9 +72,10 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
                           .silent = silent,
                           .again_at_us = CORE_NEVER};
     if (!core_can_talk(node)) return;
-    if (lock->phase == CORE_ASKING && !silent && node->vote == CORE_VOTE_YES) {
-        debt->echoed = expect_own_notice(node);
-    }
+    /* The notice of this release comes to us, too, and shall not wake. */
+    debt->echoed = lock->phase == CORE_ASKING && !silent && node->vote == CORE_VOTE_YES &&
+                   node->notices.listening && node->notices.own < OWN_NOTICES_MAX;
+    if (debt->echoed) node->notices.own++;
     send_release(lock, step, index, debt, false);
 }
 
@@ -103,9 +97,7 @@ void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
     struct core_node *node = &lock->nodes[index];
 
     if (!core_can_talk(node)) return;
-    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-        struct debt *debt = &node->debts[k];
-
+    for (struct debt *debt = node->debts; debt < node->debts + CORE_DEBTS_MAX; debt++) {
         if (ended(debt, step->now_us) || debt->sent_generation == node->generation) continue;
         /* It is unknown whether a release on an ended connection was executed. */
         if (debt->sent_generation != 0 && debt->state != DEBT_REFUSED) debt->unclear = true;
@@ -118,9 +110,7 @@ void debt_on_room(struct core_lock *lock, struct step *step, uint32_t index)
     struct core_node *node = &lock->nodes[index];
 
     assert(index < lock->config.n_nodes);
-    for (uint32_t k = 0; k < CORE_DEBTS_MAX && core_can_talk(node); k++) {
-        struct debt *debt = &node->debts[k];
-
+    for (struct debt *debt = node->debts; debt < node->debts + CORE_DEBTS_MAX && core_can_talk(node); debt++) {
         if (debt->state == DEBT_UNSENT && !ended(debt, step->now_us))
             send_release(lock, step, index, debt, false);
     }
@@ -180,9 +170,7 @@ void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
-    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-        struct debt *debt = &node->debts[k];
-
+    for (struct debt *debt = node->debts; debt < node->debts + CORE_DEBTS_MAX; debt++) {
         if (debt->state == DEBT_NONE || debt->attempt != reply->tag.attempt) continue;
         if (debt->sent_generation != reply->generation) continue; /* sent again on a newer connection */
         answered(lock, step, reply, debt);
@@ -201,9 +189,7 @@ void debt_on_timer(struct core_lock *lock, struct step *step)
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];
 
-        for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-            struct debt *debt = &node->debts[k];
-
+        for (struct debt *debt = node->debts; debt < node->debts + CORE_DEBTS_MAX; debt++) {
             if (ended(debt, step->now_us)) {
                 drop_echo(node, debt);
                 debt->state = DEBT_NONE;
@@ -214,24 +200,13 @@ void debt_on_timer(struct core_lock *lock, struct step *step)
     }
 }
 
-bool debt_any(const struct core_lock *lock)
-{
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-            if (lock->nodes[i].debts[k].state != DEBT_NONE) return true;
-        }
-    }
-    return false;
-}
-
 uint64_t debt_deadline(const struct core_lock *lock)
 {
     uint64_t first_us = CORE_NEVER;
 
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-            const struct debt *debt = &lock->nodes[i].debts[k];
-
+        for (const struct debt *debt = lock->nodes[i].debts; debt < lock->nodes[i].debts + CORE_DEBTS_MAX;
+             debt++) {
             if (debt->state != DEBT_NONE) first_us = core_smaller(first_us, debt->until_us);
             if (is_due(&lock->nodes[i], debt, first_us)) first_us = debt->again_at_us;
         }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * debt.h - releases that nodes still owe us
- */
+/* debt.h - releases that nodes still owe us */
 #ifndef QUORLOCK_CORE_DEBT_H
 #define QUORLOCK_CORE_DEBT_H
 
@@ -13,7 +11,7 @@
  * release is published, DEBT_WAKES_ALL, or n_nodes: none. */
 void debt_end_attempt(struct core_lock *, struct step *, uint32_t wakes);
 /* debt_has_room - the node may be asked: there is room for the debt that may follow. */
-bool debt_has_room(const struct core_node *, uint64_t now_us);
+bool debt_has_room(struct core_node *, uint64_t now_us);
 /* debt_waits - a release could not be queued for the node: nothing new is asked of it before. */
 bool debt_waits(const struct core_node *);
 /* debt_pay - the node's state changed: what it owes is sent on a connection that has not seen it. */
@@ -22,7 +20,6 @@ void debt_pay(struct core_lock *, struct step *, uint32_t node);
 void debt_on_room(struct core_lock *, struct step *, uint32_t node);
 void debt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
 void debt_on_timer(struct core_lock *, struct step *);
-bool debt_any(const struct core_lock *);
 uint64_t debt_deadline(const struct core_lock *);
 
 /* debt_judge_release - ends the release in flight when its result is certain. */

@@ -14,16 +14,13 @@
  */
 #include "fence.h"
 
-#include "command.h"
 #include "control.h"
 
 static uint64_t largest_shown(const struct core_lock *lock)
 {
     uint64_t largest = 0;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        const struct core_node *node = &lock->nodes[i];
-
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         if (node->vote == CORE_VOTE_YES && node->fence > largest) largest = node->fence;
     }
     return largest;
@@ -31,7 +28,7 @@ static uint64_t largest_shown(const struct core_lock *lock)
 
 void fence_raise(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
 {
-    struct core_command *command = command_add(lock, step, index, CORE_OP_RAISE, lock->lease_us, use_eval);
+    struct core_command *command = core_send(lock, step, index, CORE_OP_RAISE, lock->lease_us, use_eval);
 
     command->fence = largest_shown(lock);
     lock->nodes[index].follow_up = FOLLOW_UP_RAISE;
@@ -40,9 +37,7 @@ void fence_raise(struct core_lock *lock, struct step *step, uint32_t index, bool
 /* A node that shows less and is out of reach cannot be raised: its yes does not count any more. */
 static void drop_unreachable(struct core_lock *lock, uint64_t token)
 {
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        struct core_node *node = &lock->nodes[i];
-
+    for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         if (node->vote != CORE_VOTE_YES || node->fence == token || core_can_talk(node)) continue;
         core_vote_failed(node, node->down_fault);
         node->key.valid_until_us = 0;
@@ -56,9 +51,7 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
     uint32_t behind = 0;
 
     drop_unreachable(lock, token);
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        const struct core_node *node = &lock->nodes[i];
-
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         if (node->vote != CORE_VOTE_YES) continue;
         if (BROKEN(CONTROL_NO_WRITE_BACK) || node->fence == token) {
             agreed++;

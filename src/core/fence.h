@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * fence.h - one fencing token over the quorum
- */
+/* fence.h - one fencing token over the quorum */
 #ifndef QUORLOCK_CORE_FENCE_H
 #define QUORLOCK_CORE_FENCE_H
 

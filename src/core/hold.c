@@ -17,7 +17,6 @@
 #include <assert.h>
 
 #include "backoff.h"
-#include "command.h"
 #include "control.h"
 #include "debt.h"
 #include "validity.h"
@@ -41,8 +40,8 @@ static bool stood_still(const struct core_lock *lock, uint64_t now_us)
 {
     uint32_t stepped = 0;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        uint64_t at_us = lock->nodes[i].key.stepped_us;
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        uint64_t at_us = node->key.stepped_us;
 
         stepped += at_us != 0 && validity_add(at_us, lock->lease_us) > now_us;
     }
@@ -60,7 +59,7 @@ static uint64_t present_validity_us(const struct core_lock *lock, uint64_t now_u
     return validity_of_quorum(ends_us, lock->config.n_nodes, lock->config.quorum);
 }
 
-static uint64_t hold_until_us(const struct core_lock *lock)
+static uint64_t held_until_us(const struct core_lock *lock)
 {
     return validity_add(lock->hold.granted_us, lock->config.max_hold_us);
 }
@@ -70,7 +69,7 @@ static uint64_t renewal_after(const struct core_lock *lock, uint64_t begun_us)
 {
     uint64_t due_us = validity_add(begun_us, lock->config.renew_us);
 
-    return due_us < hold_until_us(lock) ? due_us : CORE_NEVER;
+    return due_us < held_until_us(lock) ? due_us : CORE_NEVER;
 }
 
 void hold_grant(struct core_lock *lock, uint64_t now_us)
@@ -110,7 +109,7 @@ void hold_check_lost(struct core_lock *lock, uint64_t now_us)
     if (lock->phase != CORE_HELD || now_us < hold_lost_at(lock)) return;
     if (lock->config.renew_us == CORE_NEVER) {
         lose(lock, CORE_LOSS_NOT_RENEWED);
-    } else if (now_us >= hold_until_us(lock)) {
+    } else if (now_us >= held_until_us(lock)) {
         lose(lock, CORE_LOSS_MAX_HOLD);
     } else {
         lose(lock, CORE_LOSS_EXPIRED);
@@ -126,22 +125,17 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
     /* From now on it is unknown whether the key is there. */
     node->key.gone = false;
     node->key.valid_until_us = 0;
-    command_add(lock, step, index, CORE_OP_REPAIR, lock->lease_us, use_eval);
-}
-
-static void repair(struct core_lock *lock, struct step *step, uint32_t index)
-{
-    struct core_node *node = &lock->nodes[index];
-
-    if (!core_can_talk(node) || node->key.repair_round == lock->hold.round) return;
-    if (node->key.until_us == 0 && !debt_has_room(node, step->now_us)) return;
-    send_repair(lock, step, index, false);
+    core_send(lock, step, index, CORE_OP_REPAIR, lock->lease_us, use_eval);
 }
 
 static void repair_missing(struct core_lock *lock, struct step *step)
 {
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        if (lock->nodes[i].vote == CORE_VOTE_MISSING) repair(lock, step, i);
+        struct core_node *node = &lock->nodes[i];
+
+        if (node->vote != CORE_VOTE_MISSING || node->key.repair_round == lock->hold.round) continue;
+        if (!core_can_talk(node) || (node->key.until_us == 0 && !debt_has_room(node, step->now_us))) continue;
+        send_repair(lock, step, i, false);
     }
 }
 
@@ -162,17 +156,15 @@ static void round_failed(struct core_lock *lock, uint64_t now_us)
         backoff_renew_us(&lock->jitter, lock->config.node_timeout_us, ++lock->hold.renew_failures);
 
     lock->hold.renew_at_us = CORE_NEVER;
-    if (lock->config.renew_us != CORE_NEVER && now_us < hold_until_us(lock)) {
+    if (lock->config.renew_us != CORE_NEVER && now_us < held_until_us(lock)) {
         lock->hold.renew_at_us = validity_add(now_us, pause_us);
     }
     lock->log |= CORE_LOG_RENEW_FAILED;
     end_extend(lock, CORE_NOQUORUM);
 }
 
-static void round_settled(struct core_lock *lock, uint32_t yes)
+static void round_settled(struct core_lock *lock, bool whole)
 {
-    bool whole = yes == lock->config.n_nodes;
-
     lock->hold.round_state = ROUND_SETTLED;
     if (whole != lock->hold.whole) lock->log |= whole ? CORE_LOG_WHOLE : CORE_LOG_DEGRADED;
     lock->hold.whole = whole;
@@ -203,7 +195,7 @@ static void judge(struct core_lock *lock, struct step *step)
     if (lock->hold.round_state == ROUND_OPEN && yes >= quorum) round_renewed(lock);
     if (lock->hold.round > 0 && (yes >= quorum || BROKEN(CONTROL_RESURRECT))) repair_missing(lock, step);
     if (lock->hold.round_state == ROUND_OPEN && pending == 0) round_failed(lock, step->now_us);
-    if (lock->hold.round_state != ROUND_SETTLED && pending == 0) round_settled(lock, yes);
+    if (lock->hold.round_state != ROUND_SETTLED && pending == 0) round_settled(lock, yes == n);
     hold_check_lost(lock, step->now_us);
 }
 
@@ -215,7 +207,7 @@ static void send_extend(struct core_lock *lock, struct step *step, uint32_t inde
 
     /* Asked anew, the key lives longer: so does the debt that it may become. */
     if (node->key.until_us != 0) node->key.until_us = core_larger(node->key.until_us, until_us);
-    command_add(lock, step, index, CORE_OP_EXTEND, lease_us, use_eval);
+    core_send(lock, step, index, CORE_OP_EXTEND, lease_us, use_eval);
 }
 
 void hold_begin_round(struct core_lock *lock, struct step *step)
@@ -270,8 +262,7 @@ void hold_on_node_state(struct core_lock *lock, struct step *step, uint32_t inde
 static void on_yes(struct core_lock *lock, const struct core_tag *tag)
 {
     struct core_node *node = &lock->nodes[tag->node];
-    uint64_t until_us =
-        validity_of_vote(tag->sent_us, tag->lease_us, lock->config.drift_ppm, lock->config.drift_fixed_us);
+    uint64_t until_us = core_vote_until(lock, tag);
 
     if (until_us > node->key.valid_until_us || node->key.gone) {
         node->key.valid_until_us = until_us;
@@ -361,8 +352,5 @@ void hold_late_vote(struct core_lock *lock, struct step *step)
 
 uint64_t hold_deadline(const struct core_lock *lock)
 {
-    uint64_t lost_at_us = hold_lost_at(lock);
-
-    if (lock->phase != CORE_HELD) return CORE_NEVER;
-    return lost_at_us < lock->hold.renew_at_us ? lost_at_us : lock->hold.renew_at_us;
+    return lock->phase == CORE_HELD ? core_smaller(hold_lost_at(lock), lock->hold.renew_at_us) : CORE_NEVER;
 }

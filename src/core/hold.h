@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * hold.h - renewal, repair, loss
- */
+/* hold.h - renewal, repair, loss */
 #ifndef QUORLOCK_CORE_HOLD_H
 #define QUORLOCK_CORE_HOLD_H
 

@@ -5,8 +5,11 @@
 #ifndef QUORLOCK_CORE_STATE_H
 #define QUORLOCK_CORE_STATE_H
 
+#include <assert.h>
+
 #include "backoff.h"
-#include "core.h"
+#include "types.h"
+#include "validity.h"
 
 /* What a step passes on. */
 struct step {
@@ -16,8 +19,6 @@ struct step {
     bool no_attempt, no_round; /* as in struct core_event */
     struct core_update *update;
 };
-
-/* ---- per node ---- */
 
 enum debt_state {
     DEBT_NONE,
@@ -58,7 +59,6 @@ struct core_node {
     enum core_vote vote;
     enum core_fault fault;
     enum core_vote last_vote; /* in the attempt of this acquire before, in which it was asked */
-    enum core_fault last_fault;
     enum follow_up follow_up;
     uint64_t asked_us; /* when its vote was asked for the last time */
     uint64_t fence;    /* its counter, as last shown while the key was ours */
@@ -96,8 +96,6 @@ struct core_node {
 
     struct debt debts[CORE_DEBTS_MAX];
 };
-
-/* ---- per lock ---- */
 
 /* The acquire in flight: in the phases from ASKING to GRANTED. */
 struct acquire {
@@ -212,6 +210,9 @@ struct core_lock {
     struct core_node nodes[];
 };
 
+/* The end of the lock's nodes. */
+#define CORE_END(lock) ((lock)->nodes + (lock)->config.n_nodes)
+
 static inline bool core_is_acquiring(const struct core_lock *lock)
 {
     return lock->phase == CORE_ASKING || lock->phase == CORE_WAITING || lock->phase == CORE_GRANTED;
@@ -235,17 +236,43 @@ static inline bool core_can_talk(const struct core_node *node)
     return node->state == CORE_NODE_READY || node->state == CORE_NODE_QUARANTINED;
 }
 
-/* core_vote_failed - there is no vote of this node. */
+/* core_vote_failed - there is no vote of this node; for now, where no fault is known. */
 static inline void core_vote_failed(struct core_node *node, enum core_fault fault)
 {
     node->vote = CORE_VOTE_FAILED;
-    node->fault = fault;
+    node->fault = fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : fault;
+}
+
+/* core_vote_until - until when a yes to the command with this tag counts. */
+static inline uint64_t core_vote_until(const struct core_lock *lock, const struct core_tag *tag)
+{
+    return validity_of_vote(tag->sent_us, tag->lease_us, lock->config.drift_ppm, lock->config.drift_fixed_us);
 }
 
 /* core_named_by - the holder that this node named when it refused its vote; 0: none. */
 static inline uint64_t core_named_by(const struct core_node *node)
 {
     return node->vote == CORE_VOTE_OTHER ? node->holder.id : 0;
+}
+
+/* core_send - adds a command for a node to the update, and returns it. */
+static inline struct core_command *core_send(struct core_lock *lock, struct step *step, uint32_t node,
+                                             enum core_op op, uint64_t lease_us, bool use_eval)
+{
+    struct core_command *command = &step->update->commands[step->update->n_commands++];
+
+    assert(step->update->n_commands <= CORE_COMMANDS_MAX);
+    *command = (struct core_command){.tag = {.attempt = lock->attempt.number,
+                                             .sent_us = step->now_us,
+                                             .lease_us = lease_us,
+                                             .round = lock->hold.round,
+                                             .op = (uint8_t)op,
+                                             .node = (uint8_t)node},
+                                     .token = lock->attempt.token,
+                                     .timeout_us = lock->config.node_timeout_us,
+                                     .fence = lock->fence,
+                                     .use_eval = use_eval};
+    return command;
 }
 
 static inline uint64_t core_larger(uint64_t a, uint64_t b)

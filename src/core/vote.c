@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "arbiter.h"
-#include "command.h"
 #include "debt.h"
 #include "fence.h"
 #include "validity.h"
@@ -33,8 +32,6 @@ struct vote_tally vote_count(const struct core_lock *lock)
     return tally;
 }
 
-/* ---- questions ---- */
-
 static void send_acquire(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
 {
     struct core_node *node = &lock->nodes[index];
@@ -43,7 +40,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     node->vote = CORE_VOTE_PENDING;
     node->asked_us = step->now_us;
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
-    command = command_add(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, use_eval);
+    command = core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, use_eval);
     command->fence = lock->attempt.floor;
     /* A first try of all nodes is mostly granted, others are mostly refused. */
     command->explain = lock->acquire.attempts > 1 || lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
@@ -75,7 +72,7 @@ void vote_peek(struct core_lock *lock, struct step *step, uint32_t index)
     /* It may have named the holder already. */
     if (!core_can_talk(node) || node->holder.id != 0) return;
     node->follow_up = FOLLOW_UP_PEEK;
-    command_add(lock, step, index, CORE_OP_PEEK, 0, false);
+    core_send(lock, step, index, CORE_OP_PEEK, 0, false);
 }
 
 void vote_ask_holder(struct core_lock *lock, struct step *step, uint32_t index)
@@ -87,14 +84,9 @@ void vote_ask_holder(struct core_lock *lock, struct step *step, uint32_t index)
 
 void vote_clear(struct core_lock *lock)
 {
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        struct core_node *node = &lock->nodes[i];
-
+    for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         assert(node->key.until_us == 0);
-        if (node->vote != CORE_VOTE_NONE) {
-            node->last_vote = node->vote;
-            node->last_fault = node->fault;
-        }
+        if (node->vote != CORE_VOTE_NONE) node->last_vote = node->vote;
         node->vote = CORE_VOTE_NONE;
         node->fault = CORE_FAULT_NONE;
         node->follow_up = FOLLOW_UP_NONE;
@@ -102,8 +94,6 @@ void vote_clear(struct core_lock *lock)
         memset(&node->key, 0, sizeof(node->key));
     }
 }
-
-/* ---- answers ---- */
 
 void vote_connection_ended(struct core_node *node)
 {
@@ -127,8 +117,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         node->vote = CORE_VOTE_YES;
         node->fence = reply->fence;
         node->key.sent_us = reply->tag.sent_us;
-        node->key.valid_until_us = validity_of_vote(reply->tag.sent_us, reply->tag.lease_us,
-                                                    lock->config.drift_ppm, lock->config.drift_fixed_us);
+        node->key.valid_until_us = core_vote_until(lock, &reply->tag);
         break;
     case CORE_OTHER:
         node->vote = CORE_VOTE_OTHER;
@@ -160,17 +149,11 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
 static void on_overtaken_vote(struct core_lock *lock, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
-    uint64_t until_us = validity_of_vote(reply->tag.sent_us, reply->tag.lease_us, lock->config.drift_ppm,
-                                         lock->config.drift_fixed_us);
+    uint64_t until_us = core_vote_until(lock, &reply->tag);
 
     if (reply->outcome == CORE_YES) {
         node->key.valid_until_us = core_larger(until_us, node->key.valid_until_us);
     }
-}
-
-static enum core_fault fault_or_passing(const struct core_reply *reply)
-{
-    return reply->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : reply->fault;
 }
 
 static void on_peek(struct core_lock *lock, struct step *step, const struct core_reply *reply)
@@ -179,7 +162,7 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
 
     if (node->follow_up != FOLLOW_UP_PEEK) return;
     if (reply->outcome == CORE_NOSCRIPT) {
-        command_add(lock, step, reply->tag.node, CORE_OP_PEEK, 0, true);
+        core_send(lock, step, reply->tag.node, CORE_OP_PEEK, 0, true);
         return;
     }
     node->follow_up = FOLLOW_UP_NONE;
@@ -193,7 +176,7 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
     } else if (node->vote == CORE_VOTE_PENDING && reply->outcome == CORE_MISSING) {
         node->vote = CORE_VOTE_YES; /* it would have granted */
     } else if (node->vote == CORE_VOTE_PENDING) {
-        core_vote_failed(node, fault_or_passing(reply));
+        core_vote_failed(node, reply->fault);
     }
 }
 
@@ -214,7 +197,7 @@ static void on_raised(struct core_lock *lock, struct step *step, const struct co
         /* The key is not ours any more, or that is unknown: no acknowledgement, no vote. */
         node->key.valid_until_us = 0;
         node->key.gone = reply->outcome == CORE_MISSING || reply->outcome == CORE_OTHER;
-        core_vote_failed(node, fault_or_passing(reply));
+        core_vote_failed(node, reply->fault);
     }
 }
 

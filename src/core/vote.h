@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * vote.h - asks nodes for their votes, reads the answers, and counts them
- */
+/* vote.h - asks nodes for their votes, reads the answers, and counts them */
 #ifndef QUORLOCK_CORE_VOTE_H
 #define QUORLOCK_CORE_VOTE_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * wait.h - when the next attempt begins, and which nodes it asks first
- */
+/* wait.h - when the next attempt begins, and which nodes it asks first */
 #ifndef QUORLOCK_CORE_WAIT_H
 #define QUORLOCK_CORE_WAIT_H
 

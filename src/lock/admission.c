@@ -78,7 +78,7 @@ void admission_limit(const struct admission *admission, struct core_event *event
     }
 }
 
-/* ---- who waits ---- */
+/* ---- waiting ---- */
 
 static void look_again(struct admission *admission)
 {

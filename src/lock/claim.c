@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/claim.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include "core/validity.h"
 
@@ -205,15 +202,11 @@ int claim_step(struct claim *claim, struct core_event *event)
     return step(claim, event, NULL);
 }
 
-/* Of the system's source: no generator of our own, for a fork must not repeat one. */
-static bool draw(unsigned char random[CORE_RANDOM_SIZE])
+static bool draw(const struct claim *claim, unsigned char random[CORE_RANDOM_SIZE])
 {
-    ssize_t n;
+    struct system *system = &claim->all->runtime->system;
 
-    do {
-        n = getrandom(random, CORE_RANDOM_SIZE, 0);
-    } while (n < 0 && errno == EINTR);
-    return n == CORE_RANDOM_SIZE;
+    return system->ops->random(system, random, CORE_RANDOM_SIZE, true) == 0;
 }
 
 /*
@@ -223,13 +216,12 @@ static bool draw(unsigned char random[CORE_RANDOM_SIZE])
  */
 static uint64_t fence_floor(const struct claim *claim)
 {
-    struct timespec now;
-    uint64_t wall_us;
+    struct system *system = &claim->all->runtime->system;
     uint64_t last = claim->all->last_fence;
+    uint64_t wall_us;
 
     if (!claim->config.fencing) return 0;
-    clock_gettime(CLOCK_REALTIME, &now);
-    wall_us = (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+    wall_us = system->ops->wall_us(system);
     return wall_us > last ? wall_us : last + 1;
 }
 
@@ -237,7 +229,7 @@ int claim_step_randomly(struct claim *claim, struct core_event *event)
 {
     unsigned char random[CORE_RANDOM_SIZE];
 
-    event->random = draw(random) ? random : NULL;
+    event->random = draw(claim, random) ? random : NULL;
     event->wall_us = fence_floor(claim);
     return step(claim, event, NULL);
 }
@@ -511,7 +503,7 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, uint64_t begun
                                .acquire = {.begun_us = begun_us, .behind = behind, .seen = seen}};
     int status;
 
-    if (!draw(random)) return QUORLOCK_STATE;
+    if (!draw(claim, random)) return QUORLOCK_STATE;
     catch_up(claim);
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) result_clear(claim, &claim->results[i]);
     claim->logged_wait_reason = 0;

@@ -81,7 +81,7 @@ struct claim {
     bool listens;              /* in keylist->listeners */
     uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
     bool put_off;              /* its release has not begun yet: a renewal is to be told first */
-    struct quorlock *acquirer, *extender, *releaser; /* whose operation is in flight, and gets its end */
+    struct quorlock *acquirer, *extender, *releaser; /* handles whose operation is in flight */
     struct lock_callback released;                   /* the releaser's */
 
     uint32_t pins;            /* callbacks of it on the stack */
@@ -111,9 +111,9 @@ int claim_acquire(struct claim *, struct quorlock *, uint64_t begun_us, bool beh
 /* claim_release - begins to release for that handle, the last that held it; the callback gets its end. 0 or a
  * status. */
 int claim_release(struct claim *, struct quorlock *, const struct lock_callback *);
-/* claim_remaining_ms - until what was lost may be somebody else's. */
+/* claim_remaining_ms - until another owner may hold the keys after a loss. */
 uint32_t claim_remaining_ms(const struct claim *);
-/* claim_abandon - ends an acquire that nobody wants any more; nobody is told. */
+/* claim_abandon - ends an acquire without a callback. */
 void claim_abandon(struct claim *);
 /* claim_step - one event for the core, and all that follows from it. claim_step_randomly: with fresh random
  * bytes and the floor of fencing tokens, as an event needs them that may begin an attempt; without random bytes
@@ -131,7 +131,7 @@ void claim_notify_subscribed(struct claim *, bool old);
 void claim_clock_stepped(struct claim *, uint32_t node, uint64_t before_us);
 /* claim_on_node_state - forwards a node's state to the core. */
 void claim_on_node_state(struct claim *, uint32_t node);
-/* claim_let_go - releases what nobody holds any more. */
+/* claim_let_go - releases the keys when no handle holds them any more. */
 void claim_let_go(struct claim *);
 /* claim_reap - frees a claim without a handle once nothing is owed. */
 void claim_reap(struct claim *);

@@ -26,8 +26,7 @@ bool handle_asks(const struct quorlock *lock)
     return lock->claim != NULL && lock->claim->acquirer == lock;
 }
 
-/* A claim that has still to end an earlier hold, for whomever, goes on alone: the handle shall not wait for it.
- */
+/* A claim that is still busy with an earlier hold ends it alone, so that the handle need not wait. */
 static void part_from_busy(struct quorlock *lock)
 {
     struct claim *claim = lock->claim;

@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 
-#define OTHERS_US 500000u /* whoever listened a moment ago waits still */
+#define OTHERS_US 500000u /* a process that listened a moment ago is taken to wait still */
 
 /* ---- one list ---- */
 
@@ -117,9 +117,9 @@ void keylist_leave(struct keylist *keylist)
     destroy(keylist);
 }
 
-/* ---- whom to ask, and on whom to listen ---- */
+/* ---- arbiters ---- */
 
-/* Another node first for other keys, so that not all who wait ask the same. By the first key alone: longer
+/* The order differs from key to key, so that not all waiters ask the same node. By the first key alone: longer
  * lists that begin with it should meet there. */
 static uint8_t arbiter_at(const struct keylist *keylist, uint32_t place)
 {
@@ -135,8 +135,8 @@ void keylist_arbiters(const struct keylist *keylist, struct core_config *config)
 }
 
 /*
- * The first arbiters, and only so many that one of them lives as long as a quorum does: where many wait for a
- * key it is waking them all that costs most, and each more that notifies them wakes them once more.
+ * As many arbiters as it takes to have one alive whenever a quorum is. No more: with many waiters for a key,
+ * notices cost the most, and each further node wakes all of them once more.
  */
 static uint32_t listen_nodes(const struct keylist *keylist)
 {

@@ -28,8 +28,8 @@ struct keylist {
     struct claim *asked;      /* that asked the nodes last: its votes are why the others wait */
     uint32_t handed;          /* how often the keys were handed on inside this process, in a row */
     uint64_t gave_back_us;    /* when a claim of this process gave them back */
-    uint64_t gave_back_id;    /* whose it was */
-    uint64_t others_until_us; /* others wait for them, as far as is known until then */
+    uint64_t gave_back_id;    /* of the owner that gave them back */
+    uint64_t others_until_us; /* other processes are taken to wait for them until then */
     struct listener listener;
     uint32_t listeners; /* claims that want notices */
     char *name;         /* for people: without prefix, printable */
@@ -41,7 +41,7 @@ struct keylist {
  * keylist_leave gives it up. */
 struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t n_keys);
 void keylist_leave(struct keylist *);
-/* keylist_arbiters - in which order those who wait for these keys ask the nodes. */
+/* keylist_arbiters - fills in the order in which waiters for these keys ask the nodes. */
 void keylist_arbiters(const struct keylist *, struct core_config *);
 /* keylist_listen - one more claim wants notices, or one less. */
 void keylist_listen(struct keylist *, bool wanted);

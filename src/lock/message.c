@@ -59,7 +59,7 @@ const char *message_owner(char *ret, size_t size, const char *owner)
 
 static int outcome_of(const struct claim *claim, uint32_t index)
 {
-    switch (core_vote(claim->core, index, NULL)) {
+    switch (core_vote(claim->core, index)) {
     case CORE_VOTE_NONE: return QUORLOCK_VOTE_NONE;
     case CORE_VOTE_PENDING: return QUORLOCK_VOTE_PENDING;
     case CORE_VOTE_YES: return QUORLOCK_VOTE_GRANTED;

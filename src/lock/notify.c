@@ -173,7 +173,7 @@ static void notify_released(struct claim *claim, const struct core_completion *c
 {
     struct quorlock *handle = claim->releaser;
 
-    /* That of an earlier hold, which nobody waits for. */
+    /* The release of an earlier hold; its callback has been told. */
     if (claim->put_off) return;
     claim->releaser = NULL;
     if (handle == NULL) return;

@@ -14,7 +14,7 @@ static struct quorlock *first_of(const struct keylist *keylist)
     return FIRST_OF(&keylist->waiting, struct quorlock, turn);
 }
 
-/* True: it is the others' turn. */
+/* True: other processes get their turn first. */
 static bool holds_back(struct keylist *keylist)
 {
     if (!keylist_others_listen(keylist)) return false;
@@ -26,7 +26,7 @@ static bool holds_back(struct keylist *keylist)
     return true;
 }
 
-/* The first in line begins to ask. */
+/* The first in the queue begins to ask. */
 static int begin(struct quorlock *lock, uint32_t seen)
 {
     struct keylist *keylist = lock->keylist;
@@ -46,7 +46,7 @@ int queue_acquire(struct quorlock *lock)
     struct keylist *keylist = lock->keylist;
     int status;
 
-    /* Who tries once does not wait, not even for those before him. */
+    /* A lock that tries once does not queue. */
     if (lock->config.wait_us == 0) return handle_ask(lock, false, 0);
     list_add(&keylist->waiting, &lock->turn);
     if (first_of(keylist) != lock) {
@@ -59,7 +59,7 @@ int queue_acquire(struct quorlock *lock)
     return status;
 }
 
-/* Since it came its owner may have taken one of the keys in another list. */
+/* While it waited, its owner may have taken one of the keys in another list. */
 static int ask_in_turn(struct quorlock *lock, const char **ret_why)
 {
     const struct claim *asked = lock->keylist->asked;
@@ -70,7 +70,7 @@ static int ask_in_turn(struct quorlock *lock, const char **ret_why)
         *ret_why = "its owner holds one of the keys in another list";
         return status;
     }
-    /* What stood in the way of those before it did so for it, too. */
+    /* It inherits what stood in the way of the one before it. */
     return begin(lock, asked != NULL && core_phase_now(asked->core) == CORE_IDLE ? core_seen(asked->core) : 0);
 }
 
@@ -78,7 +78,7 @@ static void advance(struct keylist *keylist)
 {
     struct quorlock *lock;
 
-    /* One that was freed while it asked is out when that was told. */
+    /* A handle that was freed while it asked leaves the queue when its end is told. */
     while (!keylist->all->runtime->closing && (lock = first_of(keylist)) != NULL && !handle_asks(lock) &&
            !lock->freed) {
         const char *why = NULL;
@@ -99,7 +99,7 @@ void queue_leave(struct quorlock *lock)
     advance(lock->keylist);
 }
 
-/* Who asks the nodes for one of them asks for the other, too; only the wait bounds may differ. */
+/* Would the nodes be asked the same for both? Only the wait bounds may differ. */
 static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
 {
     const struct core_config *one = &a->config;
@@ -174,7 +174,7 @@ void queue_wait_expired(struct waker *waker)
     } else if (lock->keylist->held > 0) {
         status = QUORLOCK_HELD;
     } else if (asked != NULL) {
-        /* What keeps the first from the keys keeps those behind it, too. */
+        /* The first in the queue knows why the keys are not free. */
         status = core_wait_verdict(asked->core);
     }
     reentry_leave(lock);
@@ -213,7 +213,7 @@ static void on_notice(struct listener *listener, uint32_t node, uint64_t holder_
     struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .holder_id = holder_id}};
 
     if (lock == NULL) return;
-    /* A release of our own woke whom it should when it went out. */
+    /* Our own release has already woken the first in the queue. */
     if (holder_id != 0 && holder_id == lock->keylist->gave_back_id) return;
     (void)claim_step_randomly(lock->claim, &event);
 }

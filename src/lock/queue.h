@@ -9,8 +9,8 @@
  * processes get their turn, either is done only some times in a row; then this process holds back for as long
  * as the others need.
  *
- * A handle that leaves the head of the queue without the lock hands its acquire off to the next: what the nodes
- * said to it holds for both, and however many give up at once, nobody asks anew.
+ * A handle that leaves the head of the queue without the lock hands its acquire off to the next: the
+ * nodes' answers hold for both, so no node is asked anew however many handles give up.
  */
 #ifndef QUORLOCK_LOCK_QUEUE_H
 #define QUORLOCK_LOCK_QUEUE_H

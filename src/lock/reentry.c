@@ -134,7 +134,7 @@ void reentry_renewed(struct claim *claim, int status)
         }
     }
     if (claim->pending_holds.count == 0) return;
-    /* It was another handle's renewal: for a shorter lease, or canceled by it. */
+    /* The renewal was another handle's: for a shorter lease, or canceled. */
     status = renew(claim);
     while (status != 0 && claim->pending_holds.count > 0) {
         end_pending(FIRST_OF(&claim->pending_holds, struct quorlock, turn), claim, status);
@@ -157,7 +157,7 @@ static void admit(struct quorlock *lock, struct claim *claim)
 
     if (lock->freed || lock->held == claim || lock->named != claim->named) return;
     if (handle_asks(lock)) {
-        /* Its end is certain, and waits to be told. */
+        /* Its acquire has ended and waits for its callback. */
         if (core_phase_now(lock->claim->core) == CORE_IDLE) return;
         claim_abandon(lock->claim);
     }
@@ -175,7 +175,7 @@ void reentry_admit(struct claim *claim)
     if (claim->named == NULL) return;
     list_walk_begin(&walk, &claim->keylist->waiting);
     while ((at = list_walk_next(&walk)) != NULL) admit(CONTAINER_OF(at, struct quorlock, turn), claim);
-    /* Those who try once do not stand in line. */
+    /* Locks that try once are not in the queue. */
     list_walk_begin(&walk, &claim->named->claims);
     while ((at = list_walk_next(&walk)) != NULL) {
         struct quorlock *lock = CONTAINER_OF(at, struct claim, in_owner)->acquirer;

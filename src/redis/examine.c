@@ -6,25 +6,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
+#include "base/system.h"
 #include "redis/dialect/guard.h"
 #include "redis/link/link.h"
 #include "redis/wire/errors.h"
 
-#define EXAMINE_CLOCK_TIMES 4 /* the first way is longer than the others: caches are cold */
+#define EXAMINE_CLOCK_TIMES 4 /* the first round trip is longer than the others: caches are cold */
 #define EXAMINE_ASKS_MAX    40
 #define EXAMINE_WORDS_MAX   5
 
 enum ask_kind { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_GUARD, ASK_PROBE };
 
-/* A word that begins with NAME_MARK stands for a name of this examination: the digit behind it says which. */
+/* A word that begins with NAME_MARK stands for one of examine->names: the digit behind it says which. */
 #define NAME_MARK    '\1'
 #define NAME_LOCK    "\1\60"
 #define NAME_GUARD   "\1\61"
 #define NAME_FENCE   "\1\62"
 #define NAME_CHANNEL "\1\63"
+#define NO_SHA       "0000000000000000000000000000000000000000"
 
 struct ask {
     enum ask_kind kind;
@@ -36,51 +36,34 @@ struct ask {
 
 static const struct ask ask_time = {ASK_TIME, EXAMINE_TIME, EXAMINE_NAMES, EXAMINE_SECTIONS, {"TIME"}};
 
-#define ASK_ABOUT(part, text)                                                                                  \
-    {                                                                                                          \
-        ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, part,                                                           \
-        {                                                                                                      \
-            "INFO", text                                                                                       \
-        }                                                                                                      \
-    }
-#define ASK_RIGHT(right, name, ...)                                                                            \
-    {                                                                                                          \
-        ASK_PROBE, right, name, EXAMINE_SECTIONS,                                                              \
-        {                                                                                                      \
-            __VA_ARGS__                                                                                        \
-        }                                                                                                      \
-    }
-
 /*
- * In this order, for the guard is read with the server's run_id at hand. The probes: SET with NX and XX,
- * PEXPIRE with a word for a number and a script that does not compile are errors before they do anything, but
- * not before the server looked whether we may; the lock key is a random one, and nobody subscribes to its
- * channel.
+ * The guard comes after INFO because its reading needs the run_id. The probes: SET with NX and XX, PEXPIRE with
+ * a word for a number and a script that does not compile are errors, but only after the server has checked the
+ * rights; the lock key is a random one, and its channel has no subscriber.
  */
 static const struct ask ask_rest[] = {
-    ASK_ABOUT(EXAMINE_SERVER, "server"),
-    ASK_ABOUT(EXAMINE_REPLICATION, "replication"),
-    ASK_ABOUT(EXAMINE_MEMORY, "memory"),
-    ASK_ABOUT(EXAMINE_PERSISTENCE, "persistence"),
-    ASK_ABOUT(EXAMINE_CLIENTS, "clients"),
+    {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_SERVER, {"INFO", "server"}},
+    {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_REPLICATION, {"INFO", "replication"}},
+    {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_MEMORY, {"INFO", "memory"}},
+    {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_PERSISTENCE, {"INFO", "persistence"}},
+    {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_CLIENTS, {"INFO", "clients"}},
     {ASK_FSYNC, EXAMINE_RIGHTS, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CONFIG", "GET", "appendfsync"}},
     {ASK_GUARD, EXAMINE_GET, EXAMINE_GUARD, EXAMINE_SECTIONS, {"GET", NAME_GUARD}},
-    ASK_RIGHT(EXAMINE_SET, EXAMINE_GUARD, "SET", NAME_GUARD, "-", "NX", "XX"),
-    ASK_RIGHT(EXAMINE_GET, EXAMINE_LOCK, "GET", NAME_LOCK),
-    ASK_RIGHT(EXAMINE_SET, EXAMINE_LOCK, "SET", NAME_LOCK, "-", "NX", "XX"),
-    ASK_RIGHT(EXAMINE_PTTL, EXAMINE_LOCK, "PTTL", NAME_LOCK),
-    ASK_RIGHT(EXAMINE_PEXPIRE, EXAMINE_LOCK, "PEXPIRE", NAME_LOCK, "-"),
-    ASK_RIGHT(EXAMINE_DEL, EXAMINE_LOCK, "DEL", NAME_LOCK),
-    ASK_RIGHT(EXAMINE_TYPE, EXAMINE_LOCK, "TYPE", NAME_LOCK),
-    ASK_RIGHT(EXAMINE_GET, EXAMINE_FENCE, "GET", NAME_FENCE),
-    ASK_RIGHT(EXAMINE_SET, EXAMINE_FENCE, "SET", NAME_FENCE, "-", "NX", "XX"),
-    ASK_RIGHT(EXAMINE_PTTL, EXAMINE_FENCE, "PTTL", NAME_FENCE),
-    ASK_RIGHT(EXAMINE_PUBLISH, EXAMINE_CHANNEL, "PUBLISH", NAME_CHANNEL, ""),
-    ASK_RIGHT(EXAMINE_EVAL, EXAMINE_LOCK, "EVAL", "(", "1", NAME_LOCK),
-    ASK_RIGHT(EXAMINE_EVALSHA, EXAMINE_LOCK, "EVALSHA", "0000000000000000000000000000000000000000", "1",
-              NAME_LOCK),
-    ASK_RIGHT(EXAMINE_SCRIPT_LOAD, EXAMINE_NAMES, "SCRIPT", "LOAD", "("),
-    ASK_RIGHT(EXAMINE_SETNAME, EXAMINE_NAMES, "CLIENT", "SETNAME", "quorlock-doctor"),
+    {ASK_PROBE, EXAMINE_SET, EXAMINE_GUARD, EXAMINE_SECTIONS, {"SET", NAME_GUARD, "-", "NX", "XX"}},
+    {ASK_PROBE, EXAMINE_GET, EXAMINE_LOCK, EXAMINE_SECTIONS, {"GET", NAME_LOCK}},
+    {ASK_PROBE, EXAMINE_SET, EXAMINE_LOCK, EXAMINE_SECTIONS, {"SET", NAME_LOCK, "-", "NX", "XX"}},
+    {ASK_PROBE, EXAMINE_PTTL, EXAMINE_LOCK, EXAMINE_SECTIONS, {"PTTL", NAME_LOCK}},
+    {ASK_PROBE, EXAMINE_PEXPIRE, EXAMINE_LOCK, EXAMINE_SECTIONS, {"PEXPIRE", NAME_LOCK, "-"}},
+    {ASK_PROBE, EXAMINE_DEL, EXAMINE_LOCK, EXAMINE_SECTIONS, {"DEL", NAME_LOCK}},
+    {ASK_PROBE, EXAMINE_TYPE, EXAMINE_LOCK, EXAMINE_SECTIONS, {"TYPE", NAME_LOCK}},
+    {ASK_PROBE, EXAMINE_GET, EXAMINE_FENCE, EXAMINE_SECTIONS, {"GET", NAME_FENCE}},
+    {ASK_PROBE, EXAMINE_SET, EXAMINE_FENCE, EXAMINE_SECTIONS, {"SET", NAME_FENCE, "-", "NX", "XX"}},
+    {ASK_PROBE, EXAMINE_PTTL, EXAMINE_FENCE, EXAMINE_SECTIONS, {"PTTL", NAME_FENCE}},
+    {ASK_PROBE, EXAMINE_PUBLISH, EXAMINE_CHANNEL, EXAMINE_SECTIONS, {"PUBLISH", NAME_CHANNEL, ""}},
+    {ASK_PROBE, EXAMINE_EVAL, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EVAL", "(", "1", NAME_LOCK}},
+    {ASK_PROBE, EXAMINE_EVALSHA, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EVALSHA", NO_SHA, "1", NAME_LOCK}},
+    {ASK_PROBE, EXAMINE_SCRIPT_LOAD, EXAMINE_NAMES, EXAMINE_SECTIONS, {"SCRIPT", "LOAD", "("}},
+    {ASK_PROBE, EXAMINE_SETNAME, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "SETNAME", "quorlock-doctor"}},
 };
 enum { N_REST = sizeof(ask_rest) / sizeof(ask_rest[0]) };
 _Static_assert(N_REST <= EXAMINE_ASKS_MAX, "all questions are in flight at once");
@@ -98,11 +81,11 @@ struct examine {
     char *names[EXAMINE_NAMES];
 };
 
-static int64_t wall_us(void)
+static int64_t wall_us(const struct examine *examine)
 {
-    struct timespec now = {0};
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    struct system *system = examine->config.system;
+
+    return (int64_t)system->ops->wall_us(system);
 }
 
 static void finish(struct examine *examine)
@@ -117,12 +100,14 @@ static void append(struct examine *examine, const struct ask *ask)
 {
     struct bytes *out = &examine->link.conn.out;
     size_t n_words = 0;
+
     assert(examine->n_asked < EXAMINE_ASKS_MAX);
     examine->asked[examine->n_asked++] = ask;
     while (n_words < EXAMINE_WORDS_MAX && ask->words[n_words] != NULL) n_words++;
     bytes_command(out, n_words);
     for (size_t i = 0; i < n_words; i++) {
         const char *word = ask->words[i];
+
         bytes_text(out, word[0] == NAME_MARK ? examine->names[word[1] - '0'] : word);
     }
 }
@@ -131,7 +116,7 @@ static void append(struct examine *examine, const struct ask *ask)
 static void ask_server(struct examine *examine)
 {
     examine->sent_us = link_now_us(&examine->link);
-    examine->sent_wall_us = wall_us();
+    examine->sent_wall_us = wall_us(examine);
     link_ask(&examine->link);
 }
 
@@ -160,7 +145,7 @@ static void next(struct examine *examine)
 
 /* ---- answers ---- */
 
-/* An error that ends the examination: the server does not let us in. */
+/* An error that ends the examination: the server accepts no command of ours. */
 static bool shut_out(const struct reply_item *item)
 {
     return reply_begins(item, "NOAUTH") || reply_begins(item, "DENIED") ||
@@ -183,21 +168,23 @@ static void on_time(struct examine *examine, const struct reply *reply)
     uint64_t way_us = link_now_us(&examine->link) - examine->sent_us;
     uint32_t latency_us = way_us > UINT32_MAX ? UINT32_MAX : (uint32_t)way_us;
     struct examine_facts *facts = examine->facts;
+    int64_t server_us;
+
     if (facts->latency_us == 0 || latency_us < facts->latency_us)
         facts->latency_us = latency_us != 0 ? latency_us : 1;
-    if (reply->self.type != REPLY_ARRAY || reply->n_elements != 2) return;
-    if (reply->elements[0].type != REPLY_STRING || reply->elements[1].type != REPLY_STRING) return;
+    if (!reply_fits(reply, "ss")) return;
     /* Bounded by their digits, so that nothing overflows. */
     if (reply->elements[0].length > 11 || reply->elements[1].length > 6) return;
-    int64_t server_us =
+    server_us =
         strtoll(reply->elements[0].text, NULL, 10) * 1000000 + strtoll(reply->elements[1].text, NULL, 10);
-    examine_read_time(facts, server_us, examine->sent_wall_us, wall_us());
+    examine_read_time(facts, server_us, examine->sent_wall_us, wall_us(examine));
 }
 
 static void on_value(struct examine *examine, const struct ask *ask, const struct reply *reply)
 {
     struct examine_facts *facts = examine->facts;
     const struct reply_item *self = &reply->self;
+
     switch (ask->kind) {
     case ASK_INFO:
         if (self->type == REPLY_STRING) examine_read_info(facts, ask->section, self->text, self->length);
@@ -247,9 +234,10 @@ static bool stays_here(const struct examine *examine)
     const struct sockaddr_storage *storage = dial_address(&examine->link.dial);
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)storage;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)storage;
+
     if (storage->ss_family == AF_UNIX) return true;
     if (storage->ss_family == AF_INET) return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
-    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) != 0) return v6->sin6_addr.s6_addr[12] == 127;
+    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) return v6->sin6_addr.s6_addr[12] == 127;
     return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
@@ -317,28 +305,24 @@ static const struct link_events examine_link_events = {
     .ended = on_ended,
 };
 
-static char *join(const struct alloc *alloc, const char *front, const char *name)
-{
-    size_t size = strlen(front) + strlen(name) + 1;
-    char *text = alloc_zero(alloc, size);
-    if (text != NULL) snprintf(text, size, "%s%s", front, name);
-    return text;
-}
-
-/* The lock key is a random one, so that nobody has it. */
+/* The lock key is a random one, so that it does not exist. */
 static bool make_names(struct examine *examine)
 {
     const struct alloc *alloc = examine->config.alloc;
+    struct system *system = examine->config.system;
     unsigned long long number = 0;
+    size_t length;
     char key[48];
-    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
-        number = link_now_us(&examine->link);
+
+    if (system->ops->random(system, &number, sizeof(number), false) != 0) number = link_now_us(&examine->link);
     snprintf(key, sizeof(key), "quorlock-doctor-%016llx", number);
-    examine->names[EXAMINE_LOCK] = join(alloc, examine->config.key_prefix, key);
+    examine->names[EXAMINE_LOCK] = alloc_joined(alloc, examine->config.key_prefix, key, &length);
     if (examine->names[EXAMINE_LOCK] == NULL) return false;
-    examine->names[EXAMINE_GUARD] = join(alloc, "", GUARD_KEY);
-    examine->names[EXAMINE_FENCE] = join(alloc, "quorlock:fence:", examine->names[EXAMINE_LOCK]);
-    examine->names[EXAMINE_CHANNEL] = join(alloc, "quorlock:released:", examine->names[EXAMINE_LOCK]);
+    examine->names[EXAMINE_GUARD] = alloc_joined(alloc, GUARD_KEY, "", &length);
+    examine->names[EXAMINE_FENCE] =
+        alloc_joined(alloc, "quorlock:fence:", examine->names[EXAMINE_LOCK], &length);
+    examine->names[EXAMINE_CHANNEL] =
+        alloc_joined(alloc, "quorlock:released:", examine->names[EXAMINE_LOCK], &length);
     return examine->names[EXAMINE_GUARD] != NULL && examine->names[EXAMINE_FENCE] != NULL &&
            examine->names[EXAMINE_CHANNEL] != NULL;
 }
@@ -358,7 +342,7 @@ struct examine *examine_start(const struct examine_config *config, struct examin
     *facts = (struct examine_facts){0};
     examine->config = *config;
     examine->facts = facts;
-    if (link_init(&examine->link, config->base, config->alloc, &link, &examine_link_events, examine) &&
+    if (link_init(&examine->link, config->system, config->alloc, &link, &examine_link_events, examine) &&
         make_names(examine) && link_start(&examine->link))
         return examine;
     link_end(&examine->link);

@@ -2,9 +2,9 @@
 /*
  * examine.h - asks one server everything that matters to its locks, over a short connection of its own
  *
- * Nobody is refused: replicas, cluster nodes, sentinels and old versions are examined like any other. Nothing
- * is written: a right is probed by a command that the server takes as far as our rights and then refuses for
- * its arguments, or one that reads, or deletes, a key that nobody has.
+ * No server is refused: replicas, cluster nodes, Sentinels and old versions are examined like any other.
+ * Nothing is written. A right is probed by a command that the server refuses for its arguments after it has
+ * checked the rights, or by one that reads or deletes a key that does not exist.
  */
 #ifndef QUORLOCK_REDIS_EXAMINE_H
 #define QUORLOCK_REDIS_EXAMINE_H
@@ -15,13 +15,13 @@
 #include "redis/examine_read.h"
 #include "redis/link/uri.h"
 
-struct event_base;
 struct examine;
+struct system;
 
 #define EXAMINE_STEPS 3u /* an examination lasts at most so many times the timeout */
 
 struct examine_config {
-    struct event_base *base;
+    struct system *system;
     const struct alloc *alloc;
     const struct uri *uri; /* kept by the caller as long as the examination, as is key_prefix */
     const char *key_prefix;

@@ -32,10 +32,12 @@ const char *examine_right_text(enum examine_right right)
 /* Decimal digits and nothing else. */
 static bool to_number(const char *text, uint64_t *ret)
 {
+    unsigned long long number;
     char *end = NULL;
+
     if (*text < '0' || *text > '9') return false;
     errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
+    number = strtoull(text, &end, 10);
     if (errno != 0 || *end != '\0') return false;
     *ret = number;
     return true;
@@ -44,12 +46,14 @@ static bool to_number(const char *text, uint64_t *ret)
 static bool field_number(const char *text, size_t length, const char *field, uint64_t *ret)
 {
     char value[EXAMINE_WORD_SIZE];
+
     return info_field(text, length, field, value, sizeof(value)) && to_number(value, ret);
 }
 
 static bool field_u32(const char *text, size_t length, const char *field, uint32_t *ret)
 {
     uint64_t number = 0;
+
     if (!field_number(text, length, field, &number)) return false;
     *ret = number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
     return true;
@@ -79,6 +83,7 @@ static void read_persistence(struct examine_facts *facts, const char *text, size
 {
     char state[EXAMINE_WORD_SIZE] = "";
     uint32_t enabled = 0;
+
     facts->has_persistence = field_u32(text, length, "aof_enabled", &enabled);
     facts->aof = enabled != 0;
     (void)info_field(text, length, "aof_last_write_status", state, sizeof(state));
@@ -109,6 +114,7 @@ void examine_read_info(struct examine_facts *facts, enum examine_section section
 static char *next_part(char **at)
 {
     char *part = *at, *bar;
+
     if (part == NULL) return NULL;
     bar = strchr(part, '|');
     if (bar != NULL) *bar = '\0';
@@ -117,13 +123,14 @@ static char *next_part(char **at)
 }
 
 /*
- * What a client would find if it came now: the guard script writes a quarantine of its own where the server is
- * another than the one named there, and shortens one that lies further away than any lease.
+ * What a client would find if it connected now: the guard script begins a quarantine where the guard names
+ * another process, and shortens one that is longer than any lease.
  */
 static int64_t quarantine_ms(const struct examine_facts *facts, uint64_t till_ms, uint64_t longest_ms)
 {
     int64_t now_ms = facts->time_us / 1000;
     int64_t most_ms = (int64_t)facts->guard.max_lease_ms + 1, left_ms;
+
     if (till_ms > INT64_MAX) till_ms = INT64_MAX;
     left_ms = (int64_t)till_ms > now_ms ? (int64_t)till_ms - now_ms : 0;
     if (left_ms > 0 && longest_ms < UINT32_MAX && (int64_t)longest_ms + 1 > most_ms)
@@ -138,6 +145,7 @@ void examine_read_guard(struct examine_facts *facts, const char *text, size_t le
     char copy[512], *at = copy, *part[8] = {NULL};
     uint64_t n_nodes = 0, lease_ms = 0, till_ms = 0, longest_ms = 0;
     size_t n = 0;
+
     facts->guard.state = EXAMINE_GUARD_FOREIGN;
     if (length >= sizeof(copy) || memchr(text, '\0', length) != NULL) return;
     error_printable(copy, sizeof(copy), text, length);
@@ -156,7 +164,7 @@ void examine_read_guard(struct examine_facts *facts, const char *text, size_t le
     memcpy(facts->guard.set, part[2], strlen(part[2]) + 1);
     facts->guard.stale = (facts->run_id[0] != '\0' && strcmp(facts->run_id, part[4]) != 0) ||
                          (facts->replid[0] != '\0' && strcmp(facts->replid, part[5]) != 0);
-    /* Without the server's clock nobody can say how much of a quarantine is left. */
+    /* What is left of a quarantine is known by the server's clock only. */
     if (facts->has_clock || facts->guard.stale)
         facts->guard.quarantine_ms = quarantine_ms(facts, till_ms, longest_ms);
 }
@@ -164,12 +172,13 @@ void examine_read_guard(struct examine_facts *facts, const char *text, size_t le
 void examine_read_time(struct examine_facts *facts, int64_t server_us, int64_t before_us, int64_t after_us)
 {
     int64_t way_us = after_us - before_us;
-    /* Our own clock was set back meanwhile, the way was absurdly long, or what it said is no time: nothing can
-     * be said. */
+    uint32_t error_us;
+
+    /* Our own clock was set back meanwhile, the round trip was absurdly long, or the answer is no time. */
     if (way_us < 0 || way_us > UINT32_MAX || server_us < 0) return;
     facts->time_us = server_us;
-    /* Both ways together are all that can be wrong, either way a half. */
-    uint32_t error_us = (uint32_t)(way_us / 2) + 1;
+    /* The error is half a round trip at most, either way. */
+    error_us = (uint32_t)(way_us / 2) + 1;
     if (facts->has_clock && error_us >= facts->offset_error_us) return;
     facts->has_clock = true;
     facts->offset_us = server_us - (before_us + way_us / 2);
@@ -186,7 +195,8 @@ void examine_read_refusal(struct examine_facts *facts, enum examine_right right,
 {
     static const char noperm[] = "NOPERM", unknown[] = "ERR unknown command";
     bool refused = length >= sizeof(noperm) - 1 && memcmp(text, noperm, sizeof(noperm) - 1) == 0;
-    /* Taken away by rename-command, which comes to the same. */
+
+    /* Removed by rename-command, which comes to the same. */
     if (length >= sizeof(unknown) - 1 && memcmp(text, unknown, sizeof(unknown) - 1) == 0)
         facts->refused_rights |= 1u << right;
     if (!refused) return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * examine_read.h - what an examined server said, as facts; no I/O
+ * examine_read.h - what an examined server answered, as facts; no I/O
  */
 #ifndef QUORLOCK_REDIS_EXAMINE_READ_H
 #define QUORLOCK_REDIS_EXAMINE_READ_H
@@ -14,7 +14,7 @@
 #define EXAMINE_WORD_SIZE 24
 #define EXAMINE_SET_SIZE  128
 
-/* The commands that the library gives, each a bit of refused_rights. */
+/* The commands of the library, each a bit of refused_rights. */
 enum examine_right {
     EXAMINE_INFO,
     EXAMINE_TIME,
@@ -27,33 +27,33 @@ enum examine_right {
     EXAMINE_EVALSHA,
     EXAMINE_SCRIPT_LOAD,
     EXAMINE_TYPE,    /* break only */
-    EXAMINE_PUBLISH, /* waiters hear of a release */
-    EXAMINE_SETNAME, /* our name in CLIENT LIST */
+    EXAMINE_PUBLISH, /* notifies waiters of a release */
+    EXAMINE_SETNAME, /* the name in CLIENT LIST */
     EXAMINE_RIGHTS,
 };
 
-/* The names that it gives them on, each a bit of refused_names. */
+/* The kinds of names in those commands, each a bit of refused_names. */
 enum examine_name { EXAMINE_LOCK, EXAMINE_GUARD, EXAMINE_FENCE, EXAMINE_CHANNEL, EXAMINE_NAMES };
 
 enum examine_guard_state {
     EXAMINE_GUARD_UNKNOWN = 0, /* could not be read */
     EXAMINE_GUARD_NONE,
-    EXAMINE_GUARD_FOREIGN, /* something stands there that is no guard of ours */
+    EXAMINE_GUARD_FOREIGN, /* the key has another value than a guard */
     EXAMINE_GUARD_THERE,
 };
 
 struct examine_guard {
     enum examine_guard_state state;
     uint32_t n_nodes, max_lease_ms;
-    uint32_t longest_ms; /* what its last quarantine was made for, where that is longer; else 0 */
+    uint32_t longest_ms; /* the max_lease that its last quarantine was for, where that is longer; else 0 */
     char set[EXAMINE_SET_SIZE];
-    bool stale;            /* written in another life of the server: the next client quarantines it */
+    bool stale;            /* written by another process of the server: the next client quarantines it */
     int64_t quarantine_ms; /* still to come; 0: none */
 };
 
-/* What was found. "" and false where it is not known. */
+/* "" and false where it is not known. */
 struct examine_facts {
-    bool reachable; /* it lets us ask */
+    bool reachable; /* it answers our questions */
     bool nomem;
     bool loopback; /* the connection never leaves this machine */
     bool too_old;
@@ -64,14 +64,14 @@ struct examine_facts {
     char mode[EXAMINE_WORD_SIZE], role[EXAMINE_WORD_SIZE];
     char run_id[EXAMINE_ID_SIZE], replid[EXAMINE_ID_SIZE];
     char policy[EXAMINE_WORD_SIZE];
-    char appendfsync[EXAMINE_WORD_SIZE]; /* "" also where we may not ask */
+    char appendfsync[EXAMINE_WORD_SIZE]; /* "" also where the right to ask is missing */
     char guard_error[EXAMINE_TEXT_SIZE]; /* why the guard is unknown */
-    uint32_t latency_us;                 /* the shortest of some */
+    uint32_t latency_us;                 /* the shortest of several */
     uint32_t replicas;
     uint32_t clients, maxclients;
     uint32_t refused_rights, refused_names;
     uint32_t offset_error_us; /* either way */
-    int64_t offset_us;        /* its clock ahead of ours */
+    int64_t offset_us;        /* its clock minus ours */
     int64_t time_us;          /* its clock when it was asked for it */
     uint64_t used_memory, maxmemory;
     struct examine_guard guard;
@@ -92,8 +92,8 @@ enum examine_section {
 void examine_read_info(struct examine_facts *, enum examine_section, const char *text, size_t length);
 /* examine_read_guard - the value of the guard key; run_id, replid and time_us are known by then, if ever. */
 void examine_read_guard(struct examine_facts *, const char *text, size_t length);
-/* examine_read_time - a pair of seconds and microseconds, asked for at before_us and received at after_us by
- * our own wall clock; the reading with the shortest way is kept. */
+/* examine_read_time - the server's time, asked for at before_us and received at after_us by our own wall clock;
+ * the reading with the shortest round trip is kept. */
 void examine_read_time(struct examine_facts *, int64_t server_us, int64_t before_us, int64_t after_us);
 /* examine_read_refusal - an error reply to a probe of that right on that name (EXAMINE_NAMES: none). */
 void examine_read_refusal(struct examine_facts *, enum examine_right, enum examine_name, const char *text,

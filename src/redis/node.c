@@ -432,7 +432,7 @@ static const struct link_events node_link_events = {
     .ended = on_ended,
 };
 
-struct node *node_new(struct event_base *base, const struct alloc *alloc, const struct node_config *config,
+struct node *node_new(struct system *system, const struct alloc *alloc, const struct node_config *config,
                       const struct node_events *events)
 {
     const struct link_config link = {.uri = config->uri,
@@ -460,7 +460,7 @@ struct node *node_new(struct event_base *base, const struct alloc *alloc, const 
     guard_init(&node->guard, config->guard, config->n_nodes, config->max_lease_ms, config->set,
                config->set_named);
     ring_init(&node->ring, &node->alloc);
-    if (link_init(&node->link, base, &node->alloc, &link, &node_link_events, node) && link_start(&node->link))
+    if (link_init(&node->link, system, &node->alloc, &link, &node_link_events, node) && link_start(&node->link))
         return node;
     link_end(&node->link);
     return NULL;

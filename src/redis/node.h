@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * node.h - one Redis server: its connection's whole life, and requests to it
+ * node.h - one Redis server, and requests to it
  *
- * A node resolves, connects, authenticates, selects, names itself, loads its scripts, looks at its guard and is
- * READY, or QUARANTINED until the guard lets it vote; when the connection ends it is DOWN, pauses (jittered,
- * growing) and tries again for ever. Requests are pipelined on the one connection, so they are executed in the
- * order of node_send(); everything queued in one turn of the loop leaves in one write. Replies come in order,
- * from the loop, never from inside node_send().
+ * A node connects, authenticates, loads its scripts and reads its guard. Then it is READY, or QUARANTINED until
+ * the guard lets it vote. When the connection ends it pauses (jittered, growing) and tries again for ever.
+ * Requests are pipelined on the one connection, so they are executed in the order of node_send(); everything
+ * queued in one turn of the loop leaves in one write. Replies come in order, from the loop, never from inside
+ * node_send().
  *
- * A request has a deadline of its own. When it passes the request is reported as NODE_UNKNOWN and its place in
+ * Each request has its own deadline. When it passes, the request is reported as NODE_UNKNOWN, and its place in
  * the ring stays as a tombstone that swallows the late reply. A connection whose oldest request has been
  * unanswered for the stall limit is dropped. When a connection ends, every request on it that was not reported
- * yet is reported as NODE_UNKNOWN first, then the new state.
+ * yet is reported as NODE_UNKNOWN, and then the new state.
  *
  * All functions belong to the thread that runs the base. Nothing here decides about locks.
  */
@@ -26,15 +26,15 @@
 #include "redis/dialect/request.h"
 #include "redis/link/uri.h"
 
-struct event_base;
 struct node;
+struct system;
 
 enum node_state {
-    NODE_CONNECTING,  /* the first connection, or the first try after a READY one ended: may vote soon */
+    NODE_CONNECTING,  /* before the first connection, or right after one ended: may vote soon */
     NODE_READY,       /* takes requests; the generation is that of this connection */
     NODE_QUARANTINED, /* takes requests likewise, but may have lost its memory: its yes to an acquire is no
-                         vote. Becomes READY with the same generation */
-    NODE_DOWN,        /* the last try failed; the reason says why. It goes on trying */
+                         vote. Becomes READY in the same generation */
+    NODE_DOWN,        /* the last try to connect failed; more follow */
 };
 
 struct node_events {
@@ -56,22 +56,23 @@ struct node_config {
     const struct uri *uri;   /* kept by the caller as long as the node */
     const char *client_name; /* for CLIENT SETNAME, or NULL */
     uint32_t timeout_ms;     /* for each step of connecting and the handshake */
-    uint32_t stall_ms;       /* oldest request unanswered so long: drop the connection */
+    uint32_t stall_ms;       /* drops the connection when its oldest request is unanswered so long */
     uint32_t reconnect_min_ms, reconnect_max_ms;
     uint32_t dialect;              /* enum quorlock_dialect */
     uint64_t (*now_us)(void *arg); /* the client's clock */
     void *now_arg;
-    /* The restart guard. All zero: none, and nothing is asked or written for it. */
+    /* The restart guard. All zero: none, and the server is not asked for it. */
     uint32_t guard;        /* enum quorlock_guard; 0 is off here */
     uint32_t n_nodes;      /* how many nodes the set has */
     const char *set;       /* its name or hash; kept by the caller as long as the node */
-    bool set_named;        /* a name, which the caller gave */
+    bool set_named;        /* the caller gave a name */
     uint32_t max_lease_ms; /* 0: 30000 */
     bool allow_eviction;   /* a server that may evict keys is a warning, not a fault */
 };
 
-/* node_new - a node that starts to connect when the loop runs. NULL: out of memory. */
-struct node *node_new(struct event_base *, const struct alloc *, const struct node_config *,
+/* node_new - a node that starts to connect when the loop runs. The system stays the caller's, and lives as
+ * long. NULL: out of memory. */
+struct node *node_new(struct system *, const struct alloc *, const struct node_config *,
                       const struct node_events *);
 /* node_free - ends the connection and the node. Requests in flight are not reported any more; no callback
  * comes after or from it. May be called from inside a callback of this node. */
@@ -83,8 +84,8 @@ enum node_send_result { NODE_SENT = 0, NODE_NOT_READY = -1, NODE_FULL = -2, NODE
 int node_send(struct node *, const struct node_request *);
 
 /*
- * How much of a connection's bounded room a request may use. What asks for new locks leaves some to what keeps
- * and gives back those that are held; both leave some to what an attempt under way asks next.
+ * How much of a connection's bounded room a request may use. New attempts leave room for renewals and releases;
+ * both leave room for the next requests of attempts under way.
  */
 enum node_room {
     NODE_ROOM_NEW,  /* begins an attempt */
@@ -93,15 +94,15 @@ enum node_room {
 };
 /* node_has_room - whether a request of that kind could be queued now; false where it takes no requests. */
 bool node_has_room(const struct node *, enum node_room);
-/* node_in_flight - requests that are not answered yet, those included whose time is over. */
+/* node_in_flight - requests that are not answered yet, also those whose deadline has passed. */
 size_t node_in_flight(const struct node *);
-/* node_is_late - it has left requests unanswered for far longer than its answers take, and nothing that could
- * be read says otherwise: frozen, or out of reach. */
+/* node_is_late - requests have been unanswered for far longer than its replies take, and no reply is waiting to
+ * be read: it is frozen, or out of reach. */
 bool node_is_late(const struct node *);
 enum node_state node_state_now(const struct node *);
 uint32_t node_generation(const struct node *); /* 0 unless READY or QUARANTINED */
-/* node_why - why it is not READY, for people; "" when READY. Of a QUARANTINED node it counts down: valid until
- * the next call. */
+/* node_why - why it is not READY; "" when READY. While QUARANTINED it counts down: valid until the next call.
+ */
 const char *node_why(const struct node *);
 enum node_fault node_fault_now(const struct node *);
 /* node_srtt_us - smoothed round trip; 0 while unknown. */
@@ -109,17 +110,17 @@ uint32_t node_srtt_us(const struct node *);
 const char *node_name(const struct node *); /* address without credentials */
 /* node_quarantined_until_us - on the client's clock; 0 when not QUARANTINED. */
 uint64_t node_quarantined_until_us(const struct node *);
-/* node_channel - the channel on which this node's dialect tells the key's releases, cut where ret is too small;
- * its length. */
+/* node_channel - the channel on which this node's dialect publishes the key's releases, cut where ret is too
+ * small; its length. */
 size_t node_channel(const struct node *, const struct node_key *, char *ret, size_t size);
-/* node_run_id - which process answers there, as told on this connection; "" while unknown. */
+/* node_run_id - the server process that answers on this connection; "" while unknown. */
 const char *node_run_id(const struct node *);
 /*
- * node_expel - the caller found a fault of the node (one server listed twice, say)
+ * node_expel - the caller found a fault of the node, for instance one server listed twice
  *
- * The connection is dropped: what is in flight is reported as unknown, then DOWN with that reason is told, all
- * from inside this call. It tries again with the longest pauses. May be called from inside a callback. Nothing
- * happens to a node that is not READY or QUARANTINED.
+ * The connection is dropped: requests in flight are reported as unknown, then the state DOWN with that reason,
+ * all from inside this call. The next try follows after the longest pause. May be called from inside a
+ * callback. Nothing happens to a node that is not READY or QUARANTINED.
  */
 void node_expel(struct node *, enum node_fault, const char *why);
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-struct asked_header {
+struct header {
     enum pending_kind kind;
     size_t length; /* of the channel, which follows */
 };
@@ -27,9 +27,10 @@ void pending_clear(struct pending *pending)
     bytes_clear(&pending->log);
 }
 
-static struct asked_header asked_header_at(const struct pending *pending, size_t at)
+static struct header header_at(const struct pending *pending, size_t at)
 {
-    struct asked_header header;
+    struct header header;
+
     assert(at + sizeof(header) <= pending->log.used);
     memcpy(&header, pending->log.data + at, sizeof(header));
     return header;
@@ -39,20 +40,23 @@ enum bytes_fault pending_push(struct pending *pending, enum pending_kind kind, c
                               size_t length)
 {
     struct bytes *log = &pending->log;
-    /* Moved only when as much is answered as not, so that all of it together costs no more than once again. */
+    struct header header;
+    enum bytes_fault fault;
+    size_t mark;
+
+    /* Moved only when more is answered than not, so the cost of moving stays linear. */
     if (pending->head > log->used / 2) {
         bytes_shift(log, pending->head);
         pending->head = 0;
     }
-    struct asked_header header;
     memset(&header, 0, sizeof(header));
     header.kind = kind;
     header.length = length;
-    size_t mark = log->used;
+    mark = log->used;
     bytes_append(log, &header, sizeof(header));
     bytes_append(log, channel, length);
-    enum bytes_fault fault = log->fault;
-    if (fault != 0) {
+    fault = log->fault;
+    if (fault != BYTES_FINE) {
         bytes_cut(log, mark);
         return fault;
     }
@@ -63,16 +67,16 @@ enum bytes_fault pending_push(struct pending *pending, enum pending_kind kind, c
 
 struct pending_entry pending_first(const struct pending *pending)
 {
-    assert(pending->n != 0);
-    struct asked_header header = asked_header_at(pending, pending->head);
+    struct header header = header_at(pending, pending->head);
+
     return (struct pending_entry){header.kind, pending->log.data + pending->head + sizeof(header),
                                   header.length};
 }
 
 void pending_pop(struct pending *pending)
 {
-    assert(pending->n != 0);
-    struct asked_header header = asked_header_at(pending, pending->head);
+    struct header header = header_at(pending, pending->head);
+
     pending->head += sizeof(header) + header.length;
     if (header.kind == PENDING_LISTEN) pending->n_listens--;
     if (--pending->n == 0) pending_forget_all(pending);
@@ -81,9 +85,11 @@ void pending_pop(struct pending *pending)
 void pending_mute(struct pending *pending, const char *channel, size_t length)
 {
     size_t at = pending->head;
+
     while (pending->n_listens != 0 && at < pending->log.used) {
-        struct asked_header header = asked_header_at(pending, at);
+        struct header header = header_at(pending, at);
         const char *name = pending->log.data + at + sizeof(header);
+
         if (header.kind == PENDING_LISTEN && header.length == length && memcmp(name, channel, length) == 0) {
             header.kind = PENDING_MUTED;
             memcpy(pending->log.data + at, &header, sizeof(header));

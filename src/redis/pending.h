@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pending.h - what a subscriber's server has not answered yet, oldest first
+ * pending.h - commands of a subscriber that the server has not answered yet, oldest first
  *
- * An error reply names no channel, so only its place tells what was refused.
+ * An error reply names no channel, so only the order says what was refused.
  */
 #ifndef QUORLOCK_REDIS_PENDING_H
 #define QUORLOCK_REDIS_PENDING_H
@@ -13,7 +13,7 @@
 
 enum pending_kind {
     PENDING_LISTEN,
-    PENDING_MUTED, /* a listen that was forgotten before its answer: nobody is told of it */
+    PENDING_MUTED, /* a listen that was forgotten before its answer, which is not reported */
     PENDING_FORGET,
     PENDING_PING,
 };
@@ -31,7 +31,7 @@ struct pending {
 };
 
 void pending_init(struct pending *, const struct alloc *, size_t limit);
-void pending_clear(struct pending *); /* frees; empty and of use again */
+void pending_clear(struct pending *); /* frees; it is empty and may be used again */
 void pending_forget_all(struct pending *);
 /* pending_push - FULL or NOMEM: nothing was pushed. */
 enum bytes_fault pending_push(struct pending *, enum pending_kind, const char *channel, size_t length);

@@ -27,10 +27,12 @@ struct ring_entry *ring_at(struct ring *ring, size_t index)
 
 enum ring_room ring_reserve(struct ring *ring)
 {
+    size_t capacity = ring->capacity != 0 ? ring->capacity * 2 : RING_FIRST;
+    struct ring_entry *entries;
+
     if (ring->count < ring->capacity) return RING_ROOM;
     if (ring->capacity == RING_MAX) return RING_FULL;
-    size_t capacity = ring->capacity != 0 ? ring->capacity * 2 : RING_FIRST;
-    struct ring_entry *entries = alloc_zero(ring->alloc, capacity * sizeof(*entries));
+    entries = alloc_zero(ring->alloc, capacity * sizeof(*entries));
     if (entries == NULL) return RING_NOMEM;
     for (size_t i = 0; i < ring->count; i++) entries[i] = *ring_at(ring, i);
     alloc_free(ring->alloc, ring->entries);
@@ -57,9 +59,11 @@ void ring_pop(struct ring *ring)
 uint64_t ring_wake_us(struct ring *ring, uint64_t stall_us)
 {
     uint64_t wake_us = RING_NEVER;
+
     if (ring->count != 0 && stall_us != 0) wake_us = ring_at(ring, 0)->sent_us + stall_us;
     for (size_t i = 0; i < ring->count; i++) {
         const struct ring_entry *entry = ring_at(ring, i);
+
         if (!entry->reported && entry->deadline_us < wake_us) wake_us = entry->deadline_us;
     }
     return wake_us;

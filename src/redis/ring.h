@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ring.h - requests on their way on one connection, oldest first
+ * ring.h - requests in flight on one connection, oldest first
  *
- * Replies come in order, so the head is whose reply comes next. An entry that was reported already (its
- * deadline passed) stays as a tombstone that swallows the late reply.
+ * Replies come in order, so the next one belongs to the head. An entry that was reported already (its deadline
+ * passed) stays as a tombstone that swallows the late reply.
  */
 #ifndef QUORLOCK_REDIS_RING_H
 #define QUORLOCK_REDIS_RING_H
@@ -25,9 +25,9 @@ struct ring_entry {
     uint32_t timeout_ms;
     enum node_op op;
     bool reported;
-    bool by_hash;  /* of its script, which the server may not know any more */
-    bool guard;    /* our own look at the guard: nobody waits for it */
-    uint8_t parts; /* so many replies come before that which counts: of the other commands of a transaction */
+    bool by_hash;  /* it names its script by a hash, which the server may have forgotten */
+    bool guard;    /* the node's own question about its guard */
+    uint8_t parts; /* so many replies of a transaction come before the one that counts */
 };
 
 struct ring {
@@ -48,7 +48,7 @@ void ring_push(struct ring *, const struct ring_entry *);
 /* ring_at - counted from the oldest; moves with the next reserve. */
 struct ring_entry *ring_at(struct ring *, size_t index);
 void ring_pop(struct ring *);
-/* ring_wake_us - when somebody has to look: the nearest deadline, or the stall of the oldest. */
+/* ring_wake_us - when to look at it again: the nearest deadline, or the stall limit of the oldest. */
 uint64_t ring_wake_us(struct ring *, uint64_t stall_us);
 
 #endif

@@ -18,13 +18,13 @@ struct subscriber {
     struct subscriber_events events;
     struct redis_link link;
     struct pending pending;
-    uint64_t heard_us; /* the latest sign of life, or when the oldest question was asked after it */
+    uint64_t heard_us; /* the latest sign of life, or when the oldest pending command was sent after it */
     char why[SUBSCRIBER_TEXT_SIZE];
     char told[SUBSCRIBER_TEXT_SIZE];    /* the fault that was logged last, since it was open */
     char refusal[SUBSCRIBER_TEXT_SIZE]; /* the refusal that was logged last */
 };
 
-/* Until when an open connection may be silent: then it is asked, or left. */
+/* Until when an open connection may be silent: then a PING is sent, or the connection dropped. */
 static uint64_t silence_ends_us(const struct subscriber *subscriber)
 {
     uint64_t timeout_us = (uint64_t)subscriber->config.timeout_ms * 1000;
@@ -36,11 +36,13 @@ static uint64_t silence_ends_us(const struct subscriber *subscriber)
 
 /* ---- asking ---- */
 
-/* One command; its answer is awaited behind all that was asked before. */
+/* One command; its answer comes behind those to all earlier ones. */
 static int ask(struct subscriber *subscriber, enum pending_kind kind, const char *channel, size_t length)
 {
     struct bytes *out = &subscriber->link.conn.out;
     size_t mark = out->used;
+    enum bytes_fault fault;
+
     if (kind == PENDING_PING) {
         BYTES_TEXTS(out, "PING");
     } else {
@@ -48,9 +50,9 @@ static int ask(struct subscriber *subscriber, enum pending_kind kind, const char
         bytes_text(out, kind == PENDING_LISTEN ? "SUBSCRIBE" : "UNSUBSCRIBE");
         bytes_word(out, channel, length);
     }
-    enum bytes_fault fault = out->fault;
-    if (fault == 0) fault = pending_push(&subscriber->pending, kind, channel, length);
-    if (fault != 0) {
+    fault = out->fault;
+    if (fault == BYTES_FINE) fault = pending_push(&subscriber->pending, kind, channel, length);
+    if (fault != BYTES_FINE) {
         bytes_cut(out, mark);
         return fault == BYTES_FULL ? SUBSCRIBER_FULL : SUBSCRIBER_NOMEM;
     }
@@ -69,12 +71,14 @@ static void misfit(struct subscriber *subscriber)
     link_drop(&subscriber->link, NODE_FAULT_PROTO, "a reply that nobody asked for");
 }
 
-/* Takes the oldest question where this answers it; else false. */
+/* Takes the oldest pending command where this answers it; else false. */
 static bool answers(struct subscriber *subscriber, enum pending_kind kind, const struct reply_item *channel,
                     bool *ret_muted)
 {
+    struct pending_entry entry;
+
     if (subscriber->pending.n == 0) return false;
-    struct pending_entry entry = pending_first(&subscriber->pending);
+    entry = pending_first(&subscriber->pending);
     *ret_muted = entry.kind == PENDING_MUTED;
     if (entry.kind != kind && !(*ret_muted && kind == PENDING_LISTEN)) return false;
     if (channel != NULL &&
@@ -87,6 +91,7 @@ static bool answers(struct subscriber *subscriber, enum pending_kind kind, const
 static void on_pong(struct subscriber *subscriber)
 {
     bool muted = false;
+
     if (!answers(subscriber, PENDING_PING, NULL, &muted)) misfit(subscriber);
 }
 
@@ -95,6 +100,7 @@ static void on_confirmed(struct subscriber *subscriber, enum pending_kind kind,
                          const struct reply_item *channel)
 {
     bool muted = false;
+
     if (!answers(subscriber, kind, channel, &muted))
         misfit(subscriber);
     else if (kind == PENDING_LISTEN && !muted && subscriber->events.listening != NULL)
@@ -106,34 +112,34 @@ static void on_array(struct subscriber *subscriber, const struct reply *raw)
 {
     const struct reply_item *items = raw->elements;
     const struct subscriber_events *events = &subscriber->events;
-    bool named = raw->n_elements != 0 && items[0].type == REPLY_STRING;
-    bool of_channel = named && raw->n_elements == 3 && items[1].type == REPLY_STRING;
-    if (of_channel && items[2].type == REPLY_STRING && reply_is(&items[0], "message")) {
+
+    if (reply_fits(raw, "sss") && reply_is(&items[0], "message")) {
         if (events->message != NULL)
             events->message(events->arg, subscriber->config.index, items[1].text, items[1].length,
                             items[2].text, items[2].length);
-    } else if (of_channel && items[2].type == REPLY_INTEGER && reply_is(&items[0], "subscribe")) {
+    } else if (reply_fits(raw, "ssi") && reply_is(&items[0], "subscribe")) {
         on_confirmed(subscriber, PENDING_LISTEN, &items[1]);
-    } else if (of_channel && items[2].type == REPLY_INTEGER && reply_is(&items[0], "unsubscribe")) {
+    } else if (reply_fits(raw, "ssi") && reply_is(&items[0], "unsubscribe")) {
         on_confirmed(subscriber, PENDING_FORGET, &items[1]);
-    } else if (named && raw->n_elements == 2 && reply_is(&items[0], "pong")) {
+    } else if (raw->n_elements == 2 && items[0].type == REPLY_STRING && reply_is(&items[0], "pong")) {
         on_pong(subscriber);
     } else {
         misfit(subscriber);
     }
 }
 
-/* The name is only in our list, which the callback may change. */
+/* Only the pending list has the name, and the callback may change the list. */
 static void refuse(struct subscriber *subscriber, const struct pending_entry *entry, const char *why)
 {
     char *channel = alloc_text(&subscriber->alloc, entry->channel, entry->length);
     size_t length = entry->length;
+    uint32_t connection = subscriber->link.connection;
+
     if (channel == NULL) {
         link_drop_nomem(&subscriber->link);
         return;
     }
     pending_pop(&subscriber->pending);
-    uint32_t connection = subscriber->link.connection;
     if (strcmp(subscriber->refusal, why) != 0) {
         snprintf(subscriber->refusal, sizeof(subscriber->refusal), "%s", why);
         link_log(&subscriber->link, QUORLOCK_LOG_WARN, "%s; waiters ask again now and then instead", why);
@@ -145,43 +151,38 @@ static void refuse(struct subscriber *subscriber, const struct pending_entry *en
 
 static void on_error(struct subscriber *subscriber, const struct reply_item *item)
 {
-    char why[SUBSCRIBER_TEXT_SIZE];
     struct error_class class = error_classify(item->text, item->length);
+    bool asked = subscriber->pending.n > 0, listens;
     struct pending_entry entry = {.kind = PENDING_PING};
-    if (subscriber->pending.n != 0) entry = pending_first(&subscriber->pending);
-    bool is_listen = entry.kind == PENDING_LISTEN || entry.kind == PENDING_MUTED;
-    const char *what = is_listen                    ? "SUBSCRIBE"
-                       : subscriber->pending.n != 0 ? "PING"
-                                                    : "an error that nobody asked for";
-    handshake_describe(subscriber->config.uri, what, item, why, sizeof(why));
-    bool noauth = reply_begins(item, "NOAUTH");
-    /* BUSY passes: a new connection is open when it has passed. */
-    if (subscriber->pending.n == 0 || noauth || (is_listen && class.fault == NODE_FAULT_TEMPORARY))
+    const char *what = asked ? "PING" : "an error that nobody asked for";
+    char why[SUBSCRIBER_TEXT_SIZE];
+
+    if (asked) entry = pending_first(&subscriber->pending);
+    listens = entry.kind == PENDING_LISTEN || entry.kind == PENDING_MUTED;
+    handshake_describe(subscriber->config.uri, listens ? "SUBSCRIBE" : what, item, why, sizeof(why));
+    /* BUSY ends some time: a new connection opens after that. Any reply to a PING is a sign of life, and a
+     * forget is not vital. */
+    if (!asked || reply_begins(item, "NOAUTH") || (listens && class.fault == NODE_FAULT_TEMPORARY))
         link_drop(&subscriber->link, class.fault, why);
     else if (entry.kind == PENDING_LISTEN)
         refuse(subscriber, &entry, why);
     else
-        pending_pop(&subscriber->pending); /* whatever it says to a PING, it lives; a forget was not vital */
+        pending_pop(&subscriber->pending);
 }
 
 static void on_reply(void *arg, const struct reply *raw)
 {
     struct subscriber *subscriber = arg;
     const struct reply_item *self = &raw->self;
-    switch (self->type) {
-    case REPLY_ARRAY: on_array(subscriber, raw); break;
-    case REPLY_ERROR: on_error(subscriber, self); break;
-    case REPLY_STATUS:
-        /* So is a PING answered where nothing is subscribed. */
-        if (reply_is(self, "PONG"))
-            on_pong(subscriber);
-        else
-            misfit(subscriber);
-        break;
-    case REPLY_NIL:
-    case REPLY_INTEGER:
-    case REPLY_STRING: misfit(subscriber); break;
-    }
+
+    if (self->type == REPLY_ARRAY)
+        on_array(subscriber, raw);
+    else if (self->type == REPLY_ERROR)
+        on_error(subscriber, self);
+    else if (self->type == REPLY_STATUS && reply_is(self, "PONG"))
+        on_pong(subscriber); /* while nothing is subscribed */
+    else
+        misfit(subscriber);
 }
 
 /* ---- the connection ---- */
@@ -215,7 +216,7 @@ static void on_heard(void *arg)
     subscriber->heard_us = link_now_us(&subscriber->link);
 }
 
-/* The silence has lasted: the server is asked for a sign of life, or was. */
+/* Too long a silence: first a PING, then the end. */
 static void on_due(void *arg)
 {
     struct subscriber *subscriber = arg;
@@ -240,7 +241,7 @@ static bool waits_long(void *arg, enum node_fault fault)
     return fault == NODE_FAULT_AUTH;
 }
 
-/* What a server or the network does is the node's to report; here it only delays notices. */
+/* The node reports what is wrong with a server or the network; here it only delays notices. */
 static void log_end(struct subscriber *subscriber, enum node_fault fault, const char *why)
 {
     if (fault == NODE_FAULT_UNREACHABLE || fault == NODE_FAULT_TEMPORARY) {
@@ -286,7 +287,7 @@ static const struct link_events subscriber_link_events = {
     .ended = on_ended,
 };
 
-struct subscriber *subscriber_new(struct event_base *base, const struct alloc *alloc,
+struct subscriber *subscriber_new(struct system *system, const struct alloc *alloc,
                                   const struct subscriber_config *config,
                                   const struct subscriber_events *events)
 {
@@ -311,7 +312,7 @@ struct subscriber *subscriber_new(struct event_base *base, const struct alloc *a
     subscriber->events = *events;
     snprintf(subscriber->why, sizeof(subscriber->why), "stopped");
     pending_init(&subscriber->pending, &subscriber->alloc, CONN_OUT_MAX);
-    if (link_init(&subscriber->link, base, &subscriber->alloc, &link, &subscriber_link_events, subscriber))
+    if (link_init(&subscriber->link, system, &subscriber->alloc, &link, &subscriber_link_events, subscriber))
         return subscriber;
     link_end(&subscriber->link);
     return NULL;

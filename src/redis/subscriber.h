@@ -2,12 +2,12 @@
 /*
  * subscriber.h - one connection to one Redis server for release notices
  *
- * It exists only while somebody waits: started by the first, stopped by the last. In between it connects,
- * authenticates, names itself and is open; when the connection ends it pauses (jittered, growing) and tries
- * again until it is stopped. Whether the server is a master, is loading or is quarantined does not matter for
- * notices. Nothing is subscribed on a new connection: the owner keeps what it wants and asks at each `open`.
+ * The first waiter starts it, and the last one stops it. In between it connects, authenticates, names itself
+ * and is open; when the connection ends it pauses (jittered, growing) and tries again until it is stopped. For
+ * notices it does not matter whether the server is a master, is loading or is quarantined. Nothing is
+ * subscribed on a new connection: the owner knows its channels and asks for them at each `open`.
  *
- * A server that says nothing is asked with PING, at most once a second; one that does not answer is left.
+ * A silent server is sent a PING, at most once a second; without an answer the connection is dropped.
  *
  * All functions belong to the thread that runs the base. Callbacks come from the loop, never from inside a
  * call, and may call anything here, subscriber_free() too. Channels and payloads may be any bytes. What a
@@ -22,8 +22,8 @@
 
 #include "base/alloc.h"
 
-struct event_base;
 struct subscriber;
+struct system;
 struct uri;
 
 #define SUBSCRIBER_CHANNEL_MAX ((size_t)1 << 16) /* bytes of a channel's name */
@@ -31,15 +31,15 @@ struct uri;
 struct subscriber_events {
     /* Connected, or connected again: nothing is subscribed yet. */
     void (*open)(void *arg, uint32_t index);
-    /* It was open. Nothing that was asked on it is answered any more, and notices may have been missed. */
+    /* It was open. No pending command is answered any more, and notices may have been missed. */
     void (*closed)(void *arg, uint32_t index, const char *why);
-    /* The server confirmed a listen: from now on no notice is missed on this connection. Not told of a listen
-     * that was forgotten meanwhile. */
+    /* The server confirmed a listen: from now on no notice is missed on this connection. Not called for a
+     * listen that was forgotten meanwhile. */
     void (*listening)(void *arg, uint32_t index, const char *channel, size_t length);
-    /* The server will not have a listen, by its ACL or else: not tried again on this connection, unless the
-     * owner does. Not told of a listen that was forgotten meanwhile. */
+    /* The server refused a listen, by its ACL for instance. The owner may ask again. Not called for a listen
+     * that was forgotten meanwhile. */
     void (*refused)(void *arg, uint32_t index, const char *channel, size_t length, const char *why);
-    /* A notice. It may still come for a channel that was forgotten a moment ago. */
+    /* A notice; possibly for a channel that was forgotten a moment ago. */
     void (*message)(void *arg, uint32_t index, const char *channel, size_t length, const char *payload,
                     size_t payload_length);
     void (*log)(void *arg, int level, const char *text);
@@ -56,21 +56,22 @@ struct subscriber_config {
     void *now_arg;
 };
 
-/* subscriber_new - a subscriber that is stopped. NULL: out of memory. */
-struct subscriber *subscriber_new(struct event_base *, const struct alloc *, const struct subscriber_config *,
+/* subscriber_new - a subscriber that is stopped. The system stays the caller's, and lives as long. NULL: out of
+ * memory. */
+struct subscriber *subscriber_new(struct system *, const struct alloc *, const struct subscriber_config *,
                                   const struct subscriber_events *);
 /* subscriber_free - closes and frees; no callback comes after or from it. NULL is fine. May be called from
  * inside a callback of this subscriber. */
 void subscriber_free(struct subscriber *);
 
 /* subscriber_start - begins to connect when the loop runs, and goes on until stopped. Nothing happens where it
- * is started already. A pause that an earlier failure called for is kept, also over a stop. */
+ * is started already. The pause after an earlier failure is kept, also over a stop. */
 void subscriber_start(struct subscriber *);
 /* subscriber_stop - closes at once and stays closed; no callback comes after or from it, until it is started
  * again. Nothing happens where it is stopped already. */
 void subscriber_stop(struct subscriber *);
 bool subscriber_is_open(const struct subscriber *);
-/* subscriber_why - why it is not open, for people; "" when open. Valid until the next call or event. */
+/* subscriber_why - why it is not open; "" when open. Valid until the next call or event. */
 const char *subscriber_why(const struct subscriber *);
 
 enum subscriber_result {
@@ -82,12 +83,12 @@ enum subscriber_result {
 /*
  * subscriber_listen - asks for a channel's notices
  *
- * ASKED promises one of listening, refused, closed; or the owner forgets or stops before. Asking twice for one
- * channel is answered twice and listens once. The channel is copied where it is needed.
+ * ASKED promises one of listening, refused, closed, unless the owner forgets or stops before. Asking twice for
+ * one channel is answered twice and listens once. The channel is copied.
  */
 int subscriber_listen(struct subscriber *, const char *channel, size_t length);
-/* subscriber_forget - no more notices of that channel, where it is open. Without room for the command, notices
- * of it go on coming until the connection ends. */
+/* subscriber_forget - no more notices of that channel, where it is open. Without room for the command they go
+ * on until the connection ends. */
 void subscriber_forget(struct subscriber *, const char *channel, size_t length);
 
 #endif

@@ -233,7 +233,7 @@ int nodes_start(struct runtime *runtime)
                                      .now_us = now_us,
                                      .now_arg = runtime};
 
-        runtime->nodes[i].node = node_new(runtime->base, &runtime->alloc, &config, &events);
+        runtime->nodes[i].node = node_new(&runtime->system, &runtime->alloc, &config, &events);
         if (runtime->nodes[i].node == NULL) return -1;
     }
     return 0;

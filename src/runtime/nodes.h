@@ -16,7 +16,7 @@
 struct runtime_node {
     struct uri uri;
     struct node *node;
-    struct subscriber *subscriber; /* runs while somebody waits */
+    struct subscriber *subscriber; /* runs while a lock waits for release notices */
     struct nodeclock clock;
     char run_id[NODES_RUN_ID_SIZE]; /* of the process that answered there last; kept when the connection ends */
 };
@@ -33,7 +33,7 @@ struct node_observer {
     void (*has_room)(struct node_observer *, uint32_t node);
 };
 
-/* Whoever sent a request gets its reply. */
+/* What sends requests: each reply comes back to it. */
 struct requester {
     void (*reply)(struct requester *, const struct core_tag *, uint32_t node, uint32_t generation,
                   const struct node_reply *);
@@ -44,8 +44,8 @@ int nodes_parse(struct runtime *, const char *const *uris, struct caller_error *
 /*
  * nodes_name_set - the caller's name of the set, or a hash of the sorted addresses without databases
  *
- * So whoever lists the same servers has the same set. It also orders the nodes for arbiters: by address, or as
- * the caller lists them where it names the set, for then the addresses may differ from client to client.
+ * So clients that list the same servers have the same set. It also orders the nodes for arbiters: by address,
+ * or as the caller lists them where it names the set, for then the addresses may differ from client to client.
  */
 void nodes_name_set(struct runtime *, char ret[OPTIONS_SET_SIZE]);
 /* nodes_start - they connect when the loop runs. 0, or -1 out of memory. nodes_stop: fine in any state. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runtime/owner.h"
 
-#include <errno.h>
 #include <quorlock/quorlock.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include "base/system.h"
 
 #include "base/hash.h"
 
@@ -14,16 +14,12 @@
 #define HEX_DIGITS    "0123456789abcdef"
 #define ESCAPE_LENGTH 4 /* \xNN */
 
-int owner_uuid(char ret[OWNER_UUID_SIZE])
+int owner_uuid(char ret[OWNER_UUID_SIZE], struct system *system)
 {
     unsigned char bytes[UUID_BYTES];
     size_t at = 0;
-    ssize_t n;
 
-    do {
-        n = getrandom(bytes, sizeof(bytes), 0);
-    } while (n < 0 && errno == EINTR);
-    if (n != (ssize_t)sizeof(bytes)) return -1;
+    if (system->ops->random(system, bytes, sizeof(bytes), true) != 0) return -1;
     bytes[6] = (unsigned char)((bytes[6] & 0x0f) | 0x40); /* version 4 */
     bytes[8] = (unsigned char)((bytes[8] & 0x3f) | 0x80); /* variant of RFC 9562 */
     for (size_t i = 0; i < UUID_BYTES; i++) {

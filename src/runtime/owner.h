@@ -15,6 +15,8 @@
 #include "base/alloc.h"
 #include "core/core.h"
 
+struct system;
+
 #define OWNER_UUID_LENGTH   36
 #define OWNER_UUID_SIZE     (OWNER_UUID_LENGTH + 1)
 #define OWNER_NUMBER_DIGITS 19
@@ -22,7 +24,7 @@
 
 /* owner_uuid - a random uuid (version 4) of the system's source as text. 0, or -1 where the system has none to
  * give; ret is untouched then. */
-int owner_uuid(char ret[OWNER_UUID_SIZE]);
+int owner_uuid(char ret[OWNER_UUID_SIZE], struct system *);
 
 /* owner_redisson - writes the owner of one attempt, at most OWNER_REDISSON_SIZE bytes; its length. */
 size_t owner_redisson(char *ret, const char *uuid, const struct core_token *);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runtime/runtime.h"
 
-#include <event2/event.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #define NODE_TIMEOUT_MS 1000u
 #define LOG_LINE_SIZE   1400
@@ -14,7 +11,7 @@
 
 uint64_t runtime_now_us(struct runtime *runtime)
 {
-    return clock_now_us(&runtime->clock);
+    return clock_now_us(&runtime->clock, &runtime->system);
 }
 
 uint32_t runtime_timeout_ms(const struct runtime *runtime)
@@ -119,7 +116,6 @@ static void arm(struct runtime *runtime)
     uint64_t at_us = first != NULL ? first->at_us : UINT64_MAX;
     uint64_t now_us;
     uint64_t left_us = 0;
-    struct itimerspec when = {.it_value.tv_sec = 0};
 
     if (runtime->closing && runtime->close_until_us < at_us) at_us = runtime->close_until_us;
     if (callbacks_wait(runtime)) at_us = 0;
@@ -130,11 +126,7 @@ static void arm(struct runtime *runtime)
         now_us = runtime_now_us(runtime);
         left_us = at_us > now_us ? at_us - now_us : 0;
     }
-    when.it_value.tv_sec = (time_t)(left_us / 1000000u);
-    when.it_value.tv_nsec = (long)(left_us % 1000000u * 1000u);
-    /* Zero would disarm it. */
-    if (left_us == 0) when.it_value.tv_nsec = 1;
-    timerfd_settime(runtime->timer_fd, 0, &when, NULL);
+    (void)runtime->system.loop->timer_set(runtime->timer, left_us);
 }
 
 int runtime_reserve_waker(struct runtime *runtime, struct waker *waker, void (*wake)(struct waker *))
@@ -187,7 +179,7 @@ void runtime_add_turn(struct runtime *runtime, struct turn *turn)
 
 void runtime_run_soon(struct runtime *runtime)
 {
-    if (runtime->running == 0 && runtime->at_top != NULL) event_active(runtime->at_top, EV_TIMEOUT, 0);
+    if (runtime->running == 0 && runtime->at_top != NULL) runtime->system.loop->task_run(runtime->at_top);
 }
 
 static bool owes(const struct runtime *runtime)
@@ -248,38 +240,28 @@ static void run(struct runtime *runtime)
     arm(runtime);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_timer(void *arg)
 {
     struct runtime *runtime = arg;
-    uint64_t expirations;
 
-    (void)what;
-    /* Only to make it unreadable again. */
-    if (read(fd, &expirations, sizeof(expirations)) < 0) return;
     runtime->armed_us = UINT64_MAX;
     run(runtime);
 }
 
-static void on_top(evutil_socket_t fd, short what, void *arg)
+static void on_top(void *arg)
 {
-    (void)fd;
-    (void)what;
     run(arg);
 }
 
-/*
- * A timer of the kernel's, not of libevent: that one reckons from the time at which the loop last looked at the
- * clock, on a clock that stops in suspend, so after a long callback or a pause it would tell a loss late.
- */
+/* The timer is a precise one: after a long callback or a pause another one would tell a loss late. */
 int runtime_start(struct runtime *runtime)
 {
+    struct system *system = &runtime->system;
+
     runtime->armed_us = UINT64_MAX;
-    runtime->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (runtime->timer_fd < 0) return -1;
-    runtime->timer = event_new(runtime->base, runtime->timer_fd, EV_READ | EV_PERSIST, on_timer, runtime);
-    runtime->at_top = event_new(runtime->base, -1, 0, on_top, runtime);
-    if (runtime->timer == NULL || runtime->at_top == NULL) return -1;
-    return event_add(runtime->timer, NULL);
+    runtime->timer = system->loop->timer_new(system, true, on_timer, runtime);
+    runtime->at_top = system->loop->task_new(system, on_top, runtime);
+    return runtime->timer != NULL && runtime->at_top != NULL ? 0 : -1;
 }
 
 void runtime_stop(struct runtime *runtime)
@@ -288,9 +270,8 @@ void runtime_stop(struct runtime *runtime)
 
     while ((line = take_line(runtime)) != NULL) alloc_free(&runtime->alloc, line);
     heap_clear(&runtime->deadlines, &runtime->alloc);
-    if (runtime->timer != NULL) event_free(runtime->timer);
-    if (runtime->at_top != NULL) event_free(runtime->at_top);
-    if (runtime->timer_fd >= 0) close(runtime->timer_fd);
+    if (runtime->timer != NULL) runtime->system.loop->timer_free(runtime->timer);
+    if (runtime->at_top != NULL) runtime->system.loop->task_free(runtime->at_top);
 }
 
 void runtime_extend_close(struct runtime *runtime)

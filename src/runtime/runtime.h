@@ -18,12 +18,11 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/list.h"
+#include "base/system.h"
 #include "core/limits.h"
 #include "runtime/options.h"
 #include "runtime/owner.h"
 
-struct event;
-struct event_base;
 struct runtime;
 struct runtime_node;
 
@@ -48,7 +47,7 @@ struct turn {
 };
 
 struct runtime {
-    struct event_base *base;
+    struct system system; /* with our alloc */
     struct alloc alloc;
     struct quorlock_client_options options; /* checked; nodes and error are the caller's, not kept */
     bool max_lease_given;                   /* and not the default: reports take what the guards say else */
@@ -58,11 +57,10 @@ struct runtime {
     struct caller_error error;
 
     struct heap deadlines;
-    size_t n_wakers;      /* so many have room in the heap */
-    struct event *timer;  /* for the earliest deadline, and for work put off to the next turn */
-    int timer_fd;         /* behind it: CLOCK_BOOTTIME */
-    uint64_t armed_us;    /* what it is armed for; UINT64_MAX: not at all */
-    struct event *at_top; /* runs the turns at the top of the loop */
+    size_t n_wakers;     /* so many have room in the heap */
+    struct timer *timer; /* for the earliest deadline, and for work put off to the next turn */
+    uint64_t armed_us;   /* what it is armed for; UINT64_MAX: not at all */
+    struct task *at_top; /* runs the turns at the top of the loop */
     struct list turns;
     uint32_t running; /* depth of the run of the turns */
 
@@ -71,7 +69,7 @@ struct runtime {
     size_t log_budget; /* so many may still be passed on in this turn */
 
     struct list observers; /* of the nodes */
-    uint32_t node_changes; /* of the nodes' states, counted for who did not observe them */
+    uint32_t node_changes; /* counts changes of the nodes' states, for claims that were idle meanwhile */
     size_t in_flight;      /* requests at the nodes */
 
     bool closing;
@@ -84,7 +82,7 @@ struct runtime {
     struct runtime_node *nodes;    /* nodes.h */
 };
 
-/* runtime_start - timer and turns of a zeroed runtime with base, alloc and options. 0, or -1 out of memory or
+/* runtime_start - timer and turns of a zeroed runtime with system, alloc and options. 0, or -1 out of memory or
  * of file descriptors. */
 int runtime_start(struct runtime *);
 /* runtime_stop - frees what runtime_start made, and the log's lines. Fine where it failed, or was not called.

@@ -228,7 +228,7 @@ static void on_message(void *arg, uint32_t index, const char *name, size_t lengt
 {
     struct subscriptions *all = arg;
     struct channel *channel = find(all, name, length);
-    /* Redisson's notices do not say whose release it was. */
+    /* Redisson's notices do not name the owner. */
     bool named = all->runtime->options.dialect == QUORLOCK_DIALECT_PLAIN && payload_length > 0;
     uint64_t holder_id = named ? owner_id(payload, payload_length) : 0;
     struct list_walk walk;
@@ -275,7 +275,7 @@ int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
                                            .now_us = now_us,
                                            .now_arg = runtime};
 
-        runtime->nodes[i].subscriber = subscriber_new(runtime->base, &runtime->alloc, &config, &events);
+        runtime->nodes[i].subscriber = subscriber_new(&runtime->system, &runtime->alloc, &config, &events);
         if (runtime->nodes[i].subscriber == NULL) return -1;
     }
     return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * subscriptions.h - release notices for those who wait
+ * subscriptions.h - release notices for locks that wait
  *
  * A listener subscribes on some nodes to the channels of its keys. The connections for that exist only while
- * somebody listens, and a little longer: a waiter for a contended key mostly comes back soon. Until the nodes
- * have confirmed a subscription, and where they do not, polls have to do.
+ * there is a listener, and a little longer: a waiter for a contended key mostly comes back soon. Until a node
+ * has confirmed the subscription, waiters poll.
  */
 #ifndef QUORLOCK_RUNTIME_SUBSCRIPTIONS_H
 #define QUORLOCK_RUNTIME_SUBSCRIPTIONS_H
@@ -35,7 +35,7 @@ struct listener {
 struct subscriptions {
     struct runtime *runtime;
     struct hashtable channels;
-    struct list quiet; /* listeners for whom nobody waits any more */
+    struct list quiet; /* listeners that stop soon */
     struct waker linger;
 };
 

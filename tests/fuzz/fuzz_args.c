@@ -2,9 +2,8 @@
 /*
  * fuzz_args.c - the command's arguments, its environment, and the texts that it prints
  *
- * Words are made of options, addresses with a secret, and any bytes. Whatever they are, the parser returns: 0,
- * or 64 after it said why; and what it says shows no password, nor does what is left of the words for others to
- * see.
+ * Words are made of options, addresses with a secret, and any bytes. The parser always returns 0, or 64 after a message;
+ * neither the message nor the words that ps shows contain a password.
  */
 #include "feed.h"
 
@@ -27,7 +26,7 @@ static struct {
     char text[8192]; /* of what was said last */
 } fuzz;
 
-/* Taken instead of the command's own: nothing is printed. */
+/* Replaces the command's own, and prints nothing. */
 void say(const char *format, ...)
 {
     va_list list;
@@ -91,7 +90,7 @@ static void make_word(struct feed *feed, char *word)
     while (n-- > 0 && feed->left > 0 && strlen(word) + 16 < WORD_SIZE) feed_add(feed, word, WORD_SIZE);
 }
 
-/* An address with a password in it, as whole as a word can hold one. */
+/* Whether an address with a password is in the word. */
 static bool holds_secret(const char *word)
 {
     const char *address = strstr(word, "://");
@@ -128,7 +127,7 @@ static void check_said(int status, bool secret)
     }
 }
 
-/* Nothing that a terminal obeys, and nothing that is no UTF-8; by its own table of what that is. */
+/* Nothing that a terminal obeys, and nothing that is no UTF-8, by a table of the test's own. */
 static void check_safe(const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -222,7 +221,7 @@ static void parse(struct feed *feed)
     text_clear(&help);
 }
 
-/* What others see of the words in a list of processes. With two schemes in a word nobody knows what is what. */
+/* What ps shows of the words. In a word with two schemes it is unknown which part is a password. */
 static void check_hidden(void)
 {
     char *list[WORDS_MAX];

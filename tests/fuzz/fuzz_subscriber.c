@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <event2/event.h>
 
+#include "base/system_libevent.h"
 #include "redis/link/conn.h"
 #include "redis/link/uri.h"
 #include "redis/pending.h"
@@ -37,10 +38,10 @@ static struct {
 
 /* ---- the connection, instead of conn.c ---- */
 
-bool conn_init(struct conn *conn, struct event_base *base, const struct alloc *alloc,
+bool conn_init(struct conn *conn, struct system *system, const struct alloc *alloc,
                void (*ready)(void *arg, enum conn_ready), void *arg)
 {
-    *conn = (struct conn){.base = base, .ready = ready, .arg = arg, .fd = -1};
+    *conn = (struct conn){.system = system, .ready = ready, .arg = arg, .fd = -1};
     bytes_init(&conn->out, alloc, CONN_OUT_MAX);
     return true;
 }
@@ -51,10 +52,9 @@ void conn_clear(struct conn *conn)
     bytes_clear(&conn->out);
 }
 
-int conn_open(struct conn *conn, const struct sockaddr *address, socklen_t length, uint32_t user_timeout_ms)
+int conn_open(struct conn *conn, const struct address *address, uint32_t user_timeout_ms)
 {
     (void)address;
-    (void)length;
     (void)user_timeout_ms;
     CHECK(conn->fd == -1 && world.conn == NULL);
     if (feed_byte(&world.feed) % 16 == 15) return ECONNREFUSED;
@@ -326,13 +326,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                              .log = on_log};
     struct event_base *base = world.base;
     struct alloc alloc;
+    struct system system;
 
     memset(&world, 0, sizeof(world));
     world.base = base != NULL ? base : event_base_new();
     world.feed = (struct feed){data, size};
     world.now_us = 1000000;
     alloc_init(&alloc, NULL);
-    world.subscriber = subscriber_new(world.base, &alloc, &config, &events);
+    system = system_libevent(world.base, &alloc);
+    world.subscriber = subscriber_new(&system, &alloc, &config, &events);
     CHECK(world.subscriber != NULL);
     subscriber_start(world.subscriber);
     while (world.feed.left > 0) something_happens();

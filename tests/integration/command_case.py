@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the tests of the quorlock command share: three real redis-servers of their own, and ways to run the command.
 
-Every wait is for an event, with a limit; the only time limits that judge the product are those that it
-promises: the command is dead before its lock can be anybody else's, and a frozen node is not waited for.
+Every wait is for an event, with a limit. The only time limits that judge the product are those that it promises: the
+command is dead before another client can get its lock, and it does not wait for a frozen node.
 """
 import atexit
 import ctypes
@@ -25,7 +25,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_us():
-    """Whatever ends this test, also SIGKILL, ends what it started."""
+    """The process ends with this test, also when SIGKILL ends it."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -38,6 +38,25 @@ def wait_for(what, limit_s=LIMIT_S):
             return result
         time.sleep(0.005)
     raise AssertionError(f"did not happen within {limit_s} s: {what}")
+
+
+def fill(pipe):
+    """Leaves no room in the pipe: the next write blocks."""
+    os.set_blocking(pipe, False)
+    try:
+        while True:
+            os.write(pipe, b"." * 4096)
+    except BlockingIOError:
+        os.set_blocking(pipe, True)
+
+
+def state(pid):
+    """R, S, T ... as ps shows it; Z for a process that is gone, too."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return "Z"
 
 
 class Server:
@@ -72,7 +91,7 @@ class Server:
         end = time.monotonic() + LIMIT_S
         while time.monotonic() < end and self.process.poll() is None:
             try:
-                # Ours, not somebody else's who took the port first.
+                # Ours, not another one that took the port first.
                 return self._ask(port, "INFO", "server").find(f"process_id:{self.process.pid}".encode()) >= 0
             except OSError:
                 time.sleep(0.01)
@@ -175,8 +194,8 @@ class Case(unittest.TestCase):
         return self.end(self.start(*args, **more))
 
     def connected(self, *args, busy=r"(down|no vote):? +connecting$", **more):
-        """The same for a command that does nothing where it reaches too few nodes, and these can all be reached: a
-        machine too busy to connect within the command's own limit runs it again."""
+        """The same for a command that does nothing where it reaches too few nodes. All nodes can be reached here, so it runs
+        again where the machine was too busy to connect within the command's own limit."""
         end = time.monotonic() + LIMIT_S
         while True:
             result = self.quorlock(*args, **more)
@@ -204,18 +223,12 @@ class Case(unittest.TestCase):
         return [server.ask("GET", self.key) for server in SERVERS]
 
     def assert_free(self):
-        """No key of ours is left; a node may still be about to execute what was sent to it."""
+        """No key of ours is left, once the nodes have executed what was sent to them."""
         wait_for(lambda: self.values() == [None] * len(SERVERS))
 
     def assert_gone(self, *pids):
-        """Those processes ended (a zombie that nobody reaps counts as ended)."""
-        def ended(pid):
-            try:
-                with open(f"/proc/{pid}/stat", encoding="latin-1") as f:
-                    return f.read().rsplit(")", 1)[1].split()[0] in "ZX"
-            except FileNotFoundError:
-                return True
-        wait_for(lambda: all(ended(pid) for pid in pids))
+        """Those processes ended (a zombie counts as ended)."""
+        wait_for(lambda: all(state(pid) in "ZX" for pid in pids))
 
     def hold(self, value, count=2, ms=30000):
         """Another client's lock, set by hand on the first `count` nodes."""
@@ -223,7 +236,7 @@ class Case(unittest.TestCase):
             self.assertEqual(server.ask("SET", self.key, value, "NX", "PX", ms), b"OK")
 
     def bootstrap(self, *options):
-        """What whoever sets up the nodes does: nobody waits for the first lock."""
+        """Declares the nodes free of locks, so that the first lock need not wait."""
         status, out, err = self.connected("bootstrap", *options)
         self.assertEqual((status, err), (0, ""), out)
 

@@ -435,17 +435,14 @@ void fixture_break(quorlock_client *client, const char *key, struct seen_report 
     await_count(&seen->calls, 1, GENEROUS_MS, "break");
 }
 
-int logged(const char *text)
+unsigned logged(const char *text)
 {
-    int times = 0;
-
-    for (const char *at = fixture.log; at != NULL && (at = strstr(at, text)) != NULL; at++) times++;
-    return times;
+    return fixture.log == NULL ? 0 : times_in(fixture.log, text);
 }
 
 struct log_wish {
     const char *text;
-    int times;
+    unsigned times;
 };
 
 static bool logged_so_often(void *arg)
@@ -455,7 +452,7 @@ static bool logged_so_often(void *arg)
     return logged(wish->text) >= wish->times;
 }
 
-void await_log(const char *text, int times)
+void await_log(const char *text, unsigned times)
 {
     struct log_wish wish = {text, times};
     char what[TEXT_SIZE];

@@ -9,20 +9,14 @@
 #ifndef TESTS_FIXTURE_H
 #define TESTS_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <event2/event.h>
 #include <quorlock/quorlock.h>
 
 #include "cluster.h"
+#include "test.h"
 
 #define GENEROUS_MS         30000u
 #define FIXTURE_CLIENTS_MAX 16
@@ -103,10 +97,25 @@ int fixture_setup_redisson(void **state); /* that client in the redisson dialect
 int fixture_teardown(void **state);
 void fixture_begin(uint32_t n_servers);
 void fixture_end(void);
-#define WITH_ONE_SERVER(test) cmocka_unit_test_setup_teardown(test, fixture_setup_one, fixture_teardown)
-#define WITH_SERVERS(test)    cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
-#define WITH_CLIENT(test)     cmocka_unit_test_setup_teardown(test, fixture_setup_client, fixture_teardown)
-#define WITH_REDISSON(test)   cmocka_unit_test_setup_teardown(test, fixture_setup_redisson, fixture_teardown)
+
+/* TEST_RUNS - a test that runs once for each RUN_WITH. SERVERS_TEST(name) { ... } and the like run once. */
+#define TEST_RUNS(name, ...)                                                                                   \
+    static void name(void);                                                                                    \
+    static void name##_run(void **state)                                                                       \
+    {                                                                                                          \
+        name();                                                                                                \
+    }                                                                                                          \
+    __attribute__((constructor)) static void name##_add(void)                                                  \
+    {                                                                                                          \
+        __VA_ARGS__                                                                                            \
+    }                                                                                                          \
+    static void name(void)
+#define RUN_WITH(name, label, setup) test_add(#name label, name##_run, setup, fixture_teardown);
+#define BARE_TEST(name)              TEST_RUNS(name, RUN_WITH(name, "", fixture_setup_bare))
+#define SERVER_TEST(name)            TEST_RUNS(name, RUN_WITH(name, "", fixture_setup_one))
+#define SERVERS_TEST(name)           TEST_RUNS(name, RUN_WITH(name, "", fixture_setup))
+#define CLIENT_TEST(name)            TEST_RUNS(name, RUN_WITH(name, "", fixture_setup_client))
+#define REDISSON_TEST(name)          TEST_RUNS(name, RUN_WITH(name, "", fixture_setup_redisson))
 
 /* fixture_new_client - a client of fixture.options; returns when `ready` nodes answer. */
 quorlock_client *fixture_new_client(uint32_t ready);
@@ -166,8 +175,8 @@ void await_holders(const char *key, const char *value, uint32_t wanted);
 /* await_free - runs the loop until no server has the key. */
 void await_free(const char *key);
 /* logged - how often the log has that text. await_log: until it has it so often. */
-int logged(const char *text);
-void await_log(const char *text, int times);
+unsigned logged(const char *text);
+void await_log(const char *text, unsigned times);
 
 /* take_by_hand - somebody else's lock on the first n servers, in the clients' dialect; drop_by_hand: it is gone
  * from all servers that run. */
@@ -176,10 +185,6 @@ void drop_by_hand(const char *key);
 /* lock_calls - commands on locks that all servers have seen. */
 long long lock_calls(void);
 
-#define assert_contains(text, part)                                                                            \
-    do {                                                                                                       \
-        if (strstr((text), (part)) == NULL) fail_msg("'%s' is not in '%s'", (part), (text));                   \
-    } while (0)
 #define assert_status(got, wanted)                                                                             \
     do {                                                                                                       \
         int got_ = (got);                                                                                      \

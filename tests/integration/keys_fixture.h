@@ -23,11 +23,8 @@ extern const char *const names[N];
 
 int setup_plain(void **state);
 int setup_redisson(void **state);
-#define BOTH(test)                                                                                             \
-    {#test " plain", test, setup_plain, fixture_teardown, NULL},                                               \
-    {                                                                                                          \
-#test " redisson", test, setup_redisson, fixture_teardown, NULL                                        \
-    }
+#define DIALECTS_TEST(name)                                                                                    \
+    TEST_RUNS(name, RUN_WITH(name, " (plain)", setup_plain) RUN_WITH(name, " (redisson)", setup_redisson))
 
 void open_probe(const char *address, uint32_t guard);
 bool plain(void);

@@ -58,6 +58,7 @@ struct probe *probe_open(const char *address)
     while (probe->is_open) assert_true(++probe < probes + PROBES_MAX);
     memset(probe, 0, sizeof(*probe));
     alloc_init(&probe->alloc, NULL);
+    probe->system = system_libevent(fixture.base, &probe->alloc);
     if (uri_parse(&probe->uri, &probe->alloc, address, error, sizeof(error)) != 0) fail_msg("%s", error);
     probe->config = (struct node_config){.uri = &probe->uri,
                                          .client_name = "probe",
@@ -78,7 +79,7 @@ void probe_connect(struct probe *probe)
 {
     const struct node_events events = {.state = on_node_state, .reply = on_reply, .log = on_log, .arg = probe};
 
-    probe->node = node_new(fixture.base, &probe->alloc, &probe->config, &events);
+    probe->node = node_new(&probe->system, &probe->alloc, &probe->config, &events);
     assert_non_null(probe->node);
 }
 

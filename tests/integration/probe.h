@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/system_libevent.h"
 #include "fixture.h"
 #include "redis/link/uri.h"
 #include "redis/node.h"
@@ -22,6 +23,7 @@ struct answer {
 struct probe {
     bool is_open;
     struct alloc alloc;
+    struct system system;
     struct uri uri;
     struct node_config config; /* set what differs before probe_connect */
     struct node *node;

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reentry_fixture.h"
 
-struct flavour majority = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_PLAIN, 0};
-struct flavour majority_redisson = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_REDISSON, 0};
-struct flavour all = {QUORLOCK_ALL, QUORLOCK_DIALECT_PLAIN, 0};
-struct flavour all_redisson = {QUORLOCK_ALL, QUORLOCK_DIALECT_REDISSON, 0};
-struct flavour patient = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_PLAIN, 3000};
-struct flavour patient_redisson = {QUORLOCK_MAJORITY, QUORLOCK_DIALECT_REDISSON, 3000};
-struct flavour patient_all = {QUORLOCK_ALL, QUORLOCK_DIALECT_PLAIN, 3000};
-
-void flavoured_client(const struct flavour *flavour)
+void flavoured_client(int policy, int dialect, uint32_t node_timeout_ms)
 {
-    fixture.options.policy = flavour->policy;
-    fixture.options.dialect = flavour->dialect;
-    fixture.options.node_timeout_ms = flavour->node_timeout_ms;
+    fixture.options.policy = policy;
+    fixture.options.dialect = dialect;
+    fixture.options.node_timeout_ms = node_timeout_ms;
     fixture_client(3);
 }
 
-int setup_flavour(void **state)
-{
-    fixture_begin(3);
-    flavoured_client(*state);
-    return 0;
-}
+#define SETUP(flavour, policy, dialect, node_timeout_ms)                                                       \
+    int setup_##flavour(void **state)                                                                          \
+    {                                                                                                          \
+        fixture_begin(3);                                                                                      \
+        flavoured_client(QUORLOCK_##policy, QUORLOCK_DIALECT_##dialect, node_timeout_ms);                      \
+        return 0;                                                                                              \
+    }
+SETUP(majority, MAJORITY, PLAIN, 0)
+SETUP(majority_redisson, MAJORITY, REDISSON, 0)
+SETUP(all, ALL, PLAIN, 0)
+SETUP(all_redisson, ALL, REDISSON, 0)
+SETUP(patient, MAJORITY, PLAIN, 3000)
 
 quorlock *lock_of(const char *owner, uint32_t lease_ms)
 {

@@ -7,27 +7,21 @@
 
 #include "fixture.h"
 
-struct flavour {
-    int policy, dialect;
-    uint32_t node_timeout_ms;
-};
-
-extern struct flavour majority, majority_redisson, all, all_redisson;
+/* As cmocka's setup: three servers, and fixture.client of a policy and a dialect. */
+int setup_majority(void **state);
+int setup_majority_redisson(void **state);
+int setup_all(void **state);
+int setup_all_redisson(void **state);
 /* With a node timeout that a busy machine keeps too, for leases that are short and not renewed. */
-extern struct flavour patient, patient_redisson, patient_all;
+int setup_patient(void **state);
+/* flavoured_client - only the client. */
+void flavoured_client(int policy, int dialect, uint32_t node_timeout_ms);
+#define RUN_IN(name, flavour)       RUN_WITH(name, " (" #flavour ")", setup_##flavour)
+#define FLAVOUR_TEST(name, flavour) TEST_RUNS(name, RUN_IN(name, flavour))
+#define FLAVOURS_TEST(name)                                                                                    \
+    TEST_RUNS(name, RUN_IN(name, majority) RUN_IN(name, majority_redisson) RUN_IN(name, all)                   \
+                        RUN_IN(name, all_redisson))
 
-#define FLAVOURED(test, flavour)                                                                               \
-    {                                                                                                          \
-#test " (" #flavour ")", test, setup_flavour, fixture_teardown, &(flavour)                             \
-    }
-#define EVERY_FLAVOUR(test)                                                                                    \
-    FLAVOURED(test, majority), FLAVOURED(test, majority_redisson), FLAVOURED(test, all),                       \
-        FLAVOURED(test, all_redisson)
-
-/* setup_flavour - three servers, and fixture.client in the flavour that *state points to. flavoured_client:
- * only the client. */
-int setup_flavour(void **state);
-void flavoured_client(const struct flavour *);
 /* lock_of - a handle on "key" that tries once; waiter_of waits for ever; unrenewed_of is renewed on request
  * only. */
 quorlock *lock_of(const char *owner, uint32_t lease_ms);

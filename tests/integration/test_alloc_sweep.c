@@ -6,48 +6,7 @@
  */
 #include "fixture.h"
 
-#include <stdlib.h>
-
 #define SWEEP_MAX 4000
-
-struct memory {
-    long calls;    /* allocations asked for */
-    long fail_at;  /* this one fails, from 1 */
-    bool for_good; /* and all after it */
-    long blocks;   /* not given back yet */
-};
-
-static bool refuses(struct memory *memory)
-{
-    memory->calls++;
-    return memory->for_good ? memory->calls >= memory->fail_at : memory->calls == memory->fail_at;
-}
-
-static void *sweep_allocate(void *arg, size_t size)
-{
-    struct memory *memory = arg;
-    void *block = refuses(memory) ? NULL : malloc(size);
-
-    memory->blocks += block != NULL;
-    return block;
-}
-
-static void *sweep_reallocate(void *arg, void *block, size_t size)
-{
-    struct memory *memory = arg;
-    void *grown = refuses(memory) ? NULL : realloc(block, size);
-
-    memory->blocks += block == NULL && grown != NULL;
-    return grown;
-}
-
-static void sweep_release(void *arg, void *block)
-{
-    struct memory *memory = arg;
-
-    memory->blocks -= block != NULL;
-    free(block);
-}
 
 /* What may come of a start: a callback, or a refusal and no callback. */
 static bool started(int status)
@@ -139,11 +98,11 @@ static void reenters_and_waits(quorlock_client *client, const char *key, struct 
     for (int i = 0; i < 4; i++) quorlock_free(locks[i]);
 }
 
-/* One whole life; true where no allocation failed. */
-static bool live(struct memory *memory)
+/* One whole life in which that allocation fails, and where `for_good` all after it; true where none failed. */
+static bool live(long fail_at, bool for_good)
 {
-    const struct quorlock_allocator allocator = {sizeof(allocator), sweep_allocate, sweep_reallocate,
-                                                 sweep_release, memory};
+    static struct counted counted; /* outlives a failed assertion, as the client does */
+    const struct quorlock_allocator allocator = counted_hooks(&counted);
     struct quorlock_options options = *LEASE(400);
     char key[64];
     const char *const keys[1] = {key};
@@ -151,7 +110,8 @@ static bool live(struct memory *memory)
     quorlock *lock = NULL;
     int status;
 
-    snprintf(key, sizeof(key), "key-%ld-%d", memory->fail_at, memory->for_good);
+    counted = (struct counted){.until_failure = fail_at - 1, .for_good = for_good};
+    snprintf(key, sizeof(key), "key-%ld-%d", fail_at, for_good);
     fixture.options.allocator = &allocator;
     fixture.options.node_timeout_ms = 50;
     fixture.options.reconnect_min_ms = 1;
@@ -162,7 +122,7 @@ static bool live(struct memory *memory)
     if (status != QUORLOCK_OK) {
         assert_status(status, QUORLOCK_NOMEM);
         assert_null(client);
-        assert_int_equal(memory->blocks, 0);
+        assert_int_equal(counted.out, 0);
         return false;
     }
     fixture_adopt(client);
@@ -170,45 +130,30 @@ static bool live(struct memory *memory)
     reenters_and_waits(client, key, options);
     inspect_and_break(client, key);
     waits_in_vain(client, &options);
-    if (memory->fail_at % 2 == 0) quorlock_free(lock); /* close frees it as well */
+    if (fail_at % 2 == 0) quorlock_free(lock); /* close frees it as well */
     fixture_close(client);
-    assert_int_equal(memory->blocks, 0);
-    return memory->calls < memory->fail_at;
+    assert_int_equal(counted.out, 0);
+    return counted.until_failure > 0;
 }
 
 static void sweep(bool for_good)
 {
-    long at = 0;
-    bool whole = false;
+    long at = 1;
 
     for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET p:taken peer");
-    while (!whole && at < SWEEP_MAX) {
-        struct memory memory = {.fail_at = ++at, .for_good = for_good};
-
-        whole = live(&memory);
-    }
+    while (at < SWEEP_MAX && !live(at, for_good)) at++;
     print_message("%ld allocations failed\n", at - 1);
-    assert_true(whole);
+    assert_true(at < SWEEP_MAX);
     /* A sweep over no allocation proves nothing. */
     assert_true(at > 20);
 }
 
-static void one_allocation_fails(void **state)
+SERVERS_TEST(one_allocation_fails)
 {
     sweep(false);
 }
 
-static void memory_ends_for_good(void **state)
+SERVERS_TEST(memory_ends_for_good)
 {
     sweep(true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_SERVERS(one_allocation_fails),
-        WITH_SERVERS(memory_ends_for_good),
-    };
-
-    return cmocka_run_group_tests_name("alloc sweep", tests, NULL, NULL);
 }

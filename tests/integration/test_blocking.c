@@ -3,48 +3,31 @@
  * test_blocking.c - the blocking facade: threads that share one client
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include <quorlock/blocking.h>
 
-#include "cluster.h"
+#include "fixture.h"
 
-#define THREADS       6
-#define TURNS         15
-#define WAITERS       8
-#define HANG_MS       4000u
-#define GENEROUS_US   30000000u
-#define LONG_LEASE_MS 120000u /* a key that goes before was released, it did not expire */
+#define THREADS     6
+#define TURNS       15
+#define WAITERS     8
+#define HANG_MS     4000u
+#define GENEROUS_US 30000000u
 
-static struct cluster cluster;
+#define BLOCKING_TEST(name) TEST_RUNS(name, test_add(#name, name##_run, setup, teardown);)
+
 static quorlock_blocking *blocking;
-
-static struct quorlock_client_options open_options(void)
-{
-    return (struct quorlock_client_options){.size = sizeof(struct quorlock_client_options),
-                                            .nodes = cluster.addresses,
-                                            .n_nodes = 3,
-                                            .guard = QUORLOCK_GUARD_OFF,
-                                            .max_lease_ms = LONG_LEASE_MS};
-}
 
 static int setup(void **state)
 {
-    struct quorlock_client_options options = open_options();
-    char error[TEXT_SIZE] = "";
+    static char error[TEXT_SIZE];
 
-    cluster_start(&cluster, 3);
-    options.error = error;
-    options.error_size = sizeof(error);
-    if (quorlock_blocking_open(&blocking, &options) != 0) fail_msg("open: %s", error);
+    fixture_begin(3);
+    fixture.options.log = NULL;
+    fixture.options.error = error;
+    fixture.options.error_size = sizeof(error);
+    if (quorlock_blocking_open(&blocking, &fixture.options) != 0) fail_msg("open: %s", error);
     return 0;
 }
 
@@ -52,8 +35,7 @@ static int teardown(void **state)
 {
     assert_int_equal(quorlock_blocking_close(blocking), 0);
     blocking = NULL;
-    cluster_end(&cluster);
-    return 0;
+    return fixture_teardown(state);
 }
 
 static quorlock_blocking_lock *new_lock(const char *key, uint32_t lease_ms, uint32_t wait_ms)
@@ -70,7 +52,7 @@ static quorlock_blocking_lock *new_lock(const char *key, uint32_t lease_ms, uint
 
 /* ---- one thread ---- */
 
-static void one_life(void **state)
+BLOCKING_TEST(one_life)
 {
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
     struct quorlock_blocking_result result = {.size = sizeof(result)};
@@ -81,7 +63,7 @@ static void one_life(void **state)
     assert_int_equal(quorlock_blocking_acquire(lock, &result), QUORLOCK_OK);
     assert_int_equal(result.status, QUORLOCK_OK);
     assert_true(result.granted >= 2);
-    assert_true(cluster_holders(&cluster, "key", result.token) >= 2);
+    assert_true(cluster_holders(&fixture.cluster, "key", result.token) >= 2);
     assert_true(quorlock_blocking_valid_ms(lock) > LONG_LEASE_MS / 2);
     assert_int_equal(quorlock_blocking_acquire(lock, NULL), QUORLOCK_STATE);
     assert_int_equal(quorlock_blocking_cancel(lock), QUORLOCK_STATE);
@@ -90,13 +72,13 @@ static void one_life(void **state)
     assert_int_equal(quorlock_blocking_release(lock, &result), QUORLOCK_OK);
     assert_int_equal(result.expired, 0);
     assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
-    cluster_await_free(&cluster, "key");
+    cluster_await_free(&fixture.cluster, "key");
     quorlock_blocking_free(lock);
     quorlock_blocking_free(NULL);
 }
 
 /* A result of another size than the library's, and the bytes behind it. */
-static void results_say_their_size(void **state)
+BLOCKING_TEST(results_say_their_size)
 {
     struct {
         struct quorlock_blocking_result known;
@@ -128,7 +110,7 @@ static void results_say_their_size(void **state)
 }
 
 /* An inner function takes the lock of its caller; and several keys at once. */
-static void nested_and_many_keys(void **state)
+BLOCKING_TEST(nested_and_many_keys)
 {
     static const char *const keys[] = {"zebra", "ant"};
     static const char *const overlapping[] = {"ant", "bee"};
@@ -152,10 +134,11 @@ static void nested_and_many_keys(void **state)
     assert_int_equal(quorlock_blocking_release(inner, &result), QUORLOCK_OK);
     assert_int_equal(quorlock_blocking_release(inner, &result), QUORLOCK_OK);
     assert_int_equal(quorlock_blocking_release(inner, &result), QUORLOCK_STATE);
-    assert_true(cluster_holders(&cluster, "zebra", NULL) >= 2 && cluster_holders(&cluster, "ant", NULL) >= 2);
+    assert_true(cluster_holders(&fixture.cluster, "zebra", NULL) >= 2 &&
+                cluster_holders(&fixture.cluster, "ant", NULL) >= 2);
     assert_int_equal(quorlock_blocking_release(outer, &result), QUORLOCK_OK);
-    cluster_await_free(&cluster, "zebra");
-    cluster_await_free(&cluster, "ant");
+    cluster_await_free(&fixture.cluster, "zebra");
+    cluster_await_free(&fixture.cluster, "ant");
     assert_int_equal(quorlock_blocking_acquire(other, &result), QUORLOCK_OK);
     quorlock_blocking_free(other);
     quorlock_blocking_free(overlaps);
@@ -163,21 +146,21 @@ static void nested_and_many_keys(void **state)
     quorlock_blocking_free(outer);
 }
 
-static void held_by_another(void **state)
+BLOCKING_TEST(held_by_another)
 {
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
     struct quorlock_blocking_result result = {.size = sizeof(result)};
 
-    for (int i = 0; i < 2; i++) server_do(&cluster.servers[i], "SET key by-hand PX 60000");
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET key by-hand PX 60000");
     assert_int_equal(quorlock_blocking_acquire(lock, &result), QUORLOCK_HELD);
     assert_non_null(strstr(result.text, "by-hand"));
     assert_string_equal(result.token, "");
     quorlock_blocking_free(lock);
 }
 
-static void errors_of_open_and_new(void **state)
+BLOCKING_TEST(errors_of_open_and_new)
 {
-    struct quorlock_client_options options = {.size = sizeof(options), .nodes = cluster.addresses};
+    struct quorlock_client_options options = {.size = sizeof(options), .nodes = fixture.nodes};
     const char *key = "quorlock:guard";
     quorlock_blocking_lock *lock = NULL;
     quorlock_blocking *other = NULL;
@@ -214,7 +197,7 @@ static void *take_turns(void *arg)
     return NULL;
 }
 
-static void threads_take_turns(void **state)
+BLOCKING_TEST(threads_take_turns)
 {
     quorlock_blocking_lock *locks[THREADS];
     pthread_t threads[THREADS];
@@ -229,7 +212,7 @@ static void threads_take_turns(void **state)
     }
     assert_int_equal(atomic_load(&failures), 0);
     assert_int_equal(atomic_load(&together), 0);
-    cluster_await_free(&cluster, "key");
+    cluster_await_free(&fixture.cluster, "key");
 }
 
 struct waiter {
@@ -266,7 +249,7 @@ static void end_waiter(struct waiter *waiter, int status)
     assert_int_equal(waiter->status, status);
 }
 
-static void cancel_and_free_end_a_wait(void **state)
+BLOCKING_TEST(cancel_and_free_end_a_wait)
 {
     quorlock_blocking_lock *holder = new_lock("key", LONG_LEASE_MS, 0);
     struct waiter waiter = {0};
@@ -281,7 +264,7 @@ static void cancel_and_free_end_a_wait(void **state)
     end_waiter(&waiter, QUORLOCK_CANCELED);
     assert_int_equal(quorlock_blocking_release(holder, NULL), 0);
     quorlock_blocking_free(holder);
-    cluster_await_free(&cluster, "key");
+    cluster_await_free(&fixture.cluster, "key");
 }
 
 /* ---- the end ---- */
@@ -311,20 +294,19 @@ static void start_extender(struct waiter *extender)
  * timeout has passed before), and close waits for no server longer than one node timeout; after three the
  * connections would be dropped.
  */
-static void close_under_callers_while_servers_hang(void **state)
+BLOCKING_TEST(close_under_callers_while_servers_hang)
 {
-    struct quorlock_client_options options = open_options();
     struct waiter waiters[WAITERS] = {{0}};
     struct waiter extender = {0};
     uint64_t begun_us;
 
-    options.node_timeout_ms = HANG_MS;
+    fixture.options.node_timeout_ms = HANG_MS;
     assert_int_equal(quorlock_blocking_close(blocking), 0);
-    assert_int_equal(quorlock_blocking_open(&blocking, &options), 0);
+    assert_int_equal(quorlock_blocking_open(&blocking, &fixture.options), 0);
     extender.lock = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
     assert_int_equal(quorlock_blocking_acquire(extender.lock, NULL), 0);
     for (int i = 0; i < WAITERS; i++) start_waiter(&waiters[i]);
-    for (int i = 0; i < 3; i++) server_freeze(&cluster.servers[i]);
+    for (int i = 0; i < 3; i++) server_freeze(SERVER(i));
     start_extender(&extender);
     begun_us = clock_us();
     assert_int_equal(quorlock_blocking_close(blocking), 0);
@@ -333,13 +315,12 @@ static void close_under_callers_while_servers_hang(void **state)
     for (int i = 0; i < WAITERS; i++) end_waiter(&waiters[i], QUORLOCK_CLOSED);
     assert_int_equal(pthread_join(extender.thread, NULL), 0);
     assert_true(extender.status == QUORLOCK_CLOSED || extender.status == QUORLOCK_NOQUORUM);
-    for (int i = 0; i < 3; i++) server_thaw(&cluster.servers[i]);
+    for (int i = 0; i < 3; i++) server_thaw(SERVER(i));
 }
 
 /* Held, waiting and idle locks that were not freed: close ends the wait, and no key stays. */
-static void close_ends_everything(void **state)
+BLOCKING_TEST(close_ends_everything)
 {
-    struct quorlock_client_options options = open_options();
     struct waiter waiter = {0};
     quorlock_blocking_lock *holder;
 
@@ -349,9 +330,8 @@ static void close_ends_everything(void **state)
     start_waiter(&waiter);
     assert_int_equal(quorlock_blocking_close(blocking), 0);
     end_waiter(&waiter, QUORLOCK_CLOSED);
-    cluster_await_free(&cluster, "key");
-    /* For the teardown. */
-    assert_int_equal(quorlock_blocking_open(&blocking, &options), 0);
+    blocking = NULL;
+    cluster_await_free(&fixture.cluster, "key");
 }
 
 /* ---- loss ---- */
@@ -372,7 +352,7 @@ static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *lo
     atomic_fetch_add(&losses->calls, 1);
 }
 
-static void loss_is_told_from_the_loop(void **state)
+BLOCKING_TEST(loss_is_told_from_the_loop)
 {
     quorlock_blocking_lock *lock = new_lock("key", 900, 0);
     struct quorlock_blocking_result result = {.size = sizeof(result)};
@@ -381,7 +361,7 @@ static void loss_is_told_from_the_loop(void **state)
 
     quorlock_blocking_on_lost(lock, on_lost, &losses);
     assert_int_equal(quorlock_blocking_acquire(lock, NULL), 0);
-    for (int i = 0; i < 3; i++) server_do(&cluster.servers[i], "DEL key");
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "DEL key");
     until_us = clock_us() + GENEROUS_US;
     while (atomic_load(&losses.calls) == 0) {
         if (clock_us() > until_us) fail_msg("no loss was told");
@@ -396,22 +376,4 @@ static void loss_is_told_from_the_loop(void **state)
     assert_int_equal(result.expired, 1);
     assert_int_equal(atomic_load(&losses.calls), 1);
     quorlock_blocking_free(lock);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_life, setup, teardown),
-        cmocka_unit_test_setup_teardown(results_say_their_size, setup, teardown),
-        cmocka_unit_test_setup_teardown(nested_and_many_keys, setup, teardown),
-        cmocka_unit_test_setup_teardown(held_by_another, setup, teardown),
-        cmocka_unit_test_setup_teardown(errors_of_open_and_new, setup, teardown),
-        cmocka_unit_test_setup_teardown(threads_take_turns, setup, teardown),
-        cmocka_unit_test_setup_teardown(cancel_and_free_end_a_wait, setup, teardown),
-        cmocka_unit_test_setup_teardown(close_ends_everything, setup, teardown),
-        cmocka_unit_test_setup_teardown(close_under_callers_while_servers_hang, setup, teardown),
-        cmocka_unit_test_setup_teardown(loss_is_told_from_the_loop, setup, teardown),
-    };
-
-    return cmocka_run_group_tests_name("blocking", tests, NULL, NULL);
 }

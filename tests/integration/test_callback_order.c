@@ -79,17 +79,17 @@ static void end_in_hook(enum hook_deed deed)
     quorlock_free(next);
 }
 
-static void the_log_hook_may_cancel(void **state)
+SERVERS_TEST(the_log_hook_may_cancel)
 {
     end_in_hook(HOOK_CANCELS);
 }
 
-static void the_log_hook_may_free(void **state)
+SERVERS_TEST(the_log_hook_may_free)
 {
     end_in_hook(HOOK_FREES);
 }
 
-static void the_log_tells_a_loss_before_the_callback(void **state)
+CLIENT_TEST(the_log_tells_a_loss_before_the_callback)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
@@ -126,7 +126,7 @@ static bool both_reported(void *arg)
     return slow[0].order > 0 && slow[1].order > 0;
 }
 
-static void a_loss_is_told_between_two_reports(void **state)
+CLIENT_TEST(a_loss_is_told_between_two_reports)
 {
     struct seen_loss loss = {.calls = 0};
     struct slow_report slow[2];
@@ -147,7 +147,7 @@ static void a_loss_is_told_between_two_reports(void **state)
 
 /* ---- without random bytes ---- */
 
-static void renewal_and_wait_bounds_need_no_random_bytes(void **state)
+CLIENT_TEST(renewal_and_wait_bounds_need_no_random_bytes)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen, waiting, bounded;
@@ -192,7 +192,7 @@ static void on_granted_again(quorlock *lock, const struct quorlock_result *resul
     assert_status(quorlock_release(lock, on_result, &again->second), QUORLOCK_OK);
 }
 
-static void what_is_held_can_be_released(void **state)
+CLIENT_TEST(what_is_held_can_be_released)
 {
     struct again again;
     struct seen seen;
@@ -211,7 +211,7 @@ static void what_is_held_can_be_released(void **state)
     }
 }
 
-static void holds_of_an_owner_are_released_in_a_row(void **state)
+CLIENT_TEST(holds_of_an_owner_are_released_in_a_row)
 {
     struct seen seen, released[3];
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me"));
@@ -228,7 +228,7 @@ static void holds_of_an_owner_are_released_in_a_row(void **state)
 }
 
 /* A renewal that no call waits for is in flight when the lock is released and acquired again. */
-static void an_acquire_after_release_is_not_busy_with_itself(void **state)
+CLIENT_TEST(an_acquire_after_release_is_not_busy_with_itself)
 {
     struct seen seen, inner, released, again;
     quorlock *outer = fixture_lock(fixture.client, "key", LEASE(20000, .owner = "me", .wait_ms = GENEROUS_MS));
@@ -250,7 +250,7 @@ static void an_acquire_after_release_is_not_busy_with_itself(void **state)
 
 /* ---- closing ---- */
 
-static void cancel_while_closing_changes_nothing(void **state)
+CLIENT_TEST(cancel_while_closing_changes_nothing)
 {
     struct seen extended, acquired;
     quorlock *held, *wanted;
@@ -338,7 +338,7 @@ static void make_nearly_ready(struct server *server)
  * key; the next one cannot take it and ends, and so leaves the list of observers. The last one must still be
  * notified, because it needs the vote of that node.
  */
-static void each_lock_is_notified_of_a_ready_node(void **state)
+SERVERS_TEST(each_lock_is_notified_of_a_ready_node)
 {
     struct server *servers = fixture.cluster.servers;
     quorlock *expiring, *behind, *last;
@@ -363,22 +363,4 @@ static void each_lock_is_notified_of_a_ready_node(void **state)
     let_in(&servers[0]);
     await_log(": ready, ", 5);
     assert_status(fixture_extend(last, 0, &seen), QUORLOCK_OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_SERVERS(the_log_hook_may_cancel),
-        WITH_SERVERS(the_log_hook_may_free),
-        WITH_CLIENT(the_log_tells_a_loss_before_the_callback),
-        WITH_CLIENT(a_loss_is_told_between_two_reports),
-        WITH_CLIENT(renewal_and_wait_bounds_need_no_random_bytes),
-        WITH_CLIENT(what_is_held_can_be_released),
-        WITH_CLIENT(holds_of_an_owner_are_released_in_a_row),
-        WITH_CLIENT(an_acquire_after_release_is_not_busy_with_itself),
-        WITH_CLIENT(cancel_while_closing_changes_nothing),
-        WITH_SERVERS(each_lock_is_notified_of_a_ready_node),
-    };
-
-    return cmocka_run_group_tests_name("callback order", tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static bool renewed_since(void *pttl_ms)
 }
 
 /* Its old votes are dropped and it is asked again; the other nodes hold the lock meanwhile. */
-static void a_server_whose_clock_steps_costs_no_lock(void **state)
+SERVERS_TEST(a_server_whose_clock_steps_costs_no_lock)
 {
     int64_t nearly_whole_ms = LEASE_MS - 2 * RENEW_MS;
 
@@ -117,7 +117,7 @@ static void a_server_whose_clock_steps_costs_no_lock(void **state)
 }
 
 /* Nothing is renewed here: the clock in the reply to another lock's acquire shows the step. */
-static void an_acquire_shows_a_step_too(void **state)
+SERVERS_TEST(an_acquire_shows_a_step_too)
 {
     struct seen seen;
     quorlock *other;
@@ -135,7 +135,7 @@ static void an_acquire_shows_a_step_too(void **state)
 }
 
 /* On a quorum at once: then this process stood still, for an unknown time. */
-static void servers_whose_clocks_step_together_end_it(void **state)
+SERVERS_TEST(servers_whose_clocks_step_together_end_it)
 {
     restart_with_clocks();
     hold(RENEW_MS);
@@ -153,18 +153,18 @@ static void servers_whose_clocks_step_together_end_it(void **state)
 
 #else
 
-static void a_server_whose_clock_steps_costs_no_lock(void **state)
+SERVERS_TEST(a_server_whose_clock_steps_costs_no_lock)
 {
     print_message("skipped: a server cannot be given a library that has a sanitizer\n");
     skip();
 }
 
-static void an_acquire_shows_a_step_too(void **state)
+SERVERS_TEST(an_acquire_shows_a_step_too)
 {
     a_server_whose_clock_steps_costs_no_lock(state);
 }
 
-static void servers_whose_clocks_step_together_end_it(void **state)
+SERVERS_TEST(servers_whose_clocks_step_together_end_it)
 {
     a_server_whose_clock_steps_costs_no_lock(state);
 }
@@ -174,7 +174,7 @@ static void servers_whose_clocks_step_together_end_it(void **state)
 /* ---- a suspend of this machine ---- */
 
 /* Nothing ran meanwhile, and the nodes' clocks went on: the first callback is the loss. */
-static void a_suspend_past_the_lease_is_a_loss(void **state)
+SERVERS_TEST(a_suspend_past_the_lease_is_a_loss)
 {
     struct seen extended = {0};
 
@@ -195,7 +195,7 @@ static bool is_renewed(void *least_ms)
     return quorlock_valid_ms(lock) >= *(uint32_t *)least_ms;
 }
 
-static void a_suspend_within_the_lease_is_none(void **state)
+SERVERS_TEST(a_suspend_within_the_lease_is_none)
 {
     uint32_t before_ms;
     uint32_t least_ms;
@@ -210,17 +210,4 @@ static void a_suspend_within_the_lease_is_none(void **state)
     await(is_renewed, &least_ms, GENEROUS_MS, "it is renewed");
     assert_int_equal(lost.calls, 0);
     assert_status(fixture_release(lock, &held), QUORLOCK_OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_SERVERS(a_server_whose_clock_steps_costs_no_lock),
-        WITH_SERVERS(an_acquire_shows_a_step_too),
-        WITH_SERVERS(servers_whose_clocks_step_together_end_it),
-        WITH_SERVERS(a_suspend_past_the_lease_is_a_loss),
-        WITH_SERVERS(a_suspend_within_the_lease_is_none),
-    };
-
-    return cmocka_run_group_tests_name("clocks that jump", tests, NULL, NULL);
 }

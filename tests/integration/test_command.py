@@ -19,7 +19,7 @@ MANUAL = pathlib.Path(__file__).resolve().parents[2] / "src" / "man" / "quorlock
 
 
 class Usage(Bootstrapped):
-    def test_help_tells_every_option_and_the_manual_too(self):
+    def test_help_and_manual_list_every_option(self):
         manual = MANUAL.read_text(encoding="utf-8").replace("\\-", "-")
         for verb in [(), ("run",), ("bootstrap",), ("inspect",), ("break",), ("doctor",)]:
             status, out, err = self.quorlock(*verb, "--help")
@@ -128,7 +128,7 @@ class Usage(Bootstrapped):
         self.assertFalse(os.path.exists(self.path("ran")))
 
     def test_passwords_stay_secret(self):
-        # Nodes that take the connection and say nothing: it waits until we have looked.
+        # Nodes that accept the connection and never answer, so that it still runs when we look.
         with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
             silent = ["127.0.0.1:%d" % listener.getsockname()[1] for listener in (one, two)]
             secret = ",".join(f"redis://user:geheim@{node}" for node in silent)
@@ -139,7 +139,7 @@ class Usage(Bootstrapped):
                 self.assertIn(silent[1].encode(), command_line.read_bytes())
                 process.send_signal(signal.SIGTERM)
                 status, out, err = self.end(process)
-                # Looked at so early that it may not have taken the signal over yet.
+                # We may have looked before it handled signals itself.
                 self.assertIn(status, (128 + signal.SIGTERM, -signal.SIGTERM))
                 self.assertNotIn("geheim", out + err)
         for args in [("--nodez=redis://u:geheim@h",), ("redis://u:geheim@h",), ("--nodez=redis://u:geheim",),
@@ -159,8 +159,7 @@ class Usage(Bootstrapped):
             self.assertEqual(status, 64, err)
             self.assertNotRegex(out + err, "geh|eim", args)
 
-
-    def test_a_wrong_address_tells_no_password(self):
+    def test_a_wrong_address_shows_no_password(self):
         wrong = [("redis://app:geheim", "node 1: address \"redis://app\": the port"),
                  ("redis://:geheim", "node 1: address \"redis://\": there is no host"),
                  ("redis://app:ge,heim@h1,redis://h2", "address 2 of 3 has an @"),
@@ -199,7 +198,7 @@ class Usage(Bootstrapped):
 
 class Descriptors(Bootstrapped):
     def test_without_descriptors_it_says_so(self):
-        """1 would mean that somebody else holds the lock."""
+        """Not with status 1, which means that somebody else holds the lock."""
         for limit in [*range(3, 21), 64]:
             def few():
                 die_with_us()
@@ -227,7 +226,7 @@ class Held(Bootstrapped):
             status, out, err = self.quorlock("run", "--node-timeout", "5s", *options, self.key, "--", "touch",
                                              self.path("ran"))
             self.assertEqual((status, out), (expected, ""), err)
-            # Who waits may have asked one node only at the end.
+            # A waiter may have asked one node only at the end.
             named = "[12]" if "300ms" in options else "2"
             self.assertRegex(err, rf'"{self.key}" is held by someone- on {named} of 3 nodes, 2\d{{4}} ms left')
             self.assertNotIn("someone-e", err)
@@ -239,7 +238,7 @@ class Held(Bootstrapped):
             server.ask("SET", self.key, "someone-else-entirely", "PX", ms)
         status, _, err = self.quorlock("run", "-n", "--policy", "majority", self.key, "--", "true")
         self.assertEqual(status, 1)
-        # Which two or three nodes had answered by then is open; 30 s it never is.
+        # Any two or three nodes may have answered by then; it is never 30 s.
         self.assertRegex(err, r"on [23] of 3 nodes, (1\d{4}|20000|[89]\d{3}) ms left")
 
     def test_a_binary_holder_does_not_reach_the_terminal(self):
@@ -254,7 +253,7 @@ class Held(Bootstrapped):
         status, out, _ = self.quorlock("inspect", "--json", self.key)
         self.assertEqual(json.loads(out)["holder"], r"\x1b[31m\xff€01234567")
 
-    def test_no_expiry_is_told(self):
+    def test_no_expiry_is_reported(self):
         for server in SERVERS:
             server.ask("SET", self.key, "forgotten")
         status, _, err = self.quorlock("run", "-n", self.key, "--", "true")
@@ -262,7 +261,7 @@ class Held(Bootstrapped):
         self.assertIn("no expiry", err)
         self.assertIn("quorlock break", err)
 
-    def test_waits_says_so_and_gets_it(self):
+    def test_a_waiter_says_so_and_gets_the_lock(self):
         self.hold("someone-else-entirely", count=3, ms=2500)
         status, out, err = self.quorlock("run", self.key, "--", "echo", "ran")
         self.assertEqual((status, out), (0, "ran\n"))
@@ -307,7 +306,7 @@ class Nodes(Bootstrapped):
         SERVERS[2].thaw()
         for server in SERVERS:
             server.ask("DEL", self.key)
-        # And one that freezes while it has our key: its release is still to come when we end.
+        # And one that freezes while it has our key: it releases the key after the command has ended.
         status, _, err = self.quorlock("run", "--node-timeout", "7s", self.key, "--",
                                        "sh", "-c", f"kill -STOP {SERVERS[2].process.pid}")
         self.assertEqual(status, 0, err)
@@ -317,7 +316,7 @@ class Nodes(Bootstrapped):
         self.hold("someone-else-entirely")
         wait_for(lambda: self.values() == [b"someone-else-entirely"] * 2 + [None])
 
-    def test_a_dead_node_is_lived_without(self):
+    def test_a_dead_node_does_not_stop_the_lock(self):
         SERVERS[0].kill()
         self.assertEqual(self.quorlock("run", self.key, "--", "sh", "-c", "exit 4")[0], 4)
         status, _, err = self.quorlock("run", "-n", "--policy", "all", self.key, "--", "true")
@@ -348,7 +347,7 @@ class Nodes(Bootstrapped):
     def test_no_quorum_then_the_nodes_come_back(self):
         SERVERS[0].kill()
         SERVERS[1].kill()
-        # It comes back empty; what the guard makes of that is another test.
+        # It comes back empty; another test shows what the guard does then.
         process = self.start("run", "--guard", "off", self.key, "--", "echo", "ran")
         wait_for(lambda: b"waiting for" in os.read(process.stderr.fileno(), 4096))
         SERVERS[0].start()

@@ -49,14 +49,14 @@ class Keys(Bootstrapped):
         self.assertIn('quorlock: released "' + ", ".join(self.keys) + '" on ', err)
         self.assert_all_free()
 
-    def test_what_the_command_finds(self):
+    def test_the_environment_of_the_command(self):
         script = 'printf "%s|%s|%s" "$QUORLOCK_KEY" "$QUORLOCK_KEYS" "${QUORLOCK_FENCE:-none}"'
         status, out, err = self.quorlock("run", *self.keys, "--", "sh", "-c", script)
         self.assertEqual((status, out), (0, "|".join([self.keys[0], "\n".join(self.keys), "none"])), err)
         status, out, err = self.quorlock("run", "--fence", self.keys[2], "with a space", "--", "sh", "-c", script)
         self.assertEqual(status, 0, err)
         self.assertRegex(out, rf"^{self.keys[2]}\|{self.keys[2]}\nwith a space\|[1-9][0-9]+$")
-        # One key is a list of one; what an outer one left behind is not seen.
+        # One key is a list of one, and the value that an outer quorlock set is replaced.
         status, out, err = self.quorlock("run", self.key, "--", "sh", "-c", script, env={"QUORLOCK_KEYS": "stale"})
         self.assertEqual((status, out), (0, f"{self.key}|{self.key}|none"), err)
         status, out, err = self.quorlock("run", *self.keys, "--", "sh", "-c",
@@ -124,7 +124,7 @@ class Keys(Bootstrapped):
         wait_for(lambda: SERVERS[0].ask("EXISTS", self.keys[1]) == 1)
         process.send_signal(signal.SIGTERM)
         status, _, err = self.end(process)
-        # Looked at so early that it may not have taken the signal over yet.
+        # We may have looked before it handled signals itself.
         self.assertIn(status, (128 + signal.SIGTERM, -signal.SIGTERM), err)
         wait_for(lambda: list(filter(None, self.all_values())) == [b"somebody"] * 3)
         self.assertFalse(os.path.exists(self.path("ran")))

@@ -12,10 +12,10 @@ import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import LIMIT_S, SERVERS, Bootstrapped, die_with_us, nodes, wait_for
+from command_case import LIMIT_S, SERVERS, Bootstrapped, die_with_us, fill, nodes, wait_for
 
 TRIES = 5
-STOOD_STILL_S = 0.1  # the command's SIGKILL is sent so much before its lock is over
+STOOD_STILL_S = 0.1  # the command gets SIGKILL so long before its lock ends
 
 
 class Run(Bootstrapped):
@@ -32,7 +32,7 @@ class Run(Bootstrapped):
         self.assertIn("cannot execute", err)
         self.assert_free()
 
-    def test_holds_the_lock_and_hands_it_on(self):
+    def test_holds_the_lock_and_passes_its_name_on(self):
         probe = ("import os, sys; print(os.environ['QUORLOCK_KEY'], os.environ['QUORLOCK_OWNER'],"
                  " 'QUORLOCK_FENCE' in os.environ, os.getpgid(0) == os.getpid(),"
                  " sorted(int(n) for n in os.listdir('/proc/self/fd'))[:4], sys.stdin.read())")
@@ -44,7 +44,7 @@ class Run(Bootstrapped):
         self.assertRegex(err, rf'quorlock: granted "{self.key}" by [23] of 3 nodes in [\d.]+ ms, '
                               rf'valid \d+ ms, owner {token}\n')
         self.assertRegex(err, rf'quorlock: released "{self.key}" on [23] of 3 nodes\n')
-        self.assertNotIn(out.split()[1], err, "the whole token is not for messages")
+        self.assertNotIn(out.split()[1], err, "messages do not show the whole token")
         self.assert_free()
 
     def test_the_key_is_on_the_nodes_while_the_command_runs(self):
@@ -73,7 +73,7 @@ class Run(Bootstrapped):
         self.assertEqual(self.end(process)[0], 0)
         self.assert_free()
 
-    def test_descriptors_and_dispositions_of_the_command(self):
+    def test_the_command_inherits_no_descriptor_and_no_disposition(self):
         def clean():
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         probe = ["sh", "-c", "grep -E '^(Sig|Shd)(Blk|Ign|Cgt)' /proc/self/status; ls /proc/self/fd | wc -l"]
@@ -148,7 +148,7 @@ class Loss(Bootstrapped):
         self.assertEqual(self.values(), [b"someone-else-entirely"] * 3)
 
     def end_after(self, change):
-        """Before the first renewal the keys change, and the command ends well."""
+        """The keys change before the first renewal, and the command ends by itself."""
         process = self.shell("--lease", "30s", script=">up; until [ -e go ]; do sleep .01; done; exit 7")
         for server in SERVERS:
             change(server)
@@ -169,8 +169,8 @@ class Loss(Bootstrapped):
         self.assertEqual(self.values(), [b"a-peer"] * 3)
 
     def lose_nodes(self, lease_s, trap, own):
-        """Two nodes freeze under a command. For how long it went on when its lock was over (negative: it was dead in
-        time), and the longest time for which this machine did not let us look."""
+        """Two nodes freeze under a command. For how long it outlived its lock (negative: it was dead in time), and the
+        longest time for which this machine did not run the test."""
         process = self.shell("--lease", f"{lease_s}s",
                              script=f"echo $$ >outer; {trap}; >up; while :; do >beat; sleep .01; done")
         outer = self.read("outer")
@@ -182,7 +182,7 @@ class Loss(Bootstrapped):
             time.sleep(0.005)
             now = time.monotonic()
             looked, stood_s = now, max(stood_s, now - looked)
-            self.assertLess(time.time() - frozen_s, LIMIT_S, "the command lives on")
+            self.assertLess(time.time() - frozen_s, LIMIT_S, "the command is still alive")
         status, _, err = self.end(process)
         self.assertEqual(status, 75, err)
         self.assert_gone(outer)
@@ -199,7 +199,7 @@ class Loss(Bootstrapped):
 
     def test_nodes_gone_term_first_and_dead_in_time(self):
         for trap, own in [("trap 'date +%s.%N >term; exit 3' TERM", 3), ("trap 'date +%s.%N >term' TERM", 137)]:
-            # Where the machine itself stands still nobody can be in time, and nothing is proven.
+            # Where the machine itself stands still no process can be in time, and nothing is proven.
             for _ in range(TRIES):
                 late_s, stood_s = self.lose_nodes(4, trap, own)
                 if late_s < 0 or stood_s < STOOD_STILL_S:
@@ -214,7 +214,7 @@ class Loss(Bootstrapped):
         self.assertEqual(self.end(process)[0], 75)
         self.assert_gone(self.read("inner"))
 
-    def test_a_stopped_supervisor_learns_it_on_waking(self):
+    def test_a_stopped_supervisor_sees_the_loss_when_it_wakes(self):
         process = self.shell("--lease", "1s", script="echo $$ >outer; >up; while :; do sleep .01; done")
         process.send_signal(signal.SIGSTOP)
         self.assert_free()
@@ -235,15 +235,9 @@ class Loss(Bootstrapped):
         process.send_signal(signal.SIGCONT)
         self.assertEqual(self.end(process)[0], 75)
 
-    def test_a_stderr_that_nobody_reads_does_not_stop_us(self):
+    def test_a_stderr_without_a_reader_does_not_stop_us(self):
         reader, writer = os.pipe()
-        os.set_blocking(writer, False)
-        try:
-            while True:
-                os.write(writer, b"x" * 4096)
-        except BlockingIOError:
-            pass
-        os.set_blocking(writer, True)
+        fill(writer)
         process = self.shell("-v", "-v", "--lease", "1s", stderr=writer,
                              script="exec 2>/dev/null; echo $$ >outer; >up; while :; do sleep .01; done")
         for server in SERVERS[1:]:
@@ -270,7 +264,7 @@ class Terminal(Bootstrapped):
 
     def start_to_be_stopped(self, beat):
         """A command that does `beat` every 10 ms until there is a file `go`, and exits with 8. No shell: one that
-        is stopped amid starting a program (dash by vfork) never shows as stopped."""
+        is stopped while it starts a program (dash by vfork) never shows as stopped."""
         return self.start_on_terminal(f"exec {sys.executable} -c '"
                                       "import os, time; open(\"outer\", \"w\").write(str(os.getpid())); "
                                       "beats = open(\"beats\", \"wb\", 0); open(\"up\", \"w\")\n"
@@ -306,7 +300,7 @@ class Terminal(Bootstrapped):
         group = os.getpgid(int(outer))
         os.write(master, b"\x1a")
         wait_for(lambda: os.tcgetpgrp(master) == os.getpgid(pid))
-        # On all three: one that connected late is asked with the next renewal.
+        # On all three: a node that connected late gets the key with the next renewal.
         value = wait_for(lambda: len(set(self.values())) == 1 and self.values())
         self.assertIsNotNone(value[0])
         end = time.monotonic() + 4  # more than a lease
@@ -324,7 +318,7 @@ class Terminal(Bootstrapped):
         os.write(master, b"\x1a")
         wait_for(lambda: os.tcgetpgrp(master) == os.getpgid(pid))
         os.write(master, b"\x1a")
-        self.assert_free()  # nobody renews any more
+        self.assert_free()  # nothing renews any more
         self.hold("someone-else-entirely", count=3)
         beats = self.read("beats")
         os.kill(pid, signal.SIGCONT)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""quorlock run: signals while it waits, signals that come beside something else, and every signal that is handed on:
+"""quorlock run: signals while it waits, signals at the same time as another event, and every signal that is passed on:
 test_command_signals.py PATH_TO_quorlock [TEST...]"""
 import os
 import signal
@@ -10,16 +10,11 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from command_case import SERVERS, Bootstrapped, wait_for
-
-
-def state(process):
-    with open(f"/proc/{process.pid}/stat", encoding="latin-1") as f:
-        return f.read().rsplit(")", 1)[1].split()[0]
+from command_case import SERVERS, Bootstrapped, fill, state, wait_for
 
 
 class Proxy:
-    """In front of one server. Holds back what the server says on a connection that a SET of this key came over."""
+    """In front of one server. Holds back the replies on a connection after a SET of this key."""
 
     def __init__(self, server, key):
         self.server, self.mark = server, b"SET\r\n$%d\r\n%s\r\n" % (len(key), key.encode())
@@ -55,15 +50,15 @@ class Proxy:
         except OSError:
             pass
 
-    def let_go(self):
-        """All that was held back is in the receiver's socket when this returns."""
+    def release(self):
+        """When this returns, all that was held back is in the receiver's socket."""
         with self.lock:
             self.holding = False
             for target, data in self.held:
                 target.sendall(data)
 
     def cut(self):
-        """What was held back does not come any more."""
+        """What was held back never arrives."""
         with self.lock:
             for target, _ in self.held:
                 target.shutdown(socket.SHUT_RDWR)
@@ -96,23 +91,28 @@ class Waiting(Bootstrapped):
     def test_tstp_stops_the_wait_and_cont_goes_on(self):
         process = self.wait_for_lock()
         process.send_signal(signal.SIGTSTP)
-        wait_for(lambda: state(process) == "T")
+        wait_for(lambda: state(process.pid) == "T")
         process.send_signal(signal.SIGCONT)
-        wait_for(lambda: state(process) != "T")
+        wait_for(lambda: state(process.pid) != "T")
         self.let_it_run(process)
 
-    def test_a_term_beside_the_grant_starts_nothing(self):
+    def stop_before_the_grant(self, *options, **more):
+        """A stopped command that would read all grants next, but for the proxies in front of it."""
         proxies = [Proxy(server, self.key) for server in SERVERS]
         for proxy in proxies:
             self.addCleanup(proxy.close)
-        process = self.start("run", "--set-name", "behind-proxies", "--guard", "off", "--node-timeout", "5s", self.key,
-                             "--", "touch", self.path("ran"),
+        process = self.start("run", *options, "--set-name", "behind-proxies", "--guard", "off", "--node-timeout", "5s",
+                             self.key, "--", "touch", self.path("ran"), **more,
                              env={"QUORLOCK_NODES": ",".join(str(proxy) for proxy in proxies)})
         wait_for(lambda: all(self.values()) and all(proxy.held for proxy in proxies))
         process.send_signal(signal.SIGSTOP)
-        wait_for(lambda: state(process) == "T")
+        wait_for(lambda: state(process.pid) == "T")
+        return proxies, process
+
+    def test_a_term_at_the_time_of_the_grant_starts_nothing(self):
+        proxies, process = self.stop_before_the_grant()
         for proxy in proxies:
-            proxy.let_go()
+            proxy.release()
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGCONT)
         status, _, err = self.end(process)
@@ -121,41 +121,28 @@ class Waiting(Bootstrapped):
         self.assert_free()
 
     def test_a_term_between_the_grant_and_the_start_starts_nothing(self):
-        """A line about the third node is written before the grant is looked at, and has to wait for a reader."""
-        proxies = [Proxy(server, self.key) for server in SERVERS]
-        for proxy in proxies:
-            self.addCleanup(proxy.close)
+        """A line about the third node is written before the grant is handled, and blocks until there is a reader."""
         reader, writer = os.pipe()
-        process = self.start("run", "-v", "--set-name", "behind-proxies", "--guard", "off", "--node-timeout", "5s",
-                             self.key, "--", "touch", self.path("ran"), stderr=writer,
-                             env={"QUORLOCK_NODES": ",".join(str(proxy) for proxy in proxies)})
-        wait_for(lambda: all(self.values()) and all(proxy.held for proxy in proxies))
-        process.send_signal(signal.SIGSTOP)
-        wait_for(lambda: state(process) == "T")
-        os.set_blocking(writer, False)
-        try:
-            while True:
-                os.write(writer, b"." * 4096)
-        except BlockingIOError:
-            os.set_blocking(writer, True)
+        proxies, process = self.stop_before_the_grant("-v", stderr=writer)
+        fill(writer)
         os.close(writer)
-        proxies[0].let_go()
-        proxies[1].let_go()
+        proxies[0].release()
+        proxies[1].release()
         proxies[2].cut()
         process.send_signal(signal.SIGCONT)
-        time.sleep(0.3)  # it tries to write by now; if not, the signal is there before the grant is, and all the same
+        time.sleep(0.3)  # it blocks in that write by now; if not, the signal comes before the grant, and the result is the same
         process.send_signal(signal.SIGTERM)
         with open(reader, "rb") as said:
             err = said.read().replace(b"..", b"").decode()
         self.assertEqual(self.end(process)[0], 128 + signal.SIGTERM, err)
-        # A command that had begun could have died of the signal before it did anything.
+        # A command that was started could die of the signal before it did anything.
         self.assertNotIn("granted", err)
         self.assertFalse(os.path.exists(self.path("ran")), err)
         wait_for(lambda: self.values()[:2] == [None] * 2)
         SERVERS[2].ask("DEL", self.key)
 
     def after_an_outage(self, wait):
-        """How a wait ends whose nodes can be reached from some time on, when the lock is another's."""
+        """How a wait ends when the nodes come back and another client holds the lock."""
         for server in SERVERS[1:]:
             server.freeze()
         process = self.start("run", "--wait", wait, "--node-timeout", "500ms", self.key, "--", "touch",
@@ -170,7 +157,7 @@ class Waiting(Bootstrapped):
         return self.end(process)
 
     def test_an_outage_and_then_contention_is_contention(self):
-        for wait in ["4s", "8s", "16s"]:  # a busy machine takes its time to connect again
+        for wait in ["4s", "8s", "16s"]:  # a busy machine may need longer to connect again
             self.hold("someone-else-entirely", count=3)
             status, _, err = self.after_an_outage(wait)
             for server in SERVERS:
@@ -182,8 +169,8 @@ class Waiting(Bootstrapped):
         self.assertFalse(os.path.exists(self.path("ran")))
 
 
-class Handed(Bootstrapped):
-    def test_every_signal_that_is_handed_on_arrives(self):
+class PassedOn(Bootstrapped):
+    def test_every_signal_that_is_passed_on_arrives(self):
         numbers = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
                    signal.SIGALRM, signal.SIGWINCH, signal.SIGURG, signal.SIGIO, signal.SIGPWR, signal.SIGTSTP,
                    *range(signal.SIGRTMIN, signal.SIGRTMAX + 1)]

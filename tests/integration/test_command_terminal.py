@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""quorlock run under an interactive shell on a real terminal: which group has the foreground, what is stopped, what
-dies of what is typed: test_command_terminal.py PATH_TO_quorlock [TEST...]"""
+"""quorlock run under an interactive shell on a real terminal: which group has the foreground, what is stopped, and
+what a typed signal ends: test_command_terminal.py PATH_TO_quorlock [TEST...]"""
 import os
 import pty
 import resource
@@ -11,12 +11,12 @@ import threading
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import SERVERS, Bootstrapped, die_with_us, nodes, wait_for
+from command_case import SERVERS, Bootstrapped, die_with_us, nodes, state, wait_for
 
 CTRL_C, CTRL_BACKSLASH, CTRL_Z = b"\x03", b"\x1c", b"\x1a"
 SHELL = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
 
-# Tells its process id and its parent's, then does what its arguments say, one after the other:
+# Writes its process id and its parent's to a file, then does what its arguments say, one after the other:
 # line NAME   reads a line from the terminal into the file NAME
 # wait NAME   until there is such a file
 # make NAME   makes one
@@ -67,7 +67,7 @@ class Terminal(Bootstrapped):
         return pid
 
     def drain(self, master):
-        """What is written to the terminal must be read, or it blocks."""
+        """Reads what is written to the terminal, for a full terminal blocks its writers."""
         try:
             while True:
                 self.written += os.read(master, 4096)
@@ -76,7 +76,7 @@ class Terminal(Bootstrapped):
 
     @staticmethod
     def reap(pid, master):
-        """Ends all that the terminal's session has left, which after a failure may be a loop that goes on."""
+        """Ends all processes of the terminal's session: after a failure a loop may still run."""
         for name in os.listdir("/proc"):
             try:
                 if name.isdigit() and os.getsid(int(name)) == pid:
@@ -106,22 +106,15 @@ class Terminal(Bootstrapped):
         return os.tcgetpgrp(self.master)
 
     def pids(self, name):
-        """(process id, its parent's) of one that acts; the parent of the command is quorlock."""
+        """The process id of act.py under that name, and its parent's; the parent of the command is quorlock."""
         self.wait_file("pid." + name)
         return [int(word) for word in self.read("pid." + name).split()]
 
-    def told(self, text):
+    def wait_for_output(self, text):
         wait_for(lambda: text.encode() in self.written.replace(b"\r\n", b" ").replace(b"\n", b" "))
 
-    def state(self, pid):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="latin-1") as f:
-                return f.read().rsplit(")", 1)[1].split()[0]
-        except FileNotFoundError:
-            return "Z"
-
     def assert_line(self, typed, name):
-        """What is typed reaches the process that wants it."""
+        """A typed line reaches the process that reads the terminal."""
         os.write(self.master, typed.encode() + b"\n")
         wait_for(lambda: os.path.exists(self.path(name)))
         self.assertEqual(self.read(name), typed)
@@ -139,7 +132,7 @@ class Terminal(Bootstrapped):
         wait_for(longer)
 
     def assert_status(self, expected):
-        """What the line typed has written to `status` at its end."""
+        """The last command of the typed line has written that to the file `status`."""
         self.wait_file("status")
         wait_for(lambda: self.read("status"))
         self.assertEqual(self.read("status"), expected, self.written.decode(errors="replace"))
@@ -177,7 +170,7 @@ class Foreground(Terminal):
         self.assert_line("to the pager", "typed")
         self.assertEqual(self.foreground(), os.getpgid(pager))
         self.assert_renewed()
-        self.assertNotIn("T", [self.state(supervisor), self.state(pager)])
+        self.assertNotIn("T", [state(supervisor), state(pager)])
         self.make("go")
         self.assert_status("0 0")
         self.assert_prompt()
@@ -186,10 +179,10 @@ class Foreground(Terminal):
         self.shell_types("RUN -- $ACT cmd wait go | $ACT pager wait ask line typed copy &")
         pager, _ = self.pids("pager")
         _, supervisor = self.pids("cmd")
-        self.make("ask")  # only now: what stops the group stops also a quorlock that has not begun
-        wait_for(lambda: self.state(pager) == "T")
+        self.make("ask")  # not before: SIGTTIN for the group would also stop a quorlock that does not handle it yet
+        wait_for(lambda: state(pager) == "T")
         self.assert_renewed()
-        self.assertNotEqual(self.state(supervisor), "T")
+        self.assertNotEqual(state(supervisor), "T")
         self.type("fg")
         self.assert_line("to the pager", "typed")
         self.make("go")
@@ -209,19 +202,19 @@ class Foreground(Terminal):
         wait_for(lambda: self.foreground() == command)
         self.assert_renewed()
         self.assert_line("password", "typed")
-        self.assertNotIn("T", [self.state(pid) for pid in (feeder, command, supervisor)])
+        self.assertNotIn("T", [state(pid) for pid in (feeder, command, supervisor)])
         self.make("go")
         self.assert_status("0 0")
         self.assert_prompt()
 
-    def test_the_foreground_goes_to_what_wants_it(self):
+    def test_the_foreground_goes_to_the_process_that_reads(self):
         self.shell_types("RUN -v -- $ACT cmd line first wait again line third | $ACT pager wait first line second copy;"
                          " echo ${PIPESTATUS[*]} >status")
         command, _ = self.pids("cmd")
         pager, _ = self.pids("pager")
         wait_for(lambda: self.foreground() == command)
         self.assert_line("one", "first")
-        self.told("another process beside quorlock wants the terminal, and has it now")
+        self.wait_for_output("another process beside quorlock wants the terminal, and has it now")
         self.assertEqual(self.foreground(), os.getpgid(pager))
         self.assert_line("two", "second")
         self.make("again")
@@ -230,7 +223,7 @@ class Foreground(Terminal):
         self.assert_status("0 0")
         self.assert_prompt()
 
-    def test_in_a_script_the_command_gets_what_it_wants(self):
+    def test_in_a_script_the_command_gets_the_foreground_when_it_reads(self):
         self.shell_types("bash -c 'RUN -- $ACT cmd line typed; echo $? >status'")
         command, supervisor = self.pids("cmd")
         wait_for(lambda: self.foreground() == command)
@@ -238,13 +231,13 @@ class Foreground(Terminal):
         self.assert_status("0")
         self.assert_prompt()
 
-    def test_a_command_in_the_background_is_told_of(self):
+    def test_a_command_that_reads_in_the_background_is_reported(self):
         self.shell_types("RUN -- $ACT cmd line typed &")
         command, supervisor = self.pids("cmd")
-        self.told("the command is stopped, for it wants the terminal and quorlock is not in the foreground")
-        self.assertEqual(self.state(command), "T")
+        self.wait_for_output("the command is stopped, for it wants the terminal and quorlock is not in the foreground")
+        self.assertEqual(state(command), "T")
         self.assert_renewed()
-        self.assertNotEqual(self.state(supervisor), "T")
+        self.assertNotEqual(state(supervisor), "T")
         self.type("fg")
         wait_for(lambda: self.foreground() == command)
         self.assert_line("to the command", "typed")
@@ -254,18 +247,18 @@ class Foreground(Terminal):
         self.shell_types("RUN -- $ACT cmd make up wait go", lease="30s")
         command, supervisor = self.pids("cmd")
         os.write(self.master, CTRL_Z)
-        self.told("the command is stopped;")
+        self.wait_for_output("the command is stopped;")
         self.assertEqual(self.foreground(), os.getpgid(supervisor))
         os.write(self.master, CTRL_Z)
-        wait_for(lambda: self.state(supervisor) == "T")
+        wait_for(lambda: state(supervisor) == "T")
         self.assert_prompt()
         self.type("fg; echo $? >status")
-        wait_for(lambda: self.foreground() == command and self.state(command) != "T")
+        wait_for(lambda: self.foreground() == command and state(command) != "T")
         self.make("go")
         self.assert_status("0")
         self.assert_prompt()
 
-    def test_a_child_that_stops_is_told_of_without_a_terminal(self):
+    def test_a_command_that_stops_is_reported_without_a_terminal(self):
         process = self.start("run", self.key, "--", "sh", "-c", "kill -STOP $$; exit 4", start_new_session=True)
         os.set_blocking(process.stderr.fileno(), False)
         line = wait_for(process.stderr.read).decode()
@@ -276,18 +269,18 @@ class Foreground(Terminal):
 
 
 class Typed(Terminal):
-    """What ends a program that has no handler ends quorlock, so that the shell sees it."""
+    """A signal that is typed ends quorlock as it ends the command, so that the shell sees it."""
 
     def interrupted(self, line, wait=None):
         self.shell_types(line)
         if wait:
-            self.told(wait)
+            self.wait_for_output(wait)
         else:
             self.pids("cmd")
         os.write(self.master, CTRL_C)
         self.assert_prompt()
         if not wait:
-            # Once more, and the file would be there anew.
+            # If the loop went on, the file would be there again.
             os.unlink(self.path("pid.cmd"))
             self.type("sleep .5")
             self.assert_prompt()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""quorlock run: the command is dead before its lock can be another's, whatever becomes of quorlock itself:
+"""quorlock run: the command is dead before another client can get its lock, whatever happens to quorlock itself:
 test_command_warden.py PATH_TO_quorlock [TEST...]"""
 import os
 import re
@@ -11,7 +11,7 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from command_case import LIMIT_S, SERVERS, Bootstrapped, die_with_us, wait_for
+from command_case import SERVERS, Bootstrapped, die_with_us, state, wait_for
 
 TRIES = 8
 STOOD_STILL_S = 0.02  # a machine that keeps one process waiting so long may keep another for longer
@@ -43,15 +43,6 @@ def now_s():
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def state(pid):
-    """R, S, T ... as ps shows it; Z for what is gone too."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="latin-1") as f:
-            return f.read().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return "Z"
-
-
 def children(pid):
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
         return [int(word) for word in f.read().split()]
@@ -70,7 +61,7 @@ def warden_of(process):
 
 
 class Watch(threading.Thread):
-    """When the keys end by the nodes' own word, and how long this machine kept us from looking."""
+    """When the keys end by the nodes' own clocks, and for how long this machine did not run the test."""
 
     def __init__(self, key):
         super().__init__(daemon=True)
@@ -92,7 +83,7 @@ class Watch(threading.Thread):
             looked, self.stood_s = now_s(), max(self.stood_s, now_s() - looked)
 
     def end(self):
-        """(when the lock could be somebody else's, stood_s)"""
+        """(when another client could get the lock, stood_s)"""
         self.over = True
         self.join()
         return sorted(self.ends.values())[1], self.stood_s
@@ -128,7 +119,7 @@ class Guarded(Bootstrapped):
 
     def in_time(self, attempt):
         """attempt(): (the last beat, when the lock was over, how long the machine stood still). Where the machine
-        itself stands still nobody can be in time, and nothing is proven."""
+        itself stands still no process can be in time, and nothing is proven."""
         for _ in range(TRIES):
             last, over, stood_s = attempt()
             if last < over or stood_s < STOOD_STILL_S:
@@ -277,16 +268,16 @@ class Ends(Guarded):
         self.assertEqual(kill_ms, left_ms - RESERVE_S * 1000)
         self.assertLessEqual(left_ms, GRACE_S * 1000)
         term, last = self.stamps("terms")[0], self.stamps("beats")[-1]
-        # Not before its time, which no busy machine makes it: the validity is short of the key's life by the
-        # allowance, and by what the nodes took to get and execute the renewal.
-        self.told.append((over - ALLOWANCE_S - term, over - ALLOWANCE_S - last, stood_s))
+        # Nor too early, on any machine: validity ends before the key by the allowance, and by the time that the renewal
+        # took to the nodes.
+        self.measured.append((over - ALLOWANCE_S - term, over - ALLOWANCE_S - last, stood_s))
         return last, over - ALLOWANCE_S, stood_s
 
     def test_term_a_grace_before_the_end_and_kill_in_time(self):
-        self.told = []
+        self.measured = []
         for _ in range(TRIES):
             self.in_time(self.ignores)
-            before_term_s, before_kill_s, stood_s = self.told[-1]
+            before_term_s, before_kill_s, stood_s = self.measured[-1]
             good = (GRACE_S - RESERVE_S < before_term_s < GRACE_S + RESERVE_S
                     and before_kill_s < 3 * RESERVE_S)
             if good or stood_s < DISTURBED_S:
@@ -294,8 +285,8 @@ class Ends(Guarded):
             for name in ["up", "beats", "terms"]:
                 os.unlink(self.path(name))
         if not good and stood_s >= DISTURBED_S:
-            self.skipTest(f"this machine stands still too often: {self.told}")
-        self.assertTrue(good, self.told)
+            self.skipTest(f"this machine stands still too often: {self.measured}")
+        self.assertTrue(good, self.measured)
 
     def test_a_stopped_command_gets_its_term(self):
         def attempt():

@@ -14,7 +14,7 @@
 
 #define CONTENDERS 20
 
-static void a_peers_key_makes_ours_held(void **state)
+CLIENT_TEST(a_peers_key_makes_ours_held)
 {
     struct seen seen;
     quorlock *lock;
@@ -51,7 +51,7 @@ static void a_peers_key_makes_ours_held(void **state)
 }
 
 /* A peer on one node only blocks no lock. */
-static void a_peer_on_a_minority_is_outvoted(void **state)
+CLIENT_TEST(a_peer_on_a_minority_is_outvoted)
 {
     struct seen seen;
     quorlock *lock;
@@ -65,7 +65,7 @@ static void a_peer_on_a_minority_is_outvoted(void **state)
     assert_true(server_holds(SERVER(1), "key", "peer-1"));
 }
 
-static void waits_and_is_handed_over(void **state)
+CLIENT_TEST(waits_and_is_handed_over)
 {
     struct seen held, waited;
     quorlock_client *second = fixture_new_client(3);
@@ -99,7 +99,7 @@ static void acquire_again(quorlock *lock, const struct quorlock_result *result, 
 
 /* A holder that releases and acquires again at once would always be quicker than a waiter, which needs a notice
  * first. */
-static void a_last_holder_lets_others_come_first(void **state)
+CLIENT_TEST(a_last_holder_lets_others_come_first)
 {
     struct seen first, second;
     int polite = 0;
@@ -130,7 +130,7 @@ static void a_last_holder_lets_others_come_first(void **state)
 }
 
 /* An acquire ends at its wait bound, and its result names the holder. */
-static void the_wait_bound_holds(void **state)
+CLIENT_TEST(the_wait_bound_holds)
 {
     struct seen seen;
     quorlock *lock;
@@ -144,7 +144,7 @@ static void the_wait_bound_holds(void **state)
 }
 
 /* An acquire that is canceled at any moment leaves nothing, and its callback comes once. */
-static void cancel_at_any_moment_leaves_nothing(void **state)
+CLIENT_TEST(cancel_at_any_moment_leaves_nothing)
 {
     struct seen seen;
     quorlock *lock =
@@ -174,7 +174,7 @@ static void cancel_at_any_moment_leaves_nothing(void **state)
 }
 
 /* An acquire that fails releases what it took; the holder's keys are untouched throughout. */
-static void a_failing_contender_leaves_no_key(void **state)
+CLIENT_TEST(a_failing_contender_leaves_no_key)
 {
     struct seen seen;
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
@@ -290,7 +290,7 @@ static int turns_of(int number)
     return (int)strtol(line, NULL, 10);
 }
 
-static void twenty_processes_one_key(void **state)
+SERVERS_TEST(twenty_processes_one_key)
 {
     const char *span = getenv("QUORLOCK_CONTEND_S");
     uint64_t span_us = 1000000ull * (span == NULL ? 12 : strtoul(span, NULL, 10));
@@ -321,20 +321,4 @@ static void twenty_processes_one_key(void **state)
     print_message("%d turns, at least %d each\n", total, least);
     assert_true(least > 0);
     await_free("key");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_CLIENT(a_peers_key_makes_ours_held),
-        WITH_CLIENT(a_peer_on_a_minority_is_outvoted),
-        WITH_CLIENT(waits_and_is_handed_over),
-        WITH_CLIENT(a_last_holder_lets_others_come_first),
-        WITH_CLIENT(the_wait_bound_holds),
-        WITH_CLIENT(cancel_at_any_moment_leaves_nothing),
-        WITH_CLIENT(a_failing_contender_leaves_no_key),
-        WITH_SERVERS(twenty_processes_one_key),
-    };
-
-    return cmocka_run_group_tests_name("contention", tests, NULL, NULL);
 }

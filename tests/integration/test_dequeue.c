@@ -9,7 +9,7 @@
 
 /* ---- leaving the queue ---- */
 
-static void canceled_wherever_it_stands(void **state)
+CLIENT_TEST(canceled_wherever_it_stands)
 {
     struct seen held;
     quorlock *holder = hold_key(&held);
@@ -45,7 +45,7 @@ static void canceled_wherever_it_stands(void **state)
 }
 
 /* All at once, at any moment of the attempt of the first. */
-static void all_canceled_leave_nothing(void **state)
+CLIENT_TEST(all_canceled_leave_nothing)
 {
     long long clients[3];
 
@@ -73,7 +73,7 @@ static void all_canceled_leave_nothing(void **state)
     }
 }
 
-static void freed_in_the_queue(void **state)
+CLIENT_TEST(freed_in_the_queue)
 {
     struct seen held;
     quorlock *holder = hold_key(&held);
@@ -103,7 +103,7 @@ static void freed_in_the_queue(void **state)
     assert_int_equal(completed(0, 5), 5);
 }
 
-static void closed_with_a_queue(void **state)
+SERVERS_TEST(closed_with_a_queue)
 {
     struct seen held;
 
@@ -131,7 +131,7 @@ static void closed_with_a_queue(void **state)
 
 /* ---- faults of the first ---- */
 
-static void the_grant_of_the_first_is_lost(void **state)
+SERVERS_TEST(the_grant_of_the_first_is_lost)
 {
     struct seen seen;
     struct seen_loss loss = {.calls = 0};
@@ -165,7 +165,7 @@ static void the_grant_of_the_first_is_lost(void **state)
 
 /* A lost lock that was not released is released when its handle acquires anew, although it waits behind others.
  */
-static void acquires_anew_what_it_lost(void **state)
+CLIENT_TEST(acquires_anew_what_it_lost)
 {
     struct seen seen;
     struct seen_loss loss = {.calls = 0};
@@ -192,73 +192,41 @@ static void acquires_anew_what_it_lost(void **state)
 
 /* ---- memory ---- */
 
-struct memory {
-    bool gone;
-    int refused;
-};
-
-static void *allocate(void *arg, size_t size)
-{
-    struct memory *memory = arg;
-
-    memory->refused += memory->gone;
-    return memory->gone ? NULL : malloc(size);
-}
-
-static void *reallocate(void *arg, void *block, size_t size)
-{
-    struct memory *memory = arg;
-
-    memory->refused += memory->gone;
-    return memory->gone ? NULL : realloc(block, size);
-}
-
-static void release(void *arg, void *block)
-{
-    free(block);
-}
-
 /* Memory ends during the callback of the first, and is back a little later. */
-struct short_of_memory {
-    struct memory memory;
+struct shortage {
+    struct counted memory;
     struct seen seen;
 };
 
-static void told_without_memory(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void completed_without_memory(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    struct short_of_memory *shortage = arg;
+    struct shortage *shortage = arg;
 
     on_result(lock, result, &shortage->seen);
-    shortage->memory.gone = false;
+    shortage->memory.until_failure = -1;
 }
 
-static void a_waiter_without_memory_lets_the_next_go(void **state)
+SERVERS_TEST(a_waiter_without_memory_lets_the_next_go)
 {
-    struct short_of_memory shortage = {.memory = {.gone = false}};
-    const struct quorlock_allocator allocator = {sizeof(allocator), allocate, reallocate, release,
-                                                 &shortage.memory};
-    struct quorlock_options options = *LEASE(LONG_LEASE_MS);
+    static struct shortage shortage; /* until the client is closed */
+    const struct quorlock_allocator allocator = counted_hooks(&shortage.memory);
     quorlock *second;
 
+    shortage = (struct shortage){.memory = {.until_failure = -1, .for_good = true}};
     fixture.options.allocator = &allocator;
     fixture_client(3);
     take_by_hand(3, "key", "by-hand");
     enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
-    options.lease_ms = LONG_LEASE_MS / 2;
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
     /* With another lease it cannot continue the attempt of the first. */
-    options.lease_ms--;
-    second = fixture_lock(fixture.client, "key", &options);
-    assert_int_equal(quorlock_acquire(second, told_without_memory, &shortage), 0);
+    second = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS / 2, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    assert_int_equal(quorlock_acquire(second, completed_without_memory, &shortage), 0);
     enqueue(1, 3, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
     assert_status(quorlock_cancel(queue.locks[0]), QUORLOCK_OK);
-    shortage.memory.gone = true;
+    shortage.memory.until_failure = 0;
     await_count(&shortage.seen.calls, 1, GENEROUS_MS, "no memory to ask");
-    assert_true(shortage.memory.refused > 0);
     assert_status(shortage.seen.result.status, QUORLOCK_NOMEM);
     assert_contains(shortage.seen.text, "out of memory");
-    shortage.memory.gone = false;
     drop_by_hand("key");
     for (int i = 1; i < 3; i++) {
         await_count(&queue.seen[i].calls, 1, GENEROUS_MS, "the later waiters");
@@ -270,9 +238,6 @@ static void a_waiter_without_memory_lets_the_next_go(void **state)
         }
     }
     assert_status(fixture_acquire(second, &shortage.seen), QUORLOCK_OK);
-    quorlock_free(second);
-    free_queue(0, 3);
-    await_free("key");
 }
 
 /* ---- callbacks that free, and that retry ---- */
@@ -291,7 +256,7 @@ static void free_victim(quorlock *lock, const struct quorlock_result *result, vo
 }
 
 /* Single tries complete between the end of the first and its callback. */
-static void a_callback_frees_the_first(void **state)
+CLIENT_TEST(a_callback_frees_the_first)
 {
     struct freeing freeing = {.seen = {.calls = 0}};
     struct seen tried[4];
@@ -334,7 +299,7 @@ static void tries_again(quorlock *lock, const struct quorlock_result *result, vo
 }
 
 /* A callback that answers each failure with a new acquire does not delay the callbacks of others. */
-static void endless_retries_delay_no_other_callback(void **state)
+SERVERS_TEST(endless_retries_delay_no_other_callback)
 {
     struct stubborn stubborn = {.calls = 0};
     quorlock *lock;
@@ -354,21 +319,4 @@ static void endless_retries_delay_no_other_callback(void **state)
     calls = stubborn.calls;
     await_count(&stubborn.calls, calls + 1, GENEROUS_MS, "the last try");
     free_queue(0, 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_CLIENT(canceled_wherever_it_stands),
-        WITH_CLIENT(all_canceled_leave_nothing),
-        WITH_CLIENT(freed_in_the_queue),
-        WITH_SERVERS(closed_with_a_queue),
-        WITH_SERVERS(the_grant_of_the_first_is_lost),
-        WITH_CLIENT(acquires_anew_what_it_lost),
-        WITH_SERVERS(a_waiter_without_memory_lets_the_next_go),
-        WITH_CLIENT(a_callback_frees_the_first),
-        WITH_SERVERS(endless_retries_delay_no_other_callback),
-    };
-
-    return cmocka_run_group_tests_name("dequeue", tests, NULL, NULL);
 }

@@ -3,42 +3,19 @@
  * test_descriptors.c - a process that has no file descriptor left: the facade says so, prints nothing, and
  * never ends the process
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <quorlock/blocking.h>
 
-#include "cluster.h"
+#include "fixture.h"
 
 #define LEASE_MS 120000u
 #define FD_MAX   256
 
 /* How a child ended. 1 is what libevent's exit would give. */
 enum end { WORKED = 0, NOT_OPENED = 40, NO_QUORUM = 41, WRONG = 42 };
-
-static struct cluster cluster;
-
-static int setup(void **state)
-{
-    cluster_start(&cluster, 3);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    cluster_end(&cluster);
-    return 0;
-}
 
 static enum end acquire_once(quorlock_blocking *blocking)
 {
@@ -58,7 +35,7 @@ static enum end live(void)
 {
     char error[TEXT_SIZE] = "";
     struct quorlock_client_options options = {.size = sizeof(options),
-                                              .nodes = cluster.addresses,
+                                              .nodes = fixture.cluster.addresses,
                                               .n_nodes = 3,
                                               .guard = QUORLOCK_GUARD_OFF,
                                               .max_lease_ms = LEASE_MS,
@@ -104,7 +81,7 @@ static int end_with(rlim_t limit)
     return WEXITSTATUS(status);
 }
 
-static void few_descriptors_are_an_error_and_no_end(void **state)
+SERVERS_TEST(few_descriptors_are_an_error_and_no_end)
 {
     for (rlim_t limit = 3; limit <= 20; limit++) {
         int end = end_with(limit);
@@ -114,13 +91,4 @@ static void few_descriptors_are_an_error_and_no_end(void **state)
         if (limit < 8) assert_int_equal(end, NOT_OPENED);
     }
     assert_int_equal(end_with(64), WORKED);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(few_descriptors_are_an_error_and_no_end, setup, teardown),
-    };
-
-    return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
 }

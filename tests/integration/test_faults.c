@@ -113,12 +113,12 @@ static void one_gone(enum hurt how)
     assert_int_equal(loss.calls, 0);
 }
 
-static void one_node_killed(void **state)
+SERVERS_TEST(one_node_killed)
 {
     one_gone(KILLED);
 }
 
-static void one_node_frozen(void **state)
+SERVERS_TEST(one_node_frozen)
 {
     one_gone(FROZEN);
 }
@@ -137,17 +137,17 @@ static void silent_from_the_start(bool mute_syn)
     blackhole_close(&hole);
 }
 
-static void one_node_takes_connections_and_is_silent(void **state)
+SERVERS_TEST(one_node_takes_connections_and_is_silent)
 {
     silent_from_the_start(false);
 }
 
-static void one_node_does_not_even_connect(void **state)
+SERVERS_TEST(one_node_does_not_even_connect)
 {
     silent_from_the_start(true);
 }
 
-static void one_node_dead_from_the_start(void **state)
+SERVERS_TEST(one_node_dead_from_the_start)
 {
     fixture.options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
     server_kill(SERVER(2));
@@ -195,18 +195,18 @@ static void two_gone(enum hurt how)
     quorlock_free(once);
 }
 
-static void two_nodes_killed(void **state)
+SERVERS_TEST(two_nodes_killed)
 {
     two_gone(KILLED);
 }
 
-static void two_nodes_frozen(void **state)
+SERVERS_TEST(two_nodes_frozen)
 {
     two_gone(FROZEN);
 }
 
 /* An acquire that waits while there is no quorum gets the lock by itself when the nodes are back. */
-static void waits_for_the_nodes(void **state)
+SERVERS_TEST(waits_for_the_nodes)
 {
     struct seen seen;
     quorlock *lock;
@@ -226,7 +226,7 @@ static void waits_for_the_nodes(void **state)
     await_free("key");
 }
 
-static void all_needs_all(void **state)
+SERVERS_TEST(all_needs_all)
 {
     struct seen seen;
     quorlock *lock;
@@ -260,7 +260,7 @@ static void all_needs_all(void **state)
 }
 
 /* A wiped node gets the key again, and then counts: another node may fail. */
-static void wiped_node_is_repaired_and_counts(void **state)
+SERVERS_TEST(wiped_node_is_repaired_and_counts)
 {
     struct seen seen;
     struct seen_loss loss = {0};
@@ -293,7 +293,7 @@ static void wiped_node_is_repaired_and_counts(void **state)
 }
 
 /* ALL never repairs: a node that forgot the key loses the lock. */
-static void all_loses_by_one_wiped_node(void **state)
+SERVERS_TEST(all_loses_by_one_wiped_node)
 {
     struct seen seen;
     struct seen_loss loss = {0};
@@ -313,7 +313,7 @@ static void all_loses_by_one_wiped_node(void **state)
 }
 
 /* A node that was away is sent the release when it is back, also when the lock is freed already. */
-static void debts_are_paid_at_reconnect(void **state)
+SERVERS_TEST(debts_are_paid_at_reconnect)
 {
     struct seen seen;
     quorlock *lock;
@@ -331,7 +331,7 @@ static void debts_are_paid_at_reconnect(void **state)
 }
 
 /* A release that reaches no quorum says so after one node timeout, and is sent later. */
-static void release_without_quorum_ends(void **state)
+SERVERS_TEST(release_without_quorum_ends)
 {
     struct seen seen;
     uint64_t begun_us;
@@ -355,7 +355,7 @@ static void release_without_quorum_ends(void **state)
 }
 
 /* Close does not wait for a frozen node longer than one node timeout. */
-static void close_does_not_wait_for_the_frozen(void **state)
+SERVERS_TEST(close_does_not_wait_for_the_frozen)
 {
     struct seen seen;
     uint64_t begun_us;
@@ -375,7 +375,7 @@ static void close_does_not_wait_for_the_frozen(void **state)
 }
 
 /* A server that lost our scripts (SCRIPT FLUSH) gets them again within the round. */
-static void forgotten_scripts_are_loaded_again(void **state)
+CLIENT_TEST(forgotten_scripts_are_loaded_again)
 {
     struct seen seen;
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
@@ -387,27 +387,4 @@ static void forgotten_scripts_are_loaded_again(void **state)
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
     await_free("key");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_SERVERS(one_node_killed),
-        WITH_SERVERS(one_node_frozen),
-        WITH_SERVERS(one_node_takes_connections_and_is_silent),
-        WITH_SERVERS(one_node_does_not_even_connect),
-        WITH_SERVERS(one_node_dead_from_the_start),
-        WITH_SERVERS(two_nodes_killed),
-        WITH_SERVERS(two_nodes_frozen),
-        WITH_SERVERS(waits_for_the_nodes),
-        WITH_SERVERS(all_needs_all),
-        WITH_SERVERS(wiped_node_is_repaired_and_counts),
-        WITH_SERVERS(all_loses_by_one_wiped_node),
-        WITH_SERVERS(debts_are_paid_at_reconnect),
-        WITH_SERVERS(release_without_quorum_ends),
-        WITH_SERVERS(close_does_not_wait_for_the_frozen),
-        WITH_CLIENT(forgotten_scripts_are_loaded_again),
-    };
-
-    return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
 }

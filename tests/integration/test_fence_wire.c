@@ -39,7 +39,7 @@ static void assert_counts(struct answer answer, uint64_t fence)
     assert_int_equal(answer.reply.fence, fence);
 }
 
-static void test_increments(void **state)
+SERVER_TEST(test_increments)
 {
     static const uint32_t modes[] = {QUORLOCK_GUARD_OFF, QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
     struct probe *probe;
@@ -78,7 +78,7 @@ static void test_increments(void **state)
 }
 
 /* Wall clocks in microseconds are sixteen digits, which Lua would round when it prints them its own way. */
-static void test_whole_numbers(void **state)
+SERVER_TEST(test_whole_numbers)
 {
     char stored[TEXT_SIZE];
     struct probe *probe = begin(QUORLOCK_GUARD_CONNECTION);
@@ -119,7 +119,7 @@ static void test_whole_numbers(void **state)
     assert_int_equal(probe->levels, 1);
 }
 
-static void test_raise(void **state)
+SERVER_TEST(test_raise)
 {
     struct answer answer;
     struct probe *probe = begin(QUORLOCK_GUARD_CONNECTION);
@@ -145,7 +145,7 @@ static void test_raise(void **state)
     assert_true(server_holds(server, COUNTER, "5"));
 }
 
-static void test_carried(void **state)
+SERVER_TEST(test_carried)
 {
     struct probe *probe = begin(QUORLOCK_GUARD_CONNECTION);
 
@@ -188,7 +188,7 @@ static void test_carried(void **state)
 }
 
 /* Without memory for lock and counter nothing stays; a release works all the same. */
-static void test_no_memory(void **state)
+SERVER_TEST(test_no_memory)
 {
     struct probe *probe = begin(QUORLOCK_GUARD_STRICT);
 
@@ -208,7 +208,7 @@ static void test_no_memory(void **state)
 }
 
 /* The server may forget our scripts at any time. */
-static void test_forgotten_scripts(void **state)
+SERVER_TEST(test_forgotten_scripts)
 {
     static const enum node_op ops[] = {NODE_ACQUIRE, NODE_RAISE, NODE_EXTEND, NODE_RELEASE, NODE_REPAIR};
     struct probe *probe = begin(QUORLOCK_GUARD_STRICT);
@@ -229,7 +229,7 @@ static void test_forgotten_scripts(void **state)
 }
 
 /* The reply of a PEEK for a guard in quarantine, and for a free key. */
-static void test_peek(void **state)
+SERVER_TEST(test_peek)
 {
     struct probe *probe;
     struct probe *looker = probe_ready(server->address, QUORLOCK_GUARD_OFF);
@@ -297,7 +297,7 @@ static void forget(void)
     server_do(server, "DEL key quorlock:guard " COUNTER);
 }
 
-static void test_least_rights(void **state)
+SERVER_TEST(test_least_rights)
 {
     static const char *const rights[] = {"~key",
                                          "~quorlock:guard",
@@ -331,16 +331,4 @@ static void test_least_rights(void **state)
         if (left_out < n && !optional && wrong == NULL) fail_msg("%s is not needed", rights[left_out]);
         if (left_out < n && optional && wrong != NULL) fail_msg("%s is needed: %s", rights[left_out], wrong);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_ONE_SERVER(test_increments), WITH_ONE_SERVER(test_whole_numbers),
-        WITH_ONE_SERVER(test_raise),      WITH_ONE_SERVER(test_carried),
-        WITH_ONE_SERVER(test_no_memory),  WITH_ONE_SERVER(test_forgotten_scripts),
-        WITH_ONE_SERVER(test_peek),       WITH_ONE_SERVER(test_least_rights),
-    };
-
-    return cmocka_run_group_tests_name("fencing on real servers", tests, NULL, NULL);
 }

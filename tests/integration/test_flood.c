@@ -135,7 +135,7 @@ static void expect_nothing_left(uint32_t from)
     await(nothing_is_left, &from, FLOOD_MS, "no key of the flood");
 }
 
-static void all_that_is_asked_in_a_turn_is_done(void **state)
+SERVERS_TEST(all_that_is_asked_in_a_turn_is_done)
 {
     quorlock *kept[KEPT];
     struct seen seen;
@@ -159,7 +159,7 @@ static void all_that_is_asked_in_a_turn_is_done(void **state)
     close_flood();
 }
 
-static void a_frozen_node_holds_up_nothing(void **state)
+SERVERS_TEST(a_frozen_node_holds_up_nothing)
 {
     fixture_client(3);
     open_flood(FLOOD / PARTS_OF_TEN, 0);
@@ -173,7 +173,7 @@ static void a_frozen_node_holds_up_nothing(void **state)
     close_flood();
 }
 
-static void waiting_for_room_needs_no_second_try(void **state)
+SERVERS_TEST(waiting_for_room_needs_no_second_try)
 {
     patient_client();
     open_flood(5000, 20000);
@@ -183,7 +183,7 @@ static void waiting_for_room_needs_no_second_try(void **state)
     expect_nothing_left(0);
 }
 
-static void closing_gives_everything_back(void **state)
+SERVERS_TEST(closing_gives_everything_back)
 {
     patient_client();
     open_flood(FEW, 0);
@@ -197,7 +197,7 @@ static void closing_gives_everything_back(void **state)
 
 /* The timeout of a request that waited for room runs from its sending, also where the first requests were sent
  * long before. */
-static void closing_after_a_standstill_gives_everything_back(void **state)
+SERVERS_TEST(closing_after_a_standstill_gives_everything_back)
 {
     int closed;
 
@@ -214,7 +214,7 @@ static void closing_after_a_standstill_gives_everything_back(void **state)
     free(flood.locks);
 }
 
-static void closing_does_not_wait_for_a_frozen_node(void **state)
+SERVERS_TEST(closing_does_not_wait_for_a_frozen_node)
 {
     fixture.options.node_timeout_ms = 500;
     fixture_client(3);
@@ -229,7 +229,7 @@ static void closing_does_not_wait_for_a_frozen_node(void **state)
     free(flood.locks);
 }
 
-static void a_flood_that_is_canceled_leaves_nothing(void **state)
+SERVERS_TEST(a_flood_that_is_canceled_leaves_nothing)
 {
     fixture_client(3);
     open_flood(FEW, 20000);
@@ -241,19 +241,4 @@ static void a_flood_that_is_canceled_leaves_nothing(void **state)
     assert_int_equal(flood.refused, flood.n);
     expect_nothing_left(0);
     close_flood();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_SERVERS(all_that_is_asked_in_a_turn_is_done),
-        WITH_SERVERS(a_frozen_node_holds_up_nothing),
-        WITH_SERVERS(waiting_for_room_needs_no_second_try),
-        WITH_SERVERS(closing_gives_everything_back),
-        WITH_SERVERS(closing_after_a_standstill_gives_everything_back),
-        WITH_SERVERS(closing_does_not_wait_for_a_frozen_node),
-        WITH_SERVERS(a_flood_that_is_canceled_leaves_nothing),
-    };
-
-    return cmocka_run_group_tests_name("flood", tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void bootstrap(uint32_t max_lease_ms)
 
 /* ---- quarantine ---- */
 
-static void test_first_contact(void **state)
+SERVER_TEST(test_first_contact)
 {
     struct probe *first, *second;
     char guard[TEXT_SIZE], wanted[TEXT_SIZE];
@@ -71,7 +71,7 @@ static void test_first_contact(void **state)
     assert_int_equal(server_pttl(SERVER(0), "quorlock:guard"), -1);
 }
 
-static void test_restart(void **state)
+SERVER_TEST(test_restart)
 {
     struct probe *probe;
 
@@ -97,7 +97,7 @@ static void test_restart(void **state)
 }
 
 /* A server that was a replica meanwhile may have lost keys, though the process is the same. */
-static void test_role_flip(void **state)
+SERVER_TEST(test_role_flip)
 {
     const struct server *server = SERVER(0);
     struct probe *before, *probe;
@@ -116,7 +116,7 @@ static void test_role_flip(void **state)
 }
 
 /* `strict` sees it at once, `connection` only with the next renewal, release or reconnection. */
-static void test_flush(void **state)
+SERVER_TEST(test_flush)
 {
     struct probe *lax, *strict;
 
@@ -154,7 +154,7 @@ static void test_flush(void **state)
 }
 
 /* Behind a proxy the connection survives the server. */
-static void test_other_life(void **state)
+SERVER_TEST(test_other_life)
 {
     const struct server *server = SERVER(0);
     struct probe *strict;
@@ -177,7 +177,7 @@ static void test_other_life(void **state)
 }
 
 /* A server may bring back the replid of its last life, but never the run_id. */
-static void test_run_id_alone(void **state)
+SERVER_TEST(test_run_id_alone)
 {
     const struct server *server = SERVER(0);
     struct probe *probe;
@@ -196,7 +196,7 @@ static void test_run_id_alone(void **state)
 }
 
 /* Its clock was set back: no client waits longer than the longest lease. */
-static void test_clamped(void **state)
+SERVER_TEST(test_clamped)
 {
     const struct server *server = SERVER(0);
     struct probe *probe;
@@ -235,7 +235,7 @@ static void refused(uint32_t max_lease_ms)
 }
 
 /* A guard for shorter leases may have replaced a lost one for longer leases. */
-static void test_shorter_guard(void **state)
+SERVER_TEST(test_shorter_guard)
 {
     const struct server *server = SERVER(0);
     struct probe *probe;
@@ -271,7 +271,7 @@ static void test_shorter_guard(void **state)
 }
 
 /* Also where no other client has seen a restart yet. */
-static void test_shorter_guard_of_a_lost_life(void **state)
+SERVER_TEST(test_shorter_guard_of_a_lost_life)
 {
     struct probe *probe;
     char guard[TEXT_SIZE], again[TEXT_SIZE];
@@ -287,7 +287,7 @@ static void test_shorter_guard_of_a_lost_life(void **state)
     assert_true(node_quarantined_until_us(probe->node) > clock_us() + 590000000);
 }
 
-static void test_conflicts(void **state)
+SERVER_TEST(test_conflicts)
 {
     struct probe *probe;
 
@@ -322,7 +322,7 @@ static void test_conflicts(void **state)
     assert_true(server_holds(SERVER(0), "quorlock:guard", "2|who|knows"));
 }
 
-static void test_eviction(void **state)
+SERVER_TEST(test_eviction)
 {
     const struct server *server = SERVER(0);
     struct probe *probe;
@@ -352,7 +352,7 @@ static void test_eviction(void **state)
 }
 
 /* A node without a guard has no vote, and says why. */
-static void test_not_writable(void **state)
+SERVER_TEST(test_not_writable)
 {
     const struct server *server = SERVER(0);
     struct probe *probe;
@@ -373,7 +373,7 @@ static void test_not_writable(void **state)
 
 /* ---- bootstrap ---- */
 
-static void test_bootstrap(void **state)
+SERVER_TEST(test_bootstrap)
 {
     const struct server *server = SERVER(0);
     struct node_request request = {.op = NODE_BOOTSTRAP, .lease_ms = 60000};
@@ -428,7 +428,7 @@ static void test_bootstrap(void **state)
 
 /* ---- calls of the layer above ---- */
 
-static void test_expel(void **state)
+SERVER_TEST(test_expel)
 {
     struct probe *probe, *twin;
     char address[TEXT_SIZE + 8];
@@ -455,26 +455,4 @@ static void test_expel(void **state)
     assert_int_equal(probe->levels, levels + 1);
     probe_await(probe, NODE_READY);
     assert_int_equal(probe->generation, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_ONE_SERVER(test_run_id_alone),
-        WITH_ONE_SERVER(test_shorter_guard),
-        WITH_ONE_SERVER(test_shorter_guard_of_a_lost_life),
-        WITH_ONE_SERVER(test_first_contact),
-        WITH_ONE_SERVER(test_restart),
-        WITH_ONE_SERVER(test_role_flip),
-        WITH_ONE_SERVER(test_flush),
-        WITH_ONE_SERVER(test_other_life),
-        WITH_ONE_SERVER(test_clamped),
-        WITH_ONE_SERVER(test_conflicts),
-        WITH_ONE_SERVER(test_eviction),
-        WITH_ONE_SERVER(test_not_writable),
-        WITH_ONE_SERVER(test_bootstrap),
-        WITH_ONE_SERVER(test_expel),
-    };
-
-    return cmocka_run_group_tests_name("guard on real servers", tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static void expect_handed_over(quorlock *lock, struct seen *seen)
 }
 
 /* One after the other ends with HELD and the holder that the first one saw, and no command is sent. */
-static void timeouts_in_the_queue_cost_no_commands(void **state)
+CLIENT_TEST(timeouts_in_the_queue_cost_no_commands)
 {
     static struct seen seen[WAITERS];
     quorlock *locks[WAITERS];
@@ -68,7 +68,7 @@ static void timeouts_in_the_queue_cost_no_commands(void **state)
 }
 
 /* From the head on, canceled or freed: the last one continues the attempt of the first. */
-static void a_canceled_waiter_hands_off_its_place(void **state)
+CLIENT_TEST(a_canceled_waiter_hands_off_its_place)
 {
     static struct seen seen[WAITERS];
     quorlock *locks[WAITERS];
@@ -202,7 +202,7 @@ static void expect_own_wish(enum unlike unlike, struct wishes *wishes)
     }
 }
 
-static void each_unlike_wish_of_a_successor_is_its_own(void **state)
+SERVERS_TEST(each_unlike_wish_of_a_successor_is_its_own)
 {
     static struct wishes all[UNLIKES];
 
@@ -240,7 +240,7 @@ static void each_unlike_wish_of_a_successor_is_its_own(void **state)
 }
 
 /* The attempt may be granted already, before its callback: then the grant is the successor's. */
-static void a_grant_that_was_not_told_is_inherited(void **state)
+CLIENT_TEST(a_grant_that_was_not_told_is_inherited)
 {
     struct seen seen[3] = {{0}};
     quorlock *locks[3];
@@ -264,7 +264,7 @@ static void a_grant_that_was_not_told_is_inherited(void **state)
 }
 
 /* All in flight, the first with votes pending. */
-static void a_client_that_closes_completes_all_of_them(void **state)
+CLIENT_TEST(a_client_that_closes_completes_all_of_them)
 {
     static struct seen seen[WAITERS];
     quorlock *locks[WAITERS];
@@ -276,17 +276,4 @@ static void a_client_that_closes_completes_all_of_them(void **state)
         assert_status(seen[i].result.status, QUORLOCK_CLOSED);
     }
     assert_int_equal(holders("key", "peer"), 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_CLIENT(timeouts_in_the_queue_cost_no_commands),
-        WITH_CLIENT(a_canceled_waiter_hands_off_its_place),
-        WITH_SERVERS(each_unlike_wish_of_a_successor_is_its_own),
-        WITH_CLIENT(a_grant_that_was_not_told_is_inherited),
-        WITH_CLIENT(a_client_that_closes_completes_all_of_them),
-    };
-
-    return cmocka_run_group_tests_name("hand-off", tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 /* ---- what a server refuses ---- */
 
-static void test_foreign(void **state)
+DIALECTS_TEST(test_foreign)
 {
     static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR, NODE_EXTEND, NODE_RAISE, NODE_PEEK};
 
@@ -28,7 +28,7 @@ static void test_foreign(void **state)
     }
 }
 
-static void test_no_memory(void **state)
+DIALECTS_TEST(test_no_memory)
 {
     for (int fenced = 0; fenced < 2; fenced++) {
         server_do(server, "CONFIG SET maxmemory 1");
@@ -60,7 +60,7 @@ static void as_bob(const char *rights)
 }
 
 /* A right that one key lacks refuses all of them. */
-static void test_rights(void **state)
+DIALECTS_TEST(test_rights)
 {
     static const char *const lacking[] = {"~a ~b", "~b ~c", "~a ~c", "~a ~b %%R~c", "%%R~a ~b ~c"};
     static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR, NODE_EXTEND,
@@ -81,7 +81,7 @@ static void test_rights(void **state)
 }
 
 /* Where a later key cannot be written the earlier ones are taken back. */
-static void test_taken_back(void **state)
+DIALECTS_TEST(test_taken_back)
 {
     for (size_t way = 0; way < 2; way++) {
         for (size_t p = 0; p < N; p++) {
@@ -111,7 +111,7 @@ static void test_taken_back(void **state)
 
 /* ---- guard ---- */
 
-static void test_guard(void **state)
+DIALECTS_TEST(test_guard)
 {
     struct node_request bootstrap = {.op = NODE_BOOTSTRAP};
     static const uint32_t modes[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
@@ -172,7 +172,7 @@ static void fill(char text[NODE_KEYS_MAX][1024], struct node_key *ret)
     }
 }
 
-static void test_large(void **state)
+DIALECTS_TEST(test_large)
 {
     static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR,  NODE_EXTEND, NODE_RAISE,
                                        NODE_PEEK,    NODE_RELEASE, NODE_EXTEND};
@@ -221,14 +221,4 @@ static void test_large(void **state)
     request.tag.align_pointer = NULL;
     assert_outcome(probe_ask(probe, &request), NODE_YES);
     for (size_t i = 0; i < 12; i++) assert_outcome(answers[i], NODE_YES);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        BOTH(test_foreign),    BOTH(test_no_memory), BOTH(test_rights),
-        BOTH(test_taken_back), BOTH(test_guard),     BOTH(test_large),
-    };
-
-    return cmocka_run_group_tests_name("several keys refused", tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 /* ---- acquire ---- */
 
-static void test_acquire(void **state)
+DIALECTS_TEST(test_acquire)
 {
     for (int fenced = 0; fenced < 2; fenced++) {
         for (size_t p = 0; p < N; p++) {
@@ -40,7 +40,7 @@ static void test_acquire(void **state)
 }
 
 /* Of several holders, the reply names the one with the longest lease, wherever it is. */
-static void test_longest(void **state)
+DIALECTS_TEST(test_longest)
 {
     static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR,  NODE_EXTEND,
                                        NODE_RAISE,   NODE_RELEASE, NODE_PEEK};
@@ -63,7 +63,7 @@ static void test_longest(void **state)
 }
 
 /* One command names the holder; a native SET does not. */
-static void test_explain(void **state)
+DIALECTS_TEST(test_explain)
 {
     struct node_request request = request_of(NODE_ACQUIRE, US);
 
@@ -84,7 +84,7 @@ static void test_explain(void **state)
 /* ---- repair and extend ---- */
 
 /* Every mixture of keys that are missing, ours for longer than the lease, and ours for less. */
-static void test_repair(void **state)
+DIALECTS_TEST(test_repair)
 {
     enum { MISSING, LONGER, SHORTER, WAYS };
 
@@ -115,7 +115,7 @@ static void test_repair(void **state)
     }
 }
 
-static void test_extend(void **state)
+DIALECTS_TEST(test_extend)
 {
     for (size_t p = 0; p < N; p++) {
         put_all(US, SHORT_MS);
@@ -145,7 +145,7 @@ static void test_extend(void **state)
 
 /* ---- release ---- */
 
-static void test_release(void **state)
+DIALECTS_TEST(test_release)
 {
     for (size_t p = 0; p < N; p++) {
         put_all(US, LEASE_MS);
@@ -207,7 +207,7 @@ static void hear_all(redisContext *context, char *ret, size_t size)
 #define TOLD2(name) "redisson_lock__channel:{" name "}=0 "
 #define OVER(name)  "redisson_lock__channel:{" name "}=00 "
 
-static void test_notices(void **state)
+DIALECTS_TEST(test_notices)
 {
     static const char *const passed_over[N] = {OVER("a"), OVER("a") OVER("b"), OVER("a") OVER("b") OVER("c")};
     struct node_request silent = request_of(NODE_RELEASE, US);
@@ -248,7 +248,7 @@ static void test_notices(void **state)
 
 /* ---- fencing ---- */
 
-static void test_counters(void **state)
+DIALECTS_TEST(test_counters)
 {
     for (size_t p = 0; p < N; p++) {
         wipe();
@@ -295,7 +295,7 @@ static void test_counters(void **state)
     }
 }
 
-static void test_bad_counter(void **state)
+DIALECTS_TEST(test_bad_counter)
 {
     for (size_t p = 0; p < N; p++) {
         wipe();
@@ -309,14 +309,4 @@ static void test_bad_counter(void **state)
         }
         assert_int_equal(key_count(), N);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        BOTH(test_acquire), BOTH(test_longest), BOTH(test_explain),  BOTH(test_repair),      BOTH(test_extend),
-        BOTH(test_release), BOTH(test_notices), BOTH(test_counters), BOTH(test_bad_counter),
-    };
-
-    return cmocka_run_group_tests_name("several keys", tests, NULL, NULL);
 }

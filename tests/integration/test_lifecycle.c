@@ -39,7 +39,7 @@ static void check_validity(quorlock *lock, const char *key, uint32_t lease_ms)
     assert_true(valid_ms <= left_ms + passed_ms);
 }
 
-static void one_whole_life(void **state)
+SERVERS_TEST(one_whole_life)
 {
     struct seen seen;
     struct seen_loss loss = {0};
@@ -82,7 +82,7 @@ static void one_whole_life(void **state)
     assert_int_equal(loss.calls, 0);
 }
 
-static void extends_longer_but_never_shorter(void **state)
+SERVERS_TEST(extends_longer_but_never_shorter)
 {
     struct seen seen;
     quorlock *lock;
@@ -115,7 +115,7 @@ static void extends_longer_but_never_shorter(void **state)
     await_free("key");
 }
 
-static void calls_in_the_wrong_state_are_refused(void **state)
+CLIENT_TEST(calls_in_the_wrong_state_are_refused)
 {
     struct seen seen, other;
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
@@ -137,7 +137,7 @@ static void calls_in_the_wrong_state_are_refused(void **state)
     await_free("key");
 }
 
-static void acquires_anew_while_its_release_is_in_flight(void **state)
+CLIENT_TEST(acquires_anew_while_its_release_is_in_flight)
 {
     struct seen seen, released;
     char first[TEXT_SIZE];
@@ -163,7 +163,7 @@ static void acquires_anew_while_its_release_is_in_flight(void **state)
     await_free("key");
 }
 
-static void several_locks_of_one_client(void **state)
+CLIENT_TEST(several_locks_of_one_client)
 {
     struct seen seen[4];
     quorlock *locks[4];
@@ -187,7 +187,7 @@ static void several_locks_of_one_client(void **state)
     for (int i = 0; i < 3; i++) await_free(keys[i]);
 }
 
-static void asks_and_breaks(void **state)
+CLIENT_TEST(asks_and_breaks)
 {
     struct seen seen;
     struct seen_report report;
@@ -239,7 +239,7 @@ static void free_inside(quorlock *lock, const struct quorlock_result *result, vo
     assert_int_equal(result->n_votes, 3);
 }
 
-static void frees_inside_a_callback(void **state)
+CLIENT_TEST(frees_inside_a_callback)
 {
     struct ending ending = {.closed = 0};
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
@@ -259,7 +259,7 @@ static void close_inside(quorlock *lock, const struct quorlock_result *result, v
     assert_status(quorlock_client_close(client, NULL, NULL), QUORLOCK_CLOSED);
 }
 
-static void closes_inside_a_callback(void **state)
+CLIENT_TEST(closes_inside_a_callback)
 {
     struct ending ending = {.closed = 0};
     quorlock *waiting;
@@ -280,7 +280,7 @@ static void closes_inside_a_callback(void **state)
     assert_int_equal(holders("other", "by-hand"), 2);
 }
 
-static void close_waits_for_its_releases(void **state)
+SERVERS_TEST(close_waits_for_its_releases)
 {
     struct ending ending = {.closed = 0};
     quorlock *lock;
@@ -299,7 +299,7 @@ static void close_waits_for_its_releases(void **state)
     assert_int_equal(holders("key", NULL), 0);
 }
 
-static void free_in_flight_owes_its_callback(void **state)
+CLIENT_TEST(free_in_flight_owes_its_callback)
 {
     struct seen acquired, released;
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
@@ -321,7 +321,7 @@ static void free_in_flight_owes_its_callback(void **state)
     assert_int_equal(released.calls, 1);
 }
 
-static void closes_before_the_loop_ever_ran(void **state)
+SERVERS_TEST(closes_before_the_loop_ever_ran)
 {
     quorlock_client *client = fixture_new_client(0);
     quorlock *lock = fixture_lock(client, "key", LEASE(LONG_LEASE_MS));
@@ -334,7 +334,7 @@ static void closes_before_the_loop_ever_ran(void **state)
     assert_int_equal(holders("key", NULL), 0);
 }
 
-static void names_and_version(void **state)
+TEST(names_and_version)
 {
     assert_string_equal(quorlock_version(), QUORLOCK_VERSION);
     assert_string_equal(quorlock_status_name(QUORLOCK_HELD), "HELD");
@@ -356,7 +356,7 @@ static uint64_t fence_of(const char *key, int fencing)
 
 /* A client that knows of a token above the wall clock goes on above it, as far as nodes let it: half a max
  * lease. Grants in between without a token, or with a lower one, do not change that. */
-static void the_highest_token_is_kept_in_mind(void **state)
+CLIENT_TEST(the_highest_token_is_kept_in_mind)
 {
     const uint64_t highest = (uint64_t)1 << 52;
     struct timespec now;
@@ -369,25 +369,4 @@ static void the_highest_token_is_kept_in_mind(void **state)
     assert_int_equal(fence_of("none", 0), 0);
     assert_true(fence_of("low", 1) >= ahead_us);
     assert_true(fence_of("lower", 1) >= ahead_us);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_SERVERS(one_whole_life),
-        WITH_SERVERS(extends_longer_but_never_shorter),
-        WITH_CLIENT(calls_in_the_wrong_state_are_refused),
-        WITH_CLIENT(acquires_anew_while_its_release_is_in_flight),
-        WITH_CLIENT(several_locks_of_one_client),
-        WITH_CLIENT(asks_and_breaks),
-        WITH_CLIENT(frees_inside_a_callback),
-        WITH_CLIENT(closes_inside_a_callback),
-        WITH_SERVERS(close_waits_for_its_releases),
-        WITH_CLIENT(free_in_flight_owes_its_callback),
-        WITH_SERVERS(closes_before_the_loop_ever_ran),
-        WITH_CLIENT(the_highest_token_is_kept_in_mind),
-        cmocka_unit_test(names_and_version),
-    };
-
-    return cmocka_run_group_tests_name("lifecycle", tests, NULL, NULL);
 }

@@ -103,7 +103,7 @@ static void read_story(int fd, char *ret, size_t size)
     ret[length] = '\0';
 }
 
-static void a_stopped_holder_learns_of_its_loss_first(void **state)
+SERVERS_TEST(a_stopped_holder_learns_of_its_loss_first)
 {
     struct seen seen;
     char story[64];
@@ -187,7 +187,7 @@ static void check_lost_release(struct hold *hold)
     quorlock_free(hold->lock);
 }
 
-static void two_keys_deleted_is_lost_at_once(void **state)
+CLIENT_TEST(two_keys_deleted_is_lost_at_once)
 {
     struct hold hold;
     uint64_t deleted_us;
@@ -207,7 +207,7 @@ static void two_keys_deleted_is_lost_at_once(void **state)
     await_free("key");
 }
 
-static void broken_by_another_is_lost_at_once(void **state)
+CLIENT_TEST(broken_by_another_is_lost_at_once)
 {
     struct seen_report report;
     struct hold hold;
@@ -223,7 +223,7 @@ static void broken_by_another_is_lost_at_once(void **state)
 }
 
 /* One of three is repaired, and nothing is lost. */
-static void one_key_deleted_is_repaired(void **state)
+CLIENT_TEST(one_key_deleted_is_repaired)
 {
     struct hold hold;
 
@@ -258,7 +258,7 @@ static bool lost_meanwhile(void *arg)
     return watch->hold->loss.calls > 0;
 }
 
-static void two_nodes_killed_is_lost_before_validity_ends(void **state)
+CLIENT_TEST(two_nodes_killed_is_lost_before_validity_ends)
 {
     struct hold hold;
     struct watch watch = {.hold = &hold};
@@ -282,7 +282,7 @@ static void two_nodes_killed_is_lost_before_validity_ends(void **state)
     await_free("key");
 }
 
-static void never_renewed_ends_with_its_lease(void **state)
+CLIENT_TEST(never_renewed_ends_with_its_lease)
 {
     struct hold hold;
 
@@ -296,7 +296,7 @@ static void never_renewed_ends_with_its_lease(void **state)
     assert_int_equal(holders("key", "by-hand"), 3);
 }
 
-static void max_hold_ends_renewal(void **state)
+CLIENT_TEST(max_hold_ends_renewal)
 {
     struct hold hold;
     uint64_t granted_us;
@@ -310,7 +310,7 @@ static void max_hold_ends_renewal(void **state)
     await_free("key");
 }
 
-static void a_lost_lock_can_be_acquired_anew(void **state)
+CLIENT_TEST(a_lost_lock_can_be_acquired_anew)
 {
     struct hold hold;
     char first[TEXT_SIZE];
@@ -332,7 +332,7 @@ static void a_lost_lock_can_be_acquired_anew(void **state)
     await_free("key");
 }
 
-static void no_loss_callback_after_release(void **state)
+CLIENT_TEST(no_loss_callback_after_release)
 {
     struct hold hold;
 
@@ -346,7 +346,7 @@ static void no_loss_callback_after_release(void **state)
 }
 
 /* The loop did not run for longer than the lease: loss comes before the result of what was in flight. */
-static void a_loop_that_stood_still_tells_loss_first(void **state)
+CLIENT_TEST(a_loop_that_stood_still_tells_loss_first)
 {
     struct hold hold;
     struct seen extended;
@@ -380,7 +380,7 @@ static void on_slow_result(quorlock *lock, const struct quorlock_result *result,
 }
 
 /* Both callbacks wait for the same turn of the loop, because they need no server. */
-static void a_loss_that_is_due_comes_before_the_next_callback(void **state)
+CLIENT_TEST(a_loss_that_is_due_comes_before_the_next_callback)
 {
     struct quorlock_options options = *LEASE(LONG_LEASE_MS);
     struct slow slow = {.seen = {.calls = 0}};
@@ -422,7 +422,7 @@ static void lost_ends_the_loop(quorlock *lock, const struct quorlock_loss *loss,
 }
 
 /* libevent computes its next wait from the time before a callback; the loss must not be late for that. */
-static void a_long_callback_of_another_does_not_delay_the_loss(void **state)
+SERVERS_TEST(a_long_callback_of_another_does_not_delay_the_loss)
 {
     const struct timeval soon = {.tv_usec = 20000};
     struct hold hold;
@@ -449,7 +449,7 @@ static void a_long_callback_of_another_does_not_delay_the_loss(void **state)
  * Held at once for longer than their leases, so they live by renewal alone: in each dialect a lock of one key
  * for five leases, one of two keys, and an owner's whose first handle is freed.
  */
-static void renewed_locks_outlive_their_leases(void **state)
+SERVERS_TEST(renewed_locks_outlive_their_leases)
 {
     static const char *const keys[2][4] = {{"a", "b", "c", "d"}, {"e", "f", "g", "h"}};
     struct hold holds[2][3] = {{{.loss = {0}}}};
@@ -491,25 +491,4 @@ static void renewed_locks_outlive_their_leases(void **state)
         assert_int_equal(hold->seen.result.expired, 0);
     }
     for (int k = 0; k < 8; k++) await_free(keys[k / 4][k % 4]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_SERVERS(a_stopped_holder_learns_of_its_loss_first),
-        WITH_CLIENT(two_keys_deleted_is_lost_at_once),
-        WITH_CLIENT(broken_by_another_is_lost_at_once),
-        WITH_CLIENT(one_key_deleted_is_repaired),
-        WITH_CLIENT(two_nodes_killed_is_lost_before_validity_ends),
-        WITH_CLIENT(never_renewed_ends_with_its_lease),
-        WITH_CLIENT(max_hold_ends_renewal),
-        WITH_CLIENT(a_lost_lock_can_be_acquired_anew),
-        WITH_CLIENT(no_loss_callback_after_release),
-        WITH_CLIENT(a_loop_that_stood_still_tells_loss_first),
-        WITH_CLIENT(a_loss_that_is_due_comes_before_the_next_callback),
-        WITH_SERVERS(a_long_callback_of_another_does_not_delay_the_loss),
-        WITH_SERVERS(renewed_locks_outlive_their_leases),
-    };
-
-    return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
 }

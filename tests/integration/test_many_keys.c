@@ -4,28 +4,21 @@
  */
 #include "fixture.h"
 
-static int plain = QUORLOCK_DIALECT_PLAIN;
-static int redisson = QUORLOCK_DIALECT_REDISSON;
+#define DIALECTS_TEST(name)                                                                                    \
+    TEST_RUNS(name, RUN_WITH(name, " (plain)", fixture_setup_client)                                           \
+                        RUN_WITH(name, " (redisson)", fixture_setup_redisson))
 
 static const char *const ab[] = {"a", "b"};
 static const char *const ba[] = {"b", "a"};
 static const char *const bc[] = {"b", "c"};
 static const char *const abc[] = {"c", "a", "b"};
 
-static int setup_dialect(void **state)
-{
-    fixture_begin(3);
-    fixture.options.dialect = *(int *)*state;
-    fixture_client(3);
-    return 0;
-}
-
 static void await_all_free(const char *const *keys, size_t n_keys)
 {
     for (size_t i = 0; i < n_keys; i++) await_free(keys[i]);
 }
 
-static void one_whole_life(void **state)
+DIALECTS_TEST(one_whole_life)
 {
     struct seen seen;
     quorlock *lock = fixture_lock_all(fixture.client, abc, 3, LEASE(4000, .fencing = 1));
@@ -41,7 +34,7 @@ static void one_whole_life(void **state)
     await_all_free(abc, 3);
 }
 
-static void lists_that_share_a_key_exclude_each_other(void **state)
+DIALECTS_TEST(lists_that_share_a_key_exclude_each_other)
 {
     struct seen seen;
     quorlock_client *other = fixture_new_client(3);
@@ -70,7 +63,7 @@ static void lists_that_share_a_key_exclude_each_other(void **state)
 }
 
 /* Another owner has one of the keys on so many nodes that no quorum is possible. */
-static void all_or_none(void **state)
+DIALECTS_TEST(all_or_none)
 {
     struct seen seen;
     quorlock *lock = fixture_lock_all(fixture.client, abc, 3, LEASE(LONG_LEASE_MS));
@@ -95,7 +88,7 @@ static void all_or_none(void **state)
 }
 
 /* A node that lost one of the keys has lost the lock. */
-static void one_key_gone_is_the_lock_gone(void **state)
+DIALECTS_TEST(one_key_gone_is_the_lock_gone)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
@@ -157,7 +150,7 @@ static bool all_done(void *arg)
 }
 
 /* Lists in opposite order, of two clients: no lock holds a key that another one waits for. */
-static void opposite_orders_do_not_starve_each_other(void **state)
+DIALECTS_TEST(opposite_orders_do_not_starve_each_other)
 {
     struct contender contenders[4] = {{.wanted = 15}, {.wanted = 15}, {.wanted = 15}, {.wanted = 15}};
     quorlock_client *other = fixture_new_client(3);
@@ -182,7 +175,7 @@ static void opposite_orders_do_not_starve_each_other(void **state)
 }
 
 /* The same keys in another order have the same queue and the same owner. */
-static void order_makes_no_difference(void **state)
+CLIENT_TEST(order_makes_no_difference)
 {
     struct seen first, second, third;
     quorlock *waits;
@@ -206,7 +199,7 @@ static void order_makes_no_difference(void **state)
     await_all_free(ab, 2);
 }
 
-static void one_owner_reenters_the_same_list_only(void **state)
+CLIENT_TEST(one_owner_reenters_the_same_list_only)
 {
     struct seen seen;
     quorlock *outer = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
@@ -231,7 +224,7 @@ static void one_owner_reenters_the_same_list_only(void **state)
 }
 
 /* A waiter is refused when its turn comes, if its owner took one of the keys meanwhile. */
-static void overlap_is_found_in_the_queue_too(void **state)
+CLIENT_TEST(overlap_is_found_in_the_queue_too)
 {
     struct seen first, waited, seen;
     quorlock *waiter, *overlaps;
@@ -260,7 +253,7 @@ static void overlap_is_found_in_the_queue_too(void **state)
     await_all_free(abc, 3);
 }
 
-static void as_many_as_may_be(void **state)
+DIALECTS_TEST(as_many_as_may_be)
 {
     char names[QUORLOCK_KEYS_MAX][16];
     const char *keys[QUORLOCK_KEYS_MAX];
@@ -280,27 +273,4 @@ static void as_many_as_may_be(void **state)
     assert_status(fixture_acquire(last, &seen), QUORLOCK_HELD);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_all_free(keys, QUORLOCK_KEYS_MAX);
-}
-
-#define IN_DIALECT(test, dialect)                                                                              \
-    {                                                                                                          \
-#test " (" #dialect ")", test, setup_dialect, fixture_teardown, &(dialect)                             \
-    }
-#define IN_BOTH(test) IN_DIALECT(test, plain), IN_DIALECT(test, redisson)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_BOTH(one_whole_life),
-        IN_BOTH(lists_that_share_a_key_exclude_each_other),
-        IN_BOTH(all_or_none),
-        IN_BOTH(one_key_gone_is_the_lock_gone),
-        IN_BOTH(opposite_orders_do_not_starve_each_other),
-        IN_DIALECT(order_makes_no_difference, plain),
-        IN_DIALECT(one_owner_reenters_the_same_list_only, plain),
-        IN_DIALECT(overlap_is_found_in_the_queue_too, plain),
-        IN_BOTH(as_many_as_may_be),
-    };
-
-    return cmocka_run_group_tests_name("many keys", tests, NULL, NULL);
 }

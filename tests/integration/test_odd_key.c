@@ -21,7 +21,7 @@ static void leave_odd_key(const struct server *server, uint32_t kind)
 }
 
 /* Whichever node is asked first, and in whatever way the key there is odd. */
-static void an_odd_key_on_one_node_starves_no_waiter(void **state)
+SERVERS_TEST(an_odd_key_on_one_node_starves_no_waiter)
 {
     for (uint32_t kind = 0; kind < 4; kind++) {
         for (uint32_t node = 0; node < 3; node++) {
@@ -41,7 +41,7 @@ static void an_odd_key_on_one_node_starves_no_waiter(void **state)
 }
 
 /* Two of three nodes are taken for good: then the lock is, and that is the result. */
-static void two_odd_keys_are_a_lock_that_is_held(void **state)
+CLIENT_TEST(two_odd_keys_are_a_lock_that_is_held)
 {
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(60000, .wait_ms = WAIT_MS));
 
@@ -52,7 +52,7 @@ static void two_odd_keys_are_a_lock_that_is_held(void **state)
 }
 
 /* No third node can still decide between the two. */
-static void keys_of_two_owners_are_held_by_no_one_owner(void **state)
+CLIENT_TEST(keys_of_two_owners_are_held_by_no_one_owner)
 {
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(60000));
 
@@ -64,7 +64,7 @@ static void keys_of_two_owners_are_held_by_no_one_owner(void **state)
 }
 
 /* A lease in milliseconds that overflows in microseconds is a very long one, not one that has ended. */
-static void an_overflowing_lease_is_polled_seldom(void **state)
+CLIENT_TEST(an_overflowing_lease_is_polled_seldom)
 {
     static const char *const leases[] = {"10000000000000000", "18446744073709600", "9223372036854775"};
 
@@ -82,16 +82,4 @@ static void an_overflowing_lease_is_polled_seldom(void **state)
         if (lock_calls() - before > CALLS_MAX)
             fail_msg("PX %s: %lld requests", leases[i], lock_calls() - before);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_CLIENT(an_overflowing_lease_is_polled_seldom),
-        WITH_CLIENT(two_odd_keys_are_a_lock_that_is_held),
-        WITH_CLIENT(keys_of_two_owners_are_held_by_no_one_owner),
-        WITH_SERVERS(an_odd_key_on_one_node_starves_no_waiter),
-    };
-
-    return cmocka_run_group_tests_name("odd keys", tests, NULL, NULL);
 }

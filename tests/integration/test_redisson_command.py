@@ -33,12 +33,12 @@ class Redisson(Case):
         open(self.path("go"), "w").close()
         status, _, err = self.end(process)
         self.assertEqual(status, 0)
-        # The uuid's front and the number are shown, the rest is not for messages.
+        # Messages show the front of the uuid and the number only.
         self.assertIn(f"owner {owner[:8]}{owner[36:]}\n", err)
         self.assertNotIn(owner, err)
         wait_for(lambda: [server.ask("EXISTS", self.key) for server in SERVERS] == [0] * 3)
 
-    def test_theirs_is_honoured_and_shown(self):
+    def test_a_lock_of_redisson_is_honoured_and_shown(self):
         self.peer(2, times=3)
         status, out, err = self.quorlock("run", "-n", *OURS, self.key, "--", "touch", self.path("ran"))
         self.assertEqual((status, out), (1, ""), err)
@@ -60,7 +60,7 @@ class Redisson(Case):
         self.assertIn(PEER, out)
         self.assertEqual([server.ask("EXISTS", self.key) for server in SERVERS], [0] * 3)
 
-    def test_waits_for_theirs(self):
+    def test_waits_for_a_lock_of_redisson(self):
         self.peer(3, ms=1500)
         status, out, err = self.quorlock("run", *OURS, self.key, "--", "echo", "ran")
         self.assertEqual((status, out), (0, "ran\n"), err)

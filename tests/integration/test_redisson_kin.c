@@ -69,7 +69,7 @@ static void assert_first_was_told(struct queue *queue)
     server_do(queue->server, "DEL %s", queue->name);
 }
 
-static void a_release_wakes_fair_waiters(void **state)
+REDISSON_TEST(a_release_wakes_fair_waiters)
 {
     static const struct {
         const char *key, *tagged;
@@ -87,7 +87,7 @@ static void a_release_wakes_fair_waiters(void **state)
     }
 }
 
-static void a_break_wakes_fair_waiters(void **state)
+REDISSON_TEST(a_break_wakes_fair_waiters)
 {
     struct queue queues[3];
     struct seen_report report = {0};
@@ -101,7 +101,7 @@ static void a_break_wakes_fair_waiters(void **state)
 }
 
 /* A vote of a failed attempt blocked waiters, so its release wakes them. */
-static void a_failed_attempt_wakes_fair_waiters(void **state)
+REDISSON_TEST(a_failed_attempt_wakes_fair_waiters)
 {
     quorlock *lock;
     struct queue queue;
@@ -118,7 +118,7 @@ static void a_failed_attempt_wakes_fair_waiters(void **state)
 }
 
 /* A release succeeds whatever value the key of the queue has. */
-static void no_queue_hinders_a_release(void **state)
+REDISSON_TEST(no_queue_hinders_a_release)
 {
     quorlock *lock;
     struct seen seen = {0};
@@ -135,7 +135,7 @@ static void no_queue_hinders_a_release(void **state)
 /* ---- read-write locks ---- */
 
 /* It acquires and releases as if ours were not there: the next renewal finds ours gone, and that is a loss. */
-static void their_read_lock_ends_ours_with_a_loss(void **state)
+REDISSON_TEST(their_read_lock_ends_ours_with_a_loss)
 {
     struct seen_loss loss = {0};
     struct seen released = {0};
@@ -166,7 +166,7 @@ static bool theirs_only(void *arg)
 }
 
 /* Where both are in one hash, our release deletes only ours. */
-static void our_release_leaves_theirs(void **state)
+REDISSON_TEST(our_release_leaves_theirs)
 {
     struct seen seen = {0};
     quorlock *lock;
@@ -186,7 +186,7 @@ static void our_release_leaves_theirs(void **state)
 }
 
 /* A user that may not read the field sees such a lock, on all nodes alike. */
-static void without_the_right_to_read_its_mode(void **state)
+REDISSON_TEST(without_the_right_to_read_its_mode)
 {
     struct seen_report report = {0};
 
@@ -199,16 +199,4 @@ static void without_the_right_to_read_its_mode(void **state)
     fixture_inspect(fixture.client, KEY, &report);
     assert_int_equal(report.report.held, 1);
     assert_string_equal(report.holder, "RReadWriteLock:unread");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_REDISSON(a_release_wakes_fair_waiters),          WITH_REDISSON(a_break_wakes_fair_waiters),
-        WITH_REDISSON(a_failed_attempt_wakes_fair_waiters),   WITH_REDISSON(no_queue_hinders_a_release),
-        WITH_REDISSON(their_read_lock_ends_ours_with_a_loss), WITH_REDISSON(our_release_leaves_theirs),
-        WITH_REDISSON(without_the_right_to_read_its_mode),
-    };
-
-    return cmocka_run_group_tests_name("redisson's other locks", tests, NULL, NULL);
 }

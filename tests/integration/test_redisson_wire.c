@@ -47,7 +47,7 @@ static bool whole(void *owner)
 
 /* ---- what we write ---- */
 
-static void layout(void **state)
+REDISSON_TEST(layout)
 {
     char first[TEXT_SIZE], second[TEXT_SIZE], other[TEXT_SIZE];
     quorlock *lock;
@@ -81,7 +81,7 @@ static void layout(void **state)
 
 /* ---- exclusion ---- */
 
-static void theirs_waits_for_ours(void **state)
+REDISSON_TEST(theirs_waits_for_ours)
 {
     char owner[TEXT_SIZE];
     quorlock *lock = redisson_held(20000, owner);
@@ -101,7 +101,7 @@ static void theirs_waits_for_ours(void **state)
     peer_takes(3, THEIRS, 30000);
 }
 
-static void ours_waits_for_theirs(void **state)
+REDISSON_TEST(ours_waits_for_theirs)
 {
     quorlock *lock = redisson_lock(20000);
     struct seen seen;
@@ -128,7 +128,7 @@ static void ours_waits_for_theirs(void **state)
 }
 
 /* Theirs on one server only blocks nothing, and is left alone. */
-static void their_minority_is_left_alone(void **state)
+REDISSON_TEST(their_minority_is_left_alone)
 {
     quorlock *lock = redisson_lock(20000);
     struct seen seen;
@@ -144,7 +144,7 @@ static void their_minority_is_left_alone(void **state)
 
 /* ---- renewal ---- */
 
-static void renewal_under_our_eyes(void **state)
+REDISSON_TEST(renewal_under_our_eyes)
 {
     quorlock *lock = redisson_lock(20000);
     struct seen seen;
@@ -157,7 +157,7 @@ static void renewal_under_our_eyes(void **state)
 }
 
 /* An expiry is only ever made later, and a field that is gone comes back in a repair. */
-static void expiry_and_repair(void **state)
+REDISSON_TEST(expiry_and_repair)
 {
     char owner[TEXT_SIZE];
     quorlock *lock = redisson_held(3000, owner);
@@ -193,7 +193,7 @@ static void deafen_all(struct redisContext *ears[3])
     for (uint32_t i = 0; i < 3; i++) peer_deafen(ears[i]);
 }
 
-static void release_is_told(void **state)
+REDISSON_TEST(release_is_told)
 {
     static const struct {
         const char *key, *channel;
@@ -219,7 +219,7 @@ static void release_is_told(void **state)
 }
 
 /* Their release is published on the same channel as ours. */
-static void their_release_is_told(void **state)
+REDISSON_TEST(their_release_is_told)
 {
     struct redisContext *ears[3];
 
@@ -231,7 +231,7 @@ static void their_release_is_told(void **state)
 }
 
 /* A user that may not publish can release all the same, and needs no more rights than these. */
-static void few_rights(void **state)
+REDISSON_TEST(few_rights)
 {
     struct seen seen;
     char owner[TEXT_SIZE];
@@ -259,7 +259,7 @@ static void few_rights(void **state)
 
 /* ---- forced unlocks, both ways ---- */
 
-static void their_force_unlock(void **state)
+REDISSON_TEST(their_force_unlock)
 {
     char owner[TEXT_SIZE];
     quorlock *lock = redisson_held(20000, owner);
@@ -275,7 +275,7 @@ static void their_force_unlock(void **state)
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_counts(SERVER(i), KEY, THEIRS), 1);
 }
 
-static void lost_to_their_force_unlock(void **state)
+REDISSON_TEST(lost_to_their_force_unlock)
 {
     quorlock *lock = redisson_held(3000, NULL);
     struct seen_loss loss = {0};
@@ -289,7 +289,7 @@ static void lost_to_their_force_unlock(void **state)
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_counts(SERVER(i), KEY, THEIRS), 1);
 }
 
-static void our_break(void **state)
+REDISSON_TEST(our_break)
 {
     struct redisContext *ears[3];
     struct seen_report seen = {0};
@@ -308,7 +308,7 @@ static void our_break(void **state)
     deafen_all(ears);
 }
 
-static void latches_stay(void **state)
+REDISSON_TEST(latches_stay)
 {
     quorlock *lock = redisson_lock(20000);
     struct seen seen;
@@ -339,7 +339,7 @@ static void on_counts(int status, const struct quorlock_report *report, void *ar
     counts->calls++;
 }
 
-static void inspect(void **state)
+REDISSON_TEST(inspect)
 {
     struct seen_report seen = {0};
     struct counts counts = {0};
@@ -362,7 +362,7 @@ static void inspect(void **state)
 }
 
 /* A hash too large for one reply is not a lock of ours: refused, and one of its fields is named. */
-static void large_hash(void **state)
+REDISSON_TEST(large_hash)
 {
     quorlock *lock = redisson_lock(20000);
     struct seen seen;
@@ -382,7 +382,7 @@ static void large_hash(void **state)
 
 /* ---- foreign types ---- */
 
-static void string_is_foreign(void **state)
+REDISSON_TEST(string_is_foreign)
 {
     quorlock *lock = redisson_lock(20000);
     struct seen seen;
@@ -405,7 +405,7 @@ static void string_is_foreign(void **state)
     }
 }
 
-static void hash_is_foreign_to_plain(void **state)
+REDISSON_TEST(hash_is_foreign_to_plain)
 {
     struct seen seen;
     struct seen_report report;
@@ -426,7 +426,7 @@ static void hash_is_foreign_to_plain(void **state)
 }
 
 /* Ours became a string meanwhile: it is left alone, and the lock is lost. */
-static void turned_foreign(void **state)
+REDISSON_TEST(turned_foreign)
 {
     quorlock *lock = redisson_held(3000, NULL);
     struct seen_loss loss = {0};
@@ -453,7 +453,7 @@ static void bootstrap(void)
     fixture_close(client);
 }
 
-static void guard_and_fence(void **state)
+REDISSON_TEST(guard_and_fence)
 {
     static const int guards[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
     uint64_t last = 0;
@@ -484,7 +484,7 @@ static void guard_and_fence(void **state)
     }
 }
 
-static void forgotten_scripts(void **state)
+REDISSON_TEST(forgotten_scripts)
 {
     char owner[TEXT_SIZE];
     struct seen seen;
@@ -498,32 +498,4 @@ static void forgotten_scripts(void **state)
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free(KEY);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_REDISSON(layout),
-        WITH_REDISSON(theirs_waits_for_ours),
-        WITH_REDISSON(ours_waits_for_theirs),
-        WITH_REDISSON(their_minority_is_left_alone),
-        WITH_REDISSON(renewal_under_our_eyes),
-        WITH_REDISSON(expiry_and_repair),
-        WITH_REDISSON(release_is_told),
-        WITH_REDISSON(their_release_is_told),
-        WITH_REDISSON(few_rights),
-        WITH_REDISSON(their_force_unlock),
-        WITH_REDISSON(lost_to_their_force_unlock),
-        WITH_REDISSON(our_break),
-        WITH_REDISSON(latches_stay),
-        WITH_REDISSON(inspect),
-        WITH_REDISSON(large_hash),
-        WITH_REDISSON(string_is_foreign),
-        WITH_REDISSON(hash_is_foreign_to_plain),
-        WITH_REDISSON(turned_foreign),
-        WITH_REDISSON(guard_and_fence),
-        WITH_REDISSON(forgotten_scripts),
-    };
-
-    return cmocka_run_group_tests_name("redisson", tests, NULL, NULL);
 }

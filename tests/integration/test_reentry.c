@@ -15,7 +15,7 @@ static bool valid_below(void *arg)
 
 /* ---- counts ---- */
 
-static void one_handle_twice(void **state)
+FLAVOURS_TEST(one_handle_twice)
 {
     char owner[TEXT_SIZE];
     struct seen seen;
@@ -55,7 +55,7 @@ static void one_handle_twice(void **state)
 }
 
 /* In either order of release. */
-static void two_handles_of_one_owner(void **state)
+FLAVOURS_TEST(two_handles_of_one_owner)
 {
     struct seen seen;
 
@@ -94,7 +94,7 @@ static void two_handles_of_one_owner(void **state)
     }
 }
 
-static void different_owners_exclude_each_other(void **state)
+FLAVOURS_TEST(different_owners_exclude_each_other)
 {
     struct seen seen, waited, nobody_waited;
     quorlock *mine = lock_of("me", LONG_LEASE_MS);
@@ -125,16 +125,17 @@ static void different_owners_exclude_each_other(void **state)
 /* ---- validity ---- */
 
 /* Each flavour has a client and a key of its own: their leases run down together. */
-static void renewed_first_where_little_is_left(void **state)
+SERVERS_TEST(renewed_first_where_little_is_left)
 {
-    const struct flavour *const flavours[3] = {&patient_redisson, &patient_all, &patient};
+    static const int policies[3] = {QUORLOCK_MAJORITY, QUORLOCK_ALL, QUORLOCK_MAJORITY};
+    static const int dialects[3] = {QUORLOCK_DIALECT_REDISSON, QUORLOCK_DIALECT_PLAIN, QUORLOCK_DIALECT_PLAIN};
     static const char *const keys[3] = {"first", "second", "third"};
     quorlock *outers[3], *inners[3];
     struct seen seen;
     long long before;
 
     for (int i = 0; i < 3; i++) {
-        flavoured_client(flavours[i]);
+        flavoured_client(policies[i], dialects[i], 3000);
         outers[i] =
             fixture_lock(fixture.client, keys[i], LEASE(8000, .owner = "me", .renew_ms = QUORLOCK_RENEW_NEVER));
         inners[i] =
@@ -164,7 +165,7 @@ static void renewed_first_where_little_is_left(void **state)
     assert_true(quorlock_valid_ms(outers[2]) > 0);
 }
 
-static void a_longer_lease_is_asked_for(void **state)
+FLAVOURS_TEST(a_longer_lease_is_asked_for)
 {
     struct seen seen;
     quorlock *outer = lock_of("me", 10000);
@@ -191,7 +192,7 @@ static bool valid_below_3s(void *arg)
     return quorlock_valid_ms(*(quorlock **)arg) < 3000;
 }
 
-static void as_much_validity_as_is_asked_for(void **state)
+FLAVOUR_TEST(as_much_validity_as_is_asked_for, patient)
 {
     struct seen seen;
     quorlock *outer = unrenewed_of("me", 4000);
@@ -209,7 +210,7 @@ static void as_much_validity_as_is_asked_for(void **state)
     await_free("key");
 }
 
-static void the_wait_bound_holds_for_a_renewal_too(void **state)
+FLAVOUR_TEST(the_wait_bound_holds_for_a_renewal_too, majority)
 {
     struct seen seen;
     quorlock *outer = unrenewed_of("me", 5000);
@@ -232,7 +233,7 @@ static void the_wait_bound_holds_for_a_renewal_too(void **state)
 
 /* ---- loss ---- */
 
-static void a_loss_ends_every_hold(void **state)
+FLAVOURS_TEST(a_loss_ends_every_hold)
 {
     struct seen_loss losses[3] = {{.calls = 0}};
     struct seen seen;
@@ -283,7 +284,7 @@ static void stand_still_until_over(const quorlock *lock)
 }
 
 /* Granted by the hold that the owner has; but the lease ends before the callback. */
-static void lost_before_its_completion(void **state)
+FLAVOUR_TEST(lost_before_its_completion, patient)
 {
     struct seen_loss outer_loss = {.calls = 0}, inner_loss = {.calls = 0};
     struct seen seen, pending, again;
@@ -313,7 +314,7 @@ static void lost_before_its_completion(void **state)
 }
 
 /* The lease is over, before the callback of the loss: reentry is refused already. */
-static void over_before_the_loss_callback(void **state)
+FLAVOUR_TEST(over_before_the_loss_callback, patient)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
@@ -334,7 +335,7 @@ static void over_before_the_loss_callback(void **state)
 }
 
 /* The renewal that an inner acquire waits for finds the keys gone. */
-static void lost_while_it_is_renewed(void **state)
+FLAVOUR_TEST(lost_while_it_is_renewed, patient)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
@@ -354,23 +355,4 @@ static void lost_while_it_is_renewed(void **state)
     quorlock_free(inner);
     quorlock_free(outer);
     await_free("key");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        EVERY_FLAVOUR(one_handle_twice),
-        EVERY_FLAVOUR(two_handles_of_one_owner),
-        EVERY_FLAVOUR(different_owners_exclude_each_other),
-        WITH_SERVERS(renewed_first_where_little_is_left),
-        EVERY_FLAVOUR(a_longer_lease_is_asked_for),
-        EVERY_FLAVOUR(a_loss_ends_every_hold),
-        FLAVOURED(as_much_validity_as_is_asked_for, patient),
-        FLAVOURED(the_wait_bound_holds_for_a_renewal_too, majority),
-        FLAVOURED(lost_before_its_completion, patient),
-        FLAVOURED(over_before_the_loss_callback, patient),
-        FLAVOURED(lost_while_it_is_renewed, patient),
-    };
-
-    return cmocka_run_group_tests_name("reentry", tests, NULL, NULL);
 }

@@ -7,21 +7,13 @@
 
 /* ---- in the queue ---- */
 
-static void admitted_out_of_the_queue(void **state)
+FLAVOURS_TEST(admitted_out_of_the_queue)
 {
     struct seen first, stranger, second, third, seen;
     quorlock *mine[3], *yours;
 
-    for (int i = 0; i < 3; i++) {
-        mine[i] = waiter_of("me");
-        server_do(SERVER(i), "SET key by-hand PX 60000");
-    }
-    if (((struct flavour *)*state)->dialect == QUORLOCK_DIALECT_REDISSON) {
-        for (int i = 0; i < 3; i++) {
-            server_do(SERVER(i), "DEL key");
-            server_do(SERVER(i), "HSET key somebody:1 1");
-        }
-    }
+    for (int i = 0; i < 3; i++) mine[i] = waiter_of("me");
+    take_by_hand(3, "key", "peer");
     yours = waiter_of("you");
     fixture_start_acquire(mine[0], &first);
     fixture_start_acquire(yours, &stranger);
@@ -48,7 +40,7 @@ static void admitted_out_of_the_queue(void **state)
 }
 
 /* Two of one owner at once, of which one does not queue: the first grant admits the other. */
-static void tries_at_the_same_time(void **state)
+FLAVOUR_TEST(tries_at_the_same_time, majority)
 {
     struct seen seen[2];
 
@@ -69,7 +61,7 @@ static void tries_at_the_same_time(void **state)
 }
 
 /* A waiter that is admitted this way still gets its own options. */
-static void admitted_on_its_own_terms(void **state)
+FLAVOUR_TEST(admitted_on_its_own_terms, majority)
 {
     struct seen first, second, third;
     quorlock *longer =
@@ -98,7 +90,7 @@ static void admitted_on_its_own_terms(void **state)
 
 /* ---- options ---- */
 
-static void one_fencing_token(void **state)
+FLAVOURS_TEST(one_fencing_token)
 {
     struct seen seen;
     uint64_t fence;
@@ -126,7 +118,7 @@ static void one_fencing_token(void **state)
 
 /* ---- free, cancel, close ---- */
 
-static void the_outer_handle_is_freed(void **state)
+FLAVOUR_TEST(the_outer_handle_is_freed, majority)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen, after;
@@ -163,7 +155,7 @@ static void the_outer_handle_is_freed(void **state)
     await_free("key");
 }
 
-static void freed_one_after_the_other(void **state)
+FLAVOUR_TEST(freed_one_after_the_other, majority)
 {
     struct seen seen, pending, released;
     quorlock *outer = lock_of("me", LONG_LEASE_MS);
@@ -189,7 +181,7 @@ static void freed_one_after_the_other(void **state)
     await_free("key");
 }
 
-static void canceled_in_each_state(void **state)
+FLAVOUR_TEST(canceled_in_each_state, majority)
 {
     struct seen seen, pending, released;
     quorlock *outer = unrenewed_of("me", 10000);
@@ -225,7 +217,7 @@ static void canceled_in_each_state(void **state)
 }
 
 /* The last hold goes while another handle waits to enter. */
-static void released_while_another_enters(void **state)
+FLAVOUR_TEST(released_while_another_enters, majority)
 {
     struct seen seen, pending;
     quorlock *outer = unrenewed_of("me", 10000);
@@ -250,7 +242,7 @@ static void released_while_another_enters(void **state)
 }
 
 /* A handle's extend admits another handle, also when it is for less, or canceled. */
-static void anothers_renewal(void **state)
+FLAVOUR_TEST(anothers_renewal, majority)
 {
     struct seen seen, extended, pending;
     quorlock *outer = unrenewed_of("me", 10000);
@@ -283,7 +275,7 @@ static void anothers_renewal(void **state)
     await_free("key");
 }
 
-static void closed_in_each_state(void **state)
+FLAVOUR_TEST(closed_in_each_state, majority)
 {
     struct seen seen, told, entering, extended, released;
     quorlock *locks[4];
@@ -311,17 +303,4 @@ static void closed_in_each_state(void **state)
         if (round == 2) assert_status(extended.result.status, QUORLOCK_CANCELED);
         assert_int_equal(holders("key", NULL), 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        EVERY_FLAVOUR(admitted_out_of_the_queue),       EVERY_FLAVOUR(one_fencing_token),
-        FLAVOURED(tries_at_the_same_time, majority),    FLAVOURED(admitted_on_its_own_terms, majority),
-        FLAVOURED(the_outer_handle_is_freed, majority), FLAVOURED(freed_one_after_the_other, majority),
-        FLAVOURED(canceled_in_each_state, majority),    FLAVOURED(released_while_another_enters, majority),
-        FLAVOURED(anothers_renewal, majority),          FLAVOURED(closed_in_each_state, majority),
-    };
-
-    return cmocka_run_group_tests_name("reentry paths", tests, NULL, NULL);
 }

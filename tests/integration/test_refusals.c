@@ -46,7 +46,7 @@ static struct quorlock_client_options nodes_options(const char *const *nodes, si
                                             .guard = QUORLOCK_GUARD_OFF};
 }
 
-static void bad_addresses(void **state)
+BARE_TEST(bad_addresses)
 {
     static const struct {
         const char *uri;
@@ -78,7 +78,7 @@ static void bad_addresses(void **state)
     }
 }
 
-static void bad_sets_of_nodes(void **state)
+BARE_TEST(bad_sets_of_nodes)
 {
     const char *twice[3] = {"127.0.0.1:7001", "127.0.0.1:7002", "redis://alice:" SECRET "@127.0.0.1:7001/5"};
     const char *sockets[2] = {"unix:///tmp/a", "unix:///tmp/a"};
@@ -107,7 +107,7 @@ static void bad_sets_of_nodes(void **state)
     refuse_client(&options, QUORLOCK_INVAL, "32");
 }
 
-static void bad_client_options(void **state)
+BARE_TEST(bad_client_options)
 {
     const char *nodes[1] = {"127.0.0.1:7001"};
     const struct quorlock_client_options good = nodes_options(nodes, 1);
@@ -169,7 +169,7 @@ static void bad_client_options(void **state)
 }
 
 /* The first errors of a new user: no size, no base. */
-static void errors_have_their_text(void **state)
+BARE_TEST(errors_have_their_text)
 {
     const char *nodes[1] = {"127.0.0.1:7001"};
     struct quorlock_client_options options = nodes_options(nodes, 1);
@@ -217,7 +217,7 @@ static void refuse_lock(const char *key, const struct quorlock_options *options,
     assert_contains(quorlock_client_error(fixture.client), part);
 }
 
-static void bad_leases(void **state)
+SERVERS_TEST(bad_leases)
 {
     struct quorlock_options options;
     quorlock *lock;
@@ -249,7 +249,7 @@ static void bad_leases(void **state)
     lock = fixture_lock(fixture.client, "key", NULL);
 }
 
-static void bad_keys_and_options(void **state)
+SERVERS_TEST(bad_keys_and_options)
 {
     struct quorlock_options options = *LEASE(1000);
     const char *const twice[2] = {"a", "a"};
@@ -351,7 +351,7 @@ static void verdict(uint32_t n, int status, const char *part, struct seen *seen)
     no_password_in_the_log();
 }
 
-static void passwords(void **state)
+SERVERS_TEST(passwords)
 {
     struct seen seen;
 
@@ -369,7 +369,7 @@ static void passwords(void **state)
     assert_string_equal(seen.votes[0].node, fixture.cluster.addresses[0]);
 }
 
-static void users_and_rights(void **state)
+SERVERS_TEST(users_and_rights)
 {
     char wrong[TEXT_SIZE + 32];
     struct seen seen;
@@ -397,7 +397,7 @@ static void users_and_rights(void **state)
     verdict(3, QUORLOCK_OK, NULL, &seen);
 }
 
-static void unix_sockets_and_databases(void **state)
+SERVERS_TEST(unix_sockets_and_databases)
 {
     struct seen seen;
     quorlock *lock;
@@ -426,7 +426,7 @@ static void unix_sockets_and_databases(void **state)
     assert_contains(seen.votes[0].node, "4711");
 }
 
-static void a_replica_is_no_master(void **state)
+SERVERS_TEST(a_replica_is_no_master)
 {
     struct seen seen;
 
@@ -439,7 +439,7 @@ static void a_replica_is_no_master(void **state)
 }
 
 /* A master that becomes a replica under our connection answers READONLY. */
-static void a_master_turned_replica_is_noticed(void **state)
+SERVERS_TEST(a_master_turned_replica_is_noticed)
 {
     struct seen seen;
     quorlock *lock;
@@ -459,7 +459,7 @@ static void a_master_turned_replica_is_noticed(void **state)
     await_free("key");
 }
 
-static void a_key_of_another_type(void **state)
+CLIENT_TEST(a_key_of_another_type)
 {
     struct seen_report report;
     struct seen seen;
@@ -480,7 +480,7 @@ static void a_key_of_another_type(void **state)
     assert_int_equal(report.report.held, 0);
 }
 
-static void no_room_on_the_nodes(void **state)
+SERVERS_TEST(no_room_on_the_nodes)
 {
     struct seen seen;
 
@@ -540,7 +540,7 @@ static void greeter_close(struct greeter *greeter)
     event_base_loop(fixture.base, EVLOOP_NONBLOCK); /* bufferevents end in the loop */
 }
 
-static void a_server_that_is_no_redis(void **state)
+SERVERS_TEST(a_server_that_is_no_redis)
 {
     static const struct {
         const char *greeting;
@@ -571,7 +571,7 @@ static void a_server_that_is_no_redis(void **state)
     }
 }
 
-static void no_server_listens(void **state)
+BARE_TEST(no_server_listens)
 {
     char address[TEXT_SIZE];
     struct seen seen;
@@ -590,7 +590,7 @@ static void no_server_listens(void **state)
 }
 
 /* Messages have shortened owner tokens; only results have whole ones. */
-static void tokens_are_cut_in_the_log(void **state)
+CLIENT_TEST(tokens_are_cut_in_the_log)
 {
     struct seen seen, other;
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
@@ -602,28 +602,4 @@ static void tokens_are_cut_in_the_log(void **state)
     assert_null(strstr(other.text, seen.owner));
     if (fixture.log != NULL) assert_null(strstr(fixture.log, seen.owner));
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(bad_addresses, fixture_setup_bare, fixture_teardown),
-        cmocka_unit_test_setup_teardown(bad_sets_of_nodes, fixture_setup_bare, fixture_teardown),
-        cmocka_unit_test_setup_teardown(bad_client_options, fixture_setup_bare, fixture_teardown),
-        cmocka_unit_test_setup_teardown(errors_have_their_text, fixture_setup_bare, fixture_teardown),
-        WITH_SERVERS(bad_leases),
-        WITH_SERVERS(bad_keys_and_options),
-        WITH_SERVERS(passwords),
-        WITH_SERVERS(users_and_rights),
-        WITH_SERVERS(unix_sockets_and_databases),
-        WITH_SERVERS(a_replica_is_no_master),
-        WITH_SERVERS(a_master_turned_replica_is_noticed),
-        WITH_CLIENT(a_key_of_another_type),
-        WITH_SERVERS(no_room_on_the_nodes),
-        WITH_SERVERS(a_server_that_is_no_redis),
-        cmocka_unit_test_setup_teardown(no_server_listens, fixture_setup_bare, fixture_teardown),
-        WITH_CLIENT(tokens_are_cut_in_the_log),
-    };
-
-    return cmocka_run_group_tests_name("refusals", tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void expect_expired(int expired, const char *text)
     assert_int_equal(lost.calls, 0);
 }
 
-static void keys_that_were_deleted_are_told(void **state)
+SERVERS_TEST(keys_that_were_deleted_are_told)
 {
     hold();
     drop_by_hand("key");
@@ -49,7 +49,7 @@ static void keys_that_were_deleted_are_told(void **state)
     assert_contains(given_back.text, "it had expired or was lost before");
 }
 
-static void the_new_owner_of_the_keys_is_named(void **state)
+SERVERS_TEST(the_new_owner_of_the_keys_is_named)
 {
     hold();
     for (uint32_t i = 0; i < 2; i++) server_do(SERVER(i), "SET key peer PX 60000");
@@ -59,7 +59,7 @@ static void the_new_owner_of_the_keys_is_named(void **state)
     server_thaw(SERVER(2));
 }
 
-static void a_value_of_another_type_is_not_ours(void **state)
+SERVERS_TEST(a_value_of_another_type_is_not_ours)
 {
     hold();
     for (uint32_t i = 0; i < 2; i++) {
@@ -72,7 +72,7 @@ static void a_value_of_another_type_is_not_ours(void **state)
 }
 
 /* That node may have restarted: the lock was held by the votes of the others. */
-static void one_node_may_lack_the_key(void **state)
+SERVERS_TEST(one_node_may_lack_the_key)
 {
     hold();
     server_do(SERVER(1), "DEL key");
@@ -83,7 +83,7 @@ static void one_node_may_lack_the_key(void **state)
     assert_int_equal(lost.calls, 0);
 }
 
-static void a_good_release_says_it(void **state)
+SERVERS_TEST(a_good_release_says_it)
 {
     hold();
     assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
@@ -123,7 +123,7 @@ static bool is_busy(void *arg)
 }
 
 /* Long before its lease ends. */
-static void a_release_that_met_a_busy_node_is_repeated(void **state)
+SERVERS_TEST(a_release_that_met_a_busy_node_is_repeated)
 {
     struct server *server = SERVER(0);
     uint64_t since_us;
@@ -139,18 +139,4 @@ static void a_release_that_met_a_busy_node_is_repeated(void **state)
     waitpid(busy, NULL, 0);
     await_free("key");
     assert_in_range(clock_us() - since_us, 0, GENEROUS_MS * 1000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_SERVERS(keys_that_were_deleted_are_told),
-        WITH_SERVERS(the_new_owner_of_the_keys_is_named),
-        WITH_SERVERS(a_value_of_another_type_is_not_ours),
-        WITH_SERVERS(one_node_may_lack_the_key),
-        WITH_SERVERS(a_good_release_says_it),
-        WITH_SERVERS(a_release_that_met_a_busy_node_is_repeated),
-    };
-
-    return cmocka_run_group_tests_name("release results", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /*
  * test_subscriber_wire.c - the connection for release notices, on a real server
  */
+#include "base/system_libevent.h"
 #include "fixture.h"
 #include "redis/link/uri.h"
 #include "redis/subscriber.h"
@@ -14,6 +15,7 @@
  */
 struct listener {
     struct alloc alloc;
+    struct system system;
     struct uri uri;
     struct subscriber_config config;
     struct subscriber *subscriber;
@@ -91,6 +93,7 @@ static void begin(const char *address, const char *wants, uint32_t timeout_ms)
 
     memset(&listener, 0, sizeof(listener));
     alloc_init(&listener.alloc, NULL);
+    listener.system = system_libevent(fixture.base, &listener.alloc);
     if (uri_parse(&listener.uri, &listener.alloc, address, error, sizeof(error)) != 0) fail_msg("%s", error);
     listener.wants = wants;
     listener.config = (struct subscriber_config){.uri = &listener.uri,
@@ -98,7 +101,7 @@ static void begin(const char *address, const char *wants, uint32_t timeout_ms)
                                                  .reconnect_min_ms = 5,
                                                  .reconnect_max_ms = 50,
                                                  .now_us = now_us};
-    listener.subscriber = subscriber_new(fixture.base, &listener.alloc, &listener.config, &events);
+    listener.subscriber = subscriber_new(&listener.system, &listener.alloc, &listener.config, &events);
     assert_non_null(listener.subscriber);
     fixture.at_end = end;
     subscriber_start(listener.subscriber);
@@ -116,7 +119,7 @@ static void await_trace(const char *wanted)
     }
 }
 
-static void test_notices(void **state)
+SERVER_TEST(test_notices)
 {
     const struct server *server = SERVER(0);
     const char *const addresses[] = {server->address, server->unix_address};
@@ -146,7 +149,7 @@ static void test_notices(void **state)
     }
 }
 
-static void test_cut(void **state)
+SERVER_TEST(test_cut)
 {
     struct server *server = SERVER(0);
 
@@ -184,7 +187,7 @@ static void await_ping(const struct server *server)
 }
 
 /* Only our PING ends the connection of a frozen server; a quiet one that answers is kept. */
-static void test_frozen(void **state)
+SERVER_TEST(test_frozen)
 {
     struct server *server = SERVER(0);
 
@@ -200,7 +203,7 @@ static void test_frozen(void **state)
     await_trace("open\nlistening c\nclosed\nopen\nlistening c\n");
 }
 
-static void test_rights(void **state)
+SERVER_TEST(test_rights)
 {
     const struct server *server = SERVER(0);
     char address[2 * TEXT_SIZE];
@@ -239,7 +242,7 @@ static void test_rights(void **state)
 }
 
 /* Replicas accept subscribers while they load or have no master. */
-static void test_replica(void **state)
+SERVER_TEST(test_replica)
 {
     const struct server *server = SERVER(0);
 
@@ -247,14 +250,4 @@ static void test_replica(void **state)
     server_do(server, "REPLICAOF 127.0.0.1 1");
     begin(server->address, "c", STEP_MS);
     await_trace("open\nlistening c\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_ONE_SERVER(test_notices), WITH_ONE_SERVER(test_cut),     WITH_ONE_SERVER(test_frozen),
-        WITH_ONE_SERVER(test_rights),  WITH_ONE_SERVER(test_replica),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,14 @@
 #define NEW          5
 #define MAX_LEASE_MS 1500
 
+#define FIVE_TEST(name) TEST_RUNS(name, RUN_WITH(name, "", setup_five))
+
+static int setup_five(void **state)
+{
+    fixture_begin(NEW);
+    return 0;
+}
+
 /* A client of the first n servers, all of them by the given addresses. */
 static quorlock_client *client_of(const char *const *addresses, size_t n, int guard)
 {
@@ -61,7 +69,7 @@ static void assert_not_both(quorlock *old)
 }
 
 /* Two of the old servers do not let us disconnect others. */
-static void a_right_that_is_missing(void **state)
+FIVE_TEST(a_right_that_is_missing)
 {
     char few[2][TEXT_SIZE];
     const char *addresses[NEW];
@@ -99,7 +107,7 @@ static bool is_told_of_five(void *arg)
 }
 
 /* With that right the old client is disconnected at once, on every node. */
-static void nothing_missing(void **state)
+FIVE_TEST(nothing_missing)
 {
     struct seen_report report;
     quorlock_client *client;
@@ -116,7 +124,7 @@ static void nothing_missing(void **state)
 }
 
 /* Two old nodes take no writes: the others accept no client, because with them new clients had a quorum. */
-static void an_old_node_that_is_not_written(void **state)
+FIVE_TEST(an_old_node_that_is_not_written)
 {
     struct seen_report report;
     quorlock_client *client;
@@ -147,7 +155,7 @@ static void an_old_node_that_is_not_written(void **state)
  * The two come back one after the other. The one that is back alone must not vote either: the other one could
  * vote with its next connection.
  */
-static void twins_one_after_the_other(void **state)
+SERVERS_TEST(twins_one_after_the_other)
 {
     const char *addresses[3] = {fixture.cluster.addresses[0], fixture.cluster.servers[0].unix_address,
                                 fixture.cluster.addresses[1]};
@@ -170,22 +178,4 @@ static void twins_one_after_the_other(void **state)
     assert_int_equal(seen.calls, 0);
     assert_status(quorlock_cancel(lock), QUORLOCK_OK);
     await_status(&seen, QUORLOCK_CANCELED, "cancel");
-}
-
-static int setup_five(void **state)
-{
-    fixture_begin(NEW);
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_right_that_is_missing, setup_five, fixture_teardown),
-        cmocka_unit_test_setup_teardown(nothing_missing, setup_five, fixture_teardown),
-        cmocka_unit_test_setup_teardown(an_old_node_that_is_not_written, setup_five, fixture_teardown),
-        WITH_SERVERS(twins_one_after_the_other),
-    };
-
-    return cmocka_run_group_tests_name("two sets of clients", tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static void expect_hand_over(void (*release)(void), const char *what)
 
 /* ---- nodes ---- */
 
-static void the_node_one_listens_to_dies(void **state)
+SERVERS_TEST(the_node_one_listens_to_dies)
 {
     for (uint32_t node = 0; node < 3; node++) {
         open_both();
@@ -72,7 +72,7 @@ static void the_node_one_listens_to_dies(void **state)
 }
 
 /* Its notices end, and nothing says so. */
-static void the_node_one_listens_to_freezes(void **state)
+SERVERS_TEST(the_node_one_listens_to_freezes)
 {
     for (uint32_t node = 0; node < 3; node++) {
         open_both();
@@ -121,7 +121,7 @@ static uint64_t median_hand_over_us(uint32_t times)
 }
 
 /* Of the same order as with all nodes: nothing waits for the node timeout, which is a second. */
-static void one_frozen_node_makes_no_hand_over_slow(void **state)
+SERVERS_TEST(one_frozen_node_makes_no_hand_over_slow)
 {
     for (uint32_t node = 0; node < 3; node++) {
         uint64_t whole_us, faulty_us;
@@ -151,7 +151,7 @@ static void cut_subscribers(void)
 }
 
 /* The connections are cut and the release happens before they are made anew: no notice follows. */
-static void a_release_in_the_gap_of_a_cut_subscriber(void **state)
+DIALECTS_TEST(a_release_in_the_gap_of_a_cut_subscriber)
 {
     take_by_hand(3, "key", "peer");
     begin_to_wait();
@@ -160,7 +160,7 @@ static void a_release_in_the_gap_of_a_cut_subscriber(void **state)
 }
 
 /* Cut again and again, they come back, and the next notice is heard. */
-static void cut_subscribers_listen_again(void **state)
+BOTH_TEST(cut_subscribers_listen_again)
 {
     hold_and_wait();
     for (int turn = 0; turn < 3; turn++) {
@@ -170,7 +170,7 @@ static void cut_subscribers_listen_again(void **state)
     expect_hand_over(release_holder, "hand-over after cuts");
 }
 
-static void a_peer_that_sends_no_notice(void **state)
+DIALECTS_TEST(a_peer_that_sends_no_notice)
 {
     take_by_hand(3, "key", "peer");
     begin_to_wait();
@@ -179,7 +179,7 @@ static void a_peer_that_sends_no_notice(void **state)
 }
 
 /* Neither client may publish, subscribe, or ask how many listen. */
-static void an_acl_that_forbids_channels(void **state)
+DIALECTS_TEST(an_acl_that_forbids_channels)
 {
     close_both();
     for (uint32_t i = 0; i < 3; i++) {
@@ -198,7 +198,7 @@ static void an_acl_that_forbids_channels(void **state)
 }
 
 /* The servers take no more connections, so none for notices. */
-static void a_subscriber_that_is_not_let_in(void **state)
+BOTH_TEST(a_subscriber_that_is_not_let_in)
 {
     assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
     for (uint32_t i = 0; i < 3; i++) {
@@ -215,7 +215,7 @@ static void a_subscriber_that_is_not_let_in(void **state)
 
 /* ---- holders ---- */
 
-static void a_holder_that_expires_silently(void **state)
+DIALECTS_TEST(a_holder_that_expires_silently)
 {
     uint64_t taken_us = clock_us();
 
@@ -240,7 +240,7 @@ static void hold_until_killed(int pipe_in)
     for (;;) event_base_loop(fixture.base, EVLOOP_ONCE);
 }
 
-static void a_holder_that_is_killed(void **state)
+SERVERS_TEST(a_holder_that_is_killed)
 {
     uint64_t killed_us;
     int ends[2];
@@ -267,7 +267,7 @@ static void a_holder_that_is_killed(void **state)
 
 /* A lock that waits behind another one of its client asks the arbiter now and then. Its no is an answer, and
  * the others were not asked: that is no lack of nodes. */
-static void a_local_waiter_is_told_of_the_holder(void **state)
+BOTH_TEST(a_local_waiter_is_told_of_the_holder)
 {
     quorlock *third = lasting_lock(second, "key", NULL);
     struct seen behind;
@@ -301,7 +301,7 @@ static void expect_nothing_left(long long connections_before)
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(server_ask_number(SERVER(i), "DBSIZE"), 1);
 }
 
-static void a_canceled_wait_leaves_nothing(void **state)
+DIALECTS_TEST(a_canceled_wait_leaves_nothing)
 {
     long long before = connections();
 
@@ -313,7 +313,7 @@ static void a_canceled_wait_leaves_nothing(void **state)
     expect_nothing_left(before);
 }
 
-static void a_wait_that_times_out_leaves_nothing(void **state)
+BOTH_TEST(a_wait_that_times_out_leaves_nothing)
 {
     long long before = connections();
 
@@ -321,25 +321,4 @@ static void a_wait_that_times_out_leaves_nothing(void **state)
     waiter = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = 700));
     assert_status(fixture_acquire(waiter, &waited), QUORLOCK_HELD);
     expect_nothing_left(before);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_SERVERS(the_node_one_listens_to_dies),
-        WITH_SERVERS(the_node_one_listens_to_freezes),
-        WITH_SERVERS(one_frozen_node_makes_no_hand_over_slow),
-        IN_EITHER_DIALECT(a_release_in_the_gap_of_a_cut_subscriber),
-        WITH_BOTH(cut_subscribers_listen_again),
-        IN_EITHER_DIALECT(a_peer_that_sends_no_notice),
-        IN_EITHER_DIALECT(an_acl_that_forbids_channels),
-        WITH_BOTH(a_subscriber_that_is_not_let_in),
-        IN_EITHER_DIALECT(a_holder_that_expires_silently),
-        WITH_SERVERS(a_holder_that_is_killed),
-        WITH_BOTH(a_local_waiter_is_told_of_the_holder),
-        IN_EITHER_DIALECT(a_canceled_wait_leaves_nothing),
-        WITH_BOTH(a_wait_that_times_out_leaves_nothing),
-    };
-
-    return cmocka_run_group_tests_name("wait faults", tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static quorlock_client *other_client(void)
 
 /* ---- the order, and its cost ---- */
 
-static void granted_in_the_order_of_coming(void **state)
+CLIENT_TEST(granted_in_the_order_of_coming)
 {
     struct seen held, released;
     quorlock *holder = hold_key(&held);
@@ -54,7 +54,7 @@ static long long cost_of_waiting(int n, uint32_t span_ms)
     return after - before;
 }
 
-static void many_waiters_cost_what_one_costs(void **state)
+CLIENT_TEST(many_waiters_cost_what_one_costs)
 {
     long long one, many;
 
@@ -68,7 +68,7 @@ static void many_waiters_cost_what_one_costs(void **state)
     assert_int_equal(holders("key", "by-hand"), 3);
 }
 
-static void a_single_try_does_not_queue(void **state)
+CLIENT_TEST(a_single_try_does_not_queue)
 {
     struct seen seen;
     quorlock *once;
@@ -89,7 +89,7 @@ static void a_single_try_does_not_queue(void **state)
  * Checked after every turn of the loop: where the release and the next acquire are sent together, a quorum
  * always has the key. Not where this process lets others come first, or was just polling at the release.
  */
-static void handed_over_in_one_flush(void **state)
+CLIENT_TEST(handed_over_in_one_flush)
 {
     enum { TURNS = 12 };
     struct seen held;
@@ -127,7 +127,7 @@ static bool first_or(void *arg)
 }
 
 /* A waiter of another process, which polls, is not quicker than the next in the queue of this one. */
-static void the_next_in_the_queue_comes_before_another_client(void **state)
+CLIENT_TEST(the_next_in_the_queue_comes_before_another_client)
 {
     struct seen held, waited;
     quorlock *holder;
@@ -179,7 +179,7 @@ static void turner_completed(quorlock *lock, const struct quorlock_result *resul
     }
 }
 
-static void others_get_their_turn(void **state)
+SERVERS_TEST(others_get_their_turn)
 {
     enum { TURNERS = 40, TURNS = 5 };
     static struct turner turners[TURNERS];
@@ -224,7 +224,7 @@ static void check_bound(const struct seen *seen, int status, uint32_t wait_ms)
     assert_string_equal(seen->owner, "");
 }
 
-static void behind_a_lock_of_this_process_is_held(void **state)
+CLIENT_TEST(behind_a_lock_of_this_process_is_held)
 {
     struct seen held;
     quorlock *holder = hold_key(&held);
@@ -250,7 +250,7 @@ static void behind_a_lock_of_this_process_is_held(void **state)
 }
 
 /* Also a waiter that becomes the first just before its wait bound gets the holder in its result. */
-static void behind_another_client_is_held(void **state)
+SERVERS_TEST(behind_another_client_is_held)
 {
     fixture_client(3);
     take_by_hand(3, "key", "by-hand");
@@ -271,7 +271,7 @@ static void behind_another_client_is_held(void **state)
     assert_int_equal(holders("key", "by-hand"), 3);
 }
 
-static void nodes_that_are_away_are_no_quorum(void **state)
+SERVERS_TEST(nodes_that_are_away_are_no_quorum)
 {
     fixture_client(3);
     /* They accept requests and never answer: the first attempt is in flight all the time. */
@@ -290,7 +290,7 @@ static void nodes_that_are_away_are_no_quorum(void **state)
     free_queue(0, 3);
 }
 
-static void mixed_is_timed_out(void **state)
+SERVERS_TEST(mixed_is_timed_out)
 {
     fixture.options.node_timeout_ms = 100;
     fixture_client(3);
@@ -301,22 +301,4 @@ static void mixed_is_timed_out(void **state)
     await_completed(0, 4, "wait bounds");
     for (int i = 0; i < 4; i++) check_bound(&queue.seen[i], QUORLOCK_TIMEDOUT, 3000);
     free_queue(0, 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_CLIENT(granted_in_the_order_of_coming),
-        WITH_CLIENT(many_waiters_cost_what_one_costs),
-        WITH_CLIENT(a_single_try_does_not_queue),
-        WITH_CLIENT(handed_over_in_one_flush),
-        WITH_CLIENT(the_next_in_the_queue_comes_before_another_client),
-        WITH_SERVERS(others_get_their_turn),
-        WITH_CLIENT(behind_a_lock_of_this_process_is_held),
-        WITH_SERVERS(behind_another_client_is_held),
-        WITH_SERVERS(nodes_that_are_away_are_no_quorum),
-        WITH_SERVERS(mixed_is_timed_out),
-    };
-
-    return cmocka_run_group_tests_name("wait queue", tests, NULL, NULL);
 }

@@ -7,6 +7,11 @@
 #include "core/control.h"
 #include "wait_fixture.h"
 
+__attribute__((constructor)) static void turn_polls_off(void)
+{
+    core_control = CONTROL_NO_POLLS;
+}
+
 static void expect_woken(void)
 {
     release_holder();
@@ -20,7 +25,7 @@ static void hold(const char *key)
 }
 
 /* The other tests prove something only if this holds. */
-static void no_lock_polls_here(void **state)
+BOTH_TEST(no_lock_polls_here)
 {
     take_by_hand(3, "key", "peer");
     begin_to_wait();
@@ -30,14 +35,14 @@ static void no_lock_polls_here(void **state)
     assert_int_equal(waited.calls, 0);
 }
 
-static void a_notice_wakes(void **state)
+DIALECTS_TEST(a_notice_wakes)
 {
     hold_and_wait();
     expect_woken();
 }
 
 /* The wait has begun, and the subscription is still on its way. */
-static void a_release_before_the_confirmation_is_found(void **state)
+DIALECTS_TEST(a_release_before_the_confirmation_is_found)
 {
     assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
     fixture_start_acquire(waiter, &waited);
@@ -51,7 +56,7 @@ static void cut_subscribers(void)
 }
 
 /* The connections are cut and come back: no notice repeats a release that happened meanwhile. */
-static void a_release_in_the_gap_of_a_resubscription_is_found(void **state)
+DIALECTS_TEST(a_release_in_the_gap_of_a_resubscription_is_found)
 {
     hold_and_wait();
     run_ms(300); /* the tries that follow the first confirmations are over */
@@ -59,7 +64,7 @@ static void a_release_in_the_gap_of_a_resubscription_is_found(void **state)
     expect_woken();
 }
 
-static void a_notice_after_resubscriptions_wakes(void **state)
+DIALECTS_TEST(a_notice_after_resubscriptions_wakes)
 {
     hold_and_wait();
     for (int turn = 0; turn < 3; turn++) {
@@ -71,10 +76,10 @@ static void a_notice_after_resubscriptions_wakes(void **state)
 }
 
 /* Another lock listens to the first key already; the second key's release comes before its subscription. */
-static void the_second_keys_release_is_found(void **state)
+BOTH_TEST(the_second_keys_release_is_found)
 {
     struct seen first;
-    int waits;
+    unsigned waits;
 
     hold("third");
     fixture_start_acquire(lasting_lock(fixture.client, "first", "third"), &first);
@@ -89,7 +94,7 @@ static void the_second_keys_release_is_found(void **state)
 }
 
 /* One of two keys, whichever it is, keeps the waiter from both. */
-static void each_keys_notice_wakes(void **state)
+SERVERS_TEST(each_keys_notice_wakes)
 {
     static const char *const keys[] = {"first", "second"};
 
@@ -108,7 +113,7 @@ static void each_keys_notice_wakes(void **state)
 
 /* A waiter with notices of one of its keys only is not told that notices come: it would look now, and then rely
  * on them. */
-static void one_key_of_two_is_not_enough(void **state)
+BOTH_TEST(one_key_of_two_is_not_enough)
 {
     for (uint32_t i = 0; i < 3; i++) {
         server_do(SERVER(i), "ACL SETUSER few on >pw ~* +@all resetchannels &quorlock:released:first");
@@ -124,21 +129,4 @@ static void one_key_of_two_is_not_enough(void **state)
     assert_int_equal(quorlock_cancel(waiter), 0);
     await_count(&waited.calls, 1, GENEROUS_MS, "the canceled wait");
     assert_int_equal(waited.result.rounds, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_BOTH(no_lock_polls_here),
-        IN_EITHER_DIALECT(a_notice_wakes),
-        IN_EITHER_DIALECT(a_release_before_the_confirmation_is_found),
-        IN_EITHER_DIALECT(a_release_in_the_gap_of_a_resubscription_is_found),
-        IN_EITHER_DIALECT(a_notice_after_resubscriptions_wakes),
-        WITH_BOTH(the_second_keys_release_is_found),
-        WITH_SERVERS(each_keys_notice_wakes),
-        WITH_BOTH(one_key_of_two_is_not_enough),
-    };
-
-    core_control = CONTROL_NO_POLLS;
-    return cmocka_run_group_tests_name("wake-ups", tests, NULL, NULL);
 }

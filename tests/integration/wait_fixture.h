@@ -14,14 +14,12 @@ extern uint32_t frozen; /* a node that must not be asked; NO_NODE: none is */
 
 #define NO_NODE UINT32_MAX
 
-int setup_both(void **state);          /* as cmocka's setup: three servers, and both clients */
-int setup_both_redisson(void **state); /* the same in the other dialect */
-#define WITH_BOTH(test) cmocka_unit_test_setup_teardown(test, setup_both, fixture_teardown)
-#define IN_EITHER_DIALECT(test)                                                                                \
-    {#test " (plain)", test, setup_both, fixture_teardown, NULL},                                              \
-    {                                                                                                          \
-#test " (redisson)", test, setup_both_redisson, fixture_teardown, NULL                                 \
-    }
+/* As cmocka's setup: three servers, and both clients. */
+int setup_both(void **state);
+int setup_both_redisson(void **state);
+#define BOTH_TEST(name) TEST_RUNS(name, RUN_WITH(name, "", setup_both))
+#define DIALECTS_TEST(name)                                                                                    \
+    TEST_RUNS(name, RUN_WITH(name, " (plain)", setup_both) RUN_WITH(name, " (redisson)", setup_both_redisson))
 
 /* open_both - the clients and their locks, by fixture.options. */
 void open_both(void);

@@ -231,9 +231,7 @@ static void check_votes(struct world *world, struct lock *lock)
                        (unsigned long long)(core_valid_until(lock->core) - validity_us));
     }
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
-        enum core_fault fault;
-
-        if (core_vote(lock->core, i, &fault) != CORE_VOTE_YES) continue;
+        if (core_vote(lock->core, i) != CORE_VOTE_YES) continue;
         if (lock->verdicts.votes[i].attempt == core_attempt(lock->core)) continue;
         judge_violated(world, I7_FOREIGN_VOTE, "lock %u counts a yes of node %u that it did not give",
                        lock->index, i);

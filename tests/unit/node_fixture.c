@@ -159,6 +159,7 @@ void node_fixture_open(struct node_fixture *f)
     f->server = fake_new(f->base);
     f->counted.until_failure = -1;
     alloc_init(&f->alloc, &hooks);
+    f->system = system_libevent(f->base, &f->alloc);
     f->config = (struct node_config){.index = 3,
                                      .client_name = "me",
                                      .timeout_ms = 10000,
@@ -181,7 +182,7 @@ struct node *node_fixture_new_node(struct node_fixture *f)
     const struct node_events events = {
         .state = on_node_state, .reply = on_reply, .log = node_fixture_log, .arg = f};
     if (f->uri.host == NULL) node_fixture_uri(f, "127.0.0.1", "");
-    f->node = node_new(f->base, &f->alloc, &f->config, &events);
+    f->node = node_new(&f->system, &f->alloc, &f->config, &events);
     return f->node;
 }
 

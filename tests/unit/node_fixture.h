@@ -7,6 +7,7 @@
 #ifndef QUORLOCK_TESTS_NODE_FIXTURE_H
 #define QUORLOCK_TESTS_NODE_FIXTURE_H
 
+#include "base/system_libevent.h"
 #include "fake_server.h"
 #include "redis/link/uri.h"
 #include "redis/node.h"
@@ -26,6 +27,7 @@ struct node_fixture {
     struct fake_server *server;
     struct counted counted;
     struct alloc alloc;
+    struct system system;
     struct uri uri;
     struct node_config config;
     struct node *node;

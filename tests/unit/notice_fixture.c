@@ -113,7 +113,7 @@ struct subscriber *notice_fixture_create(struct node_fixture *f)
                                              f};
     if (f->uri.host == NULL) node_fixture_uri(f, "127.0.0.1", "");
     f->subscriber_config.uri = &f->uri;
-    f->subscriber = subscriber_new(f->base, &f->alloc, &f->subscriber_config, &events);
+    f->subscriber = subscriber_new(&f->system, &f->alloc, &f->subscriber_config, &events);
     return f->subscriber;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system_libevent.h"
 #include "dialect_fixture.h"
 #include "lock/message.h"
 #include "runtime/owner.h"
@@ -138,8 +139,9 @@ TEST(a_new_uuid_is_random_and_well_formed)
 {
     char uuid[OWNER_UUID_SIZE], other[OWNER_UUID_SIZE], owner[OWNER_REDISSON_SIZE];
     unsigned char seen_version = 0, seen_variants = 0;
+    struct system system = system_libevent(NULL, NULL);
     for (int i = 0; i < 1000; i++) {
-        assert_int_equal(owner_uuid(uuid), 0);
+        assert_int_equal(owner_uuid(uuid, &system), 0);
         assert_int_equal(strlen(uuid), OWNER_UUID_LENGTH);
         assert_int_equal(uuid[14], '4');
         assert_non_null(memchr("89ab", uuid[19], 4));
@@ -149,7 +151,7 @@ TEST(a_new_uuid_is_random_and_well_formed)
         seen_version |= (unsigned char)(uuid[0] != '4');
         snprintf(owner, sizeof(owner), "%s:1", uuid);
         assert_true(owner_is_redisson(owner));
-        assert_int_equal(owner_uuid(other), 0);
+        assert_int_equal(owner_uuid(other, &system), 0);
         assert_string_not_equal(uuid, other);
     }
     assert_int_equal(seen_variants, 15);

@@ -2,7 +2,7 @@
 /*
  * dialect.h - how a lock looks on the wire: commands for requests, typed results from replies
  *
- * Two dialects never share a key. A table each; nothing here has state.
+ * Each dialect is one table without state. Two dialects never share a key.
  */
 #ifndef QUORLOCK_REDIS_DIALECT_H
 #define QUORLOCK_REDIS_DIALECT_H
@@ -35,15 +35,15 @@ struct dialect {
     const char *name;
     size_t n_scripts;
     const struct dialect_script *scripts;
-    /* The commands that a lock cannot do without, from acquire to release; NULL at the end. */
+    /* The commands that a user needs the right to, from acquire to release; NULL at the end. */
     const char *const *commands;
     /* Appends one command; a failure stays in the buffer. True: it names a script by its hash. */
     bool (*build)(struct bytes *, const struct node_request *, const struct dialect_shas *,
                   const struct guard *);
-    /* The channel on which the key's releases are told, cut where ret is too small; its length. */
+    /* The channel on which the key's releases are published, cut where ret is too small; its length. */
     size_t (*channel)(const struct node_key *, char *ret, size_t size);
-    /* Fills all of ret but the latency; an error text goes into `text`. ret may point into reply and text. An
-     * outcome that is no error with NODE_FAULT_GUARD: it was done, but the guard is not what we saw. */
+    /* Fills all of ret but the latency; an error text goes into `text`. ret may point into reply and text. A
+     * good outcome with NODE_FAULT_GUARD: it was executed, but the guard is not the one we saw. */
     void (*judge)(enum node_op, bool by_hash, const struct reply *, struct node_reply *ret, char *text,
                   size_t text_size);
 };
@@ -51,8 +51,8 @@ struct dialect {
 extern const struct dialect dialect_plain;
 extern const struct dialect dialect_redisson;
 
-/* dialect_build - for a dialect whose scripts have the places, keys, arguments and answers of plain's. Only
- * plain itself ever acquires without a script. */
+/* dialect_build - for a dialect whose scripts have the order, keys, arguments and replies of plain's. Only
+ * plain itself acquires without a script. */
 bool dialect_build(struct bytes *, const struct node_request *, const struct dialect_shas *,
                    const struct guard *, const struct dialect *);
 

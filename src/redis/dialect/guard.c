@@ -10,7 +10,7 @@
 #include "redis/wire/errors.h"
 #include "scripts.h"
 
-/* Added to what the server says is left: its clock's rate may differ from ours by so much. */
+/* Added to the time left that the server reports: its clock may run faster than ours by so much. */
 #define GUARD_DRIFT_DIVISOR 100u
 #define GUARD_DRIFT_US      2000u
 
@@ -42,7 +42,7 @@ void guard_meet(struct guard *guard, const char *run_id, const char *replid)
     snprintf(guard->replid, sizeof(guard->replid), "%s", replid);
 }
 
-/* EVAL and not EVALSHA: once a connection, so it need not be loaded. */
+/* EVAL and not EVALSHA: it runs once a connection, so it need not be loaded. */
 static void script(const struct guard *guard, struct bytes *out, const char *text, size_t length,
                    uint32_t n_nodes, uint32_t lease_ms, size_t n_more)
 {
@@ -68,6 +68,7 @@ void guard_ask(const struct guard *guard, struct bytes *out)
 static void write_guard(const struct guard *guard, struct bytes *out, const struct node_request *request)
 {
     uint32_t lease_ms = request->lease_ms != 0 ? request->lease_ms : GUARD_LEASE_DEFAULT_MS;
+
     script(guard, out, script_bootstrap, sizeof(script_bootstrap) - 1, request->closes ? 0 : guard->n_nodes,
            lease_ms, 2);
     bytes_text(out, request->force ? "1" : "0");
@@ -75,13 +76,14 @@ static void write_guard(const struct guard *guard, struct bytes *out, const stru
 }
 
 /*
- * With force the guard and the end of the other connections are one transaction: a client that was connected
- * before acquires without a look at the guard, so a guard of its own without the other would give a vote to two
- * sets of clients. A right that is missing, and a connection that ends, leave both undone.
+ * With force, writing the guard and ending the other connections are one transaction: a client that was
+ * connected before acquires without reading the guard, so one without the other would let two sets of clients
+ * vote. Where a right is missing, or the connection ends, neither is done.
  */
 void guard_bootstrap(const struct guard *guard, struct bytes *out, const struct node_request *request)
 {
     bool write = request->op == NODE_BOOTSTRAP;
+
     if (write && !request->force) {
         write_guard(guard, out, request);
         return;
@@ -103,7 +105,7 @@ uint8_t guard_parts(const struct node_request *request)
     return request->op == NODE_BOOTSTRAP && request->force ? GUARD_PARTS : 0;
 }
 
-/* 'written:' or 'guarded:' and the guard that stands there now. */
+/* 'written:' or 'guarded:', and the guard that is there now. */
 static bool judge_written(const struct reply_item *item, struct node_reply *ret)
 {
     size_t front = sizeof("written:") - 1;
@@ -129,6 +131,7 @@ bool guard_judge_bootstrap(enum node_op op, const struct reply *reply, struct no
                            size_t size)
 {
     const struct reply_item *first = &reply->elements[0], *last = &reply->elements[op == NODE_BOOTSTRAP];
+
     if (reply->self.type != REPLY_ARRAY) return op == NODE_BOOTSTRAP && judge_written(&reply->self, ret);
     if (reply->n_elements != (op == NODE_BOOTSTRAP ? 2 : 1)) return false;
     if (op == NODE_BOOTSTRAP && first->type == REPLY_ERROR) {
@@ -137,7 +140,7 @@ bool guard_judge_bootstrap(enum node_op op, const struct reply *reply, struct no
     }
     if (op == NODE_BOOTSTRAP && !judge_written(first, ret)) return false;
     if (last->type == REPLY_ERROR) {
-        /* Written, but old connections live on. */
+        /* Written, but the old connections live on. */
         judge_refused(last, op == NODE_BOOTSTRAP ? NODE_UNKNOWN : NODE_ERROR, "CLIENT KILL", ret, text, size);
         return true;
     }
@@ -163,6 +166,7 @@ static enum guard_verdict misfit(struct guard *guard)
 static enum guard_verdict refused(struct guard *guard, const struct reply_item *error)
 {
     enum node_fault fault = error_classify(error->text, error->length).fault;
+
     guard->fault = fault == NODE_FAULT_OTHER ? NODE_FAULT_GUARD : fault;
     error_describe(guard->why, sizeof(guard->why), "restart guard (key " GUARD_KEY ")", error->text,
                    error->length);
@@ -176,6 +180,7 @@ const char *guard_length(char *ret, size_t size, uint64_t ms)
         uint64_t ms;
     } units[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
     size_t i = 0;
+
     while (ms % units[i].ms != 0 || ms < units[i].ms) {
         if (++i == sizeof(units) / sizeof(units[0]) - 1) break;
     }
@@ -183,7 +188,7 @@ const char *guard_length(char *ret, size_t size, uint64_t ms)
     return ret;
 }
 
-/* Set names that nobody gave are hashes of the addresses. */
+/* A set without a name is named by a hash of its addresses. */
 static bool is_hash(const char *set)
 {
     return strlen(set) == 16 && strspn(set, "0123456789abcdef") == 16;
@@ -193,16 +198,18 @@ __attribute__((format(printf, 2, 3))) static void add(struct guard *guard, const
 {
     size_t used = strlen(guard->why);
     va_list args;
+
     va_start(args, format);
     vsnprintf(guard->why + used, sizeof(guard->why) - used, format, args);
     va_end(args);
 }
 
-/* What would make this client fit, and what would make the nodes fit it: each as it can be given. */
+/* Both remedies, as they can be typed: options for this client, or a command that changes the nodes. */
 static void advise(struct guard *guard, const char *their_n, const char *their_set, uint64_t their_ms)
 {
     char length[24];
     const char *between = "";
+
     add(guard, ": give all clients the same (here ");
     if (their_ms != guard->max_lease_ms) {
         guard_length(length, sizeof(length), their_ms);
@@ -228,9 +235,8 @@ static enum guard_verdict conflict(struct guard *guard, const struct reply *repl
 {
     const struct reply_item *n = &reply->elements[1], *set = &reply->elements[2], *lease = &reply->elements[3];
     char theirs[200], their_n[12], their_lease[16];
-    for (size_t i = 1; i < reply->n_elements; i++)
-        if (reply->elements[i].type != REPLY_STRING) return misfit(guard);
-    if (reply->n_elements != 2 && reply->n_elements != 4) return misfit(guard);
+
+    if (!reply_fits(reply, "ss") && !reply_fits(reply, "ssss")) return misfit(guard);
     guard->fault = NODE_FAULT_CONFIG;
     if (reply->n_elements == 2) {
         error_printable(theirs, sizeof(theirs), n->text, n->length);
@@ -263,27 +269,27 @@ enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, u
 {
     const struct reply_item *why = &reply->elements[0], *left = &reply->elements[1],
                             *lease = &reply->elements[2], *text = &reply->elements[3];
+    uint64_t left_us;
+
     guard->asked = false;
     if (reply->self.type == REPLY_ERROR) return refused(guard, &reply->self);
     if (reply->self.type != REPLY_ARRAY || reply->n_elements == 0) return misfit(guard);
     if (is(why, "conflict")) return conflict(guard, reply);
-    if (reply->n_elements != 4 || left->type != REPLY_INTEGER || lease->type != REPLY_INTEGER ||
-        text->type != REPLY_STRING || text->length == 0 || text->length >= sizeof(guard->seen) ||
+    if (!reply_fits(reply, "siis") || text->length == 0 || text->length >= sizeof(guard->seen) ||
         strlen(text->text) != text->length)
         return misfit(guard);
     if (left->integer < 0 || left->integer > UINT32_MAX || lease->integer < 1 || lease->integer > UINT32_MAX)
         return misfit(guard);
-    bool same = strcmp(guard->seen, text->text) == 0;
     if (is(why, "new"))
         guard->reason = GUARD_NEW;
     else if (is(why, "lost"))
         guard->reason = GUARD_LOST;
-    else if (!same)
+    else if (strcmp(guard->seen, text->text) != 0)
         guard->reason = GUARD_KEPT;
     memcpy(guard->seen, text->text, text->length + 1);
     guard->until_us = 0;
     if (left->integer == 0) return GUARD_CLEAR;
-    uint64_t left_us = (uint64_t)left->integer * 1000;
+    left_us = (uint64_t)left->integer * 1000;
     guard->until_us = now_us + left_us + left_us / GUARD_DRIFT_DIVISOR + GUARD_DRIFT_US;
     return GUARD_QUARANTINED;
 }
@@ -298,8 +304,9 @@ void guard_describe(const struct guard *guard, uint64_t now_us, char *ret, size_
         [GUARD_LOST] = "it restarted and may have lost its memory",
     };
     uint64_t left_us = guard->until_us > now_us ? guard->until_us - now_us : 0;
-    /* Rounded up, so that 0.0 is told only when it is over. */
+    /* Rounded up, so that 0.0 means that it is over. */
     uint64_t tenths = (left_us + 99999) / 100000;
+
     snprintf(ret, size, "quarantined for %llu.%llu s more: %s", (unsigned long long)(tenths / 10),
              (unsigned long long)(tenths % 10), reasons[guard->reason]);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * guard.h - the restart guard of one node: what keeps a server that lost its memory from voting too early
+ * guard.h - the restart guard of one node keeps a server that lost its memory from voting too early
  *
- * The server carries a key that names the process it was written in. A connection reads it once, at its
- * beginning; a process that is not the one named there is quarantined for the longest lease. What was read is
- * compared, whole, by every script that runs later, so that a change under a live connection is seen. No I/O
- * and no clock here: node.c asks and waits.
+ * The guard is a key on the server that names the process in which it was written. A connection reads it once,
+ * at its beginning; a server process with another name is quarantined for the longest lease. Every later script
+ * compares the whole guard with what was read, so a change during a connection is seen. No I/O and no clock
+ * here: node.c asks and waits.
  */
 #ifndef QUORLOCK_REDIS_GUARD_H
 #define QUORLOCK_REDIS_GUARD_H
@@ -31,14 +31,14 @@ struct guard {
     uint32_t mode; /* enum quorlock_guard */
     uint32_t n_nodes, max_lease_ms;
     const char *set;
-    bool set_named; /* by the caller, not a hash of the addresses */
+    bool set_named; /* by the caller; else set is a hash of the addresses */
     /* Of this connection. */
     char run_id[GUARD_ID_SIZE], replid[GUARD_ID_SIZE];
     char seen[GUARD_TEXT_SIZE]; /* the guard, whole; "" before it was read */
     enum guard_reason reason;
     uint64_t until_us; /* when to look again; 0: not quarantined */
-    bool asked;        /* the guard script is on its way */
-    /* Of a guard that will not do. */
+    bool asked;        /* the guard script is in flight */
+    /* After GUARD_FAILED. */
     enum node_fault fault;
     char why[GUARD_WHY_SIZE];
 };
@@ -48,25 +48,25 @@ struct guard {
 void guard_init(struct guard *, uint32_t mode, uint32_t n_nodes, uint32_t max_lease_ms, const char *set,
                 bool set_named);
 bool guard_is_on(const struct guard *);
-/* guard_forget - a new connection begins: all that was known of the old one goes. */
+/* guard_forget - a new connection begins: forgets the old one. */
 void guard_forget(struct guard *);
-/* guard_meet - whom INFO named on this connection. */
+/* guard_meet - the process that INFO named on this connection. */
 void guard_meet(struct guard *, const char *run_id, const char *replid);
 /* guard_ask - appends the guard script; a failure stays in the buffer. */
 void guard_ask(const struct guard *, struct bytes *);
 enum guard_verdict { GUARD_CLEAR, GUARD_QUARANTINED, GUARD_FAILED };
 /* guard_judge - its reply, received at now_us. FAILED: fault and why are set. */
 enum guard_verdict guard_judge(struct guard *, const struct reply *, uint64_t now_us);
-/* guard_length - so many milliseconds as the command takes a duration: 5m, 90s, 1500ms. */
+/* guard_length - milliseconds as the command writes a duration: 5m, 90s, 1500ms. */
 const char *guard_length(char *ret, size_t size, uint64_t ms);
-/* guard_describe - why the node is quarantined, for people. */
+/* guard_describe - why the node is quarantined, and for how long. */
 void guard_describe(const struct guard *, uint64_t now_us, char *ret, size_t size);
 /* guard_bootstrap - appends NODE_BOOTSTRAP or NODE_MAY_KILL. guard_parts: how many replies come before its last
  * one, GUARD_PARTS at most. */
 #define GUARD_PARTS 3
 void guard_bootstrap(const struct guard *, struct bytes *, const struct node_request *);
 uint8_t guard_parts(const struct node_request *);
-/* guard_judge_bootstrap - that last reply; false: none that fits. */
+/* guard_judge_bootstrap - that last reply; false: it fits neither request. */
 bool guard_judge_bootstrap(enum node_op, const struct reply *, struct node_reply *ret, char *text, size_t size);
 
 #endif

@@ -13,7 +13,7 @@
 #define PLAIN_CHANNEL_PREFIX "quorlock:released:"
 #define PLAIN_FENCE_PREFIX   "quorlock:fence:"
 #define PLAIN_FENCE_TTL_MS   604800000u /* seven days */
-/* Scripts reckon in doubles: from here on a counter loses digits. */
+/* Scripts compute in doubles: from here on a counter loses digits. */
 #define PLAIN_COUNTER_END (INT64_C(1) << 53)
 
 enum plain_script {
@@ -42,24 +42,25 @@ struct plain_call {
     struct bytes *out;
     const struct node_request *request;
     const struct guard *guard;
+    const struct dialect_shas *shas;
     const struct dialect_script *scripts;
     bool native;          /* an acquire may be a SET */
     bool guarded, fenced; /* these keys are among the command's */
 };
 
-static bool begin_script(const struct plain_call *call, const struct dialect_shas *shas,
-                         enum plain_script script, size_t n_args)
+static bool begin_script(const struct plain_call *call, enum plain_script script, size_t n_args)
 {
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
     size_t n_keys = request->n_keys * (call->fenced ? 2 : 1) + (size_t)call->guarded;
+
     bytes_command(out, 3 + n_keys + n_args);
     if (request->use_eval) {
         bytes_text(out, "EVAL");
         bytes_word(out, call->scripts[script].text, call->scripts[script].length);
     } else {
         bytes_text(out, "EVALSHA");
-        bytes_word(out, shas->sha[script], DIALECT_SHA_LENGTH);
+        bytes_word(out, call->shas->sha[script], DIALECT_SHA_LENGTH);
     }
     bytes_number(out, n_keys);
     for (size_t i = 0; i < request->n_keys; i++)
@@ -79,6 +80,7 @@ static void seen(const struct plain_call *call)
 static void fence(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
+
     if (call->fenced)
         bytes_number(call->out, request->fence);
     else
@@ -86,20 +88,21 @@ static void fence(const struct plain_call *call)
     bytes_number(call->out, request->fence_ttl_ms != 0 ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
 }
 
-/* What every script but peek and break has first: how many of the keys are locks, and for whom. */
+/* The first arguments of every script but peek and break: how many of the keys are locks, and the owner. */
 static void locks(const struct plain_call *call)
 {
     bytes_number(call->out, call->request->n_keys);
     bytes_word(call->out, call->request->owner, call->request->owner_length);
 }
 
-/* By script: with a counter, with a look at the guard, or both. */
-static bool acquire_script(const struct plain_call *call, const struct dialect_shas *shas)
+/* By script: with counters, with a check of the guard, or both. */
+static bool acquire_script(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
     uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
     const char *how = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT ? "strict" : "";
-    bool by_hash = begin_script(call, shas, PLAIN_ACQUIRE, 8);
+    bool by_hash = begin_script(call, PLAIN_ACQUIRE, 8);
+
     locks(call);
     bytes_number(call->out, request->lease_ms);
     seen(call);
@@ -109,14 +112,15 @@ static bool acquire_script(const struct plain_call *call, const struct dialect_s
     return by_hash;
 }
 
-/* A SET will do for one key that has no counter, where nobody asks for more than yes or no. */
-static bool acquire(const struct plain_call *call, const struct dialect_shas *shas)
+/* A SET will do for one key without a counter, where yes or no is answer enough. */
+static bool acquire(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
     bool strict = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT;
     bool more = strict || call->fenced || request->explain || request->op == NODE_REPAIR || request->n_keys > 1;
-    if (!call->native || more) return acquire_script(call, shas);
+
+    if (!call->native || more) return acquire_script(call);
     bytes_command(out, 6);
     bytes_text(out, "SET");
     bytes_word(out, request->keys[0].text, request->keys[0].length);
@@ -127,10 +131,11 @@ static bool acquire(const struct plain_call *call, const struct dialect_shas *sh
     return false;
 }
 
-static bool extend(const struct plain_call *call, const struct dialect_shas *shas)
+static bool extend(const struct plain_call *call)
 {
     bool more = call->guarded || call->fenced;
-    bool by_hash = begin_script(call, shas, PLAIN_EXTEND, more ? 6 : 3);
+    bool by_hash = begin_script(call, PLAIN_EXTEND, more ? 6 : 3);
+
     locks(call);
     bytes_number(call->out, call->request->lease_ms);
     if (more) {
@@ -140,11 +145,12 @@ static bool extend(const struct plain_call *call, const struct dialect_shas *sha
     return by_hash;
 }
 
-static bool release(const struct plain_call *call, const struct dialect_shas *shas)
+static bool release(const struct plain_call *call)
 {
     bool silent = call->request->silent;
     bool more = call->guarded || call->fenced || silent;
-    bool by_hash = begin_script(call, shas, PLAIN_RELEASE, 2 + (more ? 3u : 0u) + silent);
+    bool by_hash = begin_script(call, PLAIN_RELEASE, 2 + (more ? 3u : 0u) + silent);
+
     locks(call);
     if (more) {
         seen(call);
@@ -154,9 +160,10 @@ static bool release(const struct plain_call *call, const struct dialect_shas *sh
     return by_hash;
 }
 
-static bool raise_fence(const struct plain_call *call, const struct dialect_shas *shas)
+static bool raise_fence(const struct plain_call *call)
 {
-    bool by_hash = begin_script(call, shas, PLAIN_RAISE, 5);
+    bool by_hash = begin_script(call, PLAIN_RAISE, 5);
+
     locks(call);
     seen(call);
     fence(call);
@@ -169,20 +176,22 @@ bool dialect_build(struct bytes *out, const struct node_request *request, const 
     struct plain_call call = {.out = out,
                               .request = request,
                               .guard = guard,
+                              .shas = shas,
                               .scripts = dialect->scripts,
                               .native = dialect == &dialect_plain,
                               .guarded = guard != NULL && guard_is_on(guard),
                               .fenced = request->fenced || request->fence != 0};
+
     switch (request->op) {
     case NODE_ACQUIRE:
-    case NODE_REPAIR: return acquire(&call, shas);
-    case NODE_EXTEND: return extend(&call, shas);
-    case NODE_RELEASE: call.fenced = request->fence != 0; return release(&call, shas);
-    case NODE_RAISE: call.fenced = true; return raise_fence(&call, shas);
+    case NODE_REPAIR: return acquire(&call);
+    case NODE_EXTEND: return extend(&call);
+    case NODE_RELEASE: call.fenced = request->fence != 0; return release(&call);
+    case NODE_RAISE: call.fenced = true; return raise_fence(&call);
     case NODE_PEEK:
     case NODE_BREAK:
         call.guarded = call.fenced = false;
-        return begin_script(&call, shas, request->op == NODE_PEEK ? PLAIN_PEEK : PLAIN_BREAK, 0);
+        return begin_script(&call, request->op == NODE_PEEK ? PLAIN_PEEK : PLAIN_BREAK, 0);
     case NODE_MAY_KILL:
     case NODE_BOOTSTRAP: guard_bootstrap(guard, out, request); break;
     }
@@ -211,7 +220,7 @@ static const char *op_name(enum node_op op, bool by_hash)
     return "request";
 }
 
-/* Behind WRONGTYPE our scripts name the type, the server itself says a sentence. */
+/* Behind WRONGTYPE our scripts give the type, but the server itself a sentence. */
 static void judge_type(const struct reply_item *item, struct node_reply *ret)
 {
     size_t skip = sizeof("WRONGTYPE ") - 1;
@@ -226,9 +235,10 @@ static void judge_error(enum node_op op, bool by_hash, const struct reply_item *
                         char *text, size_t text_size)
 {
     struct error_class class = error_classify(item->text, item->length);
+
     ret->fault = class.fault;
     ret->error = text;
-    /* An error nobody listed does not say whether anything was executed. */
+    /* An error that is not listed does not say whether anything was executed. */
     ret->outcome = class.fault == NODE_FAULT_OTHER ? NODE_UNKNOWN : NODE_ERROR;
     if (class.noscript && by_hash) {
         ret->outcome = NODE_NOSCRIPT;
@@ -255,26 +265,26 @@ static int64_t clamp_ttl(int64_t ttl_ms)
     return ttl_ms < -1 ? -2 : clamp_ms(ttl_ms);
 }
 
-/* {holder, ttl}, for break {holder or nil, ttl, type}, for acquire {holder, ttl, listeners}, behind a broken
- * guard {holder, ttl, 'GUARD'} */
+/* {holder, ttl}, of break {holder or nil, ttl, type}, of acquire {holder, ttl, listeners}, of release where the
+ * guard changed {holder, ttl, 'GUARD'} */
 static bool judge_holder(enum node_op op, const struct reply *reply, struct node_reply *ret)
 {
-    const struct reply_item *holder = &reply->elements[0], *ttl = &reply->elements[1],
-                            *kind = &reply->elements[2];
-    bool counts = (op == NODE_ACQUIRE || op == NODE_REPAIR) && reply->n_elements == 3;
-    bool three = op == NODE_BREAK || (op == NODE_RELEASE && reply->n_elements == 3);
-    if (reply->n_elements != (three || counts ? 3 : 2) || ttl->type != REPLY_INTEGER) return false;
-    if (three && kind->type != REPLY_STRING) return false;
-    if (counts && (kind->type != REPLY_INTEGER || kind->integer < 0)) return false;
-    if (counts) ret->count = clamp_count(kind->integer);
-    bool no_holder = op == NODE_BREAK && holder->type == REPLY_NIL;
-    if (holder->type != REPLY_STRING && !no_holder) return false;
-    ret->outcome = (op == NODE_PEEK || op == NODE_BREAK) ? NODE_YES : NODE_OTHER;
-    ret->ttl_ms = clamp_ttl(ttl->integer);
-    if (three && op == NODE_RELEASE) ret->fault = NODE_FAULT_GUARD;
-    if (no_holder) {
-        ret->type = kind->text;
-        ret->type_length = kind->length;
+    const struct reply_item *holder = &reply->elements[0], *third = &reply->elements[2];
+    bool acquires = op == NODE_ACQUIRE || op == NODE_REPAIR;
+
+    if (acquires && reply_fits(reply, "sii")) {
+        if (third->integer < 0) return false;
+        ret->count = clamp_count(third->integer);
+    } else if (op == NODE_RELEASE && reply_fits(reply, "sis")) {
+        ret->fault = NODE_FAULT_GUARD;
+    } else if (!reply_fits(reply, op == NODE_BREAK ? "nis" : "si")) {
+        return false;
+    }
+    ret->outcome = op == NODE_PEEK || op == NODE_BREAK ? NODE_YES : NODE_OTHER;
+    ret->ttl_ms = clamp_ttl(reply->elements[1].integer);
+    if (holder->type == REPLY_NIL) {
+        ret->type = third->text;
+        ret->type_length = third->length;
     } else {
         ret->holder = holder->text;
         ret->holder_length = holder->length;
@@ -282,13 +292,11 @@ static bool judge_holder(enum node_op op, const struct reply *reply, struct node
     return true;
 }
 
-/* {holder or nil, ttl, counter, 1 or 0 for a guard, rest of its quarantine} */
-static bool judge_peek(const struct reply *reply, struct node_reply *ret)
+/* {holder or nil, ttl, counter, 1 where there is a guard, the rest of its quarantine} */
+static void judge_peek(const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *numbers = &reply->elements[1];
-    for (size_t i = 0; i < 4; i++)
-        if (numbers[i].type != REPLY_INTEGER) return false;
-    if (holder->type != REPLY_STRING && holder->type != REPLY_NIL) return false;
+
     ret->outcome = holder->type == REPLY_STRING ? NODE_YES : NODE_MISSING;
     if (ret->outcome == NODE_YES) {
         ret->holder = holder->text;
@@ -298,10 +306,9 @@ static bool judge_peek(const struct reply *reply, struct node_reply *ret)
     ret->fence = numbers[1].integer > 0 ? (uint64_t)numbers[1].integer : 0;
     ret->has_guard = numbers[2].integer != 0;
     ret->quarantine_ms = numbers[3].integer > 0 ? clamp_ms(numbers[3].integer) : -1;
-    return true;
 }
 
-/* 0: missing; 1 and more: deleted, and so many less one were told of it */
+/* 0: missing; n >= 1: deleted, and n - 1 clients were notified */
 static bool judge_release(const struct reply_item *item, struct node_reply *ret)
 {
     ret->outcome = item->integer != 0 ? NODE_YES : NODE_MISSING;
@@ -312,31 +319,29 @@ static bool judge_release(const struct reply_item *item, struct node_reply *ret)
 /* {1, counter, clock} of acquire, repair and raise; {1, clock} of extend; {1 or 0, 'GUARD'} of release */
 static bool judge_done(enum node_op op, const struct reply *reply, struct node_reply *ret)
 {
-    const struct reply_item *first = &reply->elements[0], *second = &reply->elements[1],
-                            *third = &reply->elements[2];
+    const struct reply_item *items = reply->elements;
+    bool counts = op == NODE_ACQUIRE || op == NODE_REPAIR || op == NODE_RAISE;
+    int64_t counter = counts ? items[1].integer : 0, clock_us = items[counts ? 2 : 1].integer;
+
     if (op == NODE_RELEASE) {
         ret->fault = NODE_FAULT_GUARD;
-        return reply->n_elements == 2 && judge_release(first, ret) && second->type == REPLY_STRING;
+        return reply_fits(reply, "is") && judge_release(&items[0], ret);
     }
-    bool counts = op == NODE_ACQUIRE || op == NODE_REPAIR || op == NODE_RAISE;
-    if (!counts && op != NODE_EXTEND) return false;
-    const struct reply_item *clock = counts ? third : second;
-    if (reply->n_elements != (counts ? 3 : 2) || first->integer != 1 || second->type != REPLY_INTEGER ||
-        clock->type != REPLY_INTEGER || second->integer < 0 || clock->integer < 0)
-        return false;
-    if (counts && second->integer >= PLAIN_COUNTER_END) return false;
+    if ((!counts && op != NODE_EXTEND) || !reply_fits(reply, counts ? "iii" : "ii")) return false;
+    if (items[0].integer != 1 || counter < 0 || counter >= PLAIN_COUNTER_END || clock_us < 0) return false;
     ret->outcome = NODE_YES;
-    ret->fence = counts ? (uint64_t)second->integer : 0;
-    ret->node_time_us = (uint64_t)clock->integer;
+    ret->fence = (uint64_t)counter;
+    ret->node_time_us = (uint64_t)clock_us;
     return true;
 }
 
-/* False: no reply that this request can have. */
+/* False: the reply does not fit the request. */
 static bool judge_value(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
                         size_t text_size)
 {
     const struct reply_item *self = &reply->self;
     bool by_set = self->type == REPLY_NIL || self->type == REPLY_STATUS;
+
     if (op == NODE_BOOTSTRAP || op == NODE_MAY_KILL)
         return guard_judge_bootstrap(op, reply, ret, text, text_size);
     if ((op == NODE_ACQUIRE || op == NODE_REPAIR) && by_set) {
@@ -345,7 +350,10 @@ static bool judge_value(enum node_op op, const struct reply *reply, struct node_
     }
     if (self->type == REPLY_ARRAY) {
         if (reply->n_elements == 0) return false;
-        if (op == NODE_PEEK && reply->n_elements == 5) return judge_peek(reply, ret);
+        if (op == NODE_PEEK && reply_fits(reply, "niiii")) {
+            judge_peek(reply, ret);
+            return true;
+        }
         if (reply->elements[0].type == REPLY_INTEGER) return judge_done(op, reply, ret);
         return judge_holder(op, reply, ret);
     }

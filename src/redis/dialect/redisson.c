@@ -2,9 +2,9 @@
 /*
  * redisson.c - the redisson dialect: a hash at the key, its field the owner, its value a count
  *
- * The scripts stand in plain's order and have its keys, arguments and answers, so plain.c builds and judges for
- * both. Here is what differs: nothing is ever written without a script, a peek tells the count as well, and a
- * foreign key is one that holds no hash.
+ * The scripts have the order, keys, arguments and replies of plain's, so plain.c builds and judges for both.
+ * Only this differs: every write is a script, a peek has the count as well, and a key that holds no hash is
+ * foreign.
  */
 #include <stdio.h>
 #include <string.h>
@@ -33,10 +33,11 @@ static const char *const redisson_commands[] = {"HEXISTS", "HSCAN", "HSET",    "
 static bool build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
                   const struct guard *guard)
 {
-    /* Bootstrap looks at the guard, which is a string in either dialect. */
+    /* Bootstrap reads the guard, which is a string in either dialect. */
     if (request->op == NODE_PEEK && request->keys[0].length == sizeof(GUARD_KEY) - 1 &&
         memcmp(request->keys[0].text, GUARD_KEY, sizeof(GUARD_KEY) - 1) == 0) {
         struct node_request whole = *request;
+
         whole.use_eval = true;
         return dialect_build(out, &whole, shas, guard, &dialect_plain);
     }
@@ -49,15 +50,17 @@ static void judge(enum node_op op, bool by_hash, const struct reply *reply, stru
     bool acquires = op == NODE_ACQUIRE || op == NODE_REPAIR;
     struct reply cut;
     uint32_t count = 0;
+
     if (op == NODE_PEEK && reply->self.type == REPLY_ARRAY && reply->n_elements == REDISSON_PEEK_ELEMENTS) {
         const struct reply_item *item = &reply->elements[REDISSON_PEEK_ELEMENTS - 1];
+
         cut = *reply;
-        /* Without its last element it is plain's, unless that is no count: then let it fit nothing. */
+        /* Without its last element it is a reply of plain. Where that is no count, one element fits nothing. */
         cut.n_elements = item->type == REPLY_INTEGER && item->integer >= 0 ? REDISSON_PEEK_ELEMENTS - 1 : 1;
         count = item->integer > UINT32_MAX ? UINT32_MAX : (uint32_t)item->integer;
         reply = &cut;
     } else if (acquires && (reply->self.type == REPLY_NIL || reply->self.type == REPLY_STATUS)) {
-        /* Good answers to a SET, which we never send. */
+        /* Good replies to a SET, which is never sent here. */
         cut = (struct reply){.self = {.type = REPLY_INTEGER}};
         reply = &cut;
     }
@@ -67,7 +70,7 @@ static void judge(enum node_op op, bool by_hash, const struct reply *reply, stru
         error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_HASH);
 }
 
-/* Redisson leaves a name alone that has a hash tag already. */
+/* Redisson does not change a name that has a hash tag already. */
 static size_t channel(const struct node_key *key, char *ret, size_t size)
 {
     bool tagged = memchr(key->text, '{', key->length) != NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * request.h - one question to a server, and the answer
+ * request.h - one request to a server, and its reply
  */
 #ifndef QUORLOCK_REDIS_REQUEST_H
 #define QUORLOCK_REDIS_REQUEST_H
@@ -13,7 +13,7 @@
 
 #define NODE_TAG_SIZE 48
 
-/* Opaque to the node, given back with the reply. */
+/* Opaque to the node, which returns it with the reply. */
 union node_tag {
     unsigned char bytes[NODE_TAG_SIZE];
     void *align_pointer;
@@ -33,9 +33,9 @@ struct node_key {
 struct node_request {
     enum node_op op;
     bool use_eval; /* EVAL instead of EVALSHA */
-    bool explain;  /* ACQUIRE: by script even where a native SET would do, so that a refusal tells the
-                      holder and the remaining lease */
-    bool silent;   /* RELEASE: publishes nothing that our own waiters mind */
+    bool explain;  /* ACQUIRE: by script even where a native SET would do, so that a refusal names the
+                      holder and its remaining lease */
+    bool silent;   /* RELEASE: our own waiters ignore what it publishes */
     /* 1 to NODE_KEYS_MAX, sorted, each once; BREAK takes one. Used within node_send() only. */
     const struct node_key *keys;
     size_t n_keys;
@@ -43,37 +43,37 @@ struct node_request {
     size_t owner_length;
     uint32_t lease_ms;
     uint32_t timeout_ms;   /* 0: none of its own; ends with reply or connection */
-    bool fenced;           /* the keys have counters */
+    bool fenced;           /* the keys have fencing counters */
     uint64_t fence;        /* a floor or a token, see enum node_op; below 2^53 */
     uint64_t fence_ttl_ms; /* a counter's life after its last use; 0: seven days */
     bool force;            /* BOOTSTRAP */
-    bool closes;           /* BOOTSTRAP: the guard is one that fits no client, for 0 nodes */
-    uint32_t longest_ms;   /* BOOTSTRAP: of leases that may run */
+    bool closes;           /* BOOTSTRAP: the guard is for 0 nodes, so that it fits no client */
+    uint32_t longest_ms;   /* BOOTSTRAP: the longest lease that may still run */
     union node_tag tag;
 };
 
-/* The longest span that a reply tells, in ms: in us it still fits into 63 bits. What a node says beyond is cut
- * to it. */
+/* The longest span of a reply, in ms: in us it still fits into 63 bits. Longer ones are cut to it. */
 #define NODE_MS_MAX (INT64_MAX / 1000 - 1000)
 
 struct node_reply {
     enum node_outcome outcome;
     enum node_fault fault;
-    const char *error; /* text for people, no password in it; NULL where there is none */
+    const char *error; /* text without a password; NULL where there is none */
     const char *holder;
     size_t holder_length; /* holder may be any bytes; NULL where unknown */
-    const char *type; /* NODE_FAULT_FOREIGN, and BREAK of what is no lock of this dialect: the type that stands
-                         there, in the server's word; NULL where unknown */
+    const char *type;     /* NODE_FAULT_FOREIGN, and BREAK of what is no lock of this dialect: the type of the
+                             value,     as the server names it; NULL where unknown */
     size_t type_length;
     int64_t ttl_ms; /* -1: no expiry; -2: unknown; at most NODE_MS_MAX */
     uint32_t latency_us;
     uint64_t fence;        /* the counter, of several keys the highest: fenced ACQUIRE, RAISE, PEEK; 0: none, or
                               unknown */
     uint64_t node_time_us; /* the server's clock: EXTEND, RAISE, and ACQUIRE and REPAIR by script; else 0 */
-    int64_t quarantine_ms; /* PEEK: what the guard there has left of it; -1: nothing; at most NODE_MS_MAX */
-    bool has_guard;        /* PEEK */
-    uint32_t count; /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and ACQUIRE by
-                       script that was refused: how many listen for a release; else 0 */
+    int64_t
+        quarantine_ms; /* PEEK: what is left of the quarantine in the guard; -1: nothing; at most NODE_MS_MAX */
+    bool has_guard;    /* PEEK */
+    uint32_t count;    /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
+                          ACQUIRE    by script: how many clients listen for a release; else 0 */
 };
 
 #endif

@@ -6,7 +6,7 @@
  * owner may close or free itself while it handles what became ready.
  *
  * What is appended to the out buffer leaves at the end of the present turn of the loop, all in one write:
- * conn_wake() activates the flush event, which the loop runs behind everything that is active already.
+ * conn_wake() activates the flush task, which the loop runs behind everything that is active already.
  */
 #ifndef QUORLOCK_REDIS_CONN_H
 #define QUORLOCK_REDIS_CONN_H
@@ -14,13 +14,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "redis/wire/bytes.h"
 
-struct event;
-struct event_base;
+struct address;
+struct system;
+struct task;
+struct watch;
 
 /* The largest command, of 64 keys of 1024 bytes and as many counters, is 136 KiB, with its script 141. */
 #define CONN_OUT_MAX ((size_t)4 << 20)
@@ -33,19 +34,21 @@ enum conn_ready {
 };
 
 struct conn {
-    struct event_base *base;
+    struct system *system;
     void (*ready)(void *arg, enum conn_ready); /* the last thing that happens in an event */
     void *arg;
     int fd; /* -1: closed */
-    int family;
     bool connecting, woken, secret;
-    struct event *reader, *writer, *flusher;
+    bool stuck; /* something waits until the socket takes more */
+    struct watch *watch;
+    struct task *flusher;
     struct bytes out;
     int error; /* errno of what broke; 0: the peer closed */
 };
 
-/* conn_init - false: out of memory; conn_clear is fine all the same. */
-bool conn_init(struct conn *, struct event_base *, const struct alloc *, void (*ready)(void *, enum conn_ready),
+/* conn_init - false: out of memory; conn_clear is fine all the same. The system stays the owner's, and lives as
+ * long. */
+bool conn_init(struct conn *, struct system *, const struct alloc *, void (*ready)(void *, enum conn_ready),
                void *arg);
 /* conn_clear - closes and frees; the struct may go. */
 void conn_clear(struct conn *);
@@ -55,7 +58,7 @@ void conn_clear(struct conn *);
  * user_timeout_ms: how long sent bytes may go unacknowledged (TCP_USER_TIMEOUT). 0, or an errno, and then it is
  * closed.
  */
-int conn_open(struct conn *, const struct sockaddr *, socklen_t, uint32_t user_timeout_ms);
+int conn_open(struct conn *, const struct address *, uint32_t user_timeout_ms);
 /* conn_close - at once; nothing becomes ready any more. Closing twice is fine. */
 void conn_close(struct conn *);
 /* conn_finish - the outcome of connecting: 0 or an errno. After 0 the socket is read and written. */

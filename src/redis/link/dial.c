@@ -8,20 +8,18 @@
 #include <string.h>
 #include <sys/un.h>
 
-void dial_init(struct dial *dial, struct conn *conn, const struct alloc *alloc, const struct uri *uri,
-               uint32_t user_timeout_ms, void (*resolved)(void *arg), void *arg)
+#include "base/system.h"
+
+void dial_init(struct dial *dial, struct conn *conn, const struct uri *uri, uint32_t user_timeout_ms,
+               void (*resolved)(void *arg), void *arg)
 {
-    *dial = (struct dial){.conn = conn,
-                          .alloc = alloc,
-                          .uri = uri,
-                          .user_timeout_ms = user_timeout_ms,
-                          .resolved = resolved,
-                          .arg = arg};
+    *dial = (struct dial){
+        .conn = conn, .uri = uri, .user_timeout_ms = user_timeout_ms, .resolved = resolved, .arg = arg};
 }
 
 const struct sockaddr_storage *dial_address(const struct dial *dial)
 {
-    return dial->at ? &dial->addresses.addresses[dial->at - 1].storage : NULL;
+    return dial->at ? &dial->addresses.at[dial->at - 1].storage : NULL;
 }
 
 void dial_blame(struct dial *dial, const char *problem)
@@ -39,22 +37,21 @@ void dial_blame(struct dial *dial, const char *problem)
 
 enum dial_result dial_next(struct dial *dial)
 {
-    while (dial->at < dial->addresses.n_addresses) {
-        const struct resolve_address *address = &dial->addresses.addresses[dial->at++];
-        int error = conn_open(dial->conn, (const struct sockaddr *)&address->storage, address->length,
-                              dial->user_timeout_ms);
+    while (dial->at < dial->addresses.n) {
+        const struct address *address = &dial->addresses.at[dial->at++];
+        int error = conn_open(dial->conn, address, dial->user_timeout_ms);
         if (!error) return DIAL_CONNECTING;
         dial_blame(dial, strerror(error));
     }
     return DIAL_FAILED;
 }
 
-static void on_resolved(void *arg, const struct resolve_answer *answer)
+static void on_resolved(void *arg, const struct addresses *answer)
 {
     struct dial *dial = arg;
-    dial->resolve = NULL;
+    dial->lookup = NULL;
     dial->addresses = *answer;
-    if (!answer->n_addresses)
+    if (!answer->n)
         snprintf(dial->why, sizeof(dial->why), "cannot resolve %s: %s", dial->uri->host, answer->why);
     dial->resolved(dial->arg);
 }
@@ -64,7 +61,7 @@ static void on_resolved(void *arg, const struct resolve_answer *answer)
 static bool fill_address(struct dial *dial)
 {
     const struct uri *uri = dial->uri;
-    struct resolve_address *address = &dial->addresses.addresses[0];
+    struct address *address = &dial->addresses.at[0];
     memset(address, 0, sizeof(*address));
     struct sockaddr_un *local = (struct sockaddr_un *)&address->storage;
     struct sockaddr_in *v4 = (struct sockaddr_in *)&address->storage;
@@ -90,19 +87,20 @@ static bool fill_address(struct dial *dial)
 enum dial_result dial_begin(struct dial *dial)
 {
     const struct uri *uri = dial->uri;
+    struct system *system = dial->conn->system;
     dial->at = 0;
-    dial->addresses.n_addresses = 0;
+    dial->addresses.n = 0;
     dial_blame(dial, "no address");
     if (uri->kind == URI_NAME) {
-        dial->resolve = resolve_start(dial->conn->base, dial->alloc, uri->host, uri->port, on_resolved, dial);
-        return dial->resolve != NULL ? DIAL_RESOLVING : DIAL_NOMEM;
+        dial->lookup = system->ops->lookup(system, uri->host, uri->port, on_resolved, dial);
+        return dial->lookup != NULL ? DIAL_RESOLVING : DIAL_NOMEM;
     }
-    if (fill_address(dial)) dial->addresses.n_addresses = 1;
+    if (fill_address(dial)) dial->addresses.n = 1;
     return dial_next(dial);
 }
 
 void dial_cancel(struct dial *dial)
 {
-    resolve_cancel(dial->resolve);
-    dial->resolve = NULL;
+    if (dial->lookup != NULL) dial->conn->system->ops->lookup_cancel(dial->lookup);
+    dial->lookup = NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dial.h - from an address as written to a socket that connects: all addresses of a name, one after the other
+ * dial.h - resolves an address as written, and connects to each address of a name, one after the other
  *
- * The owner has the connection, the deadlines and the last word: it asks for the next address when one failed.
+ * The owner has the connection and the deadlines: it asks for the next address when one failed.
  */
 #ifndef QUORLOCK_REDIS_DIAL_H
 #define QUORLOCK_REDIS_DIAL_H
@@ -10,23 +10,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/address.h"
 #include "redis/link/conn.h"
-#include "redis/link/resolve.h"
 #include "redis/link/uri.h"
 
 #define DIAL_TEXT_SIZE 480
 
 struct dial {
     struct conn *conn;
-    const struct alloc *alloc;
     const struct uri *uri;
     uint32_t user_timeout_ms; /* see conn_open */
     void (*resolved)(void *arg);
     void *arg;
-    struct resolve *resolve;
-    struct resolve_answer addresses;
+    struct lookup *lookup;
+    struct addresses addresses;
     size_t at;
-    char why[DIAL_TEXT_SIZE]; /* of the latest failure, for people */
+    char why[DIAL_TEXT_SIZE]; /* the latest failure */
 };
 
 enum dial_result {
@@ -36,8 +35,8 @@ enum dial_result {
     DIAL_NOMEM,
 };
 
-/* dial_init - conn, alloc and uri stay the owner's, and live as long. */
-void dial_init(struct dial *, struct conn *, const struct alloc *, const struct uri *, uint32_t user_timeout_ms,
+/* dial_init - conn and uri stay the owner's, and live as long. */
+void dial_init(struct dial *, struct conn *, const struct uri *, uint32_t user_timeout_ms,
                void (*resolved)(void *arg), void *arg);
 /* dial_begin - from the first address; a name is resolved anew. The connection must be closed. */
 enum dial_result dial_begin(struct dial *);

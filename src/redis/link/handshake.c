@@ -12,6 +12,12 @@
 #include "redis/wire/info.h"
 #include "scripts.h"
 
+static const char *const step_names[] = {
+    [HANDSHAKE_AUTH] = "AUTH",   [HANDSHAKE_SELECT] = "SELECT", [HANDSHAKE_SETNAME] = "CLIENT SETNAME",
+    [HANDSHAKE_PING] = "PING",   [HANDSHAKE_SERVER] = "INFO",   [HANDSHAKE_REPLICATION] = "INFO",
+    [HANDSHAKE_MEMORY] = "INFO", [HANDSHAKE_RIGHTS] = "EVAL",   [HANDSHAKE_SCRIPT] = "SCRIPT LOAD",
+};
+
 static void add(struct handshake *shake, enum handshake_step step)
 {
     assert(shake->n_steps < HANDSHAKE_STEPS_MAX);
@@ -57,6 +63,7 @@ static void rights(struct handshake *shake, struct bytes *out)
 {
     const char *const *commands = shake->dialect->commands;
     size_t n = 0;
+
     while (commands[n] != NULL) n++;
     bytes_command(out, 3 + n);
     bytes_text(out, "EVAL");
@@ -74,7 +81,7 @@ void handshake_begin(struct handshake *shake, struct bytes *out, const struct ur
     auth(shake, out);
     select_db(shake, out);
     setname(shake, out, client_name);
-    /* A command each, for only Redis 7 takes more than one section at once. */
+    /* One command each: only Redis 7 takes more than one section. */
     ask_info(shake, out, "server", HANDSHAKE_SERVER);
     ask_info(shake, out, "replication", HANDSHAKE_REPLICATION);
     if (eviction != HANDSHAKE_EVICTION_UNASKED) {
@@ -111,51 +118,40 @@ void handshake_hear(struct handshake *shake, const char *data, size_t length)
 {
     size_t room = sizeof(shake->first) - shake->n_first;
     size_t taken = length < room ? length : room;
+
     if (taken != 0) memcpy(shake->first + shake->n_first, data, taken);
     shake->n_first += taken;
 }
 
 void handshake_malformed(const struct handshake *shake, bool first, const char *reason, char *ret, size_t size)
 {
+    const char *hint = shake->n_first != 0 && shake->first[0] == 0x15 ? "; it seems to want TLS" : "";
     char said[HANDSHAKE_FIRST_BYTES + 1];
+    size_t line = 0;
+
     if (!first) {
         snprintf(ret, size, "malformed reply: %s", reason);
         return;
     }
-    size_t line = 0;
     while (line < shake->n_first && shake->first[line] != '\r' && shake->first[line] != '\n') line++;
     if (uri_tells_password(shake->uri, shake->first, line)) line = 0;
     error_printable(said, sizeof(said), shake->first, line);
-    const char *hint = shake->n_first != 0 && shake->first[0] == 0x15 ? "; it seems to want TLS" : "";
-    const char *front = *said != '\0' ? ": it says \"" : "", *back = *said != '\0' ? "\"" : "";
-    snprintf(ret, size, "not a Redis server%s%s%s%s", front, said, back, hint);
+    if (said[0] != '\0')
+        snprintf(ret, size, "not a Redis server: it says \"%s\"%s", said, hint);
+    else
+        snprintf(ret, size, "not a Redis server%s", hint);
 }
 
 __attribute__((format(printf, 3, 4))) static enum handshake_result
 fail(struct handshake *shake, enum node_fault fault, const char *format, ...)
 {
     va_list args;
+
     va_start(args, format);
     vsnprintf(shake->why, sizeof(shake->why), format, args);
     va_end(args);
     shake->fault = fault;
     return HANDSHAKE_FAILED;
-}
-
-static const char *what(enum handshake_step step)
-{
-    switch (step) {
-    case HANDSHAKE_AUTH: return "AUTH";
-    case HANDSHAKE_SELECT: return "SELECT";
-    case HANDSHAKE_SETNAME: return "CLIENT SETNAME";
-    case HANDSHAKE_PING: return "PING";
-    case HANDSHAKE_SERVER:
-    case HANDSHAKE_REPLICATION:
-    case HANDSHAKE_MEMORY: return "INFO";
-    case HANDSHAKE_RIGHTS: return "EVAL";
-    case HANDSHAKE_SCRIPT: return "SCRIPT LOAD";
-    }
-    return "handshake";
 }
 
 void handshake_describe(const struct uri *uri, const char *what, const struct reply_item *error, char *ret,
@@ -167,11 +163,12 @@ void handshake_describe(const struct uri *uri, const char *what, const struct re
         error_describe(ret, size, what, error->text, error->length);
 }
 
-/* An AUTH that was refused for what it said, not for the state of the server. */
+/* An AUTH that was refused for its words, not for the state of the server. */
 static enum handshake_result auth_error(struct handshake *shake, const struct reply_item *item)
 {
     const struct uri *uri = shake->uri;
     char name[64], user[80] = "the default user";
+
     if (uri->user != NULL && uri->password != NULL)
         snprintf(user, sizeof(user), "user \"%s\"",
                  error_printable(name, sizeof(name), uri->user, strlen(uri->user)));
@@ -199,16 +196,17 @@ static enum handshake_result judge_error(struct handshake *shake, enum handshake
     struct error_class class = error_classify(item->text, item->length);
     bool plain_refusal = class.fault == NODE_FAULT_OTHER || class.fault == NODE_FAULT_AUTH;
     bool noauth = reply_begins(item, "NOAUTH");
-    if (step == HANDSHAKE_AUTH && plain_refusal && !noauth) return auth_error(shake, item);
-    /* The name is only there to be seen in CLIENT LIST. */
-    if (step == HANDSHAKE_SETNAME && plain_refusal && !noauth) return HANDSHAKE_MORE;
-    /* A server that is loading takes listeners, and one may listen without a right to PING. Not so one that is
-     * full, protected or busy. */
     bool busy = class.fault == NODE_FAULT_TEMPORARY && !class.reconnect;
     bool shut = noauth || busy || class.fault == NODE_FAULT_REFUSED;
+
+    if (step == HANDSHAKE_AUTH && plain_refusal && !noauth) return auth_error(shake, item);
+    /* The name is only for CLIENT LIST. */
+    if (step == HANDSHAKE_SETNAME && plain_refusal && !noauth) return HANDSHAKE_MORE;
+    /* A loading server takes subscribers, who need no right to PING; one that is full, protected or busy does
+     * not. */
     if (step == HANDSHAKE_PING && !shut) return HANDSHAKE_MORE;
     shake->fault = class.fault;
-    handshake_describe(shake->uri, what(step), item, shake->why, sizeof(shake->why));
+    handshake_describe(shake->uri, step_names[step], item, shake->why, sizeof(shake->why));
     return HANDSHAKE_FAILED;
 }
 
@@ -225,7 +223,7 @@ static enum handshake_result server(struct handshake *shake, const struct reply_
 
     if (!info_server(info->text, info->length, &found, version, sizeof(version)))
         return fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
-    /* Only what a version is made of is ever shown. */
+    /* Only digits and dots are ever shown. */
     version[strspn(version, "0123456789.")] = '\0';
     snprintf(shake->version, sizeof(shake->version), "%s %s", found.kind, version);
     info_mode(info->text, info->length, mode, sizeof(mode));
@@ -245,6 +243,7 @@ static enum handshake_result server(struct handshake *shake, const struct reply_
 static enum handshake_result replication(struct handshake *shake, const struct reply_item *info)
 {
     char role[16], master[128] = "?", port[8] = "?";
+
     if (!field(info, "role", role, sizeof(role)))
         return fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no role");
     (void)field(info, "master_replid", shake->replid, sizeof(shake->replid));
@@ -261,6 +260,7 @@ static enum handshake_result replication(struct handshake *shake, const struct r
 static enum handshake_result memory(struct handshake *shake, const struct reply_item *info)
 {
     char most[24] = "0", policy[32] = "noeviction";
+
     (void)field(info, "maxmemory", most, sizeof(most));
     (void)field(info, "maxmemory_policy", policy, sizeof(policy));
     if (strcmp(most, "0") == 0 || strcmp(policy, "noeviction") == 0) return HANDSHAKE_MORE;
@@ -272,26 +272,29 @@ static enum handshake_result memory(struct handshake *shake, const struct reply_
     return fail(shake, NODE_FAULT_CONFIG, "%s, or allow eviction", shake->warning);
 }
 
-/* The command of the dialect that begins there and ends with a blank or the text; NULL: none. */
+/* The command of the dialect at the beginning of the text, up to a blank or the end; NULL: none. */
 static const char *find_command(const struct handshake *shake, const char *text, size_t length)
 {
     for (const char *const *command = shake->dialect->commands; *command != NULL; command++) {
         size_t n = strlen(*command);
+
         if (length < n || memcmp(text, *command, n) != 0) continue;
         if (length == n || text[n] == ' ') return *command;
     }
     return NULL;
 }
 
-/* A lock that could be taken and not renewed would be lost at the first renewal. */
+/* A list of commands that the user may not run. A lock that cannot be renewed is lost at the first renewal. */
 static enum handshake_result judge_rights(struct handshake *shake, const struct reply_item *refused)
 {
     char user[64], rules[96] = "";
     const char *name = shake->uri->user != NULL ? shake->uri->user : "default";
     size_t n = 0;
+
     if (refused->length == 0) return HANDSHAKE_MORE;
     for (size_t at = 0; at < refused->length;) {
         const char *command = find_command(shake, refused->text + at, refused->length - at);
+
         if (command == NULL || n + strlen(command) + 3 > sizeof(rules))
             return fail(shake, NODE_FAULT_PROTO,
                         "EVAL: a reply that does not fit the request: not a Redis server?");
@@ -318,11 +321,12 @@ static enum handshake_result script(struct handshake *shake, const struct reply_
 static enum handshake_result judge(struct handshake *shake, enum handshake_step step, const struct reply *reply)
 {
     const struct reply_item *self = &reply->self;
-    if (self->type == REPLY_ERROR) return judge_error(shake, step, self);
     enum reply_type wanted = step < HANDSHAKE_SERVER ? REPLY_STATUS : REPLY_STRING;
+
+    if (self->type == REPLY_ERROR) return judge_error(shake, step, self);
     if (self->type != wanted)
         return fail(shake, NODE_FAULT_PROTO, "%s: a reply that Redis would not give: not a Redis server?",
-                    what(step));
+                    step_names[step]);
     switch (step) {
     case HANDSHAKE_SERVER: return server(shake, self);
     case HANDSHAKE_REPLICATION: return replication(shake, self);
@@ -339,8 +343,10 @@ static enum handshake_result judge(struct handshake *shake, enum handshake_step 
 
 enum handshake_result handshake_reply(struct handshake *shake, const struct reply *reply)
 {
+    enum handshake_result result;
+
     assert(shake->at < shake->n_steps);
-    enum handshake_result result = judge(shake, shake->steps[shake->at], reply);
+    result = judge(shake, shake->steps[shake->at], reply);
     if (result != HANDSHAKE_MORE) return result;
     shake->at++;
     return shake->at == shake->n_steps ? HANDSHAKE_DONE : HANDSHAKE_MORE;

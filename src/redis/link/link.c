@@ -2,10 +2,12 @@
 #include "redis/link/link.h"
 
 #include <assert.h>
-#include <event2/event.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/hash.h"
+#include "base/system.h"
 
 #define LINK_READ_SIZE 16384
 #define LINK_READS_MAX 64 /* of one event, so that a talkative server does not starve the others */
@@ -14,7 +16,7 @@ static void destroy(struct redis_link *link)
 {
     conn_clear(&link->conn);
     dial_cancel(&link->dial);
-    if (link->timer != NULL) event_free(link->timer);
+    if (link->timer != NULL) link->system->loop->timer_free(link->timer);
     reply_clear(&link->parser);
     alloc_free(link->alloc, link->client_name);
     link->events->ended(link->arg);
@@ -64,17 +66,17 @@ void link_log(struct redis_link *link, int level, const char *format, ...)
 
 bool link_arm(struct redis_link *link, uint64_t wake_us)
 {
-    uint64_t now_us, delay_us;
-    struct timeval delay;
+    const struct loop_ops *loop = link->system->loop;
+    uint64_t now_us;
 
     if (link->dead) return true;
     link->timer_us = wake_us;
-    if (wake_us == LINK_NEVER) return event_del(link->timer) == 0;
+    if (wake_us == LINK_NEVER) {
+        loop->timer_stop(link->timer);
+        return true;
+    }
     now_us = link_now_us(link);
-    delay_us = wake_us > now_us ? wake_us - now_us : 0;
-    delay =
-        (struct timeval){.tv_sec = (time_t)(delay_us / 1000000), .tv_usec = (suseconds_t)(delay_us % 1000000)};
-    if (event_add(link->timer, &delay) == 0) return true;
+    if (loop->timer_set(link->timer, wake_us > now_us ? wake_us - now_us : 0) == 0) return true;
     link_log(link, QUORLOCK_LOG_ERROR, "no memory for a timer");
     return false;
 }
@@ -314,13 +316,11 @@ static void on_step_end(struct redis_link *link)
     }
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_timer(void *arg)
 {
     struct redis_link *link = arg;
     uint32_t connection = link->connection;
 
-    (void)fd;
-    (void)what;
     enter(link);
     link->timer_us = LINK_NEVER;
     if (link->step == LINK_OPEN || link->step == LINK_HANDSHAKE) on_readable(link);
@@ -359,19 +359,23 @@ static void on_conn(void *arg, enum conn_ready ready)
 
 /* ---- what the owner calls ---- */
 
-bool link_init(struct redis_link *link, struct event_base *base, const struct alloc *alloc,
+bool link_init(struct redis_link *link, struct system *system, const struct alloc *alloc,
                const struct link_config *config, const struct link_events *events, void *arg)
 {
     bool fine;
 
-    *link = (struct redis_link){
-        .alloc = alloc, .config = *config, .events = events, .arg = arg, .timer_us = LINK_NEVER};
+    *link = (struct redis_link){.system = system,
+                                .alloc = alloc,
+                                .config = *config,
+                                .events = events,
+                                .arg = arg,
+                                .timer_us = LINK_NEVER};
     reply_init(&link->parser, alloc);
-    retry_init(&link->retry, config->reconnect_min_ms, config->reconnect_max_ms,
-               link_now_us(link) ^ (uint64_t)(uintptr_t)link);
-    dial_init(&link->dial, &link->conn, alloc, config->uri, config->user_timeout_ms, on_resolved, link);
-    fine = conn_init(&link->conn, base, alloc, on_conn, link);
-    link->timer = event_new(base, -1, 0, on_timer, link);
+    retry_init(&link->retry, system, config->reconnect_min_ms, config->reconnect_max_ms,
+               hash_text(link_now_us(link), config->uri->name));
+    dial_init(&link->dial, &link->conn, config->uri, config->user_timeout_ms, on_resolved, link);
+    fine = conn_init(&link->conn, system, alloc, on_conn, link);
+    link->timer = system->loop->timer_new(system, false, on_timer, link);
     if (config->client_name != NULL) {
         link->client_name = alloc_text(alloc, config->client_name, strlen(config->client_name));
         fine = fine && link->client_name != NULL;
@@ -389,7 +393,7 @@ void link_end(struct redis_link *link)
     }
     /* Functions of ours are still on the stack; the last of them frees the memory. */
     hang_up(link);
-    event_del(link->timer);
+    link->system->loop->timer_stop(link->timer);
 }
 
 bool link_start(struct redis_link *link)

@@ -34,8 +34,8 @@
 #define LINK_NEVER     UINT64_MAX
 #define LINK_TEXT_SIZE 640
 
-struct event;
-struct event_base;
+struct system;
+struct timer;
 
 enum link_step { LINK_STOPPED, LINK_PAUSE, LINK_RESOLVE, LINK_CONNECT, LINK_HANDSHAKE, LINK_OPEN };
 
@@ -78,6 +78,7 @@ struct link_config {
 };
 
 struct redis_link {
+    struct system *system;
     const struct alloc *alloc;
     struct link_config config;
     const struct link_events *events;
@@ -90,7 +91,7 @@ struct redis_link {
     bool dead;
     bool answered; /* the server has given a whole reply */
 
-    struct event *timer;
+    struct timer *timer;
     uint64_t timer_us; /* what it is armed for; LINK_NEVER: nothing */
     uint64_t step_us;  /* when the present step ends, or the pause */
     uint64_t open_us;  /* since when it is OPEN */
@@ -101,9 +102,9 @@ struct redis_link {
     struct handshake handshake;
 };
 
-/* link_init - a stopped link; the table of events and what alloc points to are kept by the owner. False: out of
- * memory, and link_end() is due all the same. */
-bool link_init(struct redis_link *, struct event_base *, const struct alloc *, const struct link_config *,
+/* link_init - a stopped link; the system, the table of events and what alloc points to are kept by the owner.
+ * False: out of memory, and link_end() is due all the same. */
+bool link_init(struct redis_link *, struct system *, const struct alloc *, const struct link_config *,
                const struct link_events *, void *arg);
 /* link_end - closes and frees; ended() is called once, now or when the stack allows it, and nothing else. */
 void link_end(struct redis_link *);

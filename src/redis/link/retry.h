@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct system;
+
 struct retry {
     uint32_t min_ms, max_ms;
     uint32_t failures; /* in a row; makes pauses grow */
@@ -15,7 +17,7 @@ struct retry {
 };
 
 /* retry_init - spare_seed: for the jitter, where the kernel has no random bytes yet. */
-void retry_init(struct retry *, uint32_t min_ms, uint32_t max_ms, uint64_t spare_seed);
+void retry_init(struct retry *, struct system *, uint32_t min_ms, uint32_t max_ms, uint64_t spare_seed);
 /*
  * retry_pause_us - the pause after a try or a connection that ended
  *

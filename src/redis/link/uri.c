@@ -17,7 +17,7 @@
 #define URI_DB_MAX          1000000
 #define URI_SHOWN_MAX       160
 #define URI_SCHEME_MAX      16
-#define URI_TELLING         3 /* so many first characters of a password tell something */
+#define URI_TELLING         3 /* so many first characters of a password must stay hidden */
 #define URI_FORMS           "write redis://[user[:password]@]host[:port][/db], unix:///path or host:port"
 
 /* One address on its way through the parser. */
@@ -33,13 +33,14 @@ struct uri_reader {
     struct uri uri;
 };
 
-/* Where part of a password may have come to stand, a host has other characters than these. */
+/* A host with other characters than these may contain part of a password. */
 static bool may_be_shown(const char *text, size_t length, bool brackets)
 {
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)text[i];
+
         if (byte >= 0x80 ||
-            (isalnum(byte) == 0 && byte != '.' && byte != '-' && byte != '_' && (!brackets || byte != ':')))
+            (!isalnum(byte) && byte != '.' && byte != '-' && byte != '_' && (!brackets || byte != ':')))
             return false;
     }
     return length > 0;
@@ -48,6 +49,7 @@ static bool may_be_shown(const char *text, size_t length, bool brackets)
 static void show_host(struct uri_reader *reader, const char *text, bool brackets)
 {
     size_t length = strlen(text);
+
     if (may_be_shown(text, length, brackets))
         snprintf(reader->shown, sizeof(reader->shown), brackets ? "[%.150s]" : "%.150s", text);
 }
@@ -55,33 +57,34 @@ static void show_host(struct uri_reader *reader, const char *text, bool brackets
 static void show_path(struct uri_reader *reader, const char *path)
 {
     size_t n = 0;
+
     for (; path[n] != '\0' && n + 1 < sizeof(reader->shown); n++)
-        reader->shown[n] = isprint((unsigned char)path[n]) != 0 ? path[n] : '?';
+        reader->shown[n] = isprint((unsigned char)path[n]) ? path[n] : '?';
     reader->shown[n] = '\0';
 }
 
 /*
- * An address that cannot be read is not quoted beyond scheme and host: where the parser lost its way nobody
- * knows what is the password.
+ * Of an address that cannot be parsed only scheme and host are quoted: any other part may be the password.
  */
-__attribute__((format(printf, 3, 4))) static int uri_fail(struct uri_reader *reader, int status,
-                                                          const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int invalid(struct uri_reader *reader, const char *format, ...)
 {
-    if (reader->error == NULL || reader->error_size == 0) return status;
     const char *quote = reader->n_scheme != 0 || reader->shown[0] != '\0' ? "\"" : "";
     char reason[256];
     va_list args;
+
+    if (reader->error == NULL || reader->error_size == 0) return QUORLOCK_INVAL;
     va_start(args, format);
     vsnprintf(reason, sizeof(reason), format, args);
     va_end(args);
     snprintf(reader->error, reader->error_size, "address%s%s%.*s%s%s: %s", *quote != '\0' ? " " : "", quote,
              reader->n_scheme, reader->scheme, reader->shown, quote, reason);
-    return status;
+    return QUORLOCK_INVAL;
 }
 
 static int nomem(struct uri_reader *reader)
 {
-    return uri_fail(reader, QUORLOCK_NOMEM, "out of memory");
+    (void)invalid(reader, "out of memory");
+    return QUORLOCK_NOMEM;
 }
 
 static int hex(char digit)
@@ -92,24 +95,25 @@ static int hex(char digit)
     return -1;
 }
 
-/* A copy with %XX undone. No NUL may come of it, for the values are C strings. */
+/* A copy with %XX decoded. %00 is refused, because the values are C strings. */
 static int decode(struct uri_reader *reader, char **ret, const char *what, const char *begin, const char *end)
 {
     char *copy = alloc_text(reader->alloc, begin, (size_t)(end - begin));
-    if (copy == NULL) return nomem(reader);
     size_t n = 0;
+
+    if (copy == NULL) return nomem(reader);
     for (const char *p = begin; p < end; p++) {
+        int high = end - p > 2 ? hex(p[1]) : -1;
+        int low = high >= 0 ? hex(p[2]) : -1;
+
         if (*p != '%') {
             copy[n++] = *p;
             continue;
         }
-        int high = end - p > 2 ? hex(p[1]) : -1;
-        int low = high >= 0 ? hex(p[2]) : -1;
         if (low < 0 || (high == 0 && low == 0)) {
             explicit_bzero(copy, (size_t)(end - begin));
             alloc_free(reader->alloc, copy);
-            return uri_fail(reader, QUORLOCK_INVAL, "in the %s, %% must be followed by two hex digits, not 00",
-                            what);
+            return invalid(reader, "in the %s, %% must be followed by two hex digits, not 00", what);
         }
         copy[n++] = (char)(high * 16 + low);
         p += 2;
@@ -125,6 +129,7 @@ static int read_credentials(struct uri_reader *reader, const char *begin, const 
     const char *colon = memchr(begin, ':', (size_t)(end - begin));
     const char *user_end = colon != NULL ? colon : end;
     int status = QUORLOCK_OK;
+
     if (user_end > begin) status = decode(reader, &reader->uri.user, "user", begin, user_end);
     if (status == 0 && colon != NULL && colon + 1 < end)
         status = decode(reader, &reader->uri.password, "password", colon + 1, end);
@@ -135,6 +140,7 @@ static int read_credentials(struct uri_reader *reader, const char *begin, const 
 static bool read_number(const char *begin, const char *end, uint32_t max, uint32_t *ret)
 {
     uint64_t number = 0;
+
     if (begin == end) return false;
     for (const char *p = begin; p < end; p++) {
         if (*p < '0' || *p > '9') return false;
@@ -148,9 +154,9 @@ static bool read_number(const char *begin, const char *end, uint32_t max, uint32
 static int read_port(struct uri_reader *reader, const char *begin, const char *end)
 {
     uint32_t port = 0;
+
     if (!read_number(begin, end, UINT16_MAX, &port) || port == 0)
-        return uri_fail(reader, QUORLOCK_INVAL,
-                        "the port must be a number from 1 to 65535; behind a password stands @host");
+        return invalid(reader, "the port must be a number from 1 to 65535; behind a password stands @host");
     reader->uri.port = (uint16_t)port;
     return QUORLOCK_OK;
 }
@@ -158,15 +164,16 @@ static int read_port(struct uri_reader *reader, const char *begin, const char *e
 static int read_db(struct uri_reader *reader, const char *begin, const char *end)
 {
     if (!read_number(begin, end, URI_DB_MAX, &reader->uri.db))
-        return uri_fail(reader, QUORLOCK_INVAL, "the database must be a number from 0 to %d", URI_DB_MAX);
+        return invalid(reader, "the database must be a number from 0 to %d", URI_DB_MAX);
     return QUORLOCK_OK;
 }
 
-/* Numeric addresses in one form each; an IPv4 address in IPv6 clothes is the IPv4 address. */
+/* Numeric addresses in one form each; an IPv4-mapped IPv6 address is the IPv4 address. */
 static bool read_numeric(struct uri_reader *reader, const char *text, bool brackets, char *ret, size_t size)
 {
     struct in_addr v4;
     struct in6_addr v6;
+
     if (!brackets) {
         if (inet_pton(AF_INET, text, &v4) != 1) return false;
         reader->uri.kind = URI_NUMERIC;
@@ -174,29 +181,31 @@ static bool read_numeric(struct uri_reader *reader, const char *text, bool brack
     }
     if (inet_pton(AF_INET6, text, &v6) != 1) return false;
     reader->uri.kind = URI_NUMERIC;
-    if (IN6_IS_ADDR_V4MAPPED(&v6) != 0) {
+    if (IN6_IS_ADDR_V4MAPPED(&v6)) {
         memcpy(&v4, (const unsigned char *)&v6 + 12, sizeof(v4));
         return inet_ntop(AF_INET, &v4, ret, (socklen_t)size) != NULL;
     }
     return inet_ntop(AF_INET6, &v6, ret, (socklen_t)size) != NULL;
 }
 
-/* Letters, digits, hyphen, underscore in labels; something that ends like a number was meant as an address. */
+/* Labels of letters, digits, hyphen, underscore; what ends in a number was meant as an address. */
 static bool is_name(const char *text, size_t length)
 {
     size_t label = 0;
     bool digits = true;
+
     if (length == 0 || length > URI_HOST_LENGTH_MAX) return false;
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)text[i];
+
         if (byte == '.') {
             if (label == 0) return false;
             label = 0;
             digits = true;
             continue;
         }
-        if (byte >= 0x80 || (isalnum(byte) == 0 && byte != '-' && byte != '_')) return false;
-        if (isdigit(byte) == 0) digits = false;
+        if (byte >= 0x80 || (!isalnum(byte) && byte != '-' && byte != '_')) return false;
+        if (!isdigit(byte)) digits = false;
         if (++label > URI_LABEL_MAX) return false;
     }
     return label != 0 && !digits;
@@ -206,17 +215,17 @@ static int read_host(struct uri_reader *reader, const char *begin, const char *e
 {
     char text[URI_HOST_LENGTH_MAX + 1], canonical[URI_HOST_LENGTH_MAX + 1];
     size_t length = (size_t)(end - begin);
-    if (length == 0) return uri_fail(reader, QUORLOCK_INVAL, "there is no host; " URI_FORMS);
-    /* One dot at the end only says that the name is complete. */
+
+    if (length == 0) return invalid(reader, "there is no host; " URI_FORMS);
+    /* A dot at the end only means that the name is complete. */
     if (!brackets && length > 1 && begin[length - 1] == '.') length--;
-    if (length > URI_HOST_LENGTH_MAX) return uri_fail(reader, QUORLOCK_INVAL, "the host is too long");
+    if (length > URI_HOST_LENGTH_MAX) return invalid(reader, "the host is too long");
     for (size_t i = 0; i < length; i++) text[i] = (char)tolower((unsigned char)begin[i]);
     text[length] = '\0';
     show_host(reader, text, brackets);
     if (!read_numeric(reader, text, brackets, canonical, sizeof(canonical))) {
-        if (brackets) return uri_fail(reader, QUORLOCK_INVAL, "the brackets hold no IPv6 address");
-        if (!is_name(text, length))
-            return uri_fail(reader, QUORLOCK_INVAL, "the host is neither an address nor a name");
+        if (brackets) return invalid(reader, "the brackets hold no IPv6 address");
+        if (!is_name(text, length)) return invalid(reader, "the host is neither an address nor a name");
         reader->uri.kind = URI_NAME;
         memcpy(canonical, text, length + 1);
     }
@@ -229,23 +238,22 @@ static int read_host_port(struct uri_reader *reader, const char *begin, const ch
 {
     bool brackets = begin < end && *begin == '[';
     const char *host_end, *rest;
+    int status;
+
     if (brackets) {
         host_end = memchr(begin, ']', (size_t)(end - begin));
-        if (host_end == NULL)
-            return uri_fail(reader, QUORLOCK_INVAL, "the bracket of the IPv6 address is not closed");
+        if (host_end == NULL) return invalid(reader, "the bracket of the IPv6 address is not closed");
         begin++;
         rest = host_end + 1;
-        if (rest < end && *rest != ':')
-            return uri_fail(reader, QUORLOCK_INVAL, "behind the bracket only :port may stand");
+        if (rest < end && *rest != ':') return invalid(reader, "behind the bracket only :port may stand");
     } else {
         const char *colon = memchr(begin, ':', (size_t)(end - begin));
         host_end = rest = colon != NULL ? colon : end;
         if (colon != NULL && memchr(colon + 1, ':', (size_t)(end - colon - 1)) != NULL)
-            return uri_fail(reader, QUORLOCK_INVAL,
-                            "more than one colon; write an IPv6 address in brackets, [::1]:6379");
+            return invalid(reader, "more than one colon; write an IPv6 address in brackets, [::1]:6379");
     }
     reader->uri.port = URI_PORT_DEFAULT;
-    int status = read_host(reader, begin, host_end, brackets);
+    status = read_host(reader, begin, host_end, brackets);
     if (status == 0 && rest < end) status = read_port(reader, rest + 1, end);
     return status;
 }
@@ -257,25 +265,27 @@ static int read_redis(struct uri_reader *reader, const char *begin)
     const char *place = at != NULL ? at + 1 : begin;
     const char *end = place + strcspn(place, "/?#");
     int status = read_host_port(reader, place, end);
+
     if (status != 0) return status;
-    if (strpbrk(end, "?#") != NULL)
-        return uri_fail(reader, QUORLOCK_INVAL, "? and # mean nothing here; " URI_FORMS);
+    if (strpbrk(end, "?#") != NULL) return invalid(reader, "? and # mean nothing here; " URI_FORMS);
     if (*end != '\0' && end[1] != '\0') status = read_db(reader, end + 1, end + strlen(end));
     if (status != 0 || at == NULL) return status;
     if (memchr(begin, '/', (size_t)(at - begin)) != NULL)
-        return uri_fail(reader, QUORLOCK_INVAL, "write a / in user or password as %%2F, and @ as %%40");
+        return invalid(reader, "write a / in user or password as %%2F, and @ as %%40");
     return read_credentials(reader, begin, at);
 }
 
 static int read_bare(struct uri_reader *reader, const char *text)
 {
     const char *end = text + strcspn(text, "/?#");
+    int status;
+
     if (strchr(text, '@') != NULL)
-        return uri_fail(reader, QUORLOCK_INVAL,
-                        "an @ stands only in an address that begins with redis:// or unix://; " URI_FORMS);
-    int status = read_host_port(reader, text, end);
+        return invalid(reader,
+                       "an @ stands only in an address that begins with redis:// or unix://; " URI_FORMS);
+    status = read_host_port(reader, text, end);
     if (status == 0 && *end != '\0')
-        status = uri_fail(reader, QUORLOCK_INVAL, "not host:port, for there is more behind it; " URI_FORMS);
+        status = invalid(reader, "not host:port, for there is more behind it; " URI_FORMS);
     return status;
 }
 
@@ -283,24 +293,27 @@ static int read_path(struct uri_reader *reader, const char *begin, const char *e
 {
     size_t most = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
     int status = decode(reader, &reader->uri.host, "path", begin, end);
+
     if (status != 0) return status;
     reader->uri.kind = URI_UNIX;
     show_path(reader, reader->uri.host);
-    if (strlen(reader->uri.host) < 2) return uri_fail(reader, QUORLOCK_INVAL, "there is no path");
+    if (strlen(reader->uri.host) < 2) return invalid(reader, "there is no path");
     if (strlen(reader->uri.host) > most)
-        return uri_fail(reader, QUORLOCK_INVAL, "the path of a unix socket may have at most %zu bytes", most);
+        return invalid(reader, "the path of a unix socket may have at most %zu bytes", most);
     return QUORLOCK_OK;
 }
 
 static int read_unix(struct uri_reader *reader, const char *begin)
 {
-    const char *slash = strchr(begin, '/');
+    const char *slash = strchr(begin, '/'), *query;
+    int status;
+
     if (slash == NULL || (slash > begin && slash[-1] != '@'))
-        return uri_fail(reader, QUORLOCK_INVAL, "the path must be absolute: unix:///run/redis.sock");
-    const char *query = slash + strcspn(slash, "?");
-    int status = read_path(reader, slash, query);
+        return invalid(reader, "the path must be absolute: unix:///run/redis.sock");
+    query = slash + strcspn(slash, "?");
+    status = read_path(reader, slash, query);
     if (status == 0 && *query != '\0' && strncmp(query, "?db=", 4) != 0)
-        status = uri_fail(reader, QUORLOCK_INVAL, "behind the path only ?db=N may stand");
+        status = invalid(reader, "behind the path only ?db=N may stand");
     if (status == 0 && *query != '\0') status = read_db(reader, query + 4, query + strlen(query));
     if (status == 0 && slash > begin) status = read_credentials(reader, begin, slash - 1);
     return status;
@@ -311,6 +324,7 @@ static int make_name(struct uri_reader *reader)
     struct uri *uri = &reader->uri;
     char name[URI_HOST_LENGTH_MAX + 64];
     int n;
+
     if (uri->kind == URI_UNIX)
         n = snprintf(name, sizeof(name), "unix://%s", uri->host);
     else if (strchr(uri->host, ':') != NULL)
@@ -321,16 +335,17 @@ static int make_name(struct uri_reader *reader)
         n += snprintf(name + n, sizeof(name) - (size_t)n, "%s%u", uri->kind == URI_UNIX ? "?db=" : "/",
                       (unsigned)uri->db);
     for (int i = 0; i < n; i++)
-        if (isprint((unsigned char)name[i]) == 0) name[i] = '?';
+        if (!isprint((unsigned char)name[i])) name[i] = '?';
     uri->name = alloc_text(reader->alloc, name, (size_t)n);
     return uri->name != NULL ? QUORLOCK_OK : nomem(reader);
 }
 
-/* "word://" at the beginning; what stands elsewhere may be part of a password. */
+/* "word://" at the beginning; elsewhere it may be part of a password. */
 static void find_scheme(struct uri_reader *reader)
 {
     size_t n = 0;
-    while (isalnum((unsigned char)reader->text[n]) != 0 ||
+
+    while (isalnum((unsigned char)reader->text[n]) ||
            (n != 0 && strchr("+-.", reader->text[n]) != NULL && reader->text[n] != '\0'))
         n++;
     reader->scheme = reader->text;
@@ -346,16 +361,18 @@ static bool has_scheme(const struct uri_reader *reader, const char *scheme)
 static int read_address(struct uri_reader *reader)
 {
     const char *text = reader->text;
-    if (*text == '\0') return uri_fail(reader, QUORLOCK_INVAL, "it is empty; " URI_FORMS);
-    if (strlen(text) > URI_LENGTH_MAX)
-        return uri_fail(reader, QUORLOCK_INVAL, "it is longer than %d bytes", URI_LENGTH_MAX);
+
+    if (*text == '\0') return invalid(reader, "it is empty; " URI_FORMS);
+    if (strlen(text) > URI_LENGTH_MAX) return invalid(reader, "it is longer than %d bytes", URI_LENGTH_MAX);
     find_scheme(reader);
     if (reader->n_scheme == 0) return read_bare(reader, text);
     if (has_scheme(reader, "redis://")) return read_redis(reader, text + reader->n_scheme);
     if (has_scheme(reader, "unix://")) return read_unix(reader, text + reader->n_scheme);
-    if (has_scheme(reader, "rediss://"))
-        return uri_fail(reader, QUORLOCK_UNSUPPORTED, "TLS is not in this version; use redis:// or unix://");
-    return uri_fail(reader, QUORLOCK_INVAL, "unknown scheme; " URI_FORMS);
+    if (has_scheme(reader, "rediss://")) {
+        (void)invalid(reader, "TLS is not in this version; use redis:// or unix://");
+        return QUORLOCK_UNSUPPORTED;
+    }
+    return invalid(reader, "unknown scheme; " URI_FORMS);
 }
 
 int uri_parse(struct uri *ret, const struct alloc *alloc, const char *text, char *error, size_t error_size)
@@ -366,6 +383,7 @@ int uri_parse(struct uri *ret, const struct alloc *alloc, const char *text, char
                                 .error = error,
                                 .error_size = error_size};
     int status = read_address(&reader);
+
     if (status == 0) status = make_name(&reader);
     if (status != 0)
         uri_clear(&reader.uri, alloc);
@@ -394,10 +412,12 @@ bool uri_same(const struct uri *one, const struct uri *other)
 bool uri_tells_password(const struct uri *uri, const char *text, size_t length)
 {
     size_t n_password = uri->password != NULL ? strlen(uri->password) : 0;
+
     if (n_password == 0) return false;
     for (size_t i = 0; i < length; i++) {
         size_t n = length - i < n_password ? length - i : n_password;
         bool enough = n == n_password || n >= URI_TELLING;
+
         if (enough && memcmp(text + i, uri->password, n) == 0) return true;
     }
     return false;

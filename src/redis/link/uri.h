@@ -24,24 +24,24 @@ struct uri {
     uint32_t db;
     char *user;     /* NULL where there is none */
     char *password; /* NULL where there is none; wiped by uri_clear */
-    char *name;     /* for people and for comparing: no credentials, canonical (host in lower case, numeric
-                       addresses in one form, default port and db left out or filled in always the same way) */
+    char *name; /* to show and to compare: without credentials, canonical (host in lower case, numeric addresses
+                   in one form, default port and db always written the same way) */
 };
 
 /*
  * uri_parse - reads one address
  *
- * 0, or a quorlock_status with the text in error: 'address "redis://host": ' and which part is wrong, and what
- * would be right. Beyond scheme and host nothing is quoted, for nobody knows where in a wrong address its
- * password stands. rediss:// is UNSUPPORTED. *ret is untouched on failure.
+ * 0, or a quorlock_status with the text in error: 'address "redis://host": ', which part is wrong, and what
+ * would be right. Only scheme and host are quoted: where a wrong address has its password is not known.
+ * rediss:// is UNSUPPORTED. *ret is untouched on failure.
  */
 int uri_parse(struct uri *ret, const struct alloc *, const char *text, char *error, size_t error_size);
 void uri_clear(struct uri *, const struct alloc *);
-/* uri_same - both name the same server: host and port, or path; the db does not matter, for one server has one
- * memory. */
+/* uri_same - both name the same server: host and port, or path. The databases of one server share its memory,
+ * so they do not count. */
 bool uri_same(const struct uri *, const struct uri *);
-/* uri_tells_password - the text holds the password, or ends in what may be its beginning: an odd server may
- * echo what it was sent. */
+/* uri_tells_password - the text contains the password, or ends in what may be its beginning: an odd server may
+ * echo what it received. */
 bool uri_tells_password(const struct uri *, const char *text, size_t length);
 
 #endif

@@ -31,8 +31,10 @@ void bytes_wipe(struct bytes *bytes)
 static bool grow(struct bytes *bytes, size_t needed)
 {
     size_t capacity = bytes->capacity != 0 ? bytes->capacity : BYTES_FIRST_CAPACITY;
+    char *data;
+
     while (capacity < needed) capacity *= 2;
-    char *data = alloc_zero(bytes->alloc, capacity);
+    data = alloc_zero(bytes->alloc, capacity);
     if (data == NULL) {
         bytes->fault = BYTES_NOMEM;
         return false;
@@ -77,6 +79,7 @@ void bytes_shift(struct bytes *bytes, size_t length)
 static const char *decimal(char buffer[BYTES_DECIMAL_SIZE], uint64_t number, size_t *ret_length)
 {
     size_t at = BYTES_DECIMAL_SIZE;
+
     buffer[--at] = '\n';
     buffer[--at] = '\r';
     do {
@@ -92,6 +95,7 @@ static void header(struct bytes *bytes, char kind, size_t count)
     char buffer[BYTES_DECIMAL_SIZE];
     size_t length;
     const char *digits = decimal(buffer, count, &length);
+
     bytes_append(bytes, &kind, 1);
     bytes_append(bytes, digits, length);
 }
@@ -127,6 +131,7 @@ void bytes_number(struct bytes *bytes, uint64_t number)
     char buffer[BYTES_DECIMAL_SIZE];
     size_t length;
     const char *digits = decimal(buffer, number, &length);
+
     bytes_word(bytes, digits, length - 2);
 }
 

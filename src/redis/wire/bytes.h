@@ -2,9 +2,9 @@
 /*
  * bytes.h - bytes on their way out: a bounded growing buffer, and commands written into it
  *
- * A failure sticks until bytes_cut(), so a command is written without a check after each part: take a mark,
- * write, look at the fault once, cut back to the mark if there was one. Memory that held bytes is wiped before
- * it is given back, for a password may have been among them.
+ * A failure sticks until bytes_cut(), so a command is written without a check after each part: note the length,
+ * write, look at the fault once, and cut back to that length if there was one. Memory is wiped before it is
+ * freed, because it may have held a password.
  */
 #ifndef QUORLOCK_REDIS_BYTES_H
 #define QUORLOCK_REDIS_BYTES_H

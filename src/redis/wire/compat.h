@@ -2,8 +2,8 @@
 /*
  * compat.h - the reply reader of hiredis, 0.14 to 1.x
  *
- * Only redisReader is used: it kept its shape over all these versions. What changed: the count handed to
- * createArray became size_t in 1.0, and RESP3 types came, which we never ask for and refuse.
+ * Only redisReader is used, which is much the same in all these versions. In 1.0 the count given to createArray
+ * became size_t, and types of RESP3 came, which are never asked for and refused.
  */
 #ifndef QUORLOCK_REDIS_COMPAT_H
 #define QUORLOCK_REDIS_COMPAT_H

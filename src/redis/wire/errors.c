@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define ERROR_TEXT_SIZE 160
+#define ERROR_CLUSTER   "list independent masters, not cluster nodes"
 #define ERROR_RIGHTS    "give this user the right by ACL SETUSER"
 
 struct error_row {
@@ -24,7 +25,7 @@ static const struct error_row error_rows[] = {
      "write the password into the address: redis://:PASSWORD@host:port or redis://USER:PASSWORD@host:port"},
     {"WRONGPASS", {NODE_FAULT_AUTH, false, false}, NULL},
     {"NOPERM", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
-    /* What scripts are told of a right that is missing: by Redis 7.2 and later and Valkey, 7.0, and 6. */
+    /* A right that is missing in a script, as Redis 7.2 and later and Valkey, 7.0, and 6 report it. */
     {"ERR ACL failure in script", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
     {"ERR The user executing the script", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
     {"The user executing the script", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
@@ -39,54 +40,58 @@ static const struct error_row error_rows[] = {
      {NODE_FAULT_REFUSED, false, false},
      "delete the key that quorlock:fence: and the lock's key name, while nobody holds the lock"},
     {"WRONGTYPE", {NODE_FAULT_FOREIGN, false, false}, NULL},
-    {"MOVED", {NODE_FAULT_CLUSTER, false, false}, "list independent masters, not cluster nodes"},
-    {"ASK", {NODE_FAULT_CLUSTER, false, false}, "list independent masters, not cluster nodes"},
-    {"CROSSSLOT", {NODE_FAULT_CLUSTER, false, false}, "list independent masters, not cluster nodes"},
-    {"CLUSTERDOWN", {NODE_FAULT_CLUSTER, false, false}, "list independent masters, not cluster nodes"},
+    {"MOVED", {NODE_FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
+    {"ASK", {NODE_FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
+    {"CROSSSLOT", {NODE_FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
+    {"CLUSTERDOWN", {NODE_FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
 };
 
-static bool error_begins(const char *text, size_t length, const char *front)
+static bool begins(const char *text, size_t length, const char *front)
 {
     size_t n = strlen(front);
+
     if (length < n || memcmp(text, front, n) != 0) return false;
     return strchr(front, ' ') != NULL || length == n || text[n] == ' ';
 }
 
-static const struct error_row *error_find(const char *text, size_t length)
+static const struct error_row *find(const char *text, size_t length)
 {
     for (size_t i = 0; i < sizeof(error_rows) / sizeof(error_rows[0]); i++)
-        if (error_begins(text, length, error_rows[i].front)) return &error_rows[i];
+        if (begins(text, length, error_rows[i].front)) return &error_rows[i];
     return NULL;
 }
 
 /*
  * Before Redis 7 an error inside a script arrives wrapped: "ERR Error running script (call to f_...):
- * @user_script:3: -READONLY You can't write ...", or, where the script handed it on, "@user_script: 3:
- * -READONLY You can't write ...". The word that counts stands behind a colon.
+ * @user_script:3: -READONLY You can't write ...", or, where the script returned it, "@user_script: 3:
+ * -READONLY You can't write ...". The word that counts is behind a colon.
  */
-static const struct error_row *error_find_wrapped(const char *text, size_t length)
+static const struct error_row *find_wrapped(const char *text, size_t length)
 {
     static const char *const wrappers[] = {"ERR Error running script", "@user_script: "};
-    if (!error_begins(text, length, wrappers[0]) && !error_begins(text, length, wrappers[1])) return NULL;
+
+    if (!begins(text, length, wrappers[0]) && !begins(text, length, wrappers[1])) return NULL;
     for (size_t i = 0; i + 2 < length; i++) {
-        if (text[i] != ':' || text[i + 1] != ' ') continue;
-        size_t at = i + 2;
-        if (text[at] == '-') at++;
-        const struct error_row *row = error_find(text + at, length - at);
+        size_t at = i + 2 + (text[i + 2] == '-');
+        const struct error_row *row = NULL;
+
+        if (text[i] == ':' && text[i + 1] == ' ') row = find(text + at, length - at);
         if (row != NULL) return row;
     }
     return NULL;
 }
 
-static const struct error_row *error_row_of(const char *text, size_t length)
+static const struct error_row *row_of(const char *text, size_t length)
 {
-    const struct error_row *row = error_find(text, length);
-    return row != NULL ? row : error_find_wrapped(text, length);
+    const struct error_row *row = find(text, length);
+
+    return row != NULL ? row : find_wrapped(text, length);
 }
 
 struct error_class error_classify(const char *text, size_t length)
 {
-    const struct error_row *row = error_row_of(text, length);
+    const struct error_row *row = row_of(text, length);
+
     if (row != NULL) return row->class;
     return (struct error_class){.fault = NODE_FAULT_OTHER};
 }
@@ -94,8 +99,10 @@ struct error_class error_classify(const char *text, size_t length)
 char *error_printable(char *ret, size_t size, const char *text, size_t length)
 {
     size_t n = 0;
+
     for (; n < length && n + 1 < size; n++) {
         unsigned char byte = (unsigned char)text[n];
+
         ret[n] = (byte < 0x20 || byte == 0x7f) ? '?' : text[n];
     }
     ret[n] = '\0';
@@ -106,10 +113,12 @@ void error_describe(char *ret, size_t size, const char *what, const char *text, 
 {
     static const char echo[] = "with args beginning with";
     const char *cut = memmem(text, length, echo, sizeof(echo) - 1);
+    const struct error_row *row;
+    char clean[ERROR_TEXT_SIZE];
+
     if (cut != NULL) length = (size_t)(cut - text);
     while (length != 0 && (text[length - 1] == ' ' || text[length - 1] == ',')) length--;
-    const struct error_row *row = error_row_of(text, length);
-    char clean[ERROR_TEXT_SIZE];
+    row = row_of(text, length);
     error_printable(clean, sizeof(clean), text, length);
     if (row != NULL && row->remedy != NULL)
         snprintf(ret, size, "%s: %s (%s)", what, clean, row->remedy);
@@ -128,6 +137,7 @@ void error_foreign(char *ret, size_t size, const char *type, size_t length, enum
                            "a lock of the plain dialect? Then give --dialect plain (QUORLOCK_DIALECT_PLAIN)"},
     };
     char clean[32];
+
     if (type == NULL) {
         snprintf(ret, size, "the key holds a value that is no %s: another type, or another dialect",
                  dialects[no].ours);

@@ -11,20 +11,20 @@
 #include "redis/wire/outcome.h"
 
 struct error_class {
-    enum node_fault fault; /* NODE_FAULT_OTHER: not listed, so nobody knows what was executed */
+    enum node_fault fault; /* NODE_FAULT_OTHER: not listed, so it may have been executed */
     bool noscript;
-    bool reconnect; /* the server changed under us: make the connection anew and look at it again */
+    bool reconnect; /* the server changed: a new connection must look at it again */
 };
 
 struct error_class error_classify(const char *text, size_t length);
 /*
- * error_describe - one line for people: what was asked, the reply, the remedy
+ * error_describe - what was asked, the reply and the remedy, in one line
  *
- * Words of the command that a server echoes are cut off: they may hold a token or a password.
+ * Where a server echoes the command it is cut off: it may hold a token or a password.
  */
 void error_describe(char *ret, size_t size, const char *what, const char *text, size_t length);
-/* error_foreign - that the key holds a value of that type (NULL: not known) and no lock of the dialect whose
- * locks are strings, or hashes; a lock of the other dialect's type is told with the option for it. */
+/* error_foreign - the text for a key with a value of that type (NULL: not known), where the dialect's locks are
+ * strings, or hashes. For the type of the other dialect it names the option. */
 enum error_no { ERROR_NO_STRING, ERROR_NO_HASH };
 void error_foreign(char *ret, size_t size, const char *type, size_t length, enum error_no);
 /* error_printable - a copy of at most that many bytes with control characters made visible; returns ret. */

@@ -21,6 +21,18 @@ bool reply_is(const struct reply_item *item, const char *word)
     return item->length == strlen(word) && reply_begins(item, word);
 }
 
+bool reply_fits(const struct reply *reply, const char *types)
+{
+    if (reply->self.type != REPLY_ARRAY || reply->n_elements != strlen(types)) return false;
+    for (size_t i = 0; i < reply->n_elements; i++) {
+        enum reply_type type = reply->elements[i].type;
+        enum reply_type wanted = types[i] == 'i' ? REPLY_INTEGER : REPLY_STRING;
+
+        if (type != wanted && !(types[i] == 'n' && type == REPLY_NIL)) return false;
+    }
+    return true;
+}
+
 static void *refuse(struct reply_parser *parser, const char *fault)
 {
     if (parser->fault == NULL) parser->fault = fault;
@@ -32,10 +44,10 @@ static struct reply_item *place(const redisReadTask *task, enum reply_type type)
 {
     struct reply_parser *parser = task->privdata;
     struct reply_item *item = &parser->reply.self;
+    size_t index = (size_t)task->idx; /* widens int, narrows nothing: createArray bounded the count */
+
     if (task->parent != NULL) {
         if (task->parent->parent != NULL) return refuse(parser, "a reply nested too deep");
-        /* Widens int, narrows nothing: createArray bounded the count. */
-        size_t index = (size_t)task->idx;
         if (index >= REPLY_ELEMENTS_MAX) return refuse(parser, "an array of too many elements");
         item = &parser->reply.elements[index];
     } else {
@@ -49,10 +61,12 @@ static struct reply_item *place(const redisReadTask *task, enum reply_type type)
 static bool reserve(struct reply_parser *parser, size_t length)
 {
     size_t needed = parser->text_used + length + 1;
-    if (needed <= parser->text_capacity) return true;
     size_t capacity = parser->text_capacity != 0 ? parser->text_capacity : REPLY_TEXT_FIRST;
+    char *text;
+
+    if (needed <= parser->text_capacity) return true;
     while (capacity < needed) capacity *= 2;
-    char *text = alloc_resize(parser->alloc, parser->text, capacity);
+    text = alloc_resize(parser->alloc, parser->text, capacity);
     if (text == NULL) {
         parser->nomem = true;
         return false;
@@ -65,14 +79,16 @@ static bool reserve(struct reply_parser *parser, size_t length)
 static void *on_string(const redisReadTask *task, char *text, size_t length)
 {
     struct reply_parser *parser = task->privdata;
+    struct reply_item *item;
     enum reply_type type;
+
     switch (task->type) {
     case REDIS_REPLY_STRING: type = REPLY_STRING; break;
     case REDIS_REPLY_STATUS: type = REPLY_STATUS; break;
     case REDIS_REPLY_ERROR: type = REPLY_ERROR; break;
     default: return refuse(parser, "a value of a kind that was not asked for");
     }
-    struct reply_item *item = place(task, type);
+    item = place(task, type);
     if (item == NULL) return NULL;
     if (length > REPLY_BYTES_MAX) return refuse(parser, "a reply too large");
     if (!reserve(parser, length)) return NULL;
@@ -87,10 +103,12 @@ static void *on_string(const redisReadTask *task, char *text, size_t length)
 static void *on_array(const redisReadTask *task, compat_count count)
 {
     struct reply_parser *parser = task->privdata;
+    struct reply_item *item;
+
     if (task->type != REDIS_REPLY_ARRAY) return refuse(parser, "a push or map that was not asked for");
     if (task->parent != NULL) return refuse(parser, "a reply nested too deep");
     if ((unsigned long long)count > REPLY_ELEMENTS_MAX) return refuse(parser, "an array of too many elements");
-    struct reply_item *item = place(task, REPLY_ARRAY);
+    item = place(task, REPLY_ARRAY);
     if (item != NULL) parser->reply.n_elements = (size_t)count;
     return item;
 }
@@ -98,6 +116,7 @@ static void *on_array(const redisReadTask *task, compat_count count)
 static void *on_integer(const redisReadTask *task, long long number)
 {
     struct reply_item *item = place(task, REPLY_INTEGER);
+
     if (item != NULL) item->integer = number;
     return item;
 }
@@ -123,13 +142,13 @@ static void *on_bool(const redisReadTask *task, int truth)
 }
 #endif
 
-/* Values live in the parser; there is nothing to give back. */
+/* Values live in the parser: nothing is freed. */
 static void on_free(void *item)
 {
     (void)item;
 }
 
-/* Never written; hiredis takes it without const. */
+/* Never written, but hiredis wants it without const. */
 static redisReplyObjectFunctions reply_functions = {
     .createString = on_string,
     .createArray = on_array,
@@ -171,7 +190,6 @@ void reply_feed(struct reply_parser *parser, const char *data, size_t length)
     assert(parser->reader != NULL);
     assert(length <= REPLY_BYTES_MAX);
     parser->pending += length;
-    /* A failure stays in the reader and comes out of reply_next. */
     if (redisReaderFeed(parser->reader, data, length) != REDIS_OK) parser->nomem = true;
 }
 
@@ -184,6 +202,7 @@ static bool claims_too_much(const redisReader *reader)
 {
     uint64_t claim = 0;
     size_t i = reader->pos;
+
     for (; i < reader->len && reader->buf[i] >= '0' && reader->buf[i] <= '9'; i++)
         if (claim <= REPLY_BYTES_MAX) claim = claim * 10 + (uint64_t)(reader->buf[i] - '0');
     return claim > REPLY_BYTES_MAX && i + 1 < reader->len && reader->buf[i] == '\r' &&
@@ -194,6 +213,7 @@ static enum reply_result bad(struct reply_parser *parser, const char **ret_why)
 {
     const char *reason = parser->fault != NULL ? parser->fault : parser->reader->errstr;
     size_t n = 0;
+
     for (; reason[n] != '\0' && n + 1 < sizeof(parser->why); n++)
         parser->why[n] = (reason[n] < ' ' || reason[n] > '~') ? '?' : reason[n];
     parser->why[n] = '\0';
@@ -204,6 +224,7 @@ static enum reply_result bad(struct reply_parser *parser, const char **ret_why)
 static void settle(struct reply_parser *parser)
 {
     struct reply *reply = &parser->reply;
+
     reply->self.text = parser->text != NULL ? parser->text + reply->self.offset : NULL;
     for (size_t i = 0; i < reply->n_elements; i++)
         reply->elements[i].text = parser->text != NULL ? parser->text + reply->elements[i].offset : NULL;
@@ -212,9 +233,11 @@ static void settle(struct reply_parser *parser)
 enum reply_result reply_next(struct reply_parser *parser, const struct reply **ret, const char **ret_why)
 {
     void *object = NULL;
+    int result;
+
     *ret_why = "out of memory";
     if (parser->nomem) return REPLY_NOMEM;
-    int result = redisReaderGetReply(parser->reader, &object);
+    result = redisReaderGetReply(parser->reader, &object);
     if (parser->nomem) return REPLY_NOMEM;
     if (result != REDIS_OK) {
         if (parser->fault == NULL && parser->reader->err == REDIS_ERR_OOM) return REPLY_NOMEM;

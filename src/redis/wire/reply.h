@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reply.h - what a server said: bytes in, typed replies out
+ * reply.h - bytes from a server in, typed replies out
  *
- * hiredis parses; the objects it builds live here, in one reply that is used again and again, so a reply costs
- * no allocation. What we ask is answered with one value or a flat array of a few; anything larger or deeper is
- * refused before it costs memory, whatever a server claims in its length headers.
+ * hiredis parses into one reply that is used again and again, so a reply costs no allocation. Every command of
+ * ours is answered with one value or a flat array of a few; anything larger or deeper is refused before it
+ * costs memory, whatever the server claims in its length headers.
  */
 #ifndef QUORLOCK_REDIS_REPLY_H
 #define QUORLOCK_REDIS_REPLY_H
@@ -42,13 +42,15 @@ struct reply_parser {
     size_t text_used, text_capacity;
     size_t pending; /* bytes fed since the last whole reply */
     bool nomem;
-    const char *fault; /* why we refused, where it was us and not hiredis */
+    const char *fault; /* why it was refused, where hiredis did not */
     char why[160];
 };
 
 /* reply_is - whether the item's text is that word; reply_begins - whether it begins with it. */
 bool reply_is(const struct reply_item *, const char *word);
 bool reply_begins(const struct reply_item *, const char *front);
+/* reply_fits - whether it is an array of just these types: i integer, s string, n string or nil. */
+bool reply_fits(const struct reply *, const char *types);
 
 enum reply_result { REPLY_NONE, REPLY_READY, REPLY_BAD, REPLY_NOMEM };
 
@@ -56,13 +58,14 @@ void reply_init(struct reply_parser *, const struct alloc *);
 /* reply_open - ready for the bytes of a new connection. False: out of memory. */
 bool reply_open(struct reply_parser *);
 void reply_clear(struct reply_parser *);
-/* reply_feed - more bytes of this connection; at most REPLY_BYTES_MAX at once. False: see reply_next. */
+/* reply_feed - more bytes of this connection; at most REPLY_BYTES_MAX at once. A failure comes out of
+ * reply_next. */
 void reply_feed(struct reply_parser *, const char *data, size_t length);
 /*
  * reply_next - the next whole reply, if there is one
  *
- * READY: *ret is valid until the next call on this parser. BAD: the stream is no use any more, *ret_why says
- * why, for people. NOMEM likewise.
+ * READY: *ret is valid until the next call on this parser. BAD, NOMEM: the connection is of no use any more;
+ * *ret_why says why.
  */
 enum reply_result reply_next(struct reply_parser *, const struct reply **ret, const char **ret_why);
 

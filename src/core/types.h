@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * types.h - what goes into the core and what comes out
+ */
+#ifndef QUORLOCK_CORE_TYPES_H
+#define QUORLOCK_CORE_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "limits.h"
+
+#define CORE_NEVER UINT64_MAX
+
+/* Fresh for every attempt. The caller makes from it the text that the nodes store. */
+struct core_token {
+    unsigned char bytes[CORE_TOKEN_SIZE];
+};
+
+/* Checked by options.c. All times in microseconds. */
+struct core_config {
+    uint32_t n_nodes;
+    uint32_t quorum;
+    uint64_t lease_us;
+    uint64_t renew_us; /* CORE_NEVER: no renewal */
+    uint64_t wait_us;  /* 0: try once; CORE_NEVER: for ever */
+    uint64_t min_valid_us;
+    uint64_t lost_margin_us; /* 0: 2 x allowance, at least 10 ms, of the lease in use */
+    uint64_t max_hold_us;    /* CORE_NEVER: no bound */
+    uint64_t node_timeout_us;
+    uint32_t drift_ppm;
+    uint64_t drift_fixed_us;
+    bool fencing; /* every grant carries a token that rises over the quorum */
+    /* The nodes in the order in which waiters choose their arbiter, the same for all clients of the nodes; all
+     * zero: as they are numbered. */
+    uint8_t arbiters[CORE_NODES_MAX];
+};
+
+enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
+
+enum core_node_state {
+    CORE_NODE_CONNECTING, /* may vote soon: an attempt waits for it, one node timeout at most */
+    CORE_NODE_READY,
+    CORE_NODE_QUARANTINED, /* may have lost its memory: extends, repairs and releases, but has no vote */
+    CORE_NODE_DOWN,
+};
+
+/* Why a node has no vote, as far as the verdict depends on it. */
+enum core_fault {
+    CORE_FAULT_NONE,
+    CORE_FAULT_PASSING, /* temporary: unreachable, too late, loading, out of memory... */
+    CORE_FAULT_AUTH,
+    CORE_FAULT_FOREIGN,
+    CORE_FAULT_PROTO,
+    CORE_FAULT_CONFIG, /* the node refuses our configuration: another N, set, max_lease... */
+};
+
+enum core_op {
+    CORE_OP_ACQUIRE, /* set if absent */
+    CORE_OP_REPAIR,  /* the same on the wire, but no vote of this round */
+    CORE_OP_EXTEND,
+    CORE_OP_RELEASE,
+    CORE_OP_PEEK,  /* names the holder, after a refusal */
+    CORE_OP_RAISE, /* the fencing counter to at least the token, where the key is ours */
+};
+
+/* Travels with a command and comes back with its reply. */
+struct core_tag {
+    uint64_t attempt;
+    uint64_t sent_us;
+    uint64_t lease_us;
+    uint32_t round; /* acquire is round 0 of its attempt, each renewal one more */
+    uint8_t op;     /* enum core_op */
+    uint8_t node;
+};
+
+struct core_command {
+    struct core_tag tag;
+    struct core_token token;
+    uint64_t timeout_us; /* 0: until reply or disconnection */
+    uint64_t fence;      /* acquire: the floor; raise, repair, release: the token to carry; 0: none */
+    bool use_eval;
+    bool explain; /* acquire: a refusal should name the holder and its remaining lease */
+    bool silent;  /* release: publishes nothing */
+};
+
+enum core_outcome {
+    CORE_YES,     /* granted, extended, repaired, deleted; peek: a holder is there */
+    CORE_OTHER,   /* another client's key is there */
+    CORE_MISSING, /* no key is there */
+    CORE_NOSCRIPT,
+    CORE_ERROR,   /* refused with an error: not executed */
+    CORE_UNKNOWN, /* executed or not: too late, connection ended */
+    CORE_UNSENT,  /* could not be queued: certainly not executed */
+};
+
+struct core_reply {
+    struct core_tag tag;
+    enum core_outcome outcome;
+    enum core_fault fault;
+    uint64_t holder_id;  /* a hash of the holder's token; 0 where unknown */
+    int64_t ttl_us;      /* its remaining lease; -1: endless; -2: unknown */
+    uint64_t fence;      /* the node's counter after a yes to acquire or raise; 0 without fencing */
+    uint32_t generation; /* of the connection it was asked on */
+    uint32_t listeners; /* clients that listen for a release there: told by a refused acquire, and by a release;
+                           0: unknown */
+};
+
+enum core_event_type {
+    CORE_EV_ACQUIRE,  /* may use random */
+    CORE_EV_HAND_OFF, /* the acquire in flight goes on for another owner with the same options */
+    CORE_EV_EXTEND,
+    CORE_EV_RELEASE,
+    CORE_EV_CANCEL,
+    CORE_EV_TIMER, /* may use random */
+    CORE_EV_NODE,  /* a node's state changed */
+    CORE_EV_REPLY,
+    CORE_EV_NOTICE,    /* may use random: a node reports that a key of this lock was released there */
+    CORE_EV_LISTENING, /* the subscription is confirmed: notices come, earlier ones may have been missed */
+    CORE_EV_WAKE,      /* may use random: a lock of this process released the keys, right before */
+    CORE_EV_STEP,      /* a node's clock has stepped forward, which is proven (nodeclock.h) */
+    CORE_EV_BEGIN,     /* may use random: there is room for what core_wants() named, and its turn has come */
+    CORE_EV_ROOM,      /* a node has room again for releases that could not be queued */
+    CORE_EV_DISPATCH,  /* callbacks may run now: check again, and say what to tell */
+};
+
+struct core_event {
+    enum core_event_type type;
+    uint64_t now_us;             /* never smaller than in an earlier event; read just before the step */
+    const unsigned char *random; /* CORE_RANDOM_SIZE fresh bytes of the system's random source */
+    uint64_t wall_us;            /* with random, and fencing: the wall clock, the floor of tokens */
+    /* The nodes have no room for the commands of a new attempt, of a new round: it is not begun, but wanted
+     * (core_wants) until CORE_EV_BEGIN. Without random bytes no attempt can begin either. */
+    bool no_attempt, no_round;
+    union {
+        struct core_reply reply;
+        struct core_acquire {
+            uint64_t begun_us; /* the wait bound counts from then; 0: from now */
+            uint32_t seen;     /* what stood in the way before, bits of enum core_seen */
+            bool behind;       /* a lock of this process holds the keys, or others come first: no attempt before
+                                  a sign of a release */
+        } acquire;
+        struct {
+            uint64_t begun_us; /* the new owner's wait bound: it counts from then, and is not 0 */
+            uint64_t wait_us;
+        } hand_off;
+        struct {
+            uint64_t lease_us; /* 0: as it is */
+        } extend;
+        struct {
+            int status; /* to tell: CORE_CANCELED or CORE_CLOSED */
+        } cancel;
+        struct core_node_change {
+            uint32_t index;
+            enum core_node_state state;
+            uint32_t generation; /* of the connection that takes requests; counts up for each node */
+            enum core_fault fault;
+            uint32_t srtt_us; /* 0: unknown */
+        } node;
+        struct {
+            uint32_t node;
+            uint64_t holder_id; /* whose release; 0: unknown */
+        } notice;
+        struct {
+            uint32_t node;
+            bool before_acquire; /* no notice was missed */
+        } listening;
+        struct {
+            bool yield; /* let other processes come first this time */
+        } wake;
+        struct {
+            uint32_t node;
+            uint64_t before_us; /* votes asked for before do not count */
+        } step;
+        struct {
+            uint32_t node;
+        } room;
+    };
+};
+
+/* What stood in the way of attempts so far; a bit each. */
+enum core_seen {
+    CORE_SEEN_HELD = 1,     /* another client's lock */
+    CORE_SEEN_NOQUORUM = 2, /* too few nodes that can vote */
+};
+
+/* Equal in value to enum quorlock_status; asserted in claim.c. */
+enum core_status {
+    CORE_OK = 0,
+    CORE_INVAL = -1, /* also: the nodes refuse our configuration */
+    CORE_BUSY = -3,
+    CORE_STATE = -4,
+    CORE_HELD_BY_OTHER = -5,
+    CORE_NOQUORUM = -6,
+    CORE_TIMEDOUT = -7,
+    CORE_LOST_LOCK = -8,
+    CORE_CANCELED = -9,
+    CORE_CLOSED = -10,
+    CORE_NO_AUTH = -11,
+    CORE_FOREIGN_KEY = -12,
+    CORE_NO_PROTO = -13,
+};
+
+enum core_notify {
+    CORE_NOTIFY_NOTHING,
+    CORE_NOTIFY_LOST,
+    CORE_NOTIFY_ACQUIRED,
+    CORE_NOTIFY_EXTENDED,
+    CORE_NOTIFY_RELEASED
+};
+enum core_loss {
+    CORE_LOSS_NONE,
+    CORE_LOSS_EXPIRED,
+    CORE_LOSS_GONE,
+    CORE_LOSS_MAX_HOLD,
+    CORE_LOSS_NOT_RENEWED,
+    CORE_LOSS_CLOCK
+};
+
+/* One thing to tell the owner, right now. */
+struct core_completion {
+    enum core_notify kind;
+    int status;          /* enum core_status */
+    enum core_loss loss; /* LOST */
+    bool expired;        /* RELEASED: it had expired or was lost before */
+};
+
+/* Worth a log line; a bit each. */
+enum core_log {
+    CORE_LOG_ATTEMPT_FAILED = 1,
+    CORE_LOG_RENEWED = 2,      /* a round reached its quorum */
+    CORE_LOG_RENEW_FAILED = 4, /* a round ended without */
+    CORE_LOG_DEGRADED = 8,     /* not all nodes say yes now, all did before */
+    CORE_LOG_WHOLE = 16,       /* all nodes say yes again */
+    CORE_LOG_REPAIRED = 32,    /* a node was given the key again */
+};
+
+struct core_update {
+    uint32_t n_commands;
+    struct core_command commands[CORE_COMMANDS_MAX]; /* to be queued in this order */
+    bool dispatch; /* something is to be told: send CORE_EV_DISPATCH from the top of the loop, soon */
+    struct core_completion completion; /* after CORE_EV_DISPATCH only; send it again until NOTHING */
+    uint32_t log;
+};
+
+/* What waits for room at the nodes, and begins with CORE_EV_BEGIN. */
+enum core_wants { CORE_WANTS_NOTHING, CORE_WANTS_ATTEMPT, CORE_WANTS_ROUND };
+
+enum core_vote {
+    CORE_VOTE_NONE,
+    CORE_VOTE_PENDING,
+    CORE_VOTE_YES,
+    CORE_VOTE_OTHER,
+    CORE_VOTE_FAILED,
+    CORE_VOTE_MISSING
+};
+
+#endif
