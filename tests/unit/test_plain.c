@@ -289,6 +289,7 @@ TEST(the_echo_of_a_command_is_cut)
 {
     static const char text[] = "ERR unknown command 'AUTH', with args beginning with: 'sesame'";
     char described[320];
+
     error_describe(described, sizeof(described), "AUTH", text, sizeof(text) - 1);
     assert_string_equal(described, "AUTH: ERR unknown command 'AUTH'");
 }

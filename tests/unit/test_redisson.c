@@ -140,6 +140,7 @@ TEST(a_new_uuid_is_random_and_well_formed)
     char uuid[OWNER_UUID_SIZE], other[OWNER_UUID_SIZE], owner[OWNER_REDISSON_SIZE];
     unsigned char seen_version = 0, seen_variants = 0;
     struct system system = system_libevent(NULL, NULL);
+
     for (int i = 0; i < 1000; i++) {
         assert_int_equal(owner_uuid(uuid, &system), 0);
         assert_int_equal(strlen(uuid), OWNER_UUID_LENGTH);
@@ -172,9 +173,11 @@ TEST(an_owner_has_the_uuid_and_a_positive_number)
         {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, UUID ":9223372036854775807"},
         {{0}, UUID ":1"}, /* positive */
     };
+
     for (size_t i = 0; i < LENGTH(rows); i++) {
         char owner[OWNER_REDISSON_SIZE];
         struct core_token token;
+
         memcpy(token.bytes, rows[i].bytes, sizeof(token.bytes));
         assert_int_equal(owner_redisson(owner, UUID, &token), strlen(rows[i].owner));
         assert_string_equal(owner, rows[i].owner);
@@ -205,8 +208,10 @@ TEST(owners_are_shown_short)
         {"\xe2\x82\xac\xe2\x80\x8b a:b345678", "\\xe2\\x82\\xac\\xe2\\x80\\x8b\\x20a:b34", false},
         {"1b4e28ba-", "1b4e28ba", false},
     };
+
     for (size_t i = 0; i < LENGTH(rows); i++) {
         char shown[96];
+
         assert_int_equal(owner_is_redisson(rows[i].owner), rows[i].redisson);
         assert_string_equal(message_owner(shown, sizeof(shown), rows[i].owner), rows[i].shown);
     }
@@ -233,8 +238,10 @@ TEST(bytes_of_an_owner_become_text)
         {"\xf0\x9f\x94\x92", 4, "\xf0\x9f\x94\x92"},     /* a lock */
         {"\xf4\x90\x80\x80", 4, "\\xf4\\x90\\x80\\x80"}, /* beyond the last one */
     };
+
     for (size_t i = 0; i < LENGTH(rows); i++) {
         char *copy = owner_copy(&memory, rows[i].bytes, rows[i].length);
+
         assert_non_null(copy);
         assert_string_equal(copy, rows[i].text);
         alloc_free(&memory, copy);
@@ -246,6 +253,7 @@ TEST(the_option_chooses_the_dialect)
     const char *node = "127.0.0.1:6379";
     struct quorlock_client_options ret, options = {.size = sizeof(options), .nodes = &node, .n_nodes = 1};
     struct caller_error error = {""};
+
     options.dialect = QUORLOCK_DIALECT_REDISSON;
     assert_int_equal(options_client(&ret, &options, &error), 0);
     assert_int_equal(ret.dialect, QUORLOCK_DIALECT_REDISSON);
