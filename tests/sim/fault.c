@@ -118,7 +118,8 @@ static void end_connection(struct world *world, const struct plan_fault *fault, 
     }
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
         if (!fault->all && node != fault->node) continue;
-        link_end(world, fault->client, node, fault->kind == FAULT_RESET_LATE ? FATE_LATE : FATE_ANY);
+        link_end(world, &world->clients[fault->client].links[node],
+                 fault->kind == FAULT_RESET_LATE ? FATE_LATE : FATE_ANY);
     }
 }
 

@@ -61,7 +61,7 @@ void link_open_all(struct world *, uint32_t client);
 /* link_send - queues a request whose bytes leave at leaves_us; false: it could not be queued. */
 bool link_send(struct world *, struct lock *, const struct core_command *, uint64_t leaves_us);
 /* link_end - the client sees its present connection end: outcomes unknown first, then the node state. */
-void link_end(struct world *, uint32_t client, uint32_t node, enum link_fate);
+void link_end(struct world *, struct link *, enum link_fate);
 /* link_die - the client is dead: nothing is reported to it any more. */
 void link_die(struct world *, uint32_t client);
 /* link_node_died - the server's ends of all its connections are gone; clients see it a little later. */

@@ -120,6 +120,7 @@ struct request {
 };
 
 struct link {
+    uint32_t client, node;
     enum core_node_state state;
     enum core_fault fault;
     uint32_t generation;  /* of the connection that is READY, or was last */

@@ -356,6 +356,7 @@ static void live(uint64_t seed)
     const struct quorlock_client_options options = {
         .size = sizeof(options), .nodes = nodes, .n_nodes = NODES, .guard = QUORLOCK_GUARD_OFF};
     const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = 5000};
+
     quorlock_client *client;
     quorlock *held;
 
