@@ -150,7 +150,7 @@ node_pid() {
     { read -r pid start <"$folder/pid"; } 2>/dev/null || return 1
     [[ $pid =~ ^[1-9][0-9]*$ && $start =~ ^[0-9]+$ ]] || return 1
     read -r state now <<<"$(proc_stat "$pid")" || return 1
-    # A zombie is dead: nobody may be there to reap it.
+    # A zombie is dead, even if no process reaps it.
     case $state in '' | Z | X) return 1 ;; esac
     [ "$now" = "$start" ] || return 1
     { mapfile -d '' -t argv <"/proc/$pid/cmdline"; } 2>/dev/null || return 1
@@ -163,7 +163,7 @@ node_pid() {
 node_answers() {
     local port line=
     port=$(node_port "$1")
-    # A group, so that a refused connection is not told on stderr.
+    # A group, so that a refused connection prints nothing on stderr.
     { exec 8<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null || return 1
     { printf 'INFO server\r\n' >&8; } 2>/dev/null
     while IFS= read -r -t "$3" line <&8; do

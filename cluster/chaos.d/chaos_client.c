@@ -4,7 +4,7 @@
  *
  * It asks for a lock, works on the protected register while it holds it, gives the lock back, and begins
  * anew, until SIGTERM. Each step goes into its history before it can have an effect that another client sees,
- * or after the library told it, so that windows in the history are never wider than what was promised.
+ * or after the library's callback, so that windows in the history are never wider than what was promised.
  * SIGUSR2 makes it stop (SIGSTOP) at the worst moment: between looking at the validity and the next write.
  */
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@
 #endif
 
 #define TICK_MS       100
-#define STALL_TICKS   30    /* nobody waits longer for us to stop */
+#define STALL_TICKS   30    /* the supervisor waits no longer for the stop */
 #define PATIENCE_MS   15000 /* beyond what the library was given: then a promise is broken */
 #define RANGE(range)  ((range).min + (uint32_t)(random_next() % ((range).max - (range).min + 1)))
 #define ONE_IN(times) (random_next() % (times) == 0)
@@ -91,12 +91,12 @@ __attribute__((format(printf, 3, 4))) static void say(uint64_t t_us, const char 
     int length, extra;
 
     length =
-        snprintf(line, sizeof line, "{\"t_us\":%" PRIu64 ",\"client\":\"%s\",\"event\":\"%s\",\"key\":\"%s\"",
+        snprintf(line, sizeof(line), "{\"t_us\":%" PRIu64 ",\"client\":\"%s\",\"event\":\"%s\",\"key\":\"%s\"",
                  t_us, me.options.name, event, me.options.keys[me.key]);
     va_start(arguments, more);
-    extra = vsnprintf(line + length, sizeof line - (size_t)length, more, arguments);
+    extra = vsnprintf(line + length, sizeof(line) - (size_t)length, more, arguments);
     va_end(arguments);
-    if (extra < 0 || (size_t)(length + extra) + 3 > sizeof line) abort();
+    if (extra < 0 || (size_t)(length + extra) + 3 > sizeof(line)) abort();
     length += extra;
     line[length++] = '}';
     line[length++] = '\n';
@@ -183,7 +183,7 @@ static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
     (void)arg;
     if (lock != me.lock || me.state != HOLDING) {
-        breach("a loss is told to somebody who does not hold");
+        breach("a loss callback without a hold");
         return;
     }
     say(now_us(), "lost", ",\"deadline_us\":%" PRIu64 ",\"reason\":%d,\"valid_ms\":%" PRIu32, me.deadline_us,
@@ -203,7 +203,7 @@ static uint64_t deadline_read(uint32_t *ret_valid_ms)
 
 static void access_fill(struct register_access *access)
 {
-    memset(access, 0, sizeof *access);
+    memset(access, 0, sizeof(*access));
     access->client = me.options.name;
     access->key = me.options.keys[me.key];
     access->fence = quorlock_fence(me.lock);
@@ -250,7 +250,7 @@ static void step(void)
     uint64_t deadline_us = deadline_read(&valid_ms);
 
     timer_set(2 + (uint32_t)(random_next() % 30));
-    /* The loss is about to be told. */
+    /* The callback of the loss is due. */
     if (valid_ms == 0) return;
     if (deadline_us > me.deadline_us + 5000) {
         me.deadline_us = deadline_us;
@@ -283,7 +283,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
         refused(quorlock_status_name(result->status), result);
         return;
     }
-    /* Validity can end between the library's last look and ours; a grant that was told without any is another
+    /* Validity can end between the library's last look and ours; a grant without any validity is another
      * thing, and shows as a deadline that is not after the grant. */
     deadline_us = deadline_read(&valid_ms);
     me.deadline_us = deadline_us;
@@ -306,7 +306,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 
 static void ask(void)
 {
-    struct quorlock_options options = {.size = sizeof options};
+    struct quorlock_options options = {.size = sizeof(options)};
     const char *key;
     int status;
 
@@ -330,7 +330,7 @@ static void ask(void)
         refused(quorlock_status_name(status), NULL);
         return;
     }
-    /* A user who changes his mind. */
+    /* A user that changes its mind. */
     if (me.wait_ms > 0 && ONE_IN(25)) timer_set((uint32_t)(random_next() % me.wait_ms));
 }
 
@@ -370,7 +370,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
         else
             me.ticks_dead = 0;
         if (me.ticks_dead * TICK_MS > PATIENCE_MS) {
-            breach("validity ended long ago and no loss was told");
+            breach("validity ended long ago without a loss callback");
             exit(2);
         }
     }
@@ -452,7 +452,7 @@ static int open_files(void)
 
 static int open_client(void)
 {
-    struct quorlock_client_options options = {.size = sizeof options};
+    struct quorlock_client_options options = {.size = sizeof(options)};
     char error[256] = "";
 
     options.nodes = (const char *const *)me.options.nodes;
@@ -463,7 +463,7 @@ static int open_client(void)
     options.owner_label = me.options.name;
     options.log = log_line;
     options.error = error;
-    options.error_size = sizeof error;
+    options.error_size = sizeof(error);
     if (quorlock_client_new(&me.client, me.base, &options) == 0) return 0;
     (void)fprintf(stderr, "chaos_client: %s\n", error);
     return -1;

@@ -28,8 +28,8 @@ __attribute__((constructor)) static void clock_map(void)
     if (path == NULL) return;
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return;
-    if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *clock_offset_us) {
-        mapped = mmap(NULL, sizeof *clock_offset_us, PROT_READ, MAP_SHARED, fd, 0);
+    if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof(*clock_offset_us)) {
+        mapped = mmap(NULL, sizeof(*clock_offset_us), PROT_READ, MAP_SHARED, fd, 0);
         if (mapped != MAP_FAILED) clock_offset_us = mapped;
     }
     (void)close(fd);

@@ -298,7 +298,7 @@ class Detail:
                     self.parts.append(box(x - 2, y, width + 4, CLIENT_HEIGHT, names + "-frame", violation.text))
 
     def bead(self, violation, x, names):
-        """A mark on the client's lane, or on the time scale where it is nobody's."""
+        """A mark on the client's lane, or on the time scale where it is no client's."""
         y = self.lane_y.get(violation.clients[-1] if violation.clients else "", 18 - CLIENT_HEIGHT / 2)
         self.parts.append(f'<circle class="bead {names}-bead" cx="{number(x)}" cy="{number(y + CLIENT_HEIGHT / 2)}" r="3.2">'
                           f'<title>{escape(violation.text)}</title></circle>')

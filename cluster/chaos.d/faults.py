@@ -200,7 +200,7 @@ async def pause_client(system, fault):
 
 @routine
 async def pause_writer(system, fault):
-    """The client stops itself where it does most harm; whoever finds no time to write there is stopped anywhere."""
+    """The client stops itself where it does most harm; a client without a write in that time is stopped anywhere."""
     client = system.client(fault.clients[0])
     client.process.send_signal(signal.SIGUSR2)
     loop = asyncio.get_running_loop()

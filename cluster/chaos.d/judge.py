@@ -18,7 +18,7 @@ KINDS = {
     "terminal": "an operation without exactly one end",
     "validity": "a grant reported without validity left",
     "no-grant-write": "a write by a client that held no lock",
-    "liveness": "nobody granted after everything had healed",
+    "liveness": "no grant after everything had healed",
     "breach": "the client saw the library break its word",
 }
 # Outside the assumptions these may happen: they are counted, and only then.
@@ -42,7 +42,7 @@ class Operation:
 
     @property
     def window_end_us(self):
-        """Until when the owner was told that the lock is its own."""
+        """Until when the lock is valid for its owner."""
         if self.end in ("lost", "released"):
             return min(self.end_us, self.deadline_us)
         return self.deadline_us
@@ -149,7 +149,7 @@ class _Reader:
             self.verdict.operations.append(self.open[self.name(event)])
 
     def current(self, event, granted):
-        """The client's open operation on this key, or None with the violation told."""
+        """The client's open operation on this key, or None, with a violation recorded."""
         operation = self.open.get(self.name(event))
         if operation is None or operation.key != event.key:
             self.bad("terminal", event, f"reports {event.event} of {event.key} with no such operation open")
@@ -213,7 +213,7 @@ class _Reader:
         operation = self.finish(event, True)
         if operation:
             self.count("losses")
-            # Told before somebody else may own the lock, as far as the owner ran at all.
+            # The loss comes before another client may own the lock, as far as the owner ran at all.
             self.count("losses in time" if event.t_us <= operation.deadline_us else "losses late")
 
     def on_killed(self, event):
@@ -299,7 +299,7 @@ def _judge_tokens(verdict, key, grants):
 
 
 def _judge_order(verdict, key, fenced, verb, done_us, begun_us):
-    """What begins after another is done must have the newer token. Equal ones are duplicates, told already."""
+    """A grant after another one has the newer token. Equal tokens are duplicates, recorded already."""
     done = sorted(fenced, key=done_us)
     newest, next_done = None, 0
     for operation in sorted(fenced, key=begun_us):
@@ -339,7 +339,7 @@ def _judge_liveness(verdict, events, by_key, bound_us):
     bound_us = healed[-1].number("bound_us", bound_us)
     judged_to_us = min(from_us + bound_us, verdict.end_us)
     for key, operations in sorted(by_key.items()):
-        # Only who asks can be granted; an operation still open at the mark asks too.
+        # Only an open acquire can be granted, also one that is open at the mark.
         asked = [o for o in operations if (o.end_us or verdict.end_us) > from_us and o.invoke_us < judged_to_us
                  and (o.granted_us is None or o.granted_us > from_us)]
         if not asked:
@@ -353,7 +353,7 @@ def _judge_liveness(verdict, events, by_key, bound_us):
             verdict.notes.append(f"the history ends too soon after healing to judge liveness of {key}")
         else:
             verdict.add("liveness", judged_to_us,
-                        f"{seconds(verdict, judged_to_us)}: nobody was granted {key} within {bound_us / 1e6:.1f} s "
+                        f"{seconds(verdict, judged_to_us)}: no grant of {key} within {bound_us / 1e6:.1f} s "
                         f"after all had healed ({seconds(verdict, from_us)}), though {len(asked)} asked", key=key)
 
 
@@ -425,7 +425,7 @@ def describe(verdict, examples=10):
         f"  granted   {n('grants')}" + (f" ({n('fenced grants')} with a fencing token)" if n("fenced grants") else ""),
         f"  refused   {n('refusals')}" + (f" ({refused})" if refused else ""),
         f"  released  {n('releases')}",
-        f"  lost      {n('losses')} ({n('losses in time')} told in time, {n('losses late')} after a pause)",
+        f"  lost      {n('losses')} ({n('losses in time')} in time, {n('losses late')} after a pause)",
         f"  writes    {n('writes')} accepted, {n('writes refused')} refused as stale"
         + (f", and {n('reads refused')} reads" if n("reads refused") else "")
         + (f", {n('writes after validity')} accepted after the validity (no newer token seen)"
@@ -435,7 +435,7 @@ def describe(verdict, examples=10):
     if handovers:
         lines.append(f"  hand-over {milliseconds(percentile(handovers, 50))} median, "
                      f"{milliseconds(percentile(handovers, 99))} p99, {milliseconds(max(handovers))} longest "
-                     f"({len(handovers)} releases with somebody waiting)")
+                     f"({len(handovers)} releases with a waiter)")
     if "first grant after healing us" in counts:
         lines.append(f"  healed    first grant after {milliseconds(counts['first grant after healing us'])}")
     lines += [f"  note      {note}" for note in verdict.notes]

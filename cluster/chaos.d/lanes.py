@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From events to lanes: who was in which state from when to when."""
+"""From events to lanes: which client or node was in which state, and when."""
 from dataclasses import dataclass, field
 
 
@@ -124,7 +124,7 @@ def _operations(picture, verdict):
         if operation.end == "killed" and operation.end_us < end_us:
             lane.holds.append(Span(operation.granted_us, operation.end_us, "hold", _hold_title(picture, operation), key))
             lane.holds.append(Span(operation.end_us, end_us, "promise", f"promised to {operation.client}, which was "
-                                   f"killed: {operation.key} is nobody else's before {picture.seconds(end_us):.3f} s", key))
+                                   f"killed: {operation.key} is no other owner's before {picture.seconds(end_us):.3f} s", key))
         else:
             lane.holds.append(Span(operation.granted_us, end_us, "hold", _hold_title(picture, operation), key))
         if operation.end == "lost":

@@ -176,7 +176,8 @@ int options_read(struct chaos_options *ret_options, int argc, char **argv)
         if (take(&options, which, known[index].name, optarg) != 0) return -1;
     }
     if (optind < argc) return bad("name", argv[optind], "an option");
-    if (!options.name || !options.n_nodes || !options.n_keys || !options.history || !options.registers) {
+    if (options.name == NULL || options.n_nodes == 0 || options.n_keys == 0 || options.history == NULL ||
+        options.registers == NULL) {
         (void)fprintf(stderr, "chaos_client: --name, --nodes, --keys, --history and --registers are needed\n");
         return -1;
     }

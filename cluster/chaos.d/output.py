@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Standard output and files that may not take what is written: told, with a status of its own."""
+"""Standard output and files that cannot be written: an error with a status of its own."""
 import os
 import sys
 

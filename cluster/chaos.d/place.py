@@ -51,7 +51,7 @@ def probe():
 
 
 def mount_point(needed):
-    """A folder that nobody here needs, to mount the run's memory on; None where there is no such folder."""
+    """A folder that the run does not need, to mount the run's memory on; None where there is no such folder."""
     for candidate in MOUNT_POINTS:
         inside = any(path == Path(candidate) or Path(candidate) in path.parents for path in needed)
         if os.path.isdir(candidate) and not inside:
@@ -73,7 +73,7 @@ def enter():
 
 
 def run_inner(private, needed, limit_seconds):
-    """Runs this very command again inside; returns its exit status. Ends it when we are told to end."""
+    """Runs this very command again inside; returns its exit status. Ends it when this process is to end."""
     temporary = None
     folder = mount_point(needed) if private else None
     if folder is None:

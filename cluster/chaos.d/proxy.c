@@ -101,7 +101,7 @@ static void pair_free(struct pair *pair, int reset)
     for (i = 0; i < 2; i++) {
         if (sides[i] == NULL) continue;
         if (reset && bufferevent_getfd(sides[i]) >= 0)
-            (void)setsockopt(bufferevent_getfd(sides[i]), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+            (void)setsockopt(bufferevent_getfd(sides[i]), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
         bufferevent_free(sides[i]);
     }
     LIST_REMOVE(pair, entry);
@@ -145,7 +145,7 @@ static void flow_due(evutil_socket_t fd, short what, void *arg)
 
 static void flow_queue(struct flow *flow, struct evbuffer *data)
 {
-    struct piece *piece = calloc(1, sizeof *piece);
+    struct piece *piece = calloc(1, sizeof(*piece));
 
     if (piece == NULL) abort();
     piece->due_us = now_us() + flow->pair->link->delay_ms[flow->towards] * UINT64_C(1000);
@@ -189,7 +189,7 @@ static void link_accept(struct evconnlistener *listener, evutil_socket_t fd, str
                         void *arg)
 {
     struct link *link = arg;
-    struct pair *pair = calloc(1, sizeof *pair);
+    struct pair *pair = calloc(1, sizeof(*pair));
     struct bufferevent *client = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
     struct bufferevent *server = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
 
@@ -218,12 +218,12 @@ static void link_run(struct link *link)
 static int link_open(struct link *link, char *argument)
 {
     struct sockaddr_storage address;
-    int length = (int)sizeof address;
+    int length = (int)sizeof(address);
     char *upstream = strchr(argument, '=');
 
     if (upstream == NULL) return -1;
     *upstream++ = 0;
-    link->upstream_length = (int)sizeof link->upstream;
+    link->upstream_length = (int)sizeof(link->upstream);
     if (evutil_parse_sockaddr_port(argument, (struct sockaddr *)&address, &length) != 0) return -1;
     if (evutil_parse_sockaddr_port(upstream, (struct sockaddr *)&link->upstream, &link->upstream_length) != 0)
         return -1;
@@ -290,7 +290,7 @@ static void order_read(evutil_socket_t fd, short what, void *arg)
             return;
         }
         if (byte != '\n') {
-            if (length + 1 < sizeof line) line[length++] = byte;
+            if (length + 1 < sizeof(line)) line[length++] = byte;
             continue;
         }
         line[length] = 0;

@@ -20,9 +20,9 @@ struct register_state {
 int register_open(const char *folder, const char *key)
 {
     char path[4096];
-    int length = snprintf(path, sizeof path, "%s/%s.jsonl", folder, key);
+    int length = snprintf(path, sizeof(path), "%s/%s.jsonl", folder, key);
 
-    if (length < 0 || (size_t)length >= sizeof path) {
+    if (length < 0 || (size_t)length >= sizeof(path)) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -76,13 +76,13 @@ static int register_append(int fd, const struct register_access *access, const c
 {
     char line[LINE_MAX_BYTES];
     int length = snprintf(
-        line, sizeof line,
+        line, sizeof(line),
         "{\"t_us\":%" PRIu64 ",\"client\":\"%s\",\"event\":\"%s\",\"key\":\"%s\",\"deadline_us\":%" PRIu64
         ",\"fence\":%" PRIu64 ",\"value\":%" PRIu64 ",\"now\":%" PRIu64 ",\"seen\":%" PRIu64 "}\n",
         access->now(), access->client, event, access->key, access->deadline_us, access->fence, access->value,
         state->value, state->seen);
 
-    if (length < 0 || (size_t)length >= sizeof line) return -1;
+    if (length < 0 || (size_t)length >= sizeof(line)) return -1;
     return write(fd, line, (size_t)length) == length ? 0 : -1;
 }
 

@@ -143,8 +143,8 @@ def figures(verdict, picture):
         ("", f"{counts.get('grants', 0):,}", "grants" + (", each with a token" if fenced == counts.get("grants") else "")
          + f", by {counts.get('clients', 0)} clients"),
         ("", f"{survived:,}", f"faults of {plural(len(picture.survived), 'kind')} survived"),
-        ("", milliseconds(percentile(handovers, 50)), f"hand-over to who waits, median; p99 {milliseconds(percentile(handovers, 99))}"),
-        ("", f"{in_time:,} of {lost:,}", "losses told before validity ended" + (f"; {late:,} to owners that stood still" if late else "")),
+        ("", milliseconds(percentile(handovers, 50)), f"hand-over to a waiter, median; p99 {milliseconds(percentile(handovers, 99))}"),
+        ("", f"{in_time:,} of {lost:,}", "losses noticed before validity ended" + (f"; {late:,} to owners that stood still" if late else "")),
         ("", f"{counts.get('writes', 0):,}", f"writes accepted; {plural(stale, 'stale access', 'stale accesses')} refused"),
     ]
     return '<section class="figures">' + "".join(
@@ -160,7 +160,7 @@ def legend(picture):
     items += [
         (swatch('<path class="line wait k0" stroke-width="3" d="M0 6h26"/>'), "waits"),
         (swatch(box(0.5, 0.5, 25, 11, "promise k0")), "promised to a killed client"),
-        (swatch('<path class="mark lost" d="M9 12h8l-4 -9z"/>'), "told that it lost the lock"),
+        (swatch('<path class="mark lost" d="M9 12h8l-4 -9z"/>'), "loss of the lock"),
         (swatch('<path class="mark stale" d="M9 1h8l-4 9z"/>'), "stale access refused"),
         (swatch(box(0, 0, 26, 12, "dstopped")), "stopped"),
         (swatch(box(0.5, 0.5, 25, 11, "ddead")), "client gone"),
@@ -225,7 +225,7 @@ def client_table(verdict, picture):
 
 
 def handover_chart(verdict):
-    """How long a released lock was nobody's although somebody waited: a histogram with steps that double."""
+    """How long a released lock was free although a client waited: a histogram with steps that double."""
     handovers = verdict.handovers_us
     if not handovers:
         return ""
@@ -245,7 +245,7 @@ def handover_chart(verdict):
         parts.append(f'<text x="{i * width + width / 2}" y="{top - 4:.0f}" text-anchor="middle">{count or ""}</text>')
         if i < len(edges):
             parts.append(f'<text x="{(i + 1) * width}" y="{height + 14}" text-anchor="middle">{edges[i] // 1000}</text>')
-    return (f'<section><h2>Hand-over</h2><p class="soft">From a release to the next grant, where somebody was already waiting, in milliseconds.</p>'
+    return (f'<section><h2>Hand-over</h2><p class="soft">From a release to the next grant, where a client was already waiting, in milliseconds.</p>'
             f'<svg viewBox="0 0 {len(bins) * width + 20} {height + 20}" style="width:100%;max-width:{len(bins) * width + 20}px">{"".join(parts)}</svg></section>')
 
 

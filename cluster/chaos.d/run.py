@@ -18,14 +18,14 @@ from place import MOUNT_POINTS
 from system import Client, Filter, Links, Node, Trouble, free_ports, now_us, process_state, wait_gone
 
 QUIET_SECONDS = 3      # of undisturbed work after healing
-LIVE_MARGIN_MS = 5000  # beyond max_lease, until when somebody must be granted after healing
+LIVE_MARGIN_MS = 5000  # beyond max_lease, until when a grant must come after healing
 END_SECONDS = 20       # clients have so long to end
 BACK_TO_NORMAL_SECONDS = 15
 PROGRESS_SECONDS = 10
 
 
 def read_lines(path):
-    """Complete lines of a file that may not exist yet. A killed client's last line may be torn; it told nobody."""
+    """Complete lines of a file that may not exist yet. A killed client's last line may be torn; it had no effect yet."""
     if not path.exists():
         return []
     return [json.loads(text) for text in path.read_text().splitlines(keepends=True) if text.endswith("\n")]
@@ -101,7 +101,7 @@ class System:
         for client in self.clients:
             status = client.process.poll()
             if status is None and not client.lock.locked() and process_state(client.process.pid) in "Tt":
-                # It stopped itself at a write after nobody waited for that any more.
+                # It stopped itself at a write, too late for its fault.
                 client.go_on()
             if status is None or client.expected_to_end:
                 continue
@@ -233,7 +233,7 @@ def judge_run(system, lines):
     events = history.parse(text)
     verdict = judge.judge(events, system.options.profile)
     if verdict.counts.get("grants", 0) == 0:
-        verdict.add("liveness", verdict.end_us, "nobody was ever granted anything: this run proves nothing")
+        verdict.add("liveness", verdict.end_us, "there was no grant at all: this run proves nothing")
     return text, events, verdict
 
 
@@ -284,7 +284,7 @@ def work(options, folder, private):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, task.cancel)
-        # The life line to who started us: its end is our end.
+        # The life line to the parent: this process ends with it.
         loop.add_reader(sys.stdin.fileno(), lambda: (loop.remove_reader(sys.stdin.fileno()), task.cancel()))
         await task
 

@@ -21,8 +21,8 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
 
     if (source_address.s_addr != INADDR_ANY && address.__sockaddr__->sa_family == AF_INET) {
         /* Else each of our ports would be taken for all nodes at once. */
-        (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
-        if (bind(fd, (struct sockaddr *)&own, sizeof own) != 0) return -1;
+        (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
+        if (bind(fd, (struct sockaddr *)&own, sizeof(own)) != 0) return -1;
     }
     return (int)syscall(SYS_connect, fd, address.__sockaddr__, length);
 }

@@ -51,7 +51,7 @@ def process_state(pid):
 
 
 def free_ports(count):
-    """Ports that nobody has now; held together so that all differ."""
+    """Free ports; held together so that all differ."""
     sockets = []
     for _ in range(count):
         probe = socket.socket()

@@ -7,7 +7,7 @@
  *
  * Connects, says "ready", and reads "KEY BEGIN END" from stdin, times in nanoseconds of CLOCK_MONOTONIC, which
  * is the same for all processes of a machine. From BEGIN to END each handle acquires, holds, releases and
- * thinks, again and again. Then every turn is printed: when it was told the grant, when it called release, when
+ * thinks, again and again. Then every turn is printed: when the grant came, when it called release, when
  * that was answered, and how many attempts it took.
  *
  * --raw: the baseline under the same load: a PING and its answer, blocking, on one node after the other.

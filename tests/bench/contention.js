@@ -51,7 +51,7 @@ async function obey(line, connected) {
   const [key, begin, end] = line.split(" ");
   const span = BigInt(end) - BigInt(begin);
   await sleep(Math.max(0, Number(BigInt(begin) - now()) / 1e6));
-  // Who waits at the end would do so for a whole lease and longer, so nobody is waited for.
+  // A waiter at the end would wait for a whole lease and longer, so it is not waited for.
   setTimeout(() => {
     process.stdout.write(turns.concat(`failed ${failed}`, "").join("\n"), () => process.exit(0));
   }, Number(span) / 1e6 + 50);

@@ -90,7 +90,7 @@ test_output_that_nobody_takes() {
         exec "$chaos" "${common[@]}" --plan --seed 5 2>"$work/err"
     ) || status=$?
     exec {gone}>&-
-    [ "$status" = 141 ] || not_ok "status $status of a plan that nobody reads"
+    [ "$status" = 141 ] || not_ok "status $status of a plan without a reader"
     [ ! -s "$work/err" ] || not_ok "$(tail -n 1 "$work/err")"
     status=0
     "$chaos" "${common[@]}" --seconds 3 >/dev/full 2>"$work/err" || status=$?
@@ -115,7 +115,7 @@ test_a_run_inside_the_claim_is_sound() {
     [ "$(stat -c %s "$work/sound.html")" -lt 2000000 ] || not_ok "the report is larger than 2 MB"
 }
 
-# Servers that come back empty, and nobody who keeps them from voting: the judge must see two owners at once.
+# Servers that come back empty, and no guard that keeps them from voting: the judge must see two owners at once.
 test_empty_restarts_without_the_guard_are_caught() {
     local seed
     # How many meet is up to the machine: a few seeds, one of which must show it.

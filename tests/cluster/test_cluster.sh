@@ -81,7 +81,7 @@ free_base() {
 redis() { local node=$1 && shift && timeout 5 "$cli" -p $((base + node - 1)) "$@"; }
 has() { [ "$(redis "$1" GET "$2")" = "$3" ]; }
 pid_of() { read -r pid _ <"$dir/node-$1/pid" && echo "$pid"; }
-# A zombie that nobody reaps is dead too.
+# A zombie that is not reaped is dead too.
 dead() { [ ! -e "/proc/$1" ] || grep -q '^State:.*[ZX]' "/proc/$1/status"; }
 none_left() {
     local i
@@ -123,7 +123,7 @@ expect 'up starts three' 0 "QUORLOCK_NODES=127.0.0.1:$base,127.0.0.1:$((base + 1
 check 'and bootstraps them' grep -qE '[|]30000[|].*[|]0$' <<<"$(redis 3 GET quorlock:guard)"
 for i in 1 2 3; do check "node $i answers" redis "$i" PING; done
 lock() { timeout 20 "$QUORLOCK" --nodes "$("$status" --dir "$dir" --addresses)" run -n --lease "$@" key -- true; }
-check 'so the first lock waits for nobody' lock 30s
+check 'so the first lock does not wait' lock 30s
 check_not 'a lease above the max lease is refused' lock 31s
 expect 'status shows all up' 0 '3 of 3 up' "$status" --dir "$dir"
 expect 'status --addresses' 0 "^127.0.0.1:$base,127.0.0.1:$((base + 1)),127.0.0.1:$((base + 2))\$" "$status" --dir "$dir" --addresses
@@ -170,7 +170,7 @@ expect 'cont of what runs' 0 'was not stopped' "$hurt" --dir "$dir" 2 cont
 expect 'restart of a stopped node' 0 'restarted' "$hurt" --dir "$dir" 2 restart
 check 'it has its memory' has 2 k 2
 
-# What a restart means to who locks
+# What a restart means to clients
 "$hurt" --dir "$dir" 1 wipe >/dev/null && "$hurt" --dir "$dir" 2 restart >/dev/null
 expect 'a wiped node has no guard' 0 'node 1 .*no guard' "$status" --dir "$dir"
 expect 'a restarted one has an old guard' 0 'node 2 .*restarted: quarantined at the next contact' "$status" --dir "$dir"

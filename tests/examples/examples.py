@@ -78,7 +78,7 @@ def clock_us():
 
 
 def reserve():
-    """A socket that keeps a free port ours: nobody is answered there, and only our own server may take it."""
+    """A socket that keeps a free port ours: no connection is answered there, and only our own server may take it."""
     reservation = socket.socket()
     reservation.bind(("127.0.0.1", 0))
     reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -188,7 +188,7 @@ class Fixture:
 
     def bootstrap(self, max_lease_ms):
         """It writes nothing where it does not reach all servers: a machine too busy for that tries again."""
-        # Every client of these servers is told the same.
+        # Every client of these servers has the same.
         os.environ["EXAMPLE_MAX_LEASE_MS"] = str(max_lease_ms)
         end = time.monotonic() + LIMIT_S
         down = True
@@ -211,7 +211,7 @@ class Fixture:
 
     @contextlib.contextmanager
     def writes_held(self):
-        """Whoever writes to the database stands still until this ends; who reads does not."""
+        """Writers of the database stand still until this ends; readers do not."""
         connection = sqlite3.connect(self.database, timeout=LIMIT_S, isolation_level=None)
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -227,14 +227,14 @@ class Fixture:
         def held():
             holders = [holder for holder in self.holders(key) if holder]
             return len(holders) > len(set(holders))
-        await_that(held, lambda: f"nobody gets the lock: {self.holders(key)}")
+        await_that(held, lambda: f"no worker gets the lock: {self.holders(key)}")
 
     def await_free(self, key):
         """Two servers have no such key. The third may have one of a holder that ended while it was down."""
-        await_that(lambda: self.holders(key).count(None) >= 2, lambda: f"nobody is inside: {self.holders(key)}")
+        await_that(lambda: self.holders(key).count(None) >= 2, lambda: f"no worker is inside: {self.holders(key)}")
 
     def await_no_key(self, key):
-        """A server that was too slow for the release itself is told later."""
+        """A server that was too slow for the release itself gets it later."""
         await_that(lambda: not any(self.holders(key)), lambda: f"keys are left: {self.holders(key)}")
 
     def balance(self):

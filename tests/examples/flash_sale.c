@@ -8,7 +8,7 @@
  * and, if any is left, pays, writes the stock that it saw less one together with its order, COMMITs, and only
  * then gives the lock back. Without nodes they buy without a lock.
  *
- * One client serves all threads. Those that wait for the same key stand in one queue in the process, and only
+ * One client serves all threads. Those that wait for the same key form one queue in the process, and only
  * the first of them asks the nodes.
  */
 #include <pthread.h>

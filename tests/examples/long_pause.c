@@ -11,7 +11,7 @@
  *  - The lock is fenced, and the account refuses a token older than the newest that it has seen. That covers a
  *    pause between the question and the write, which no lock can see. For this the token must be shown to the
  *    account before the account is read, or a late write could still slip in between.
- *  - Told of the loss, it gives the lock back (which touches nobody else's key) and begins anew.
+ *  - After the loss it gives the lock back (which touches no other owner's key) and begins anew.
  *
  * A page fault, a collector or a hypervisor chooses the place of the pause in life; with --pause the process
  * stops itself at the worst place, once.
@@ -34,7 +34,7 @@ struct worker {
     bool inside; /* has the lock, and has read the balance */
     bool pause;
     bool done;
-    int64_t amount; /* 0: not told yet */
+    int64_t amount; /* 0: not known yet */
     int64_t balance;
     uint64_t fence;
 };
@@ -75,7 +75,7 @@ static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 
 static void worker_finish(struct worker *worker)
 {
-    /* Not valid any more: nothing is done here, for the loss is about to be told. */
+    /* Not valid any more: nothing is done here, for the callback of the loss is due. */
     if (worker->lock != NULL && quorlock_valid_ms(worker->lock) == 0) return;
     say("checked");
     if (worker->pause) {

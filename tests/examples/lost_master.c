@@ -5,11 +5,11 @@
  * usage: lost_master connection|off DATABASE [NODE...]
  *
  * Takes the lock, reads the account, adds each amount that comes on stdin, and releases the lock when stdin
- * ends. Without nodes it works without a lock. It tries once, says who is in the way and which nodes have no
+ * ends. Without nodes it works without a lock. It tries once, names the holder and the nodes without a
  * vote, and then waits for its turn.
  *
- * A server that comes back empty does not remember that it voted: it would vote again, for somebody else. The
- * restart guard, a key on the node, shows that it restarted, and its votes count for nobody until every lock
+ * A server that comes back empty does not remember that it voted: it would vote again, for another owner. The
+ * restart guard, a key on the node, shows that it restarted, and its votes do not count until every lock
  * that it may have forgotten is over. The price is that all clients agree on the longest lease (see
  * bootstrap.c).
  */
@@ -116,7 +116,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 
 static void worker_acquire(struct worker *worker, uint32_t wait_ms)
 {
-    /* No renewal: the job must be done within one lease, or it is told of the loss. */
+    /* No renewal: the job must be done within one lease, or the loss callback comes. */
     const struct quorlock_options options = {
         .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = wait_ms, .renew_ms = QUORLOCK_RENEW_NEVER};
     const char *key = "account";

@@ -11,7 +11,7 @@
  * others out, as a request's number. With - there is no owner, and deposit() waits for close_day(), which waits
  * for deposit().
  *
- * Before each of its three steps it waits for a line on stdin, for whoever wants to look at the servers.
+ * Before each of its three steps it waits for a line on stdin, for a look at the servers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static quorlock *account_lock(struct worker *worker, uint32_t wait_ms, quorlock_
     return lock;
 }
 
-/* Not valid any more: nothing is written, for the account may be somebody else's by now. */
+/* Not valid any more: nothing is written, for another owner may have the account by now. */
 static void account_add(struct worker *worker, const quorlock *lock, int64_t amount)
 {
     if (quorlock_valid_ms(lock) == 0) {

@@ -28,7 +28,7 @@
  *
  * None of this rests on time, nor on the lock: that is held so that of many tasks which need a range one gives
  * it, and the others find it. It bears one node after the other that loses its memory by a restart. When a
- * majority has lost it no range is given, until an operator who knows that the clocks are beyond all ids
+ * majority has lost it no range is given, until an operator that knows that the clocks are beyond all ids
  * empties the nodes and calls "init". Memory that goes without a restart (FLUSHALL) is not seen.
  */
 #include <hiredis/hiredis.h>

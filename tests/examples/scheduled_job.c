@@ -13,7 +13,7 @@
  *          clock is so slow that it starts when the others are done finds the lock free, and runs the job
  *          again.
  *   tick   the job itself remembers, where it writes its results, for which tick it ran last: a replica that
- *          comes with that one, or an older one, is told that it was run, and goes. So it does no harm to be
+ *          comes with that one, or an older one, learns that it was run, and goes. So it does no harm to be
  *          late, and all can wait for the lock. The tick's number is the fence.
  *
  * Claimed first, a tick is run at most once: if the job dies in the middle, the next one is the next tick's. A

@@ -4,14 +4,14 @@
  *
  * usage: ten_items BUYERS WAIT_MS MOMENT_MS DATABASE [NODE...]
  *
- * Every buyer asks for the lock, looks at the stock, takes a moment to pay, writes the stock that he saw less
- * one and his order, and only after the commit gives the lock back. Without nodes they work without a lock.
+ * Every buyer asks for the lock, looks at the stock, takes a moment to pay, writes the stock that it saw less
+ * one and its order, and only after the commit gives the lock back. Without nodes they work without a lock.
  *
- *  - However many wait, the nodes see one of them: those of one process stand in line behind it, in order of
+ *  - However many wait, the nodes see one of them: those of one process queue behind it, in order of
  *    coming, and cost a few hundred bytes each.
- *  - When the last item is sold, nobody needs to wait any more: quorlock_cancel() sends them home at once.
- *  - wait_ms sends home who was not served by then.
- *  - Every acquire that began is told its end exactly once, however it ends.
+ *  - When the last item is sold, no buyer needs to wait any more: quorlock_cancel() ends the waits at once.
+ *  - wait_ms ends the wait of a buyer that was not served by then.
+ *  - Every acquire that began has exactly one callback, however it ends.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ struct shop;
 struct buyer {
     struct shop *shop;
     quorlock *lock;
-    int64_t seen; /* items left when he looked */
+    int64_t seen; /* items left when it looked */
     unsigned told;
 };
 
@@ -124,7 +124,7 @@ static void shop_close_if_empty(struct shop *shop)
     shop->client = NULL;
 }
 
-/* Nothing is left: who still waits need not. */
+/* Nothing is left: the waiters need not wait. */
 static void shop_sold_out(struct shop *shop)
 {
     for (size_t i = 0; i < shop->n_buyers; i++) {
@@ -163,7 +163,7 @@ static void on_paid(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    /* Not valid any more: somebody else may be inside, and nothing is written. */
+    /* Not valid any more: another buyer may be inside, and nothing is written. */
     if (buyer->lock != NULL && quorlock_valid_ms(buyer->lock) == 0) {
         say("too-late");
     } else {

@@ -101,7 +101,7 @@ def form(name, use_lock, fault):
     if use_lock:
         check(lost == 0, f"{name}: {lost} of 2 pauses lost an update")
         check(figures["refused"] == 1, f"{name}: {figures['refused']} late writes refused, not 1")
-        check(figures["expired"] == 0, f"{name}: a lock that nobody paused expired")
+        check(figures["expired"] == 0, f"{name}: a lock without a pause expired")
         print(f"long pause, {name}: 2 pauses, loss told {figures['told_ms']:.1f} ms after waking at the latest, "
               "1 late write refused, no key of the other's touched, 0 updates lost", flush=True)
     else:

@@ -23,7 +23,7 @@ def enter(worker):
 
 
 def write(worker, amount):
-    """What became of it; who has lost its lock reads nothing any more."""
+    """What became of it; a worker that has lost its lock reads nothing any more."""
     worker.tell(amount)
     return worker.expect("written", "too-late", "lost")
 
@@ -40,7 +40,7 @@ def without(fixture):
 
 
 def first_owner(fixture, guard, cut):
-    """It holds the lock on the servers 0 and 1; at the third address it knows nobody answers."""
+    """It holds the lock on the servers 0 and 1; at the third address that it knows no server answers."""
     first = Worker("first", "lost_master", guard, fixture.database, *fixture.servers[:2],
                    f"127.0.0.1:{cut.getsockname()[1]}")
     until_us = int(enter(first)["until_us"])
@@ -85,7 +85,7 @@ def guarded(fixture, fault):
             fixture.servers[0].come_back()
         wrote = write(first, FIRST)
         lost = wrote if wrote["what"] == "lost" else first.expect("lost")
-        # The first is told before the end, and gives the lock back: from then on it may be somebody else's.
+        # The first is told before the end, and gives the lock back: from then on another one may have it.
         over_us = min(until_us, lost["t_us"])
         other = refused if refused["what"] == "granted" else second.expect("granted")
         after_ms = (other["t_us"] - over_us) / 1000

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Ten items, 100,000 buyers: all of them wait in one process for one key, and another shop sells from the same
-stock. Ten win, and the rest leave as soon as the stock is gone; once nobody leaves, and the wait bound ends all.
+stock. Ten win, and the rest leave as soon as the stock is gone; once all stay, and the wait bound ends all.
 
 What the nodes have to do is counted at the nodes, and what a buyer costs is counted where it is allocated.
 """
@@ -21,7 +21,7 @@ WAIT_MS, BOUND_MS = 30_000, 2_000
 MOMENT_MS, LONG_MOMENT_MS = 5, 200  # in which a buyer pays; long: a server is killed and comes back meanwhile
 TRIES = 5
 BYTES_MOST = 1024  # a waiter
-# What a server may be asked for one who gets the lock, and in a second of waiting, by one shop. Measured: less
+# What a server may be asked for one grant, and in a second of waiting, by one shop. Measured: less
 # than 20 and 20; what matters is that the number of buyers is not in it.
 COMMANDS_A_SALE, COMMANDS_A_SECOND = 60, 60
 
@@ -45,7 +45,7 @@ def commands(fixture):
 
 
 def shut_doors(fixture, lease_ms):
-    """Another program has the key, one that tells nobody when it gives it back."""
+    """Another program has the key, which sends no notice of its release."""
     for server in fixture.servers:
         check(server.ask("SET", "stock", "doorkeeper", "NX", "PX", lease_ms) == "OK", "the key is not free")
 
@@ -83,7 +83,7 @@ def await_keys_gone(fixture):
 def await_left(fixture, most):
     end = time.monotonic() + LIMIT_S
     while sold(fixture)[1] > most:
-        check(time.monotonic() < end, f"{sold(fixture)} sold and left: nobody buys any more")
+        check(time.monotonic() < end, f"{sold(fixture)} sold and left: there are no more sales")
         time.sleep(0.005)
 
 
@@ -108,7 +108,7 @@ def sale(fixture, buyers, fault=False):
     victim = None
     if fault:
         await_left(fixture, ITEMS - 2)
-        # The one that those who wait ask first.
+        # The one that the waiters ask first.
         victim = max(zip(commands(fixture), before, fixture.servers), key=lambda one: one[0] - one[1])[2]
         victim.kill()
         await_left(fixture, ITEMS - 4)
@@ -171,7 +171,7 @@ def form_with_fault():
 
 
 def form_bound():
-    """Nobody gives the key back: the wait bound sends everybody home, and the servers hardly hear of it."""
+    """The key is not released: the wait bound ends all waits, at the cost of few commands."""
     with Fixture(MAX_LEASE_MS) as fixture:
         stock(fixture, ITEMS)
         shut_doors(fixture, 60_000)
@@ -184,7 +184,7 @@ def form_bound():
         check(figures["bytes_each_most"] < BYTES_MOST, f"a waiter cost {figures['bytes_each_most']} bytes")
         check_bounded("bound", asked, began, 1)
         check(fixture.holders("stock") == ["doorkeeper"] * 3, f"the keys are {fixture.holders('stock')}")
-        print(f"ten items, nobody leaves: {BUYERS} waited {BOUND_MS} ms, the last told after {figures['latest_ms']} ms; "
+        print(f"ten items, all stay: {BUYERS} waited {BOUND_MS} ms, the last told after {figures['latest_ms']} ms; "
               f"commands at the servers {asked}", flush=True)
 
 

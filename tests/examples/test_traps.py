@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Four traps of locks made by hand: each first walked into, then the same job with the library.
 
-Where a machine is so busy that the library's lock of 2 s is lost, which is told and does no damage, the job is
-told again.
+Where a machine is so busy that the library's lock of 2 s is lost, which is noticed and does no damage, the job is
+done again.
 """
 import sys
 
@@ -111,7 +111,7 @@ def blind_delete_right():
         before = fixture.holders(KEY)
         third = begin(fixture, "third", "right")
         first.wake()
-        check(step(first, "released")["expired"] == "1", "the first was not told that its lock had expired")
+        check(step(first, "released")["expired"] == "1", "the first did not learn that its lock had expired")
         after, waits = fixture.holders(KEY), third.says_nothing()
         first.end()
         step(second, "written", SECOND)  # unless it has lost its lock by itself
@@ -122,7 +122,7 @@ def blind_delete_right():
         finish(third, SECOND)
         lost = START_BALANCE + FIRST + 2 * SECOND - fixture.balance()
         check(lost == 0, f"{lost} missing")
-        return "released late, it is told that its lock had expired; the second's key stays, the third waits, 0 missing"
+        return "released late, it learns that its lock had expired; the second's key stays, the third waits, 0 missing"
 
 
 # ---- released before the commit ----

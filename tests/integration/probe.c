@@ -6,7 +6,7 @@
 
 static struct probe probes[PROBES_MAX];
 
-static uint64_t probe_now(void *arg)
+static uint64_t now_us(void *arg)
 {
     return clock_us();
 }
@@ -66,7 +66,7 @@ struct probe *probe_open(const char *address)
                                          .stall_ms = 20000,
                                          .reconnect_min_ms = 5,
                                          .reconnect_max_ms = 50,
-                                         .now_us = probe_now,
+                                         .now_us = now_us,
                                          .guard = QUORLOCK_GUARD_CONNECTION,
                                          .n_nodes = 3,
                                          .set = "s"};

@@ -2,10 +2,10 @@
 /*
  * contention.c - one contender among many for one key, with a counter that only the lock protects
  *
- * The counter is a file with one number of COUNTER_DIGITS digits. Whoever is inside reads it, takes HOLD_MS and
- * writes the next number: two at once, and one of the increments is lost.
+ * The counter is a file with one number of COUNTER_DIGITS digits. A contender inside reads it, takes HOLD_MS
+ * and writes the next number: of two at once, one of the increments is lost.
  *
- * Who that was is told by FILE.trace, which everybody appends to: "enter" before the counter is read and
+ * FILE.trace shows which contenders these were; each one appends to it: "enter" before the counter is read and
  * "leave" after it is written, before the lock is given back; "late" where it was not, for the grant was over.
  * So the order of its lines is an order of events.
  */
@@ -23,8 +23,8 @@
 #define HOLD_MS        2
 #define THINK_MS_MAX   40 /* between two turns, at random */
 
-static void contention_try(struct slot *);
-static void contention_leave(struct slot *);
+static void try_acquire(struct slot *);
+static void leave(struct slot *);
 
 static uint64_t clock_ms(void)
 {
@@ -55,7 +55,7 @@ static void trace(struct slot *slot, const char *what)
     if (write(slot->contention.trace, line, (size_t)length) != length) die("the trace cannot be written");
 }
 
-static void contention_end(struct slot *slot)
+static void end(struct slot *slot)
 {
     struct contention *contention = &slot->contention;
 
@@ -66,7 +66,7 @@ static void contention_end(struct slot *slot)
     say(slot, "contended %" PRIu32 " %" PRIu32, contention->turns, contention->late);
 }
 
-static void contention_enter(struct slot *slot)
+static void enter(struct slot *slot)
 {
     struct contention *contention = &slot->contention;
     char text[COUNTER_DIGITS + 1] = "";
@@ -78,7 +78,7 @@ static void contention_enter(struct slot *slot)
     wait_ms(contention, HOLD_MS);
 }
 
-static void contention_write(struct slot *slot)
+static void write_counter(struct slot *slot)
 {
     struct contention *contention = &slot->contention;
     char text[COUNTER_DIGITS + 1];
@@ -94,14 +94,14 @@ static void contention_write(struct slot *slot)
         contention->turns++;
         trace(slot, "leave");
     }
-    contention_leave(slot);
+    leave(slot);
 }
 
 /* Outside again; the next turn comes after a pause. */
-static void contention_pause(struct slot *slot)
+static void pause_turn(struct slot *slot)
 {
     if (clock_ms() >= slot->contention.end_ms) {
-        contention_end(slot);
+        end(slot);
     } else {
         wait_ms(&slot->contention, (uint32_t)rand() % (THINK_MS_MAX + 1));
     }
@@ -109,13 +109,13 @@ static void contention_pause(struct slot *slot)
 
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    contention_pause(arg);
+    pause_turn(arg);
 }
 
-static void contention_leave(struct slot *slot)
+static void leave(struct slot *slot)
 {
     if (slot->contention.bare) {
-        contention_pause(slot);
+        pause_turn(slot);
     } else if (quorlock_release(slot->lock, on_released, slot) != 0) {
         die("release: %s", quorlock_client_error(slot->client));
     }
@@ -128,28 +128,28 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     slot->contention.acquiring = false;
     if (result->status == QUORLOCK_OK) {
         event_del(slot->contention.timer);
-        contention_enter(slot);
+        enter(slot);
     } else if (result->status == QUORLOCK_CANCELED) {
-        contention_end(slot);
+        end(slot);
     } else {
         die("%s: acquire: %s", slot->name, result->text);
     }
 }
 
-static void contention_try(struct slot *slot)
+static void try_acquire(struct slot *slot)
 {
     struct contention *contention = &slot->contention;
     uint64_t now_ms = clock_ms();
 
     if (contention->bare) {
-        contention_enter(slot);
+        enter(slot);
         return;
     }
     if (quorlock_acquire(slot->lock, on_acquired, slot) != 0) {
         die("acquire: %s", quorlock_client_error(slot->client));
     }
     contention->acquiring = true;
-    /* Nobody waits longer than the test lasts. */
+    /* No contender waits longer than the test lasts. */
     wait_ms(contention, contention->end_ms > now_ms ? (uint32_t)(contention->end_ms - now_ms) : 0);
 }
 
@@ -160,9 +160,9 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     if (slot->contention.acquiring) {
         (void)quorlock_cancel(slot->lock);
     } else if (slot->contention.inside) {
-        contention_write(slot);
+        write_counter(slot);
     } else {
-        contention_try(slot);
+        try_acquire(slot);
     }
 }
 

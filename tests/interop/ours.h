@@ -20,7 +20,7 @@
 struct contention {
     bool bare; /* contends without a lock */
     int file;  /* the counter */
-    int trace; /* who was inside when */
+    int trace; /* which contenders were inside, and when */
     struct event *timer;
     uint64_t end_ms;
     bool acquiring;

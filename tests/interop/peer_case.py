@@ -25,7 +25,7 @@ from command_case import LIMIT_S, SERVERS, die_with_us, wait_for
 LONG_MS = 30000  # a lease that does not end in a test
 SHORT_MS = 2000  # one that does
 WAIT_MS = 1000 * LIMIT_S
-MAX_LEASE = "2m"  # Redisson takes twice its wait for a moment; ours.c is told the same
+MAX_LEASE = "2m"  # Redisson takes twice its wait for a moment; ours.c has the same
 PACE_S = 0.02
 SETTLE_MS = 5  # a server's PTTL is rounded, and it looks at its clock once a command
 OURS = ""
@@ -82,7 +82,7 @@ class Program:
         return words
 
     def quiet(self, slot):
-        """Nothing that the slot told is left."""
+        """No event of the slot is left."""
         while self._read(0):
             pass
         if self.events[slot]:

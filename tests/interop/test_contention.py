@@ -3,7 +3,7 @@
 """Ten of theirs and ten of ours for one key: test_contention.py PATH_TO_quorlock PATH_TO_ours FOLDER PEER
 
 Inside they read a counter and write the next number a moment later, so that two inside at once lose an increment.
-Who they were is told by a trace that everybody writes on entering and leaving.
+A trace that each contender writes on entering and leaving shows which ones these were.
 QUORLOCK_INTEROP_SECONDS is the length, 12 when not set.
 """
 import os
@@ -16,7 +16,7 @@ from peer_case import LIMIT_S, SERVERS, Contender, Program, nodes, wait_for
 
 SECONDS = float(os.environ.get("QUORLOCK_INTEROP_SECONDS") or 12)
 BARE_SECONDS = 2
-LEASE_MS = 10000  # nobody is inside for so long
+LEASE_MS = 10000  # no contender is inside for so long
 # Processes of ours and contenders in each: some meet in one process, some do not.
 PROCESSES, IN_EACH = 5, 2
 THEIRS = 10
@@ -26,8 +26,8 @@ DIGITS = 12
 
 
 def overlaps(path):
-    """Who was inside at once, in pairs: lines of the trace, 'TIME SLOT enter|leave|late SIDE OWNER', in their order.
-    Whoever saw that his time was over, and left the counter alone, was in nobody's way."""
+    """The contenders that were inside at once, in pairs: lines of the trace, 'TIME SLOT enter|leave|late SIDE OWNER', in their order.
+    One that saw that its grant was over, and left the counter alone, is no overlap."""
     inside, pairs = {}, []
     with open(path, encoding="ascii") as f:
         for line in f:
@@ -85,7 +85,7 @@ class Contention(unittest.TestCase):
         peer_case.end_programs()
 
     def contend(self, verb, key, seconds):
-        """How many increments were lost, and who was inside at once."""
+        """How many increments were lost, and which contenders were inside at once."""
         for side in (self.ours, self.theirs):
             side.start(verb, key, LEASE_MS, self.counter, int(1000 * seconds))
         for side in (self.ours, self.theirs):
@@ -101,7 +101,7 @@ class Contention(unittest.TestCase):
     def test_nothing_is_lost_and_both_get_turns(self):
         lost, pairs = self.contend("contend", "contend", SECONDS)
         told = "\n".join(f"{first}\n  and {second}" for first, second in pairs)
-        # What they do to one another is told, and is no fault of ours.
+        # Overlaps among peers are printed; they are no fault of ours.
         if told:
             print(told, flush=True)
         self.assertFalse([pair for pair in pairs if any(map(is_ours, pair))], told)

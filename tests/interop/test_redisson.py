@@ -90,7 +90,7 @@ class Besides(Stage):
             with self.subTest(key):
                 self.ours.take(key)
                 waiting = self.line_up(key)
-                # They ask again when the lease shown to them ends, which is after their wait: or when they are told.
+                # They ask again when the lease shown to them ends, which is after their wait: or with a notice.
                 for server in SERVERS:
                     self.assertGreater(server.ask("PTTL", key), peer_case.WAIT_MS)
                 self.ours.give_back()
@@ -114,7 +114,7 @@ class Besides(Stage):
         self.assert_free()
 
     def test_a_read_write_lock_of_theirs_has_one_name(self):
-        """Its fields stand in the order of coming, which differs from server to server."""
+        """Its fields have the order of arrival, which differs from server to server."""
         readers = list(zip(self.on_each("read"), self.on_each("read")))
         for number, pair in enumerate(readers):
             for contender in pair if number % 2 else reversed(pair):
@@ -170,7 +170,7 @@ class Besides(Stage):
         return ours
 
     def test_our_failed_attempt_wakes_theirs(self):
-        """A vote of ours that came to nothing is taken back: whom it refused must not wait for the end of its lease.
+        """A vote of ours that came to nothing is taken back: the refused must not wait for the end of its lease.
 
         The others give ours no answer in time. Which it asks first is its own business, so each votes in turn."""
         for free in range(len(SERVERS)):

@@ -12,7 +12,7 @@ class Redsync(peer_case.Beside):
     renewed_at = 0
 
     def renew_theirs(self):
-        """redsync renews when it is told to."""
+        """redsync renews on request."""
         if time.monotonic() - self.renewed_at >= peer_case.SHORT_MS / 4000:
             self.renewed_at = time.monotonic()
             self.assertEqual(self.theirs.ask("extend"), ["extended"])

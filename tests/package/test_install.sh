@@ -227,7 +227,7 @@ by_pkg_config
 by_cmake
 nodes=()
 for _ in 1 2 3; do start_server; done
-# Fresh nodes: nobody holds anything on them.
+# Fresh nodes: there is no lock on them.
 "$prefix/bin/quorlock" --nodes "$(IFS=,; echo "${nodes[*]}")" bootstrap >"$work/bootstrap.log" 2>&1 ||
     fail "bootstrap: $(cat "$work/bootstrap.log")"
 run_example "$work/by_pkg_config" "$libdir"

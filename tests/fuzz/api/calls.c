@@ -331,7 +331,7 @@ static void call_each(struct fuzz *fuzz, const struct fuzz_client *client, struc
     }
 }
 
-/* With much in flight; and until its close is told a client's handles are good, whatever is called on them. */
+/* With much in flight; and until the callback of its close a client's handles are good for any call. */
 static void call_closing(struct fuzz *fuzz, struct draw *draw)
 {
     struct fuzz_client *client = &fuzz->clients[draw_below(draw, FUZZ_CLIENTS)];

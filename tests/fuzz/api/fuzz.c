@@ -63,7 +63,8 @@ static void check_exclusion(const struct fuzz *fuzz, const struct fuzz_handle *h
     }
 }
 
-/* An owner's hold may be one more, with the token of the first; everybody else's is larger than all before. */
+/* An owner's hold may be one more, with the token of the first; those of other owners are larger than all
+ * before. */
 static void check_fence(struct fuzz *fuzz, const struct fuzz_handle *handle, uint64_t fence)
 {
     if (fuzz->spoiled) return;
@@ -90,7 +91,7 @@ static void on_granted(struct fuzz_handle *handle, const struct quorlock_result 
     if (handle->owner < 0) handle->holds = 0;
     handle->lost = false;
     handle->holds++;
-    if (handle->lock == NULL) fuzz_fail(fuzz, "a grant is told to a handle that was freed");
+    if (handle->lock == NULL) fuzz_fail(fuzz, "a grant of a handle that was freed");
     if (result->token == NULL) fuzz_fail(fuzz, "a grant without a token");
     check_fence(fuzz, handle, result->fence);
     check_exclusion(fuzz, handle);
@@ -167,11 +168,11 @@ void fuzz_on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
     struct fuzz *fuzz = handle->fuzz;
     struct draw draw = draw_of(fuzz->seed, ++fuzz->counts.losses + 0x1055u);
 
-    if (fuzz->inside != NULL) fuzz_fail(fuzz, "a loss is told from inside %s", fuzz->inside);
-    if (handle->lock == NULL) fuzz_fail(fuzz, "a loss is told to a handle that was freed");
+    if (fuzz->inside != NULL) fuzz_fail(fuzz, "a loss callback inside %s", fuzz->inside);
+    if (handle->lock == NULL) fuzz_fail(fuzz, "a loss of a handle that was freed");
     if (handle->lock != lock) fuzz_fail(fuzz, "a loss names another handle");
-    if (handle->holds == 0) fuzz_fail(fuzz, "a loss is told to a handle that holds nothing");
-    if (handle->lost) fuzz_fail(fuzz, "a loss is told twice");
+    if (handle->holds == 0) fuzz_fail(fuzz, "a loss of a handle that holds nothing");
+    if (handle->lost) fuzz_fail(fuzz, "a second callback of one loss");
     if (loss->reason < QUORLOCK_LOST_EXPIRED || loss->reason > QUORLOCK_LOST_CLOCK || loss->text == NULL) {
         fuzz_fail(fuzz, "a loss for reason %d", loss->reason);
     }
@@ -198,8 +199,8 @@ void fuzz_on_closed(void *arg)
     struct fuzz_client *client = arg;
     struct fuzz *fuzz = client->fuzz;
 
-    if (fuzz->inside != NULL) fuzz_fail(fuzz, "close is told from inside %s", fuzz->inside);
-    if (!client->closing) fuzz_fail(fuzz, "close is told twice, or unasked");
+    if (fuzz->inside != NULL) fuzz_fail(fuzz, "a close callback inside %s", fuzz->inside);
+    if (!client->closing) fuzz_fail(fuzz, "a second close callback, or one without a close");
     if (client->memory.blocks != 0) fuzz_fail(fuzz, "after close %ld blocks are left", client->memory.blocks);
     for (const struct fuzz_op *op = fuzz->ops; op != NULL; op = op->next) {
         if (op->client == client && op->client_serial == client->serial && op->promised && op->calls != 1) {
@@ -247,7 +248,7 @@ static void forget_answered(struct fuzz *fuzz)
 
 void fuzz_check(struct fuzz *fuzz, uint64_t passed_us)
 {
-    /* A machine that stood still, or a server that was started meanwhile, is nobody's fault. */
+    /* A machine that stood still, or a server that was started meanwhile, is no fault of the library. */
     fuzz->alive_us += passed_us < STILL_US ? passed_us : STILL_US;
     if (passed_us >= STILL_US) fuzz->troubled = true;
     for (const struct fuzz_op *op = fuzz->ops; op != NULL; op = op->next) {

@@ -7,8 +7,8 @@
  *
  * - a start that returned 0 is answered exactly once, from the loop, never from inside the call, and within its
  *   bound; one that returned anything else never is
- * - a loss is told only to a handle that holds, once, and never after its release
- * - where a grant is told no other handle believes to hold one of its keys, but of the same owner; and its
+ * - a loss callback comes only to a handle that holds, once, and never after its release
+ * - at the callback of a grant no other handle believes to hold one of its keys, but of the same owner; and its
  *   fencing token is larger than all before
  * - after close all memory is back
  */
@@ -52,8 +52,8 @@ struct fuzz_handle {
     int owner; /* -1: none */
     uint32_t wait_ms;
     bool fencing;
-    uint32_t holds; /* told, and not released or lost */
-    bool lost;      /* told of this grant */
+    uint32_t holds; /* granted, and not released or lost */
+    bool lost;      /* this grant was lost */
 };
 
 enum fuzz_kind { FUZZ_ACQUIRE, FUZZ_EXTEND, FUZZ_RELEASE, FUZZ_REPORT, FUZZ_EXAMINE, FUZZ_KINDS };
@@ -113,7 +113,7 @@ void fuzz_begin_round(struct fuzz *, uint32_t round);
 void fuzz_call(struct fuzz *);
 /* fuzz_check - bounds, exclusion; every few milliseconds, with the time since the last. */
 void fuzz_check(struct fuzz *, uint64_t passed_us);
-/* fuzz_close_all - closes every client; fuzz_is_closed: all of them have told. */
+/* fuzz_close_all - closes every client; fuzz_is_closed: all of them are closed. */
 void fuzz_close_all(struct fuzz *);
 bool fuzz_is_closed(const struct fuzz *);
 /* fuzz_end_round - every promise was kept; frees what was kept of the round. */

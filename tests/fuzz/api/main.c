@@ -7,7 +7,7 @@
  * Round follows round until the seconds have passed; each has clients, handles and faults of its own, and ends
  * with all clients closed. The same seed makes the same calls with the same arguments, and chooses the same
  * faults; but when replies come is the machine's, so a run is not repeated to the last bit. What is found is
- * told with seed, round and call: --seed S --round R makes that round alone.
+ * printed with seed, round and call: --seed S --round R makes that round alone.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -147,7 +147,7 @@ static void on_closed(void *arg)
     ((struct run *)arg)->reported++;
 }
 
-/* The servers are new to everybody: empty, with a guard. */
+/* The servers are as new: empty, with a guard. */
 static void bootstrap(struct run *at)
 {
     struct quorlock_client_options options = {.size = sizeof(options),

@@ -19,8 +19,8 @@ enum mangle_way {
     MANGLE_FLIP = 1,  /* one bit of some pieces: what comes of it proves nothing about exclusion */
     MANGLE_SPLIT = 2, /* a few bytes at a time */
     MANGLE_CUT = 4,   /* now and then the beginning of a piece, and then the end */
-    MANGLE_LOSE = 8,  /* now and then nothing, and then the end: executed, and nobody knows */
-    MANGLE_HOLD = 16, /* nothing, until it is told otherwise */
+    MANGLE_LOSE = 8,  /* now and then nothing, and then the end: executed, without a reply */
+    MANGLE_HOLD = 16, /* nothing, until it is set otherwise */
 };
 
 /* mangle_new - NULL where there is no port. */

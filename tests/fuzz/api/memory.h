@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memory.h - the allocator of one client: counts its blocks, and fails where it is told to
+ * memory.h - the allocator of one client: counts its blocks, and fails where it shall
  */
 #ifndef TESTS_FUZZ_API_MEMORY_H
 #define TESTS_FUZZ_API_MEMORY_H
