@@ -219,17 +219,17 @@ void link_arrive(struct world *world, const struct event *event)
     }
 }
 
-static void hear_stray(struct world *world, uint32_t index)
+static void deliver_stray(struct world *world, uint32_t index)
 {
     struct request *request = &world->requests[index];
     struct core_reply reply = request->reply;
     uint32_t lock = request->lock;
     uint32_t life = request->life;
-    bool heard = world->plan->strays && world->clients[request->client].alive;
+    bool delivered = world->plan->strays && world->clients[request->client].alive;
 
     request->landed = true;
     settle(world, index);
-    if (!heard) return;
+    if (!delivered) return;
     world->totals->of[TOTAL_STRAYS]++;
     process_reply(world, &world->locks[lock], life, &reply);
 }
@@ -244,7 +244,7 @@ static void update_rtt(struct world *world, struct link *link, const struct requ
 }
 
 /* An answer goes to the core, to the check of the node's clock, and to the connection, in this order. */
-static void hear(struct world *world, const struct request *request)
+static void deliver(struct world *world, const struct request *request)
 {
     struct link *link = link_of(world, request->client, request->node);
 
@@ -264,7 +264,7 @@ static void hear(struct world *world, const struct request *request)
 void link_answer(struct world *world, const struct event *event)
 {
     struct request *request = request_of(world, event);
-    struct request heard;
+    struct request delivered;
     struct link *link;
 
     if (request == NULL) return;
@@ -272,7 +272,7 @@ void link_answer(struct world *world, const struct event *event)
     if (held_up(world, event, link->from_cut_until_us, request)) return;
     if (process_postponed(world, event)) return;
     if (!request->queued) {
-        hear_stray(world, event->index);
+        deliver_stray(world, event->index);
         return;
     }
     if (&world->requests[link->first] != request) {
@@ -282,10 +282,10 @@ void link_answer(struct world *world, const struct event *event)
     link->first = request->next;
     request->queued = false;
     update_rtt(world, link, request);
-    heard = *request;
+    delivered = *request;
     request->landed = true;
     settle(world, event->index);
-    hear(world, &heard);
+    deliver(world, &delivered);
 }
 
 static void report_unknown(struct world *world, uint32_t index)
