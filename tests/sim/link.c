@@ -10,12 +10,12 @@
 
 #define NONE UINT32_MAX
 
-static struct link *link_of(struct world *world, uint32_t client, uint32_t node)
+static struct link *get_link(struct world *world, uint32_t client, uint32_t node)
 {
     return &world->clients[client].links[node];
 }
 
-static uint32_t server_of(const struct world *world, const struct link *link)
+static uint32_t which_server(const struct world *world, const struct link *link)
 {
     return plan_server(world->plan, link->client, link->node);
 }
@@ -86,7 +86,7 @@ static void watch_stall(struct world *world, struct link *link, uint64_t since_u
 bool link_send(struct world *world, struct lock *lock, const struct core_command *command, uint64_t leaves_us)
 {
     uint32_t node = command->tag.node;
-    struct link *link = link_of(world, lock->client, node);
+    struct link *link = get_link(world, lock->client, node);
     struct request *request;
     uint32_t index;
     uint64_t arrives_us;
@@ -135,7 +135,7 @@ static uint64_t goes_on(const struct world *world, uint64_t until_us, const stru
 
 static void answer(struct world *world, struct request *request, uint32_t index)
 {
-    struct link *link = link_of(world, request->client, request->node);
+    struct link *link = get_link(world, request->client, request->node);
     uint64_t arrives_us = world->now_us + draw_delay(world, link);
 
     if (request->queued) arrives_us = world_in_order(&link->from_last_us, arrives_us);
@@ -187,8 +187,8 @@ void link_arrive(struct world *world, const struct event *event)
     const struct node *server;
 
     if (request == NULL) return;
-    link = link_of(world, request->client, request->node);
-    server = &world->nodes[server_of(world, link)];
+    link = get_link(world, request->client, request->node);
+    server = &world->nodes[which_server(world, link)];
     if (request->late_us != 0) {
         uint64_t late_us = request->late_us;
 
@@ -219,17 +219,17 @@ void link_arrive(struct world *world, const struct event *event)
     }
 }
 
-static void hear_stray(struct world *world, uint32_t index)
+static void deliver_stray(struct world *world, uint32_t index)
 {
     struct request *request = &world->requests[index];
     struct core_reply reply = request->reply;
     uint32_t lock = request->lock;
     uint32_t life = request->life;
-    bool heard = world->plan->strays && world->clients[request->client].alive;
+    bool delivered = world->plan->strays && world->clients[request->client].alive;
 
     request->landed = true;
     settle(world, index);
-    if (!heard) return;
+    if (!delivered) return;
     world->totals->of[TOTAL_STRAYS]++;
     process_reply(world, &world->locks[lock], life, &reply);
 }
@@ -244,9 +244,9 @@ static void update_rtt(struct world *world, struct link *link, const struct requ
 }
 
 /* An answer goes to the core, to the check of the node's clock, and to the connection, in this order. */
-static void hear(struct world *world, const struct request *request)
+static void deliver(struct world *world, const struct request *request)
 {
-    struct link *link = link_of(world, request->client, request->node);
+    struct link *link = get_link(world, request->client, request->node);
 
     if (request->reported) {
         world->totals->of[TOTAL_SWALLOWED]++;
@@ -264,15 +264,15 @@ static void hear(struct world *world, const struct request *request)
 void link_answer(struct world *world, const struct event *event)
 {
     struct request *request = request_of(world, event);
-    struct request heard;
+    struct request delivered;
     struct link *link;
 
     if (request == NULL) return;
-    link = link_of(world, request->client, request->node);
+    link = get_link(world, request->client, request->node);
     if (held_up(world, event, link->from_cut_until_us, request)) return;
     if (process_postponed(world, event)) return;
     if (!request->queued) {
-        hear_stray(world, event->index);
+        deliver_stray(world, event->index);
         return;
     }
     if (&world->requests[link->first] != request) {
@@ -282,10 +282,10 @@ void link_answer(struct world *world, const struct event *event)
     link->first = request->next;
     request->queued = false;
     update_rtt(world, link, request);
-    heard = *request;
+    delivered = *request;
     request->landed = true;
     settle(world, event->index);
-    hear(world, &heard);
+    deliver(world, &delivered);
 }
 
 static void report_unknown(struct world *world, uint32_t index)
@@ -323,7 +323,7 @@ static void set_state(struct world *world, struct link *link, enum core_node_sta
 static void begin_try(struct world *world, struct link *link)
 {
     link->tries++;
-    link->node_life = world->nodes[server_of(world, link)].life;
+    link->node_life = world->nodes[which_server(world, link)].life;
     link->try_until_us = world->now_us + world->plan->connect_timeout_us;
     link->greeted = false;
     world_plan(world, world->now_us + 2 * draw_delay(world, link), EVENT_GREET, link->client, link->node, 0,
@@ -399,7 +399,7 @@ void link_end(struct world *world, struct link *link, enum link_fate fate)
 void link_die(struct world *world, uint32_t client)
 {
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
-        struct link *link = link_of(world, client, node);
+        struct link *link = get_link(world, client, node);
         uint32_t index = detach(world, link, FATE_ANY);
 
         for (uint32_t next; index != NONE; index = next) {
@@ -418,10 +418,10 @@ void link_node_died(struct world *world, uint32_t server)
     subscriptions_node_died(world, server);
     for (uint32_t client = 0; client < world->plan->n_clients; client++) {
         for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
-            struct link *link = link_of(world, client, node);
+            struct link *link = get_link(world, client, node);
             uint64_t seen_us;
 
-            if (server_of(world, link) != server) continue;
+            if (which_server(world, link) != server) continue;
             seen_us = world->now_us + draw_delay(world, link);
             link->server_gone = link->generation;
             if (!world_talks(link->state)) continue;
@@ -433,7 +433,7 @@ void link_node_died(struct world *world, uint32_t server)
 
 void link_closed(struct world *world, const struct event *event)
 {
-    struct link *link = link_of(world, event->client, event->node);
+    struct link *link = get_link(world, event->client, event->node);
 
     if (!world->clients[event->client].alive || link->generation != event->serial) return;
     if (process_postponed(world, event)) return;
@@ -442,7 +442,7 @@ void link_closed(struct world *world, const struct event *event)
 
 void link_stall(struct world *world, const struct event *event)
 {
-    struct link *link = link_of(world, event->client, event->node);
+    struct link *link = get_link(world, event->client, event->node);
     uint64_t since_us;
 
     if (!world_talks(link->state) || link->generation != event->serial || !link->watched) return;
@@ -465,7 +465,7 @@ static bool expel_twins(struct world *world, struct link *link)
 
     if (world->plan->guard == PLAN_GUARD_OFF || rule == SERVER_TWINS_UNSEEN) return false;
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
-        struct link *other = link_of(world, link->client, i);
+        struct link *other = get_link(world, link->client, i);
 
         if (i == link->node || other->run != link->run) continue;
         if (rule == SERVER_TWINS_FORGOTTEN && !world_talks(other->state)) continue;
@@ -504,7 +504,7 @@ static void take_guard(struct world *world, struct link *link)
 
 static bool greets(struct world *world, struct link *link)
 {
-    uint32_t index = server_of(world, link);
+    uint32_t index = which_server(world, link);
     struct node *server = &world->nodes[index];
 
     if (!server->up || server->life != link->node_life || world->now_us >= link->try_until_us) return false;
@@ -518,7 +518,7 @@ static bool greets(struct world *world, struct link *link)
 /* Blocked: tried again when that has passed, or the handshake's time. */
 static bool is_blocked(struct world *world, const struct event *event, uint64_t until_us)
 {
-    const struct link *link = link_of(world, event->client, event->node);
+    const struct link *link = get_link(world, event->client, event->node);
     uint64_t again_us = until_us < link->try_until_us ? until_us : link->try_until_us;
 
     if (world->now_us >= again_us) return false;
@@ -528,8 +528,8 @@ static bool is_blocked(struct world *world, const struct event *event, uint64_t 
 
 void link_greet(struct world *world, const struct event *event)
 {
-    struct link *link = link_of(world, event->client, event->node);
-    uint64_t frozen_us = world->nodes[server_of(world, link)].frozen_until_us;
+    struct link *link = get_link(world, event->client, event->node);
+    uint64_t frozen_us = world->nodes[which_server(world, link)].frozen_until_us;
     uint64_t blocked_us = link->to_cut_until_us > frozen_us ? link->to_cut_until_us : frozen_us;
 
     if (!world->clients[event->client].alive || link->tries != event->serial) return;
@@ -541,12 +541,12 @@ void link_greet(struct world *world, const struct event *event)
 
 void link_connect(struct world *world, const struct event *event)
 {
-    struct link *link = link_of(world, event->client, event->node);
+    struct link *link = get_link(world, event->client, event->node);
 
     if (!world->clients[event->client].alive || link->tries != event->serial) return;
     if (process_postponed(world, event)) return;
     if (is_blocked(world, event, link->from_cut_until_us)) return;
-    if (!link->greeted || world->nodes[server_of(world, link)].life != link->node_life ||
+    if (!link->greeted || world->nodes[which_server(world, link)].life != link->node_life ||
         world->now_us >= link->try_until_us) {
         try_failed(world, link);
         return;
@@ -569,8 +569,8 @@ enum { GUARD_DUE, GUARD_AT_SERVER, GUARD_ANSWERED };
 /* The quarantine is over by our clock: the node is asked again. */
 void link_guard(struct world *world, const struct event *event)
 {
-    struct link *link = link_of(world, event->client, event->node);
-    uint32_t server = server_of(world, link);
+    struct link *link = get_link(world, event->client, event->node);
+    uint32_t server = which_server(world, link);
     uint64_t held_us = 0;
 
     if (!world->clients[event->client].alive || link->generation != event->serial) return;
@@ -608,7 +608,7 @@ void link_guard(struct world *world, const struct event *event)
 
 void link_retry(struct world *world, const struct event *event)
 {
-    struct link *link = link_of(world, event->client, event->node);
+    struct link *link = get_link(world, event->client, event->node);
 
     if (!world->clients[event->client].alive || link->tries != event->serial) return;
     if (process_postponed(world, event)) return;
@@ -618,7 +618,7 @@ void link_retry(struct world *world, const struct event *event)
 void link_open_all(struct world *world, uint32_t client)
 {
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
-        struct link *link = link_of(world, client, node);
+        struct link *link = get_link(world, client, node);
 
         link->client = client;
         link->node = node;

@@ -27,8 +27,8 @@ void process_new_lock(struct world *, struct lock *);
 bool process_postponed(struct world *, const struct event *);
 /* process_pause - the client stands still from now on for so long. */
 void process_pause(struct world *, uint32_t client, uint64_t for_us);
-/* process_blind - the same, and its clock stands still with it. */
-void process_blind(struct world *, uint32_t client, uint64_t for_us);
+/* process_suspend - the same, and its clock stands still with it. */
+void process_suspend(struct world *, uint32_t client, uint64_t for_us);
 /* process_clock - what the client reads from its clock now. */
 uint64_t process_clock(struct world *, uint32_t client);
 void process_die(struct world *, uint32_t client);

@@ -29,7 +29,7 @@ struct dialect_judged {
     const char *error; /* a part of it, or where there is none the type; NULL: neither */
     uint64_t fence, node_time_us, count;
     bool has_guard;
-    int64_t quarantine_ms; /* 0: none is told */
+    int64_t quarantine_ms; /* 0: none */
     bool by_set;           /* the request was a SET, no script */
 };
 

@@ -261,10 +261,10 @@ int ask(struct node_fixture *f, unsigned tag, enum node_op op, uint32_t timeout_
 
 void ask_sent(struct node_fixture *f, unsigned tag, enum node_op op, uint32_t timeout_ms)
 {
-    unsigned told = f->n_replies;
+    unsigned before = f->n_replies;
 
     assert_int_equal(ask(f, tag, op, timeout_ms), NODE_SENT);
-    assert_int_equal(f->n_replies, told); /* never from inside the call */
+    assert_int_equal(f->n_replies, before); /* never from inside the call */
 }
 
 void assert_trace(struct node_fixture *f, const char *wanted)

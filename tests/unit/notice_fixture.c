@@ -33,8 +33,8 @@ static void on_line(struct node_fixture *f, const char *line)
 }
 
 /* Any bytes, on one line. */
-static void tell(struct node_fixture *f, const char *what, const char *channel, size_t length,
-                 const char *payload, size_t payload_length)
+static void trace_line(struct node_fixture *f, const char *what, const char *channel, size_t length,
+                       const char *payload, size_t payload_length)
 {
     char line[1024];
     size_t n = (size_t)snprintf(line, sizeof(line), "%s", what);
@@ -65,7 +65,7 @@ static void on_open(void *arg, uint32_t index)
     assert_string_equal(subscriber_why(f->subscriber), "");
     for (const char *want = f->wants; want != NULL && *want != '\0'; want++)
         assert_int_equal(subscriber_listen(f->subscriber, want, 1), SUBSCRIBER_ASKED);
-    tell(f, "open", NULL, 0, NULL, 0);
+    trace_line(f, "open", NULL, 0, NULL, 0);
 }
 
 static void on_closed(void *arg, uint32_t index, const char *why)
@@ -77,14 +77,14 @@ static void on_closed(void *arg, uint32_t index, const char *why)
     assert_int_equal(subscriber_listen(f->subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
     assert_string_equal(why, subscriber_why(f->subscriber));
     snprintf(f->why, sizeof(f->why), "%s", why);
-    tell(f, "closed", NULL, 0, NULL, 0);
+    trace_line(f, "closed", NULL, 0, NULL, 0);
     assert_string_equal(why, f->why); /* also where the callback freed the subscriber */
 }
 
 static void on_listening(void *arg, uint32_t index, const char *channel, size_t length)
 {
     assert_int_equal(index, 3);
-    tell(arg, "listening", channel, length, NULL, 0);
+    trace_line(arg, "listening", channel, length, NULL, 0);
 }
 
 static void on_refused(void *arg, uint32_t index, const char *channel, size_t length, const char *why)
@@ -93,7 +93,7 @@ static void on_refused(void *arg, uint32_t index, const char *channel, size_t le
 
     assert_int_equal(index, 3);
     snprintf(f->why, sizeof(f->why), "%s", why);
-    tell(arg, "refused", channel, length, NULL, 0);
+    trace_line(arg, "refused", channel, length, NULL, 0);
     assert_true(*channel != '\0'); /* also where the callback changed the list it stood in */
 }
 
@@ -101,7 +101,7 @@ static void on_message(void *arg, uint32_t index, const char *channel, size_t le
                        size_t payload_length)
 {
     assert_int_equal(index, 3);
-    tell(arg, "message", channel, length, payload, payload_length);
+    trace_line(arg, "message", channel, length, payload, payload_length);
 }
 
 void notice_fixture_begin(struct node_fixture *f)

@@ -209,7 +209,7 @@ static const struct dialect_judged judged[] = {
      .error = "what ever"},
     {NODE_RELEASE, "-ERR The user executing the script can't\r\n", NODE_ERROR, NODE_FAULT_AUTH,
      .ttl_ms = NO_TTL, .error = "SETUSER"},
-    /* A missing right as Redis 8 and Valkey 8.1 tell it: handed on by the script, and raised in it */
+    /* A missing right in the words of Redis 8 and Valkey 8.1: passed on by the script, and raised in it. */
     {NODE_RELEASE, ACL_FAILURE "User bob has no permissions to run the 'pexpire' command\r\n", NODE_ERROR,
      NODE_FAULT_AUTH, .ttl_ms = NO_TTL, .error = "SETUSER"},
     {NODE_RELEASE, ACL_FAILURE "User bob has no permissions to run the 'pttl' command" RAISED, NODE_ERROR,
