@@ -47,7 +47,7 @@ struct bootstrap {
     struct bootstrap_node nodes[QUORLOCK_NODES_MAX];
 };
 
-static struct bootstrap *bootstrap_of(const struct inspect *inspect)
+static struct bootstrap *own(const struct inspect *inspect)
 {
     return inspect->more;
 }
@@ -101,7 +101,7 @@ static void look(const struct inspect *inspect, struct bootstrap_node *node, con
 static void on_reply(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
 {
     const struct bootstrap *bootstrap = inspect->more;
-    struct bootstrap_node *node = &bootstrap_of(inspect)->nodes[index];
+    struct bootstrap_node *node = &own(inspect)->nodes[index];
     enum node_op op = inspect->nodes[index].op;
 
     if (op == NODE_BOOTSTRAP) {
@@ -166,7 +166,7 @@ static int judge_looks(const struct inspect *inspect)
 
 static void write_all(struct inspect *inspect, enum stage stage)
 {
-    bootstrap_of(inspect)->stage = stage;
+    own(inspect)->stage = stage;
     for (uint32_t i = 0; i < n_nodes(inspect); i++) {
         inspect->nodes[i].tried = false;
         inspect_ask(inspect, i, NODE_BOOTSTRAP);
@@ -214,12 +214,12 @@ static void wait_out(struct inspect *inspect, uint64_t left_ms)
 
 static bool waits(const struct inspect *inspect)
 {
-    return bootstrap_of(inspect)->stage == WAITS;
+    return own(inspect)->stage == WAITS;
 }
 
 static void wait_over(struct inspect *inspect)
 {
-    bootstrap_of(inspect)->stage = CHECKS;
+    own(inspect)->stage = CHECKS;
     inspect_ask_all(inspect);
 }
 
@@ -307,8 +307,8 @@ static const char *state_of(const struct inspect_node *asked, const struct boots
 static void report(const struct inspect *inspect, uint32_t index, struct quorlock_node_report *ret)
 {
     const struct inspect_node *asked = &inspect->nodes[index];
-    const struct bootstrap_node *node = &bootstrap_of(inspect)->nodes[index];
-    bool checks = bootstrap_of(inspect)->stage == CHECKS;
+    const struct bootstrap_node *node = &own(inspect)->nodes[index];
+    bool checks = own(inspect)->stage == CHECKS;
 
     ret->state = state_of(asked, node, checks);
     ret->holder = checks && !node->written ? asked->holder : node->guard;
@@ -320,7 +320,7 @@ static void report(const struct inspect *inspect, uint32_t index, struct quorloc
 static void clear(struct inspect *inspect)
 {
     for (uint32_t i = 0; i < n_nodes(inspect); i++) {
-        alloc_free(&runtime_of(inspect)->alloc, bootstrap_of(inspect)->nodes[i].guard);
+        alloc_free(&runtime_of(inspect)->alloc, own(inspect)->nodes[i].guard);
     }
 }
 

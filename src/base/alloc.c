@@ -6,19 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *alloc_libc_allocate(void *arg, size_t size)
+static void *libc_allocate(void *arg, size_t size)
 {
     (void)arg;
     return malloc(size);
 }
 
-static void *alloc_libc_reallocate(void *arg, void *block, size_t size)
+static void *libc_reallocate(void *arg, void *block, size_t size)
 {
     (void)arg;
     return realloc(block, size);
 }
 
-static void alloc_libc_release(void *arg, void *block)
+static void libc_release(void *arg, void *block)
 {
     (void)arg;
     free(block);
@@ -34,9 +34,9 @@ void alloc_init(struct alloc *alloc, const struct quorlock_allocator *hooks)
     }
     alloc->hooks = (struct quorlock_allocator){
         .size = sizeof(alloc->hooks),
-        .allocate = alloc_libc_allocate,
-        .reallocate = alloc_libc_reallocate,
-        .release = alloc_libc_release,
+        .allocate = libc_allocate,
+        .reallocate = libc_reallocate,
+        .release = libc_release,
         .arg = NULL,
     };
 }

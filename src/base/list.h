@@ -42,6 +42,7 @@ struct list_walk {
 
 /* LIST_EACH - what is listed, in order; the list must not change meanwhile. LIST_WALK: the same with a walk,
  * which survives changes and must not be left early. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a declaration takes none */
 #define LIST_EACH(type, item, from, member)                                                                    \
     for (type *item = FIRST_OF(from, type, member); (item) != NULL;                                            \
          (item) = CONTAINER_OF(list_next(&(item)->member), type, member))

@@ -57,14 +57,6 @@ static void add_command(struct text *text, const struct settings *settings, unsi
     text_format(text, "'");
 }
 
-static void add_done(struct text *text, const struct settings *settings, const struct quorlock_report *report)
-{
-    text_format(text, "bootstrapped %zu nodes for leases up to %lu ms; %s\n", report->n_nodes,
-                longest_lease(report),
-                settings->reconfigure ? "none votes before the longer of the old and the new max lease is over"
-                                      : "no lock is held on them");
-}
-
 /* add_half - what to do where some nodes were written, or may be, and some not; false: none was. */
 static bool add_half(struct text *text, const struct settings *settings, const struct quorlock_report *report)
 {
@@ -110,7 +102,13 @@ static void add_verdict(struct text *text, const struct settings *settings, int 
                         const struct quorlock_report *report)
 {
     switch (status) {
-    case QUORLOCK_OK: add_done(text, settings, report); return;
+    case QUORLOCK_OK:
+        text_format(text, "bootstrapped %zu nodes for leases up to %lu ms; %s\n", report->n_nodes,
+                    longest_lease(report),
+                    settings->reconfigure
+                        ? "none votes before the longer of the old and the new max lease is over"
+                        : "no lock is held on them");
+        return;
     case QUORLOCK_STATE: add_guarded(text, settings, report); break;
     case QUORLOCK_NOQUORUM:
         text_format(text, "not every node answered as it should: mend that, then bootstrap again\n");
@@ -150,8 +148,7 @@ int verb_bootstrap(const struct settings *settings)
     int status;
 
     bootstrap = (struct bootstrap){.settings = settings, .status = EXIT_NO_QUORUM};
-    /* A client with a guard would write it by itself, with a quarantine. */
-    status = session_open_unguarded(&bootstrap.session, settings);
+    status = session_open(&bootstrap.session, settings);
     if (status != 0) return status;
     status = quorlock_bootstrap(bootstrap.session.client, &options, done, &bootstrap);
     if (status != 0) say("%s", quorlock_client_error(bootstrap.session.client));

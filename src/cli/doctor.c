@@ -15,15 +15,11 @@
 enum { EXIT_WARNINGS = 1, EXIT_UNSAFE = 2 };
 enum { NAME_SIZE = 300 };
 
-/* A server that the list names twice in the same way; the library takes no such list. */
-struct twin {
-    char node[NAME_SIZE];
-};
-
 struct doctor {
     struct session session;
     const struct settings *settings;
-    struct twin *twins;
+    /* Servers that the list names twice; the library takes no such list. */
+    char twins[QUORLOCK_NODES_MAX][NAME_SIZE];
     size_t n_twins;
     int status; /* exit status */
 };
@@ -40,7 +36,7 @@ static struct quorlock_finding finding_at(const struct doctor *doctor,
     if (index >= doctor->n_twins) return *report->findings[index - doctor->n_twins];
     return (struct quorlock_finding){.severity = QUORLOCK_UNSAFE,
                                      .code = "same-server",
-                                     .node = doctor->twins[index].node,
+                                     .node = doctor->twins[index],
                                      .text = "it is listed twice: one server would vote twice",
                                      .remedy = "list each server once"};
 }
@@ -280,17 +276,17 @@ static void cut_out(char *list, unsigned long index)
 {
     char *start = list, *end;
 
-    for (; index > 0 && start != NULL; index--) {
-        start = strchr(start, ',');
-        if (start != NULL) start++;
+    for (; index > 0 && *start != '\0'; index--) {
+        start += strcspn(start, ",");
+        start += *start == ',';
     }
-    if (start == NULL) return;
-    end = strchr(start, ',');
-    if (end != NULL) {
-        memmove(start, end + 1, strlen(end + 1) + 1);
+    end = start + strcspn(start, ",");
+    if (*end == ',') {
+        end++;
     } else if (start > list) {
-        start[-1] = '\0';
+        start--;
     }
+    memmove(start, end, strlen(end) + 1);
 }
 
 /* behind - what follows `front` in the text; NULL where it is not there. */
@@ -301,28 +297,18 @@ static const char *behind(const char *text, const char *front)
     return at != NULL ? at + strlen(front) : NULL;
 }
 
-/* read_twin - "nodes 1 and 3 are the same server, 127.0.0.1:6379, given twice": the 3 and the address. */
-static bool read_twin(const char *error, unsigned long *ret_index, struct twin *twin)
-{
-    const char *second = behind(error, " and "), *name = behind(error, " are the same server, ");
-
-    if (second == NULL || name == NULL || strncmp(error, "nodes ", 6) != 0) return false;
-    *ret_index = strtoul(second, NULL, 10);
-    snprintf(twin->node, sizeof(twin->node), "%.*s", (int)strcspn(name, ","), name);
-    return *ret_index > 0;
-}
-
-/* take_twin - whether that error is about a server listed twice: it becomes a finding and leaves the list. */
+/*
+ * take_twin - whether that error is about a server listed twice: it becomes a finding and leaves the list
+ *
+ * "nodes 1 and 3 are the same server, 127.0.0.1:6379, given twice": the 3 and the address.
+ */
 static bool take_twin(struct doctor *doctor, const char *error, char *list)
 {
-    unsigned long index = 0;
-    struct twin twin, *twins;
+    const char *second = behind(error, " and "), *name = behind(error, " are the same server, ");
+    unsigned long index = second != NULL ? strtoul(second, NULL, 10) : 0;
 
-    if (!read_twin(error, &index, &twin)) return false;
-    twins = realloc(doctor->twins, (doctor->n_twins + 1) * sizeof(*twins));
-    if (twins == NULL) return false;
-    doctor->twins = twins;
-    doctor->twins[doctor->n_twins++] = twin;
+    if (index == 0 || name == NULL || doctor->n_twins == QUORLOCK_NODES_MAX) return false;
+    snprintf(doctor->twins[doctor->n_twins++], NAME_SIZE, "%.*s", (int)strcspn(name, ","), name);
     cut_out(list, index - 1);
     return true;
 }
@@ -336,7 +322,6 @@ static int open_session(struct doctor *doctor, const struct settings *settings)
     int status = QUORLOCK_NOMEM;
 
     own.nodes = list;
-    own.guard = QUORLOCK_GUARD_OFF; /* it looks, and writes none */
     /* The report says more about nodes that are down. */
     if (own.verbose == 0) own.verbose = -1;
     if (list != NULL) {
@@ -358,11 +343,8 @@ int verb_doctor(const struct settings *settings)
 
     doctor = (struct doctor){.settings = settings, .status = EXIT_UNSAFE};
     status = open_session(&doctor, settings);
-    if (status == 0) {
-        status = quorlock_examine(doctor.session.client, done, &doctor);
-        if (status != 0) say("%s", quorlock_client_error(doctor.session.client));
-        status = session_run(&doctor.session, session_exit(status), &doctor.status);
-    }
-    free(doctor.twins);
-    return status;
+    if (status != 0) return status;
+    status = quorlock_examine(doctor.session.client, done, &doctor);
+    if (status != 0) say("%s", quorlock_client_error(doctor.session.client));
+    return session_run(&doctor.session, session_exit(status), &doctor.status);
 }

@@ -113,7 +113,7 @@ static int run(const struct settings *settings, const struct pass *pass)
     int status;
 
     keys = (struct keys){.settings = settings, .pass = pass};
-    status = session_open_unguarded(&keys.session, settings);
+    status = session_open(&keys.session, settings);
     return status != 0 ? status : session_run(&keys.session, ask(&keys), &keys.status);
 }
 

@@ -131,6 +131,8 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
             verb->synopsis);
         return EXIT_USAGE;
     }
+    /* The other verbs must not write a guard, nor quarantine a node: bootstrap writes its own. */
+    if (verb->place != ARGS_RUN) settings->guard = QUORLOCK_GUARD_OFF;
     return verb->run(settings);
 }
 

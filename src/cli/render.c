@@ -207,7 +207,7 @@ static void add_single(struct text *line, const struct quorlock_result *result, 
                        size_t quorum)
 {
     char owner[RENDER_OWNER_SIZE];
-    int64_t left_ms[QUORLOCK_NODES_MAX];
+    int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
     size_t n = leases_left(result, holder, left_ms);
     int64_t until_ms = left_ms[n - (n >= quorum ? quorum : 1)];
 

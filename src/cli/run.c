@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "child.h"
@@ -648,8 +647,8 @@ static bool loop(struct run *run)
     return true;
 }
 
-/* run_locked - takes the lock, runs the command, gives the lock back. */
-static int run_locked(struct run *run)
+/* hold_and_run - takes the lock, runs the command, gives the lock back. */
+static int hold_and_run(struct run *run)
 {
     int status;
 
@@ -685,7 +684,7 @@ int verb_run(const struct settings *settings)
     run.name = text_joined(settings->words, settings->n_words, ", ");
     run.keys = text_joined(settings->words, settings->n_words, "\n");
     if (run.name != NULL && run.keys != NULL) {
-        status = run_locked(&run);
+        status = hold_and_run(&run);
     } else {
         say("out of memory");
         status = EXIT_SYSTEM;

@@ -33,7 +33,7 @@ static void write_line(const struct text *line)
     (void)written;
 }
 
-static void say_bytes(const char *bytes, size_t length)
+static void write_safe(const char *bytes, size_t length)
 {
     static const size_t length_max = PIPE_BUF - 8;
     struct text line = {0};
@@ -59,13 +59,13 @@ void say(const char *format, ...)
     length = vasprintf(&raw, format, list);
     va_end(list);
     if (length < 0) return; /* without memory for a line there is none for an error either */
-    say_bytes(raw, (size_t)length);
+    write_safe(raw, (size_t)length);
     free(raw);
 }
 
 void say_text(const struct text *text)
 {
-    if (!text->failed && text->length > 0) say_bytes(text->bytes, text->length);
+    if (!text->failed && text->length > 0) write_safe(text->bytes, text->length);
 }
 
 int put(struct text *text)

@@ -150,14 +150,6 @@ int session_open(struct session *session, const struct settings *settings)
     return session_exit(status);
 }
 
-int session_open_unguarded(struct session *session, const struct settings *settings)
-{
-    struct settings own = *settings;
-
-    own.guard = QUORLOCK_GUARD_OFF;
-    return session_open(session, &own);
-}
-
 int session_run(struct session *session, int failed, const int *result)
 {
     int status = failed;

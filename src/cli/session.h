@@ -24,8 +24,6 @@ struct session {
 int session_try(struct session *session, const struct settings *settings, char *error, size_t error_size);
 /* session_open - 0, or the exit status after saying why. The settings' strings must outlive the session. */
 int session_open(struct session *session, const struct settings *settings);
-/* session_open_unguarded - the same for a client that looks at the nodes, and must not write a guard there. */
-int session_open_unguarded(struct session *session, const struct settings *settings);
 /*
  * session_run - runs the loop until session_leave, unless `failed` says that there is nothing to run; closes
  * the session

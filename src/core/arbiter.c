@@ -18,10 +18,6 @@
  */
 #include "arbiter.h"
 
-#include "backoff.h"
-#include "control.h"
-#include "validity.h"
-
 /* So often a holder is believed to be there still, where no node contradicts. */
 #define BELIEF_POLLS 4u
 /* So often one that was not named before. */

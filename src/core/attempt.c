@@ -19,12 +19,9 @@
 #include <string.h>
 
 #include "arbiter.h"
-#include "backoff.h"
-#include "control.h"
 #include "debt.h"
 #include "fence.h"
 #include "hold.h"
-#include "validity.h"
 #include "vote.h"
 
 static uint64_t connect_until_us(const struct core_lock *lock)
@@ -56,7 +53,7 @@ void attempt_release(struct core_lock *lock, struct step *step)
 static void fail(struct core_lock *lock, int status)
 {
     lock->phase = CORE_IDLE;
-    lock->wait.queued = QUEUED_NONE;
+    lock->wait.queued = WAIT_STAY;
     core_notify(lock, CORE_NOTIFY_ACQUIRED, status);
 }
 
@@ -100,7 +97,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     attempt->doubt = DOUBT_NONE;
     /* Kleppmann's objection to counters is that they get lost: the wall clock is the floor under them. */
     attempt->floor = lock->config.fencing ? core_larger(step->wall_us, lock->fence + 1) : 0;
-    lock->wait.queued = QUEUED_NONE;
+    lock->wait.queued = WAIT_STAY;
     lock->wait.notice = NOTICE_NONE;
     lock->wait.woken_id = lock->wait.released_id;
     lock->hold.round = 0;
@@ -292,31 +289,27 @@ static void judge(struct core_lock *lock, struct step *step)
     if (voted && explained) conclude(lock, step, &tally);
 }
 
-static void again(struct core_lock *lock, struct step *step, bool all)
+void attempt_try(struct core_lock *lock, struct step *step, enum wait_verdict verdict)
 {
-    if (!step->no_attempt && step->random != NULL && lock->wait.queued == QUEUED_NONE) {
-        begin(lock, step, all);
+    if (verdict == WAIT_STAY) return;
+    if (!step->no_attempt && step->random != NULL && lock->wait.queued == WAIT_STAY) {
+        begin(lock, step, verdict == WAIT_TRY_ALL);
         judge(lock, step);
     } else {
         /* Its turn comes in the order in which the attempts of all locks were wanted. */
-        lock->wait.queued = all || lock->wait.queued == QUEUED_ALL ? QUEUED_ALL : QUEUED_ARBITER;
+        if (lock->wait.queued != WAIT_TRY_ALL) lock->wait.queued = verdict;
         lock->phase = CORE_WAITING;
         lock->wait.retry_at_us = CORE_NEVER;
     }
 }
 
-void attempt_try(struct core_lock *lock, struct step *step, enum wait_verdict verdict)
-{
-    if (verdict != WAIT_STAY) again(lock, step, verdict == WAIT_TRY_ALL);
-}
-
 void attempt_on_room(struct core_lock *lock, struct step *step)
 {
-    bool all = lock->wait.queued == QUEUED_ALL;
+    enum wait_verdict queued = lock->wait.queued;
 
-    if (lock->wait.queued == QUEUED_NONE || step->random == NULL) return;
-    lock->wait.queued = QUEUED_NONE;
-    again(lock, step, all);
+    if (step->random == NULL) return;
+    lock->wait.queued = WAIT_STAY;
+    attempt_try(lock, step, queued);
 }
 
 void attempt_begin_acquire(struct core_lock *lock, struct step *step, const struct core_acquire *acquire)
@@ -326,7 +319,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     lock->acquire =
         (struct acquire){.until_us = validity_add(begun_us, lock->config.wait_us), .seen = acquire->seen};
     lock->lease_us = lock->config.lease_us;
-    lock->wait.queued = QUEUED_NONE;
+    lock->wait.queued = WAIT_STAY;
     lock->wait.polls = lock->wait.splits = 0;
     lock->wait.released_id = lock->wait.polled_id = 0;
     if (step->random != NULL) backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
@@ -338,7 +331,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     if (acquire->behind && lock->config.wait_us != 0) {
         wait_behind(lock, step->now_us);
     } else {
-        again(lock, step, true);
+        attempt_try(lock, step, WAIT_TRY_ALL);
     }
 }
 
@@ -361,7 +354,8 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
         attempt_give_up(lock, step, status);
         return;
     }
-    if (lock->phase == CORE_WAITING && step->now_us >= lock->wait.retry_at_us) again(lock, step, false);
+    if (lock->phase == CORE_WAITING && step->now_us >= lock->wait.retry_at_us)
+        attempt_try(lock, step, WAIT_TRY_ARBITER);
     if (lock->attempt.stage != ATTEMPT_ASKS_ARBITER) give_up_connecting(lock, step->now_us);
     judge(lock, step);
 }

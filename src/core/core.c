@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "attempt.h"
-#include "control.h"
 #include "debt.h"
 #include "hold.h"
-#include "validity.h"
 
 #define SRTT_MAX_US  1000000u
 #define SRTT_STEP_US 1000u
@@ -219,14 +217,6 @@ static void on_reply(struct core_lock *lock, struct step *step, const struct cor
     }
 }
 
-static void on_timer(struct core_lock *lock, struct step *step)
-{
-    debt_on_timer(lock, step);
-    attempt_on_timer(lock, step);
-    hold_on_timer(lock, step);
-    debt_judge_release(lock, step->now_us);
-}
-
 static int take_event(struct core_lock *lock, struct step *step, const struct core_event *event)
 {
     switch (event->type) {
@@ -235,7 +225,12 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_EXTEND: return start_extend(lock, step, event->extend.lease_us);
     case CORE_EV_RELEASE: return start_release(lock, step);
     case CORE_EV_CANCEL: return cancel(lock, step, event->cancel.status);
-    case CORE_EV_TIMER: on_timer(lock, step); break;
+    case CORE_EV_TIMER:
+        debt_on_timer(lock, step);
+        attempt_on_timer(lock, step);
+        hold_on_timer(lock, step);
+        debt_judge_release(lock, step->now_us);
+        break;
     case CORE_EV_NODE: on_node_state(lock, step, &event->node); break;
     case CORE_EV_REPLY: on_reply(lock, step, &event->reply); break;
     case CORE_EV_NOTICE:
@@ -303,14 +298,14 @@ bool core_may_acquire(const struct core_lock *lock)
 
 enum core_wants core_wants(const struct core_lock *lock)
 {
-    if (lock->wait.queued != QUEUED_NONE) return CORE_WANTS_ATTEMPT;
+    if (lock->wait.queued != WAIT_STAY) return CORE_WANTS_ATTEMPT;
     return lock->hold.round_waits ? CORE_WANTS_ROUND : CORE_WANTS_NOTHING;
 }
 
 bool core_listens(const struct core_lock *lock)
 {
     /* The first attempt waits for room: there is no holder yet whose release could be waited for. */
-    if (lock->wait.queued != QUEUED_NONE && lock->acquire.attempts == 0 &&
+    if (lock->wait.queued != WAIT_STAY && lock->acquire.attempts == 0 &&
         (lock->acquire.seen & CORE_SEEN_HELD) == 0) {
         return false;
     }

@@ -13,9 +13,6 @@
 
 #include <assert.h>
 
-#include "backoff.h"
-#include "validity.h"
-
 #define OWN_NOTICES_MAX 200u
 
 static bool ended(const struct debt *debt, uint64_t now_us)

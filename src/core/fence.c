@@ -14,8 +14,6 @@
  */
 #include "fence.h"
 
-#include "control.h"
-
 static uint64_t largest_shown(const struct core_lock *lock)
 {
     uint64_t largest = 0;

@@ -16,10 +16,7 @@
 
 #include <assert.h>
 
-#include "backoff.h"
-#include "control.h"
 #include "debt.h"
-#include "validity.h"
 
 static uint64_t margin_us(const struct core_lock *lock)
 {

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "backoff.h"
+#include "control.h"
 #include "types.h"
 #include "validity.h"
 
@@ -128,8 +129,11 @@ struct attempt {
     uint64_t rest_at_us;
 };
 
-/* An attempt that waits for room at the nodes. */
-enum wait_queued { QUEUED_NONE, QUEUED_ARBITER, QUEUED_ALL };
+enum wait_verdict {
+    WAIT_STAY,        /* no attempt */
+    WAIT_TRY_ARBITER, /* the next attempt, which asks the arbiter first */
+    WAIT_TRY_ALL,     /* the next attempt, which asks all nodes at once */
+};
 
 /* A release that was heard of. */
 enum wait_notice {
@@ -140,8 +144,8 @@ enum wait_notice {
 
 struct wait {
     uint64_t retry_at_us;
-    uint64_t poll_at_us; /* the same without any notice */
-    enum wait_queued queued;
+    uint64_t poll_at_us;      /* the same without any notice */
+    enum wait_verdict queued; /* the attempt that waits for room at the nodes */
     enum wait_notice notice;
     uint64_t released_id; /* the holder whose release the latest notice reported */
     uint64_t woken_id;    /* the same when the latest attempt began, or when our turn was drawn */

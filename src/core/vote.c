@@ -7,7 +7,6 @@
 #include "arbiter.h"
 #include "debt.h"
 #include "fence.h"
-#include "validity.h"
 
 bool vote_may_still_connect(const struct core_node *node)
 {

@@ -26,9 +26,6 @@
 #include <assert.h>
 
 #include "arbiter.h"
-#include "backoff.h"
-#include "control.h"
-#include "validity.h"
 
 #define TTL_ENDLESS     (-1)
 #define AFTER_EXPIRY_US 1000u /* the node counts its expiry in milliseconds */

@@ -5,12 +5,6 @@
 
 #include "state.h"
 
-enum wait_verdict {
-    WAIT_STAY,        /* no attempt now */
-    WAIT_TRY_ARBITER, /* the next attempt, which asks the arbiter first */
-    WAIT_TRY_ALL,     /* the next attempt, which asks all nodes at once */
-};
-
 /* wait_begin - an attempt failed; held: a quorum voted. */
 void wait_begin(struct core_lock *, uint64_t now_us, bool held);
 /* wait_behind - a lock of this process holds the keys, or comes first. */

@@ -53,7 +53,7 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
 /* One more hold, or the end of a wait behind others: the claim that asked the nodes has the votes that tell
  * why.
  */
-static void notify_completed_acquire(struct quorlock *lock)
+static void report_completed_acquire(struct quorlock *lock)
 {
     const struct claim *claim = lock->held != NULL ? lock->held : lock->keylist->asked;
     struct message_votes votes;
@@ -80,7 +80,7 @@ static void notify_completed_acquire(struct quorlock *lock)
     run_callback(lock, &lock->acquired, &result);
 }
 
-static void notify_given_back(struct quorlock *lock)
+static void report_given_back(struct quorlock *lock)
 {
     struct given_back *given_back = FIRST_OF(&lock->given_back, struct given_back, link);
     struct lock_callback callback = given_back->callback;
@@ -94,22 +94,22 @@ static void notify_given_back(struct quorlock *lock)
     run_callback(lock, &callback, &result);
 }
 
-static void notify_completed(struct quorlock *lock)
+static void report_completed(struct quorlock *lock)
 {
     size_t left = lock->given_back.count + lock->acquire_completed;
 
     list_remove(&lock->all->completed, &lock->in_completed);
     if (left > 1) list_add(&lock->all->completed, &lock->in_completed);
     if (lock->given_back.count > 0) {
-        notify_given_back(lock);
+        report_given_back(lock);
     } else if (lock->acquire_completed) {
-        notify_completed_acquire(lock);
+        report_completed_acquire(lock);
     }
 }
 
 /* ---- what a core has to say ---- */
 
-static void notify_handle_of_loss(struct quorlock *lock, const struct quorlock_loss *loss)
+static void report_handle_of_loss(struct quorlock *lock, const struct quorlock_loss *loss)
 {
     /* A hold that was not told yet was none. */
     if (lock->acquire_completed && lock->acquired_status == QUORLOCK_OK) {
@@ -124,7 +124,7 @@ static void notify_handle_of_loss(struct quorlock *lock, const struct quorlock_l
 }
 
 /* All handles that hold it, each once. A callback may free any of them. */
-static void notify_lost(struct claim *claim, const struct core_completion *completion)
+static void report_lost(struct claim *claim, const struct core_completion *completion)
 {
     struct message_votes votes;
     struct quorlock_result result = {0};
@@ -134,10 +134,10 @@ static void notify_lost(struct claim *claim, const struct core_completion *compl
     loss.votes = result.votes;
     loss.n_votes = result.n_votes;
     loss.remaining_ms = claim_remaining_ms(claim);
-    LIST_WALK (struct quorlock, lock, &claim->sharers, in_share) notify_handle_of_loss(lock, &loss);
+    LIST_WALK (struct quorlock, lock, &claim->sharers, in_share) report_handle_of_loss(lock, &loss);
 }
 
-static void notify_acquired(struct claim *claim, const struct core_completion *completion)
+static void report_acquired(struct claim *claim, const struct core_completion *completion)
 {
     struct quorlock *handle = claim->acquirer;
     bool granted = completion->status == CORE_OK;
@@ -155,7 +155,7 @@ static void notify_acquired(struct claim *claim, const struct core_completion *c
     call_back(handle, &handle->acquired, claim, completion);
 }
 
-static void notify_extended(struct claim *claim, const struct core_completion *completion)
+static void report_extended(struct claim *claim, const struct core_completion *completion)
 {
     struct quorlock *handle = claim->extender;
 
@@ -164,7 +164,7 @@ static void notify_extended(struct claim *claim, const struct core_completion *c
     if (handle != NULL) call_back(handle, &handle->extended, claim, completion);
 }
 
-static void notify_released(struct claim *claim, const struct core_completion *completion)
+static void report_released(struct claim *claim, const struct core_completion *completion)
 {
     struct quorlock *handle = claim->releaser;
 
@@ -177,7 +177,7 @@ static void notify_released(struct claim *claim, const struct core_completion *c
 }
 
 /* The claim may be gone afterwards. */
-static void notify_claim(struct claim *claim)
+static void report_claim(struct claim *claim)
 {
     struct core_completion completion;
 
@@ -185,10 +185,10 @@ static void notify_claim(struct claim *claim)
     completion = claim_dispatch(claim);
     switch (completion.kind) {
     case CORE_NOTIFY_NOTHING: break;
-    case CORE_NOTIFY_LOST: notify_lost(claim, &completion); break;
-    case CORE_NOTIFY_ACQUIRED: notify_acquired(claim, &completion); break;
-    case CORE_NOTIFY_EXTENDED: notify_extended(claim, &completion); break;
-    case CORE_NOTIFY_RELEASED: notify_released(claim, &completion); break;
+    case CORE_NOTIFY_LOST: report_lost(claim, &completion); break;
+    case CORE_NOTIFY_ACQUIRED: report_acquired(claim, &completion); break;
+    case CORE_NOTIFY_EXTENDED: report_extended(claim, &completion); break;
+    case CORE_NOTIFY_RELEASED: report_released(claim, &completion); break;
     }
     claim->pins--;
     claim_let_go(claim);
@@ -220,14 +220,14 @@ bool notify_next(struct locks *all)
     struct list *ready = &all->claims.ready;
 
     if (all->claims.lost.count > 0) {
-        notify_claim(FIRST_OF(&all->claims.lost, struct claim, in_lost));
+        report_claim(FIRST_OF(&all->claims.lost, struct claim, in_lost));
     } else if (all->completed_budget > 0 && (all->ready_budget == 0 || !grant_waits(all))) {
         all->completed_budget--;
         if (all->completed.count > 0)
-            notify_completed(FIRST_OF(&all->completed, struct quorlock, in_completed));
+            report_completed(FIRST_OF(&all->completed, struct quorlock, in_completed));
     } else if (all->ready_budget > 0) {
         all->ready_budget--;
-        if (ready->count > 0) notify_claim(FIRST_OF(ready, struct claim, in_ready));
+        if (ready->count > 0) report_claim(FIRST_OF(ready, struct claim, in_ready));
     } else {
         return false;
     }

@@ -11,7 +11,6 @@
 #include "redis/ring.h"
 #include "redis/wire/errors.h"
 
-#define NODE_TEXT_SIZE      LINK_TEXT_SIZE
 #define NODE_SRTT_SHIFT     3     /* each reply weighs an eighth */
 #define NODE_GUARD_RETRY_US 10000 /* when there was no room to ask for the guard */
 
@@ -37,12 +36,12 @@ struct node {
 
     enum node_state state;
     enum node_fault fault;
-    char why[NODE_TEXT_SIZE];
+    char why[LINK_TEXT_SIZE];
     uint32_t generation; /* of the latest connection that took requests */
     bool expelled;       /* by the caller: DOWN at once, and the longest pause */
 
     struct guard guard;
-    char countdown_text[NODE_TEXT_SIZE];
+    char countdown_text[LINK_TEXT_SIZE];
     char *countdown; /* that text, which node_why() makes anew, also for a const node */
 
     struct ring ring;
@@ -71,10 +70,10 @@ static void log_state(struct node *node)
     }
 }
 
-/* Tells a change, and only a change. */
+/* Reports a change, and only a change. */
 static void set_state(struct node *node, enum node_state state, enum node_fault fault, const char *why)
 {
-    char copy[NODE_TEXT_SIZE];
+    char copy[LINK_TEXT_SIZE];
 
     if (node->state == state && node->fault == fault && strcmp(node->why, why) == 0) return;
     node->state = state;
@@ -89,7 +88,7 @@ static void set_state(struct node *node, enum node_state state, enum node_fault 
 /* READY, or QUARANTINED as long as the guard says so. */
 static void set_open_state(struct node *node)
 {
-    char why[NODE_TEXT_SIZE];
+    char why[LINK_TEXT_SIZE];
 
     if (node->guard.until_us != 0) {
         guard_describe(&node->guard, link_now_us(&node->link), why, sizeof(why));
@@ -153,7 +152,7 @@ static uint32_t span_us(uint64_t passed_us)
     return passed_us > UINT32_MAX ? UINT32_MAX : (uint32_t)passed_us;
 }
 
-/* The server was heard now: so long after that. */
+/* Bytes came now: so long after that time. */
 static uint32_t heard_after_us(struct node *node, uint64_t then_us)
 {
     node->heard_us = link_now_us(&node->link);
@@ -185,7 +184,7 @@ static void on_guard_reply(struct node *node, const struct reply *raw)
 static void on_part(struct node *node, struct ring_entry *entry, const struct reply *raw)
 {
     struct node_reply reply;
-    char text[NODE_TEXT_SIZE];
+    char text[LINK_TEXT_SIZE];
     bool first = entry->parts-- == GUARD_PARTS && entry->op == NODE_BOOTSTRAP;
     union node_tag tag = entry->tag;
 
@@ -202,14 +201,14 @@ static void on_request_reply(struct node *node, const struct ring_entry *entry, 
     uint32_t connection = node->link.connection;
     struct node_reply reply;
     enum node_fault fault;
-    char text[NODE_TEXT_SIZE];
+    char text[LINK_TEXT_SIZE];
     bool misfit, drop;
 
     node->dialect->judge(entry->op, entry->by_hash, raw, &reply, text, sizeof(text));
     misfit = reply.outcome == NODE_ERROR && reply.fault == NODE_FAULT_PROTO;
     drop = misfit || wants_reconnect(raw) || reply.fault == NODE_FAULT_GUARD;
     fault = reply.fault;
-    /* It was done: that is all the asker has to know. */
+    /* It was executed: that is all the caller needs. */
     if (reply.outcome <= NODE_MISSING) reply.fault = NODE_FAULT_NONE;
     if (!entry->reported) {
         reply.latency_us = latency_us;
@@ -237,7 +236,7 @@ static void on_reply(void *arg, const struct reply *raw)
         on_part(node, ring_at(&node->ring, 0), raw);
         return;
     }
-    /* Off the ring before anything is told: the callback may send, and the ring may move. */
+    /* Off the ring before the callback, which may send, so that the ring moves. */
     node->answerable--;
     entry = *ring_at(&node->ring, 0);
     ring_pop(&node->ring);
@@ -403,7 +402,7 @@ static void on_due(void *arg)
     uint32_t connection = node->link.connection;
     uint64_t stall_us = (uint64_t)node->config.stall_ms * 1000;
     uint64_t now_us = link_now_us(&node->link);
-    char why[NODE_TEXT_SIZE];
+    char why[LINK_TEXT_SIZE];
 
     expire(node, now_us);
     if (!link_is_on(&node->link, connection)) return;
@@ -523,7 +522,7 @@ static void push(struct node *node, const struct node_request *request, uint64_t
     ring_push(&node->ring, &entry);
     node->fresh++;
     conn_wake(&node->link.conn);
-    /* When the timer fires it looks at the whole ring. */
+    /* When the timer fires, on_due() looks at the whole ring. */
     if (stall_us > 0 && now_us + stall_us < entry.deadline_us) entry.deadline_us = now_us + stall_us;
     link_arm_by(&node->link, entry.deadline_us);
 }
@@ -582,7 +581,7 @@ enum node_fault node_fault_now(const struct node *node)
 const char *node_why(const struct node *node)
 {
     if (node_state_now(node) != NODE_QUARANTINED) return node->why;
-    guard_describe(&node->guard, link_now_us(&node->link), node->countdown, NODE_TEXT_SIZE);
+    guard_describe(&node->guard, link_now_us(&node->link), node->countdown, LINK_TEXT_SIZE);
     return node->countdown;
 }
 

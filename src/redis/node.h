@@ -78,7 +78,8 @@ struct node *node_new(struct system *, const struct alloc *, const struct node_c
  * comes after or from it. May be called from inside a callback of this node. */
 void node_free(struct node *);
 
-/* FULL, NOMEM: what the connection holds is bounded; events.room() tells when to try again. */
+/* FULL, NOMEM: a connection holds a bounded number of requests and bytes; events.room() follows when to try
+ * again. */
 enum node_send_result { NODE_SENT = 0, NODE_NOT_READY = -1, NODE_FULL = -2, NODE_NOMEM = -3 };
 /* node_send - queues one request; NODE_SENT promises one reply callback, anything else none. */
 int node_send(struct node *, const struct node_request *);

@@ -8,7 +8,6 @@
 #include "redis/pending.h"
 #include "redis/wire/errors.h"
 
-#define SUBSCRIBER_TEXT_SIZE   LINK_TEXT_SIZE
 #define SUBSCRIBER_IDLE_US_MIN 1000000 /* of silence, before a PING */
 #define SUBSCRIBER_NAME        "quorlock-notices"
 
@@ -19,9 +18,9 @@ struct subscriber {
     struct redis_link link;
     struct pending pending;
     uint64_t heard_us; /* the latest sign of life, or when the oldest pending command was sent after it */
-    char why[SUBSCRIBER_TEXT_SIZE];
-    char told[SUBSCRIBER_TEXT_SIZE];    /* the fault that was logged last, since it was open */
-    char refusal[SUBSCRIBER_TEXT_SIZE]; /* the refusal that was logged last */
+    char why[LINK_TEXT_SIZE];
+    char logged[LINK_TEXT_SIZE];  /* the fault that was logged last, since it was open */
+    char refusal[LINK_TEXT_SIZE]; /* the refusal that was logged last */
 };
 
 /* Until when an open connection may be silent: then a PING is sent, or the connection dropped. */
@@ -155,7 +154,7 @@ static void on_error(struct subscriber *subscriber, const struct reply_item *ite
     bool asked = subscriber->pending.n > 0, listens;
     struct pending_entry entry = {.kind = PENDING_PING};
     const char *what = asked ? "PING" : "an error that nobody asked for";
-    char why[SUBSCRIBER_TEXT_SIZE];
+    char why[LINK_TEXT_SIZE];
 
     if (asked) entry = pending_first(&subscriber->pending);
     listens = entry.kind == PENDING_LISTEN || entry.kind == PENDING_MUTED;
@@ -202,7 +201,7 @@ static void on_greeted(void *arg)
 
     link_open(&subscriber->link);
     subscriber->heard_us = link_now_us(&subscriber->link);
-    subscriber->why[0] = subscriber->told[0] = '\0';
+    subscriber->why[0] = subscriber->logged[0] = '\0';
     (void)link_arm(&subscriber->link, silence_ends_us(subscriber));
     link_log(&subscriber->link, QUORLOCK_LOG_DEBUG, "open");
     if (link_is_on(&subscriber->link, connection) && subscriber->events.open != NULL)
@@ -221,7 +220,7 @@ static void on_due(void *arg)
 {
     struct subscriber *subscriber = arg;
     uint64_t until_us = silence_ends_us(subscriber);
-    char why[SUBSCRIBER_TEXT_SIZE];
+    char why[LINK_TEXT_SIZE];
 
     if (link_now_us(&subscriber->link) < until_us) {
         (void)link_arm(&subscriber->link, until_us);
@@ -248,8 +247,8 @@ static void log_end(struct subscriber *subscriber, enum node_fault fault, const 
         link_log(&subscriber->link, QUORLOCK_LOG_DEBUG, "%s", why);
         return;
     }
-    if (strcmp(subscriber->told, why) == 0) return;
-    snprintf(subscriber->told, sizeof(subscriber->told), "%s", why);
+    if (strcmp(subscriber->logged, why) == 0) return;
+    snprintf(subscriber->logged, sizeof(subscriber->logged), "%s", why);
     link_log(&subscriber->link, QUORLOCK_LOG_WARN, "%s", why);
 }
 

@@ -2,8 +2,8 @@
 /*
  * fuzz_args.c - the command's arguments, its environment, and the texts that it prints
  *
- * Words are made of options, addresses with a secret, and any bytes. The parser always returns 0, or 64 after a message;
- * neither the message nor the words that ps shows contain a password.
+ * Words are made of options, addresses with a secret, and any bytes. The parser always returns 0, or 64 after a
+ * message; neither the message nor the words that ps shows contain a password.
  */
 #include "feed.h"
 

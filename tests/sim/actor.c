@@ -32,7 +32,7 @@ void actor_hurry(struct world *world, struct lock *lock)
 static void expect(struct world *world, struct lock *lock, const char *call, int status, int expected)
 {
     if (status == expected) return;
-    judge_violated(world, I6_TOLD_ONCE, "lock %u: %s answered \"%s\", expected \"%s\"", lock->index, call,
+    judge_violated(world, I6_NOTIFIED_ONCE, "lock %u: %s answered \"%s\", expected \"%s\"", lock->index, call,
                    trace_status(status), trace_status(expected));
 }
 
@@ -107,7 +107,8 @@ static void misuse(struct world *world, struct lock *lock)
     case 1: status = process_extend(world, lock, core_lease_us(lock->core) - 1000); break;
     default: status = process_cancel(world, lock, CORE_CANCELED); break;
     }
-    if (status == CORE_OK) judge_violated(world, I6_TOLD_ONCE, "lock %u: a misuse was accepted", lock->index);
+    if (status == CORE_OK)
+        judge_violated(world, I6_NOTIFIED_ONCE, "lock %u: a misuse was accepted", lock->index);
     world->totals->of[TOTAL_MISUSES]++;
 }
 
@@ -199,7 +200,7 @@ static uint64_t calm_us(const struct world *world, struct rng *rng)
     return rng_below(rng, (rng_one_in(rng, 8) ? 160u : 20u) * world->plan->round_trip_us);
 }
 
-static void told_granted(struct world *world, struct lock *lock)
+static void on_granted(struct world *world, struct lock *lock)
 {
     struct rng *rng = rng_of(world, lock);
     uint64_t lease_us = lock->config.lease_us;
@@ -226,13 +227,13 @@ static void told_granted(struct world *world, struct lock *lock)
     }
 }
 
-static void told_acquired(struct world *world, struct lock *lock, int status)
+static void on_acquired(struct world *world, struct lock *lock, int status)
 {
     struct rng *rng = rng_of(world, lock);
     uint64_t rest_us = lock->config.lease_us / 4;
 
     if (status == CORE_OK) {
-        told_granted(world, lock);
+        on_granted(world, lock);
         return;
     }
     lock->state = ACTOR_IDLE;
@@ -243,7 +244,7 @@ static void told_acquired(struct world *world, struct lock *lock, int status)
     }
 }
 
-void actor_notify(struct world *world, struct lock *lock, const struct core_completion *tell)
+void actor_notify(struct world *world, struct lock *lock, const struct core_completion *completion)
 {
     struct rng *rng = rng_of(world, lock);
     uint64_t soon_us = rng_below(rng, lock->config.lease_us / 2);
@@ -252,8 +253,8 @@ void actor_notify(struct world *world, struct lock *lock, const struct core_comp
         act_in(world, lock, 0);
         return;
     }
-    switch (tell->kind) {
-    case CORE_NOTIFY_ACQUIRED: told_acquired(world, lock, tell->status); break;
+    switch (completion->kind) {
+    case CORE_NOTIFY_ACQUIRED: on_acquired(world, lock, completion->status); break;
     case CORE_NOTIFY_LOST:
         lock->state = ACTOR_LOST;
         act_in(world, lock, rng_one_in(rng, 2) ? 0 : soon_us);
@@ -261,7 +262,7 @@ void actor_notify(struct world *world, struct lock *lock, const struct core_comp
     case CORE_NOTIFY_EXTENDED:
         if (lock->state == ACTOR_EXTENDING) lock->state = ACTOR_HOLDING;
         /* Now and then the longer lease is all that is wanted. */
-        if (world->phase == PHASE_FAULTS && world->plan->long_extends && tell->status == CORE_OK &&
+        if (world->phase == PHASE_FAULTS && world->plan->long_extends && completion->status == CORE_OK &&
             rng_one_in(rng, 2)) {
             lock->hold_until_us = world->now_us + 5 * core_lease_us(lock->core);
             soon_us = 5 * core_lease_us(lock->core);

@@ -12,7 +12,7 @@
 /* These come at their nth opportunity (process.c). */
 static bool is_nth(enum plan_fault_kind kind)
 {
-    return kind == FAULT_PAUSE_TELL || kind == FAULT_PAUSE_SEND || kind == FAULT_DEATH_TELL ||
+    return kind == FAULT_PAUSE_CALLBACK || kind == FAULT_PAUSE_SEND || kind == FAULT_DEATH_CALLBACK ||
            kind == FAULT_DEATH_SEND;
 }
 
@@ -118,7 +118,8 @@ static void end_connection(struct world *world, const struct plan_fault *fault, 
     }
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
         if (!fault->all && node != fault->node) continue;
-        link_end(world, fault->client, node, fault->kind == FAULT_RESET_LATE ? FATE_LATE : FATE_ANY);
+        link_end(world, &world->clients[fault->client].links[node],
+                 fault->kind == FAULT_RESET_LATE ? FATE_LATE : FATE_ANY);
     }
 }
 
@@ -200,9 +201,9 @@ static void begin(struct world *world, const struct plan_fault *fault, uint32_t 
     case FAULT_RESET_LATE: end_connection(world, fault, index); break;
     case FAULT_SLOW: slow(world, fault, until_us); break;
     case FAULT_PAUSE: process_pause(world, fault->client, until_us - world->now_us); break;
-    case FAULT_BLIND: process_blind(world, fault->client, until_us - world->now_us); break;
+    case FAULT_SUSPEND: process_suspend(world, fault->client, until_us - world->now_us); break;
     case FAULT_DEATH:
-    case FAULT_DEATH_TELL:
+    case FAULT_DEATH_CALLBACK:
     case FAULT_DEATH_SEND: die(world, fault, until_us); break;
     case FAULT_REFUSE_WRITES:
         node->refuse_writes_until_us = later(node->refuse_writes_until_us, until_us);
@@ -210,11 +211,11 @@ static void begin(struct world *world, const struct plan_fault *fault, uint32_t 
     case FAULT_REFUSE_ALL: node->refuse_all_until_us = later(node->refuse_all_until_us, until_us); break;
     case FAULT_FORGET_SCRIPTS: node->scripts = 0; break;
     case FAULT_UNSENT: fill_queues(world, fault, index, part, until_us); break;
-    case FAULT_DEAF: end_subscriptions(world, fault); break;
-    case FAULT_UNHEARD: node->unheard_until_us = later(node->unheard_until_us, until_us); break;
+    case FAULT_UNSUBSCRIBE: end_subscriptions(world, fault); break;
+    case FAULT_LOSE_NOTICES: node->notices_lost_until_us = later(node->notices_lost_until_us, until_us); break;
     case FAULT_BREAK: break_lock(world, fault->nth % world->plan->n_keys); break;
     case FAULT_ODD: leave_odd_key(world, fault, index); break;
-    case FAULT_PAUSE_TELL:
+    case FAULT_PAUSE_CALLBACK:
     case FAULT_PAUSE_SEND:
     case FAULT_KINDS: break;
     }

@@ -32,7 +32,7 @@ static bool is_kept(const struct world *world)
            world->server_rule != SERVER_UPTIME_GUARD;
 }
 
-/* What clients without a guard in the node go by. INFO tells whole seconds of the wall clock, since the whole
+/* What clients without a guard in the node go by. INFO reports whole seconds of the wall clock, since the whole
  * second in which the process was started. */
 static uint64_t left_by_uptime_ms(const struct world *world, uint32_t server)
 {

@@ -75,7 +75,7 @@ void handover_granted(struct world *world, struct lock *lock)
     judge_requests(world, handover);
     if (handover->open) judge(world, took_us);
     if (handover->open && world->handovers != NULL) {
-        /* Rounded up: what is told must not be less than what it was. */
+        /* Rounded up: what is printed is not less than what it was. */
         note(world->handovers, (took_us * HANDOVER_PER_TRIP + trip_us - 1) / trip_us, handover);
     }
     handover->open = false;

@@ -3,9 +3,9 @@
  * judge.c - what must hold, seen from outside
  *
  * A reported validity window of a lock opens in the callback that says granted, and ends when release is
- * called, when the loss of the key was told as a fact (gone), or when the validity that was reported ends by
- * its owner's clock: whichever comes first. A loss told in good time does not end it, for its owner may use
- * what remains.
+ * called, when the loss of the key was reported as a fact (gone), or when the validity that was reported ends
+ * by its owner's clock: whichever comes first. A loss reported in good time does not end it, for its owner may
+ * use what remains.
  */
 #include "sim.h"
 
@@ -51,7 +51,7 @@ static bool is_open(const struct world *world, const struct lock *lock)
     return lock->verdicts.open && clock_of(world, lock) < lock->verdicts.until_us;
 }
 
-/* I1, when a window opens or moves on. A grant that is told is a window, if of no length. */
+/* I1, when a window opens or moves on. A grant that is reported is a window, if of no length. */
 static void check_exclusion(struct world *world, struct lock *lock, bool at_grant)
 {
     if (!at_grant && !is_open(world, lock)) return;
@@ -179,7 +179,7 @@ void judge_before(struct world *world, struct lock *lock, const struct core_even
     if (op == CORE_OP_RELEASE) return;
     if (op == CORE_OP_PEEK || reply->outcome == CORE_OTHER) lock->verdicts.other_seen = true;
     if (op == CORE_OP_PEEK || reply->tag.attempt != core_attempt(lock->core)) return;
-    /* What comes on a connection that has ended tells nothing. */
+    /* What comes on a connection that has ended proves nothing. */
     if (!world_talks(link->state) || reply->generation != link->generation) return;
     if (reply->outcome == CORE_YES) {
         if (op == CORE_OP_ACQUIRE || op == CORE_OP_RAISE) tokens_see(lock, reply);
@@ -275,9 +275,9 @@ void judge_in_time(struct world *world, struct lock *lock)
     violated_if(world, lock, I10_FORGOTTEN,
                 is_overdue(world, lock, &releasing, config->node_timeout_us / 4 * 5),
                 "has a release that is overdue");
-    violated_if(world, lock, I6_TOLD_ONCE,
+    violated_if(world, lock, I6_NOTIFIED_ONCE,
                 verdicts->notified_held && clock_of(world, lock) >= verdicts->until_us,
-                "was not told its loss before its validity ended");
+                "did not report its loss before its validity ended");
 }
 
 static void begin(struct world *world, struct lock *lock, const struct core_event *event)
@@ -301,7 +301,7 @@ static void begin(struct world *world, struct lock *lock, const struct core_even
     }
 }
 
-static void told_lost(struct world *world, struct lock *lock, const struct core_completion *tell)
+static void on_lost(struct world *world, struct lock *lock, const struct core_completion *completion)
 {
     static const enum total of[] = {[CORE_LOSS_EXPIRED] = TOTAL_LOST_EXPIRED,
                                     [CORE_LOSS_GONE] = TOTAL_LOST_GONE,
@@ -311,26 +311,28 @@ static void told_lost(struct world *world, struct lock *lock, const struct core_
     struct verdicts *verdicts = &lock->verdicts;
     uint32_t spare = world->plan->n_nodes - world->plan->quorum;
 
-    violated_if(world, lock, I6_TOLD_ONCE, !verdicts->notified_held, "is told a loss, but it holds nothing");
-    violated_if(world, lock, I6_TOLD_ONCE,
+    violated_if(world, lock, I6_NOTIFIED_ONCE, !verdicts->notified_held,
+                "reports a loss, but it holds nothing");
+    violated_if(world, lock, I6_NOTIFIED_ONCE,
                 clock_of(world, lock) >= verdicts->until_us && !slept_just_now(world, lock),
-                "is told its loss after its validity");
+                "reports its loss after its validity");
     violated_if(world, lock, I7_FOREIGN_VOTE,
-                tell->loss == CORE_LOSS_GONE && (uint32_t)__builtin_popcount(verdicts->absent_nodes) <= spare,
-                "is told that its key is gone, but a quorum may have it");
-    if (tell->loss == CORE_LOSS_NONE) {
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told a loss without a reason", lock->index);
+                completion->loss == CORE_LOSS_GONE &&
+                    (uint32_t)__builtin_popcount(verdicts->absent_nodes) <= spare,
+                "reports that its key is gone, but a quorum may have it");
+    if (completion->loss == CORE_LOSS_NONE) {
+        judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports a loss without a reason", lock->index);
         return;
     }
-    if (tell->loss == CORE_LOSS_GONE) verdicts->open = false;
+    if (completion->loss == CORE_LOSS_GONE) verdicts->open = false;
     verdicts->notified_held = false;
     verdicts->lost = true;
-    world->totals->of[of[tell->loss]]++;
-    violated_if(world, lock, I6_TOLD_ONCE, tell->loss == CORE_LOSS_CLOCK && !world->plan->outside,
-                "is told that clocks stepped that never did");
+    world->totals->of[of[completion->loss]]++;
+    violated_if(world, lock, I6_NOTIFIED_ONCE, completion->loss == CORE_LOSS_CLOCK && !world->plan->outside,
+                "reports that clocks stepped that never did");
 }
 
-static void told_granted(struct world *world, struct lock *lock, uint64_t now_us)
+static void on_granted(struct world *world, struct lock *lock, uint64_t now_us)
 {
     struct verdicts *verdicts = &lock->verdicts;
     uint32_t seen;
@@ -342,7 +344,7 @@ static void told_granted(struct world *world, struct lock *lock, uint64_t now_us
     if (seen < world->plan->quorum) {
         judge_violated(world, I7_FOREIGN_VOTE, "lock %u is granted with %u votes", lock->index, seen);
     }
-    violated_if(world, lock, I6_TOLD_ONCE,
+    violated_if(world, lock, I6_NOTIFIED_ONCE,
                 core_lost_at(lock->core) <= now_us || verdicts->until_us < now_us + lock->config.min_valid_us,
                 "is granted too late");
     world->totals->of[TOTAL_GRANTS]++;
@@ -357,7 +359,7 @@ static void told_granted(struct world *world, struct lock *lock, uint64_t now_us
     check_quorum(world, lock);
 }
 
-static void told_refused(struct world *world, struct lock *lock, int status)
+static void on_refused(struct world *world, struct lock *lock, int status)
 {
     switch (status) {
     case CORE_HELD_BY_OTHER:
@@ -371,47 +373,49 @@ static void told_refused(struct world *world, struct lock *lock, int status)
     case CORE_INVAL:
         world->totals->of[TOTAL_CONFIG]++;
         if (world->plan->clients[lock->client].twins) break;
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told that nodes refuse its configuration", lock->index);
+        judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports that nodes refuse its configuration",
+                       lock->index);
         break;
-    default: judge_violated(world, I6_TOLD_ONCE, "lock %u is told status %d", lock->index, status); break;
+    default: judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports status %d", lock->index, status); break;
     }
 }
 
-static void told(struct world *world, struct lock *lock, const struct core_completion *tell, uint64_t now_us)
+static void on_completion(struct world *world, struct lock *lock, const struct core_completion *completion,
+                          uint64_t now_us)
 {
     struct verdicts *verdicts = &lock->verdicts;
     uint64_t *of = world->totals->of;
     bool expected = true;
 
-    trace_mix(world, ((uint64_t)tell->kind << 16) | (uint32_t)tell->status);
-    switch (tell->kind) {
+    trace_mix(world, ((uint64_t)completion->kind << 16) | (uint32_t)completion->status);
+    switch (completion->kind) {
     case CORE_NOTIFY_NOTHING: return;
-    case CORE_NOTIFY_LOST: told_lost(world, lock, tell); return;
+    case CORE_NOTIFY_LOST: on_lost(world, lock, completion); return;
     case CORE_NOTIFY_ACQUIRED:
         expected = verdicts->acquiring.pending;
         verdicts->acquiring.pending = false;
-        if (tell->status == CORE_OK) {
-            told_granted(world, lock, now_us);
+        if (completion->status == CORE_OK) {
+            on_granted(world, lock, now_us);
         } else {
-            told_refused(world, lock, tell->status);
+            on_refused(world, lock, completion->status);
         }
         break;
     case CORE_NOTIFY_EXTENDED:
         expected = verdicts->extending.pending;
         verdicts->extending.pending = false;
-        of[tell->status == CORE_OK ? TOTAL_EXTENDED : TOTAL_EXTEND_FAILED]++;
-        violated_if(world, lock, I6_TOLD_ONCE, tell->status == CORE_OK && !verdicts->notified_held,
-                    "is told that it was extended after its loss");
+        of[completion->status == CORE_OK ? TOTAL_EXTENDED : TOTAL_EXTEND_FAILED]++;
+        violated_if(world, lock, I6_NOTIFIED_ONCE, completion->status == CORE_OK && !verdicts->notified_held,
+                    "reports an extend after its loss");
         break;
     case CORE_NOTIFY_RELEASED:
         expected = verdicts->releasing.pending;
         verdicts->releasing.pending = false;
-        of[tell->expired ? TOTAL_RELEASED_EXPIRED : TOTAL_RELEASED]++;
-        if (tell->status == CORE_NOQUORUM) of[TOTAL_RELEASE_NOQUORUM]++;
+        of[completion->expired ? TOTAL_RELEASED_EXPIRED : TOTAL_RELEASED]++;
+        if (completion->status == CORE_NOQUORUM) of[TOTAL_RELEASE_NOQUORUM]++;
         break;
     }
     if (!expected)
-        judge_violated(world, I6_TOLD_ONCE, "lock %u is told twice, or what it did not ask", lock->index);
+        judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports twice, or what was not asked", lock->index);
 }
 
 /* I8: what an idle lock that owes nothing left on a node. Excused is what was executed late: after its
@@ -436,16 +440,16 @@ static void check_clean(struct world *world, struct lock *lock)
     world->totals->of[TOTAL_QUIET]++;
 }
 
-static void check_told_state(struct world *world, struct lock *lock, uint64_t now_us)
+static void check_notified_state(struct world *world, struct lock *lock, uint64_t now_us)
 {
     uint64_t left_us = core_valid_us(lock->core, now_us);
     bool holds = core_notified_held(lock->core) || left_us != 0;
 
-    violated_if(world, lock, I6_TOLD_ONCE, !lock->verdicts.notified_held && holds,
-                "says held after its owner was told otherwise");
-    violated_if(world, lock, I6_TOLD_ONCE, lock->verdicts.past_lost_at && holds,
+    violated_if(world, lock, I6_NOTIFIED_ONCE, !lock->verdicts.notified_held && holds,
+                "says held after it reported otherwise");
+    violated_if(world, lock, I6_NOTIFIED_ONCE, lock->verdicts.past_lost_at && holds,
                 "is held on although lost_at had passed");
-    violated_if(world, lock, I6_TOLD_ONCE, left_us != 0 && now_us >= core_lost_at(lock->core),
+    violated_if(world, lock, I6_NOTIFIED_ONCE, left_us != 0 && now_us >= core_lost_at(lock->core),
                 "has validity left after lost_at");
 }
 
@@ -459,11 +463,11 @@ void judge_after(struct world *world, struct lock *lock, const struct core_event
         verdicts->attempt_begun_us = world->now_us;
     }
     if (status == 0) begin(world, lock, event);
-    violated_if(world, lock, I6_TOLD_ONCE, status != 0 && update->n_commands != 0,
+    violated_if(world, lock, I6_NOTIFIED_ONCE, status != 0 && update->n_commands != 0,
                 "refused a call, but sends commands");
-    told(world, lock, &update->completion, event->now_us);
+    on_completion(world, lock, &update->completion, event->now_us);
     check_votes(world, lock);
-    check_told_state(world, lock, event->now_us);
+    check_notified_state(world, lock, event->now_us);
     if (verdicts->notified_held && core_notified_held(lock->core) &&
         core_valid_until(lock->core) > verdicts->until_us) {
         verdicts->until_us = core_valid_until(lock->core);

@@ -10,14 +10,14 @@
 
 #define NONE UINT32_MAX
 
-static struct link *link_of(struct world *world, uint32_t client, uint32_t node)
+static struct link *get_link(struct world *world, uint32_t client, uint32_t node)
 {
     return &world->clients[client].links[node];
 }
 
-static uint32_t server_of(const struct world *world, uint32_t client, uint32_t node)
+static uint32_t which_server(const struct world *world, const struct link *link)
 {
-    return plan_server(world->plan, client, node);
+    return plan_server(world->plan, link->client, link->node);
 }
 
 static uint32_t take_request(struct world *world)
@@ -70,23 +70,23 @@ uint64_t link_delay(const struct world *world, struct rng *rng, uint32_t client,
     return delay_us;
 }
 
-static uint64_t draw_delay(struct world *world, uint32_t client, uint32_t node)
+static uint64_t draw_delay(struct world *world, struct link *link)
 {
-    return link_delay(world, &world->chance, client, node);
+    return link_delay(world, &world->chance, link->client, link->node);
 }
 
-static void watch_stall(struct world *world, uint32_t client, uint32_t node, struct link *link,
-                        uint64_t since_us)
+static void watch_stall(struct world *world, struct link *link, uint64_t since_us)
 {
     if (link->watched) return;
     link->watched = true;
-    world_plan(world, since_us + world->plan->stall_us, EVENT_STALL, client, node, 0, link->generation);
+    world_plan(world, since_us + world->plan->stall_us, EVENT_STALL, link->client, link->node, 0,
+               link->generation);
 }
 
 bool link_send(struct world *world, struct lock *lock, const struct core_command *command, uint64_t leaves_us)
 {
     uint32_t node = command->tag.node;
-    struct link *link = link_of(world, lock->client, node);
+    struct link *link = get_link(world, lock->client, node);
     struct request *request;
     uint32_t index;
     uint64_t arrives_us;
@@ -114,8 +114,8 @@ bool link_send(struct world *world, struct lock *lock, const struct core_command
         world->requests[link->last].next = index;
     }
     link->last = index;
-    watch_stall(world, lock->client, node, link, world->now_us);
-    arrives_us = leaves_us + draw_delay(world, lock->client, node);
+    watch_stall(world, link, world->now_us);
+    arrives_us = leaves_us + draw_delay(world, link);
     arrives_us = world_in_order(&link->to_last_us, arrives_us);
     world_plan(world, arrives_us, EVENT_ARRIVE, lock->client, node, index, request->serial);
     if (command->timeout_us != 0) {
@@ -135,8 +135,8 @@ static uint64_t goes_on(const struct world *world, uint64_t until_us, const stru
 
 static void answer(struct world *world, struct request *request, uint32_t index)
 {
-    struct link *link = link_of(world, request->client, request->node);
-    uint64_t arrives_us = world->now_us + draw_delay(world, request->client, request->node);
+    struct link *link = get_link(world, request->client, request->node);
+    uint64_t arrives_us = world->now_us + draw_delay(world, link);
 
     if (request->queued) arrives_us = world_in_order(&link->from_last_us, arrives_us);
     world_plan(world, arrives_us, EVENT_ANSWER, request->client, request->node, index, request->serial);
@@ -170,7 +170,7 @@ static void wait_for_earlier(struct world *world, const struct event *event)
 /* A server does one thing after the other. */
 static bool queues(struct world *world, const struct event *event, struct request *request)
 {
-    struct node *server = &world->nodes[server_of(world, request->client, request->node)];
+    struct node *server = &world->nodes[plan_server(world->plan, request->client, request->node)];
 
     if (world->plan->service_us == 0 || request->served) return false;
     request->served = true;
@@ -187,8 +187,8 @@ void link_arrive(struct world *world, const struct event *event)
     const struct node *server;
 
     if (request == NULL) return;
-    link = link_of(world, request->client, request->node);
-    server = &world->nodes[server_of(world, request->client, request->node)];
+    link = get_link(world, request->client, request->node);
+    server = &world->nodes[which_server(world, link)];
     if (request->late_us != 0) {
         uint64_t late_us = request->late_us;
 
@@ -219,17 +219,17 @@ void link_arrive(struct world *world, const struct event *event)
     }
 }
 
-static void hear_stray(struct world *world, uint32_t index)
+static void deliver_stray(struct world *world, uint32_t index)
 {
     struct request *request = &world->requests[index];
     struct core_reply reply = request->reply;
     uint32_t lock = request->lock;
     uint32_t life = request->life;
-    bool heard = world->plan->strays && world->clients[request->client].alive;
+    bool delivered = world->plan->strays && world->clients[request->client].alive;
 
     request->landed = true;
     settle(world, index);
-    if (!heard) return;
+    if (!delivered) return;
     world->totals->of[TOTAL_STRAYS]++;
     process_reply(world, &world->locks[lock], life, &reply);
 }
@@ -244,9 +244,9 @@ static void update_rtt(struct world *world, struct link *link, const struct requ
 }
 
 /* An answer goes to the core, to the check of the node's clock, and to the connection, in this order. */
-static void hear(struct world *world, const struct request *request)
+static void deliver(struct world *world, const struct request *request)
 {
-    const struct link *link = link_of(world, request->client, request->node);
+    struct link *link = get_link(world, request->client, request->node);
 
     if (request->reported) {
         world->totals->of[TOTAL_SWALLOWED]++;
@@ -258,21 +258,21 @@ static void hear(struct world *world, const struct request *request)
                            request->node_us);
     }
     if (!request->guard_broken || !world->clients[request->client].alive) return;
-    if (link->generation == request->generation) link_end(world, request->client, request->node, FATE_ANY);
+    if (link->generation == request->generation) link_end(world, link, FATE_ANY);
 }
 
 void link_answer(struct world *world, const struct event *event)
 {
     struct request *request = request_of(world, event);
-    struct request heard;
+    struct request delivered;
     struct link *link;
 
     if (request == NULL) return;
-    link = link_of(world, request->client, request->node);
+    link = get_link(world, request->client, request->node);
     if (held_up(world, event, link->from_cut_until_us, request)) return;
     if (process_postponed(world, event)) return;
     if (!request->queued) {
-        hear_stray(world, event->index);
+        deliver_stray(world, event->index);
         return;
     }
     if (&world->requests[link->first] != request) {
@@ -282,10 +282,10 @@ void link_answer(struct world *world, const struct event *event)
     link->first = request->next;
     request->queued = false;
     update_rtt(world, link, request);
-    heard = *request;
+    delivered = *request;
     request->landed = true;
     settle(world, event->index);
-    hear(world, &heard);
+    deliver(world, &delivered);
 }
 
 static void report_unknown(struct world *world, uint32_t index)
@@ -312,32 +312,26 @@ void link_timeout(struct world *world, const struct event *event)
     report_unknown(world, event->index);
 }
 
-static void set_state(struct world *world, uint32_t client, uint32_t node, enum core_node_state state,
-                      enum core_fault fault)
+static void set_state(struct world *world, struct link *link, enum core_node_state state, enum core_fault fault)
 {
-    struct link *link = link_of(world, client, node);
-
     if (link->state == state && link->fault == fault) return;
     link->state = state;
     link->fault = fault;
-    process_node_state(world, client, node);
+    process_node_state(world, link->client, link->node);
 }
 
-static void begin_try(struct world *world, uint32_t client, uint32_t node)
+static void begin_try(struct world *world, struct link *link)
 {
-    struct link *link = link_of(world, client, node);
-
     link->tries++;
-    link->node_life = world->nodes[server_of(world, client, node)].life;
+    link->node_life = world->nodes[which_server(world, link)].life;
     link->try_until_us = world->now_us + world->plan->connect_timeout_us;
     link->greeted = false;
-    world_plan(world, world->now_us + 2 * draw_delay(world, client, node), EVENT_GREET, client, node, 0,
+    world_plan(world, world->now_us + 2 * draw_delay(world, link), EVENT_GREET, link->client, link->node, 0,
                link->tries);
 }
 
-static void try_failed(struct world *world, uint32_t client, uint32_t node)
+static void try_failed(struct world *world, struct link *link)
 {
-    struct link *link = link_of(world, client, node);
     uint64_t pause_us = world->plan->reconnect_min_us << (link->failures < 10 ? link->failures : 10);
 
     if (pause_us > world->plan->reconnect_max_us || link->expelled) pause_us = world->plan->reconnect_max_us;
@@ -345,8 +339,8 @@ static void try_failed(struct world *world, uint32_t client, uint32_t node)
     link->tries++;
     world->totals->of[TOTAL_CONNECT_FAILED]++;
     world_plan(world, world->now_us + pause_us / 2 + rng_below(&world->chance, pause_us / 2 + 1), EVENT_RETRY,
-               client, node, 0, link->tries);
-    set_state(world, client, node, CORE_NODE_DOWN, link->expelled ? CORE_FAULT_CONFIG : CORE_FAULT_PASSING);
+               link->client, link->node, 0, link->tries);
+    set_state(world, link, CORE_NODE_DOWN, link->expelled ? CORE_FAULT_CONFIG : CORE_FAULT_PASSING);
     link->expelled = false;
 }
 
@@ -378,45 +372,40 @@ static uint32_t detach(struct world *world, struct link *link, enum link_fate fa
     return first;
 }
 
-void link_end(struct world *world, uint32_t client, uint32_t node, enum link_fate fate)
+void link_end(struct world *world, struct link *link, enum link_fate fate)
 {
-    struct link *link = link_of(world, client, node);
     uint32_t index;
 
     if (!world_talks(link->state)) return;
-    TRACE(world, "client %u   connection %u to node %u has ended", client, link->generation, node);
+    TRACE(world, "client %u   connection %u to node %u has ended", link->client, link->generation, link->node);
     index = detach(world, link, fate);
     link->state = CORE_NODE_CONNECTING;
     link->fault = CORE_FAULT_PASSING;
     link->failures = 0;
     link->quarantine_until_us = 0;
-    while (index != NONE) {
-        uint32_t next = world->requests[index].next;
-
+    for (uint32_t next; index != NONE; index = next) {
+        next = world->requests[index].next;
         if (!world->requests[index].reported) report_unknown(world, index);
         settle(world, index);
-        index = next;
     }
     if (link->expelled) {
-        try_failed(world, client, node);
+        try_failed(world, link);
         return;
     }
-    process_node_state(world, client, node);
-    begin_try(world, client, node);
+    process_node_state(world, link->client, link->node);
+    begin_try(world, link);
 }
 
 void link_die(struct world *world, uint32_t client)
 {
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
-        struct link *link = link_of(world, client, node);
+        struct link *link = get_link(world, client, node);
         uint32_t index = detach(world, link, FATE_ANY);
 
-        while (index != NONE) {
-            uint32_t next = world->requests[index].next;
-
+        for (uint32_t next; index != NONE; index = next) {
+            next = world->requests[index].next;
             world->requests[index].reported = true;
             settle(world, index);
-            index = next;
         }
         link->tries++;
         link->state = CORE_NODE_DOWN;
@@ -429,11 +418,11 @@ void link_node_died(struct world *world, uint32_t server)
     subscriptions_node_died(world, server);
     for (uint32_t client = 0; client < world->plan->n_clients; client++) {
         for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
-            struct link *link = link_of(world, client, node);
+            struct link *link = get_link(world, client, node);
             uint64_t seen_us;
 
-            if (server_of(world, client, node) != server) continue;
-            seen_us = world->now_us + draw_delay(world, client, node);
+            if (which_server(world, link) != server) continue;
+            seen_us = world->now_us + draw_delay(world, link);
             link->server_gone = link->generation;
             if (!world_talks(link->state)) continue;
             seen_us = world_in_order(&link->from_last_us, seen_us);
@@ -444,16 +433,16 @@ void link_node_died(struct world *world, uint32_t server)
 
 void link_closed(struct world *world, const struct event *event)
 {
-    const struct link *link = link_of(world, event->client, event->node);
+    struct link *link = get_link(world, event->client, event->node);
 
     if (!world->clients[event->client].alive || link->generation != event->serial) return;
     if (process_postponed(world, event)) return;
-    link_end(world, event->client, event->node, FATE_DROPPED);
+    link_end(world, link, FATE_DROPPED);
 }
 
 void link_stall(struct world *world, const struct event *event)
 {
-    struct link *link = link_of(world, event->client, event->node);
+    struct link *link = get_link(world, event->client, event->node);
     uint64_t since_us;
 
     if (!world_talks(link->state) || link->generation != event->serial || !link->watched) return;
@@ -462,64 +451,60 @@ void link_stall(struct world *world, const struct event *event)
     if (link->first == NONE) return;
     since_us = world->requests[link->first].sent_us;
     if (world->now_us < since_us + world->plan->stall_us) {
-        watch_stall(world, event->client, event->node, link, since_us);
+        watch_stall(world, link, since_us);
         return;
     }
     world->totals->of[TOTAL_STALLS]++;
-    link_end(world, event->client, event->node, FATE_ANY);
+    link_end(world, link, FATE_ANY);
 }
 
 /* A server behind two entries would have two votes: neither entry gets one. */
-static bool expel_twins(struct world *world, uint32_t client, uint32_t node)
+static bool expel_twins(struct world *world, struct link *link)
 {
     enum server_rule rule = world->server_rule;
 
     if (world->plan->guard == PLAN_GUARD_OFF || rule == SERVER_TWINS_UNSEEN) return false;
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
-        struct link *other = link_of(world, client, i);
+        struct link *other = get_link(world, link->client, i);
 
-        if (i == node || other->run != link_of(world, client, node)->run) continue;
+        if (i == link->node || other->run != link->run) continue;
         if (rule == SERVER_TWINS_FORGOTTEN && !world_talks(other->state)) continue;
-        TRACE(world, "client %u   nodes %u and %u are one server", client, i, node);
+        TRACE(world, "client %u   nodes %u and %u are one server", link->client, i, link->node);
         world->totals->of[TOTAL_TWINS]++;
         other->expelled = true;
-        link_end(world, client, i, FATE_ANY);
+        link_end(world, other, FATE_ANY);
         return true;
     }
     return false;
 }
 
-static void plan_guard_look(struct world *world, uint32_t client, uint32_t node)
+static void plan_guard_look(struct world *world, struct link *link)
 {
-    const struct link *link = link_of(world, client, node);
-
-    world_plan(world, world_client_when(world, client, link->quarantine_until_us), EVENT_GUARD, client, node, 0,
-               link->generation);
+    world_plan(world, world_client_when(world, link->client, link->quarantine_until_us), EVENT_GUARD,
+               link->client, link->node, 0, link->generation);
 }
 
 /* A little is added to what is left of the quarantine, for clocks differ. */
-static void take_guard(struct world *world, uint32_t client, uint32_t node)
+static void take_guard(struct world *world, struct link *link)
 {
-    struct link *link = link_of(world, client, node);
     uint64_t left_us = link->answer_left_ms * 1000;
 
     link->seen = link->answer;
     if (left_us == 0) {
         world->totals->of[TOTAL_QUARANTINE_ENDED] += link->quarantine_until_us != 0;
         link->quarantine_until_us = 0;
-        set_state(world, client, node, CORE_NODE_READY, CORE_FAULT_NONE);
+        set_state(world, link, CORE_NODE_READY, CORE_FAULT_NONE);
         return;
     }
     world->totals->of[TOTAL_QUARANTINED] += link->quarantine_until_us == 0;
-    link->quarantine_until_us = process_clock(world, client) + left_us + left_us / 100 + 2000;
-    plan_guard_look(world, client, node);
-    set_state(world, client, node, CORE_NODE_QUARANTINED, CORE_FAULT_NONE);
+    link->quarantine_until_us = process_clock(world, link->client) + left_us + left_us / 100 + 2000;
+    plan_guard_look(world, link);
+    set_state(world, link, CORE_NODE_QUARANTINED, CORE_FAULT_NONE);
 }
 
-static bool greets(struct world *world, uint32_t client, uint32_t node)
+static bool greets(struct world *world, struct link *link)
 {
-    struct link *link = link_of(world, client, node);
-    uint32_t index = server_of(world, client, node);
+    uint32_t index = which_server(world, link);
     struct node *server = &world->nodes[index];
 
     if (!server->up || server->life != link->node_life || world->now_us >= link->try_until_us) return false;
@@ -533,7 +518,7 @@ static bool greets(struct world *world, uint32_t client, uint32_t node)
 /* Blocked: tried again when that has passed, or the handshake's time. */
 static bool is_blocked(struct world *world, const struct event *event, uint64_t until_us)
 {
-    const struct link *link = link_of(world, event->client, event->node);
+    const struct link *link = get_link(world, event->client, event->node);
     uint64_t again_us = until_us < link->try_until_us ? until_us : link->try_until_us;
 
     if (world->now_us >= again_us) return false;
@@ -543,29 +528,27 @@ static bool is_blocked(struct world *world, const struct event *event, uint64_t 
 
 void link_greet(struct world *world, const struct event *event)
 {
-    struct link *link = link_of(world, event->client, event->node);
-    uint64_t frozen_us = world->nodes[server_of(world, event->client, event->node)].frozen_until_us;
+    struct link *link = get_link(world, event->client, event->node);
+    uint64_t frozen_us = world->nodes[which_server(world, link)].frozen_until_us;
     uint64_t blocked_us = link->to_cut_until_us > frozen_us ? link->to_cut_until_us : frozen_us;
 
     if (!world->clients[event->client].alive || link->tries != event->serial) return;
     if (is_blocked(world, event, blocked_us)) return;
-    link->greeted = greets(world, event->client, event->node);
-    world_plan(world, world->now_us + draw_delay(world, event->client, event->node), EVENT_CONNECT,
-               event->client, event->node, 0, link->tries);
+    link->greeted = greets(world, link);
+    world_plan(world, world->now_us + draw_delay(world, link), EVENT_CONNECT, event->client, event->node, 0,
+               link->tries);
 }
 
 void link_connect(struct world *world, const struct event *event)
 {
-    uint32_t client = event->client;
-    uint32_t node = event->node;
-    struct link *link = link_of(world, client, node);
+    struct link *link = get_link(world, event->client, event->node);
 
-    if (!world->clients[client].alive || link->tries != event->serial) return;
+    if (!world->clients[event->client].alive || link->tries != event->serial) return;
     if (process_postponed(world, event)) return;
     if (is_blocked(world, event, link->from_cut_until_us)) return;
-    if (!link->greeted || world->nodes[server_of(world, client, node)].life != link->node_life ||
+    if (!link->greeted || world->nodes[which_server(world, link)].life != link->node_life ||
         world->now_us >= link->try_until_us) {
-        try_failed(world, client, node);
+        try_failed(world, link);
         return;
     }
     link->generation++;
@@ -573,11 +556,11 @@ void link_connect(struct world *world, const struct event *event)
     link->to_last_us = link->from_last_us = world->now_us;
     link->quarantine_until_us = 0;
     world->totals->of[TOTAL_READY]++;
-    if (expel_twins(world, client, node)) {
+    if (expel_twins(world, link)) {
         link->expelled = true;
-        try_failed(world, client, node);
+        try_failed(world, link);
     } else {
-        take_guard(world, client, node);
+        take_guard(world, link);
     }
 }
 
@@ -586,13 +569,11 @@ enum { GUARD_DUE, GUARD_AT_SERVER, GUARD_ANSWERED };
 /* The quarantine is over by our clock: the node is asked again. */
 void link_guard(struct world *world, const struct event *event)
 {
-    uint32_t client = event->client;
-    uint32_t node = event->node;
-    struct link *link = link_of(world, client, node);
-    uint32_t server = server_of(world, client, node);
+    struct link *link = get_link(world, event->client, event->node);
+    uint32_t server = which_server(world, link);
     uint64_t held_us = 0;
 
-    if (!world->clients[client].alive || link->generation != event->serial) return;
+    if (!world->clients[event->client].alive || link->generation != event->serial) return;
     if (link->state != CORE_NODE_QUARANTINED) return;
     if (event->index == GUARD_AT_SERVER) {
         held_us = world->nodes[server].frozen_until_us;
@@ -601,8 +582,8 @@ void link_guard(struct world *world, const struct event *event)
         if (process_postponed(world, event)) return;
         if (event->index == GUARD_ANSWERED) held_us = link->from_cut_until_us;
     }
-    if (event->index == GUARD_DUE && process_clock(world, client) < link->quarantine_until_us) {
-        plan_guard_look(world, client, node);
+    if (event->index == GUARD_DUE && process_clock(world, event->client) < link->quarantine_until_us) {
+        plan_guard_look(world, link);
         return;
     }
     if (world->now_us < held_us) {
@@ -610,41 +591,43 @@ void link_guard(struct world *world, const struct event *event)
         return;
     }
     if (event->index == GUARD_ANSWERED) {
-        take_guard(world, client, node);
+        take_guard(world, link);
         return;
     }
     if (event->index == GUARD_AT_SERVER) {
         /* The end of the connection is on its way. */
         if (!world->nodes[server].up || link->generation <= link->server_gone) return;
         if (!guard_look(world, server, &link->answer, &link->answer_left_ms)) {
-            link_end(world, client, node, FATE_ANY);
+            link_end(world, link, FATE_ANY);
             return;
         }
     }
-    world_plan(world, world->now_us + draw_delay(world, client, node), EVENT_GUARD, client, node,
+    world_plan(world, world->now_us + draw_delay(world, link), EVENT_GUARD, event->client, event->node,
                event->index + 1, event->serial);
 }
 
 void link_retry(struct world *world, const struct event *event)
 {
-    const struct link *link = link_of(world, event->client, event->node);
+    struct link *link = get_link(world, event->client, event->node);
 
     if (!world->clients[event->client].alive || link->tries != event->serial) return;
     if (process_postponed(world, event)) return;
-    begin_try(world, event->client, event->node);
+    begin_try(world, link);
 }
 
 void link_open_all(struct world *world, uint32_t client)
 {
     for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
-        struct link *link = link_of(world, client, node);
+        struct link *link = get_link(world, client, node);
 
+        link->client = client;
+        link->node = node;
         link->state = CORE_NODE_CONNECTING;
         link->fault = CORE_FAULT_PASSING;
         link->first = link->last = NONE;
         link->failures = 0;
         link->run = 0;
         link->clock.known = false;
-        begin_try(world, client, node);
+        begin_try(world, link);
     }
 }

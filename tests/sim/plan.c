@@ -298,7 +298,7 @@ static bool allows(const struct plan *plan, enum plan_fault_kind kind)
     case FAULT_FLIP_LIVE: covered = plan->guard == PLAN_GUARD_STRICT; break;
     case FAULT_BREAK:
     case FAULT_STEP_FORWARD:
-    case FAULT_BLIND: return plan->outside;
+    case FAULT_SUSPEND: return plan->outside;
     case FAULT_STEP_BACK: return !plan->counters_void;
     default: return true;
     }
@@ -313,7 +313,7 @@ static enum plan_fault_kind draw_bent(struct rng *rng, enum plan_bias bias)
     static const enum plan_fault_kind losses[] = {FAULT_CRASH_EMPTY, FAULT_CRASH_EMPTY, FAULT_PROMOTE,
                                                   FAULT_FLIP};
     static const enum plan_fault_kind cuts[] = {FAULT_CUT_TO, FAULT_CUT_FROM, FAULT_RESET_LATE, FAULT_FREEZE};
-    static const enum plan_fault_kind outside[] = {FAULT_STEP_FORWARD, FAULT_BLIND, FAULT_FLUSH,
+    static const enum plan_fault_kind outside[] = {FAULT_STEP_FORWARD, FAULT_SUSPEND, FAULT_FLUSH,
                                                    FAULT_FLIP_LIVE};
 
     switch (bias) {
@@ -322,7 +322,7 @@ static enum plan_fault_kind draw_bent(struct rng *rng, enum plan_bias bias)
         if (rng_one_in(rng, 3)) return FAULT_SLOW;
         break;
     case BIAS_LATE_CLIENT:
-        if (rng_one_in(rng, 3)) return FAULT_PAUSE_TELL;
+        if (rng_one_in(rng, 3)) return FAULT_PAUSE_CALLBACK;
         if (rng_one_in(rng, 2)) return FAULT_PAUSE;
         break;
     case BIAS_LOSS:
@@ -353,7 +353,7 @@ static enum plan_fault_kind draw_kind(const struct plan *plan, struct rng *rng, 
         if (kind == FAULT_KINDS) kind = (enum plan_fault_kind)rng_below(rng, FAULT_ODD);
         if (!allows(plan, kind)) continue;
         if (kind == FAULT_DEATH && !rng_one_in(rng, 3)) continue;
-        if ((kind == FAULT_DEATH_TELL || kind == FAULT_DEATH_SEND) && !rng_one_in(rng, 3)) continue;
+        if ((kind == FAULT_DEATH_CALLBACK || kind == FAULT_DEATH_SEND) && !rng_one_in(rng, 3)) continue;
         return kind;
     }
 }

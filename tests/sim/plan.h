@@ -43,18 +43,18 @@ enum {
     X(RESET_LATE, "connection ends, what was sent executes later")                                             \
     X(SLOW, "link is slow")                                                                                    \
     X(PAUSE, "client stands still")                                                                            \
-    X(PAUSE_TELL, "client stands still before a callback")                                                     \
+    X(PAUSE_CALLBACK, "client stands still before a callback")                                                 \
     X(PAUSE_SEND, "client stands still before its bytes leave")                                                \
-    X(BLIND, "client stands still, and its clock with it")                                                     \
+    X(SUSPEND, "client stands still, and its clock with it")                                                   \
     X(DEATH, "client dies")                                                                                    \
-    X(DEATH_TELL, "client dies before a callback")                                                             \
+    X(DEATH_CALLBACK, "client dies before a callback")                                                         \
     X(DEATH_SEND, "client dies while its bytes leave")                                                         \
     X(REFUSE_WRITES, "node refuses to set keys")                                                               \
     X(REFUSE_ALL, "node refuses everything")                                                                   \
     X(FORGET_SCRIPTS, "node forgets its scripts")                                                              \
     X(UNSENT, "client cannot queue a request")                                                                 \
-    X(DEAF, "subscriber connections end")                                                                      \
-    X(UNHEARD, "notices of a node get lost")                                                                   \
+    X(UNSUBSCRIBE, "subscriber connections end")                                                               \
+    X(LOSE_NOTICES, "notices of a node get lost")                                                              \
     X(BREAK, "an operator breaks the lock")                                                                    \
     X(ODD, "a key that is no lock's stays on a node for good")
 
@@ -69,7 +69,7 @@ struct plan_fault {
     enum plan_fault_kind kind;
     uint64_t at_us;
     uint64_t for_us;
-    uint32_t nth; /* PAUSE_, DEATH_ of TELL and SEND: at the nth opportunity of that client */
+    uint32_t nth; /* PAUSE_, DEATH_ of CALLBACK and SEND: at the nth opportunity of that client */
     uint8_t client;
     uint8_t node;
     bool all;      /* CUT: every client's link to that node; RESET: all of that client's connections */

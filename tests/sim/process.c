@@ -3,8 +3,8 @@
  * process.c - a client's loop around the core
  *
  * The clock is read just before every step. Commands are queued in their order; one that cannot be queued comes
- * back as not sent, in the same turn. Callbacks run later, from the top of the loop. A lock that is quiet hears
- * nothing; it gets the node states of all nodes before its next acquire.
+ * back as not sent, in the same turn. Callbacks run later, from the top of the loop. A quiet lock gets no
+ * events; it gets the node states of all nodes before its next acquire.
  *
  * A client that stands still (process_pause) misses everything; what came meanwhile happens when it goes on, in
  * an order that only keeps what one connection promises.
@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-#define UNSENT_MAX CORE_COMMANDS_MAX
-#define TELLS_MAX  8
+#define UNSENT_MAX    CORE_COMMANDS_MAX
+#define CALLBACKS_MAX 8
 
 void process_new_lock(struct world *world, struct lock *lock)
 {
@@ -42,15 +42,15 @@ void process_pause(struct world *world, uint32_t client_index, uint64_t for_us)
     client->paused_until_us = until_us;
 }
 
-void process_blind(struct world *world, uint32_t client_index, uint64_t for_us)
+void process_suspend(struct world *world, uint32_t client_index, uint64_t for_us)
 {
     struct client *client = &world->clients[client_index];
 
-    if (!client->alive || world->now_us < client->blind_until_us) return;
+    if (!client->alive || world->now_us < client->suspended_until_us) return;
     process_pause(world, client_index, for_us);
-    client->blind_from_us = world->now_us;
-    client->blind_until_us = world->now_us + for_us;
-    client->blind_us += for_us;
+    client->suspended_from_us = world->now_us;
+    client->suspended_until_us = world->now_us + for_us;
+    client->suspended_us += for_us;
 }
 
 bool process_postponed(struct world *world, const struct event *event)
@@ -125,7 +125,7 @@ static void plan_dispatch(struct world *world, struct lock *lock)
 
     if (lock->dispatch_planned) return;
     lock->dispatch_planned = true;
-    (void)strike_nth(world, lock->client, FAULT_PAUSE_TELL, FAULT_DEATH_TELL, ++client->tells);
+    (void)strike_nth(world, lock->client, FAULT_PAUSE_CALLBACK, FAULT_DEATH_CALLBACK, ++client->callbacks);
     world_plan(world, world->now_us + rng_below(&client->rng, rng_one_in(&client->rng, 32) ? 3000 : 100),
                EVENT_DISPATCH, lock->client, 0, lock->index, lock->life);
 }
@@ -384,8 +384,8 @@ void process_dispatch(struct world *world, const struct event *event)
         if (granted && core_phase_now(lock->core) != CORE_HELD) world->totals->of[TOTAL_TOO_LATE]++;
         if (update.completion.kind == CORE_NOTIFY_NOTHING) break;
         actor_notify(world, lock, &update.completion);
-        if (i > TELLS_MAX)
-            judge_violated(world, I6_TOLD_ONCE, "lock %u has no end of things to tell", lock->index);
+        if (i > CALLBACKS_MAX)
+            judge_violated(world, I6_NOTIFIED_ONCE, "lock %u has callbacks without end", lock->index);
     }
     if (lock->life == event->serial) lock->dispatch_planned = false;
 }
@@ -395,9 +395,9 @@ static void see_again(struct world *world, uint32_t client_index)
 {
     struct client *client = &world->clients[client_index];
 
-    if (world->now_us >= client->blind_until_us) return;
-    client->blind_us -= client->blind_until_us - world->now_us;
-    client->blind_until_us = world->now_us;
+    if (world->now_us >= client->suspended_until_us) return;
+    client->suspended_us -= client->suspended_until_us - world->now_us;
+    client->suspended_until_us = world->now_us;
 }
 
 void process_die(struct world *world, uint32_t client)

@@ -146,14 +146,14 @@ void server_step_clock(struct world *world, uint32_t server, int64_t by_us)
     }
 }
 
-static uint32_t server_of(const struct world *world, const struct request *request)
+static uint32_t which_server(const struct world *world, const struct request *request)
 {
     return plan_server(world->plan, request->client, request->node);
 }
 
 static void write_slot(struct world *world, const struct request *request, struct slot *slot, uint32_t key)
 {
-    uint32_t server = server_of(world, request);
+    uint32_t server = which_server(world, request);
     const struct link *link = &world->clients[request->client].links[request->node];
     const struct core_tag *tag = &request->command.tag;
     uint64_t expires_ms = world_node_ms(world, server) + tag->lease_us / 1000;
@@ -178,13 +178,13 @@ static void show_holder(const struct world *world, struct request *request, cons
 {
     request->reply.holder_id = server_name_of(&slot->token);
     request->reply.ttl_us =
-        (int64_t)(slot->expires_ms - world_node_ms(world, server_of(world, request))) * 1000;
+        (int64_t)(slot->expires_ms - world_node_ms(world, which_server(world, request))) * 1000;
 }
 
 /* A token is at least what the client's wall clock shows, as far as the node's clock allows. */
 static uint64_t next_token(const struct world *world, const struct request *request, uint64_t counter)
 {
-    uint64_t most_us = world_node_us(world, server_of(world, request)) + world->plan->max_lease_us / 2;
+    uint64_t most_us = world_node_us(world, which_server(world, request)) + world->plan->max_lease_us / 2;
     uint64_t floor = request->command.fence < most_us ? request->command.fence : most_us;
 
     if (world->server_rule == SERVER_NO_FLOOR || world->server_rule == SERVER_RAISES_ANY) return counter + 1;
@@ -212,7 +212,7 @@ static void carry(uint64_t *counter, uint64_t token)
 static enum core_outcome do_acquire(struct world *world, struct request *request, struct slot *slot,
                                     uint32_t key)
 {
-    uint32_t server = server_of(world, request);
+    uint32_t server = which_server(world, request);
     struct node *node = &world->nodes[server];
     struct lock *lock = &world->locks[request->lock];
     bool repairs = request->command.tag.op == CORE_OP_REPAIR;
@@ -254,7 +254,7 @@ static enum core_outcome do_extend(struct world *world, struct request *request,
     }
     write_slot(world, request, slot, key);
     if (world->locks[request->lock].config.fencing) {
-        carry(&world->nodes[server_of(world, request)].counters[key], request->command.fence);
+        carry(&world->nodes[which_server(world, request)].counters[key], request->command.fence);
     }
     return CORE_YES;
 }
@@ -262,7 +262,7 @@ static enum core_outcome do_extend(struct world *world, struct request *request,
 static enum core_outcome do_release(struct world *world, struct request *request, const struct slot *slot,
                                     uint32_t key)
 {
-    uint32_t server = server_of(world, request);
+    uint32_t server = which_server(world, request);
 
     if (!slot->set) return CORE_MISSING;
     if (!same(&slot->token, &request->command.token) && world->server_rule != SERVER_DELETES_ANY) {
@@ -281,7 +281,7 @@ static enum core_outcome do_release(struct world *world, struct request *request
 static enum core_outcome do_raise(struct world *world, struct request *request, const struct slot *slot,
                                   uint32_t key)
 {
-    uint64_t *counter = &world->nodes[server_of(world, request)].counters[key];
+    uint64_t *counter = &world->nodes[which_server(world, request)].counters[key];
 
     world->totals->of[TOTAL_RAISES]++;
     if (world->server_rule == SERVER_RAISES_ANY) {
@@ -301,7 +301,7 @@ static enum core_outcome do_raise(struct world *world, struct request *request, 
 static enum core_outcome do_op(struct world *world, struct request *request)
 {
     uint32_t key = world->locks[request->lock].key;
-    struct slot *slot = &world->nodes[server_of(world, request)].slots[key];
+    struct slot *slot = &world->nodes[which_server(world, request)].slots[key];
 
     switch ((enum core_op)request->command.tag.op) {
     case CORE_OP_ACQUIRE:
@@ -343,13 +343,13 @@ static void run_script(struct world *world, struct request *request)
     }
     request->reply.outcome = do_op(world, request);
     if (request->reply.outcome == CORE_YES && op != CORE_OP_RELEASE && op != CORE_OP_PEEK) {
-        request->node_us = world_node_us(world, server_of(world, request));
+        request->node_us = world_node_us(world, which_server(world, request));
     }
 }
 
 void server_execute(struct world *world, struct request *request)
 {
-    uint32_t server = server_of(world, request);
+    uint32_t server = which_server(world, request);
     struct node *node = &world->nodes[server];
     struct core_reply *reply = &request->reply;
     enum core_op op = (enum core_op)request->command.tag.op;

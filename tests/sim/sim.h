@@ -27,8 +27,8 @@ void process_new_lock(struct world *, struct lock *);
 bool process_postponed(struct world *, const struct event *);
 /* process_pause - the client stands still from now on for so long. */
 void process_pause(struct world *, uint32_t client, uint64_t for_us);
-/* process_blind - the same, and its clock stands still with it. */
-void process_blind(struct world *, uint32_t client, uint64_t for_us);
+/* process_suspend - the same, and its clock stands still with it. */
+void process_suspend(struct world *, uint32_t client, uint64_t for_us);
 /* process_clock - what the client reads from its clock now. */
 uint64_t process_clock(struct world *, uint32_t client);
 void process_die(struct world *, uint32_t client);
@@ -61,7 +61,7 @@ void link_open_all(struct world *, uint32_t client);
 /* link_send - queues a request whose bytes leave at leaves_us; false: it could not be queued. */
 bool link_send(struct world *, struct lock *, const struct core_command *, uint64_t leaves_us);
 /* link_end - the client sees its present connection end: outcomes unknown first, then the node state. */
-void link_end(struct world *, uint32_t client, uint32_t node, enum link_fate);
+void link_end(struct world *, struct link *, enum link_fate);
 /* link_die - the client is dead: nothing is reported to it any more. */
 void link_die(struct world *, uint32_t client);
 /* link_node_died - the server's ends of all its connections are gone; clients see it a little later. */

@@ -80,7 +80,7 @@ void subscriptions_close(struct world *world, struct lock *lock)
 
 void subscriptions_publish(struct world *world, uint32_t server, uint32_t key, const struct core_token *token)
 {
-    bool unheard = world->now_us < world->nodes[server].unheard_until_us;
+    bool lost = world->now_us < world->nodes[server].notices_lost_until_us;
 
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         struct lock *lock = &world->locks[i];
@@ -91,7 +91,7 @@ void subscriptions_publish(struct world *world, uint32_t server, uint32_t key, c
             uint64_t at_us;
 
             if (plan_server(world->plan, lock->client, node) != server || !subscription->subscribed) continue;
-            if (unheard || rng_below(&world->subscriptions_rng, 1000) < world->plan->lost_permille) {
+            if (lost || rng_below(&world->subscriptions_rng, 1000) < world->plan->lost_permille) {
                 world->totals->of[TOTAL_NOTICES_LOST]++;
                 continue;
             }

@@ -34,9 +34,9 @@ static void check_tokens(struct world *world, const struct grant *grant)
 {
     for (const struct grant *before = world->grants; before != grant; before++) {
         if (before->key != grant->key) continue;
-        if (before->told_us <= grant->begun_us && before->token >= grant->token) {
+        if (before->reported_us <= grant->begun_us && before->token >= grant->token) {
             judge_violated(world, I3_RISES,
-                           "lock %u has the token %" PRIu64 ", but lock %u was told %" PRIu64
+                           "lock %u has the token %" PRIu64 ", but lock %u had reported %" PRIu64
                            " before it began",
                            grant->lock, grant->token, before->lock, before->token);
         }
@@ -63,7 +63,7 @@ void tokens_granted(struct world *world, struct lock *lock)
     grant = &world->grants[world->n_grants++];
     *grant = (struct grant){.token = token,
                             .begun_us = lock->verdicts.attempt_begun_us,
-                            .told_us = world->now_us,
+                            .reported_us = world->now_us,
                             .lock = lock->index,
                             .key = lock->key};
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
@@ -100,7 +100,7 @@ void tokens_write_arrives(struct world *world, uint32_t index)
     }
     world->totals->of[TOTAL_WRITES]++;
     TRACE(world, "register  takes a write of lock %u, token %" PRIu64, grant->lock, grant->token);
-    if (grant->told_us <= at->latest_begun_us) {
+    if (grant->reported_us <= at->latest_begun_us) {
         judge_violated(world, STALE_WRITE, "lock %u overwrote what a later grant had written", grant->lock);
     }
     at->newest = grant->token;

@@ -26,7 +26,7 @@
     X(BEHIND, "begun behind an own lock")                                                                      \
     X(WAKES, "woken by an own lock")                                                                           \
     X(TURNS, "had their turn")                                                                                 \
-    X(TOO_LATE, "grant too late to be told")                                                                   \
+    X(TOO_LATE, "grant too late to be reported")                                                               \
     X(ATTEMPTS_FAILED, "attempts failed")                                                                      \
     X(RENEWED, "renewals")                                                                                     \
     X(RENEW_FAILED, "renewals failed")                                                                         \

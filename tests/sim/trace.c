@@ -158,27 +158,30 @@ void trace_command(const struct world *world, const struct lock *lock, const str
               command->token.bytes[2]);
 }
 
-void trace_completion(const struct world *world, const struct lock *lock, const struct core_completion *tell)
+void trace_completion(const struct world *world, const struct lock *lock,
+                      const struct core_completion *completion)
 {
     static const char *const losses[] = {"", "expired", "gone", "max hold", "not renewed", "clock stepped"};
     uint64_t clock_us = world_client_clock(world, lock->client, world->now_us);
     uint64_t until_us = core_valid_until(lock->core);
 
-    switch (tell->kind) {
+    switch (completion->kind) {
     case CORE_NOTIFY_NOTHING: break;
-    case CORE_NOTIFY_LOST: lock_line(world, lock, "= LOST (%s)", PICK(losses, tell->loss)); break;
+    case CORE_NOTIFY_LOST: lock_line(world, lock, "= LOST (%s)", PICK(losses, completion->loss)); break;
     case CORE_NOTIFY_ACQUIRED:
-        if (tell->status == CORE_OK) {
+        if (completion->status == CORE_OK) {
             lock_line(world, lock, "= GRANTED, valid for %" PRId64 " us by its clock (fence %" PRIu64 ")",
                       (int64_t)(until_us - clock_us), core_fence(lock->core));
         } else {
-            lock_line(world, lock, "= not granted: %s", trace_status(tell->status));
+            lock_line(world, lock, "= not granted: %s", trace_status(completion->status));
         }
         break;
-    case CORE_NOTIFY_EXTENDED: lock_line(world, lock, "= extended: %s", trace_status(tell->status)); break;
+    case CORE_NOTIFY_EXTENDED:
+        lock_line(world, lock, "= extended: %s", trace_status(completion->status));
+        break;
     case CORE_NOTIFY_RELEASED:
-        lock_line(world, lock, "= released: %s%s", trace_status(tell->status),
-                  tell->expired ? ", had expired" : "");
+        lock_line(world, lock, "= released: %s%s", trace_status(completion->status),
+                  completion->expired ? ", had expired" : "");
         break;
     }
 }

@@ -37,11 +37,11 @@ uint64_t world_client_clock(const struct world *world, uint32_t index, uint64_t 
 {
     const struct plan_client *plan = &world->plan->clients[index];
     const struct client *client = &world->clients[index];
-    uint64_t shown_us = clock_read(plan->offset_us, plan->rate_ppm, true_us) - client->blind_us;
+    uint64_t shown_us = clock_read(plan->offset_us, plan->rate_ppm, true_us) - client->suspended_us;
 
-    if (true_us >= client->blind_until_us) return shown_us;
-    return shown_us + client->blind_until_us -
-           (true_us > client->blind_from_us ? true_us : client->blind_from_us);
+    if (true_us >= client->suspended_until_us) return shown_us;
+    return shown_us + client->suspended_until_us -
+           (true_us > client->suspended_from_us ? true_us : client->suspended_from_us);
 }
 
 uint64_t world_client_when(const struct world *world, uint32_t index, uint64_t shown_us)
@@ -49,7 +49,7 @@ uint64_t world_client_when(const struct world *world, uint32_t index, uint64_t s
     const struct plan_client *plan = &world->plan->clients[index];
     const struct client *client = &world->clients[index];
 
-    return clock_when(plan->offset_us, plan->rate_ppm, shown_us + client->blind_us);
+    return clock_when(plan->offset_us, plan->rate_ppm, shown_us + client->suspended_us);
 }
 
 uint64_t world_wall_us(const struct world *world, uint32_t client)

@@ -28,7 +28,7 @@ enum invariant {
     I3_RISES,
     I4_ORDER,
     I5_QUORUM_HOLDS,
-    I6_TOLD_ONCE,
+    I6_NOTIFIED_ONCE,
     I7_FOREIGN_VOTE,
     I8_LEFT_BEHIND,
     I9_LIVENESS,
@@ -45,7 +45,7 @@ enum server_rule {
     SERVER_RESURRECTS,      /* an extend sets a missing key */
     SERVER_DELETES_ANY,     /* a release deletes the key of any owner */
     SERVER_NO_GUARD,        /* the guard is not looked at */
-    SERVER_UPTIME_GUARD,    /* the guard is the server's uptime, as INFO tells it */
+    SERVER_UPTIME_GUARD,    /* the guard is the server's uptime, as INFO reports it */
     SERVER_TWINS_UNSEEN,    /* run_ids are not compared */
     SERVER_TWINS_FORGOTTEN, /* run_ids of nodes that are connected right now are, and no others */
     SERVER_NO_FLOOR,        /* a token is the counter's successor, whatever the time */
@@ -89,8 +89,8 @@ struct node {
     bool stepped_back;
     uint64_t frozen_until_us, busy_until_us;
     uint64_t refuse_writes_until_us, refuse_all_until_us;
-    uint64_t unheard_until_us; /* its notices get lost until then */
-    uint32_t scripts;          /* a bit for each enum core_op it knows the script of */
+    uint64_t notices_lost_until_us; /* its notices get lost until then */
+    uint32_t scripts;               /* a bit for each enum core_op it knows the script of */
     struct slot slots[PLAN_KEYS_MAX];
     uint64_t counters[PLAN_KEYS_MAX]; /* of fencing tokens */
     struct guard guard;
@@ -108,18 +108,19 @@ struct request {
     uint32_t generation;
     uint32_t lock, life;
     struct guard seen;    /* the guard as its connection knew it */
-    uint64_t node_us;     /* the node's clock, where the reply tells it; 0: not */
+    uint64_t node_us;     /* the node's clock, where the reply reports it; 0: not */
     uint8_t client, node; /* the client's entry; plan_server() answers */
     bool guard_broken;    /* the reply says so */
     bool queued;          /* still in its connection's order */
     bool landed;          /* nothing more will happen to it on the wire */
-    bool reported;        /* the core has heard of its end */
+    bool reported;        /* the core knows of its end */
     bool served;          /* its turn at the server is planned */
     bool executed;
     bool dropped;
 };
 
 struct link {
+    uint32_t client, node;
     enum core_node_state state;
     enum core_fault fault;
     uint32_t generation;  /* of the connection that is READY, or was last */
@@ -134,7 +135,7 @@ struct link {
     uint32_t first, last; /* requests in order */
     bool watched;         /* a STALL is planned */
 
-    struct guard seen;            /* the node's guard as told last */
+    struct guard seen;            /* the node's guard as reported last */
     struct guard answer;          /* on its way to us: */
     uint64_t answer_left_ms;      /* what is left of the quarantine */
     bool greeted;                 /* the present handshake has got its answer */
@@ -151,8 +152,8 @@ struct client {
     uint64_t paused_total_us;
     uint64_t unsent_until_us; /* cannot queue until then */
     /* Its clock stood still from .. until, and altogether. */
-    uint64_t blind_from_us, blind_until_us, blind_us;
-    uint32_t tells, sends; /* opportunities for PAUSE_ and DEATH_ of TELL and SEND so far */
+    uint64_t suspended_from_us, suspended_until_us, suspended_us;
+    uint32_t callbacks, sends; /* opportunities for PAUSE_ and DEATH_ of CALLBACK and SEND so far */
     struct rng rng;
     struct link links[PLAN_NODES_MAX];
 };
@@ -178,9 +179,9 @@ struct operation {
 struct verdicts {
     struct operation acquiring, extending, releasing;
     bool notified_held; /* granted, and neither lost nor released since */
-    bool lost;          /* loss of this grant was told */
+    bool lost;          /* loss of this grant was reported */
     bool past_lost_at;  /* a step came at lost_at or later */
-    bool open;          /* the reported validity window is open, as far as tells go */
+    bool open;          /* the reported validity window is open, as far as was reported */
     bool other_seen;    /* since the acquire began a node refused us */
     uint64_t until_us;  /* its end, client's clock */
     uint64_t absent_attempt;
@@ -205,10 +206,10 @@ struct shadow {
     uint64_t expires_ms;
 };
 
-/* One that was told, with a token. */
+/* One that was reported, with a token. */
 struct grant {
     uint64_t token;
-    uint64_t begun_us, told_us;
+    uint64_t begun_us, reported_us;
     uint32_t order[PLAN_NODES_MAX]; /* when it took the nodes that it counts; 0: does not count */
     uint32_t lock;
     uint8_t key;

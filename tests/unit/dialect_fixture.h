@@ -10,8 +10,8 @@
 
 #define FINE         NODE_FAULT_NONE
 #define PROTO        NODE_FAULT_PROTO
-#define NO_TTL       .ttl_ms = -2
-#define DOES_NOT_FIT NODE_ERROR, PROTO, NO_TTL, .error = "does not fit"
+#define NO_TTL       (-2)
+#define DOES_NOT_FIT NODE_ERROR, PROTO, .ttl_ms = NO_TTL, .error = "does not fit"
 
 struct dialect_sent {
     struct node_request request;
@@ -24,12 +24,12 @@ struct dialect_judged {
     const char *wire;
     enum node_outcome outcome;
     enum node_fault fault;
-    int64_t ttl_ms; /* -2: none is told */
+    int64_t ttl_ms; /* or NO_TTL */
     const char *holder;
     const char *error; /* a part of it, or where there is none the type; NULL: neither */
     uint64_t fence, node_time_us, count;
     bool has_guard;
-    int64_t quarantine_ms; /* 0: none is told */
+    int64_t quarantine_ms; /* 0: none */
     bool by_set;           /* the request was a SET, no script */
 };
 

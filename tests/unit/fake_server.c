@@ -71,6 +71,7 @@ static void put(struct fake_connection *connection, const char *data, size_t len
 {
     while (length != 0 && !connection->closed) {
         ssize_t n = sendto(connection->fd, data, length, MSG_NOSIGNAL, NULL, 0);
+
         if (n <= 0) return;
         data += n;
         length -= (size_t)n;
@@ -85,6 +86,7 @@ static void put_text(struct fake_connection *connection, const char *text)
 static void put_bulk(struct fake_connection *connection, const char *text)
 {
     char header[32];
+
     snprintf(header, sizeof(header), "$%zu\r\n", strlen(text));
     put_text(connection, header);
     put_text(connection, text);
@@ -96,6 +98,7 @@ static bool number(const struct fake_connection *connection, size_t *at, char ki
 {
     char *line = connection->input + *at;
     char *end = *at < connection->used ? memchr(line, '\n', connection->used - *at) : NULL;
+
     if (end == NULL) return false;
     if (*line != kind) record_failure(connection->server, "not a command", "wrong type byte");
     *ret = strtoul(line + 1, NULL, 10);
@@ -107,6 +110,7 @@ static bool number(const struct fake_connection *connection, size_t *at, char ki
 static bool read_command(struct fake_connection *connection, char shown[FAKE_COMMAND_SHOWN])
 {
     size_t at = 0, n_words, length, n = 0;
+
     if (!number(connection, &at, '*', &n_words)) return false;
     for (size_t i = 0; i < n_words; i++) {
         if (!number(connection, &at, '$', &length)) return false;
@@ -132,8 +136,10 @@ static bool begins(const char *text, const char *front)
 static bool answer_handshake(struct fake_connection *connection, const char *command)
 {
     const struct fake_step *step = connection->step;
+
     if (begins(command, "SCRIPT LOAD ")) {
         char sha[41];
+
         memset(sha, 'a' + (int)connection->scripts_loaded, 40);
         sha[40] = '\0';
         put_bulk(connection, sha);
@@ -155,6 +161,7 @@ static bool answer_handshake(struct fake_connection *connection, const char *com
 static void later(struct fake_connection *connection, unsigned ms)
 {
     const struct timeval delay = {ms / 1000, (suseconds_t)(ms % 1000) * 1000};
+
     event_add(connection->next, &delay);
 }
 
@@ -163,6 +170,7 @@ static bool play_step(struct fake_connection *connection)
 {
     char command[FAKE_COMMAND_SHOWN];
     const struct fake_step *step = connection->step;
+
     switch (step->verb) {
     case FAKE_END: return false;
     case FAKE_HANDSHAKE:
@@ -196,6 +204,7 @@ static bool play_step(struct fake_connection *connection)
         return false;
     case FAKE_RESET: {
         const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+
         setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
         drop(connection);
         return false;
@@ -222,14 +231,15 @@ static void on_next(evutil_socket_t fd, short what, void *arg)
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct fake_connection *connection = arg;
-    (void)what;
     ssize_t n = recv((int)fd, connection->input + connection->used, FAKE_INPUT_MAX - connection->used, 0);
+    enum fake_verb verb = connection->step->verb;
+
+    (void)what;
     if (n <= 0) {
         drop(connection);
         return;
     }
     connection->used += (size_t)n;
-    enum fake_verb verb = connection->step->verb;
     if (verb == FAKE_HANDSHAKE || verb == FAKE_GREETING || verb == FAKE_EXPECT) advance(connection);
 }
 
@@ -237,15 +247,17 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
 {
     static const struct fake_step silence[] = {{FAKE_END, 0, NULL, NULL}};
     struct fake_server *server = arg;
-    (void)what;
     int accepted = accept4((int)fd, NULL, NULL, SOCK_CLOEXEC);
+    struct fake_connection *connection;
+
+    (void)what;
     if (accepted < 0) return;
     if (server->n_connections == FAKE_CONNECTIONS_MAX) {
         record_failure(server, "accept", "too many connections");
         close(accepted);
         return;
     }
-    struct fake_connection *connection = calloc(1, sizeof(*connection));
+    connection = calloc(1, sizeof(*connection));
     server->connections[server->n_connections++] = connection;
     connection->server = server;
     connection->fd = accepted;
@@ -266,6 +278,7 @@ struct fake_server *fake_new(struct event_base *base)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t length = sizeof(address);
     const int small = 4096;
+
     server->base = base;
     server->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     /* Small, so that a peer that writes much meets EAGAIN. */

@@ -248,7 +248,7 @@ void fixture_sleep(struct fixture *f, uint64_t us)
     f->now_us += us;
 }
 
-static void hear(struct fixture *f, const struct core_reply *reply)
+static void reply_event(struct fixture *f, const struct core_reply *reply)
 {
     step(f, &(struct core_event){.type = CORE_EV_REPLY, .reply = *reply});
 }
@@ -263,7 +263,7 @@ void fixture_answer_with(struct fixture *f, uint32_t node, enum core_op op, cons
         sent->answered = true;
         reply.tag = sent->command.tag;
         reply.generation = sent->generation;
-        hear(f, &reply);
+        reply_event(f, &reply);
         return;
     }
     fail_msg("node %u was not asked for op %u", node, (unsigned)op);
@@ -327,19 +327,19 @@ void fixture_replay(struct fixture *f, const struct fixture_sent *sent, enum cor
     struct core_reply reply = {
         .tag = sent->command.tag, .generation = sent->generation, .outcome = outcome, .ttl_us = -2};
 
-    hear(f, &reply);
+    reply_event(f, &reply);
 }
 
 uint32_t fixture_pending(const struct fixture *f, uint32_t node, enum core_op op)
 {
-    uint32_t asked = 0;
+    uint32_t pending = 0;
 
     for (uint32_t i = 0; i < f->n_sent; i++) {
         const struct fixture_sent *sent = &f->sent[i];
 
-        asked += !sent->answered && sent->command.tag.node == node && sent->command.tag.op == op;
+        pending += !sent->answered && sent->command.tag.node == node && sent->command.tag.op == op;
     }
-    return asked;
+    return pending;
 }
 
 void fixture_expect_pending(const struct fixture *f, enum core_op op, const char *counts)
@@ -380,19 +380,19 @@ struct core_completion fixture_completion(struct fixture *f)
 
 void fixture_expect(struct fixture *f, enum core_notify kind, int status)
 {
-    struct core_completion tell = fixture_completion(f);
+    struct core_completion completion = fixture_completion(f);
 
-    assert_int_equal(tell.kind, kind);
-    assert_int_equal(tell.status, status);
+    assert_int_equal(completion.kind, kind);
+    assert_int_equal(completion.status, status);
 }
 
 void fixture_expect_lost(struct fixture *f, enum core_loss loss)
 {
-    struct core_completion tell = fixture_completion(f);
+    struct core_completion completion = fixture_completion(f);
 
-    assert_int_equal(tell.kind, CORE_NOTIFY_LOST);
-    assert_int_equal(tell.status, CORE_LOST_LOCK);
-    assert_int_equal(tell.loss, loss);
+    assert_int_equal(completion.kind, CORE_NOTIFY_LOST);
+    assert_int_equal(completion.status, CORE_LOST_LOCK);
+    assert_int_equal(completion.loss, loss);
 }
 
 void fixture_expect_nothing(struct fixture *f)

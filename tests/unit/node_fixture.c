@@ -10,6 +10,7 @@
 uint64_t clock_us(void *arg)
 {
     struct timespec now;
+
     (void)arg;
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
@@ -25,6 +26,7 @@ void block_ms(unsigned ms)
 static const char *state_name(enum node_state state)
 {
     static const char *const names[] = {"connecting", "ready", "quarantined", "down"};
+
     return names[state];
 }
 
@@ -33,19 +35,22 @@ static const char *fault_name(enum node_fault fault)
     static const char *const names[] = {"none",    "unreachable", "timeout", "temporary", "replica",
                                         "cluster", "auth",        "refused", "foreign",   "proto",
                                         "other",   "limit",       "config",  "guard"};
+
     return names[fault];
 }
 
 static const char *outcome_name(enum node_outcome outcome)
 {
     static const char *const names[] = {"yes", "other", "missing", "noscript", "error", "unknown"};
+
     return names[outcome];
 }
 
 void node_fixture_trace(struct node_fixture *f, const char *line)
 {
-    if (f->freed) f->after_free++;
     size_t room = sizeof(f->trace) - f->trace_length;
+
+    if (f->freed) f->after_free++;
     assert_true(strlen(line) + 2 < room);
     f->trace_length += (size_t)snprintf(f->trace + f->trace_length, room, "%s\n", line);
     if (f->free_at != NULL && strcmp(line, f->free_at) == 0) {
@@ -62,6 +67,7 @@ static void on_node_state(void *arg, uint32_t index, enum node_state state, uint
 {
     struct node_fixture *f = arg;
     char line[64];
+
     assert_int_equal(index, 3);
     assert_int_equal(generation, node_generation(f->node));
     assert_int_equal(state, node_state_now(f->node));
@@ -85,6 +91,7 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
 {
     struct node_fixture *f = arg;
     char line[64];
+
     assert_int_equal(index, 3);
     assert_true(generation > 0);
     f->n_replies++;
@@ -104,9 +111,10 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
 void node_fixture_log(void *arg, int level, const char *text)
 {
     struct node_fixture *f = arg;
+    size_t used = strlen(f->logged);
+
     (void)level;
     if (f->freed) f->after_free++;
-    size_t used = strlen(f->logged);
     snprintf(f->logged + used, sizeof(f->logged) - used, "%s\n", text);
 }
 
@@ -172,6 +180,7 @@ void node_fixture_open(struct node_fixture *f)
 void node_fixture_uri(struct node_fixture *f, const char *front, const char *back)
 {
     char text[256], error[256];
+
     snprintf(text, sizeof(text), "%s:%u%s", front, (unsigned)fake_port(f->server), back);
     if (uri_parse(&f->uri, &f->alloc, text, error, sizeof(error)) != 0) fail_msg("%s", error);
     f->config.uri = &f->uri;
@@ -181,6 +190,7 @@ struct node *node_fixture_new_node(struct node_fixture *f)
 {
     const struct node_events events = {
         .state = on_node_state, .reply = on_reply, .log = node_fixture_log, .arg = f};
+
     if (f->uri.host == NULL) node_fixture_uri(f, "127.0.0.1", "");
     f->node = node_new(&f->system, &f->alloc, &f->config, &events);
     return f->node;
@@ -218,6 +228,7 @@ void run_until(struct node_fixture *f, const char *line)
     bool late = false;
     const struct timeval limit = {LIMIT_S, 0};
     struct event *timer = event_new(f->base, -1, 0, on_limit, &late);
+
     event_add(timer, &limit);
     while (!late && !trace_holds(f, line)) event_base_loop(f->base, EVLOOP_ONCE);
     event_free(timer);
@@ -229,6 +240,7 @@ void run_on(struct node_fixture *f, unsigned ms)
     bool late = false;
     const struct timeval limit = {0, (suseconds_t)ms * 1000};
     struct event *timer = event_new(f->base, -1, 0, on_limit, &late);
+
     event_add(timer, &limit);
     while (!late) event_base_loop(f->base, EVLOOP_ONCE);
     event_free(timer);
@@ -242,15 +254,17 @@ int ask(struct node_fixture *f, unsigned tag, enum node_op op, uint32_t timeout_
                                    .owner_length = 5,
                                    .lease_ms = 30000,
                                    .timeout_ms = timeout_ms};
+
     request.tag.align_number = tag;
     return node_send(f->node, &request);
 }
 
 void ask_sent(struct node_fixture *f, unsigned tag, enum node_op op, uint32_t timeout_ms)
 {
-    unsigned told = f->n_replies;
+    unsigned before = f->n_replies;
+
     assert_int_equal(ask(f, tag, op, timeout_ms), NODE_SENT);
-    assert_int_equal(f->n_replies, told); /* never from inside the call */
+    assert_int_equal(f->n_replies, before); /* never from inside the call */
 }
 
 void assert_trace(struct node_fixture *f, const char *wanted)

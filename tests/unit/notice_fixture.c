@@ -7,6 +7,7 @@
 void notice_fixture_act(struct node_fixture *f)
 {
     struct subscriber *subscriber = f->subscriber;
+
     switch (f->act) {
     case ACT_NONE: break;
     case ACT_STOP: subscriber_stop(subscriber); break;
@@ -32,14 +33,16 @@ static void on_line(struct node_fixture *f, const char *line)
 }
 
 /* Any bytes, on one line. */
-static void tell(struct node_fixture *f, const char *what, const char *channel, size_t length,
-                 const char *payload, size_t payload_length)
+static void trace_line(struct node_fixture *f, const char *what, const char *channel, size_t length,
+                       const char *payload, size_t payload_length)
 {
     char line[1024];
     size_t n = (size_t)snprintf(line, sizeof(line), "%s", what);
+
     for (int part = 0; part < 2; part++) {
         const char *bytes = part != 0 ? payload : channel;
         size_t left = part != 0 ? payload_length : length;
+
         if (bytes == NULL) continue;
         line[n++] = ' ';
         for (; left != 0 && n + 5 < sizeof(line); left--, bytes++) {
@@ -56,38 +59,41 @@ static void tell(struct node_fixture *f, const char *what, const char *channel, 
 static void on_open(void *arg, uint32_t index)
 {
     struct node_fixture *f = arg;
+
     assert_int_equal(index, 3);
     assert_true(subscriber_is_open(f->subscriber));
     assert_string_equal(subscriber_why(f->subscriber), "");
     for (const char *want = f->wants; want != NULL && *want != '\0'; want++)
         assert_int_equal(subscriber_listen(f->subscriber, want, 1), SUBSCRIBER_ASKED);
-    tell(f, "open", NULL, 0, NULL, 0);
+    trace_line(f, "open", NULL, 0, NULL, 0);
 }
 
 static void on_closed(void *arg, uint32_t index, const char *why)
 {
     struct node_fixture *f = arg;
+
     assert_int_equal(index, 3);
     assert_false(subscriber_is_open(f->subscriber));
     assert_int_equal(subscriber_listen(f->subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
     assert_string_equal(why, subscriber_why(f->subscriber));
     snprintf(f->why, sizeof(f->why), "%s", why);
-    tell(f, "closed", NULL, 0, NULL, 0);
+    trace_line(f, "closed", NULL, 0, NULL, 0);
     assert_string_equal(why, f->why); /* also where the callback freed the subscriber */
 }
 
 static void on_listening(void *arg, uint32_t index, const char *channel, size_t length)
 {
     assert_int_equal(index, 3);
-    tell(arg, "listening", channel, length, NULL, 0);
+    trace_line(arg, "listening", channel, length, NULL, 0);
 }
 
 static void on_refused(void *arg, uint32_t index, const char *channel, size_t length, const char *why)
 {
     struct node_fixture *f = arg;
+
     assert_int_equal(index, 3);
     snprintf(f->why, sizeof(f->why), "%s", why);
-    tell(arg, "refused", channel, length, NULL, 0);
+    trace_line(arg, "refused", channel, length, NULL, 0);
     assert_true(*channel != '\0'); /* also where the callback changed the list it stood in */
 }
 
@@ -95,7 +101,7 @@ static void on_message(void *arg, uint32_t index, const char *channel, size_t le
                        size_t payload_length)
 {
     assert_int_equal(index, 3);
-    tell(arg, "message", channel, length, payload, payload_length);
+    trace_line(arg, "message", channel, length, payload, payload_length);
 }
 
 void notice_fixture_begin(struct node_fixture *f)
@@ -111,6 +117,7 @@ struct subscriber *notice_fixture_create(struct node_fixture *f)
     const struct subscriber_events events = {on_open,    on_closed,  on_listening,
                                              on_refused, on_message, f->log != NULL ? f->log : node_fixture_log,
                                              f};
+
     if (f->uri.host == NULL) node_fixture_uri(f, "127.0.0.1", "");
     f->subscriber_config.uri = &f->uri;
     f->subscriber = subscriber_new(&f->system, &f->alloc, &f->subscriber_config, &events);

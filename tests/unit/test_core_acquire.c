@@ -269,7 +269,7 @@ CORE_TEST(a_pending_operation_makes_others_busy)
     assert_int_equal(fixture_release(f), CORE_BUSY);
     assert_int_equal(fixture_extend(f, 0), CORE_BUSY);
     fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
-    assert_int_equal(fixture_release(f), CORE_BUSY); /* granted, but not told yet */
+    assert_int_equal(fixture_release(f), CORE_BUSY); /* granted, but the owner is not notified yet */
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(fixture_acquire(f), CORE_STATE);
 }

@@ -13,6 +13,7 @@ static const struct fake_step again[] = {SHAKE, END};
 static int bootstrap(struct node_fixture *f, unsigned tag, bool force, uint32_t timeout_ms)
 {
     struct node_request request = {.op = NODE_BOOTSTRAP, .force = force, .timeout_ms = timeout_ms};
+
     request.tag.align_number = tag;
     return node_send(f->node, &request);
 }
@@ -34,6 +35,7 @@ NODE_TEST(bootstrap_writes_a_guard_or_finds_one)
                                               TRANSACTION,
                                               SEND(QUEUED "*2\r\n$11\r\nguarded:9|z\r\n:0\r\n"),
                                               END};
+
     node_fixture_ready(f, script);
     assert_int_equal(bootstrap(f, 1, false, 0), NODE_SENT);
     run_until(f, "1 yes");
@@ -69,6 +71,7 @@ NODE_TEST(a_transaction_that_fails_is_reported_once_and_leaves_no_reply_over)
         struct fake_step script[] = {SHAKE,         TRANSACTION,     SEND(transactions[i].replies),
                                      EXPECT("SET"), SEND("+OK\r\n"), END};
         char trace[128];
+
         node_fixture_ready(f, script);
         assert_int_equal(bootstrap(f, 1, true, 0), NODE_SENT);
         run_until(f, "1 ");
@@ -83,6 +86,7 @@ NODE_TEST(a_transaction_that_fails_is_reported_once_and_leaves_no_reply_over)
 NODE_TEST(a_transaction_without_all_answers_is_unknown)
 {
     static const char *const replies[] = {"", "+OK\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n"};
+
     for (size_t i = 0; i < 6; i++) {
         struct fake_step ends[] = {SHAKE, TRANSACTION, SEND(replies[i / 2]), CLOSE, END};
         struct fake_step late[] = {SHAKE,
@@ -93,6 +97,7 @@ NODE_TEST(a_transaction_without_all_answers_is_unknown)
                                    EXPECT("SET"),
                                    SEND("+OK\r\n"),
                                    END};
+
         node_fixture_start(f, i % 2 != 0 ? late : ends);
         fake_play(f->server, again);
         run_until(f, "ready");
@@ -128,9 +133,11 @@ NODE_TEST(the_right_to_kill_is_tried_on_an_address_nobody_has)
         SEND("+OK\r\n+QUEUED\r\n*1\r\n-NOPERM only now\r\n"),
         END};
     struct node_request request = {.op = NODE_MAY_KILL};
+
     node_fixture_ready(f, script);
     for (unsigned i = 1; i <= 4; i++) {
         char line[16];
+
         snprintf(line, sizeof(line), "%u ", i);
         request.tag.align_number = i;
         assert_int_equal(node_send(f->node, &request), NODE_SENT);

@@ -54,6 +54,7 @@ NODE_TEST(scripts_carry_the_guard_that_the_handshake_saw)
         EXPECT("EVALSHA bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 2 key quorlock:guard 1 owner " SEEN),
         SEND(":1\r\n"),
         END};
+
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     run_until(f, "ready 1");
     assert_string_equal(node_run_id(f->node), "aaaa");
@@ -71,6 +72,7 @@ NODE_TEST(without_a_guard_nothing_is_asked)
     static const struct fake_step script[] = {
         SHAKE, EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1 key 1 owner 30000"), SEND(":1\r\n"),
         END};
+
     begin(f, QUORLOCK_GUARD_OFF, script);
     run_until(f, "ready 1");
     assert_int_equal(fake_commands(f->server), 9); /* SETNAME, two INFO, six scripts */
@@ -115,6 +117,7 @@ NODE_TEST(a_guard_that_cannot_be_read_keeps_the_node_down)
 {
     for (size_t i = 0; i < LENGTH(refusals); i++) {
         struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(refusals[i].reply), END};
+
         begin(f, QUORLOCK_GUARD_STRICT, script);
         fake_play(f->server, clear);
         run_until(f, "down");
@@ -130,6 +133,7 @@ NODE_TEST(a_guard_that_is_too_long_does_not_fit)
 {
     static char reply[GUARD_TEXT_SIZE + 64];
     char text[GUARD_TEXT_SIZE + 1];
+
     memset(text, 'x', GUARD_TEXT_SIZE);
     text[GUARD_TEXT_SIZE] = '\0';
     snprintf(reply, sizeof(reply), "*4\r\n$4\r\nkept\r\n:0\r\n:500\r\n$%d\r\n%s\r\n", GUARD_TEXT_SIZE, text);
@@ -152,6 +156,7 @@ NODE_TEST(a_guard_that_comes_before_it_was_asked_for_is_refused)
                                               EXPECT("SCRIPT"),
                                               SEND(SHA SHA SHA SHA SHA SHA CLEAR),
                                               END};
+
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     run_until(f, "down");
     assert_trace(f, "down proto\n");
@@ -161,6 +166,7 @@ NODE_TEST(a_guard_that_comes_before_it_was_asked_for_is_refused)
 NODE_TEST(a_server_without_a_run_id_is_refused)
 {
     static const struct fake_step script[] = {SHAKE_AS("redis_version:7.0.0\r\n", NULL), END};
+
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     run_until(f, "down proto");
     assert_contains(f->why, "run_id");
@@ -185,6 +191,7 @@ NODE_TEST(a_missing_right_keeps_the_node_down)
 
     for (size_t i = 0; i < LENGTH(answers); i++) {
         struct fake_step script[] = {UP_TO_RIGHTS, SEND(answers[i].reply), END};
+
         begin(f, QUORLOCK_GUARD_CONNECTION, script);
         run_until(f, "down");
         assert_trace(f, answers[i].trace);
@@ -219,8 +226,10 @@ NODE_TEST(a_quarantine_ends_when_the_server_says_so)
         EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 2 key quorlock:guard 1 owner 30000 " SEEN),
         SEND(":0\r\n"),
         END};
+    uint64_t before_us;
+
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
-    uint64_t before_us = clock_us(NULL);
+    before_us = clock_us(NULL);
     run_until(f, "quarantined 1");
     assert_contains(f->why, "quarantined for 0.1 s more: it restarted and may have lost its memory");
     assert_contains(node_why(f->node), "it restarted");
@@ -239,6 +248,7 @@ NODE_TEST(a_quarantine_ends_when_the_server_says_so)
 NODE_TEST(the_reason_counts_down_the_quarantine)
 {
     static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "2000")), END};
+
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     run_until(f, "quarantined 1");
     assert_contains(f->why, "quarantined for 2.");
@@ -260,6 +270,7 @@ NODE_TEST(a_second_look_at_the_guard_that_fails_ends_the_connection)
         END};
     static const struct fake_step closes[] = {SHAKE, ASK_GUARD, SEND(REMAINS("4\r\nkept", "10")), ASK_GUARD,
                                               CLOSE};
+
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     fake_play(f->server, closes);
     fake_play(f->server, clear);
@@ -271,6 +282,7 @@ NODE_TEST(a_second_look_at_the_guard_that_fails_ends_the_connection)
 NODE_TEST(a_second_look_without_an_answer_stalls)
 {
     static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "10")), END};
+
     node_fixture_open(f);
     f->config.guard = QUORLOCK_GUARD_CONNECTION;
     f->config.set = "s";
@@ -291,6 +303,7 @@ NODE_TEST(a_guard_that_is_gone_ends_the_connection)
         EXPECT("SET"), SLEEP(5), /* the connection was of use: it is made anew at once */
         SEND(GONE),    END};
     static const struct fake_step later[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "10000")), END};
+
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     fake_play(f->server, later);
     run_until(f, "ready");
@@ -305,9 +318,11 @@ NODE_TEST(a_release_is_carried_out_although_the_guard_changed)
     static const char *const replies[] = {"*2\r\n:1\r\n$5\r\nGUARD\r\n", "*2\r\n:0\r\n$5\r\nGUARD\r\n",
                                           "*3\r\n$3\r\nbob\r\n:5\r\n$5\r\nGUARD\r\n"};
     static const char *const outcomes[] = {"1 yes", "1 missing", "1 other"};
+
     for (size_t i = 0; i < 3; i++) {
         struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(CLEAR), EXPECT("EVALSHA"), SEND(replies[i]), END};
         char wanted[128];
+
         begin(f, QUORLOCK_GUARD_CONNECTION, script);
         fake_play(f->server, clear);
         run_until(f, "ready");
@@ -339,6 +354,7 @@ NODE_TEST(a_callback_may_expel_the_node)
 NODE_TEST(an_expelled_node_ends_its_requests)
 {
     static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(CLEAR), END};
+
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     node_expel(f->node, NODE_FAULT_CONFIG, "too early"); /* does nothing */
     assert_trace(f, "");
@@ -358,6 +374,7 @@ NODE_TEST(callbacks_of_the_guard_may_free_the_node)
     static const struct fake_step script[] = {SHAKE,      ASK_GUARD,   SEND(REMAINS("3\r\nnew", "5")),
                                               ASK_GUARD,  SEND(CLEAR), EXPECT("EVALSHA"),
                                               SEND(GONE), END};
+
     for (size_t i = 0; i < LENGTH(lines); i++) {
         begin(f, QUORLOCK_GUARD_CONNECTION, script);
         f->free_at = lines[i];
@@ -374,6 +391,7 @@ NODE_TEST(whatever_allocation_fails_the_guarded_node_connects)
     static const struct fake_step script[] = {SHAKE,     ASK_GUARD,   SEND(REMAINS("3\r\nnew", "5")),
                                               ASK_GUARD, SEND(CLEAR), END};
     bool failed = true;
+
     for (long i = 0; failed; i++) {
         node_fixture_open(f);
         f->config.guard = QUORLOCK_GUARD_STRICT;

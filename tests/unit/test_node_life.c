@@ -102,6 +102,7 @@ NODE_TEST(a_node_reports_why_a_handshake_failed_and_tries_again)
 {
     for (size_t i = 0; i < LENGTH(refusals); i++) {
         const struct refusal *refusal = &refusals[i];
+
         node_fixture_open(f);
         fake_play(f->server, refusal->script);
         fake_play(f->server, plain_good);
@@ -127,6 +128,7 @@ NODE_TEST(a_failure_that_repeats_is_reported_once)
                                               EXPECT("SCRIPT"),
                                               SEND("-LOADING Redis is loading the dataset in memory\r\n"),
                                               END};
+
     node_fixture_start(f, script);
     fake_play(f->server, script);
     fake_play(f->server, plain_good);
@@ -138,6 +140,7 @@ NODE_TEST(a_failure_that_repeats_is_reported_once)
 NODE_TEST(a_handshake_without_an_answer_ends_at_the_node_timeout)
 {
     static const struct fake_step script[] = {END};
+
     node_fixture_open(f);
     f->config.timeout_ms = 30;
     fake_play(f->server, script);
@@ -201,6 +204,7 @@ NODE_TEST(any_callback_may_free_the_node)
         {"down proto", "down proto\n", {SEND("?"), END}, 0},
         {"down auth", "down auth\n", {EXPECT("CLIENT"), SEND("-NOAUTH x\r\n+OK\r\n"), END}, 0},
     };
+
     for (size_t i = 0; i < LENGTH(rows); i++) {
         node_fixture_start(f, rows[i].script);
         f->free_at = rows[i].free_at;

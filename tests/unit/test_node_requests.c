@@ -46,11 +46,13 @@ NODE_TEST(the_handshake_is_one_write_of_these_commands)
                                               SEND("+OK\r\n"),
                                               SHAKE,
                                               END};
+    unsigned before;
+
     node_fixture_open(f);
     node_fixture_uri(f, "redis://bob:se%20same@127.0.0.1", "/2");
     fake_play(f->server, script);
     assert_non_null(node_fixture_new_node(f));
-    unsigned before = n_writes;
+    before = n_writes;
     run_until(f, "ready 1");
     assert_int_equal(n_writes - before, 1);
     assert_int_equal(fake_commands(f->server), 11);
@@ -77,8 +79,10 @@ NODE_TEST(requests_of_one_turn_are_one_write)
         EXPECT("EVALSHA dddddddddddddddddddddddddddddddddddddddd 1 key"),
         SEND("*3\r\n$-1\r\n:-1\r\n$4\r\nhash\r\n"),
         END};
+    unsigned before;
+
     node_fixture_ready(f, script);
-    unsigned before = n_writes;
+    before = n_writes;
     ask_sent(f, 1, NODE_ACQUIRE, 10000);
     ask_sent(f, 2, NODE_EXTEND, 0);
     ask_sent(f, 3, NODE_RELEASE, 10000);
@@ -101,6 +105,7 @@ NODE_TEST(replies_are_read_byte_by_byte)
                                               SLEEP(5),
                                               STEP(FAKE_PIECES, "+OK\r\n*2\r\n$3\r\nbob\r\n:123\r\n"),
                                               END};
+
     node_fixture_ready(f, script);
     ask_sent(f, 1, NODE_ACQUIRE, 0);
     ask_sent(f, 2, NODE_PEEK, 0);
@@ -111,9 +116,10 @@ NODE_TEST(replies_are_read_byte_by_byte)
 
 static void ask_by_eval(struct node_fixture *f, const char *line)
 {
-    if (strcmp(line, "1 noscript") != 0) return;
     struct node_request request = {
         .op = NODE_RELEASE, .use_eval = true, NODE_KEY("key", 3), .owner = "owner", .owner_length = 5};
+
+    if (strcmp(line, "1 noscript") != 0) return;
     request.tag.align_number = 2;
     assert_int_equal(node_send(f->node, &request), NODE_SENT);
 }
@@ -126,6 +132,7 @@ NODE_TEST(a_forgotten_script_can_be_sent_by_eval)
                                               EXPECT("EVAL local function"),
                                               SEND(":1\r\n"),
                                               END};
+
     node_fixture_start(f, script);
     f->on_line = ask_by_eval;
     run_until(f, "ready");
@@ -149,8 +156,10 @@ NODE_TEST(a_server_that_changed_is_connected_to_anew)
         {">1\r\n+push\r\n", "ready 1\n1 unknown unreachable\n2 unknown unreachable\nconnecting proto\n"},
         {"$536870912\r\n", "ready 1\n1 unknown unreachable\n2 unknown unreachable\nconnecting proto\n"},
     };
+
     for (size_t i = 0; i < LENGTH(rows); i++) {
         const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND(rows[i].reply), END};
+
         node_fixture_start(f, script);
         fake_play(f->server, plain_good);
         run_until(f, "ready");
@@ -177,6 +186,7 @@ NODE_TEST(a_request_refused_by_right_or_memory_keeps_the_connection)
                                               EXPECT("SET"),
                                               SEND("$-1\r\n"),
                                               END};
+
     node_fixture_ready(f, script);
     for (unsigned i = 1; i <= 5; i++) ask_sent(f, i, NODE_ACQUIRE, 0);
     run_until(f, "5 other");
@@ -186,6 +196,7 @@ NODE_TEST(a_request_refused_by_right_or_memory_keeps_the_connection)
 NODE_TEST(a_reply_without_a_request_ends_the_connection)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n+OK\r\n"), END};
+
     node_fixture_start(f, script);
     fake_play(f->server, plain_good);
     run_until(f, "ready");
@@ -203,6 +214,7 @@ static void ask_more(struct node_fixture *f, const char *line)
 NODE_TEST(a_surplus_reply_does_not_answer_a_request_queued_behind_it)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n+OK\r\n"), END};
+
     node_fixture_start(f, script);
     fake_play(f->server, plain_good);
     f->on_line = ask_more;
@@ -215,6 +227,7 @@ NODE_TEST(a_surplus_reply_does_not_answer_a_request_queued_behind_it)
 NODE_TEST(a_close_in_a_reply_leaves_outcomes_unknown)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n+O"), CLOSE};
+
     node_fixture_start(f, script);
     fake_play(f->server, shut);
     fake_play(f->server, shut);
@@ -242,8 +255,10 @@ NODE_TEST(an_answer_behind_its_deadline_is_swallowed)
                                               EXPECT("SET"),
                                               SEND("$-1\r\n"),
                                               END};
+    uint32_t srtt_us;
+
     node_fixture_ready(f, script);
-    uint32_t srtt_us = node_srtt_us(f->node);
+    srtt_us = node_srtt_us(f->node);
     ask_sent(f, 1, NODE_ACQUIRE, 20);
     run_until(f, "1 unknown");
     assert_contains(f->error, "within 20 ms");
@@ -304,8 +319,9 @@ static void on_write(evutil_socket_t fd, short what, void *arg)
 NODE_TEST(a_reply_that_lies_there_beats_its_deadline)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), END};
-    node_fixture_ready(f, script);
     const struct timeval block_at = {0, 10000}, write_at = {0, 20000};
+
+    node_fixture_ready(f, script);
     ask_sent(f, 1, NODE_ACQUIRE, 60);
     event_base_once(f->base, -1, EV_TIMEOUT, on_block, NULL, &block_at);
     event_base_once(f->base, -1, EV_TIMEOUT, on_write, f, &write_at);
@@ -335,6 +351,7 @@ NODE_TEST(a_full_ring_refuses_until_an_answer_comes)
 NODE_TEST(new_locks_leave_room_for_held_ones_and_both_for_attempts_under_way)
 {
     unsigned n = 0;
+
     node_fixture_start(f, plain_good);
     assert_false(node_has_room(f->node, NODE_ROOM_NEXT));
     run_until(f, "ready");
@@ -378,16 +395,17 @@ NODE_TEST(output_that_the_socket_does_not_take_follows_in_order)
 {
     static char key[8192];
     struct fake_step script[2 * 100 + 2] = {SHAKE};
+    struct node_request request = {
+        .op = NODE_ACQUIRE, NODE_KEY(key, sizeof(key)), .owner = "o", .owner_length = 1};
+    int result = NODE_SENT;
     unsigned n_sent = 0;
+
     for (size_t i = 0; i < 100; i++) {
         script[1 + 2 * i] = (struct fake_step)EXPECT("SET kkkkkkkkkkkkkkkk");
         script[2 + 2 * i] = (struct fake_step)SEND("+OK\r\n");
     }
     memset(key, 'k', sizeof(key));
     node_fixture_ready(f, script);
-    struct node_request request = {
-        .op = NODE_ACQUIRE, NODE_KEY(key, sizeof(key)), .owner = "o", .owner_length = 1};
-    int result = NODE_SENT;
     while (result == NODE_SENT) {
         request.tag.align_number = n_sent + 1;
         result = node_send(f->node, &request);

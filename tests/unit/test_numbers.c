@@ -67,6 +67,7 @@ DIALECT_TEST(a_counter_beyond_2_to_the_53_is_no_token)
     for (size_t d = 0; d < 2; d++) {
         struct node_reply reply =
             dialect_judge(f, dialects[d], NODE_RAISE, true, "*3\r\n:1\r\n:9007199254740991\r\n:5\r\n");
+
         assert_int_equal(reply.outcome, NODE_YES);
         assert_int_equal(reply.fence, 9007199254740991);
         reply = dialect_judge(f, dialects[d], NODE_RAISE, true, "*3\r\n:1\r\n:" LARGEST "\r\n:5\r\n");
@@ -95,6 +96,7 @@ DIALECT_TEST(numbers_of_listeners_saturate)
 CORE_TEST(the_longest_lease_does_not_look_like_a_free_lock)
 {
     static const int64_t ttls_us[] = {INT64_MAX, INT64_MAX - 1, INT64_MIN, NODE_MS_MAX * 1000};
+
     for (size_t i = 0; i < LENGTH(ttls_us); i++) {
         struct core_reply holder = {.outcome = CORE_YES, .holder_id = 7, .ttl_us = ttls_us[i]};
 

@@ -92,7 +92,8 @@ DIALECT_TEST(the_guard_is_peeked_by_the_plain_script)
 
 #define PEEK "*6\r\n$3\r\nu:1\r\n:9\r\n:17\r\n:0\r\n:-1\r\n"
 static const struct dialect_judged judged[] = {
-    {NODE_ACQUIRE, "*3\r\n:1\r\n:17\r\n:5\r\n", NODE_YES, FINE, NO_TTL, .fence = 17, .node_time_us = 5},
+    {NODE_ACQUIRE, "*3\r\n:1\r\n:17\r\n:5\r\n", NODE_YES, FINE, .ttl_ms = NO_TTL, .fence = 17,
+     .node_time_us = 5},
     {NODE_ACQUIRE, "*2\r\n$3\r\nu:2\r\n:9\r\n", NODE_OTHER, FINE, .ttl_ms = 9, .holder = "u:2"},
     {NODE_ACQUIRE, "*2\r\n$3\r\nu:2\r\n:-1\r\n", NODE_OTHER, FINE, .ttl_ms = -1, .holder = "u:2"},
     /* A SET's answers are none to a script: neither a grant nor a refusal. */
@@ -100,32 +101,35 @@ static const struct dialect_judged judged[] = {
     {NODE_ACQUIRE, "$-1\r\n", DOES_NOT_FIT},
     {NODE_REPAIR, "+OK\r\n", NODE_ERROR, PROTO, -2, .error = "repair (script)"},
     {NODE_REPAIR, "*-1\r\n", DOES_NOT_FIT},
-    {NODE_EXTEND, "*2\r\n:1\r\n:5\r\n", NODE_YES, FINE, NO_TTL, .node_time_us = 5},
-    {NODE_EXTEND, ":0\r\n", NODE_MISSING, FINE, NO_TTL},
-    {NODE_RELEASE, ":1\r\n", NODE_YES, FINE, NO_TTL},
+    {NODE_EXTEND, "*2\r\n:1\r\n:5\r\n", NODE_YES, FINE, .ttl_ms = NO_TTL, .node_time_us = 5},
+    {NODE_EXTEND, ":0\r\n", NODE_MISSING, FINE, .ttl_ms = NO_TTL},
+    {NODE_RELEASE, ":1\r\n", NODE_YES, FINE, .ttl_ms = NO_TTL},
     {NODE_RELEASE, "*2\r\n$3\r\nu:2\r\n:9\r\n", NODE_OTHER, FINE, .ttl_ms = 9, .holder = "u:2"},
-    {NODE_RELEASE, "*2\r\n:1\r\n$5\r\nGUARD\r\n", NODE_YES, NODE_FAULT_GUARD, NO_TTL},
+    {NODE_RELEASE, "*2\r\n:1\r\n$5\r\nGUARD\r\n", NODE_YES, NODE_FAULT_GUARD, .ttl_ms = NO_TTL},
     {NODE_PEEK, PEEK ":3\r\n", NODE_YES, FINE, .ttl_ms = 9, .holder = "u:1", .fence = 17, .count = 3},
     {NODE_PEEK, PEEK ":99999999999\r\n", NODE_YES, FINE, .ttl_ms = 9, .holder = "u:1", .fence = 17,
      .count = UINT32_MAX},
     {NODE_PEEK, PEEK ":-3\r\n", DOES_NOT_FIT},
     {NODE_PEEK, PEEK "$1\r\n3\r\n", DOES_NOT_FIT},
-    {NODE_PEEK, "*6\r\n$-1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n:0\r\n", NODE_MISSING, FINE, NO_TTL, .fence = 17,
-     .has_guard = true},
+    {NODE_PEEK, "*6\r\n$-1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n:0\r\n", NODE_MISSING, FINE, .ttl_ms = NO_TTL,
+     .fence = 17, .has_guard = true},
     {NODE_PEEK, "*5\r\n$1\r\n1\r\n:-1\r\n:0\r\n:1\r\n:0\r\n", NODE_YES, FINE, .ttl_ms = -1, .holder = "1",
      .has_guard = true},
     {NODE_BREAK, "*3\r\n$3\r\nu:1\r\n:9\r\n$4\r\nhash\r\n", NODE_YES, FINE, .ttl_ms = 9, .holder = "u:1"},
     {NODE_BREAK, "*3\r\n$-1\r\n:-1\r\n$6\r\nstring\r\n", NODE_YES, FINE, .ttl_ms = -1, .error = "string"},
-    {NODE_RAISE, "*3\r\n:1\r\n:7\r\n:5\r\n", NODE_YES, FINE, NO_TTL, .fence = 7, .node_time_us = 5},
-    {NODE_BOOTSTRAP, "$9\r\nwritten:x\r\n", NODE_YES, FINE, NO_TTL, .holder = "x"},
-    {NODE_ACQUIRE, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NO_TTL,
+    {NODE_RAISE, "*3\r\n:1\r\n:7\r\n:5\r\n", NODE_YES, FINE, .ttl_ms = NO_TTL, .fence = 7, .node_time_us = 5},
+    {NODE_BOOTSTRAP, "$9\r\nwritten:x\r\n", NODE_YES, FINE, .ttl_ms = NO_TTL, .holder = "x"},
+    {NODE_ACQUIRE, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, .ttl_ms = NO_TTL,
      .error = "no hash"},
-    {NODE_PEEK, "-WRONGTYPE string\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NO_TTL,
+    {NODE_PEEK, "-WRONGTYPE string\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, .ttl_ms = NO_TTL,
      .error = "give --dialect plain"},
-    {NODE_PEEK, "-WRONGTYPE zset\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NO_TTL, .error = "a zset and no hash"},
-    {NODE_PEEK, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, NO_TTL, .error = "no hash"},
-    {NODE_ACQUIRE, "-NOPERM no\r\n", NODE_ERROR, NODE_FAULT_AUTH, NO_TTL, .error = "acquire (script): NOPERM"},
-    {NODE_ACQUIRE, "-NOSCRIPT no\r\n", NODE_NOSCRIPT, FINE, NO_TTL, .error = "NOSCRIPT"},
+    {NODE_PEEK, "-WRONGTYPE zset\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, .ttl_ms = NO_TTL,
+     .error = "a zset and no hash"},
+    {NODE_PEEK, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, .ttl_ms = NO_TTL,
+     .error = "no hash"},
+    {NODE_ACQUIRE, "-NOPERM no\r\n", NODE_ERROR, NODE_FAULT_AUTH, .ttl_ms = NO_TTL,
+     .error = "acquire (script): NOPERM"},
+    {NODE_ACQUIRE, "-NOSCRIPT no\r\n", NODE_NOSCRIPT, FINE, .ttl_ms = NO_TTL, .error = "NOSCRIPT"},
 };
 
 DIALECT_TEST(replies_become_results)
@@ -140,6 +144,7 @@ TEST(a_new_uuid_is_random_and_well_formed)
     char uuid[OWNER_UUID_SIZE], other[OWNER_UUID_SIZE], owner[OWNER_REDISSON_SIZE];
     unsigned char seen_version = 0, seen_variants = 0;
     struct system system = system_libevent(NULL, NULL);
+
     for (int i = 0; i < 1000; i++) {
         assert_int_equal(owner_uuid(uuid, &system), 0);
         assert_int_equal(strlen(uuid), OWNER_UUID_LENGTH);
@@ -172,9 +177,11 @@ TEST(an_owner_has_the_uuid_and_a_positive_number)
         {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, UUID ":9223372036854775807"},
         {{0}, UUID ":1"}, /* positive */
     };
+
     for (size_t i = 0; i < LENGTH(rows); i++) {
         char owner[OWNER_REDISSON_SIZE];
         struct core_token token;
+
         memcpy(token.bytes, rows[i].bytes, sizeof(token.bytes));
         assert_int_equal(owner_redisson(owner, UUID, &token), strlen(rows[i].owner));
         assert_string_equal(owner, rows[i].owner);
@@ -205,8 +212,10 @@ TEST(owners_are_shown_short)
         {"\xe2\x82\xac\xe2\x80\x8b a:b345678", "\\xe2\\x82\\xac\\xe2\\x80\\x8b\\x20a:b34", false},
         {"1b4e28ba-", "1b4e28ba", false},
     };
+
     for (size_t i = 0; i < LENGTH(rows); i++) {
         char shown[96];
+
         assert_int_equal(owner_is_redisson(rows[i].owner), rows[i].redisson);
         assert_string_equal(message_owner(shown, sizeof(shown), rows[i].owner), rows[i].shown);
     }
@@ -233,8 +242,10 @@ TEST(bytes_of_an_owner_become_text)
         {"\xf0\x9f\x94\x92", 4, "\xf0\x9f\x94\x92"},     /* a lock */
         {"\xf4\x90\x80\x80", 4, "\\xf4\\x90\\x80\\x80"}, /* beyond the last one */
     };
+
     for (size_t i = 0; i < LENGTH(rows); i++) {
         char *copy = owner_copy(&memory, rows[i].bytes, rows[i].length);
+
         assert_non_null(copy);
         assert_string_equal(copy, rows[i].text);
         alloc_free(&memory, copy);
@@ -246,6 +257,7 @@ TEST(the_option_chooses_the_dialect)
     const char *node = "127.0.0.1:6379";
     struct quorlock_client_options ret, options = {.size = sizeof(options), .nodes = &node, .n_nodes = 1};
     struct caller_error error = {""};
+
     options.dialect = QUORLOCK_DIALECT_REDISSON;
     assert_int_equal(options_client(&ret, &options, &error), 0);
     assert_int_equal(ret.dialect, QUORLOCK_DIALECT_REDISSON);

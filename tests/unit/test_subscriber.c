@@ -32,6 +32,7 @@ NODE_TEST(notices_come_as_bytes_until_the_channel_is_forgotten)
         EXPECT("UNSUBSCRIBE a"),
         SEND(MESSAGE("a", "new") UNSUBSCRIBED("a") MESSAGE("b", "end")),
         END};
+
     notice_fixture_begin(f);
     f->wants = "ab";
     fake_play(f->server, script);
@@ -58,6 +59,7 @@ NODE_TEST(replies_may_be_cut_anywhere)
             GREET,    EXPECT("SUBSCRIBE a"),   {FAKE_SEND, (unsigned)at, conversation, NULL},
             SLEEP(1), SEND(conversation + at), END};
         const struct fake_step pieces[] = {GREET, EXPECT("SUBSCRIBE a"), STEP(FAKE_PIECES, conversation), END};
+
         notice_fixture_begin_with(f, "a", script);
         fake_play(f->server, pieces);
         run_until(f, conversation_trace);
@@ -70,6 +72,7 @@ NODE_TEST(many_notices_come_in_one_packet)
     enum { N = 2000 };
     static const char one[] = MESSAGE("a", "one");
     static char text[N * sizeof(one) + 1];
+
     for (size_t i = 0; i < N; i++) memcpy(text + i * (sizeof(one) - 1), one, sizeof(one));
     const struct fake_step script[] = {GREET,      EXPECT("SUBSCRIBE a"),     SEND(SUBSCRIBED("a")),
                                        SEND(text), SEND(MESSAGE("a", "end")), END};
@@ -92,6 +95,7 @@ NODE_TEST(a_confirmation_from_before_a_forget_does_not_count)
                                               SEND(MESSAGE("z", "mid") SUBSCRIBED("a")),
                                               SEND("-ERR no UNSUBSCRIBE\r\n" MESSAGE("a", "end")),
                                               END};
+
     notice_fixture_begin_with(f, "ab", script);
     run_until(f, "open");
     subscriber_forget(f->subscriber, "a", 1);
@@ -113,6 +117,7 @@ NODE_TEST(a_refused_channel_is_reported_and_the_reason_logged_once)
         EXPECT("SUBSCRIBE z"),
         SEND("-ERR sesame is not a channel\r\n" SUBSCRIBED("z") MESSAGE("a", "end")),
         END};
+
     notice_fixture_begin(f);
     f->wants = "abcd";
     fake_play(f->server, script);
@@ -174,6 +179,7 @@ NODE_TEST(each_reason_of_a_failed_handshake_is_logged_once)
 {
     static const struct fake_step wrong[] = {EXPECT("AUTH"), SEND("-WRONGPASS no\r\n"), END};
     static const struct fake_step other[] = {EXPECT("AUTH"), SEND("-ERR AUTH is off\r\n"), END};
+
     notice_fixture_begin(f);
     for (int i = 0; i < 3; i++) fake_play(f->server, wrong);
     fake_play(f->server, other);
@@ -217,9 +223,11 @@ NODE_TEST(errors_that_do_not_concern_notices_are_ignored)
         "-NOPERM no SETNAME\r\n-NOPERM no PING\r\n",
         "-ERR unknown command\r\n-ERR unknown command\r\n",
     };
+
     for (size_t i = 0; i < LENGTH(answers); i++) {
         const struct fake_step script[] = {EXPECT("CLIENT SETNAME me"), EXPECT("PING"),        SEND(answers[i]),
                                            EXPECT("SUBSCRIBE a"),       SEND(SUBSCRIBED("a")), END};
+
         notice_fixture_begin(f);
         f->subscriber_config.client_name = "me";
         f->wants = "a";
@@ -269,6 +277,7 @@ NODE_TEST(whatever_ends_a_connection_the_next_one_is_opened)
     for (size_t i = 0; i < LENGTH(ends); i++) {
         const struct fake_step script[] = {GREET, EXPECT("SUBSCRIBE a"), ends[i].script[0], ends[i].script[1],
                                            END};
+
         notice_fixture_begin_with(f, "a", script);
         fake_play(f->server, good);
         run_until(f, "closed\nopen\nlistening a\n");
@@ -292,12 +301,14 @@ NODE_TEST(silence_is_probed_by_ping_once_a_second_at_most)
                                               SEND(PONG),
                                               EXPECT("PING"),
                                               END};
+    uint64_t open_us;
+
     notice_fixture_begin(f);
     f->subscriber_config.timeout_ms = 200;
     fake_play(f->server, script);
     notice_fixture_start(f);
     run_until(f, "open");
-    uint64_t open_us = clock_us(NULL);
+    open_us = clock_us(NULL);
     while (fake_commands(f->server) < 4) event_base_loop(f->base, EVLOOP_ONCE);
     assert_true(clock_us(NULL) - open_us >= 1900000);
     assert_int_equal(subscriber_listen(f->subscriber, "z", 1), SUBSCRIBER_ASKED);
@@ -311,6 +322,7 @@ NODE_TEST(a_server_that_does_not_answer_is_dropped)
 {
     static const struct fake_step silent[] = {END};
     static const struct fake_step frozen[] = {GREET, EXPECT("SUBSCRIBE a"), END};
+
     notice_fixture_begin(f);
     f->subscriber_config.timeout_ms = 50;
     f->wants = "a";
@@ -339,8 +351,11 @@ enum { N_MOMENTS = LENGTH(moments) };
 NODE_TEST(any_callback_may_stop_restart_or_free_the_subscriber)
 {
     static const enum act acts[] = {ACT_STOP, ACT_RESTART, ACT_FREE};
+
     for (size_t i = 0; i < (size_t)N_MOMENTS * 3; i++) {
         const char *moment = moments[i / 3];
+        unsigned ends_wanted = strcmp(moment, "closed") == 0 ? 2 : 1;
+
         notice_fixture_begin_with(f, "ab", eventful);
         fake_play(f->server, eventful);
         f->act_at = moment;
@@ -353,6 +368,7 @@ NODE_TEST(any_callback_may_stop_restart_or_free_the_subscriber)
         } else {
             if (f->act == ACT_STOP) {
                 size_t before = f->trace_length;
+
                 assert_false(subscriber_is_open(f->subscriber));
                 assert_int_equal(subscriber_listen(f->subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
                 subscriber_forget(f->subscriber, "a", 1);
@@ -362,7 +378,6 @@ NODE_TEST(any_callback_may_stop_restart_or_free_the_subscriber)
                 subscriber_start(f->subscriber);
             }
             /* The old connection reports nothing more. */
-            unsigned ends_wanted = strcmp(moment, "closed") == 0 ? 2 : 1;
             while (times_in(f->trace, "closed\n") < ends_wanted) event_base_loop(f->base, EVLOOP_ONCE);
             assert_int_equal(times_in(f->trace, "open\n"), 2);
             assert_int_equal(fake_connections(f->server), 2);
@@ -374,6 +389,7 @@ NODE_TEST(any_callback_may_stop_restart_or_free_the_subscriber)
 static void log_then_act(void *arg, int level, const char *text)
 {
     struct node_fixture *f = arg;
+
     node_fixture_log(f, level, text);
     if (strstr(text, f->act_at) != NULL) notice_fixture_act(f);
 }
@@ -382,6 +398,7 @@ NODE_TEST(the_log_callback_may_free_the_subscriber)
 {
     static const struct fake_step wrong[] = {EXPECT("CLIENT"), SEND("-NOAUTH no\r\n"), END};
     static const char *const lines[] = {"NOAUTH", "open", "NOPERM", "closed the connection"};
+
     for (size_t i = 0; i < LENGTH(lines); i++) {
         notice_fixture_begin(f);
         f->wants = "ab";
@@ -405,6 +422,7 @@ NODE_TEST(a_full_subscriber_refuses_until_the_next_connection)
     static const struct fake_step script[] = {GREET, END};
     int result = SUBSCRIBER_ASKED;
     unsigned asked = 0;
+
     memset(name, 'n', sizeof(name));
     notice_fixture_begin_with(f, "", script);
     fake_play(f->server, good);
@@ -430,6 +448,7 @@ NODE_TEST(a_full_subscriber_refuses_until_the_next_connection)
 NODE_TEST(whatever_allocation_fails_the_subscriber_listens_in_the_end)
 {
     bool failed = true;
+
     for (long turn = 0; failed; turn++) {
         notice_fixture_begin(f);
         node_fixture_uri(f, "localhost", "");

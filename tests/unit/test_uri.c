@@ -52,6 +52,7 @@ TEST(good_addresses_are_read)
         const struct good_row *row = &good_rows[i];
         struct uri uri;
         char error[256] = "untouched";
+
         if (uri_parse(&uri, &memory, row->text, error, sizeof(error)) != 0)
             fail_msg("%s: %s", row->text, error);
         assert_string_equal(error, "untouched");
@@ -146,9 +147,11 @@ TEST(bad_addresses_are_refused_without_a_password_in_the_error)
         const struct bad_row *row = &bad_rows[i];
         struct uri uri, before;
         char error[512] = "";
+        int status;
+
         memset(&uri, 0x5a, sizeof(uri));
         memcpy(&before, &uri, sizeof(uri));
-        int status = uri_parse(&uri, &memory, row->text, error, sizeof(error));
+        status = uri_parse(&uri, &memory, row->text, error, sizeof(error));
         if (status != row->status) fail_msg("%s: status %d", row->text, status);
         if (strstr(error, row->shown) == NULL) fail_msg("%s: error shows another value: %s", row->text, error);
         if (strstr(error, row->remedy) == NULL)
@@ -163,6 +166,7 @@ TEST(addresses_that_are_too_long_are_refused)
 {
     struct uri uri;
     char text[6000], error[512];
+
     memset(text, 'a', sizeof(text));
     text[sizeof(text) - 1] = '\0';
     assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_INVAL);
@@ -189,6 +193,7 @@ TEST(addresses_that_are_too_long_are_refused)
 TEST(the_error_text_may_be_left_out)
 {
     struct uri uri;
+
     assert_int_equal(uri_parse(&uri, &memory, NULL, NULL, 0), QUORLOCK_INVAL);
     assert_int_equal(uri_parse(&uri, &memory, "h:x", NULL, 0), QUORLOCK_INVAL);
 }
@@ -196,9 +201,11 @@ TEST(the_error_text_may_be_left_out)
 static bool same(const char *one_text, const char *other_text)
 {
     struct uri one, other;
+    bool result;
+
     assert_int_equal(uri_parse(&one, &memory, one_text, NULL, 0), 0);
     assert_int_equal(uri_parse(&other, &memory, other_text, NULL, 0), 0);
-    bool result = uri_same(&one, &other);
+    result = uri_same(&one, &other);
     assert_int_equal(result, uri_same(&other, &one));
     uri_clear(&one, &memory);
     uri_clear(&other, &memory);
@@ -223,12 +230,14 @@ TEST(whatever_allocation_fails_nothing_leaks)
     struct counted counted = {0};
     const struct quorlock_allocator hooks = counted_hooks(&counted);
     struct alloc alloc;
-    alloc_init(&alloc, &hooks);
     int status = QUORLOCK_NOMEM;
     long n = 0;
+
+    alloc_init(&alloc, &hooks);
     for (; status == QUORLOCK_NOMEM; n++) {
         struct uri uri;
         char error[256];
+
         assert_true(n < 20);
         counted.until_failure = n;
         status = uri_parse(&uri, &alloc, "redis://bob:sesame@h:1/2", error, sizeof(error));

@@ -150,11 +150,6 @@ bool guard_judge_bootstrap(enum node_op op, const struct reply *reply, struct no
 
 /* ---- its reply ---- */
 
-static bool is(const struct reply_item *item, const char *word)
-{
-    return item->type == REPLY_STRING && reply_is(item, word);
-}
-
 static enum guard_verdict misfit(struct guard *guard)
 {
     guard->fault = NODE_FAULT_PROTO;
@@ -274,15 +269,15 @@ enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, u
     guard->asked = false;
     if (reply->self.type == REPLY_ERROR) return refused(guard, &reply->self);
     if (reply->self.type != REPLY_ARRAY || reply->n_elements == 0) return misfit(guard);
-    if (is(why, "conflict")) return conflict(guard, reply);
+    if (reply_is(why, "conflict")) return conflict(guard, reply);
     if (!reply_fits(reply, "siis") || text->length == 0 || text->length >= sizeof(guard->seen) ||
         strlen(text->text) != text->length)
         return misfit(guard);
     if (left->integer < 0 || left->integer > UINT32_MAX || lease->integer < 1 || lease->integer > UINT32_MAX)
         return misfit(guard);
-    if (is(why, "new"))
+    if (reply_is(why, "new"))
         guard->reason = GUARD_NEW;
-    else if (is(why, "lost"))
+    else if (reply_is(why, "lost"))
         guard->reason = GUARD_LOST;
     else if (strcmp(guard->seen, text->text) != 0)
         guard->reason = GUARD_KEPT;

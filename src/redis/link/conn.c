@@ -16,8 +16,11 @@ static bool flush(struct conn *conn)
 {
     struct system *system = conn->system;
     size_t sent = 0;
+    bool stuck;
+
     while (sent < conn->out.used) {
         ssize_t n = system->ops->send(system, conn->fd, conn->out.data + sent, conn->out.used - sent);
+
         if (n >= 0) {
             sent += (size_t)n;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -28,11 +31,11 @@ static bool flush(struct conn *conn)
         }
     }
     bytes_shift(&conn->out, sent);
-    if (conn->secret && !conn->out.used) {
+    stuck = conn->out.used > 0;
+    if (conn->secret && !stuck) {
         bytes_wipe(&conn->out);
         conn->secret = false;
     }
-    bool stuck = conn->out.used > 0;
     if (stuck == conn->stuck) return true;
     conn->stuck = stuck;
     if (watch(conn, stuck ? WATCH_READ | WATCH_WRITE : WATCH_READ) == 0) return true;
@@ -43,21 +46,24 @@ static bool flush(struct conn *conn)
 static void on_ready(void *arg, unsigned events)
 {
     struct conn *conn = arg;
-    if (events & WATCH_READ)
-        conn->ready(conn->arg, CONN_READABLE);
-    else if (conn->connecting)
+
+    if (conn->connecting)
         conn->ready(conn->arg, CONN_CONNECTED);
-    else if (!flush(conn))
+    else if ((events & WATCH_WRITE) != 0 && !flush(conn))
         conn->ready(conn->arg, CONN_BROKEN);
+    else if ((events & WATCH_READ) != 0)
+        conn->ready(conn->arg, CONN_READABLE);
 }
 
 static void on_flush(void *arg)
 {
     struct conn *conn = arg;
+    bool fine;
+
     conn->woken = false;
     if (conn->fd < 0 || conn->connecting) return;
-    /* While it waits for the socket, what is new leaves behind what waits. */
-    bool fine = conn->stuck || flush(conn);
+    /* While the socket is full, the new bytes leave behind those that wait. */
+    fine = conn->stuck || flush(conn);
     conn->ready(conn->arg, fine ? CONN_SENT : CONN_BROKEN);
 }
 
@@ -81,6 +87,7 @@ void conn_clear(struct conn *conn)
 void conn_close(struct conn *conn)
 {
     struct system *system = conn->system;
+
     if (conn->watch != NULL) system->loop->watch_free(conn->watch);
     conn->watch = NULL;
     if (conn->woken) system->loop->task_stop(conn->flusher);
@@ -94,8 +101,9 @@ void conn_close(struct conn *conn)
 
 int conn_open(struct conn *conn, const struct address *address, uint32_t user_timeout_ms)
 {
-    assert(conn->fd < 0);
     struct system *system = conn->system;
+
+    assert(conn->fd < 0);
     conn->error = 0;
     conn->connecting = true;
     conn->fd = system->ops->connect(system, address, user_timeout_ms);
@@ -108,12 +116,13 @@ int conn_open(struct conn *conn, const struct address *address, uint32_t user_ti
 
 int conn_finish(struct conn *conn)
 {
-    assert(conn->fd >= 0 && conn->connecting);
     int error = conn->system->ops->finish(conn->system, conn->fd);
-    if (!error && watch(conn, WATCH_READ) != 0) error = ENOMEM;
-    if (error) return error;
+
+    assert(conn->fd >= 0 && conn->connecting);
+    if (error == 0 && watch(conn, WATCH_READ) != 0) error = ENOMEM;
+    if (error != 0) return error;
     conn->connecting = false;
-    if (conn->out.used) conn_wake(conn);
+    if (conn->out.used > 0) conn_wake(conn);
     return 0;
 }
 
@@ -122,6 +131,7 @@ ssize_t conn_read(struct conn *conn, void *buffer, size_t size)
     assert(conn->fd >= 0);
     for (;;) {
         ssize_t n = conn->system->ops->recv(conn->system, conn->fd, buffer, size);
+
         if (n > 0) return n;
         if (n == 0) {
             conn->error = 0;

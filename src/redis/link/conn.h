@@ -2,8 +2,8 @@
 /*
  * conn.h - one stream socket on the loop
  *
- * The owner is told that something is ready and then calls; nothing here calls back from inside a call, so an
- * owner may close or free itself while it handles what became ready.
+ * The owner is notified that something is ready, and then calls. Nothing here calls back from inside a call, so
+ * an owner may close or free itself meanwhile.
  *
  * What is appended to the out buffer leaves at the end of the present turn of the loop, all in one write:
  * conn_wake() activates the flush task, which the loop runs behind everything that is active already.
@@ -39,11 +39,11 @@ struct conn {
     void *arg;
     int fd; /* -1: closed */
     bool connecting, woken, secret;
-    bool stuck; /* something waits until the socket takes more */
+    bool stuck; /* bytes wait until the socket takes more */
     struct watch *watch;
     struct task *flusher;
     struct bytes out;
-    int error; /* errno of what broke; 0: the peer closed */
+    int error; /* errno of the failure; 0: the peer closed */
 };
 
 /* conn_init - false: out of memory; conn_clear is fine all the same. The system stays the owner's, and lives as
@@ -55,8 +55,8 @@ void conn_clear(struct conn *);
 /*
  * conn_open - begins to connect; CONN_CONNECTED follows from the loop
  *
- * user_timeout_ms: how long sent bytes may go unacknowledged (TCP_USER_TIMEOUT). 0, or an errno, and then it is
- * closed.
+ * user_timeout_ms: how long sent bytes may go unacknowledged (TCP_USER_TIMEOUT). Returns 0, or an errno, and
+ * then it is closed.
  */
 int conn_open(struct conn *, const struct address *, uint32_t user_timeout_ms);
 /* conn_close - at once; nothing becomes ready any more. Closing twice is fine. */

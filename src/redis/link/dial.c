@@ -19,17 +19,19 @@ void dial_init(struct dial *dial, struct conn *conn, const struct uri *uri, uint
 
 const struct sockaddr_storage *dial_address(const struct dial *dial)
 {
-    return dial->at ? &dial->addresses.at[dial->at - 1].storage : NULL;
+    return dial->at > 0 ? &dial->addresses.at[dial->at - 1].storage : NULL;
 }
 
 void dial_blame(struct dial *dial, const char *problem)
 {
     char address[INET6_ADDRSTRLEN] = "";
     const struct sockaddr_storage *storage = dial_address(dial);
+
     if (dial->uri->kind == URI_NAME && storage != NULL) {
         const void *bytes = storage->ss_family == AF_INET6
                                 ? (const void *)&((const struct sockaddr_in6 *)storage)->sin6_addr
                                 : (const void *)&((const struct sockaddr_in *)storage)->sin_addr;
+
         if (inet_ntop(storage->ss_family, bytes, address, sizeof(address)) == NULL) address[0] = '\0';
     }
     snprintf(dial->why, sizeof(dial->why), "connect%s%s: %s", *address ? " to " : "", address, problem);
@@ -40,7 +42,8 @@ enum dial_result dial_next(struct dial *dial)
     while (dial->at < dial->addresses.n) {
         const struct address *address = &dial->addresses.at[dial->at++];
         int error = conn_open(dial->conn, address, dial->user_timeout_ms);
-        if (!error) return DIAL_CONNECTING;
+
+        if (error == 0) return DIAL_CONNECTING;
         dial_blame(dial, strerror(error));
     }
     return DIAL_FAILED;
@@ -49,28 +52,29 @@ enum dial_result dial_next(struct dial *dial)
 static void on_resolved(void *arg, const struct addresses *answer)
 {
     struct dial *dial = arg;
+
     dial->lookup = NULL;
     dial->addresses = *answer;
-    if (!answer->n)
+    if (answer->n == 0)
         snprintf(dial->why, sizeof(dial->why), "cannot resolve %s: %s", dial->uri->host, answer->why);
     dial->resolved(dial->arg);
 }
 
-/* The one address of a unix path or numeric host. False: not an address; uri_parse does not let it come here.
- */
+/* The one address of a unix path or numeric host. False: it is no address, which uri_parse() prevents. */
 static bool fill_address(struct dial *dial)
 {
     const struct uri *uri = dial->uri;
     struct address *address = &dial->addresses.at[0];
-    memset(address, 0, sizeof(*address));
     struct sockaddr_un *local = (struct sockaddr_un *)&address->storage;
     struct sockaddr_in *v4 = (struct sockaddr_in *)&address->storage;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address->storage;
+    size_t room = sizeof(local->sun_path);
+
+    memset(address, 0, sizeof(*address));
     if (uri->kind == URI_UNIX) {
         local->sun_family = AF_UNIX;
         address->length = sizeof(*local);
-        return (size_t)snprintf(local->sun_path, sizeof(local->sun_path), "%s", uri->host) <
-               sizeof(local->sun_path);
+        return (size_t)snprintf(local->sun_path, room, "%s", uri->host) < room;
     }
     if (inet_pton(AF_INET, uri->host, &v4->sin_addr) == 1) {
         v4->sin_family = AF_INET;
@@ -88,6 +92,7 @@ enum dial_result dial_begin(struct dial *dial)
 {
     const struct uri *uri = dial->uri;
     struct system *system = dial->conn->system;
+
     dial->at = 0;
     dial->addresses.n = 0;
     dial_blame(dial, "no address");

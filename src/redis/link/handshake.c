@@ -202,8 +202,8 @@ static enum handshake_result judge_error(struct handshake *shake, enum handshake
     if (step == HANDSHAKE_AUTH && plain_refusal && !noauth) return auth_error(shake, item);
     /* The name is only for CLIENT LIST. */
     if (step == HANDSHAKE_SETNAME && plain_refusal && !noauth) return HANDSHAKE_MORE;
-    /* A loading server takes subscribers, who need no right to PING; one that is full, protected or busy does
-     * not. */
+    /* A loading server accepts subscribers, and they need no right to PING. A server that is full, protected or
+     * busy does not accept them. */
     if (step == HANDSHAKE_PING && !shut) return HANDSHAKE_MORE;
     shake->fault = class.fault;
     handshake_describe(shake->uri, step_names[step], item, shake->why, sizeof(shake->why));

@@ -65,7 +65,7 @@ struct link_events {
 
 struct link_config {
     const struct uri *uri;    /* kept by the owner as long as the link */
-    const char *topic;        /* stands behind the server's name in each line of the log */
+    const char *topic;        /* follows the server's name in each line of the log */
     const char *client_name;  /* or NULL */
     uint32_t timeout_ms;      /* of each step up to OPEN */
     uint32_t user_timeout_ms; /* see conn_open() */

@@ -15,10 +15,10 @@ void retry_init(struct retry *retry, struct system *system, uint32_t min_ms, uin
 }
 
 /* splitmix64: jitter needs no more. */
-static uint64_t retry_random(struct retry *retry)
+static uint64_t next_random(struct retry *retry)
 {
-    retry->random += 0x9e3779b97f4a7c15u;
-    uint64_t z = retry->random;
+    uint64_t z = retry->random += 0x9e3779b97f4a7c15u;
+
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
@@ -33,12 +33,12 @@ static uint64_t jittered_us(struct retry *retry)
     if (bound_us > most_us) bound_us = most_us;
     if (bound_us < 1000) bound_us = 1000;
     if (retry->failures < UINT32_MAX) retry->failures++;
-    return bound_us / 2 + retry_random(retry) % (bound_us / 2 + 1);
+    return bound_us / 2 + next_random(retry) % (bound_us / 2 + 1);
 }
 
 uint64_t retry_pause_us(struct retry *retry, uint64_t lasted_us)
 {
-    if (lasted_us && lasted_us >= (uint64_t)retry->min_ms * 1000) {
+    if (lasted_us > 0 && lasted_us >= (uint64_t)retry->min_ms * 1000) {
         retry->failures = 0;
         return 0;
     }

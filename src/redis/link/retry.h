@@ -21,12 +21,12 @@ void retry_init(struct retry *, struct system *, uint32_t min_ms, uint32_t max_m
 /*
  * retry_pause_us - the pause after a try or a connection that ended
  *
- * lasted_us: how long the connection was of use, 0: never. The first try after one that was of use comes at
- * once. One that did not even last for the shortest pause counts as a failure, or a server that takes us and
- * throws us out would be hammered.
+ * lasted_us: how long the connection was open; 0: never. After an open one the next try comes at once. One that
+ * did not last for the shortest pause counts as a failure, so that a server that accepts and closes is not
+ * flooded.
  */
 uint64_t retry_pause_us(struct retry *, uint64_t lasted_us);
-/* retry_longest_us - the same where trying again soon will not help. */
+/* retry_longest_us - the longest pause, where trying again soon will not help. */
 uint64_t retry_longest_us(struct retry *);
 
 #endif

@@ -18,9 +18,9 @@ struct info_server {
     bool too_old;
 };
 
-/* info_server - what kind of server it is, and its version; false where none is told. */
+/* info_server - what kind of server it is, and its version; false where INFO has none. */
 bool info_server(const char *text, size_t length, struct info_server *ret, char *version, size_t size);
-/* info_mode - "standalone", "cluster", "sentinel"; untouched where none is told. */
+/* info_mode - "standalone", "cluster", "sentinel"; untouched where INFO has none. */
 void info_mode(const char *text, size_t length, char *ret, size_t size);
 
 #endif

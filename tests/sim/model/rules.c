@@ -114,7 +114,7 @@ static void renumber_ranks(const struct model_config *config, struct model_state
 
 /* Nobody can be shown this node's counter any more; what it says is of no account, if only it is not the
  * largest. */
-static bool is_deaf(const struct model_config *config, const struct model_state *state, unsigned node)
+static bool is_settled(const struct model_config *config, const struct model_state *state, unsigned node)
 {
     for (unsigned a = 0; a < config->grants; a++) {
         if (state->cell[node][a].rank == 0) return false;
@@ -168,7 +168,7 @@ static void model_forget(const struct model_config *config, struct model_state *
     }
     for (unsigned i = 0; i < config->nodes; i++) {
         renumber_ranks(config, state, i);
-        if (is_deaf(config, state, i)) state->counter[i] = largest_counter(config, state);
+        if (is_settled(config, state, i)) state->counter[i] = largest_counter(config, state);
     }
     if (is_finished(config, state)) {
         /* No attempt can report any more: all such worlds are one. */

@@ -3,7 +3,7 @@
  * search.c - breadth first over all states: each is kept once, packed, with the state it was first reached from
  *
  * States lie in blocks in the order they were found, which is also the order in which they are visited. The
- * table that tells a known state from a new one holds their numbers, open addressing, linear probing.
+ * table that distinguishes known states from new ones holds their numbers, open addressing, linear probing.
  */
 #include "model.h"
 
@@ -144,7 +144,7 @@ static void retrace(const struct model_config *config, const struct store *store
 
             if (memcmp(&packed, wanted, sizeof(packed)) == 0) break;
         }
-        if (s == n) goto done; /* a renaming is no renaming: the figures would tell, the trace just ends */
+        if (s == n) goto done; /* not the same naming: the trace just ends */
         result->trace[result->n_trace++] = next[s];
         state = next[s].state;
     }

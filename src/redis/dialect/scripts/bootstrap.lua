@@ -2,7 +2,7 @@
 -- KEYS[1] the guard, as guard.lua has it
 -- ARGV N, set, max_lease in ms, run_id, master_replid, '1' to write over what is there, and the longest max_lease
 -- that any of the nodes was set up for, in ms
--- 'written:' and the guard; 'guarded:' and what is there: a guard already, or something of another format.
+-- 'written:' and the guard; 'guarded:' and the value that is there, a guard or not.
 local time = redis.pcall('TIME')
 if time.err then return time end
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -16,8 +16,8 @@ if stored then
   most = math.max(most, tonumber(old))
   if tonumber(old_till) > now and longest ~= '' then most = math.max(most, tonumber(longest)) end
 end
--- Leases of the old length may still run. What an earlier quarantine has left is shorter: it was made for no more
--- than the longest.
+-- Leases of the old length may still run. The rest of an earlier quarantine is shorter: it was for the longest
+-- max_lease at most.
 if ARGV[6] == '1' then till = now + most + 1 end
 local guard = string.format('1|%s|%s|%.0f|%s|%s|%.0f', ARGV[1], ARGV[2], lease, ARGV[4], ARGV[5], till)
 if most > lease then guard = guard .. string.format('|%.0f', most) end

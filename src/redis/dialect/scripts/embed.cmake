@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes OUTPUT from the Lua files SCRIPTS: one text each, without comments and blank lines, for they travel
-# to every server at every connection. A line "--@ NAME" stands for the lines of parts/NAME.lua.
+# Makes OUTPUT from the Lua files SCRIPTS: one text each, without comments and blank lines, because they
+# are sent to every server at every connection. A line "--@ NAME" stands for the lines of parts/NAME.lua.
 file(GLOB parts ${CMAKE_CURRENT_LIST_DIR}/parts/*.lua)
 set(text "/* SPDX-License-Identifier: BSD-3-Clause */\n/* Made from scripts/ by embed.cmake. */\n")
 string(APPEND text "#ifndef QUORLOCK_SCRIPTS_H\n#define QUORLOCK_SCRIPTS_H\n")
@@ -32,7 +32,7 @@ foreach(script ${SCRIPTS})
   string(REPLACE "<semicolon>" ";" string "${string}")
   string(REPLACE "<open>" "[" string "${string}")
   string(REPLACE "<close>" "]" string "${string}")
-  # Byte by byte: C promises room for 4095 in a literal only.
+  # Byte by byte: C guarantees 4095 characters in a literal only.
   string(HEX "${string}" bytes)
   string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
   string(APPEND text "static const char script_${name}[] = {${bytes}0};\n")

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the n locks [, the guard] [, the n counters]
 -- ARGV n, owner, lease in ms [, guard as seen or '', token or 0 or '', the counters' life in ms]
--- All or none. {1, clock in us or 0}: extended; 0: some are missing; {holder, ttl}: some are somebody else's.
+-- All or none. {1, clock in us or 0}: extended; 0: some are missing; {holder, ttl}: some are another owner's.
 --@ guarded
 --@ clock
 --@ string_whose

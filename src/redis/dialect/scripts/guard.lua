@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS[1] the guard
--- ARGV N, set, max_lease in ms, run_id and master_replid as INFO told the client
+-- ARGV N, set, max_lease in ms, run_id and master_replid from the client's INFO
 -- The guard: 1|N|set|max_lease|run_id|master_replid|end of the quarantine in ms[|longest max_lease that a
--- quarantine was made for in this life of the server]
--- {why, rest of the quarantine in ms, max_lease, guard}: why is 'kept', 'new' (there was none) or 'lost' (it
--- was written in another life of the server); {'conflict', N, set, max_lease}: set up otherwise; {'conflict',
--- guard}: one of another format.
+-- quarantine was for in this process of the server]
+-- {why, rest of the quarantine in ms, max_lease, guard}: why is 'kept', 'new' (there was none) or 'lost' (another
+-- process of the server wrote it); {'conflict', N, set, max_lease}: it has other settings; {'conflict', guard}: it has
+-- another format.
 --@ info
 local run = info('server', 'run_id') or ARGV[4]
 local replid = info('replication', 'master_replid') or ARGV[5]
@@ -32,19 +32,19 @@ if not n then
 elseif old_run ~= run or old_replid ~= replid then
   why = 'lost'
 end
--- What outlives a shorter max_lease holds until its quarantine is over, whatever happens to the server.
+-- A longest max_lease is kept until its quarantine is over, also over a restart of the server.
 local most = lease
 if longest and longest ~= '' and (till > now or why == 'kept') then most = math.max(lease, tonumber(longest)) end
 if n and (n ~= ARGV[1] or set ~= ARGV[2] or wanted ~= lease) then
-  -- Written by somebody who knew of shorter leases only: ours may be running yet. Once in a life of the server,
-  -- so that one client that is set up wrongly does not hold up all others for ever.
+  -- The client that wrote it had a shorter max_lease: our leases may still run. Only once in a process of the
+  -- server, so that one client with wrong settings does not delay all others for ever.
   if wanted > most then
     local failed = store(n, set, lease, math.max(till, now + wanted + 1), wanted)
     if failed then return failed end
   end
   return {'conflict', n, string.sub(set, 1, 200), string.format('%.0f', lease)}
 end
--- Further away than any lease: its clock was set back.
+-- Longer than any lease: the server's clock was set back.
 if till <= now then most = lease end
 if why ~= 'kept' or till > now + most + 1 then
   till = now + most + 1

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the n locks [, the guard], the n counters
 -- ARGV n, owner, guard as seen or '', token, the counters' life in ms
--- {1, counter, clock in us}: all locks are ours, and all counters are the token, or the counter told is higher;
--- 0: some locks are missing; {holder, ttl}: some are somebody else's.
+-- {1, counter, clock in us}: all locks are ours, and all counters are the token, or that higher counter; 0: some
+-- locks are missing; {holder, ttl}: some are another owner's.
 --@ guarded
 --@ clock
 --@ fence

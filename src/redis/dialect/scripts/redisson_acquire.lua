@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As acquire.lua has it, of hashes.
+-- As acquire.lua, of hashes.
 --@ guarded
 --@ clock
 --@ hash

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS[1] the lock
--- 0: no key; {holder, ttl, type}: what was deleted. The holder is nil where the key was no hash.
+-- 0: no key; {holder, ttl, type}: what was deleted. The holder is nil where the key held no hash.
 --@ hash
 --@ hash_notice
 local kind = redis.pcall('TYPE', KEYS[1])

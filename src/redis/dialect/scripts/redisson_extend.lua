@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As extend.lua has it, of hashes.
+-- As extend.lua, of hashes.
 --@ guarded
 --@ clock
 --@ hash

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As raise.lua has it, of hashes.
+-- As raise.lua, of hashes.
 --@ guarded
 --@ clock
 --@ fence

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As release.lua has it, of hashes.
+-- As release.lua, of hashes.
 --@ guarded
 --@ hash
 --@ hash_whose

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- ARGV commands
 -- Those of them that this user may not run, with blanks between; '' where it may run all. Nothing is written.
--- Redis 7 is asked for the right, about a key that every client with a guard may use, which leaves no denial in
--- its log. It says no for the key as well, and Redis 6 cannot be asked: then the command is given, for a key
--- that nobody has and so that nothing comes of it, for the error tells which of the two is refused.
+-- Redis 7 is asked for the right, with a key that every client with a guard may use, which leaves no denial in its
+-- log. It also refuses where only the key is denied, and Redis 6 cannot be asked. Then the command itself is called,
+-- without effect and with a key that does not exist: the error says whether command or key is denied.
 local keyless = {TIME = {}, EVALSHA = {'-', '0'}}
 local keyed = {SET = {'-', 'NX', 'XX'}, PEXPIRE = {'-'}, HEXISTS = {'-'}, HSCAN = {'0'}, HSET = {'-', '-', '-'},
   HDEL = {'-'}}

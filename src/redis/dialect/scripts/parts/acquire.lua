@@ -9,13 +9,13 @@ if why then return why end
 local _, ours, other, wrong = look_all(n, owner)
 if wrong then return wrong end
 if other then
-  -- Who may not ask how many listen hears of none.
+  -- 0 where the right to ask for the number is missing.
   local crowd = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(KEYS[1]))
   return {other[1], other[2], crowd.err and 0 or crowd[2]}
 end
 local counter, now_us = 0, nil
 now_us, why = clock_us()
--- Before the locks: where memory is short, no lock without its counter stays.
+-- Before the locks: where memory is short, no lock is left without its counter.
 if ARGV[6] ~= '' then
   if not now_us then return why end
   --@ fence

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The highest counter or 0; 1 where there is a guard; what is left of a quarantine in ms or -1. Looked at where
--- we may: they are no keys of the request, so that whoever may not read them can peek all the same.
+-- The highest counter or 0; 1 where there is a guard; the rest of a quarantine in ms or -1. They are no keys of the
+-- request, so that a user without the right to read them can peek all the same.
 local function look_around()
   local highest = 0
   for i = 1, #KEYS do

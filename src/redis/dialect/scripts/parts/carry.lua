@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Each of the counters, which come last, to the token at least, where there is one; what fails here is no fault
--- of the caller's. Functions cost time even where nobody calls them, so this is no part of a script's beginning.
+-- Raises each of the counters, which come last, to the token at least, where there is one; a failure here does not
+-- fail the script. This is no function, because even an uncalled one costs time.
 --@ fence
 local function fence_carry(n, token, life_ms)
   for i = #KEYS - n + 1, #KEYS do

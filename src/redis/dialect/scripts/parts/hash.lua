@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The owner that a hash shows, and its count; nil where there is no key; nil, nil and an error. A lock has one
--- field; of more the first by name is told, for their order differs from node to node. The hash of a read-write
--- lock of Redisson has the field mode and any number of owners: it is called after its mode, or 'leftover' where
--- no owner is left, or 'unread' where we may not read the mode.
+-- The owner in a hash, and its count; nil where there is no key; nil, nil and an error. A lock has one field; of more
+-- the first by name is returned, because their order differs from node to node. The hash of a read-write lock of
+-- Redisson has the field mode and any number of owners: its owner is the mode, or 'leftover' where no owner is left,
+-- or 'unread' where the user may not read the mode.
 local function hash_owner(key)
   local cursor, owner, count, mode = '0', nil, nil, false
   repeat

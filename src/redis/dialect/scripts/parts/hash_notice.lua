@@ -2,18 +2,19 @@
 local function notice_tagged(prefix, key)
   return prefix .. (string.find(key, '{', 1, true) and key or '{' .. key .. '}')
 end
--- Where those who wait for the key listen.
+-- The channel of the key's waiters.
 local function notice_channel(key)
   return notice_tagged('redisson_lock__channel:', key)
 end
--- Tells those who wait for the key; how many they are. By pcall: a channel that is denied to us must not undo an
--- answer.
+-- Notifies the key's waiters, and returns their number. By pcall: where the channel is denied to the user, the script
+-- must not fail.
 --
--- Silent is for ours, who ask again by themselves. Redisson sleeps until it is told, or as long as the key was to
--- last that refused it, and that may have been this one: it is told in any case, by a zero that ours pass over.
+-- Silent is for waiters of this library, which ask again by themselves. Redisson sleeps until it is notified or the
+-- ttl of the key that refused it is over, and that key may be this one: so a zero is published in any case, which this
+-- library ignores.
 --
--- Each waiter of a fair lock listens on a channel of its own, and stands in a list: the first of the list that
--- listens is told, as Redisson does. Nothing of the list is changed; what stands first and does not listen died.
+-- Each waiter of a fair lock has a channel of its own and an entry in a list: the first of the list that listens is
+-- notified, as by Redisson. The list is not changed; an entry that does not listen is of a dead waiter.
 local function notice_released(key, _, silent)
   local channel = notice_channel(key)
   local told = redis.pcall('PUBLISH', channel, silent and '00' or '0')

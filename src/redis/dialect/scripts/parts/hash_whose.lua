@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Whose the lock is, a hash. Nil: nobody's; true: ours; a string: the holder, and its count; a table: an error.
+-- The state of a lock, a hash. Nil: free; true: ours; a string: the holder, and its count; a table: an error.
 local function lock_whose(key, owner)
   local why = owner and redis.pcall('HEXISTS', key, owner)
   if why == 1 then return true end

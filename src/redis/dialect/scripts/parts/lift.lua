@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The expiry to the lease at least, never earlier: nil, or an error.
+-- Sets the expiry to the lease where it would come earlier: nil, or an error.
 local function lock_lift(key, lease_ms)
   local ttl = redis.pcall('PTTL', key)
   if type(ttl) == 'table' then return ttl end

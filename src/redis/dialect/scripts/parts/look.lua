@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- All n locks: how many are ours, and which; {holder, ttl} of the one of somebody else's that stands in the way
--- longest, where there is one; and the first error. What is neither is missing.
+-- All n locks: how many are ours, and which; {holder, ttl} of the one of another owner's with the longest ttl, where
+-- there is one; and the first error. Any other is missing.
 local function look_all(n, owner)
   local count, ours, other, wrong = 0, {}, nil, nil
   for i = 1, n do

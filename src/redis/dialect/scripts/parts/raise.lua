@@ -10,7 +10,7 @@ now_us, why = clock_us()
 if not now_us then return why end
 counter, why = fence_highest(n)
 if not counter then return why end
--- An acknowledgement with a counter that is higher would let two grants share a token.
+-- A yes where a counter is higher would let two grants share a token.
 if counter <= token then
   counter = token
   why = fence_level(n, counter, ARGV[5])

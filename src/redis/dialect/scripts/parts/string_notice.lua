@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Where those who wait for the key listen.
+-- The channel of the key's waiters.
 local function notice_channel(key)
   return 'quorlock:released:' .. key
 end
--- Tells those who wait for the key; how many they are. By pcall: a channel that is denied to us must not undo an
--- answer.
+-- Notifies the key's waiters, and returns their number. By pcall: where the channel is denied to the user, the script
+-- must not fail.
 local function notice_released(key, owner, silent)
   if silent then return 0 end
   local told = redis.pcall('PUBLISH', notice_channel(key), owner)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Whose the lock is, a string. Nil: nobody's; true: ours; a string: the holder; a table: an error.
+-- The state of a lock, a string. Nil: free; true: ours; a string: the holder; a table: an error.
 local function lock_whose(key, owner)
   local holder = redis.pcall('GET', key)
   if type(holder) == 'table' then
