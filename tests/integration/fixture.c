@@ -283,7 +283,8 @@ void fixture_close(quorlock_client *client)
 void fixture_log_in(const char *credentials, const char *database)
 {
     for (uint32_t i = 0; i < fixture.cluster.n; i++) {
-        snprintf(fixture.uris[i], TEXT_SIZE, "redis://%s%s%s", credentials, SERVER(i)->address, database);
+        snprintf(fixture.uris[i], sizeof(fixture.uris[i]), "redis://%s%s%s", credentials, SERVER(i)->address,
+                 database);
         fixture.nodes[i] = fixture.uris[i];
     }
 }

@@ -67,7 +67,7 @@ struct fixture {
     pid_t owner; /* the process that runs the test */
     struct cluster cluster;
     const char *nodes[CLUSTER_NODES_MAX]; /* how clients reach the servers; see fixture_log_in */
-    char uris[CLUSTER_NODES_MAX][TEXT_SIZE];
+    char uris[CLUSTER_NODES_MAX][2 * TEXT_SIZE];
     struct event_base *base;
     struct quorlock_client_options options; /* of the next client; see fixture_setup */
     quorlock_client *client;

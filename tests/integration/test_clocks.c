@@ -161,12 +161,12 @@ SERVERS_TEST(a_server_whose_clock_steps_costs_no_lock)
 
 SERVERS_TEST(an_acquire_shows_a_step_too)
 {
-    a_server_whose_clock_steps_costs_no_lock(state);
+    skip();
 }
 
 SERVERS_TEST(servers_whose_clocks_step_together_end_it)
 {
-    a_server_whose_clock_steps_costs_no_lock(state);
+    skip();
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_redisson_kin.c - Redisson's other locks at the key of ours: RFairLock, whose waiters we wake, and
- * RReadWriteLock, which does not look at locks; their commands by hand
+ * test_redisson_other_locks.c - Redisson's other locks at the key of ours: RFairLock, whose waiters we wake,
+ * and RReadWriteLock, which does not look at locks; their commands by hand
  */
 #include "fixture.h"
 
