@@ -207,7 +207,7 @@ static const char *lock(struct server *server, redisReply *const *words, size_t 
     assert_true(set || strcmp(words[1]->str, release ? SHA_FRONT "1" : SHA_FRONT "0") == 0);
     record("node %d: %s %.8s: %d", (int)(server - world.servers), what, owner, good);
     if (!good) return set ? "$-1\r\n" : ":0\r\n";
-    if (set) strcpy(server->owner, owner);
+    if (set) snprintf(server->owner, sizeof(server->owner), "%s", owner);
     if (!set && !release) world.n_extended++;
     server->until_us = world.now_us + lease_us;
     return set ? "+OK\r\n" : ":1\r\n";
@@ -223,7 +223,7 @@ static void serve(struct server *server, redisReply *const *words, size_t n_word
     else if (strcmp(words[0]->str, "SCRIPT") == 0)
         sprintf(to, "$40\r\n" SHA_FRONT "%zu\r\n", server->n_scripts++);
     else
-        strcpy(to, strcmp(words[0]->str, "CLIENT") == 0 ? "+OK\r\n" : lock(server, words, n_words));
+        sprintf(to, "%s", strcmp(words[0]->str, "CLIENT") == 0 ? "+OK\r\n" : lock(server, words, n_words));
     server->n_said += strlen(to);
     if (server->says->at_us == NEVER) expect(server->says, 500 + draw() % 1000);
 }
@@ -328,7 +328,8 @@ static void on_lost(quorlock *held, const struct quorlock_loss *loss, void *arg)
 {
     unsigned n = 0;
 
-    for (int i = 0; i < NODES; i++) n += world.servers[i].until_us > world.now_us + loss->remaining_ms * 1000u;
+    for (int i = 0; i < NODES; i++)
+        n += world.servers[i].until_us > world.now_us + loss->remaining_ms * UINT64_C(1000);
     assert_int_equal(loss->reason, QUORLOCK_LOST_EXPIRED);
     assert_true(loss->remaining_ms > 0 && n > NODES / 2);
     record("lost, %u ms left", loss->remaining_ms);
