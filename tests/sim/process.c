@@ -206,6 +206,7 @@ static int step(struct world *world, struct lock *lock, struct core_event *event
     world->totals->steps++;
     judge_before(world, lock, event);
     status = core_step(lock->core, event, update);
+    event->random = NULL; /* ends with this step */
     trace_mix(world, ((uint64_t)lock->index << 32) | ((uint64_t)event->type << 24) |
                          ((uint64_t)update->n_commands << 8) | (uint64_t)update->completion.kind);
     note(world, update->log);

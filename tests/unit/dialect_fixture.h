@@ -28,9 +28,9 @@ struct dialect_judged {
     const char *holder;
     const char *error; /* a part of it, or where there is none the type; NULL: neither */
     uint64_t fence, node_time_us, count;
-    bool has_guard;
     int64_t quarantine_ms; /* 0: none */
-    bool by_set;           /* the request was a SET, no script */
+    bool has_guard;
+    bool by_set; /* the request was a SET, no script */
 };
 
 /* Guards of the three modes, as the tables use them. */
