@@ -178,7 +178,7 @@ void await_free(const char *key);
 unsigned logged(const char *text);
 void await_log(const char *text, unsigned times);
 
-/* take_by_hand - somebody else's lock on the first n servers, in the clients' dialect; drop_by_hand: it is gone
+/* take_by_hand - another owner's lock on the first n servers, in the clients' dialect; drop_by_hand: it is gone
  * from all servers that run. */
 void take_by_hand(uint32_t n, const char *key, const char *owner);
 void drop_by_hand(const char *key);

@@ -21,15 +21,15 @@ def guards():
 class GuardCase(Case):
     def setUp(self):
         super().setUp()
-        self.told = {}
+        self.environment = {}
 
     def start(self, *args, env=None, **more):
-        return super().start(*args, env={**self.told, **(env or {})}, **more)
+        return super().start(*args, env={**self.environment, **(env or {})}, **more)
 
     def bootstrap(self, *options):
-        """All clients are told the max lease that the nodes were set up for."""
+        """All clients have the max lease that the nodes were set up for."""
         if "--max-lease" in options:
-            self.told["QUORLOCK_MAX_LEASE"] = options[options.index("--max-lease") + 1]
+            self.environment["QUORLOCK_MAX_LEASE"] = options[options.index("--max-lease") + 1]
         super().bootstrap(*options)
 
     def run_once(self, *options, key=None, command=("true",), **more):

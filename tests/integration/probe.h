@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * probe.h - one node of the library on a real server, without client and locks: what it told, what it answers
+ * probe.h - one node of the library on a real server, without client and locks: its notices and its answers
  */
 #ifndef TESTS_PROBE_H
 #define TESTS_PROBE_H
@@ -30,7 +30,7 @@ struct probe {
     enum node_state state;
     enum fault fault;
     uint32_t generation;
-    unsigned levels; /* told so far */
+    unsigned levels; /* notices so far */
     char why[512];
     char logged[8192];
 };

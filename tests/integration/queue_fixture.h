@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * queue_fixture.h - handles of one client that stand in line for one key, and what each was told
+ * queue_fixture.h - handles of one client that queue for one key, and the result of each
  */
 #ifndef TESTS_QUEUE_FIXTURE_H
 #define TESTS_QUEUE_FIXTURE_H
@@ -14,13 +14,13 @@ struct queue_fixture {
     struct seen seen[QUEUE_MAX];
 };
 
-/* The one line of this program, on "key". */
+/* The one queue of this program, on "key". */
 extern struct queue_fixture queue;
 
 /* enqueue - new handles [from .. to) of fixture.client begin to acquire; free_queue frees them. */
 void enqueue(int from, int to, uint32_t wait_ms);
 void free_queue(int from, int to);
-/* completed - how many of them were told, none twice. await_completed: all of them. */
+/* completed - how many of them got their callback, none twice. await_completed: all of them. */
 int completed(int from, int to);
 void await_completed(int from, int to, const char *what);
 /* hold_key - a handle of fixture.client that holds the key. */

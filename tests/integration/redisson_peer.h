@@ -18,11 +18,11 @@ struct redisContext;
 
 #define PEER_NIL (-99)
 
-/* peer_acquire - PEER_NIL: it is theirs; else the remaining lease of whoever has it. */
+/* peer_acquire - PEER_NIL: it is theirs; else the remaining lease of its holder. */
 long long peer_acquire(const struct server *, const char *key, const char *owner, uint32_t lease_ms);
 /* peer_renew - 1: renewed, 0: not theirs. */
 long long peer_renew(const struct server *, const char *key, const char *owner, uint32_t lease_ms);
-/* peer_release - 1: released and told, 0: still held for an outer call, PEER_NIL: not theirs. */
+/* peer_release - 1: released and published, 0: still held for an outer call, PEER_NIL: not theirs. */
 long long peer_release(const struct server *, const char *key, const char *owner);
 /* peer_force - 1: there was a lock. */
 long long peer_force(const struct server *, const char *key);

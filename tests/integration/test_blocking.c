@@ -364,7 +364,7 @@ BLOCKING_TEST(loss_is_told_from_the_loop)
     for (int i = 0; i < 3; i++) server_do(SERVER(i), "DEL key");
     until_us = clock_us() + GENEROUS_US;
     while (atomic_load(&losses.calls) == 0) {
-        if (clock_us() > until_us) fail_msg("no loss was told");
+        if (clock_us() > until_us) fail_msg("no loss callback");
         (void)quorlock_blocking_valid_ms(lock);
     }
     assert_int_equal(atomic_load(&losses.reason), QUORLOCK_LOST_GONE);

@@ -135,7 +135,7 @@ class Bootstrap(BootstrapCase):
         command = out.split("'")[1].split()[1:]
         command[command.index("--nodes") + 1] = command_case.nodes()
         self.assertEqual(self.quorlock(*command)[0], 0)
-        self.told = {"QUORLOCK_MAX_LEASE": "1s"}
+        self.environment = {"QUORLOCK_MAX_LEASE": "1s"}
         self.assertEqual(self.quorlock("run", "--set-name", "s", "--lease", "1s", self.key, "--", "true")[0], 0)
 
 
@@ -162,7 +162,7 @@ class Reconfigure(BootstrapCase):
 
     def test_the_present_max_lease_is_kept_where_none_is_given(self):
         self.bootstrap("--max-lease", LONG)
-        self.told = {}
+        self.environment = {}
         status, out, err = self.quorlock("bootstrap", "--reconfigure", "--set-name", "other")
         self.assertEqual((status, err), (0, ""))
         self.assertIn("for leases up to 600000 ms", out)
@@ -171,7 +171,7 @@ class Reconfigure(BootstrapCase):
     def test_nodes_that_disagree_need_a_value(self):
         for server, lease in zip(SERVERS, ["5s", "7s", "5s"]):
             super().bootstrap("--nodes", str(server), "--max-lease", lease)
-        self.told = {}
+        self.environment = {}
         before = guards()
         result = self.quorlock("bootstrap", "--reconfigure")
         self.assert_unwritten(before, result, 64)
@@ -304,14 +304,14 @@ class Reconfigure(BootstrapCase):
             process.kill()
             left.append([node["quarantine_ms"] for node in self.report()])
         self.assertGreater(min(min(line) for line in left), 30000, left)
-        self.told = {"QUORLOCK_MAX_LEASE": "10s"}
+        self.environment = {"QUORLOCK_MAX_LEASE": "10s"}
         SERVERS[1].restart(False)
         self.assertEqual(self.run_once()[0], 69)
         self.assertGreater(self.report()[1]["quarantine_ms"], 30000)
 
 
 class ShorterLeases(BootstrapCase):
-    """Whoever is told a shorter max lease writes guards for that where all were lost: not while longer leases run."""
+    """A client with a shorter max lease writes guards for that where all were lost: not while longer leases run."""
 
     def begin(self):
         self.bootstrap("--max-lease", SHORT)

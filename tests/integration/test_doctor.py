@@ -121,7 +121,7 @@ class Doctor(Case):
         self.assertEqual(status, 0, out + err)
 
     def examine(self, *options, addresses=None):
-        """(exit status, the report); the table tells the same."""
+        """(exit status, the report); the table has the same."""
         env = {"QUORLOCK_NODES": addresses or nodes()}
         status, out, err = self.quorlock("doctor", "--json", *options, env=env)
         self.assertEqual(err, "", out)
@@ -526,7 +526,7 @@ class Rights(Doctor):
             address = self.user(SERVERS[0], *rules, "+@all")
             _, have = self.codes(addresses=f"{address},{SERVERS[1]},{SERVERS[2]}")
             self.assertEqual([place for place in have if place[0] != "guard-set"], found, rules)
-        # Too few who let us keep the guard: nothing can be locked.
+        # Too few nodes let us keep the guard: nothing can be locked.
         addresses = ",".join(self.user(server, "~job:*", "&*", "+@all") for server in SERVERS)
         status, have = self.codes(addresses=addresses, severity="unsafe")
         self.assertEqual((status, have), (2, [("no-quorum", None)]))
@@ -624,7 +624,7 @@ class Reach(Doctor):
     def test_a_connection_that_can_be_overheard(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             try:
-                s.connect(("192.0.2.1", 9))  # sends nothing: it tells which address would be used
+                s.connect(("192.0.2.1", 9))  # sends nothing: it shows which address would be used
                 host = s.getsockname()[0]
             except OSError:
                 host = "127.0.0.1"

@@ -43,11 +43,15 @@ SERVER_TEST(test_increments)
 {
     static const uint32_t modes[] = {QUORLOCK_GUARD_OFF, QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
     struct probe *probe;
+    struct answer answer;
 
     for (uint64_t i = 0; i < 3; i++) {
+        uint64_t first, before_us;
+
         probe = begin(modes[i]);
-        uint64_t first = 3 * i + 1, before_us = wall_us();
-        struct answer answer = probe_fenced(probe, OP_ACQUIRE, "a", 0);
+        first = 3 * i + 1;
+        before_us = wall_us();
+        answer = probe_fenced(probe, OP_ACQUIRE, "a", 0);
         assert_counts(answer, first);
         assert_in_range(answer.reply.node_time_us, before_us, wall_us());
         assert_true(server_holds(server, "key", "a"));
@@ -69,7 +73,7 @@ SERVER_TEST(test_increments)
     }
     server_do(server, "SET key x PX 30000");
     probe = begin(QUORLOCK_GUARD_OFF);
-    struct answer answer = probe_do(probe, OP_PEEK, "");
+    answer = probe_do(probe, OP_PEEK, "");
     assert_int_equal(answer.reply.outcome, OUTCOME_YES);
     assert_string_equal(answer.holder, "x");
     assert_int_equal(answer.reply.fence, 9);
@@ -84,16 +88,20 @@ SERVER_TEST(test_whole_numbers)
     struct probe *probe = begin(QUORLOCK_GUARD_CONNECTION);
 
     uint64_t floor = wall_us() | 1;
+    char wanted[32];
+    uint64_t before_us;
+    struct answer answer;
+    static const char *const bad[] = {
+        "9007199254740992", "99999999999999999999", "-1", "1.5", "x", "nan", "inf"};
     assert_counts(probe_fenced(probe, OP_ACQUIRE, "a", floor), floor);
     server_value(server, COUNTER, stored, sizeof(stored));
-    char wanted[32];
     snprintf(wanted, sizeof(wanted), "%llu", (unsigned long long)floor);
     assert_string_equal(stored, wanted);
     assert_int_equal(probe_do(probe, OP_RELEASE, "a").reply.outcome, OUTCOME_YES);
 
     /* A floor far in the future is cut to the node's clock and half the longest lease. */
-    uint64_t before_us = wall_us();
-    struct answer answer = probe_fenced(probe, OP_ACQUIRE, "a", LARGEST);
+    before_us = wall_us();
+    answer = probe_fenced(probe, OP_ACQUIRE, "a", LARGEST);
     assert_int_equal(answer.reply.outcome, OUTCOME_YES);
     assert_in_range(answer.reply.fence, before_us + 15000000, wall_us() + 15000000);
     assert_int_equal(answer.reply.fence, answer.reply.node_time_us + 15000000);
@@ -104,8 +112,6 @@ SERVER_TEST(test_whole_numbers)
     assert_true(server_holds(server, COUNTER, "9007199254740990"));
     assert_int_equal(probe_do(probe, OP_RELEASE, "a").reply.outcome, OUTCOME_YES);
 
-    static const char *const bad[] = {
-        "9007199254740992", "99999999999999999999", "-1", "1.5", "x", "nan", "inf"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         server_do(server, "SET " COUNTER " %s", bad[i]);
         answer = probe_fenced(probe, OP_ACQUIRE, "a", 1);
@@ -148,6 +154,14 @@ SERVER_TEST(test_raise)
 SERVER_TEST(test_carried)
 {
     struct probe *probe = begin(QUORLOCK_GUARD_CONNECTION);
+    struct node_request request = {.op = OP_ACQUIRE,
+                                   NODE_KEY("key", 3),
+                                   .owner = "a",
+                                   .owner_length = 1,
+                                   .lease_ms = 30000,
+                                   .fenced = true,
+                                   .fence_ttl_ms = A_DAY};
+    struct answer answer;
 
     /* A repair brings the token and counts nothing up. */
     assert_counts(probe_fenced(probe, OP_REPAIR, "a", 7), 7);
@@ -164,13 +178,6 @@ SERVER_TEST(test_carried)
     assert_true(server_holds(server, COUNTER, "8"));
 
     /* A lock that is held for longer than the counter's life keeps it alive; no life is cut short. */
-    struct node_request request = {.op = OP_ACQUIRE,
-                                   NODE_KEY("key", 3),
-                                   .owner = "a",
-                                   .owner_length = 1,
-                                   .lease_ms = 30000,
-                                   .fenced = true,
-                                   .fence_ttl_ms = A_DAY};
     server_do(server, "DEL " COUNTER);
     assert_counts(probe_ask(probe, &request), 1);
     assert_in_range(server_pttl(server, COUNTER), A_DAY - 60000, A_DAY);
@@ -180,7 +187,7 @@ SERVER_TEST(test_carried)
     assert_in_range(server_pttl(server, COUNTER), A_DAY - 60000, A_DAY);
     request.fence_ttl_ms = 1000;
     request.fence = 4;
-    struct answer answer = probe_ask(probe, &request);
+    answer = probe_ask(probe, &request);
     assert_int_equal(answer.reply.outcome, OUTCOME_YES);
     assert_true(answer.reply.node_time_us > 0);
     assert_in_range(server_pttl(server, COUNTER), A_DAY - 60000, A_DAY);
@@ -191,9 +198,10 @@ SERVER_TEST(test_carried)
 SERVER_TEST(test_no_memory)
 {
     struct probe *probe = begin(QUORLOCK_GUARD_STRICT);
+    struct answer answer;
 
     server_do(server, "CONFIG SET maxmemory 1");
-    struct answer answer = probe_fenced(probe, OP_ACQUIRE, "a", 0);
+    answer = probe_fenced(probe, OP_ACQUIRE, "a", 0);
     assert_int_equal(answer.reply.outcome, OUTCOME_ERROR);
     assert_int_equal(answer.reply.fault, FAULT_REFUSED);
     assert_contains(answer.error, "OOM");
@@ -214,8 +222,6 @@ SERVER_TEST(test_forgotten_scripts)
     struct probe *probe = begin(QUORLOCK_GUARD_STRICT);
 
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-        server_do(server, "SCRIPT FLUSH");
-        assert_int_equal(probe_fenced(probe, ops[i], "a", 1).reply.outcome, OUTCOME_NOSCRIPT);
         struct node_request request = {.op = ops[i],
                                        .use_eval = true,
                                        NODE_KEY("key", 3),
@@ -224,6 +230,9 @@ SERVER_TEST(test_forgotten_scripts)
                                        .lease_ms = 30000,
                                        .fenced = true,
                                        .fence = 1};
+
+        server_do(server, "SCRIPT FLUSH");
+        assert_int_equal(probe_fenced(probe, ops[i], "a", 1).reply.outcome, OUTCOME_NOSCRIPT);
         assert_int_equal(probe_ask(probe, &request).reply.outcome, OUTCOME_YES);
     }
 }
@@ -255,7 +264,8 @@ SERVER_TEST(test_peek)
 /* All requests of a client with guard and fencing. Returns the first failure, or NULL. */
 static const char *whole_life(char *ret, size_t size)
 {
-    static const enum op ops[] = {OP_PEEK, OP_ACQUIRE, OP_RAISE, OP_EXTEND, OP_RELEASE, OP_REPAIR, OP_BREAK};
+    static const enum op ops[] = {OP_PEEK,    OP_ACQUIRE, OP_RAISE, OP_EXTEND,
+                                       OP_RELEASE, OP_REPAIR,  OP_BREAK};
     const char *wrong = NULL;
     struct probe *probe;
     char address[TEXT_SIZE + 32];
@@ -278,6 +288,7 @@ static const char *whole_life(char *ret, size_t size)
         struct answer answer = probe_ask(probe, &request);
         /* Left out by choice where the right is missing: a clock, a notice. */
         bool blind = ops[i] == OP_EXTEND && answer.reply.node_time_us == 0;
+
         if (answer.reply.outcome != (ops[i] == OP_PEEK ? OUTCOME_MISSING : OUTCOME_YES) || blind) {
             snprintf(ret, size, "%d: %s", (int)ops[i], answer.error);
             wrong = ret;
@@ -318,15 +329,18 @@ SERVER_TEST(test_least_rights)
 
     /* All of them, and not one more: enough. */
     for (size_t left_out = 0; left_out <= n; left_out++) {
+        const char *wrong;
+        bool optional;
+
         server_do(server, "ACL SETUSER bob reset on >sesame");
         for (size_t i = 0; i < n; i++) {
             if (i != left_out) server_do(server, "ACL SETUSER bob %s", rights[i]);
         }
         forget();
-        const char *wrong = whole_life(why, sizeof(why));
+        wrong = whole_life(why, sizeof(why));
         if (left_out == n && wrong != NULL) fail_msg("not enough: %s", wrong);
         /* A name is for show only. */
-        bool optional = left_out < n && strcmp(rights[left_out], "+client|setname") == 0;
+        optional = left_out < n && strcmp(rights[left_out], "+client|setname") == 0;
         if (left_out < n && !optional && wrong == NULL) fail_msg("%s is not needed", rights[left_out]);
         if (left_out < n && optional && wrong != NULL) fail_msg("%s is needed: %s", rights[left_out], wrong);
     }

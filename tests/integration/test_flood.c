@@ -18,7 +18,7 @@
 #define KEPT_RENEW      500u
 #define FLOOD_MS        120000u
 #define PATIENT_MS      5000u
-#define LONG_TIMEOUT_MS 40000u
+#define LONG_TIMEOUT_MS 25000u
 #define STANDSTILL_MS   1500u
 #define KEYS_OF_ALL     "return #redis.call('keys', 'flood-*')"
 #define PARTS_OF_TEN    10

@@ -54,7 +54,7 @@ class ColdStart(GuardCase):
 
 
 class MaxLease(GuardCase):
-    """It is the same for all clients: nobody takes from the nodes what he was not told."""
+    """It is the same for all clients: no client takes it from the nodes."""
 
     def test_a_client_that_was_told_nothing_is_refused_and_told_what_to_give(self):
         self.bootstrap("--max-lease", "5m")
@@ -63,9 +63,9 @@ class MaxLease(GuardCase):
         for server in SERVERS:
             self.assertRegex(err, rf"{server}  no vote: .*max_lease 300000 ms; this client says .* max_lease 30000 ms: ")
         # What it says works as it stands there.
-        told = re.search(r"QUORLOCK_MAX_LEASE=(\S+)", err).group(1)
+        value = re.search(r"QUORLOCK_MAX_LEASE=(\S+)", err).group(1)
         option = re.search(r"(--max-lease) (\S+),", err).groups()
-        self.assertEqual(self.run_once(env={"QUORLOCK_MAX_LEASE": told})[0], 0)
+        self.assertEqual(self.run_once(env={"QUORLOCK_MAX_LEASE": value})[0], 0)
         self.assertEqual(self.run_once(*option, env={"QUORLOCK_MAX_LEASE": ""})[0], 0)
         self.assertEqual(self.run_once("--lease", "4m", *option, env={"QUORLOCK_MAX_LEASE": ""})[0], 0)
 
@@ -84,7 +84,7 @@ class MaxLease(GuardCase):
 
     def test_reading_takes_what_the_guards_say(self):
         self.bootstrap("--max-lease", LONG)
-        self.told = {}
+        self.environment = {}
         before = guards()
         self.assertEqual(self.quorlock("inspect", self.key)[0], 0)
         self.assertEqual(self.quorlock("break", self.key)[0], 0)

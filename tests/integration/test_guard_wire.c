@@ -18,7 +18,7 @@ static struct probe *begin(uint32_t max_lease_ms, enum node_state state)
     return probe;
 }
 
-/* A guard without quarantine, as an operator writes it. */
+/* A guard without quarantine, as an admin writes it. */
 static void bootstrap(uint32_t max_lease_ms)
 {
     struct node_request request = {.op = OP_BOOTSTRAP, .lease_ms = max_lease_ms};
@@ -101,6 +101,7 @@ SERVER_TEST(test_role_flip)
 {
     const struct server *server = SERVER(0);
     struct probe *before, *probe;
+    unsigned levels;
 
     bootstrap(SHORT_MS);
     before = begin(SHORT_MS, NODE_READY);
@@ -110,7 +111,7 @@ SERVER_TEST(test_role_flip)
     assert_string_equal(node_run_id(before->node), node_run_id(probe->node));
     assert_contains(probe->why, "it restarted and may have lost its memory");
     /* A connection from before sees it with its next script, not by a plain acquire. */
-    unsigned levels = before->levels;
+    levels = before->levels;
     assert_int_equal(probe_do(before, OP_EXTEND, "me").reply.fault, FAULT_GUARD);
     probe_await_after(before, NODE_QUARANTINED, levels);
 }
@@ -119,6 +120,8 @@ SERVER_TEST(test_role_flip)
 SERVER_TEST(test_flush)
 {
     struct probe *lax, *strict;
+    struct answer answer;
+    unsigned levels;
 
     bootstrap(SHORT_MS);
     lax = begin(SHORT_MS, NODE_READY);
@@ -133,7 +136,7 @@ SERVER_TEST(test_flush)
     server_do(SERVER(0), "FLUSHALL");
     assert_int_equal(probe_do(lax, OP_ACQUIRE, "lax").reply.outcome, OUTCOME_YES);
     server_do(SERVER(0), "DEL key");
-    struct answer answer = probe_do(strict, OP_ACQUIRE, "strict");
+    answer = probe_do(strict, OP_ACQUIRE, "strict");
     assert_int_equal(answer.reply.outcome, OUTCOME_ERROR);
     assert_int_equal(answer.reply.fault, FAULT_GUARD);
     assert_contains(answer.error, "the guard changed or is gone");
@@ -143,7 +146,7 @@ SERVER_TEST(test_flush)
 
     assert_int_equal(probe_do(strict, OP_REPAIR, "strict").reply.outcome, OUTCOME_YES);
     /* A release succeeds, and the change of the guard is noticed after it. */
-    unsigned levels = lax->levels;
+    levels = lax->levels;
     answer = probe_do(lax, OP_RELEASE, "strict");
     assert_int_equal(answer.reply.outcome, OUTCOME_YES);
     assert_int_equal(answer.reply.fault, FAULT_NONE);
@@ -159,6 +162,7 @@ SERVER_TEST(test_other_life)
     const struct server *server = SERVER(0);
     struct probe *strict;
     char guard[TEXT_SIZE];
+    struct answer answer;
 
     bootstrap(SHORT_MS);
     strict = probe_open(server->address);
@@ -170,7 +174,7 @@ SERVER_TEST(test_other_life)
     server_do(server, "REPLICAOF 127.0.0.1 1");
     server_do(server, "REPLICAOF NO ONE");
     assert_true(server_holds(server, "quorlock:guard", guard)); /* the key alone does not tell */
-    struct answer answer = probe_do(strict, OP_ACQUIRE, "me");
+    answer = probe_do(strict, OP_ACQUIRE, "me");
     assert_int_equal(answer.reply.fault, FAULT_GUARD);
     assert_contains(answer.error, "another server than before");
     probe_await(strict, NODE_QUARANTINED);
@@ -182,11 +186,12 @@ SERVER_TEST(test_run_id_alone)
     const struct server *server = SERVER(0);
     struct probe *probe;
     char guard[TEXT_SIZE];
+    char *run_id;
 
     bootstrap(SHORT_MS);
     probe = begin(SHORT_MS, NODE_READY);
     server_value(server, "quorlock:guard", guard, sizeof(guard));
-    char *run_id = strstr(guard, node_run_id(probe->node));
+    run_id = strstr(guard, node_run_id(probe->node));
     assert_non_null(run_id);
     *run_id = *run_id == 'a' ? 'b' : 'a';
     server_do(server, "SET quorlock:guard %s", guard);
@@ -240,14 +245,17 @@ SERVER_TEST(test_shorter_guard)
     const struct server *server = SERVER(0);
     struct probe *probe;
     char guard[TEXT_SIZE], again[TEXT_SIZE];
+    uint64_t before_us;
+    uint64_t since_ms;
+    int64_t left_ms;
 
     bootstrap(SHORT_MS);
     refused(SHORT_MS / 2);
     assert_int_equal(quarantine_ms(server), -1);
-    uint64_t before_us = clock_us();
+    before_us = clock_us();
     refused(600000);
-    uint64_t since_ms = (clock_us() - before_us) / 1000;
-    int64_t left_ms = quarantine_ms(server);
+    since_ms = (clock_us() - before_us) / 1000;
+    left_ms = quarantine_ms(server);
     assert_true(left_ms > 590000 && left_ms <= 600001 + (int64_t)since_ms);
     /* Never shorter, and no longer when the same client comes again: one client must not stop all others for
      * ever. */
@@ -377,31 +385,33 @@ SERVER_TEST(test_bootstrap)
 {
     const struct server *server = SERVER(0);
     struct node_request request = {.op = OP_BOOTSTRAP, .lease_ms = 60000};
-    struct probe *probe, *operator, * again;
+    struct probe *probe, *admin, *again;
+    struct answer answer;
+    unsigned levels;
 
     bootstrap(60000);
     probe = begin(60000, NODE_READY);
     assert_int_equal(probe->levels, 1);
 
-    operator= probe_ready(server->address, QUORLOCK_GUARD_OFF);
-    struct answer answer = probe_ask(operator, & request);
+    admin = probe_ready(server->address, QUORLOCK_GUARD_OFF);
+    answer = probe_ask(admin, &request);
     assert_int_equal(answer.reply.outcome, OUTCOME_OTHER);
     assert_true(server_holds(server, "quorlock:guard", answer.holder));
 
     /* The rehearsal disconnects no client. By force: leases of the old length may still run, so it waits that
      * long, and each client reconnects, and is refused. */
     request.op = OP_MAY_KILL;
-    assert_int_equal(probe_ask(operator, & request).reply.outcome, OUTCOME_YES);
+    assert_int_equal(probe_ask(admin, &request).reply.outcome, OUTCOME_YES);
     assert_int_equal(probe_do(probe, OP_ACQUIRE, "me").reply.outcome, OUTCOME_YES);
     assert_int_equal(probe->levels, 1);
     request.op = OP_BOOTSTRAP;
     request.force = true;
     request.lease_ms = SHORT_MS;
-    unsigned levels = probe->levels;
-    answer = probe_ask(operator, & request);
+    levels = probe->levels;
+    answer = probe_ask(admin, &request);
     assert_int_equal(answer.reply.outcome, OUTCOME_YES);
     assert_true(server_holds(server, "quorlock:guard", answer.holder));
-    assert_int_equal(operator->levels, 1); /* not itself */
+    assert_int_equal(admin->levels, 1); /* not itself */
     probe_await_after(probe, NODE_DOWN, levels);
     assert_int_equal(probe->fault, FAULT_CONFIG);
     probe_close(probe);
@@ -413,15 +423,15 @@ SERVER_TEST(test_bootstrap)
     probe_await_after(probe, NODE_QUARANTINED, levels);
     assert_true(node_quarantined_until_us(probe->node) > clock_us() + 50000000);
     probe_close(probe);
-    probe_close(operator);
-    operator= probe_ready(server->address, QUORLOCK_GUARD_OFF);
-    assert_int_equal(probe_ask(operator, & request).reply.outcome, OUTCOME_YES);
+    probe_close(admin);
+    admin = probe_ready(server->address, QUORLOCK_GUARD_OFF);
+    assert_int_equal(probe_ask(admin, &request).reply.outcome, OUTCOME_YES);
     again = begin(SHORT_MS, NODE_QUARANTINED);
     assert_true(node_quarantined_until_us(again->node) > clock_us() + 50000000);
     probe_close(again);
     /* The max lease of another node counts as well. */
     request.longest_ms = 600000;
-    assert_int_equal(probe_ask(operator, & request).reply.outcome, OUTCOME_YES);
+    assert_int_equal(probe_ask(admin, &request).reply.outcome, OUTCOME_YES);
     again = begin(SHORT_MS, NODE_QUARANTINED);
     assert_true(node_quarantined_until_us(again->node) > clock_us() + 590000000);
 }
@@ -432,6 +442,7 @@ SERVER_TEST(test_expel)
 {
     struct probe *probe, *twin;
     char address[TEXT_SIZE + 8];
+    unsigned levels;
 
     bootstrap(SHORT_MS);
     probe = begin(SHORT_MS, NODE_READY);
@@ -445,7 +456,7 @@ SERVER_TEST(test_expel)
     assert_int_equal(strlen(node_run_id(twin->node)), 40);
     probe_close(twin);
 
-    unsigned levels = probe->levels;
+    levels = probe->levels;
     node_expel(probe->node, FAULT_CONFIG, "listed twice");
     assert_int_equal(probe->levels, levels + 1);
     assert_int_equal(probe->state, NODE_DOWN);

@@ -48,9 +48,10 @@ static void as_bob(const char *rights)
 {
     redisContext *context = redisConnect("127.0.0.1", server->port);
     char address[TEXT_SIZE + 32], command[512];
+    redisReply *reply;
 
     snprintf(command, sizeof(command), "ACL SETUSER bob reset on >sesame %s", rights);
-    redisReply *reply = redisCommand(context, command); /* its words, split at spaces */
+    reply = redisCommand(context, command); /* its words, split at spaces */
     assert_string_equal(reply->str, "OK");
     freeReplyObject(reply);
     redisFree(context);
@@ -63,7 +64,8 @@ static void as_bob(const char *rights)
 DIALECTS_TEST(test_rights)
 {
     static const char *const lacking[] = {"~a ~b", "~b ~c", "~a ~c", "~a ~b %%R~c", "%%R~a ~b ~c"};
-    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR, OP_EXTEND, OP_RAISE, OP_PEEK, OP_RELEASE};
+    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR, OP_EXTEND,
+                                       OP_RAISE,   OP_PEEK,   OP_RELEASE};
     char rights[128];
 
     for (size_t r = 0; r < sizeof(lacking) / sizeof(lacking[0]); r++) {
@@ -85,15 +87,16 @@ DIALECTS_TEST(test_taken_back)
     for (size_t way = 0; way < 2; way++) {
         for (size_t p = 0; p < N; p++) {
             const char *command = plain() ? "set" : way == 0 ? "hset" : "pexpire";
-            wipe();
             redisContext *context = redisConnect("127.0.0.1", server->port);
-            char selector[64];
+            char selector[64], less[32];
+            redisReply *reply;
+
+            wipe();
             snprintf(selector, sizeof(selector), "(+%s%s%s%s)", command, p == 0 ? "" : " ~a",
                      p == 1 ? "" : " ~b", p == 2 ? "" : " ~c");
             as_bob("~* &* +@all");
-            char less[32];
             snprintf(less, sizeof(less), "-%s", command);
-            redisReply *reply = redisCommand(context, "ACL SETUSER bob %s %s", less, selector);
+            reply = redisCommand(context, "ACL SETUSER bob %s %s", less, selector);
             assert_string_equal(reply->str, "OK");
             freeReplyObject(reply);
             redisFree(context);
@@ -117,12 +120,13 @@ DIALECTS_TEST(test_guard)
 
     for (size_t m = 0; m < 2; m++) {
         for (int fenced = 0; fenced < 2; fenced++) {
+            struct node_request request = request_of(OP_ACQUIRE, US);
+            unsigned levels;
+
             wipe();
             (void)probe_ask(probe, &bootstrap);
             probe_close(probe);
             open_probe(server->address, modes[m]);
-            const char *owner = US;
-            struct node_request request = request_of(OP_ACQUIRE, owner);
             request.fenced = fenced != 0;
             assert_counts(probe_ask(probe, &request), fenced ? 1 : 0);
             assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
@@ -143,7 +147,7 @@ DIALECTS_TEST(test_guard)
             open_probe(server->address, modes[m]);
             put_all(US, SHORT_MS);
             server_do(server, "SET quorlock:guard other");
-            unsigned levels = probe->levels;
+            levels = probe->levels;
             request.op = OP_RELEASE;
             assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
             for (size_t i = 0; i < N; i++) assert_false(has(i));
@@ -173,10 +177,14 @@ static void fill(char text[NODE_KEYS_MAX][1024], struct node_key *ret)
 
 DIALECTS_TEST(test_large)
 {
-    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR, OP_EXTEND, OP_RAISE, OP_PEEK, OP_RELEASE, OP_EXTEND};
+    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR,  OP_EXTEND, OP_RAISE,
+                                       OP_PEEK,    OP_RELEASE, OP_EXTEND};
     static char text[NODE_KEYS_MAX][1024];
     struct node_key many[NODE_KEYS_MAX];
     struct node_request bootstrap = {.op = OP_BOOTSTRAP};
+    struct node_request last = request_of(OP_ACQUIRE, THEM);
+    struct node_request request;
+    struct answer answers[12] = {{.came = false}};
 
     (void)probe_ask(probe, &bootstrap);
     probe_close(probe);
@@ -184,14 +192,16 @@ DIALECTS_TEST(test_large)
     fill(text, many);
     for (int whole = 0; whole < 2; whole++) {
         for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
-            struct node_request request = request_of(ops[k], US);
+            bool gone = k == sizeof(ops) / sizeof(ops[0]) - 1;
+            struct answer answer;
+
+            request = request_of(ops[k], US);
             request.keys = many;
             request.n_keys = NODE_KEYS_MAX;
             request.use_eval = whole != 0;
             request.fenced = true;
             request.fence = 5;
-            struct answer answer = probe_ask(probe, &request);
-            bool gone = k == sizeof(ops) / sizeof(ops[0]) - 1;
+            answer = probe_ask(probe, &request);
             assert_outcome(answer, gone ? OUTCOME_MISSING : OUTCOME_YES);
             if (ops[k] == OP_PEEK) assert_string_equal(answer.holder, US);
             /* The guard, the counters and, while they are held, the locks. */
@@ -199,11 +209,10 @@ DIALECTS_TEST(test_large)
         }
     }
     /* Another owner has one of them. */
-    struct node_request last = request_of(OP_ACQUIRE, THEM);
     last.keys = &many[NODE_KEYS_MAX - 1];
     last.n_keys = 1;
     assert_outcome(probe_ask(probe, &last), OUTCOME_YES);
-    struct node_request request = request_of(OP_ACQUIRE, US);
+    request = request_of(OP_ACQUIRE, US);
     request.keys = many;
     request.n_keys = NODE_KEYS_MAX;
     assert_held_by(probe_ask(probe, &request), THEM, 1, LEASE_MS);
@@ -211,7 +220,6 @@ DIALECTS_TEST(test_large)
     /* A dozen of these in one turn of the loop. */
     request.op = OP_PEEK;
     request.timeout_ms = 20000;
-    struct answer answers[12] = {{.came = false}};
     for (size_t i = 0; i < 12; i++) {
         request.tag.align_pointer = &answers[i];
         assert_int_equal(node_send(probe->node, &request), NODE_SENT);

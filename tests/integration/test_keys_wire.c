@@ -11,6 +11,8 @@
 DIALECTS_TEST(test_acquire)
 {
     for (int fenced = 0; fenced < 2; fenced++) {
+        struct answer answer;
+
         for (size_t p = 0; p < N; p++) {
             wipe();
             put(p, THEM, LONG_MS);
@@ -21,7 +23,7 @@ DIALECTS_TEST(test_acquire)
             assert_left(p, LEASE_MS, LONG_MS);
         }
         wipe();
-        struct answer answer = fenced ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE);
+        answer = fenced ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE);
         assert_counts(answer, fenced ? 1 : 0);
         assert_true(answer.reply.node_time_us > 0);
         for (size_t i = 0; i < N; i++) {
@@ -42,14 +44,17 @@ DIALECTS_TEST(test_acquire)
 /* Of several holders, the reply names the one with the longest lease, wherever it is. */
 DIALECTS_TEST(test_longest)
 {
-    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR, OP_EXTEND, OP_RAISE, OP_RELEASE, OP_PEEK};
+    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR,  OP_EXTEND,
+                                       OP_RAISE,   OP_RELEASE, OP_PEEK};
 
     for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
         for (size_t p = 0; p < N; p++) {
             for (int endless = 0; endless < 2; endless++) {
+                struct answer answer;
+
                 put_all(OTHERS, LEASE_MS);
                 put(p, THEM, endless ? NO_EXPIRY : LONG_MS);
-                struct answer answer = ask_fenced(ops[k], 5);
+                answer = ask_fenced(ops[k], 5);
                 if (ops[k] == OP_PEEK) {
                     assert_outcome(answer, OUTCOME_YES);
                     answer.reply.outcome = OUTCOME_OTHER;
@@ -65,10 +70,11 @@ DIALECTS_TEST(test_longest)
 DIALECTS_TEST(test_explain)
 {
     struct node_request request = request_of(OP_ACQUIRE, US);
+    struct answer answer;
 
     request.n_keys = 1;
     put(0, THEM, LONG_MS);
-    struct answer answer = probe_ask(probe, &request);
+    answer = probe_ask(probe, &request);
     assert_outcome(answer, OUTCOME_OTHER);
     assert_string_equal(answer.holder, plain() ? "" : THEM);
     request.explain = true;
@@ -89,6 +95,7 @@ DIALECTS_TEST(test_repair)
 
     for (size_t mixture = 0; mixture < (size_t)WAYS * WAYS * WAYS; mixture++) {
         const size_t ways[N] = {mixture % WAYS, mixture / WAYS % WAYS, mixture / WAYS / WAYS};
+
         for (size_t i = 0; i < N; i++) {
             if (ways[i] == MISSING)
                 drop(i);
@@ -104,6 +111,7 @@ DIALECTS_TEST(test_repair)
     }
     for (size_t p = 0; p < N; p++) {
         size_t missing = (p + 1) % N, ours = (p + 2) % N;
+
         put(p, THEM, LONG_MS);
         drop(missing);
         put(ours, US, SHORT_MS);
@@ -117,9 +125,11 @@ DIALECTS_TEST(test_repair)
 DIALECTS_TEST(test_extend)
 {
     for (size_t p = 0; p < N; p++) {
+        struct answer answer;
+
         put_all(US, SHORT_MS);
         put(p, US, LONG_MS);
-        struct answer answer = ask(OP_EXTEND);
+        answer = ask(OP_EXTEND);
         assert_outcome(answer, OUTCOME_YES);
         assert_true(answer.reply.node_time_us > 0);
         for (size_t i = 0; i < N; i++) {
@@ -191,8 +201,10 @@ static void hear_all(redisContext *context, char *ret, size_t size)
     server_do(server, "PUBLISH end x");
     for (;;) {
         redisReply *reply = NULL;
+        bool end;
+
         assert_int_equal(redisGetReply(context, (void **)&reply), REDIS_OK);
-        bool end = strcmp(reply->element[2]->str, "end") == 0;
+        end = strcmp(reply->element[2]->str, "end") == 0;
         if (!end)
             used += (size_t)snprintf(ret + used, size - used, "%s=%s ", reply->element[2]->str,
                                      reply->element[3]->str);

@@ -366,7 +366,7 @@ REDISSON_TEST(large_hash)
 {
     quorlock *lock = redisson_lock(20000);
     struct seen seen;
-    uint32_t told = 0;
+    uint32_t named = 0;
 
     for (uint32_t i = 0; i < 3; i++) {
         server_do(SERVER(i), "EVAL %s 1 " KEY,
@@ -375,8 +375,8 @@ REDISSON_TEST(large_hash)
     }
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
     /* The result needs any two answers. */
-    for (uint32_t i = 0; i < 3; i++) told += seen.votes[i].holder[0] == 'f' && seen.votes[i].ttl_ms == -1;
-    assert_in_range(told, 2, 3);
+    for (uint32_t i = 0; i < 3; i++) named += seen.votes[i].holder[0] == 'f' && seen.votes[i].ttl_ms == -1;
+    assert_in_range(named, 2, 3);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_fields(SERVER(i), KEY), 10);
 }
 

@@ -277,7 +277,7 @@ FLAVOUR_TEST(anothers_renewal, majority)
 
 FLAVOUR_TEST(closed_in_each_state, majority)
 {
-    struct seen seen, told, entering, extended, released;
+    struct seen seen, granted, entering, extended, released;
     quorlock *locks[4];
 
     for (int round = 0; round < 3; round++) {
@@ -288,16 +288,16 @@ FLAVOUR_TEST(closed_in_each_state, majority)
         assert_status(fixture_acquire(locks[3], &seen), QUORLOCK_OK);
         await_holders("key", NULL, 3);
         fixture_start_release(locks[3], &released);
-        fixture_start_acquire(locks[2], &told);
+        fixture_start_acquire(locks[2], &granted);
         if (round != 0) fixture_start_extend(locks[0], 0, &extended);
         fixture_start_acquire(locks[1], &entering);
         if (round == 2) quorlock_free(locks[0]);
         fixture_close(fixture.client);
         assert_int_equal(released.calls, 1);
-        assert_int_equal(told.calls, 1);
+        assert_int_equal(granted.calls, 1);
         assert_int_equal(entering.calls, 1);
         assert_status(released.result.status, QUORLOCK_OK);
-        assert_status(told.result.status, QUORLOCK_CLOSED);
+        assert_status(granted.result.status, QUORLOCK_CLOSED);
         assert_status(entering.result.status, QUORLOCK_CLOSED);
         if (round == 1) assert_status(extended.result.status, QUORLOCK_CLOSED);
         if (round == 2) assert_status(extended.result.status, QUORLOCK_CANCELED);

@@ -28,6 +28,7 @@ static struct listener listener;
 __attribute__((format(printf, 1, 2))) static void record(const char *format, ...)
 {
     size_t used = strlen(listener.trace);
+
     va_list args;
 
     va_start(args, format);
@@ -207,6 +208,7 @@ SERVER_TEST(test_rights)
 {
     const struct server *server = SERVER(0);
     char address[2 * TEXT_SIZE];
+    uint64_t since_us;
 
     server_do(server, "ACL SETUSER deaf on >sesame ~* +@all resetchannels &open");
     server_do(server, "ACL SETUSER least on >sesame resetchannels &c +subscribe +unsubscribe");
@@ -227,7 +229,7 @@ SERVER_TEST(test_rights)
     snprintf(address, sizeof(address), "redis://least:sesame@%s", server->address);
     begin(address, "c", SHORT_MS);
     await_trace("open\nlistening c\n");
-    uint64_t since_us = clock_us();
+    since_us = clock_us();
     while (clock_us() - since_us < SHORT_MS * 1100ull) event_base_loop(fixture.base, EVLOOP_ONCE);
     assert_int_equal(server_ask_number(server, "PUBLISH c one"), 1);
     await_trace("open\nlistening c\nmessage c one\n");

@@ -98,7 +98,7 @@ FIVE_TEST(a_right_that_is_missing)
     fixture_close(client);
 }
 
-static bool is_told_of_five(void *arg)
+static bool is_refused_for_five(void *arg)
 {
     struct seen seen = {0};
 
@@ -119,7 +119,7 @@ FIVE_TEST(nothing_missing)
     assert_status(report.status, QUORLOCK_OK);
     for (int i = 0; i < NEW; i++) assert_string_equal(report.nodes[i].state, "bootstrapped");
     /* It may have reconnected before the guards were written. */
-    await(is_told_of_five, old, GENEROUS_MS, "the old one is told that there are five nodes");
+    await(is_refused_for_five, old, GENEROUS_MS, "the old client learns of the five nodes");
     fixture_close(client);
 }
 

@@ -57,7 +57,7 @@ HASH_THERE = ("foreign", "hash", None, "is no lock on 3 of 3 nodes: a hash is th
 
 
 def held(holder, shown, nodes=3):
-    """By one owner, of whom messages show less."""
+    """By one owner, whose name messages show shortened."""
     return ("held", None, [holder] * 3, f"is held by {re.escape(shown[0])} on {nodes} of 3 nodes, \\d+ ms left$",
             f"is held by {re.escape(shown[1])} on [23] of 3 nodes, ")
 
@@ -109,7 +109,7 @@ VALUES = {
                               held(THEIRS, (THEIRS, "9d1c0b7a:41"))),
     "a hash of Redisson's each": Value([(fields(f"{THEIRS}{n}", 1),) for n in range(3)], HASH_THERE,
                                        taken(*[f"{THEIRS}{n}" for n in range(3)])),
-    # Its fields stand in another order on each server.
+    # Its fields have another order on each server.
     "read lock": Value([(fields(*a, *b, *c),) for a, b, c in [
         (("mode", "read"), (THEIRS, 1), (OTHERS, 2)), ((OTHERS, 2), ("mode", "read"), (THEIRS, 1)),
         ((THEIRS, 1), (OTHERS, 2), ("mode", "read"))]], HASH_THERE,
@@ -167,7 +167,7 @@ class Values(Case):
 
     def ran(self, dialect, said):
         before = self.dumped()
-        # The first line is told while it waits, after all were asked; at last it asks one of them.
+        # The first line comes during the wait, after all were asked; at last it asks one of them.
         for wait in ("100ms", "0") if said[0] == "held" else ("0",):
             status, out, err = self.quorlock("run", "--dialect", dialect, "--guard", "off", "--wait", wait, self.key,
                                              "--", "touch", self.path("ran"))
@@ -234,7 +234,7 @@ class Values(Case):
     def test_a_set_with_an_odd_name_is_bootstrapped(self):
         """The guard that was written is the one that is found, whatever bytes its name has."""
         name = ("--set-name", b"b\xfcro\x07")
-        # A shorter max lease is told when the longer one is over, and all guards are as they were written.
+        # A shorter max lease is written when the longer one is over, and all guards are as they were written.
         for more in [("--max-lease", "1s"), ("--max-lease", "500ms", "--reconfigure")]:
             status, out, err = self.connected("bootstrap", *name, *more)
             self.assertEqual(status, 0, out + err)

@@ -111,8 +111,7 @@ SERVERS_TEST(each_keys_notice_wakes)
     }
 }
 
-/* A waiter with notices of one of its keys only is not told that notices come: it would look now, and then rely
- * on them. */
+/* The confirmation for one of two keys is not enough: the waiter neither polls at it nor relies on notices. */
 BOTH_TEST(one_key_of_two_is_not_enough)
 {
     for (uint32_t i = 0; i < 3; i++) {
