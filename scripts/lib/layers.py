@@ -16,7 +16,7 @@ from collections import namedtuple
 LAYERS = {
     "include/quorlock": "",
     "src/base": "include/quorlock",
-    "src/core": "",
+    "src/core": "src/base",
     "src/redis/wire": "src/base",
     "src/redis/dialect": "include/quorlock src/base src/redis/wire",
     "src/redis/link": "src/base src/redis/wire src/redis/dialect",

@@ -75,10 +75,10 @@ static void set_guard(const struct inspect *inspect, struct bootstrap_node *node
 
 static bool was_seen(const struct inspect_node *node)
 {
-    return node->answer == ANSWER_IN && (node->outcome == NODE_YES || node->outcome == NODE_MISSING);
+    return node->answer == ANSWER_IN && (node->outcome == OUTCOME_YES || node->outcome == OUTCOME_MISSING);
 }
 
-static bool answered(const struct inspect_node *node, enum node_outcome outcome)
+static bool answered(const struct inspect_node *node, enum outcome outcome)
 {
     return node->answer == ANSWER_IN && node->outcome == outcome;
 }
@@ -89,8 +89,8 @@ static void look(const struct inspect *inspect, struct bootstrap_node *node, con
     struct examine_facts facts = {.reachable = true};
 
     set_guard(inspect, node, reply);
-    node->guarded = reply->outcome == NODE_YES || reply->fault == NODE_FAULT_FOREIGN;
-    if (reply->outcome == NODE_YES) examine_read_guard(&facts, reply->holder, reply->holder_length);
+    node->guarded = reply->outcome == OUTCOME_YES || reply->fault == FAULT_FOREIGN;
+    if (reply->outcome == OUTCOME_YES) examine_read_guard(&facts, reply->holder, reply->holder_length);
     node->unreadable = node->guarded && facts.guard.state != EXAMINE_GUARD_THERE;
     node->max_lease_ms = node->longest_ms = facts.guard.max_lease_ms;
     if (reply->quarantine_ms > 0 && facts.guard.longest_ms > node->longest_ms) {
@@ -102,18 +102,18 @@ static void on_reply(struct inspect *inspect, uint32_t index, const struct node_
 {
     const struct bootstrap *bootstrap = inspect->more;
     struct bootstrap_node *node = &own(inspect)->nodes[index];
-    enum node_op op = inspect->nodes[index].op;
+    enum op op = inspect->nodes[index].op;
 
-    if (op == NODE_BOOTSTRAP) {
-        if (reply->outcome == NODE_YES) {
+    if (op == OP_BOOTSTRAP) {
+        if (reply->outcome == OUTCOME_YES) {
             node->closed = bootstrap->stage == CLOSES;
             node->written = !node->closed;
         }
         if (reply->holder != NULL) set_guard(inspect, node, reply);
-    } else if (op == NODE_PEEK && bootstrap->stage == LOOKS) {
+    } else if (op == OP_PEEK && bootstrap->stage == LOOKS) {
         look(inspect, node, reply);
         if (bootstrap->reconfigure && was_seen(&inspect->nodes[index])) {
-            inspect_ask(inspect, index, NODE_MAY_KILL);
+            inspect_ask(inspect, index, OP_MAY_KILL);
         }
     }
 }
@@ -169,7 +169,7 @@ static void write_all(struct inspect *inspect, enum stage stage)
     own(inspect)->stage = stage;
     for (uint32_t i = 0; i < n_nodes(inspect); i++) {
         inspect->nodes[i].tried = false;
-        inspect_ask(inspect, i, NODE_BOOTSTRAP);
+        inspect_ask(inspect, i, OP_BOOTSTRAP);
     }
     inspect_set_deadline(inspect);
 }
@@ -181,9 +181,9 @@ static int judge_written(const struct inspect *inspect)
     bool half = false;
 
     for (uint32_t i = 0; i < n_nodes(inspect); i++) {
-        if (answered(&inspect->nodes[i], NODE_YES)) {
+        if (answered(&inspect->nodes[i], OUTCOME_YES)) {
             half = true;
-        } else if (!answered(&inspect->nodes[i], NODE_OTHER)) {
+        } else if (!answered(&inspect->nodes[i], OUTCOME_OTHER)) {
             status = QUORLOCK_NOQUORUM;
         } else if (status == 0) {
             status = QUORLOCK_STATE;
@@ -226,7 +226,7 @@ static void wait_over(struct inspect *inspect)
 /* Was everything as it is now all the time? */
 static bool is_as_written(const struct inspect_node *node, const char *guard)
 {
-    return answered(node, NODE_YES) && guard != NULL && node->holder != NULL &&
+    return answered(node, OUTCOME_YES) && guard != NULL && node->holder != NULL &&
            strcmp(guard, node->holder) == 0;
 }
 
@@ -292,16 +292,16 @@ static void fill(const struct inspect *inspect, struct node_request *request)
 /* What is known to stand there. */
 static const char *state_of(const struct inspect_node *asked, const struct bootstrap_node *node, bool checks)
 {
-    bool told = asked->answer == ANSWER_IN && asked->outcome != NODE_UNKNOWN;
+    bool told = asked->answer == ANSWER_IN && asked->outcome != OUTCOME_UNKNOWN;
 
     if (node->written) return "bootstrapped";
-    if (checks && told) return asked->outcome == NODE_YES ? "guarded" : "free";
+    if (checks && told) return asked->outcome == OUTCOME_YES ? "guarded" : "free";
     if (checks) return "down";
     if (!told && asked->tried) return "unknown";
     if (node->closed) return "closed";
     if (!told) return "down";
-    if (asked->outcome == NODE_ERROR && !node->unreadable) return "error";
-    return node->guarded || asked->outcome == NODE_OTHER ? "guarded" : "free";
+    if (asked->outcome == OUTCOME_ERROR && !node->unreadable) return "error";
+    return node->guarded || asked->outcome == OUTCOME_OTHER ? "guarded" : "free";
 }
 
 static void report(const struct inspect *inspect, uint32_t index, struct quorlock_node_report *ret)
@@ -312,7 +312,7 @@ static void report(const struct inspect *inspect, uint32_t index, struct quorloc
 
     ret->state = state_of(asked, node, checks);
     ret->holder = checks && !node->written ? asked->holder : node->guard;
-    if (asked->answer != ANSWER_IN || asked->outcome == NODE_UNKNOWN) return;
+    if (asked->answer != ANSWER_IN || asked->outcome == OUTCOME_UNKNOWN) return;
     ret->ttl_ms = asked->ttl_ms;
     if (asked->has_guard) ret->quarantine_ms = asked->quarantine_ms > 0 ? asked->quarantine_ms : 0;
 }
@@ -351,5 +351,5 @@ int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *
     if (bootstrap == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     bootstrap->reconfigure = checked.reconfigure != 0;
     /* The guard is not of this client's key space. */
-    return inspect_start(all, &kind, bootstrap, NODE_PEEK, "", GUARD_KEY, cb, arg);
+    return inspect_start(all, &kind, bootstrap, OP_PEEK, "", GUARD_KEY, cb, arg);
 }

@@ -33,7 +33,7 @@ static void judge(struct inspect *inspect)
     if (!waits(inspect)) complete(inspect, status);
 }
 
-static void no_answer(struct inspect *inspect, uint32_t index, enum node_fault fault, const char *why)
+static void no_answer(struct inspect *inspect, uint32_t index, enum fault fault, const char *why)
 {
     struct inspect_node *node = &inspect->nodes[index];
 
@@ -60,15 +60,15 @@ static void ask(struct inspect *inspect, uint32_t index, bool use_eval)
     if (result == NODE_SENT) {
         inspect->report.in_flight++;
         node->answer = ANSWER_ASKED;
-        node->tried |= node->op == NODE_BOOTSTRAP;
+        node->tried |= node->op == OP_BOOTSTRAP;
     } else if (result == NODE_NOT_READY && *why != '\0') {
-        no_answer(inspect, index, NODE_FAULT_UNREACHABLE, why);
+        no_answer(inspect, index, FAULT_UNREACHABLE, why);
     } else {
-        no_answer(inspect, index, NODE_FAULT_LIMIT, "too many requests wait for this node");
+        no_answer(inspect, index, FAULT_LIMIT, "too many requests wait for this node");
     }
 }
 
-void inspect_ask(struct inspect *inspect, uint32_t index, enum node_op op)
+void inspect_ask(struct inspect *inspect, uint32_t index, enum op op)
 {
     inspect->nodes[index].op = op;
     inspect->nodes[index].again = false;
@@ -107,7 +107,7 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
     (void)generation;
     inspect->report.in_flight--;
     if (inspect->report.complete) return;
-    if (reply->outcome == NODE_NOSCRIPT && !node->again) {
+    if (reply->outcome == OUTCOME_NOSCRIPT && !node->again) {
         node->again = true;
         ask(inspect, index, true);
         judge(inspect);
@@ -147,7 +147,7 @@ static void on_deadline(struct waker *waker)
         const char *why = node_why(node);
 
         if (inspect->nodes[i].answer >= ANSWER_IN) continue;
-        no_answer(inspect, i, NODE_FAULT_TIMEOUT, *why != '\0' ? why : "no answer in time");
+        no_answer(inspect, i, FAULT_TIMEOUT, *why != '\0' ? why : "no answer in time");
     }
     judge(inspect);
 }
@@ -184,19 +184,19 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
         inspect->kind->report(inspect, index, ret);
         return;
     }
-    if (node->answer != ANSWER_IN || node->outcome == NODE_UNKNOWN) return;
+    if (node->answer != ANSWER_IN || node->outcome == OUTCOME_UNKNOWN) return;
     ret->ttl_ms = node->ttl_ms;
     if (node->has_guard) ret->quarantine_ms = node->quarantine_ms > 0 ? node->quarantine_ms : 0;
-    if (node->outcome == NODE_MISSING) {
+    if (node->outcome == OUTCOME_MISSING) {
         ret->state = "free";
-    } else if (node->outcome == NODE_YES) {
+    } else if (node->outcome == OUTCOME_YES) {
         ret->count = node->count;
         /* A value of another type, which break has deleted. */
         ret->state = node->holder != NULL ? "held" : "foreign";
         ret->type = node->type;
-        ret->broken = inspect->op == NODE_BREAK;
+        ret->broken = inspect->op == OP_BREAK;
     } else {
-        ret->state = node->fault == NODE_FAULT_FOREIGN ? "foreign" : "error";
+        ret->state = node->fault == FAULT_FOREIGN ? "foreign" : "error";
         ret->type = node->type;
     }
 }
@@ -263,8 +263,8 @@ static void notify(struct report *base)
 
         report_node(inspect, i, &each[i]);
         nodes[i] = &each[i];
-        report.answered += node->answer == ANSWER_IN && node->outcome != NODE_UNKNOWN &&
-                           (node->outcome != NODE_ERROR || node->fault == NODE_FAULT_FOREIGN);
+        report.answered += node->answer == ANSWER_IN && node->outcome != OUTCOME_UNKNOWN &&
+                           (node->outcome != OUTCOME_ERROR || node->fault == FAULT_FOREIGN);
     }
     if (inspect->kind == NULL) find_holder(&report);
     if (status == 0 && report.answered < report.quorum) status = QUORLOCK_NOQUORUM;
@@ -320,7 +320,7 @@ static struct inspect *build(struct admin *all, const struct inspect_kind *kind,
     return NULL;
 }
 
-int inspect_start(struct admin *all, const struct inspect_kind *kind, void *more, enum node_op op,
+int inspect_start(struct admin *all, const struct inspect_kind *kind, void *more, enum op op,
                   const char *prefix, const char *key, quorlock_report_cb cb, void *arg)
 {
     struct inspect *inspect = build(all, kind, more, prefix, key);
@@ -338,7 +338,7 @@ int inspect_start(struct admin *all, const struct inspect_kind *kind, void *more
     return 0;
 }
 
-int inspect_key(struct admin *all, enum node_op op, const char *key, quorlock_report_cb cb, void *arg)
+int inspect_key(struct admin *all, enum op op, const char *key, quorlock_report_cb cb, void *arg)
 {
     struct runtime *runtime = all->runtime;
     int status = report_check(all, cb != NULL);

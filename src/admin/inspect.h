@@ -30,9 +30,9 @@ struct inspect_kind {
 
 struct inspect_node {
     enum answer answer;
-    enum node_op op; /* that it was asked last */
-    enum node_outcome outcome;
-    enum node_fault fault;
+    enum op op; /* that it was asked last */
+    enum outcome outcome;
+    enum fault fault;
     char *error, *holder, *type;
     int64_t ttl_ms;
     uint32_t latency_us;
@@ -41,7 +41,7 @@ struct inspect_node {
     uint32_t count;
     bool has_guard;
     bool again; /* asked by EVAL, for it did not know the script */
-    bool tried; /* NODE_BOOTSTRAP was sent: its guard may be another now */
+    bool tried; /* OP_BOOTSTRAP was sent: its guard may be another now */
 };
 
 struct inspect {
@@ -49,8 +49,8 @@ struct inspect {
     struct waker waker;
     struct requester requester;
     const struct inspect_kind *kind;
-    void *more;      /* the kind's own */
-    enum node_op op; /* what each node is asked first */
+    void *more; /* the kind's own */
+    enum op op; /* what each node is asked first */
     char *key;
     size_t key_length;
     const char *name; /* of the key, without prefix */
@@ -62,15 +62,15 @@ struct inspect {
 
 /* inspect_start - asks every node this about the key, prefix and key. The inspection frees `more`. 0 or a
  * status, with its text; then `more` is freed, too. */
-int inspect_start(struct admin *, const struct inspect_kind *, void *more, enum node_op, const char *prefix,
+int inspect_start(struct admin *, const struct inspect_kind *, void *more, enum op, const char *prefix,
                   const char *key, quorlock_report_cb cb, void *arg);
 /* inspect_ask - sends one request to a node: its answer is awaited, or cannot come. */
-void inspect_ask(struct inspect *, uint32_t node, enum node_op);
+void inspect_ask(struct inspect *, uint32_t node, enum op);
 /* inspect_ask_all - the same to every node, as soon as it is connected. */
 void inspect_ask_all(struct inspect *);
 /* inspect_set_deadline - for all that is asked now. */
 void inspect_set_deadline(struct inspect *);
-/* inspect_key - behind quorlock_inspect and quorlock_break: op is NODE_PEEK or NODE_BREAK. */
-int inspect_key(struct admin *, enum node_op, const char *key, quorlock_report_cb cb, void *arg);
+/* inspect_key - behind quorlock_inspect and quorlock_break: op is OP_PEEK or OP_BREAK. */
+int inspect_key(struct admin *, enum op, const char *key, quorlock_report_cb cb, void *arg);
 
 #endif

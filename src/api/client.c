@@ -179,12 +179,12 @@ int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *key
 
 int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
 {
-    return inspect_key(&client->admin, NODE_PEEK, key, cb, arg);
+    return inspect_key(&client->admin, OP_PEEK, key, cb, arg);
 }
 
 int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
 {
-    return inspect_key(&client->admin, NODE_BREAK, key, cb, arg);
+    return inspect_key(&client->admin, OP_BREAK, key, cb, arg);
 }
 
 int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,

@@ -41,7 +41,7 @@ uint32_t arbiter_choose(const struct core_lock *lock)
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         uint32_t index = lock->config.arbiters[i];
 
-        if (lock->nodes[index].state != CORE_NODE_READY) continue;
+        if (lock->nodes[index].state != NODE_READY) continue;
         if (arbiter_fits(&lock->nodes[index]) || BROKEN(CONTROL_NEVER_OVERDUE)) return index;
         if (spare == lock->config.n_nodes && may_serve(&lock->nodes[index])) spare = index;
     }
@@ -60,7 +60,7 @@ static bool speaks_against(const struct core_node *node, uint64_t holder_id)
 {
     switch (node->vote) {
     case CORE_VOTE_YES: return true;
-    case CORE_VOTE_FAILED: return node->fault == CORE_FAULT_FOREIGN;
+    case CORE_VOTE_FAILED: return node->fault == FAULT_CLASS_FOREIGN;
     case CORE_VOTE_OTHER: return node->holder.id != 0 && node->holder.id != holder_id;
     default: return false;
     }

@@ -72,9 +72,9 @@ static void ask_rest(struct core_lock *lock, struct step *step)
         struct core_node *node = &lock->nodes[index];
 
         if (node->vote != CORE_VOTE_NONE) continue;
-        if (node->state == CORE_NODE_READY) {
+        if (node->state == NODE_READY) {
             vote_ask(lock, step, index);
-        } else if (node->state != CORE_NODE_CONNECTING) {
+        } else if (node->state != NODE_CONNECTING) {
             core_vote_failed(node, node->down_fault);
         }
     }
@@ -175,12 +175,12 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
 static void conclude(struct core_lock *lock, struct step *step, const struct vote_tally *tally)
 {
     static const struct {
-        enum core_fault fault;
+        enum fault_class fault;
         int status;
-    } permanent[] = {{CORE_FAULT_FOREIGN, CORE_FOREIGN_KEY},
-                     {CORE_FAULT_AUTH, CORE_NO_AUTH},
-                     {CORE_FAULT_PROTO, CORE_NO_PROTO},
-                     {CORE_FAULT_CONFIG, CORE_INVAL}};
+    } permanent[] = {{FAULT_CLASS_FOREIGN, CORE_FOREIGN_KEY},
+                     {FAULT_CLASS_AUTH, CORE_NO_AUTH},
+                     {FAULT_CLASS_PROTO, CORE_NO_PROTO},
+                     {FAULT_CLASS_CONFIG, CORE_INVAL}};
     uint32_t spare = lock->config.n_nodes - lock->config.quorum;
     bool held = tally->yes + tally->other >= lock->config.quorum;
 
@@ -246,8 +246,7 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
         if (!arbiter_doubt(lock)) {
             /* Its refusal is the answer of this attempt; the states of the nodes tell contention from outage.
              */
-            for (uint32_t i = 0; i < lock->config.n_nodes; i++)
-                ready += lock->nodes[i].state == CORE_NODE_READY;
+            for (uint32_t i = 0; i < lock->config.n_nodes; i++) ready += lock->nodes[i].state == NODE_READY;
             lock->acquire.seen |= ready >= lock->config.quorum ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
             wait_or_fail(lock, step, CORE_HELD_BY_OTHER, true);
             return false;
@@ -339,7 +338,7 @@ static void give_up_connecting(struct core_lock *lock, uint64_t now_us)
 {
     if (now_us < connect_until_us(lock)) return;
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (vote_may_still_connect(node)) core_vote_failed(node, CORE_FAULT_PASSING);
+        if (vote_may_still_connect(node)) core_vote_failed(node, FAULT_CLASS_TEMPORARY);
     }
 }
 
@@ -374,7 +373,7 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     struct core_node *node = &lock->nodes[index];
     bool asking = lock->phase == CORE_ASKING;
 
-    if (node->state == CORE_NODE_READY && node->vote == CORE_VOTE_NONE) {
+    if (node->state == NODE_READY && node->vote == CORE_VOTE_NONE) {
         if (still_asks(lock, step)) {
             vote_ask(lock, step, index);
         } else if (asking && lock->attempt.stage == ATTEMPT_DOOMED) {
@@ -383,8 +382,8 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     }
     if (asking) {
         /* A node that the arbiter's answer keeps from being asked has not failed to vote: it may come back. */
-        if (node->state != CORE_NODE_READY && node->state != CORE_NODE_CONNECTING &&
-            node->vote == CORE_VOTE_NONE && lock->attempt.stage != ATTEMPT_ASKS_ARBITER) {
+        if (node->state != NODE_READY && node->state != NODE_CONNECTING && node->vote == CORE_VOTE_NONE &&
+            lock->attempt.stage != ATTEMPT_ASKS_ARBITER) {
             core_vote_failed(node, node->down_fault);
         }
         if (!core_can_talk(node)) vote_connection_ended(node);
@@ -409,7 +408,7 @@ void attempt_on_step(struct core_lock *lock, struct step *step, uint32_t index, 
     struct core_node *node = &lock->nodes[index];
 
     if (lock->phase != CORE_ASKING || node->vote != CORE_VOTE_YES || node->key.sent_us >= before_us) return;
-    core_vote_failed(node, CORE_FAULT_PASSING);
+    core_vote_failed(node, FAULT_CLASS_TEMPORARY);
     node->follow_up = FOLLOW_UP_NONE;
     judge(lock, step);
 }

@@ -29,8 +29,8 @@ void core_init(struct core_lock *lock, const struct core_config *config)
     lock->lease_us = config->lease_us;
     lock->wait.retry_at_us = lock->hold.renew_at_us = CORE_NEVER;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
-        lock->nodes[i].state = CORE_NODE_DOWN;
-        lock->nodes[i].down_fault = CORE_FAULT_PASSING;
+        lock->nodes[i].state = NODE_DOWN;
+        lock->nodes[i].down_fault = FAULT_CLASS_TEMPORARY;
         lock->nodes[i].holder.ttl_us = -2;
     }
     if (BROKEN(CONTROL_HALF_QUORUM)) lock->config.quorum = config->n_nodes / 2;
@@ -160,7 +160,7 @@ static void on_node_state(struct core_lock *lock, struct step *step, const struc
     node->state = change->state;
     node->generation = core_can_talk(node) ? change->generation : 0;
     assert(!core_can_talk(node) || node->generation != 0);
-    node->down_fault = change->fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : change->fault;
+    node->down_fault = change->fault == FAULT_CLASS_NONE ? FAULT_CLASS_TEMPORARY : change->fault;
     if (change->srtt_us != 0) node->srtt_us = change->srtt_us;
     node->doubt.overdue = node->doubt.unfit = false;
     debt_pay(lock, step, change->index);
@@ -175,7 +175,7 @@ static bool is_current(const struct core_lock *lock, const struct core_reply *re
     const struct core_node *node = &lock->nodes[reply->tag.node];
 
     if (reply->tag.attempt != lock->attempt.number) return false;
-    return reply->outcome == CORE_UNKNOWN || reply->outcome == CORE_UNSENT ||
+    return reply->outcome == OUTCOME_UNKNOWN || reply->outcome == OUTCOME_UNSENT ||
            (core_can_talk(node) && reply->generation == node->generation);
 }
 
@@ -199,18 +199,18 @@ static void on_reply(struct core_lock *lock, struct step *step, const struct cor
     struct core_node *node = &lock->nodes[reply->tag.node];
 
     assert(reply->tag.node < lock->config.n_nodes);
-    if (reply->outcome == CORE_UNKNOWN) node->doubt.overdue = true;
-    if (reply->outcome < CORE_UNKNOWN) {
+    if (reply->outcome == OUTCOME_UNKNOWN) node->doubt.overdue = true;
+    if (reply->outcome < OUTCOME_UNKNOWN) {
         node->doubt.overdue = false;
         if (reply->generation == node->generation) {
             update_rtt(node, validity_sub(step->now_us, reply->tag.sent_us));
         }
     }
-    if (reply->tag.op == CORE_OP_RELEASE) {
+    if (reply->tag.op == OP_RELEASE) {
         debt_on_reply(lock, step, reply);
     } else if (!is_current(lock, reply)) {
         return;
-    } else if (reply->tag.op == CORE_OP_EXTEND || reply->tag.op == CORE_OP_REPAIR) {
+    } else if (reply->tag.op == OP_EXTEND || reply->tag.op == OP_REPAIR) {
         hold_on_reply(lock, step, reply);
     } else {
         attempt_on_reply(lock, step, reply);

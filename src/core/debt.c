@@ -36,7 +36,7 @@ bool debt_has_room(struct core_node *node, uint64_t now_us)
 static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt,
                          bool use_eval)
 {
-    struct core_command *command = core_send(lock, step, node, CORE_OP_RELEASE, 0, use_eval);
+    struct core_command *command = core_send(lock, step, node, OP_RELEASE, 0, use_eval);
 
     debt->sent_generation = lock->nodes[node].generation;
     if (debt->state == DEBT_UNSENT && debt->attempt == lock->release.attempt) {
@@ -138,29 +138,29 @@ static void answered(struct core_lock *lock, struct step *step, const struct cor
                      struct debt *debt)
 {
     switch (reply->outcome) {
-    case CORE_YES: debt->state = DEBT_NONE; break;
-    case CORE_OTHER:
-    case CORE_MISSING: absent(lock, debt); break;
-    case CORE_NOSCRIPT: send_release(lock, step, reply->tag.node, debt, true); return;
-    case CORE_UNKNOWN:
+    case OUTCOME_YES: debt->state = DEBT_NONE; break;
+    case OUTCOME_OTHER:
+    case OUTCOME_MISSING: absent(lock, debt); break;
+    case OUTCOME_NOSCRIPT: send_release(lock, step, reply->tag.node, debt, true); return;
+    case OUTCOME_UNKNOWN:
         debt->unclear = true;
         failed(lock, step, debt);
         break;
-    case CORE_UNSENT:
+    case OUTCOME_UNSENT:
         debt->sent_generation = 0;
         debt->state = DEBT_UNSENT;
         break;
-    case CORE_ERROR:
-        if (reply->fault == CORE_FAULT_FOREIGN) {
+    case OUTCOME_ERROR:
+        if (reply->fault == FAULT_CLASS_FOREIGN) {
             absent(lock, debt); /* a value of another type is there, not our key */
-        } else if (reply->fault == CORE_FAULT_PASSING) {
+        } else if (reply->fault == FAULT_CLASS_TEMPORARY) {
             failed(lock, step, debt);
         } else {
             debt->state = DEBT_REFUSED; /* the same connection would answer the same */
         }
         break;
     }
-    if (reply->outcome != CORE_YES || reply->listeners == 0) drop_echo(&lock->nodes[reply->tag.node], debt);
+    if (reply->outcome != OUTCOME_YES || reply->listeners == 0) drop_echo(&lock->nodes[reply->tag.node], debt);
 }
 
 void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)

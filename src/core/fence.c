@@ -26,7 +26,7 @@ static uint64_t largest_shown(const struct core_lock *lock)
 
 void fence_raise(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
 {
-    struct core_command *command = core_send(lock, step, index, CORE_OP_RAISE, lock->lease_us, use_eval);
+    struct core_command *command = core_send(lock, step, index, OP_RAISE, lock->lease_us, use_eval);
 
     command->fence = largest_shown(lock);
     lock->nodes[index].follow_up = FOLLOW_UP_RAISE;

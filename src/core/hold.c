@@ -122,7 +122,7 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
     /* From now on it is unknown whether the key is there. */
     node->key.gone = false;
     node->key.valid_until_us = 0;
-    core_send(lock, step, index, CORE_OP_REPAIR, lock->lease_us, use_eval);
+    core_send(lock, step, index, OP_REPAIR, lock->lease_us, use_eval);
 }
 
 static void repair_missing(struct core_lock *lock, struct step *step)
@@ -204,7 +204,7 @@ static void send_extend(struct core_lock *lock, struct step *step, uint32_t inde
 
     /* Asked anew, the key lives longer: so does the debt that it may become. */
     if (node->key.until_us != 0) node->key.until_us = core_larger(node->key.until_us, until_us);
-    core_send(lock, step, index, CORE_OP_EXTEND, lease_us, use_eval);
+    core_send(lock, step, index, OP_EXTEND, lease_us, use_eval);
 }
 
 void hold_begin_round(struct core_lock *lock, struct step *step)
@@ -281,7 +281,7 @@ static void on_absent(struct core_lock *lock, const struct core_reply *reply)
     node->holder.id = reply->holder_id;
     node->holder.ttl_us = reply->ttl_us;
     if (reply->tag.round == lock->hold.round) {
-        node->vote = reply->outcome == CORE_MISSING ? CORE_VOTE_MISSING : CORE_VOTE_OTHER;
+        node->vote = reply->outcome == OUTCOME_MISSING ? CORE_VOTE_MISSING : CORE_VOTE_OTHER;
     }
 }
 
@@ -293,15 +293,15 @@ static void on_repaired(struct core_lock *lock, struct step *step, const struct 
      * full, would be asked without end. */
     if (reply->tag.round != node->key.repair_round) return;
     switch (reply->outcome) {
-    case CORE_YES:
+    case OUTCOME_YES:
         /* It holds our key again, but counts from the next round's yes on. */
         lock->log |= CORE_LOG_REPAIRED;
         if (BROKEN(CONTROL_RESURRECT)) on_yes(lock, &reply->tag);
         break;
-    case CORE_NOSCRIPT:
+    case OUTCOME_NOSCRIPT:
         if (reply->tag.round == lock->hold.round) send_repair(lock, step, reply->tag.node, true);
         break;
-    case CORE_UNKNOWN: break;
+    case OUTCOME_UNKNOWN: break;
     default: node->key.gone = true; break; /* as it was */
     }
 }
@@ -311,13 +311,13 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
     struct core_node *node = &lock->nodes[reply->tag.node];
 
     if (lock->phase != CORE_HELD) return;
-    if (reply->tag.op == CORE_OP_REPAIR) {
+    if (reply->tag.op == OP_REPAIR) {
         on_repaired(lock, step, reply);
-    } else if (reply->outcome == CORE_YES) {
+    } else if (reply->outcome == OUTCOME_YES) {
         on_yes(lock, &reply->tag);
-    } else if (reply->outcome == CORE_MISSING || reply->outcome == CORE_OTHER) {
+    } else if (reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER) {
         on_absent(lock, reply);
-    } else if (reply->outcome == CORE_NOSCRIPT && reply->tag.round == lock->hold.round) {
+    } else if (reply->outcome == OUTCOME_NOSCRIPT && reply->tag.round == lock->hold.round) {
         send_extend(lock, step, reply->tag.node, reply->tag.lease_us, true);
         return;
     } else if (reply->tag.round == lock->hold.round && node->vote == CORE_VOTE_PENDING) {

@@ -51,14 +51,14 @@ enum follow_up {
 };
 
 struct core_node {
-    enum core_node_state state;
+    enum node_state state;
     uint32_t generation; /* 0: it takes no requests */
-    enum core_fault down_fault;
+    enum fault_class down_fault;
     uint32_t srtt_us;
 
     /* Its answer in the present attempt, or in the latest renewal round. */
     enum core_vote vote;
-    enum core_fault fault;
+    enum fault_class fault;
     enum core_vote last_vote; /* in the attempt of this acquire before, in which it was asked */
     enum follow_up follow_up;
     uint64_t asked_us; /* when its vote was asked for the last time */
@@ -237,14 +237,14 @@ static inline void core_notify(struct core_lock *lock, enum core_notify kind, in
 /* core_can_talk - the node takes requests, though perhaps not for its vote. */
 static inline bool core_can_talk(const struct core_node *node)
 {
-    return node->state == CORE_NODE_READY || node->state == CORE_NODE_QUARANTINED;
+    return node->state == NODE_READY || node->state == NODE_QUARANTINED;
 }
 
 /* core_vote_failed - there is no vote of this node; for now, where no fault is known. */
-static inline void core_vote_failed(struct core_node *node, enum core_fault fault)
+static inline void core_vote_failed(struct core_node *node, enum fault_class fault)
 {
     node->vote = CORE_VOTE_FAILED;
-    node->fault = fault == CORE_FAULT_NONE ? CORE_FAULT_PASSING : fault;
+    node->fault = fault == FAULT_CLASS_NONE ? FAULT_CLASS_TEMPORARY : fault;
 }
 
 /* core_vote_until - until when a yes to the command with this tag counts. */
@@ -261,7 +261,7 @@ static inline uint64_t core_named_by(const struct core_node *node)
 
 /* core_send - adds a command for a node to the update, and returns it. */
 static inline struct core_command *core_send(struct core_lock *lock, struct step *step, uint32_t node,
-                                             enum core_op op, uint64_t lease_us, bool use_eval)
+                                             enum op op, uint64_t lease_us, bool use_eval)
 {
     struct core_command *command = &step->update->commands[step->update->n_commands++];
 

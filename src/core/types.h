@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/protocol.h"
 #include "limits.h"
 
 #define CORE_NEVER UINT64_MAX
@@ -39,39 +40,13 @@ struct core_config {
 
 enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
 
-enum core_node_state {
-    CORE_NODE_CONNECTING, /* may vote soon: an attempt waits for it, one node timeout at most */
-    CORE_NODE_READY,
-    CORE_NODE_QUARANTINED, /* may have lost its memory: extends, repairs and releases, but has no vote */
-    CORE_NODE_DOWN,
-};
-
-/* Why a node has no vote, as far as the verdict depends on it. */
-enum core_fault {
-    CORE_FAULT_NONE,
-    CORE_FAULT_PASSING, /* temporary: unreachable, too late, loading, out of memory... */
-    CORE_FAULT_AUTH,
-    CORE_FAULT_FOREIGN,
-    CORE_FAULT_PROTO,
-    CORE_FAULT_CONFIG, /* the node refuses our configuration: another N, set, max_lease... */
-};
-
-enum core_op {
-    CORE_OP_ACQUIRE, /* set if absent */
-    CORE_OP_REPAIR,  /* the same on the wire, but no vote of this round */
-    CORE_OP_EXTEND,
-    CORE_OP_RELEASE,
-    CORE_OP_PEEK,  /* names the holder, after a refusal */
-    CORE_OP_RAISE, /* the fencing counter to at least the token, where the key is ours */
-};
-
 /* Travels with a command and comes back with its reply. */
 struct core_tag {
     uint64_t attempt;
     uint64_t sent_us;
     uint64_t lease_us;
     uint32_t round; /* acquire is round 0 of its attempt, each renewal one more */
-    uint8_t op;     /* enum core_op */
+    uint8_t op;     /* enum op */
     uint8_t node;
 };
 
@@ -85,20 +60,10 @@ struct core_command {
     bool silent;  /* release: publishes nothing */
 };
 
-enum core_outcome {
-    CORE_YES,     /* granted, extended, repaired, deleted; peek: a holder is there */
-    CORE_OTHER,   /* another client's key is there */
-    CORE_MISSING, /* no key is there */
-    CORE_NOSCRIPT,
-    CORE_ERROR,   /* refused with an error: not executed */
-    CORE_UNKNOWN, /* executed or not: too late, connection ended */
-    CORE_UNSENT,  /* could not be queued: certainly not executed */
-};
-
 struct core_reply {
     struct core_tag tag;
-    enum core_outcome outcome;
-    enum core_fault fault;
+    enum outcome outcome;
+    enum fault_class fault;
     uint64_t holder_id;  /* a hash of the holder's token; 0 where unknown */
     int64_t ttl_us;      /* its remaining lease; -1: endless; -2: unknown */
     uint64_t fence;      /* the node's counter after a yes to acquire or raise; 0 without fencing */
@@ -153,9 +118,9 @@ struct core_event {
         } cancel;
         struct core_node_change {
             uint32_t index;
-            enum core_node_state state;
+            enum node_state state;
             uint32_t generation; /* of the connection that takes requests; counts up for each node */
-            enum core_fault fault;
+            enum fault_class fault;
             uint32_t srtt_us; /* 0: unknown */
         } node;
         struct {

@@ -10,7 +10,7 @@
 
 bool vote_may_still_connect(const struct core_node *node)
 {
-    return node->vote == CORE_VOTE_NONE && node->state == CORE_NODE_CONNECTING;
+    return node->vote == CORE_VOTE_NONE && node->state == NODE_CONNECTING;
 }
 
 struct vote_tally vote_count(const struct core_lock *lock)
@@ -39,7 +39,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     node->vote = CORE_VOTE_PENDING;
     node->asked_us = step->now_us;
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
-    command = core_send(lock, step, index, CORE_OP_ACQUIRE, lock->lease_us, use_eval);
+    command = core_send(lock, step, index, OP_ACQUIRE, lock->lease_us, use_eval);
     command->fence = lock->attempt.floor;
     /* A first try of all nodes is mostly granted, others are mostly refused. */
     command->explain = lock->acquire.attempts > 1 || lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
@@ -57,7 +57,7 @@ void vote_ask(struct core_lock *lock, struct step *step, uint32_t index)
     struct core_node *node = &lock->nodes[index];
 
     if (!debt_has_room(node, step->now_us) || debt_waits(node)) {
-        core_vote_failed(node, CORE_FAULT_PASSING);
+        core_vote_failed(node, FAULT_CLASS_TEMPORARY);
         return;
     }
     forget_holder(node);
@@ -71,7 +71,7 @@ void vote_peek(struct core_lock *lock, struct step *step, uint32_t index)
     /* It may have named the holder already. */
     if (!core_can_talk(node) || node->holder.id != 0) return;
     node->follow_up = FOLLOW_UP_PEEK;
-    core_send(lock, step, index, CORE_OP_PEEK, 0, false);
+    core_send(lock, step, index, OP_PEEK, 0, false);
 }
 
 void vote_ask_holder(struct core_lock *lock, struct step *step, uint32_t index)
@@ -87,7 +87,7 @@ void vote_clear(struct core_lock *lock)
         assert(node->key.until_us == 0);
         if (node->vote != CORE_VOTE_NONE) node->last_vote = node->vote;
         node->vote = CORE_VOTE_NONE;
-        node->fault = CORE_FAULT_NONE;
+        node->fault = FAULT_CLASS_NONE;
         node->follow_up = FOLLOW_UP_NONE;
         node->fence = 0;
         memset(&node->key, 0, sizeof(node->key));
@@ -112,13 +112,13 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
 
     if (node->vote != CORE_VOTE_PENDING) return;
     switch (reply->outcome) {
-    case CORE_YES:
+    case OUTCOME_YES:
         node->vote = CORE_VOTE_YES;
         node->fence = reply->fence;
         node->key.sent_us = reply->tag.sent_us;
         node->key.valid_until_us = core_vote_until(lock, &reply->tag);
         break;
-    case CORE_OTHER:
+    case OUTCOME_OTHER:
         node->vote = CORE_VOTE_OTHER;
         node->key.gone = true;
         node->holder.id = reply->holder_id;
@@ -126,17 +126,17 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         if (reply->listeners > 0) lock->wait.waiters = reply->listeners;
         if (lock->phase == CORE_ASKING && doomed) vote_peek(lock, step, reply->tag.node);
         break;
-    case CORE_UNSENT:
+    case OUTCOME_UNSENT:
         node->key.until_us = 0;
-        core_vote_failed(node, CORE_FAULT_PASSING);
+        core_vote_failed(node, FAULT_CLASS_TEMPORARY);
         return;
-    case CORE_NOSCRIPT:
+    case OUTCOME_NOSCRIPT:
         /* Asked again only while no release of this attempt is queued. */
         if (!doomed) {
             send_acquire(lock, step, reply->tag.node, true);
             return;
         }
-        core_vote_failed(node, CORE_FAULT_PASSING);
+        core_vote_failed(node, FAULT_CLASS_TEMPORARY);
         break;
     default: core_vote_failed(node, reply->fault); break;
     }
@@ -150,7 +150,7 @@ static void on_overtaken_vote(struct core_lock *lock, const struct core_reply *r
     struct core_node *node = &lock->nodes[reply->tag.node];
     uint64_t until_us = core_vote_until(lock, &reply->tag);
 
-    if (reply->outcome == CORE_YES) {
+    if (reply->outcome == OUTCOME_YES) {
         node->key.valid_until_us = core_larger(until_us, node->key.valid_until_us);
     }
 }
@@ -160,19 +160,19 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
     struct core_node *node = &lock->nodes[reply->tag.node];
 
     if (node->follow_up != FOLLOW_UP_PEEK) return;
-    if (reply->outcome == CORE_NOSCRIPT) {
-        core_send(lock, step, reply->tag.node, CORE_OP_PEEK, 0, true);
+    if (reply->outcome == OUTCOME_NOSCRIPT) {
+        core_send(lock, step, reply->tag.node, OP_PEEK, 0, true);
         return;
     }
     node->follow_up = FOLLOW_UP_NONE;
-    if (reply->outcome == CORE_YES || reply->outcome == CORE_OTHER) {
+    if (reply->outcome == OUTCOME_YES || reply->outcome == OUTCOME_OTHER) {
         node->holder.id = reply->holder_id;
         node->holder.ttl_us = reply->ttl_us;
         node->vote = CORE_VOTE_OTHER;
-    } else if (reply->outcome == CORE_ERROR && reply->fault == CORE_FAULT_FOREIGN) {
-        core_vote_failed(node, CORE_FAULT_FOREIGN);
+    } else if (reply->outcome == OUTCOME_ERROR && reply->fault == FAULT_CLASS_FOREIGN) {
+        core_vote_failed(node, FAULT_CLASS_FOREIGN);
         arbiter_on_vote(node);
-    } else if (node->vote == CORE_VOTE_PENDING && reply->outcome == CORE_MISSING) {
+    } else if (node->vote == CORE_VOTE_PENDING && reply->outcome == OUTCOME_MISSING) {
         node->vote = CORE_VOTE_YES; /* it would have granted */
     } else if (node->vote == CORE_VOTE_PENDING) {
         core_vote_failed(node, reply->fault);
@@ -185,17 +185,17 @@ static void on_raised(struct core_lock *lock, struct step *step, const struct co
 
     if (node->follow_up != FOLLOW_UP_RAISE) return;
     assert(node->vote == CORE_VOTE_YES);
-    if (reply->outcome == CORE_NOSCRIPT && lock->attempt.stage != ATTEMPT_DOOMED) {
+    if (reply->outcome == OUTCOME_NOSCRIPT && lock->attempt.stage != ATTEMPT_DOOMED) {
         fence_raise(lock, step, reply->tag.node, true);
         return;
     }
     node->follow_up = FOLLOW_UP_NONE;
-    if (reply->outcome == CORE_YES) {
+    if (reply->outcome == OUTCOME_YES) {
         node->fence = reply->fence;
     } else {
         /* The key is not ours any more, or that is unknown: no acknowledgement, no vote. */
         node->key.valid_until_us = 0;
-        node->key.gone = reply->outcome == CORE_MISSING || reply->outcome == CORE_OTHER;
+        node->key.gone = reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER;
         core_vote_failed(node, reply->fault);
     }
 }
@@ -204,9 +204,9 @@ void vote_on_reply(struct core_lock *lock, struct step *step, const struct core_
 {
     bool asking = lock->phase == CORE_ASKING;
 
-    if (reply->tag.op == CORE_OP_PEEK) {
+    if (reply->tag.op == OP_PEEK) {
         if (asking) on_peek(lock, step, reply);
-    } else if (reply->tag.op == CORE_OP_RAISE) {
+    } else if (reply->tag.op == OP_RAISE) {
         if (asking) on_raised(lock, step, reply);
     } else if (lock->phase == CORE_HELD && lock->hold.round > 0) {
         on_overtaken_vote(lock, reply);

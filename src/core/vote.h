@@ -8,7 +8,7 @@
 struct vote_tally {
     uint32_t yes, other, pending;
     uint32_t peeking, peeked; /* nodes that were asked for the holder, and have named it or cannot */
-    uint32_t failed[CORE_FAULT_CONFIG + 1];
+    uint32_t failed[FAULT_CLASS_CONFIG + 1];
 };
 
 struct vote_tally vote_count(const struct core_lock *);

@@ -159,7 +159,7 @@ void wait_on_node_state(struct core_lock *lock, uint32_t index, uint64_t now_us)
 {
     const struct core_node *node = &lock->nodes[index];
 
-    if (node->state != CORE_NODE_READY || (lock->acquire.seen & CORE_SEEN_NOQUORUM) == 0) return;
+    if (node->state != NODE_READY || (lock->acquire.seen & CORE_SEEN_NOQUORUM) == 0) return;
     sooner(lock, validity_add(now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
 }
 
@@ -171,7 +171,7 @@ static bool are_two(const struct core_lock *lock)
         2 * lock->config.quorum != lock->config.n_nodes + 1)
         return false;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        if (lock->nodes[i].state != CORE_NODE_READY || !arbiter_fits(&lock->nodes[i])) return false;
+        if (lock->nodes[i].state != NODE_READY || !arbiter_fits(&lock->nodes[i])) return false;
     }
     return true;
 }

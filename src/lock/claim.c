@@ -48,26 +48,13 @@ static size_t owner_text(const struct claim *claim, const struct core_token *tok
     return n;
 }
 
-static enum node_op node_op_of(uint8_t op)
-{
-    switch ((enum core_op)op) {
-    case CORE_OP_EXTEND: return NODE_EXTEND;
-    case CORE_OP_RELEASE: return NODE_RELEASE;
-    case CORE_OP_PEEK: return NODE_PEEK;
-    case CORE_OP_REPAIR: return NODE_REPAIR;
-    case CORE_OP_RAISE: return NODE_RAISE;
-    case CORE_OP_ACQUIRE: break;
-    }
-    return NODE_ACQUIRE;
-}
-
 static bool send_command(struct claim *claim, const struct core_command *command)
 {
     const struct core_tag *tag = &command->tag;
     struct node_result *result = &claim->results[tag->node];
     struct admission *admission = &claim->all->admission;
     char owner[CLAIM_OWNER_SIZE];
-    struct node_request request = {.op = node_op_of(tag->op),
+    struct node_request request = {.op = (enum op)tag->op,
                                    .use_eval = command->use_eval,
                                    .keys = claim->keylist->keys,
                                    .n_keys = claim->keylist->n_keys,
@@ -80,7 +67,7 @@ static bool send_command(struct claim *claim, const struct core_command *command
                                    .explain = command->explain,
                                    .silent = command->silent,
                                    .timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS)};
-    bool release = tag->op == CORE_OP_RELEASE;
+    bool release = tag->op == OP_RELEASE;
     bool room = !release || admission_has_release_room(admission, tag->node);
 
     if (!room || nodes_send(claim->all->runtime, tag->node, &request, &claim->requester, tag) != NODE_SENT) {
@@ -161,7 +148,7 @@ static void begin_results(struct claim *claim, const struct core_update *update)
     for (uint32_t i = 0; i < update->n_commands; i++) {
         const struct core_tag *tag = &update->commands[i].tag;
 
-        if (tag->op == CORE_OP_ACQUIRE) result_clear(claim, &claim->results[tag->node]);
+        if (tag->op == OP_ACQUIRE) result_clear(claim, &claim->results[tag->node]);
     }
 }
 
@@ -188,8 +175,8 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
             .type = CORE_EV_REPLY,
             .reply = {.tag = unsent[i],
                       .generation = node_generation(claim->all->runtime->nodes[unsent[i].node].node),
-                      .outcome = CORE_UNSENT,
-                      .fault = CORE_FAULT_PASSING,
+                      .outcome = OUTCOME_UNSENT,
+                      .fault = FAULT_CLASS_TEMPORARY,
                       .ttl_us = -2}};
 
         step(claim, &failed, NULL);
@@ -287,37 +274,14 @@ void claims_stop(struct claims *all)
 
 /* ---- nodes ---- */
 
-static enum core_fault fault_of(enum node_fault fault)
-{
-    switch (fault) {
-    case NODE_FAULT_NONE: return CORE_FAULT_NONE;
-    case NODE_FAULT_AUTH: return CORE_FAULT_AUTH;
-    case NODE_FAULT_FOREIGN: return CORE_FAULT_FOREIGN;
-    case NODE_FAULT_PROTO: return CORE_FAULT_PROTO;
-    case NODE_FAULT_CONFIG: return CORE_FAULT_CONFIG;
-    default: return CORE_FAULT_PASSING;
-    }
-}
-
-static enum core_node_state state_of(enum node_state state)
-{
-    switch (state) {
-    case NODE_READY: return CORE_NODE_READY;
-    case NODE_QUARANTINED: return CORE_NODE_QUARANTINED;
-    case NODE_CONNECTING: return CORE_NODE_CONNECTING;
-    case NODE_DOWN: break;
-    }
-    return CORE_NODE_DOWN;
-}
-
 void claim_on_node_state(struct claim *claim, uint32_t index)
 {
     const struct node *node = claim->all->runtime->nodes[index].node;
     struct core_event event = {.type = CORE_EV_NODE,
                                .node = {.index = index,
-                                        .state = state_of(node_state_now(node)),
+                                        .state = node_state_now(node),
                                         .generation = node_generation(node),
-                                        .fault = fault_of(node_fault_now(node)),
+                                        .fault = fault_class(node_fault_now(node)),
                                         .srtt_us = node_srtt_us(node)}};
 
     claim->node_changes = claim->all->runtime->node_changes;
@@ -359,19 +323,6 @@ void claim_clock_stepped(struct claim *claim, uint32_t index, uint64_t before_us
 
 /* ---- replies ---- */
 
-static enum core_outcome outcome_of(enum node_outcome outcome)
-{
-    switch (outcome) {
-    case NODE_YES: return CORE_YES;
-    case NODE_OTHER: return CORE_OTHER;
-    case NODE_MISSING: return CORE_MISSING;
-    case NODE_NOSCRIPT: return CORE_NOSCRIPT;
-    case NODE_ERROR: return CORE_ERROR;
-    case NODE_UNKNOWN: break;
-    }
-    return CORE_UNKNOWN;
-}
-
 /* An arbiter that names another holder than before, and than nodes did that were asked before: those had it
  * then. */
 static void forget_other_holders(struct claim *claim, uint32_t index)
@@ -404,8 +355,8 @@ static void observe_release(struct claim *claim, const struct core_tag *tag, con
     if (reply->holder != NULL) {
         result->release_holder = alloc_text(alloc, reply->holder, reply->holder_length);
     }
-    if (reply->outcome == NODE_YES) result->released = QUORLOCK_VOTE_GRANTED;
-    if (reply->outcome == NODE_MISSING || reply->outcome == NODE_OTHER || reply->fault == NODE_FAULT_FOREIGN) {
+    if (reply->outcome == OUTCOME_YES) result->released = QUORLOCK_VOTE_GRANTED;
+    if (reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER || reply->fault == FAULT_FOREIGN) {
         result->released = QUORLOCK_VOTE_REFUSED;
     }
 }
@@ -417,9 +368,9 @@ static void observe_reply(struct claim *claim, const struct core_tag *tag, const
     uint32_t latency_us = result->latency_us;
     uint64_t holder_id;
 
-    if (tag->attempt != core_attempt(claim->core) || reply->outcome == NODE_NOSCRIPT) return;
+    if (tag->attempt != core_attempt(claim->core) || reply->outcome == OUTCOME_NOSCRIPT) return;
     result_clear(claim, result);
-    result->latency_us = tag->op == CORE_OP_PEEK ? latency_us : reply->latency_us;
+    result->latency_us = tag->op == OP_PEEK ? latency_us : reply->latency_us;
     result->ttl_ms = reply->ttl_ms;
     /* Out of memory costs the text, not the verdict. */
     if (reply->error != NULL) result->error = alloc_text(alloc, reply->error, strlen(reply->error));
@@ -436,13 +387,13 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
                      uint32_t generation, const struct node_reply *reply)
 {
     struct claim *claim = CONTAINER_OF(requester, struct claim, requester);
-    bool peeks = tag->op == CORE_OP_PEEK;
+    bool peeks = tag->op == OP_PEEK;
     struct core_event event = {
         .type = CORE_EV_REPLY,
         .reply = {.tag = *tag,
                   .generation = generation,
-                  .outcome = outcome_of(reply->outcome),
-                  .fault = fault_of(reply->fault),
+                  .outcome = reply->outcome,
+                  .fault = fault_class(reply->fault),
                   .holder_id = reply->holder == NULL ? 0 : owner_id(reply->holder, reply->holder_length),
                   .listeners = peeks ? 0 : reply->count,
                   .fence = reply->fence,
@@ -450,10 +401,10 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
 
     (void)index;
     claim->in_flight--;
-    if (!peeks && reply->outcome != NODE_UNKNOWN) {
+    if (!peeks && reply->outcome != OUTCOME_UNKNOWN) {
         admission_update_rtt(&claim->all->admission, reply->latency_us, claim->config.node_timeout_us);
     }
-    if (tag->op == CORE_OP_RELEASE) {
+    if (tag->op == OP_RELEASE) {
         observe_release(claim, tag, reply);
     } else {
         observe_reply(claim, tag, reply);

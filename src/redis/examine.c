@@ -136,7 +136,7 @@ static void next(struct examine *examine)
     } else if (examine->facts->kind[0] == '\0' &&
                (examine->facts->refused_rights & (1u << EXAMINE_INFO)) == 0) {
         /* Something that says OK to everything is no Redis server. */
-        link_drop(&examine->link, NODE_FAULT_PROTO, "not a Redis server? INFO tells no version");
+        link_drop(&examine->link, FAULT_PROTO, "not a Redis server? INFO tells no version");
     } else {
         examine->facts->reachable = true;
         finish(examine);
@@ -210,7 +210,7 @@ static void on_reply(void *arg, const struct reply *reply)
     char why[EXAMINE_TEXT_SIZE];
 
     if (examine->at == examine->n_asked) {
-        link_drop(&examine->link, NODE_FAULT_PROTO, "not a Redis server? It speaks without being asked");
+        link_drop(&examine->link, FAULT_PROTO, "not a Redis server? It speaks without being asked");
         return;
     }
     ask = examine->asked[examine->at++];
@@ -219,7 +219,7 @@ static void on_reply(void *arg, const struct reply *reply)
         on_value(examine, ask, reply);
     } else if (shut_out(&reply->self)) {
         handshake_describe(examine->config.uri, "refused", &reply->self, why, sizeof(why));
-        link_drop(&examine->link, NODE_FAULT_AUTH, why);
+        link_drop(&examine->link, FAULT_AUTH, why);
         return;
     } else {
         on_error(examine, ask, &reply->self);
@@ -269,16 +269,16 @@ static void on_due(void *arg)
     }
     snprintf(why, sizeof(why), "no answer within %u ms: frozen, cut off, or busy",
              (unsigned)examine->config.timeout_ms);
-    link_drop(&examine->link, NODE_FAULT_UNREACHABLE, why);
+    link_drop(&examine->link, FAULT_UNREACHABLE, why);
 }
 
 /* There is no second try. */
-static void on_closed(void *arg, bool was_open, enum node_fault fault, const char *why)
+static void on_closed(void *arg, bool was_open, enum fault fault, const char *why)
 {
     struct examine *examine = arg;
 
     (void)was_open;
-    examine->facts->nomem = fault == NODE_FAULT_LIMIT;
+    examine->facts->nomem = fault == FAULT_LIMIT;
     snprintf(examine->facts->error, sizeof(examine->facts->error), "%s", why);
     finish(examine);
 }

@@ -35,7 +35,7 @@ struct node {
     struct redis_link link;
 
     enum node_state state;
-    enum node_fault fault;
+    enum fault fault;
     char why[LINK_TEXT_SIZE];
     uint32_t generation; /* of the latest connection that took requests */
     bool expelled;       /* by the caller: DOWN at once, and the longest pause */
@@ -56,9 +56,8 @@ struct node {
 
 static void log_state(struct node *node)
 {
-    bool setup = node->fault == NODE_FAULT_REPLICA || node->fault == NODE_FAULT_CLUSTER ||
-                 node->fault == NODE_FAULT_AUTH || node->fault == NODE_FAULT_PROTO ||
-                 node->fault == NODE_FAULT_CONFIG || node->fault == NODE_FAULT_GUARD;
+    bool setup = node->fault == FAULT_REPLICA || node->fault == FAULT_CLUSTER || node->fault == FAULT_AUTH ||
+                 node->fault == FAULT_PROTO || node->fault == FAULT_CONFIG || node->fault == FAULT_GUARD;
 
     switch (node->state) {
     case NODE_READY: link_log(&node->link, QUORLOCK_LOG_INFO, "ready, %s", node->link.handshake.version); break;
@@ -71,7 +70,7 @@ static void log_state(struct node *node)
 }
 
 /* Reports a change, and only a change. */
-static void set_state(struct node *node, enum node_state state, enum node_fault fault, const char *why)
+static void set_state(struct node *node, enum node_state state, enum fault fault, const char *why)
 {
     char copy[LINK_TEXT_SIZE];
 
@@ -92,9 +91,9 @@ static void set_open_state(struct node *node)
 
     if (node->guard.until_us != 0) {
         guard_describe(&node->guard, link_now_us(&node->link), why, sizeof(why));
-        set_state(node, NODE_QUARANTINED, NODE_FAULT_NONE, why);
+        set_state(node, NODE_QUARANTINED, FAULT_NONE, why);
     } else {
-        set_state(node, NODE_READY, NODE_FAULT_NONE, "");
+        set_state(node, NODE_READY, FAULT_NONE, "");
     }
 }
 
@@ -125,10 +124,10 @@ static void report(struct node *node, const union node_tag *tag, const struct no
 }
 
 /* By value: the callback may send, and the ring may move. */
-static void report_unknown(struct node *node, union node_tag tag, enum node_fault fault, const char *error,
+static void report_unknown(struct node *node, union node_tag tag, enum fault fault, const char *error,
                            uint32_t latency_us)
 {
-    struct node_reply reply = {.outcome = NODE_UNKNOWN,
+    struct node_reply reply = {.outcome = OUTCOME_UNKNOWN,
                                .fault = fault,
                                .error = error,
                                .ttl_ms = -2,
@@ -185,13 +184,13 @@ static void on_part(struct node *node, struct ring_entry *entry, const struct re
 {
     struct node_reply reply;
     char text[LINK_TEXT_SIZE];
-    bool first = entry->parts-- == GUARD_PARTS && entry->op == NODE_BOOTSTRAP;
+    bool first = entry->parts-- == GUARD_PARTS && entry->op == OP_BOOTSTRAP;
     union node_tag tag = entry->tag;
 
     if (raw->self.type != REPLY_ERROR || entry->reported) return;
     entry->reported = true;
     node->dialect->judge(entry->op, false, raw, &reply, text, sizeof(text));
-    reply.outcome = first ? NODE_UNKNOWN : NODE_ERROR;
+    reply.outcome = first ? OUTCOME_UNKNOWN : OUTCOME_ERROR;
     report(node, &tag, &reply);
 }
 
@@ -200,16 +199,16 @@ static void on_request_reply(struct node *node, const struct ring_entry *entry, 
     uint32_t latency_us = heard_after_us(node, entry->sent_us);
     uint32_t connection = node->link.connection;
     struct node_reply reply;
-    enum node_fault fault;
+    enum fault fault;
     char text[LINK_TEXT_SIZE];
     bool misfit, drop;
 
     node->dialect->judge(entry->op, entry->by_hash, raw, &reply, text, sizeof(text));
-    misfit = reply.outcome == NODE_ERROR && reply.fault == NODE_FAULT_PROTO;
-    drop = misfit || wants_reconnect(raw) || reply.fault == NODE_FAULT_GUARD;
+    misfit = reply.outcome == OUTCOME_ERROR && reply.fault == FAULT_PROTO;
+    drop = misfit || wants_reconnect(raw) || reply.fault == FAULT_GUARD;
     fault = reply.fault;
     /* It was executed: that is all the caller needs. */
-    if (reply.outcome <= NODE_MISSING) reply.fault = NODE_FAULT_NONE;
+    if (reply.outcome <= OUTCOME_MISSING) reply.fault = FAULT_NONE;
     if (!entry->reported) {
         reply.latency_us = latency_us;
         smooth(node, latency_us);
@@ -225,7 +224,7 @@ static void on_reply(void *arg, const struct reply *raw)
     struct ring_entry entry;
 
     if (node->answerable == 0) {
-        link_drop(&node->link, NODE_FAULT_PROTO, "a reply that nobody asked for");
+        link_drop(&node->link, FAULT_PROTO, "a reply that nobody asked for");
         return;
     }
     if (!link_is_open(&node->link)) {
@@ -284,8 +283,7 @@ static void on_greeted(void *arg)
     if (!guard_is_on(&node->guard)) {
         open_node(node);
     } else if (shake->run_id[0] == '\0' || shake->replid[0] == '\0') {
-        link_drop(&node->link, NODE_FAULT_PROTO,
-                  "INFO tells no run_id or master_replid: the guard cannot be kept");
+        link_drop(&node->link, FAULT_PROTO, "INFO tells no run_id or master_replid: the guard cannot be kept");
     } else {
         guard_ask(&node->guard, &node->link.conn.out);
         node->guard.asked = true;
@@ -321,7 +319,7 @@ static void on_sent(void *arg)
     node->fresh = 0;
 }
 
-static bool waits_long(void *arg, enum node_fault fault)
+static bool waits_long(void *arg, enum fault fault)
 {
     const struct node *node = arg;
 
@@ -329,7 +327,7 @@ static bool waits_long(void *arg, enum node_fault fault)
     return node->expelled;
 }
 
-static void on_closed(void *arg, bool was_open, enum node_fault fault, const char *why)
+static void on_closed(void *arg, bool was_open, enum fault fault, const char *why)
 {
     struct node *node = arg;
     bool again = was_open && !node->expelled;
@@ -341,7 +339,7 @@ static void on_closed(void *arg, bool was_open, enum node_fault fault, const cha
         struct ring_entry entry = *ring_at(&node->ring, 0);
 
         ring_pop(&node->ring);
-        if (!entry.reported) report_unknown(node, entry.tag, NODE_FAULT_UNREACHABLE, why, 0);
+        if (!entry.reported) report_unknown(node, entry.tag, FAULT_UNREACHABLE, why, 0);
     }
     if (!node->link.dead) set_state(node, again ? NODE_CONNECTING : NODE_DOWN, fault, why);
 }
@@ -370,7 +368,7 @@ static void expire(struct node *node, uint64_t now_us)
         if (entry->reported || entry->deadline_us > now_us) continue;
         entry->reported = true;
         snprintf(text, sizeof(text), "no answer within %u ms", (unsigned)entry->timeout_ms);
-        report_unknown(node, entry->tag, NODE_FAULT_TIMEOUT, text, span_us(now_us - entry->sent_us));
+        report_unknown(node, entry->tag, FAULT_TIMEOUT, text, span_us(now_us - entry->sent_us));
     }
 }
 
@@ -409,7 +407,7 @@ static void on_due(void *arg)
     if (stall_us > 0 && node->ring.count > node->fresh &&
         now_us - ring_at(&node->ring, 0)->sent_us >= stall_us) {
         snprintf(why, sizeof(why), "no answer for %u ms, connection dropped", (unsigned)node->config.stall_ms);
-        link_drop(&node->link, NODE_FAULT_UNREACHABLE, why);
+        link_drop(&node->link, FAULT_UNREACHABLE, why);
         return;
     }
     if (guard->until_us != 0 && !guard->asked && now_us >= guard->until_us) ask_guard(node, now_us);
@@ -470,7 +468,7 @@ void node_free(struct node *node)
     if (node != NULL) link_end(&node->link);
 }
 
-void node_expel(struct node *node, enum node_fault fault, const char *why)
+void node_expel(struct node *node, enum fault fault, const char *why)
 {
     if (!link_is_open(&node->link)) return;
     node->expelled = true;
@@ -488,9 +486,9 @@ size_t node_in_flight(const struct node *node)
     return node->ring.count;
 }
 
-static enum node_room room_of(enum node_op op)
+static enum node_room room_of(enum op op)
 {
-    return op == NODE_EXTEND || op == NODE_RELEASE ? NODE_ROOM_KEEP : NODE_ROOM_NEXT;
+    return op == OP_EXTEND || op == OP_RELEASE ? NODE_ROOM_KEEP : NODE_ROOM_NEXT;
 }
 
 bool node_is_late(const struct node *node)
@@ -535,8 +533,8 @@ int node_send(struct node *node, const struct node_request *request)
     bool by_hash;
     int result;
 
-    assert(request->n_keys <= (request->op == NODE_BREAK ? 1 : NODE_KEYS_MAX));
-    assert(request->n_keys > 0 || request->op == NODE_BOOTSTRAP || request->op == NODE_MAY_KILL);
+    assert(request->n_keys <= (request->op == OP_BREAK ? 1 : NODE_KEYS_MAX));
+    assert(request->n_keys > 0 || request->op == OP_BOOTSTRAP || request->op == OP_MAY_KILL);
     if (!link_is_open(&node->link)) return NODE_NOT_READY;
     if (!node_has_room(node, room_of(request->op))) return NODE_FULL;
     switch (ring_reserve(&node->ring)) {
@@ -573,7 +571,7 @@ uint32_t node_generation(const struct node *node)
     return node->link.step == LINK_OPEN ? node->generation : 0;
 }
 
-enum node_fault node_fault_now(const struct node *node)
+enum fault node_fault_now(const struct node *node)
 {
     return node->fault;
 }

@@ -8,10 +8,10 @@
  * queued in one turn of the loop leaves in one write. Replies come in order, from the loop, never from inside
  * node_send().
  *
- * Each request has its own deadline. When it passes, the request is reported as NODE_UNKNOWN, and its place in
- * the ring stays as a tombstone that swallows the late reply. A connection whose oldest request has been
+ * Each request has its own deadline. When it passes, the request is reported as OUTCOME_UNKNOWN, and its place
+ * in the ring stays as a tombstone that swallows the late reply. A connection whose oldest request has been
  * unanswered for the stall limit is dropped. When a connection ends, every request on it that was not reported
- * yet is reported as NODE_UNKNOWN, and then the new state.
+ * yet is reported as OUTCOME_UNKNOWN, and then the new state.
  *
  * All functions belong to the thread that runs the base. Nothing here decides about locks.
  */
@@ -29,19 +29,10 @@
 struct node;
 struct system;
 
-enum node_state {
-    NODE_CONNECTING,  /* before the first connection, or right after one ended: may vote soon */
-    NODE_READY,       /* takes requests; the generation is that of this connection */
-    NODE_QUARANTINED, /* takes requests likewise, but may have lost its memory: its yes to an acquire is no
-                         vote. Becomes READY in the same generation */
-    NODE_DOWN,        /* the last try to connect failed; more follow */
-};
-
 struct node_events {
     /* Its state, or the reason, changed. generation: counts, from 1, the connections that took requests; 0
      * unless READY or QUARANTINED. */
-    void (*state)(void *arg, uint32_t index, enum node_state, uint32_t generation, enum node_fault,
-                  const char *why);
+    void (*state)(void *arg, uint32_t index, enum node_state, uint32_t generation, enum fault, const char *why);
     /* One call for each node_send that returned 0. */
     void (*reply)(void *arg, uint32_t index, uint32_t generation, const union node_tag *,
                   const struct node_reply *);
@@ -90,7 +81,7 @@ int node_send(struct node *, const struct node_request *);
  */
 enum node_room {
     NODE_ROOM_NEW,  /* begins an attempt */
-    NODE_ROOM_KEEP, /* NODE_EXTEND and NODE_RELEASE: node_send() refuses them as FULL where there is none */
+    NODE_ROOM_KEEP, /* OP_EXTEND and OP_RELEASE: node_send() refuses them as FULL where there is none */
     NODE_ROOM_NEXT, /* all else */
 };
 /* node_has_room - whether a request of that kind could be queued now; false where it takes no requests. */
@@ -105,7 +96,7 @@ uint32_t node_generation(const struct node *); /* 0 unless READY or QUARANTINED 
 /* node_why - why it is not READY; "" when READY. While QUARANTINED it counts down: valid until the next call.
  */
 const char *node_why(const struct node *);
-enum node_fault node_fault_now(const struct node *);
+enum fault node_fault_now(const struct node *);
 /* node_srtt_us - smoothed round trip; 0 while unknown. */
 uint32_t node_srtt_us(const struct node *);
 const char *node_name(const struct node *); /* address without credentials */
@@ -123,6 +114,6 @@ const char *node_run_id(const struct node *);
  * all from inside this call. The next try follows after the longest pause. May be called from inside a
  * callback. Nothing happens to a node that is not READY or QUARANTINED.
  */
-void node_expel(struct node *, enum node_fault, const char *why);
+void node_expel(struct node *, enum fault, const char *why);
 
 #endif

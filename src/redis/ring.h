@@ -23,7 +23,7 @@ struct ring_entry {
     uint64_t sent_us;
     uint64_t deadline_us; /* RING_NEVER: none */
     uint32_t timeout_ms;
-    enum node_op op;
+    enum op op;
     bool reported;
     bool by_hash;  /* it names its script by a hash, which the server may have forgotten */
     bool guard;    /* the node's own question about its guard */

@@ -67,7 +67,7 @@ static int ask(struct subscriber *subscriber, enum pending_kind kind, const char
 
 static void misfit(struct subscriber *subscriber)
 {
-    link_drop(&subscriber->link, NODE_FAULT_PROTO, "a reply that nobody asked for");
+    link_drop(&subscriber->link, FAULT_PROTO, "a reply that nobody asked for");
 }
 
 /* Takes the oldest pending command where this answers it; else false. */
@@ -161,7 +161,7 @@ static void on_error(struct subscriber *subscriber, const struct reply_item *ite
     handshake_describe(subscriber->config.uri, listens ? "SUBSCRIBE" : what, item, why, sizeof(why));
     /* BUSY ends some time: a new connection opens after that. Any reply to a PING is a sign of life, and a
      * forget is not vital. */
-    if (!asked || reply_begins(item, "NOAUTH") || (listens && class.fault == NODE_FAULT_TEMPORARY))
+    if (!asked || reply_begins(item, "NOAUTH") || (listens && class.fault == FAULT_TEMPORARY))
         link_drop(&subscriber->link, class.fault, why);
     else if (entry.kind == PENDING_LISTEN)
         refuse(subscriber, &entry, why);
@@ -227,23 +227,23 @@ static void on_due(void *arg)
     } else if (subscriber->pending.n > 0) {
         snprintf(why, sizeof(why), "no answer within %u ms: frozen, or cut off",
                  (unsigned)subscriber->config.timeout_ms);
-        link_drop(&subscriber->link, NODE_FAULT_UNREACHABLE, why);
+        link_drop(&subscriber->link, FAULT_UNREACHABLE, why);
     } else if (ask(subscriber, PENDING_PING, NULL, 0) != SUBSCRIBER_ASKED) {
         link_drop_nomem(&subscriber->link);
     }
 }
 
 /* A server that refuses a user will still refuse it a moment later. */
-static bool waits_long(void *arg, enum node_fault fault)
+static bool waits_long(void *arg, enum fault fault)
 {
     (void)arg;
-    return fault == NODE_FAULT_AUTH;
+    return fault == FAULT_AUTH;
 }
 
 /* The node reports what is wrong with a server or the network; here it only delays notices. */
-static void log_end(struct subscriber *subscriber, enum node_fault fault, const char *why)
+static void log_end(struct subscriber *subscriber, enum fault fault, const char *why)
 {
-    if (fault == NODE_FAULT_UNREACHABLE || fault == NODE_FAULT_TEMPORARY) {
+    if (fault == FAULT_UNREACHABLE || fault == FAULT_TEMPORARY) {
         link_log(&subscriber->link, QUORLOCK_LOG_DEBUG, "%s", why);
         return;
     }
@@ -252,7 +252,7 @@ static void log_end(struct subscriber *subscriber, enum node_fault fault, const 
     link_log(&subscriber->link, QUORLOCK_LOG_WARN, "%s", why);
 }
 
-static void on_closed(void *arg, bool was_open, enum node_fault fault, const char *why)
+static void on_closed(void *arg, bool was_open, enum fault fault, const char *why)
 {
     struct subscriber *subscriber = arg;
     uint32_t connection = subscriber->link.connection;

@@ -41,8 +41,8 @@ static void expel_twins(struct runtime *runtime, uint32_t index)
         if (strcmp(nodes[index].run_id, nodes[i].run_id) != 0) continue;
         snprintf(why, sizeof(why), "%s and %s are one server: one server has one vote. List each server once",
                  node_name(node), node_name(other));
-        node_expel(other, NODE_FAULT_CONFIG, why);
-        node_expel(node, NODE_FAULT_CONFIG, why);
+        node_expel(other, FAULT_CONFIG, why);
+        node_expel(node, FAULT_CONFIG, why);
         return;
     }
 }
@@ -55,7 +55,7 @@ bool nodes_can_talk(const struct node *node)
 }
 
 static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
-                          enum node_fault fault, const char *why)
+                          enum fault fault, const char *why)
 {
     struct runtime *runtime = arg;
 

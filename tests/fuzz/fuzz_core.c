@@ -31,7 +31,7 @@ struct flying {
 };
 
 struct model_node {
-    enum core_node_state state;
+    enum node_state state;
     uint32_t generation, generations;
     uint64_t yes_until_us; /* the latest end that a yes of the present attempt can justify */
     uint64_t yes_sent_us;  /* when that yes was asked for */
@@ -61,7 +61,7 @@ struct world {
 
 static bool can_talk(const struct model_node *node)
 {
-    return node->state == CORE_NODE_READY || node->state == CORE_NODE_QUARANTINED;
+    return node->state == NODE_READY || node->state == NODE_QUARANTINED;
 }
 
 static uint8_t next_byte(struct world *world)
@@ -221,19 +221,17 @@ static void launch(struct world *world, const struct core_command *command)
     CHECK(can_talk(node));
     CHECK(command->tag.sent_us == world->now_us);
     CHECK(command->tag.attempt <= core_attempt(world->lock));
-    if (command->tag.op == CORE_OP_ACQUIRE || command->tag.op == CORE_OP_EXTEND ||
-        command->tag.op == CORE_OP_REPAIR) {
+    if (command->tag.op == OP_ACQUIRE || command->tag.op == OP_EXTEND || command->tag.op == OP_REPAIR) {
         CHECK(command->tag.attempt == core_attempt(world->lock));
         CHECK(command->tag.lease_us >= world->config.lease_us);
         CHECK(memcmp(command->token.bytes, core_token_now(world->lock)->bytes, CORE_TOKEN_SIZE) == 0);
     }
-    if (command->silent) CHECK(command->tag.op == CORE_OP_RELEASE);
-    if (command->explain) CHECK(command->tag.op == CORE_OP_ACQUIRE);
+    if (command->silent) CHECK(command->tag.op == OP_RELEASE);
+    if (command->explain) CHECK(command->tag.op == OP_ACQUIRE);
     /* Nothing is ever written for a lock that the owner does not want or have. */
-    if (command->tag.op == CORE_OP_ACQUIRE)
-        CHECK((world->acquiring || world->held) && node->state == CORE_NODE_READY);
-    if (command->tag.op == CORE_OP_RAISE) CHECK(world->config.fencing && (world->acquiring || world->held));
-    if (command->tag.op == CORE_OP_EXTEND || command->tag.op == CORE_OP_REPAIR) CHECK(world->held);
+    if (command->tag.op == OP_ACQUIRE) CHECK((world->acquiring || world->held) && node->state == NODE_READY);
+    if (command->tag.op == OP_RAISE) CHECK(world->config.fencing && (world->acquiring || world->held));
+    if (command->tag.op == OP_EXTEND || command->tag.op == OP_REPAIR) CHECK(world->held);
     if (world->n_flying == FLYING_MAX) return; /* never answered: an endless stall */
     world->flying[world->n_flying++] = (struct flying){*command, node->generation};
 }
@@ -315,14 +313,14 @@ static void dispatch(struct world *world)
     }
 }
 
-static void count_yes(struct world *world, const struct flying *flying, enum core_outcome outcome)
+static void count_yes(struct world *world, const struct flying *flying, enum outcome outcome)
 {
     const struct core_tag *tag = &flying->command.tag;
     struct model_node *node = &world->nodes[tag->node];
     uint64_t end_us;
 
-    if (outcome != CORE_YES || tag->attempt != world->attempt) return;
-    if (tag->op != CORE_OP_ACQUIRE && tag->op != CORE_OP_EXTEND) return;
+    if (outcome != OUTCOME_YES || tag->attempt != world->attempt) return;
+    if (tag->op != OP_ACQUIRE && tag->op != OP_EXTEND) return;
     if (!can_talk(node) || node->generation != flying->generation) return;
     end_us = tag->sent_us + tag->lease_us - allowance_us(&world->config, tag->lease_us);
     if (end_us > node->yes_until_us) {
@@ -372,7 +370,7 @@ static uint64_t count_fence(struct world *world, const struct core_command *comm
     struct model_node *node = &world->nodes[command->tag.node];
 
     if (!world->config.fencing) return 0;
-    if (command->tag.op == CORE_OP_ACQUIRE) node->counter += 1 + shade % 4;
+    if (command->tag.op == OP_ACQUIRE) node->counter += 1 + shade % 4;
     if (command->fence > node->counter) node->counter = command->fence;
     return node->counter;
 }
@@ -405,7 +403,7 @@ static void clock_stepped(struct world *world, const struct core_tag *tag)
     happen(world, event, NULL);
 }
 
-static void answer(struct world *world, uint32_t index, enum core_outcome outcome, uint8_t shade)
+static void answer(struct world *world, uint32_t index, enum outcome outcome, uint8_t shade)
 {
     struct flying flying = land(world, index);
     struct core_event event = {.type = CORE_EV_REPLY};
@@ -413,44 +411,43 @@ static void answer(struct world *world, uint32_t index, enum core_outcome outcom
     event.reply = (struct core_reply){.tag = flying.command.tag,
                                       .generation = flying.generation,
                                       .outcome = outcome,
-                                      .fault = CORE_FAULT_NONE,
+                                      .fault = FAULT_CLASS_NONE,
                                       .holder_id = shade & 3,
                                       .ttl_us = (int64_t)(shade >> 2) * 1000 - 2};
     /* A connection that ended answers no more: what is still unknown stays so, however late it is told. */
     if (world->nodes[flying.command.tag.node].generation != flying.generation) {
-        event.reply.outcome = outcome = CORE_UNKNOWN;
-    } else if (outcome == CORE_NOSCRIPT && flying.command.use_eval) {
-        event.reply.outcome = outcome = CORE_ERROR;
+        event.reply.outcome = outcome = OUTCOME_UNKNOWN;
+    } else if (outcome == OUTCOME_NOSCRIPT && flying.command.use_eval) {
+        event.reply.outcome = outcome = OUTCOME_ERROR;
     }
-    if (outcome >= CORE_ERROR) event.reply.fault = CORE_FAULT_PASSING + shade % 5;
-    if (outcome == CORE_YES) event.reply.fence = count_fence(world, &flying.command, shade);
-    if (outcome == CORE_OTHER && flying.command.tag.op == CORE_OP_ACQUIRE) {
+    if (outcome >= OUTCOME_ERROR) event.reply.fault = FAULT_CLASS_TEMPORARY + shade % 5;
+    if (outcome == OUTCOME_YES) event.reply.fence = count_fence(world, &flying.command, shade);
+    if (outcome == OUTCOME_OTHER && flying.command.tag.op == OP_ACQUIRE) {
         event.reply.listeners = listeners(shade);
     }
     count_yes(world, &flying, event.reply.outcome);
     happen(world, event, NULL);
     /* Told in every script's yes, but by release and peek. */
-    if (outcome == CORE_YES && flying.command.tag.op != CORE_OP_RELEASE &&
-        flying.command.tag.op != CORE_OP_PEEK && is_next(world, &flying) &&
-        prove_step(world, &flying.command.tag, shade)) {
+    if (outcome == OUTCOME_YES && flying.command.tag.op != OP_RELEASE && flying.command.tag.op != OP_PEEK &&
+        is_next(world, &flying) && prove_step(world, &flying.command.tag, shade)) {
         clock_stepped(world, &flying.command.tag);
     }
 }
 
-static void change_level(struct world *world, uint32_t index, enum core_node_state state, uint8_t shade)
+static void change_level(struct world *world, uint32_t index, enum node_state state, uint8_t shade)
 {
     struct model_node *node = &world->nodes[index];
     struct core_event event = {.type = CORE_EV_NODE, .node = {.index = index, .state = state}};
-    enum core_node_state before = node->state;
+    enum node_state before = node->state;
     uint32_t ended = node->generation;
     /* A quarantine may end on the connection it began on; every other change is another connection. */
-    bool goes_on = before == CORE_NODE_QUARANTINED && state == CORE_NODE_READY && shade % 2 == 0;
+    bool goes_on = before == NODE_QUARANTINED && state == NODE_READY && shade % 2 == 0;
     bool ends = can_talk(node) && !goes_on;
 
     node->state = state;
     if (!goes_on) node->generation = can_talk(node) ? ++node->generations : 0;
     event.node.generation = node->generation;
-    event.node.fault = state == CORE_NODE_DOWN ? CORE_FAULT_PASSING + shade % 5 : CORE_FAULT_NONE;
+    event.node.fault = state == NODE_DOWN ? FAULT_CLASS_TEMPORARY + shade % 5 : FAULT_CLASS_NONE;
     event.node.srtt_us = shade * 10u;
     /* What flies on a connection that ends has an unknown outcome: told before, or, now and then, much later.
      */
@@ -461,8 +458,8 @@ static void change_level(struct world *world, uint32_t index, enum core_node_sta
 
             unknown.reply = (struct core_reply){.tag = flying.command.tag,
                                                 .generation = ended,
-                                                .outcome = CORE_UNKNOWN,
-                                                .fault = CORE_FAULT_PASSING,
+                                                .outcome = OUTCOME_UNKNOWN,
+                                                .fault = FAULT_CLASS_TEMPORARY,
                                                 .ttl_us = -2};
             /* The core still takes this node for READY and may ask it again: that is not sent any more. */
             node->state = before;
@@ -553,11 +550,10 @@ static void change_room(struct world *world, uint8_t what)
 
 static void something_happens(struct world *world)
 {
-    static const enum core_node_state levels[8] = {CORE_NODE_READY,      CORE_NODE_READY,      CORE_NODE_READY,
-                                                   CORE_NODE_READY,      CORE_NODE_DOWN,       CORE_NODE_DOWN,
-                                                   CORE_NODE_CONNECTING, CORE_NODE_QUARANTINED};
-    static const enum core_outcome outcomes[8] = {CORE_YES,     CORE_YES,   CORE_YES,     CORE_OTHER,
-                                                  CORE_MISSING, CORE_ERROR, CORE_UNKNOWN, CORE_NOSCRIPT};
+    static const enum node_state levels[8] = {NODE_READY, NODE_READY, NODE_READY,      NODE_READY,
+                                              NODE_DOWN,  NODE_DOWN,  NODE_CONNECTING, NODE_QUARANTINED};
+    static const enum outcome outcomes[8] = {OUTCOME_YES,     OUTCOME_YES,   OUTCOME_YES,     OUTCOME_OTHER,
+                                             OUTCOME_MISSING, OUTCOME_ERROR, OUTCOME_UNKNOWN, OUTCOME_NOSCRIPT};
     uint8_t what = next_byte(world);
 
     switch (what & 15) {
@@ -595,7 +591,7 @@ static void something_happens(struct world *world)
         break;
     case 11: /* could not be sent at all: the latest */
         if (world->n_flying > 0 && world->flying[world->n_flying - 1].command.tag.sent_us == world->now_us) {
-            answer(world, world->n_flying - 1, CORE_UNSENT, what);
+            answer(world, world->n_flying - 1, OUTCOME_UNSENT, what);
         }
         break;
     case 12: hear_of_release(world, what); break;
@@ -621,13 +617,13 @@ static void something_happens(struct world *world)
 /* Whatever happened: once the nodes answer again and the owner lets go, all is told and nothing is owed. */
 static void settle(struct world *world)
 {
-    for (uint32_t i = 0; i < world->config.n_nodes; i++) change_level(world, i, CORE_NODE_READY, 1);
+    for (uint32_t i = 0; i < world->config.n_nodes; i++) change_level(world, i, NODE_READY, 1);
     for (int turn = 0; !core_quiet(world->lock) || world->acquiring || world->extending || world->releasing;
          turn++) {
         uint64_t deadline_us;
 
         CHECK(turn < 1000);
-        while (world->n_flying > 0) answer(world, 0, CORE_YES, 0);
+        while (world->n_flying > 0) answer(world, 0, OUTCOME_YES, 0);
         dispatch(world);
         begin_wanted(world);
         serve_timers(world);
@@ -655,7 +651,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     world->lock = malloc(core_size(world->config.n_nodes));
     CHECK(world->lock != NULL);
     core_init(world->lock, &world->config);
-    for (uint32_t i = 0; i < NODES_MAX; i++) world->nodes[i].state = CORE_NODE_DOWN;
+    for (uint32_t i = 0; i < NODES_MAX; i++) world->nodes[i].state = NODE_DOWN;
     while (world->left > 0) something_happens(world);
     settle(world);
     free(world->lock);

@@ -78,7 +78,7 @@ static void check_verdict(const struct guard *guard, enum guard_verdict verdict,
         check_text(text, sizeof(text));
         break;
     case GUARD_FAILED:
-        CHECK(guard->fault != NODE_FAULT_NONE && guard->why[0] != '\0');
+        CHECK(guard->fault != FAULT_NONE && guard->why[0] != '\0');
         check_text(guard->why, sizeof(guard->why));
         break;
     }
@@ -107,7 +107,7 @@ static void judge_one(struct guard *guard, struct feed *feed, uint64_t now_us)
 
 static void ask(struct guard *guard, const struct alloc *alloc, struct feed *feed)
 {
-    struct node_request request = {.op = NODE_BOOTSTRAP};
+    struct node_request request = {.op = OP_BOOTSTRAP};
     struct bytes out;
 
     request.lease_ms = (uint32_t)feed_number(feed);

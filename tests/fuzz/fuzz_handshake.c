@@ -47,7 +47,7 @@ static void check_result(const struct handshake *shake, enum handshake_result re
         if (shake->dialect != NULL) CHECK(shake->n_scripts == shake->dialect->n_scripts);
         break;
     case HANDSHAKE_FAILED:
-        CHECK(shake->fault != NODE_FAULT_NONE);
+        CHECK(shake->fault != FAULT_NONE);
         check_reason(shake, shake->why);
         break;
     }

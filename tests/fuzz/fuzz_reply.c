@@ -24,19 +24,19 @@ struct asked {
 };
 
 /* Every byte that a result points at can be read. */
-static void touch(enum node_op op, bool by_hash, const struct node_reply *reply)
+static void touch(enum op op, bool by_hash, const struct node_reply *reply)
 {
     size_t sum = 0;
     if (reply->error != NULL) sum += strlen(reply->error);
     for (size_t i = 0; reply->holder != NULL && i < reply->holder_length; i++)
         sum += (unsigned char)reply->holder[i];
     CHECK(sum != SIZE_MAX);
-    CHECK(reply->outcome <= NODE_UNKNOWN && reply->fault <= NODE_FAULT_GUARD);
+    CHECK(reply->outcome <= OUTCOME_UNKNOWN && reply->fault <= FAULT_GUARD);
     CHECK(reply->ttl_ms >= -2 && reply->quarantine_ms >= -1);
-    CHECK(reply->outcome != NODE_ERROR || reply->error != NULL);
-    CHECK(reply->outcome != NODE_NOSCRIPT || by_hash || op == NODE_ACQUIRE || op == NODE_REPAIR);
+    CHECK(reply->outcome != OUTCOME_ERROR || reply->error != NULL);
+    CHECK(reply->outcome != OUTCOME_NOSCRIPT || by_hash || op == OP_ACQUIRE || op == OP_REPAIR);
     /* Only a quorum of certain answers makes a verdict: an acquire is never answered by "missing". */
-    CHECK(op != NODE_ACQUIRE || reply->outcome != NODE_MISSING);
+    CHECK(op != OP_ACQUIRE || reply->outcome != OUTCOME_MISSING);
 }
 
 static void judge(const struct asked *asked, const struct dialect *dialect, const struct reply *reply)
@@ -66,7 +66,7 @@ static void choose_keys(struct feed *feed, struct asked *asked)
         asked->keys[i] = (struct node_key){.text = asked->texts[i], .length = length};
     }
     asked->request.keys = asked->keys;
-    asked->request.n_keys = asked->request.op == NODE_BREAK ? 1 : n;
+    asked->request.n_keys = asked->request.op == OP_BREAK ? 1 : n;
 }
 
 static void choose_request(struct feed *feed, struct asked *asked)
@@ -74,7 +74,7 @@ static void choose_request(struct feed *feed, struct asked *asked)
     uint8_t what = feed_byte(feed), how = feed_byte(feed);
     struct node_request *request = &asked->request;
     memset(asked, 0, sizeof(*asked));
-    request->op = (enum node_op)(what % (NODE_BOOTSTRAP + 1));
+    request->op = (enum op)(what % (OP_BOOTSTRAP + 1));
     request->use_eval = how & 1;
     request->explain = how & 2;
     request->silent = how & 4;
@@ -119,7 +119,7 @@ static const char *check_command(const struct asked *asked, const char *at, cons
     CHECK(!sha || lengths[1] == DIALECT_SHA_LENGTH);
     size_t keys = strtoul(words[2], NULL, 10);
     CHECK(lengths[2] >= 1 && keys + 3 <= n);
-    if (asked->request.op <= NODE_RAISE) CHECK(keys >= asked->request.n_keys);
+    if (asked->request.op <= OP_RAISE) CHECK(keys >= asked->request.n_keys);
     return at;
 }
 
@@ -128,7 +128,7 @@ static void check_commands(const struct asked *asked, const struct bytes *out, b
 {
     const char *at = out->data, *end = out->data + out->used;
     do at = check_command(asked, at, end, by_hash);
-    while (asked->request.op > NODE_RAISE && at < end);
+    while (asked->request.op > OP_RAISE && at < end);
     CHECK(at == end);
 }
 
@@ -179,7 +179,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     choose_guard(&feed, &guard);
     for (size_t i = 0; i < N_REQUESTS; i++) {
         choose_request(&feed, &asked[i]);
-        bool guarded = (first & 1) != 0 || asked[i].request.op > NODE_RAISE;
+        bool guarded = (first & 1) != 0 || asked[i].request.op > OP_RAISE;
         build(&alloc, &asked[i], dialects[i], guarded ? &guard : NULL);
     }
     reply_init(&parser, &alloc);

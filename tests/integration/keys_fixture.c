@@ -114,7 +114,7 @@ long long key_count(void)
 
 /* ---- requests ---- */
 
-struct node_request request_of(enum node_op op, const char *owner)
+struct node_request request_of(enum op op, const char *owner)
 {
     return (struct node_request){.op = op,
                                  .keys = keys,
@@ -124,14 +124,14 @@ struct node_request request_of(enum node_op op, const char *owner)
                                  .lease_ms = LEASE_MS};
 }
 
-struct answer ask(enum node_op op)
+struct answer ask(enum op op)
 {
     struct node_request request = request_of(op, US);
 
     return probe_ask(probe, &request);
 }
 
-struct answer ask_fenced(enum node_op op, uint64_t fence)
+struct answer ask_fenced(enum op op, uint64_t fence)
 {
     struct node_request request = request_of(op, US);
 
@@ -140,27 +140,27 @@ struct answer ask_fenced(enum node_op op, uint64_t fence)
     return probe_ask(probe, &request);
 }
 
-void assert_outcome(struct answer answer, enum node_outcome outcome)
+void assert_outcome(struct answer answer, enum outcome outcome)
 {
     if (answer.reply.outcome != outcome)
         fail_msg("outcome %d fault %d: %s", (int)answer.reply.outcome, (int)answer.reply.fault, answer.error);
 }
 
-void assert_fault(struct answer answer, enum node_fault fault)
+void assert_fault(struct answer answer, enum fault fault)
 {
-    assert_outcome(answer, NODE_ERROR);
+    assert_outcome(answer, OUTCOME_ERROR);
     if (answer.reply.fault != fault) fail_msg("fault %d: %s", (int)answer.reply.fault, answer.error);
 }
 
 void assert_counts(struct answer answer, uint64_t fence)
 {
-    assert_outcome(answer, NODE_YES);
+    assert_outcome(answer, OUTCOME_YES);
     assert_int_equal(answer.reply.fence, fence);
 }
 
 void assert_held_by(struct answer answer, const char *holder, int64_t least_ms, int64_t most_ms)
 {
-    assert_outcome(answer, NODE_OTHER);
+    assert_outcome(answer, OUTCOME_OTHER);
     assert_string_equal(answer.holder, holder);
     if (answer.reply.ttl_ms < least_ms || answer.reply.ttl_ms > most_ms)
         fail_msg("the holder has %lld ms left", (long long)answer.reply.ttl_ms);

@@ -49,11 +49,11 @@ long long key_count(void);
 /* ---- requests ---- */
 
 /* request_of - of the three keys, with LEASE_MS. ask, ask_fenced: the same for US, answered. */
-struct node_request request_of(enum node_op, const char *owner);
-struct answer ask(enum node_op);
-struct answer ask_fenced(enum node_op, uint64_t fence);
-void assert_outcome(struct answer, enum node_outcome);
-void assert_fault(struct answer, enum node_fault);
+struct node_request request_of(enum op, const char *owner);
+struct answer ask(enum op);
+struct answer ask_fenced(enum op, uint64_t fence);
+void assert_outcome(struct answer, enum outcome);
+void assert_fault(struct answer, enum fault);
 void assert_counts(struct answer, uint64_t fence);
 void assert_held_by(struct answer, const char *holder, int64_t least_ms, int64_t most_ms);
 

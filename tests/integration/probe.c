@@ -12,7 +12,7 @@ static uint64_t now_us(void *arg)
 }
 
 static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
-                          enum node_fault fault, const char *why)
+                          enum fault fault, const char *why)
 {
     struct probe *probe = arg;
 
@@ -122,7 +122,7 @@ struct answer probe_ask(struct probe *probe, const struct node_request *request)
     return answer;
 }
 
-struct answer probe_do(struct probe *probe, enum node_op op, const char *owner)
+struct answer probe_do(struct probe *probe, enum op op, const char *owner)
 {
     struct node_request request = {
         .op = op, NODE_KEY("key", 3), .owner = owner, .owner_length = strlen(owner), .lease_ms = 30000};
@@ -130,7 +130,7 @@ struct answer probe_do(struct probe *probe, enum node_op op, const char *owner)
     return probe_ask(probe, &request);
 }
 
-struct answer probe_fenced(struct probe *probe, enum node_op op, const char *owner, uint64_t fence)
+struct answer probe_fenced(struct probe *probe, enum op op, const char *owner, uint64_t fence)
 {
     struct node_request request = {.op = op,
                                    NODE_KEY("key", 3),

@@ -28,7 +28,7 @@ struct probe {
     struct node_config config; /* set what differs before probe_connect */
     struct node *node;
     enum node_state state;
-    enum node_fault fault;
+    enum fault fault;
     uint32_t generation;
     unsigned levels; /* notices so far */
     char why[512];
@@ -49,8 +49,8 @@ void probe_await_after(struct probe *, enum node_state, unsigned levels);
 /* probe_ask - sends one request and runs the loop until it is answered. */
 struct answer probe_ask(struct probe *, const struct node_request *);
 /* probe_do - the same, of the lock "key" for that owner, with a lease of 30 s. */
-struct answer probe_do(struct probe *, enum node_op, const char *owner);
+struct answer probe_do(struct probe *, enum op, const char *owner);
 /* probe_fenced - the same with a counter. */
-struct answer probe_fenced(struct probe *, enum node_op, const char *owner, uint64_t fence);
+struct answer probe_fenced(struct probe *, enum op, const char *owner, uint64_t fence);
 
 #endif

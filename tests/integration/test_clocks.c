@@ -153,19 +153,9 @@ SERVERS_TEST(servers_whose_clocks_step_together_end_it)
 
 #else
 
-SERVERS_TEST(a_server_whose_clock_steps_costs_no_lock)
+SERVERS_TEST(clocks_of_servers_are_not_tested_with_a_sanitizer)
 {
     print_message("skipped: a server cannot be given a library that has a sanitizer\n");
-    skip();
-}
-
-SERVERS_TEST(an_acquire_shows_a_step_too)
-{
-    skip();
-}
-
-SERVERS_TEST(servers_whose_clocks_step_together_end_it)
-{
     skip();
 }
 

@@ -25,7 +25,7 @@ static uint64_t wall_us(void)
 /* Ready, in that mode; the guard is written without quarantine where there is none. */
 static struct probe *begin(uint32_t mode)
 {
-    struct node_request request = {.op = NODE_BOOTSTRAP};
+    struct node_request request = {.op = OP_BOOTSTRAP};
     struct probe *probe = probe_ready(server->address, QUORLOCK_GUARD_OFF);
 
     (void)probe_ask(probe, &request);
@@ -35,7 +35,7 @@ static struct probe *begin(uint32_t mode)
 
 static void assert_counts(struct answer answer, uint64_t fence)
 {
-    assert_int_equal(answer.reply.outcome, NODE_YES);
+    assert_int_equal(answer.reply.outcome, OUTCOME_YES);
     assert_int_equal(answer.reply.fence, fence);
 }
 
@@ -51,30 +51,30 @@ SERVER_TEST(test_increments)
         probe = begin(modes[i]);
         first = 3 * i + 1;
         before_us = wall_us();
-        answer = probe_fenced(probe, NODE_ACQUIRE, "a", 0);
+        answer = probe_fenced(probe, OP_ACQUIRE, "a", 0);
         assert_counts(answer, first);
         assert_in_range(answer.reply.node_time_us, before_us, wall_us());
         assert_true(server_holds(server, "key", "a"));
         assert_in_range(server_pttl(server, "key"), 1, 30000);
         assert_in_range(server_pttl(server, COUNTER), SEVEN_DAYS - 60000, SEVEN_DAYS);
         /* A refusal counts nothing, and names the holder. */
-        answer = probe_fenced(probe, NODE_ACQUIRE, "b", 1000);
-        assert_int_equal(answer.reply.outcome, NODE_OTHER);
+        answer = probe_fenced(probe, OP_ACQUIRE, "b", 1000);
+        assert_int_equal(answer.reply.outcome, OUTCOME_OTHER);
         assert_string_equal(answer.holder, "a");
         assert_in_range(answer.reply.ttl_ms, 1, 30000);
         assert_int_equal(answer.reply.fence, 0);
         /* The floor counts where it is higher, and only there. */
-        assert_int_equal(probe_fenced(probe, NODE_RELEASE, "a", 0).reply.outcome, NODE_YES);
-        assert_counts(probe_fenced(probe, NODE_ACQUIRE, "b", first), first + 1);
-        assert_int_equal(probe_do(probe, NODE_RELEASE, "b").reply.outcome, NODE_YES);
-        assert_counts(probe_fenced(probe, NODE_ACQUIRE, "c", first + 2), first + 2);
-        assert_int_equal(probe_do(probe, NODE_RELEASE, "c").reply.outcome, NODE_YES);
+        assert_int_equal(probe_fenced(probe, OP_RELEASE, "a", 0).reply.outcome, OUTCOME_YES);
+        assert_counts(probe_fenced(probe, OP_ACQUIRE, "b", first), first + 1);
+        assert_int_equal(probe_do(probe, OP_RELEASE, "b").reply.outcome, OUTCOME_YES);
+        assert_counts(probe_fenced(probe, OP_ACQUIRE, "c", first + 2), first + 2);
+        assert_int_equal(probe_do(probe, OP_RELEASE, "c").reply.outcome, OUTCOME_YES);
         probe_close(probe);
     }
     server_do(server, "SET key x PX 30000");
     probe = begin(QUORLOCK_GUARD_OFF);
-    answer = probe_do(probe, NODE_PEEK, "");
-    assert_int_equal(answer.reply.outcome, NODE_YES);
+    answer = probe_do(probe, OP_PEEK, "");
+    assert_int_equal(answer.reply.outcome, OUTCOME_YES);
     assert_string_equal(answer.holder, "x");
     assert_int_equal(answer.reply.fence, 9);
     assert_true(answer.reply.has_guard);
@@ -93,30 +93,30 @@ SERVER_TEST(test_whole_numbers)
     struct answer answer;
     static const char *const bad[] = {
         "9007199254740992", "99999999999999999999", "-1", "1.5", "x", "nan", "inf"};
-    assert_counts(probe_fenced(probe, NODE_ACQUIRE, "a", floor), floor);
+    assert_counts(probe_fenced(probe, OP_ACQUIRE, "a", floor), floor);
     server_value(server, COUNTER, stored, sizeof(stored));
     snprintf(wanted, sizeof(wanted), "%llu", (unsigned long long)floor);
     assert_string_equal(stored, wanted);
-    assert_int_equal(probe_do(probe, NODE_RELEASE, "a").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(probe, OP_RELEASE, "a").reply.outcome, OUTCOME_YES);
 
     /* A floor far in the future is cut to the node's clock and half the longest lease. */
     before_us = wall_us();
-    answer = probe_fenced(probe, NODE_ACQUIRE, "a", LARGEST);
-    assert_int_equal(answer.reply.outcome, NODE_YES);
+    answer = probe_fenced(probe, OP_ACQUIRE, "a", LARGEST);
+    assert_int_equal(answer.reply.outcome, OUTCOME_YES);
     assert_in_range(answer.reply.fence, before_us + 15000000, wall_us() + 15000000);
     assert_int_equal(answer.reply.fence, answer.reply.node_time_us + 15000000);
-    assert_int_equal(probe_do(probe, NODE_RELEASE, "a").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(probe, OP_RELEASE, "a").reply.outcome, OUTCOME_YES);
 
     server_do(server, "SET " COUNTER " 9007199254740989");
-    assert_counts(probe_fenced(probe, NODE_ACQUIRE, "a", 1), LARGEST - 1);
+    assert_counts(probe_fenced(probe, OP_ACQUIRE, "a", 1), LARGEST - 1);
     assert_true(server_holds(server, COUNTER, "9007199254740990"));
-    assert_int_equal(probe_do(probe, NODE_RELEASE, "a").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(probe, OP_RELEASE, "a").reply.outcome, OUTCOME_YES);
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         server_do(server, "SET " COUNTER " %s", bad[i]);
-        answer = probe_fenced(probe, NODE_ACQUIRE, "a", 1);
-        assert_int_equal(answer.reply.outcome, NODE_ERROR);
-        assert_int_equal(answer.reply.fault, NODE_FAULT_REFUSED);
+        answer = probe_fenced(probe, OP_ACQUIRE, "a", 1);
+        assert_int_equal(answer.reply.outcome, OUTCOME_ERROR);
+        assert_int_equal(answer.reply.fault, FAULT_REFUSED);
         assert_contains(answer.error, "FENCE the counter is no whole number below 2^53");
         assert_contains(answer.error, "delete the key");
         assert_false(server_has(server, "key"));
@@ -130,31 +130,31 @@ SERVER_TEST(test_raise)
     struct answer answer;
     struct probe *probe = begin(QUORLOCK_GUARD_CONNECTION);
 
-    assert_int_equal(probe_fenced(probe, NODE_RAISE, "a", 5).reply.outcome, NODE_MISSING);
+    assert_int_equal(probe_fenced(probe, OP_RAISE, "a", 5).reply.outcome, OUTCOME_MISSING);
     assert_false(server_has(server, COUNTER));
-    assert_counts(probe_fenced(probe, NODE_ACQUIRE, "a", 0), 1);
-    answer = probe_fenced(probe, NODE_RAISE, "b", 5);
-    assert_int_equal(answer.reply.outcome, NODE_OTHER);
+    assert_counts(probe_fenced(probe, OP_ACQUIRE, "a", 0), 1);
+    answer = probe_fenced(probe, OP_RAISE, "b", 5);
+    assert_int_equal(answer.reply.outcome, OUTCOME_OTHER);
     assert_string_equal(answer.holder, "a");
     assert_true(server_holds(server, COUNTER, "1"));
-    assert_counts(probe_fenced(probe, NODE_RAISE, "a", 5), 5);
+    assert_counts(probe_fenced(probe, OP_RAISE, "a", 5), 5);
     assert_true(server_holds(server, COUNTER, "5"));
-    assert_counts(probe_fenced(probe, NODE_RAISE, "a", 5), 5); /* again is fine */
+    assert_counts(probe_fenced(probe, OP_RAISE, "a", 5), 5); /* again is fine */
     /* Never backwards: the reply has the higher one. */
-    answer = probe_fenced(probe, NODE_RAISE, "a", 4);
+    answer = probe_fenced(probe, OP_RAISE, "a", 4);
     assert_counts(answer, 5);
     assert_true(answer.reply.node_time_us > 0);
     assert_true(server_holds(server, COUNTER, "5"));
     server_do(server, "SET quorlock:guard other");
-    answer = probe_fenced(probe, NODE_RAISE, "a", 9);
-    assert_int_equal(answer.reply.fault, NODE_FAULT_GUARD);
+    answer = probe_fenced(probe, OP_RAISE, "a", 9);
+    assert_int_equal(answer.reply.fault, FAULT_GUARD);
     assert_true(server_holds(server, COUNTER, "5"));
 }
 
 SERVER_TEST(test_carried)
 {
     struct probe *probe = begin(QUORLOCK_GUARD_CONNECTION);
-    struct node_request request = {.op = NODE_ACQUIRE,
+    struct node_request request = {.op = OP_ACQUIRE,
                                    NODE_KEY("key", 3),
                                    .owner = "a",
                                    .owner_length = 1,
@@ -164,17 +164,17 @@ SERVER_TEST(test_carried)
     struct answer answer;
 
     /* A repair brings the token and counts nothing up. */
-    assert_counts(probe_fenced(probe, NODE_REPAIR, "a", 7), 7);
+    assert_counts(probe_fenced(probe, OP_REPAIR, "a", 7), 7);
     assert_true(server_holds(server, COUNTER, "7"));
-    assert_int_equal(probe_fenced(probe, NODE_REPAIR, "b", 9).reply.outcome, NODE_OTHER);
+    assert_int_equal(probe_fenced(probe, OP_REPAIR, "b", 9).reply.outcome, OUTCOME_OTHER);
     assert_true(server_holds(server, COUNTER, "7"));
     /* So does a release, but only of our own lock, and never backwards. */
-    assert_int_equal(probe_fenced(probe, NODE_RELEASE, "b", 50).reply.outcome, NODE_OTHER);
+    assert_int_equal(probe_fenced(probe, OP_RELEASE, "b", 50).reply.outcome, OUTCOME_OTHER);
     assert_true(server_holds(server, COUNTER, "7"));
-    assert_int_equal(probe_fenced(probe, NODE_RELEASE, "a", 8).reply.outcome, NODE_YES);
+    assert_int_equal(probe_fenced(probe, OP_RELEASE, "a", 8).reply.outcome, OUTCOME_YES);
     assert_true(server_holds(server, COUNTER, "8"));
-    assert_counts(probe_fenced(probe, NODE_REPAIR, "a", 3), 8);
-    assert_int_equal(probe_fenced(probe, NODE_RELEASE, "a", 2).reply.outcome, NODE_YES);
+    assert_counts(probe_fenced(probe, OP_REPAIR, "a", 3), 8);
+    assert_int_equal(probe_fenced(probe, OP_RELEASE, "a", 2).reply.outcome, OUTCOME_YES);
     assert_true(server_holds(server, COUNTER, "8"));
 
     /* A lock that is held for longer than the counter's life keeps it alive; no life is cut short. */
@@ -182,13 +182,13 @@ SERVER_TEST(test_carried)
     assert_counts(probe_ask(probe, &request), 1);
     assert_in_range(server_pttl(server, COUNTER), A_DAY - 60000, A_DAY);
     server_do(server, "PEXPIRE " COUNTER " 60000");
-    request.op = NODE_EXTEND;
-    assert_int_equal(probe_ask(probe, &request).reply.outcome, NODE_YES);
+    request.op = OP_EXTEND;
+    assert_int_equal(probe_ask(probe, &request).reply.outcome, OUTCOME_YES);
     assert_in_range(server_pttl(server, COUNTER), A_DAY - 60000, A_DAY);
     request.fence_ttl_ms = 1000;
     request.fence = 4;
     answer = probe_ask(probe, &request);
-    assert_int_equal(answer.reply.outcome, NODE_YES);
+    assert_int_equal(answer.reply.outcome, OUTCOME_YES);
     assert_true(answer.reply.node_time_us > 0);
     assert_in_range(server_pttl(server, COUNTER), A_DAY - 60000, A_DAY);
     assert_true(server_holds(server, COUNTER, "4"));
@@ -201,24 +201,24 @@ SERVER_TEST(test_no_memory)
     struct answer answer;
 
     server_do(server, "CONFIG SET maxmemory 1");
-    answer = probe_fenced(probe, NODE_ACQUIRE, "a", 0);
-    assert_int_equal(answer.reply.outcome, NODE_ERROR);
-    assert_int_equal(answer.reply.fault, NODE_FAULT_REFUSED);
+    answer = probe_fenced(probe, OP_ACQUIRE, "a", 0);
+    assert_int_equal(answer.reply.outcome, OUTCOME_ERROR);
+    assert_int_equal(answer.reply.fault, FAULT_REFUSED);
     assert_contains(answer.error, "OOM");
     assert_false(server_has(server, "key"));
     assert_false(server_has(server, COUNTER));
     server_do(server, "CONFIG SET maxmemory 0");
-    assert_counts(probe_fenced(probe, NODE_ACQUIRE, "a", 0), 1);
+    assert_counts(probe_fenced(probe, OP_ACQUIRE, "a", 0), 1);
     server_do(server, "CONFIG SET maxmemory 1");
-    assert_int_equal(probe_fenced(probe, NODE_EXTEND, "a", 1).reply.outcome, NODE_YES);
-    assert_int_equal(probe_fenced(probe, NODE_RELEASE, "a", 1).reply.outcome, NODE_YES);
+    assert_int_equal(probe_fenced(probe, OP_EXTEND, "a", 1).reply.outcome, OUTCOME_YES);
+    assert_int_equal(probe_fenced(probe, OP_RELEASE, "a", 1).reply.outcome, OUTCOME_YES);
     assert_false(server_has(server, "key"));
 }
 
 /* The server may forget our scripts at any time. */
 SERVER_TEST(test_forgotten_scripts)
 {
-    static const enum node_op ops[] = {NODE_ACQUIRE, NODE_RAISE, NODE_EXTEND, NODE_RELEASE, NODE_REPAIR};
+    static const enum op ops[] = {OP_ACQUIRE, OP_RAISE, OP_EXTEND, OP_RELEASE, OP_REPAIR};
     struct probe *probe = begin(QUORLOCK_GUARD_STRICT);
 
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
@@ -232,8 +232,8 @@ SERVER_TEST(test_forgotten_scripts)
                                        .fence = 1};
 
         server_do(server, "SCRIPT FLUSH");
-        assert_int_equal(probe_fenced(probe, ops[i], "a", 1).reply.outcome, NODE_NOSCRIPT);
-        assert_int_equal(probe_ask(probe, &request).reply.outcome, NODE_YES);
+        assert_int_equal(probe_fenced(probe, ops[i], "a", 1).reply.outcome, OUTCOME_NOSCRIPT);
+        assert_int_equal(probe_ask(probe, &request).reply.outcome, OUTCOME_YES);
     }
 }
 
@@ -242,9 +242,9 @@ SERVER_TEST(test_peek)
 {
     struct probe *probe;
     struct probe *looker = probe_ready(server->address, QUORLOCK_GUARD_OFF);
-    struct answer answer = probe_do(looker, NODE_PEEK, "");
+    struct answer answer = probe_do(looker, OP_PEEK, "");
 
-    assert_int_equal(answer.reply.outcome, NODE_MISSING);
+    assert_int_equal(answer.reply.outcome, OUTCOME_MISSING);
     assert_false(answer.reply.has_guard);
     assert_int_equal(answer.reply.quarantine_ms, -1);
     assert_int_equal(answer.reply.fence, 0);
@@ -254,7 +254,7 @@ SERVER_TEST(test_peek)
     probe->config.max_lease_ms = 30000;
     probe_connect(probe);
     probe_await(probe, NODE_QUARANTINED);
-    answer = probe_do(looker, NODE_PEEK, "");
+    answer = probe_do(looker, OP_PEEK, "");
     assert_true(answer.reply.has_guard);
     assert_in_range(answer.reply.quarantine_ms, 1, 30001);
 }
@@ -264,8 +264,8 @@ SERVER_TEST(test_peek)
 /* All requests of a client with guard and fencing. Returns the first failure, or NULL. */
 static const char *whole_life(char *ret, size_t size)
 {
-    static const enum node_op ops[] = {NODE_PEEK,    NODE_ACQUIRE, NODE_RAISE, NODE_EXTEND,
-                                       NODE_RELEASE, NODE_REPAIR,  NODE_BREAK};
+    static const enum op ops[] = {OP_PEEK,    OP_ACQUIRE, OP_RAISE, OP_EXTEND,
+                                       OP_RELEASE, OP_REPAIR,  OP_BREAK};
     const char *wrong = NULL;
     struct probe *probe;
     char address[TEXT_SIZE + 32];
@@ -282,14 +282,14 @@ static const char *whole_life(char *ret, size_t size)
                                        NODE_KEY("key", 3),
                                        .owner = "bob",
                                        .owner_length = 3,
-                                       .lease_ms = ops[i] == NODE_EXTEND ? 60000 : 30000,
+                                       .lease_ms = ops[i] == OP_EXTEND ? 60000 : 30000,
                                        .fenced = true,
                                        .fence = 5};
         struct answer answer = probe_ask(probe, &request);
         /* Left out by choice where the right is missing: a clock, a notice. */
-        bool blind = ops[i] == NODE_EXTEND && answer.reply.node_time_us == 0;
+        bool blind = ops[i] == OP_EXTEND && answer.reply.node_time_us == 0;
 
-        if (answer.reply.outcome != (ops[i] == NODE_PEEK ? NODE_MISSING : NODE_YES) || blind) {
+        if (answer.reply.outcome != (ops[i] == OP_PEEK ? OUTCOME_MISSING : OUTCOME_YES) || blind) {
             snprintf(ret, size, "%d: %s", (int)ops[i], answer.error);
             wrong = ret;
         }

@@ -21,10 +21,10 @@ static struct probe *begin(uint32_t max_lease_ms, enum node_state state)
 /* A guard without quarantine, as an admin writes it. */
 static void bootstrap(uint32_t max_lease_ms)
 {
-    struct node_request request = {.op = NODE_BOOTSTRAP, .lease_ms = max_lease_ms};
+    struct node_request request = {.op = OP_BOOTSTRAP, .lease_ms = max_lease_ms};
     struct probe *probe = probe_ready(SERVER(0)->address, QUORLOCK_GUARD_OFF);
 
-    assert_int_equal(probe_ask(probe, &request).reply.outcome, NODE_YES);
+    assert_int_equal(probe_ask(probe, &request).reply.outcome, OUTCOME_YES);
     probe_close(probe);
 }
 
@@ -38,7 +38,7 @@ SERVER_TEST(test_first_contact)
     uint64_t before_us = clock_us();
     first = begin(SHORT_MS, NODE_QUARANTINED);
     assert_int_equal(first->generation, 1);
-    assert_int_equal(first->fault, NODE_FAULT_NONE);
+    assert_int_equal(first->fault, FAULT_NONE);
     assert_contains(first->why, "quarantined for 1.");
     assert_contains(first->why, "no guard yet: first contact waits one max_lease; 'quorlock bootstrap'");
     assert_contains(first->logged, "no guard yet");
@@ -50,8 +50,8 @@ SERVER_TEST(test_first_contact)
     assert_string_equal(node_run_id(first->node), node_run_id(second->node));
 
     /* Requests are accepted meanwhile, and the connection stays. */
-    assert_int_equal(probe_do(first, NODE_REPAIR, "me").reply.outcome, NODE_YES);
-    assert_int_equal(probe_do(first, NODE_EXTEND, "me").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(first, OP_REPAIR, "me").reply.outcome, OUTCOME_YES);
+    assert_int_equal(probe_do(first, OP_EXTEND, "me").reply.outcome, OUTCOME_YES);
     probe_await(first, NODE_READY);
     assert_true(clock_us() >= before_us + SHORT_US);
     assert_int_equal(first->generation, 1);
@@ -77,21 +77,21 @@ SERVER_TEST(test_restart)
 
     bootstrap(SHORT_MS);
     probe = begin(SHORT_MS, NODE_READY);
-    assert_int_equal(probe_do(probe, NODE_ACQUIRE, "me").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(probe, OP_ACQUIRE, "me").reply.outcome, OUTCOME_YES);
     /* With its memory or without: its last writes may be lost. */
     server_restart(SERVER(0));
     probe_await(probe, NODE_QUARANTINED);
     assert_contains(probe->why, "it restarted and may have lost its memory");
     assert_int_equal(probe->generation, 2);
     /* A holder need not drop its lock for that. */
-    assert_int_equal(probe_do(probe, NODE_EXTEND, "me").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(probe, OP_EXTEND, "me").reply.outcome, OUTCOME_YES);
     probe_await(probe, NODE_READY);
     assert_int_equal(probe->generation, 2);
 
     server_wipe(SERVER(0));
     probe_await(probe, NODE_QUARANTINED);
     assert_contains(probe->why, "no guard yet");
-    assert_int_equal(probe_do(probe, NODE_EXTEND, "me").reply.outcome, NODE_MISSING);
+    assert_int_equal(probe_do(probe, OP_EXTEND, "me").reply.outcome, OUTCOME_MISSING);
     probe_await(probe, NODE_READY);
     assert_int_equal(probe->generation, 3);
 }
@@ -112,7 +112,7 @@ SERVER_TEST(test_role_flip)
     assert_contains(probe->why, "it restarted and may have lost its memory");
     /* A connection from before sees it with its next script, not by a plain acquire. */
     levels = before->levels;
-    assert_int_equal(probe_do(before, NODE_EXTEND, "me").reply.fault, NODE_FAULT_GUARD);
+    assert_int_equal(probe_do(before, OP_EXTEND, "me").reply.fault, FAULT_GUARD);
     probe_await_after(before, NODE_QUARANTINED, levels);
 }
 
@@ -130,26 +130,26 @@ SERVER_TEST(test_flush)
     strict->config.max_lease_ms = SHORT_MS;
     probe_connect(strict);
     probe_await(strict, NODE_READY);
-    assert_int_equal(probe_do(strict, NODE_ACQUIRE, "me").reply.outcome, NODE_YES);
-    assert_int_equal(probe_do(strict, NODE_ACQUIRE, "other").reply.outcome, NODE_OTHER);
+    assert_int_equal(probe_do(strict, OP_ACQUIRE, "me").reply.outcome, OUTCOME_YES);
+    assert_int_equal(probe_do(strict, OP_ACQUIRE, "other").reply.outcome, OUTCOME_OTHER);
 
     server_do(SERVER(0), "FLUSHALL");
-    assert_int_equal(probe_do(lax, NODE_ACQUIRE, "lax").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(lax, OP_ACQUIRE, "lax").reply.outcome, OUTCOME_YES);
     server_do(SERVER(0), "DEL key");
-    answer = probe_do(strict, NODE_ACQUIRE, "strict");
-    assert_int_equal(answer.reply.outcome, NODE_ERROR);
-    assert_int_equal(answer.reply.fault, NODE_FAULT_GUARD);
+    answer = probe_do(strict, OP_ACQUIRE, "strict");
+    assert_int_equal(answer.reply.outcome, OUTCOME_ERROR);
+    assert_int_equal(answer.reply.fault, FAULT_GUARD);
     assert_contains(answer.error, "the guard changed or is gone");
     assert_false(server_has(SERVER(0), "key"));
     probe_await(strict, NODE_QUARANTINED);
     assert_contains(strict->why, "no guard yet");
 
-    assert_int_equal(probe_do(strict, NODE_REPAIR, "strict").reply.outcome, NODE_YES);
+    assert_int_equal(probe_do(strict, OP_REPAIR, "strict").reply.outcome, OUTCOME_YES);
     /* A release succeeds, and the change of the guard is noticed after it. */
     levels = lax->levels;
-    answer = probe_do(lax, NODE_RELEASE, "strict");
-    assert_int_equal(answer.reply.outcome, NODE_YES);
-    assert_int_equal(answer.reply.fault, NODE_FAULT_NONE);
+    answer = probe_do(lax, OP_RELEASE, "strict");
+    assert_int_equal(answer.reply.outcome, OUTCOME_YES);
+    assert_int_equal(answer.reply.fault, FAULT_NONE);
     assert_false(server_has(SERVER(0), "key"));
     probe_await_after(lax, NODE_QUARANTINED, levels);
     probe_await(lax, NODE_READY);
@@ -174,8 +174,8 @@ SERVER_TEST(test_other_life)
     server_do(server, "REPLICAOF 127.0.0.1 1");
     server_do(server, "REPLICAOF NO ONE");
     assert_true(server_holds(server, "quorlock:guard", guard)); /* the key alone does not tell */
-    answer = probe_do(strict, NODE_ACQUIRE, "me");
-    assert_int_equal(answer.reply.fault, NODE_FAULT_GUARD);
+    answer = probe_do(strict, OP_ACQUIRE, "me");
+    assert_int_equal(answer.reply.fault, FAULT_GUARD);
     assert_contains(answer.error, "another server than before");
     probe_await(strict, NODE_QUARANTINED);
 }
@@ -222,7 +222,7 @@ SERVER_TEST(test_clamped)
 /* What is left of the server's quarantine by its own clock. */
 static int64_t quarantine_ms(const struct server *server)
 {
-    struct node_request request = {.op = NODE_PEEK, NODE_KEY("key", 3)};
+    struct node_request request = {.op = OP_PEEK, NODE_KEY("key", 3)};
     struct probe *probe = probe_ready(server->address, QUORLOCK_GUARD_OFF);
     struct answer answer = probe_ask(probe, &request);
 
@@ -235,7 +235,7 @@ static void refused(uint32_t max_lease_ms)
 {
     struct probe *probe = begin(max_lease_ms, NODE_DOWN);
 
-    assert_int_equal(probe->fault, NODE_FAULT_CONFIG);
+    assert_int_equal(probe->fault, FAULT_CONFIG);
     probe_close(probe);
 }
 
@@ -310,7 +310,7 @@ SERVER_TEST(test_conflicts)
         if (what == 3) probe->config.max_lease_ms = 0; /* the default of 30 s, which is compared too */
         probe_connect(probe);
         probe_await(probe, NODE_DOWN);
-        assert_int_equal(probe->fault, NODE_FAULT_CONFIG);
+        assert_int_equal(probe->fault, FAULT_CONFIG);
         assert_contains(probe->why, "its guard says 3 nodes, set s, max_lease 20000 ms");
         if (what == 0) assert_contains(probe->why, "this client says 5 nodes, set s, max_lease 20000 ms");
         if (what == 1) assert_contains(probe->why, "this client says 3 nodes, set blue");
@@ -325,7 +325,7 @@ SERVER_TEST(test_conflicts)
     }
     server_do(SERVER(0), "SET quorlock:guard 2|who|knows");
     probe = begin(0, NODE_DOWN);
-    assert_int_equal(probe->fault, NODE_FAULT_CONFIG);
+    assert_int_equal(probe->fault, FAULT_CONFIG);
     assert_contains(probe->why, "\"2|who|knows\"");
     assert_true(server_holds(SERVER(0), "quorlock:guard", "2|who|knows"));
 }
@@ -338,7 +338,7 @@ SERVER_TEST(test_eviction)
     server_do(server, "CONFIG SET maxmemory 50mb");
     server_do(server, "CONFIG SET maxmemory-policy volatile-lru");
     probe = begin(SHORT_MS, NODE_DOWN);
-    assert_int_equal(probe->fault, NODE_FAULT_CONFIG);
+    assert_int_equal(probe->fault, FAULT_CONFIG);
     assert_contains(probe->why, "maxmemory is 52428800 bytes with maxmemory-policy volatile-lru");
     assert_contains(probe->why, "set maxmemory-policy noeviction, or allow eviction");
     assert_false(server_has(server, "quorlock:guard"));
@@ -367,7 +367,7 @@ SERVER_TEST(test_not_writable)
 
     server_do(server, "CONFIG SET maxmemory 1");
     probe = begin(SHORT_MS, NODE_DOWN);
-    assert_int_equal(probe->fault, NODE_FAULT_REFUSED);
+    assert_int_equal(probe->fault, FAULT_REFUSED);
     assert_contains(probe->why, "restart guard (key quorlock:guard): ");
     assert_contains(probe->why, "OOM command not allowed");
     server_do(server, "CONFIG SET maxmemory 0");
@@ -376,7 +376,7 @@ SERVER_TEST(test_not_writable)
     server_do(server, "DEL quorlock:guard");
     server_do(server, "HSET quorlock:guard a b");
     probe = begin(SHORT_MS, NODE_DOWN);
-    assert_int_equal(probe->fault, NODE_FAULT_FOREIGN);
+    assert_int_equal(probe->fault, FAULT_FOREIGN);
 }
 
 /* ---- bootstrap ---- */
@@ -384,7 +384,7 @@ SERVER_TEST(test_not_writable)
 SERVER_TEST(test_bootstrap)
 {
     const struct server *server = SERVER(0);
-    struct node_request request = {.op = NODE_BOOTSTRAP, .lease_ms = 60000};
+    struct node_request request = {.op = OP_BOOTSTRAP, .lease_ms = 60000};
     struct probe *probe, *admin, *again;
     struct answer answer;
     unsigned levels;
@@ -395,25 +395,25 @@ SERVER_TEST(test_bootstrap)
 
     admin = probe_ready(server->address, QUORLOCK_GUARD_OFF);
     answer = probe_ask(admin, &request);
-    assert_int_equal(answer.reply.outcome, NODE_OTHER);
+    assert_int_equal(answer.reply.outcome, OUTCOME_OTHER);
     assert_true(server_holds(server, "quorlock:guard", answer.holder));
 
     /* The rehearsal disconnects no client. By force: leases of the old length may still run, so it waits that
      * long, and each client reconnects, and is refused. */
-    request.op = NODE_MAY_KILL;
-    assert_int_equal(probe_ask(admin, &request).reply.outcome, NODE_YES);
-    assert_int_equal(probe_do(probe, NODE_ACQUIRE, "me").reply.outcome, NODE_YES);
+    request.op = OP_MAY_KILL;
+    assert_int_equal(probe_ask(admin, &request).reply.outcome, OUTCOME_YES);
+    assert_int_equal(probe_do(probe, OP_ACQUIRE, "me").reply.outcome, OUTCOME_YES);
     assert_int_equal(probe->levels, 1);
-    request.op = NODE_BOOTSTRAP;
+    request.op = OP_BOOTSTRAP;
     request.force = true;
     request.lease_ms = SHORT_MS;
     levels = probe->levels;
     answer = probe_ask(admin, &request);
-    assert_int_equal(answer.reply.outcome, NODE_YES);
+    assert_int_equal(answer.reply.outcome, OUTCOME_YES);
     assert_true(server_holds(server, "quorlock:guard", answer.holder));
     assert_int_equal(admin->levels, 1); /* not itself */
     probe_await_after(probe, NODE_DOWN, levels);
-    assert_int_equal(probe->fault, NODE_FAULT_CONFIG);
+    assert_int_equal(probe->fault, FAULT_CONFIG);
     probe_close(probe);
     probe = begin(SHORT_MS, NODE_QUARANTINED);
     assert_true(node_quarantined_until_us(probe->node) > clock_us() + 50000000);
@@ -425,13 +425,13 @@ SERVER_TEST(test_bootstrap)
     probe_close(probe);
     probe_close(admin);
     admin = probe_ready(server->address, QUORLOCK_GUARD_OFF);
-    assert_int_equal(probe_ask(admin, &request).reply.outcome, NODE_YES);
+    assert_int_equal(probe_ask(admin, &request).reply.outcome, OUTCOME_YES);
     again = begin(SHORT_MS, NODE_QUARANTINED);
     assert_true(node_quarantined_until_us(again->node) > clock_us() + 50000000);
     probe_close(again);
     /* The max lease of another node counts as well. */
     request.longest_ms = 600000;
-    assert_int_equal(probe_ask(admin, &request).reply.outcome, NODE_YES);
+    assert_int_equal(probe_ask(admin, &request).reply.outcome, OUTCOME_YES);
     again = begin(SHORT_MS, NODE_QUARANTINED);
     assert_true(node_quarantined_until_us(again->node) > clock_us() + 590000000);
 }
@@ -457,12 +457,12 @@ SERVER_TEST(test_expel)
     probe_close(twin);
 
     levels = probe->levels;
-    node_expel(probe->node, NODE_FAULT_CONFIG, "listed twice");
+    node_expel(probe->node, FAULT_CONFIG, "listed twice");
     assert_int_equal(probe->levels, levels + 1);
     assert_int_equal(probe->state, NODE_DOWN);
-    assert_int_equal(probe->fault, NODE_FAULT_CONFIG);
+    assert_int_equal(probe->fault, FAULT_CONFIG);
     assert_string_equal(node_why(probe->node), "listed twice");
-    node_expel(probe->node, NODE_FAULT_CONFIG, "again"); /* nothing to expel */
+    node_expel(probe->node, FAULT_CONFIG, "again"); /* nothing to expel */
     assert_int_equal(probe->levels, levels + 1);
     probe_await(probe, NODE_READY);
     assert_int_equal(probe->generation, 2);

@@ -11,7 +11,7 @@
 
 DIALECTS_TEST(test_foreign)
 {
-    static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR, NODE_EXTEND, NODE_RAISE, NODE_PEEK};
+    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR, OP_EXTEND, OP_RAISE, OP_PEEK};
 
     for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
         for (size_t p = 0; p < N; p++) {
@@ -21,7 +21,7 @@ DIALECTS_TEST(test_foreign)
             dialect = plain() ? QUORLOCK_DIALECT_REDISSON : QUORLOCK_DIALECT_PLAIN;
             put(p, US, SHORT_MS);
             dialect = plain() ? QUORLOCK_DIALECT_REDISSON : QUORLOCK_DIALECT_PLAIN;
-            assert_fault(ask_fenced(ops[k], 5), NODE_FAULT_FOREIGN);
+            assert_fault(ask_fenced(ops[k], 5), FAULT_FOREIGN);
             assert_int_equal(key_count(), 2);
             assert_left((p + 1) % N, 1, SHORT_MS);
         }
@@ -32,13 +32,13 @@ DIALECTS_TEST(test_no_memory)
 {
     for (int fenced = 0; fenced < 2; fenced++) {
         server_do(server, "CONFIG SET maxmemory 1");
-        assert_fault(fenced ? ask_fenced(NODE_ACQUIRE, 0) : ask(NODE_ACQUIRE), NODE_FAULT_REFUSED);
+        assert_fault(fenced ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE), FAULT_REFUSED);
         assert_int_equal(key_count(), 0);
         server_do(server, "CONFIG SET maxmemory 0");
-        assert_outcome(fenced ? ask_fenced(NODE_ACQUIRE, 0) : ask(NODE_ACQUIRE), NODE_YES);
+        assert_outcome(fenced ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE), OUTCOME_YES);
         server_do(server, "CONFIG SET maxmemory 1");
-        assert_outcome(fenced ? ask_fenced(NODE_EXTEND, 5) : ask(NODE_EXTEND), NODE_YES);
-        assert_outcome(fenced ? ask_fenced(NODE_RELEASE, 5) : ask(NODE_RELEASE), NODE_YES);
+        assert_outcome(fenced ? ask_fenced(OP_EXTEND, 5) : ask(OP_EXTEND), OUTCOME_YES);
+        assert_outcome(fenced ? ask_fenced(OP_RELEASE, 5) : ask(OP_RELEASE), OUTCOME_YES);
         server_do(server, "CONFIG SET maxmemory 0");
         for (size_t i = 0; i < N; i++) assert_false(has(i));
     }
@@ -64,8 +64,8 @@ static void as_bob(const char *rights)
 DIALECTS_TEST(test_rights)
 {
     static const char *const lacking[] = {"~a ~b", "~b ~c", "~a ~c", "~a ~b %%R~c", "%%R~a ~b ~c"};
-    static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR, NODE_EXTEND,
-                                       NODE_RAISE,   NODE_PEEK,   NODE_RELEASE};
+    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR, OP_EXTEND,
+                                       OP_RAISE,   OP_PEEK,   OP_RELEASE};
     char rights[128];
 
     for (size_t r = 0; r < sizeof(lacking) / sizeof(lacking[0]); r++) {
@@ -73,9 +73,9 @@ DIALECTS_TEST(test_rights)
         as_bob(rights);
         for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
             /* A user that may only read may PEEK, where the server distinguishes reading and writing. */
-            if (ops[k] == NODE_PEEK && strchr(lacking[r], '%') != NULL) continue;
+            if (ops[k] == OP_PEEK && strchr(lacking[r], '%') != NULL) continue;
             wipe();
-            assert_fault(ask_fenced(ops[k], 5), NODE_FAULT_AUTH);
+            assert_fault(ask_fenced(ops[k], 5), FAULT_AUTH);
             assert_int_equal(key_count(), 0);
         }
     }
@@ -100,11 +100,11 @@ DIALECTS_TEST(test_taken_back)
             assert_string_equal(reply->str, "OK");
             freeReplyObject(reply);
             redisFree(context);
-            assert_fault(ask(NODE_ACQUIRE), NODE_FAULT_AUTH);
+            assert_fault(ask(OP_ACQUIRE), FAULT_AUTH);
             assert_int_equal(key_count(), 0);
             /* What was ours before stays. */
             put((p + 1) % N, US, LONG_MS);
-            assert_fault(ask(NODE_REPAIR), NODE_FAULT_AUTH);
+            assert_fault(ask(OP_REPAIR), FAULT_AUTH);
             assert_int_equal(key_count(), 1);
             assert_true(holds((p + 1) % N, US));
         }
@@ -115,12 +115,12 @@ DIALECTS_TEST(test_taken_back)
 
 DIALECTS_TEST(test_guard)
 {
-    struct node_request bootstrap = {.op = NODE_BOOTSTRAP};
+    struct node_request bootstrap = {.op = OP_BOOTSTRAP};
     static const uint32_t modes[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
 
     for (size_t m = 0; m < 2; m++) {
         for (int fenced = 0; fenced < 2; fenced++) {
-            struct node_request request = request_of(NODE_ACQUIRE, US);
+            struct node_request request = request_of(OP_ACQUIRE, US);
             unsigned levels;
 
             wipe();
@@ -129,15 +129,15 @@ DIALECTS_TEST(test_guard)
             open_probe(server->address, modes[m]);
             request.fenced = fenced != 0;
             assert_counts(probe_ask(probe, &request), fenced ? 1 : 0);
-            assert_outcome(probe_ask(probe, &request), NODE_YES);
-            request.op = NODE_EXTEND;
-            assert_outcome(probe_ask(probe, &request), NODE_YES);
-            assert_outcome(ask_fenced(NODE_RAISE, 7), NODE_YES);
+            assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
+            request.op = OP_EXTEND;
+            assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
+            assert_outcome(ask_fenced(OP_RAISE, 7), OUTCOME_YES);
             /* Another guard than this connection saw: nothing is taken or extended, but given back. */
             put_all(US, SHORT_MS);
             server_do(server, "SET quorlock:guard other");
-            request.op = fenced ? NODE_EXTEND : NODE_ACQUIRE;
-            assert_fault(probe_ask(probe, &request), NODE_FAULT_GUARD);
+            request.op = fenced ? OP_EXTEND : OP_ACQUIRE;
+            assert_fault(probe_ask(probe, &request), FAULT_GUARD);
             for (size_t i = 0; i < N; i++) assert_left(i, 1, SHORT_MS);
             wipe();
             probe_close(probe);
@@ -148,8 +148,8 @@ DIALECTS_TEST(test_guard)
             put_all(US, SHORT_MS);
             server_do(server, "SET quorlock:guard other");
             levels = probe->levels;
-            request.op = NODE_RELEASE;
-            assert_outcome(probe_ask(probe, &request), NODE_YES);
+            request.op = OP_RELEASE;
+            assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
             for (size_t i = 0; i < N; i++) assert_false(has(i));
             /* And the connection that saw it is closed. */
             server_do(server, "DEL quorlock:guard");
@@ -177,12 +177,12 @@ static void fill(char text[NODE_KEYS_MAX][1024], struct node_key *ret)
 
 DIALECTS_TEST(test_large)
 {
-    static const enum node_op ops[] = {NODE_ACQUIRE, NODE_REPAIR,  NODE_EXTEND, NODE_RAISE,
-                                       NODE_PEEK,    NODE_RELEASE, NODE_EXTEND};
+    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR,  OP_EXTEND, OP_RAISE,
+                                       OP_PEEK,    OP_RELEASE, OP_EXTEND};
     static char text[NODE_KEYS_MAX][1024];
     struct node_key many[NODE_KEYS_MAX];
-    struct node_request bootstrap = {.op = NODE_BOOTSTRAP};
-    struct node_request last = request_of(NODE_ACQUIRE, THEM);
+    struct node_request bootstrap = {.op = OP_BOOTSTRAP};
+    struct node_request last = request_of(OP_ACQUIRE, THEM);
     struct node_request request;
     struct answer answers[12] = {{.came = false}};
 
@@ -202,29 +202,29 @@ DIALECTS_TEST(test_large)
             request.fenced = true;
             request.fence = 5;
             answer = probe_ask(probe, &request);
-            assert_outcome(answer, gone ? NODE_MISSING : NODE_YES);
-            if (ops[k] == NODE_PEEK) assert_string_equal(answer.holder, US);
+            assert_outcome(answer, gone ? OUTCOME_MISSING : OUTCOME_YES);
+            if (ops[k] == OP_PEEK) assert_string_equal(answer.holder, US);
             /* The guard, the counters and, while they are held, the locks. */
-            assert_int_equal(key_count(), 1 + NODE_KEYS_MAX * (gone || ops[k] == NODE_RELEASE ? 1 : 2));
+            assert_int_equal(key_count(), 1 + NODE_KEYS_MAX * (gone || ops[k] == OP_RELEASE ? 1 : 2));
         }
     }
     /* Another owner has one of them. */
     last.keys = &many[NODE_KEYS_MAX - 1];
     last.n_keys = 1;
-    assert_outcome(probe_ask(probe, &last), NODE_YES);
-    request = request_of(NODE_ACQUIRE, US);
+    assert_outcome(probe_ask(probe, &last), OUTCOME_YES);
+    request = request_of(OP_ACQUIRE, US);
     request.keys = many;
     request.n_keys = NODE_KEYS_MAX;
     assert_held_by(probe_ask(probe, &request), THEM, 1, LEASE_MS);
     assert_int_equal(key_count(), 1 + NODE_KEYS_MAX + 1);
     /* A dozen of these in one turn of the loop. */
-    request.op = NODE_PEEK;
+    request.op = OP_PEEK;
     request.timeout_ms = 20000;
     for (size_t i = 0; i < 12; i++) {
         request.tag.align_pointer = &answers[i];
         assert_int_equal(node_send(probe->node, &request), NODE_SENT);
     }
     request.tag.align_pointer = NULL;
-    assert_outcome(probe_ask(probe, &request), NODE_YES);
-    for (size_t i = 0; i < 12; i++) assert_outcome(answers[i], NODE_YES);
+    assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
+    for (size_t i = 0; i < 12; i++) assert_outcome(answers[i], OUTCOME_YES);
 }

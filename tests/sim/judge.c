@@ -116,9 +116,9 @@ void judge_key_forgotten(struct world *world, uint32_t server, struct lock *lock
 void judge_asked(struct world *world, struct lock *lock, const struct core_command *command)
 {
     uint32_t node = command->tag.node;
-    enum core_node_state state = world->clients[lock->client].links[node].state;
+    enum node_state state = world->clients[lock->client].links[node].state;
 
-    if (command->tag.op != CORE_OP_ACQUIRE || state != CORE_NODE_QUARANTINED) return;
+    if (command->tag.op != OP_ACQUIRE || state != NODE_QUARANTINED) return;
     judge_violated(world, I7_FOREIGN_VOTE, "lock %u asks node %u for a vote, which is quarantined", lock->index,
                    node);
 }
@@ -168,24 +168,24 @@ void judge_before(struct world *world, struct lock *lock, const struct core_even
 {
     const struct core_reply *reply = &event->reply;
     const struct link *link;
-    enum core_op op;
+    enum op op;
 
     if (lock->verdicts.notified_held && event->now_us >= core_lost_at(lock->core))
         lock->verdicts.past_lost_at = true;
     if (event->type != CORE_EV_REPLY) return;
     link = &world->clients[lock->client].links[reply->tag.node];
-    op = (enum core_op)reply->tag.op;
+    op = (enum op)reply->tag.op;
     trace_mix(world, ((uint64_t)reply->outcome << 8) | reply->tag.op);
-    if (op == CORE_OP_RELEASE) return;
-    if (op == CORE_OP_PEEK || reply->outcome == CORE_OTHER) lock->verdicts.other_seen = true;
-    if (op == CORE_OP_PEEK || reply->tag.attempt != core_attempt(lock->core)) return;
+    if (op == OP_RELEASE) return;
+    if (op == OP_PEEK || reply->outcome == OUTCOME_OTHER) lock->verdicts.other_seen = true;
+    if (op == OP_PEEK || reply->tag.attempt != core_attempt(lock->core)) return;
     /* What comes on a connection that has ended proves nothing. */
     if (!world_talks(link->state) || reply->generation != link->generation) return;
-    if (reply->outcome == CORE_YES) {
-        if (op == CORE_OP_ACQUIRE || op == CORE_OP_RAISE) tokens_see(lock, reply);
-        if (op == CORE_OP_ACQUIRE || op == CORE_OP_EXTEND) see_yes(world, lock, reply, event->now_us);
+    if (reply->outcome == OUTCOME_YES) {
+        if (op == OP_ACQUIRE || op == OP_RAISE) tokens_see(lock, reply);
+        if (op == OP_ACQUIRE || op == OP_EXTEND) see_yes(world, lock, reply, event->now_us);
         see_absence(lock, reply, false);
-    } else if (op != CORE_OP_REPAIR && (reply->outcome == CORE_OTHER || reply->outcome == CORE_MISSING)) {
+    } else if (op != OP_REPAIR && (reply->outcome == OUTCOME_OTHER || reply->outcome == OUTCOME_MISSING)) {
         see_absence(lock, reply, true);
     }
 }

@@ -293,8 +293,8 @@ static void report_unknown(struct world *world, uint32_t index)
     struct request *request = &world->requests[index];
     struct core_reply reply = {.tag = request->command.tag,
                                .generation = request->generation,
-                               .outcome = CORE_UNKNOWN,
-                               .fault = CORE_FAULT_PASSING,
+                               .outcome = OUTCOME_UNKNOWN,
+                               .fault = FAULT_CLASS_TEMPORARY,
                                .ttl_us = -2};
 
     request->reported = true;
@@ -312,7 +312,7 @@ void link_timeout(struct world *world, const struct event *event)
     report_unknown(world, event->index);
 }
 
-static void set_state(struct world *world, struct link *link, enum core_node_state state, enum core_fault fault)
+static void set_state(struct world *world, struct link *link, enum node_state state, enum fault_class fault)
 {
     if (link->state == state && link->fault == fault) return;
     link->state = state;
@@ -340,7 +340,7 @@ static void try_failed(struct world *world, struct link *link)
     world->totals->of[TOTAL_CONNECT_FAILED]++;
     world_plan(world, world->now_us + pause_us / 2 + rng_below(&world->chance, pause_us / 2 + 1), EVENT_RETRY,
                link->client, link->node, 0, link->tries);
-    set_state(world, link, CORE_NODE_DOWN, link->expelled ? CORE_FAULT_CONFIG : CORE_FAULT_PASSING);
+    set_state(world, link, NODE_DOWN, link->expelled ? FAULT_CLASS_CONFIG : FAULT_CLASS_TEMPORARY);
     link->expelled = false;
 }
 
@@ -379,8 +379,8 @@ void link_end(struct world *world, struct link *link, enum link_fate fate)
     if (!world_talks(link->state)) return;
     TRACE(world, "client %u   connection %u to node %u has ended", link->client, link->generation, link->node);
     index = detach(world, link, fate);
-    link->state = CORE_NODE_CONNECTING;
-    link->fault = CORE_FAULT_PASSING;
+    link->state = NODE_CONNECTING;
+    link->fault = FAULT_CLASS_TEMPORARY;
     link->failures = 0;
     link->quarantine_until_us = 0;
     for (uint32_t next; index != NONE; index = next) {
@@ -408,8 +408,8 @@ void link_die(struct world *world, uint32_t client)
             settle(world, index);
         }
         link->tries++;
-        link->state = CORE_NODE_DOWN;
-        link->fault = CORE_FAULT_PASSING;
+        link->state = NODE_DOWN;
+        link->fault = FAULT_CLASS_TEMPORARY;
     }
 }
 
@@ -493,13 +493,13 @@ static void take_guard(struct world *world, struct link *link)
     if (left_us == 0) {
         world->totals->of[TOTAL_QUARANTINE_ENDED] += link->quarantine_until_us != 0;
         link->quarantine_until_us = 0;
-        set_state(world, link, CORE_NODE_READY, CORE_FAULT_NONE);
+        set_state(world, link, NODE_READY, FAULT_CLASS_NONE);
         return;
     }
     world->totals->of[TOTAL_QUARANTINED] += link->quarantine_until_us == 0;
     link->quarantine_until_us = process_clock(world, link->client) + left_us + left_us / 100 + 2000;
     plan_guard_look(world, link);
-    set_state(world, link, CORE_NODE_QUARANTINED, CORE_FAULT_NONE);
+    set_state(world, link, NODE_QUARANTINED, FAULT_CLASS_NONE);
 }
 
 static bool greets(struct world *world, struct link *link)
@@ -574,7 +574,7 @@ void link_guard(struct world *world, const struct event *event)
     uint64_t held_us = 0;
 
     if (!world->clients[event->client].alive || link->generation != event->serial) return;
-    if (link->state != CORE_NODE_QUARANTINED) return;
+    if (link->state != NODE_QUARANTINED) return;
     if (event->index == GUARD_AT_SERVER) {
         held_us = world->nodes[server].frozen_until_us;
         if (link->to_cut_until_us > held_us) held_us = link->to_cut_until_us;
@@ -622,8 +622,8 @@ void link_open_all(struct world *world, uint32_t client)
 
         link->client = client;
         link->node = node;
-        link->state = CORE_NODE_CONNECTING;
-        link->fault = CORE_FAULT_PASSING;
+        link->state = NODE_CONNECTING;
+        link->fault = FAULT_CLASS_TEMPORARY;
         link->first = link->last = NONE;
         link->failures = 0;
         link->run = 0;

@@ -145,7 +145,7 @@ static uint32_t queue_commands(struct world *world, struct lock *lock, const str
         const struct core_command *command = &update->commands[i];
 
         if (world->trace) trace_command(world, lock, command);
-        if (command->tag.op == CORE_OP_PEEK) world->totals->of[TOTAL_PEEKS]++;
+        if (command->tag.op == OP_PEEK) world->totals->of[TOTAL_PEEKS]++;
         judge_asked(world, lock, command);
         if (!link_send(world, lock, command, leaves_us)) ret_unsent[unsent++] = command->tag;
     }
@@ -162,8 +162,8 @@ static void give_back_unsent(struct world *world, struct lock *lock, const struc
         event.reply =
             (struct core_reply){.tag = tags[i],
                                 .generation = world->clients[lock->client].links[tags[i].node].generation,
-                                .outcome = CORE_UNSENT,
-                                .fault = CORE_FAULT_PASSING,
+                                .outcome = OUTCOME_UNSENT,
+                                .fault = FAULT_CLASS_TEMPORARY,
                                 .ttl_us = -2};
         world->totals->of[TOTAL_UNSENT]++;
         (void)call(world, lock, &event);
@@ -206,6 +206,7 @@ static int step(struct world *world, struct lock *lock, struct core_event *event
     world->totals->steps++;
     judge_before(world, lock, event);
     status = core_step(lock->core, event, update);
+    event->random = NULL; /* ends with this step */
     trace_mix(world, ((uint64_t)lock->index << 32) | ((uint64_t)event->type << 24) |
                          ((uint64_t)update->n_commands << 8) | (uint64_t)update->completion.kind);
     note(world, update->log);

@@ -195,12 +195,12 @@ static uint64_t next_token(const struct world *world, const struct request *requ
  * else is a script. */
 static bool is_script(const struct world *world, const struct request *request)
 {
-    enum core_op op = (enum core_op)request->command.tag.op;
+    enum op op = (enum op)request->command.tag.op;
 
-    if (op != CORE_OP_ACQUIRE && op != CORE_OP_REPAIR) return true;
+    if (op != OP_ACQUIRE && op != OP_REPAIR) return true;
     if (request->command.explain) return true;
     if (world->locks[request->lock].config.fencing) return true;
-    if (op == CORE_OP_REPAIR) return world->plan->guard != PLAN_GUARD_OFF;
+    if (op == OP_REPAIR) return world->plan->guard != PLAN_GUARD_OFF;
     return world->plan->guard == PLAN_GUARD_STRICT;
 }
 
@@ -209,13 +209,12 @@ static void carry(uint64_t *counter, uint64_t token)
     if (*counter < token) *counter = token;
 }
 
-static enum core_outcome do_acquire(struct world *world, struct request *request, struct slot *slot,
-                                    uint32_t key)
+static enum outcome do_acquire(struct world *world, struct request *request, struct slot *slot, uint32_t key)
 {
     uint32_t server = which_server(world, request);
     struct node *node = &world->nodes[server];
     struct lock *lock = &world->locks[request->lock];
-    bool repairs = request->command.tag.op == CORE_OP_REPAIR;
+    bool repairs = request->command.tag.op == OP_REPAIR;
 
     if (slot->set) {
         show_holder(world, request, slot);
@@ -225,7 +224,7 @@ static enum core_outcome do_acquire(struct world *world, struct request *request
             request->reply.holder_id = 0;
             request->reply.ttl_us = -2;
         }
-        return CORE_OTHER;
+        return OUTCOME_OTHER;
     }
     if (lock->config.fencing) {
         if (repairs) {
@@ -240,33 +239,32 @@ static enum core_outcome do_acquire(struct world *world, struct request *request
         lock->taken_order[server] = ++node->acquires;
     }
     write_slot(world, request, slot, key);
-    return CORE_YES;
+    return OUTCOME_YES;
 }
 
-static enum core_outcome do_extend(struct world *world, struct request *request, struct slot *slot,
-                                   uint32_t key)
+static enum outcome do_extend(struct world *world, struct request *request, struct slot *slot, uint32_t key)
 {
     if (!slot->set) {
-        if (world->server_rule != SERVER_RESURRECTS) return CORE_MISSING;
+        if (world->server_rule != SERVER_RESURRECTS) return OUTCOME_MISSING;
     } else if (!same(&slot->token, &request->command.token)) {
         show_holder(world, request, slot);
-        return CORE_OTHER;
+        return OUTCOME_OTHER;
     }
     write_slot(world, request, slot, key);
     if (world->locks[request->lock].config.fencing) {
         carry(&world->nodes[which_server(world, request)].counters[key], request->command.fence);
     }
-    return CORE_YES;
+    return OUTCOME_YES;
 }
 
-static enum core_outcome do_release(struct world *world, struct request *request, const struct slot *slot,
-                                    uint32_t key)
+static enum outcome do_release(struct world *world, struct request *request, const struct slot *slot,
+                               uint32_t key)
 {
     uint32_t server = which_server(world, request);
 
-    if (!slot->set) return CORE_MISSING;
+    if (!slot->set) return OUTCOME_MISSING;
     if (!same(&slot->token, &request->command.token) && world->server_rule != SERVER_DELETES_ANY) {
-        return CORE_OTHER;
+        return OUTCOME_OTHER;
     }
     carry(&world->nodes[server].counters[key], request->command.fence);
     vanish(world, server, key);
@@ -274,75 +272,75 @@ static enum core_outcome do_release(struct world *world, struct request *request
         request->reply.listeners = subscriptions_count(world, server, key);
         subscriptions_publish(world, server, key, &request->command.token);
     }
-    return CORE_YES;
+    return OUTCOME_YES;
 }
 
 /* The counter of fencing tokens: at least what it is raised to, never less than it was. */
-static enum core_outcome do_raise(struct world *world, struct request *request, const struct slot *slot,
-                                  uint32_t key)
+static enum outcome do_raise(struct world *world, struct request *request, const struct slot *slot,
+                             uint32_t key)
 {
     uint64_t *counter = &world->nodes[which_server(world, request)].counters[key];
 
     world->totals->of[TOTAL_RAISES]++;
     if (world->server_rule == SERVER_RAISES_ANY) {
         *counter = request->reply.fence = request->command.fence;
-        return CORE_YES;
+        return OUTCOME_YES;
     }
-    if (!slot->set) return CORE_MISSING;
+    if (!slot->set) return OUTCOME_MISSING;
     if (!same(&slot->token, &request->command.token)) {
         show_holder(world, request, slot);
-        return CORE_OTHER;
+        return OUTCOME_OTHER;
     }
     if (*counter <= request->command.fence) *counter = request->command.fence;
     request->reply.fence = *counter;
-    return CORE_YES;
+    return OUTCOME_YES;
 }
 
-static enum core_outcome do_op(struct world *world, struct request *request)
+static enum outcome do_op(struct world *world, struct request *request)
 {
     uint32_t key = world->locks[request->lock].key;
     struct slot *slot = &world->nodes[which_server(world, request)].slots[key];
 
-    switch ((enum core_op)request->command.tag.op) {
-    case CORE_OP_ACQUIRE:
-    case CORE_OP_REPAIR: return do_acquire(world, request, slot, key);
-    case CORE_OP_EXTEND: return do_extend(world, request, slot, key);
-    case CORE_OP_RELEASE: return do_release(world, request, slot, key);
-    case CORE_OP_RAISE: return do_raise(world, request, slot, key);
-    case CORE_OP_PEEK:
-        if (!slot->set) return CORE_MISSING;
+    switch ((enum op)request->command.tag.op) {
+    case OP_ACQUIRE:
+    case OP_REPAIR: return do_acquire(world, request, slot, key);
+    case OP_EXTEND: return do_extend(world, request, slot, key);
+    case OP_RELEASE: return do_release(world, request, slot, key);
+    case OP_RAISE: return do_raise(world, request, slot, key);
+    case OP_PEEK:
+        if (!slot->set) return OUTCOME_MISSING;
         show_holder(world, request, slot);
-        return CORE_YES;
+        return OUTCOME_YES;
+    default: return OUTCOME_ERROR;
     }
-    return CORE_ERROR;
 }
 
-static bool sets_keys(enum core_op op)
+static bool sets_keys(enum op op)
 {
-    return op == CORE_OP_ACQUIRE || op == CORE_OP_REPAIR;
+    return op == OP_ACQUIRE || op == OP_REPAIR;
 }
 
 static void refuse(struct world *world, struct core_reply *reply)
 {
-    reply->outcome = CORE_ERROR;
-    reply->fault = CORE_FAULT_PASSING;
+    reply->outcome = OUTCOME_ERROR;
+    reply->fault = FAULT_CLASS_TEMPORARY;
     world->totals->of[TOTAL_REFUSED]++;
 }
 
 /* Our own key is released whatever became of the guard. */
 static void run_script(struct world *world, struct request *request)
 {
-    enum core_op op = (enum core_op)request->command.tag.op;
+    enum op op = (enum op)request->command.tag.op;
 
-    request->guard_broken = op != CORE_OP_PEEK && guard_broken(world, request);
-    if (op == CORE_OP_ACQUIRE && guard_is_strict_broken(world, request)) request->guard_broken = true;
+    request->guard_broken = op != OP_PEEK && guard_broken(world, request);
+    if (op == OP_ACQUIRE && guard_is_strict_broken(world, request)) request->guard_broken = true;
     if (request->guard_broken) world->totals->of[TOTAL_GUARD_BROKEN]++;
-    if (request->guard_broken && op != CORE_OP_RELEASE) {
+    if (request->guard_broken && op != OP_RELEASE) {
         refuse(world, &request->reply);
         return;
     }
     request->reply.outcome = do_op(world, request);
-    if (request->reply.outcome == CORE_YES && op != CORE_OP_RELEASE && op != CORE_OP_PEEK) {
+    if (request->reply.outcome == OUTCOME_YES && op != OP_RELEASE && op != OP_PEEK) {
         request->node_us = world_node_us(world, which_server(world, request));
     }
 }
@@ -352,7 +350,7 @@ void server_execute(struct world *world, struct request *request)
     uint32_t server = which_server(world, request);
     struct node *node = &world->nodes[server];
     struct core_reply *reply = &request->reply;
-    enum core_op op = (enum core_op)request->command.tag.op;
+    enum op op = (enum op)request->command.tag.op;
 
     *reply = (struct core_reply){
         .tag = request->command.tag, .generation = request->generation, .holder_id = 0, .ttl_us = -2};
@@ -365,7 +363,7 @@ void server_execute(struct world *world, struct request *request)
     } else if (!is_script(world, request)) {
         reply->outcome = do_op(world, request);
     } else if (!request->command.use_eval && (node->scripts & (1u << op)) == 0) {
-        reply->outcome = CORE_NOSCRIPT;
+        reply->outcome = OUTCOME_NOSCRIPT;
         world->totals->of[TOTAL_NOSCRIPT]++;
     } else {
         node->scripts |= 1u << op;

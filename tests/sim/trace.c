@@ -14,7 +14,9 @@ static const char *pick(const char *const *names, size_t n, size_t which)
 
 const char *trace_op(unsigned op)
 {
-    static const char *const names[] = {"acquire", "repair", "extend", "release", "peek", "raise"};
+    static const char *const names[] = {[OP_ACQUIRE] = "acquire", [OP_REPAIR] = "repair",
+                                        [OP_EXTEND] = "extend",   [OP_RELEASE] = "release",
+                                        [OP_PEEK] = "peek",       [OP_RAISE] = "raise"};
 
     return PICK(names, op);
 }
@@ -98,7 +100,7 @@ static void lock_line(const struct world *world, const struct lock *lock, const 
     (void)putchar('\n');
 }
 
-static const char *state_name(enum core_node_state state)
+static const char *state_name(enum node_state state)
 {
     static const char *const names[] = {"connecting", "ready", "quarantined", "down"};
 

@@ -90,7 +90,7 @@ struct node {
     uint64_t frozen_until_us, busy_until_us;
     uint64_t refuse_writes_until_us, refuse_all_until_us;
     uint64_t notices_lost_until_us; /* its notices get lost until then */
-    uint32_t scripts;               /* a bit for each enum core_op it knows the script of */
+    uint32_t scripts;               /* a bit for each enum op it knows the script of */
     struct slot slots[PLAN_KEYS_MAX];
     uint64_t counters[PLAN_KEYS_MAX]; /* of fencing tokens */
     struct guard guard;
@@ -121,8 +121,8 @@ struct request {
 
 struct link {
     uint32_t client, node;
-    enum core_node_state state;
-    enum core_fault fault;
+    enum node_state state;
+    enum fault_class fault;
     uint32_t generation;  /* of the connection that is READY, or was last */
     uint32_t server_gone; /* the server's end of connections up to this generation is gone */
     uint32_t tries, failures;
@@ -342,9 +342,9 @@ uint64_t world_node_ms(const struct world *, uint32_t server);
 /* world_wall_us - a client's wall clock, now. */
 uint64_t world_wall_us(const struct world *, uint32_t client);
 
-static inline bool world_talks(enum core_node_state state)
+static inline bool world_talks(enum node_state state)
 {
-    return state == CORE_NODE_READY || state == CORE_NODE_QUARANTINED;
+    return state == NODE_READY || state == NODE_QUARANTINED;
 }
 
 /* world_in_order - not before what went before on the same way. */

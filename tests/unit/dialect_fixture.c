@@ -38,7 +38,7 @@ enum reply_result dialect_next(struct dialect_fixture *f)
     return reply_next(&f->parser, &f->reply, &f->why);
 }
 
-static struct node_reply judge(struct dialect_fixture *f, const struct dialect *dialect, enum node_op op,
+static struct node_reply judge(struct dialect_fixture *f, const struct dialect *dialect, enum op op,
                                bool by_hash)
 {
     struct node_reply ret;
@@ -48,7 +48,7 @@ static struct node_reply judge(struct dialect_fixture *f, const struct dialect *
     return ret;
 }
 
-struct node_reply dialect_judge(struct dialect_fixture *f, const struct dialect *dialect, enum node_op op,
+struct node_reply dialect_judge(struct dialect_fixture *f, const struct dialect *dialect, enum op op,
                                 bool by_hash, const char *wire)
 {
     dialect_feed(f, wire);

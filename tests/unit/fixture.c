@@ -62,7 +62,7 @@ void fixture_open_config(struct fixture *f, const struct core_config *config)
     f->lock = calloc(1, core_size(config->n_nodes));
     assert_non_null(f->lock);
     core_init(f->lock, config);
-    for (uint32_t i = 0; i < config->n_nodes; i++) fixture_node_state(f, i, CORE_NODE_READY);
+    for (uint32_t i = 0; i < config->n_nodes; i++) fixture_node_state(f, i, NODE_READY);
 }
 
 void fixture_open_waiting(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint64_t wait_us)
@@ -182,10 +182,9 @@ void fixture_step(struct fixture *f, uint32_t node, uint64_t before_us)
     step(f, &(struct core_event){.type = CORE_EV_STEP, .step = {.node = node, .before_us = before_us}});
 }
 
-void fixture_node_state_fault(struct fixture *f, uint32_t node, enum core_node_state state,
-                              enum core_fault fault)
+void fixture_node_state_fault(struct fixture *f, uint32_t node, enum node_state state, enum fault_class fault)
 {
-    bool talks = state == CORE_NODE_READY || state == CORE_NODE_QUARANTINED;
+    bool talks = state == NODE_READY || state == NODE_QUARANTINED;
 
     if (talks && !f->ready[node]) f->generations[node]++;
     f->ready[node] = talks;
@@ -197,9 +196,9 @@ void fixture_node_state_fault(struct fixture *f, uint32_t node, enum core_node_s
                                           .srtt_us = f->srtt_us}});
 }
 
-void fixture_node_state(struct fixture *f, uint32_t node, enum core_node_state state)
+void fixture_node_state(struct fixture *f, uint32_t node, enum node_state state)
 {
-    fixture_node_state_fault(f, node, state, state == CORE_NODE_READY ? CORE_FAULT_NONE : CORE_FAULT_PASSING);
+    fixture_node_state_fault(f, node, state, state == NODE_READY ? FAULT_CLASS_NONE : FAULT_CLASS_TEMPORARY);
 }
 
 void fixture_round_trip(struct fixture *f, uint32_t us)
@@ -208,8 +207,7 @@ void fixture_round_trip(struct fixture *f, uint32_t us)
         if (!f->ready[i]) continue;
         step(f, &(struct core_event){
                     .type = CORE_EV_NODE,
-                    .node = {
-                        .index = i, .state = CORE_NODE_READY, .generation = f->generations[i], .srtt_us = us}});
+                    .node = {.index = i, .state = NODE_READY, .generation = f->generations[i], .srtt_us = us}});
     }
 }
 
@@ -253,7 +251,7 @@ static void reply_event(struct fixture *f, const struct core_reply *reply)
     step(f, &(struct core_event){.type = CORE_EV_REPLY, .reply = *reply});
 }
 
-void fixture_answer_with(struct fixture *f, uint32_t node, enum core_op op, const struct core_reply *answer)
+void fixture_answer_with(struct fixture *f, uint32_t node, enum op op, const struct core_reply *answer)
 {
     for (uint32_t i = 0; i < f->n_sent; i++) {
         struct fixture_sent *sent = &f->sent[i];
@@ -269,11 +267,11 @@ void fixture_answer_with(struct fixture *f, uint32_t node, enum core_op op, cons
     fail_msg("node %u was not asked for op %u", node, (unsigned)op);
 }
 
-void fixture_answer(struct fixture *f, uint32_t node, enum core_op op, enum core_outcome outcome)
+void fixture_answer(struct fixture *f, uint32_t node, enum op op, enum outcome outcome)
 {
     struct core_reply reply = {.outcome = outcome, .ttl_us = -2};
 
-    if (outcome == CORE_ERROR || outcome == CORE_UNKNOWN) reply.fault = CORE_FAULT_PASSING;
+    if (outcome == OUTCOME_ERROR || outcome == OUTCOME_UNKNOWN) reply.fault = FAULT_CLASS_TEMPORARY;
     fixture_answer_with(f, node, op, &reply);
 }
 
@@ -285,10 +283,10 @@ static size_t letter(const char *letters, char wanted)
     return (size_t)(at - letters);
 }
 
-void fixture_answers(struct fixture *f, enum core_op op, const char *outcomes)
+void fixture_answers(struct fixture *f, enum op op, const char *outcomes)
 {
-    static const enum core_outcome of[] = {CORE_YES,   CORE_OTHER,    CORE_MISSING, CORE_UNKNOWN,
-                                           CORE_ERROR, CORE_NOSCRIPT, CORE_UNSENT};
+    static const enum outcome of[] = {OUTCOME_YES,   OUTCOME_OTHER,    OUTCOME_MISSING, OUTCOME_UNKNOWN,
+                                      OUTCOME_ERROR, OUTCOME_NOSCRIPT, OUTCOME_UNSENT};
 
     assert_int_equal(strlen(outcomes), f->config.n_nodes);
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
@@ -298,8 +296,7 @@ void fixture_answers(struct fixture *f, enum core_op op, const char *outcomes)
 
 void fixture_node_states(struct fixture *f, const char *states)
 {
-    static const enum core_node_state of[] = {CORE_NODE_READY, CORE_NODE_QUARANTINED, CORE_NODE_DOWN,
-                                              CORE_NODE_CONNECTING};
+    static const enum node_state of[] = {NODE_READY, NODE_QUARANTINED, NODE_DOWN, NODE_CONNECTING};
 
     assert_int_equal(strlen(states), f->config.n_nodes);
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
@@ -309,20 +306,21 @@ void fixture_node_states(struct fixture *f, const char *states)
 
 void fixture_refuse(struct fixture *f, uint32_t node, uint64_t holder_id, int64_t ttl_us)
 {
-    fixture_answer_with(f, node, CORE_OP_ACQUIRE,
-                        &(struct core_reply){.outcome = CORE_OTHER, .holder_id = holder_id, .ttl_us = ttl_us});
+    fixture_answer_with(
+        f, node, OP_ACQUIRE,
+        &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = holder_id, .ttl_us = ttl_us});
 }
 
 void fixture_answer_releases(struct fixture *f)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
-        while (fixture_pending(f, i, CORE_OP_RELEASE) > 0) {
-            fixture_answer(f, i, CORE_OP_RELEASE, CORE_YES);
+        while (fixture_pending(f, i, OP_RELEASE) > 0) {
+            fixture_answer(f, i, OP_RELEASE, OUTCOME_YES);
         }
     }
 }
 
-void fixture_replay(struct fixture *f, const struct fixture_sent *sent, enum core_outcome outcome)
+void fixture_replay(struct fixture *f, const struct fixture_sent *sent, enum outcome outcome)
 {
     struct core_reply reply = {
         .tag = sent->command.tag, .generation = sent->generation, .outcome = outcome, .ttl_us = -2};
@@ -330,7 +328,7 @@ void fixture_replay(struct fixture *f, const struct fixture_sent *sent, enum cor
     reply_event(f, &reply);
 }
 
-uint32_t fixture_pending(const struct fixture *f, uint32_t node, enum core_op op)
+uint32_t fixture_pending(const struct fixture *f, uint32_t node, enum op op)
 {
     uint32_t pending = 0;
 
@@ -342,7 +340,7 @@ uint32_t fixture_pending(const struct fixture *f, uint32_t node, enum core_op op
     return pending;
 }
 
-void fixture_expect_pending(const struct fixture *f, enum core_op op, const char *counts)
+void fixture_expect_pending(const struct fixture *f, enum op op, const char *counts)
 {
     assert_int_equal(strlen(counts), f->config.n_nodes);
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
@@ -357,11 +355,11 @@ void fixture_expect_pending(const struct fixture *f, enum core_op op, const char
 void fixture_expect_alone(const struct fixture *f, uint32_t node)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
-        assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), i == node);
+        assert_int_equal(fixture_pending(f, i, OP_ACQUIRE), i == node);
     }
 }
 
-const struct fixture_sent *fixture_latest(const struct fixture *f, uint32_t node, enum core_op op)
+const struct fixture_sent *fixture_latest(const struct fixture *f, uint32_t node, enum op op)
 {
     for (uint32_t i = f->n_sent; i > 0; i--) {
         const struct fixture_sent *sent = &f->sent[i - 1];
@@ -403,7 +401,7 @@ void fixture_expect_nothing(struct fixture *f)
 void fixture_grant(struct fixture *f)
 {
     assert_int_equal(fixture_acquire(f), CORE_OK);
-    for (uint32_t i = 0; i < f->config.n_nodes; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
+    for (uint32_t i = 0; i < f->config.n_nodes; i++) fixture_answer(f, i, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_expect_nothing(f);
 }

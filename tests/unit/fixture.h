@@ -82,8 +82,8 @@ void fixture_step(struct fixture *, uint32_t node, uint64_t before_us);
 /* fixture_node_state - a node's connection changes; READY begins a new generation.
  * fixture_node_states - one letter a node: r ready, q quarantined, d down, c connecting, . as before. */
 void fixture_node_states(struct fixture *, const char *states);
-void fixture_node_state(struct fixture *, uint32_t node, enum core_node_state);
-void fixture_node_state_fault(struct fixture *, uint32_t node, enum core_node_state, enum core_fault);
+void fixture_node_state(struct fixture *, uint32_t node, enum node_state);
+void fixture_node_state_fault(struct fixture *, uint32_t node, enum node_state, enum fault_class);
 /* fixture_round_trip - to all connected nodes. Set it behind answers: they take no time here, and are measured.
  */
 void fixture_round_trip(struct fixture *, uint32_t us);
@@ -94,26 +94,26 @@ uint64_t fixture_pass_to_attempt(struct fixture *);
 /* fixture_sleep - so much time passes while the process stands still: no timer fires. */
 void fixture_sleep(struct fixture *, uint64_t us);
 /* fixture_answer - the node answers its oldest pending request of that kind. Fails the test where none is. */
-void fixture_answer(struct fixture *, uint32_t node, enum core_op, enum core_outcome);
+void fixture_answer(struct fixture *, uint32_t node, enum op, enum outcome);
 /* fixture_answer_with - the same, with a whole reply. */
-void fixture_answer_with(struct fixture *, uint32_t node, enum core_op, const struct core_reply *);
+void fixture_answer_with(struct fixture *, uint32_t node, enum op, const struct core_reply *);
 /* fixture_answers - one letter a node: y yes, o held by another, m missing, u unknown, e error, s no such
  * script, n not sent, . no answer. */
-void fixture_answers(struct fixture *, enum core_op, const char *outcomes);
+void fixture_answers(struct fixture *, enum op, const char *outcomes);
 /* fixture_refuse - the oldest pending acquire of the node meets this holder. */
 void fixture_refuse(struct fixture *, uint32_t node, uint64_t holder_id, int64_t ttl_us);
 /* fixture_answer_releases - all nodes answer yes to all pending releases. */
 void fixture_answer_releases(struct fixture *);
 /* fixture_replay - an answer to this request, whether it was answered before or not. */
-void fixture_replay(struct fixture *, const struct fixture_sent *, enum core_outcome);
+void fixture_replay(struct fixture *, const struct fixture_sent *, enum outcome);
 /* fixture_pending - how many requests of that kind are pending at the node. */
-uint32_t fixture_pending(const struct fixture *, uint32_t node, enum core_op);
+uint32_t fixture_pending(const struct fixture *, uint32_t node, enum op);
 /* fixture_expect_pending - one digit a node: how many are pending; . whatever. */
-void fixture_expect_pending(const struct fixture *, enum core_op, const char *counts);
+void fixture_expect_pending(const struct fixture *, enum op, const char *counts);
 /* fixture_expect_alone - one acquire is pending at that node, and none at others. */
 void fixture_expect_alone(const struct fixture *, uint32_t node);
 /* fixture_latest - the latest request of that kind to that node; fails the test where there is none. */
-const struct fixture_sent *fixture_latest(const struct fixture *, uint32_t node, enum core_op);
+const struct fixture_sent *fixture_latest(const struct fixture *, uint32_t node, enum op);
 /* fixture_completion - what the owner is notified of next, now. */
 struct core_completion fixture_completion(struct fixture *);
 /* fixture_expect - the owner is notified of this next. */

@@ -30,7 +30,7 @@ static const char *state_name(enum node_state state)
     return names[state];
 }
 
-static const char *fault_name(enum node_fault fault)
+static const char *fault_name(enum fault fault)
 {
     static const char *const names[] = {"none",    "unreachable", "timeout", "temporary", "replica",
                                         "cluster", "auth",        "refused", "foreign",   "proto",
@@ -39,7 +39,7 @@ static const char *fault_name(enum node_fault fault)
     return names[fault];
 }
 
-static const char *outcome_name(enum node_outcome outcome)
+static const char *outcome_name(enum outcome outcome)
 {
     static const char *const names[] = {"yes", "other", "missing", "noscript", "error", "unknown"};
 
@@ -63,7 +63,7 @@ void node_fixture_trace(struct node_fixture *f, const char *line)
 }
 
 static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
-                          enum node_fault fault, const char *why)
+                          enum fault fault, const char *why)
 {
     struct node_fixture *f = arg;
     char line[64];
@@ -246,7 +246,7 @@ void run_on(struct node_fixture *f, unsigned ms)
     event_free(timer);
 }
 
-int ask(struct node_fixture *f, unsigned tag, enum node_op op, uint32_t timeout_ms)
+int ask(struct node_fixture *f, unsigned tag, enum op op, uint32_t timeout_ms)
 {
     struct node_request request = {.op = op,
                                    NODE_KEY("key", 3),
@@ -259,7 +259,7 @@ int ask(struct node_fixture *f, unsigned tag, enum node_op op, uint32_t timeout_
     return node_send(f->node, &request);
 }
 
-void ask_sent(struct node_fixture *f, unsigned tag, enum node_op op, uint32_t timeout_ms)
+void ask_sent(struct node_fixture *f, unsigned tag, enum op op, uint32_t timeout_ms)
 {
     unsigned before = f->n_replies;
 

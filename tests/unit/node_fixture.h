@@ -103,9 +103,9 @@ int node_fixture_teardown(void **state);
 void run_until(struct node_fixture *, const char *line);
 /* run_on - runs the loop for some time; only where nothing more may come. */
 void run_on(struct node_fixture *, unsigned ms);
-int ask(struct node_fixture *, unsigned tag, enum node_op, uint32_t timeout_ms);
+int ask(struct node_fixture *, unsigned tag, enum op, uint32_t timeout_ms);
 /* ask_sent - must be accepted, and reported only later. */
-void ask_sent(struct node_fixture *, unsigned tag, enum node_op, uint32_t timeout_ms);
+void ask_sent(struct node_fixture *, unsigned tag, enum op, uint32_t timeout_ms);
 void assert_trace(struct node_fixture *, const char *wanted);
 uint64_t clock_us(void *arg);
 /* block_ms - keeps the loop from running. */

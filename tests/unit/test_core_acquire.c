@@ -12,9 +12,9 @@ CORE_TEST(an_acquire_asks_all_nodes_at_once)
     fixture_open(f, 5, 3);
     assert_int_equal(fixture_acquire(f), CORE_OK);
     for (uint32_t i = 0; i < 5; i++) {
-        const struct core_command *command = &fixture_latest(f, i, CORE_OP_ACQUIRE)->command;
+        const struct core_command *command = &fixture_latest(f, i, OP_ACQUIRE)->command;
 
-        assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), 1);
+        assert_int_equal(fixture_pending(f, i, OP_ACQUIRE), 1);
         assert_int_equal(command->tag.sent_us, FIXTURE_BEGIN_US);
         assert_int_equal(command->tag.lease_us, 3000 * MS);
         assert_int_equal(command->timeout_us, 100 * MS);
@@ -26,10 +26,10 @@ CORE_TEST(the_qth_yes_grants)
 {
     fixture_open(f, 5, 3);
     fixture_acquire(f);
-    fixture_answer(f, 4, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 4, OP_ACQUIRE, OUTCOME_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     assert_false(f->update.dispatch);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
     assert_true(f->update.dispatch);
     assert_false(core_notified_held(f->lock)); /* not before the owner is notified */
     assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
@@ -46,12 +46,12 @@ CORE_TEST(validity_counts_from_each_nodes_own_send)
     fixture_open(f, 3, 2);
     fixture_node_states(f, ".cc");
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_pass(f, 50 * MS);
-    fixture_node_state(f, 1, CORE_NODE_READY);
-    assert_int_equal(fixture_pending(f, 1, CORE_OP_ACQUIRE), 1);
+    fixture_node_state(f, 1, NODE_READY);
+    assert_int_equal(fixture_pending(f, 1, OP_ACQUIRE), 1);
     fixture_pass(f, 10 * MS);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
     /* The Qth largest is the older one. */
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
 }
@@ -59,15 +59,15 @@ CORE_TEST(validity_counts_from_each_nodes_own_send)
 CORE_TEST(a_late_yes_adds_margin)
 {
     fixture_open(f, 3, 2);
-    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, NODE_CONNECTING);
     fixture_acquire(f);
     fixture_pass(f, 50 * MS);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_node_state(f, 2, CORE_NODE_READY);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_node_state(f, 2, NODE_READY);
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(f->lock), 2);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
     assert_int_equal(core_counted(f->lock), 3);
     fixture_expect_nothing(f);
 }
@@ -76,29 +76,29 @@ CORE_TEST(it_fails_when_a_quorum_is_out_of_reach)
 {
     fixture_open(f, 5, 3);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yoo..");
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
-    fixture_answer(f, 3, CORE_OP_ACQUIRE, CORE_OTHER);
+    fixture_answers(f, OP_ACQUIRE, "yoo..");
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
+    fixture_answer(f, 3, OP_ACQUIRE, OUTCOME_OTHER);
     /* Released at once on all nodes, also on those that refused or have not answered. */
     for (uint32_t i = 0; i < 5; i++) {
-        const struct fixture_sent *release = fixture_latest(f, i, CORE_OP_RELEASE);
+        const struct fixture_sent *release = fixture_latest(f, i, OP_RELEASE);
 
         assert_int_equal(release->command.timeout_us, 0);
-        assert_memory_equal(release->command.token.bytes,
-                            fixture_latest(f, i, CORE_OP_ACQUIRE)->command.token.bytes, CORE_TOKEN_SIZE);
+        assert_memory_equal(release->command.token.bytes, fixture_latest(f, i, OP_ACQUIRE)->command.token.bytes,
+                            CORE_TOKEN_SIZE);
     }
 }
 
 CORE_TEST(held_by_another_is_reported_when_the_holder_is_known)
 {
-    struct core_reply holder = {.outcome = CORE_YES, .holder_id = 77, .ttl_us = 500 * MS};
+    struct core_reply holder = {.outcome = OUTCOME_YES, .holder_id = 77, .ttl_us = 500 * MS};
 
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "oo.");
+    fixture_answers(f, OP_ACQUIRE, "oo.");
     assert_false(f->update.dispatch); /* the holder is looked up first */
-    fixture_answer_with(f, 0, CORE_OP_PEEK, &holder);
-    fixture_answer_with(f, 1, CORE_OP_PEEK, &holder);
+    fixture_answer_with(f, 0, OP_PEEK, &holder);
+    fixture_answer_with(f, 1, OP_PEEK, &holder);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     fixture_expect_nothing(f);
     assert_int_equal(core_phase_now(f->lock), CORE_IDLE);
@@ -108,38 +108,38 @@ CORE_TEST(too_few_votes_are_no_quorum)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yue");
+    fixture_answers(f, OP_ACQUIRE, "yue");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
+    fixture_expect_pending(f, OP_RELEASE, "111");
 }
 
 CORE_TEST(what_was_not_sent_is_not_released)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "nny");
+    fixture_answers(f, OP_ACQUIRE, "nny");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-    fixture_expect_pending(f, CORE_OP_RELEASE, "0.1");
+    fixture_expect_pending(f, OP_RELEASE, "0.1");
 }
 
 CORE_TEST(a_permanent_error_ends_even_an_endless_wait)
 {
     static const struct {
-        enum core_fault fault;
+        enum fault_class fault;
         int status;
-    } cases[] = {{CORE_FAULT_AUTH, CORE_NO_AUTH},
-                 {CORE_FAULT_FOREIGN, CORE_FOREIGN_KEY},
-                 {CORE_FAULT_PROTO, CORE_NO_PROTO},
-                 {CORE_FAULT_CONFIG, CORE_INVAL}};
+    } cases[] = {{FAULT_CLASS_AUTH, CORE_NO_AUTH},
+                 {FAULT_CLASS_FOREIGN, CORE_FOREIGN_KEY},
+                 {FAULT_CLASS_PROTO, CORE_NO_PROTO},
+                 {FAULT_CLASS_CONFIG, CORE_INVAL}};
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct core_reply reply = {.outcome = CORE_ERROR, .fault = cases[i].fault, .ttl_us = -2};
+        struct core_reply reply = {.outcome = OUTCOME_ERROR, .fault = cases[i].fault, .ttl_us = -2};
 
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
         fixture_acquire(f);
-        fixture_answer_with(f, 0, CORE_OP_ACQUIRE, &reply);
-        fixture_answer_with(f, 1, CORE_OP_ACQUIRE, &reply);
-        fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+        fixture_answer_with(f, 0, OP_ACQUIRE, &reply);
+        fixture_answer_with(f, 1, OP_ACQUIRE, &reply);
+        fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
         fixture_expect(f, CORE_NOTIFY_ACQUIRED, cases[i].status);
     }
 }
@@ -148,18 +148,18 @@ CORE_TEST(a_grant_that_is_dispatched_at_lost_at_is_none)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_sleep(f, (2968 - 64) * MS); /* exactly lost_at */
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     assert_false(core_notified_held(f->lock));
-    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
+    fixture_expect_pending(f, OP_RELEASE, "111");
 }
 
 CORE_TEST(a_grant_that_is_dispatched_before_lost_at_is_one)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_sleep(f, (2968 - 64) * MS - 1);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_pass(f, 1);
@@ -173,7 +173,7 @@ CORE_TEST(a_grant_with_less_than_min_valid_left_is_none)
     config.min_valid_us = 2900 * MS;
     fixture_open_config(f, &config);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_sleep(f, 68 * MS + 1);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
 }
@@ -183,7 +183,7 @@ CORE_TEST(an_acquire_waits_for_connecting_nodes)
     fixture_open(f, 3, 2);
     fixture_node_states(f, ".cc");
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_pass(f, 99 * MS);
     fixture_expect_nothing(f); /* two nodes may still vote */
     fixture_pass(f, 1 * MS);
@@ -195,8 +195,8 @@ CORE_TEST(an_acquire_does_not_wait_for_nodes_that_are_down)
     fixture_open(f, 3, 2);
     fixture_node_states(f, ".dd");
     fixture_acquire(f);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1); /* no quorum is left */
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1); /* no quorum is left */
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
@@ -205,10 +205,10 @@ CORE_TEST(a_node_that_goes_down_during_the_attempt_has_no_vote)
     fixture_open(f, 3, 2);
     fixture_node_states(f, ".cc");
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_node_state(f, 1, CORE_NODE_DOWN);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_node_state(f, 1, NODE_DOWN);
     fixture_expect_nothing(f);
-    fixture_node_state(f, 2, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, NODE_DOWN);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
@@ -219,7 +219,7 @@ CORE_TEST(every_attempt_has_a_fresh_token)
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     first = *core_token_now(f->lock);
-    fixture_answers(f, CORE_OP_ACQUIRE, "uuu");
+    fixture_answers(f, OP_ACQUIRE, "uuu");
     fixture_pass(f, 2000 * MS);
     assert_true(core_attempt(f->lock) > 1);
     assert_memory_not_equal(first.bytes, core_token_now(f->lock)->bytes, CORE_TOKEN_SIZE);
@@ -232,11 +232,11 @@ CORE_TEST(votes_of_another_attempt_do_not_count)
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) {
-        old[i] = *fixture_latest(f, i, CORE_OP_ACQUIRE);
-        fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+        old[i] = *fixture_latest(f, i, OP_ACQUIRE);
+        fixture_answer(f, i, OP_ACQUIRE, OUTCOME_UNKNOWN);
     }
     while (core_attempt(f->lock) == 1) fixture_pass(f, MS);
-    for (uint32_t i = 0; i < 3; i++) fixture_replay(f, &old[i], CORE_YES);
+    for (uint32_t i = 0; i < 3; i++) fixture_replay(f, &old[i], OUTCOME_YES);
     assert_int_equal(core_phase_now(f->lock), CORE_ASKING);
     assert_int_equal(core_counted(f->lock), 0);
     fixture_expect_nothing(f);
@@ -248,12 +248,12 @@ CORE_TEST(votes_of_another_connection_do_not_count)
 
     fixture_open(f, 3, 3);
     fixture_acquire(f);
-    old = *fixture_latest(f, 0, CORE_OP_ACQUIRE);
-    fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
-    fixture_node_state(f, 0, CORE_NODE_CONNECTING);
-    fixture_replay(f, &old, CORE_YES);
-    fixture_node_state(f, 0, CORE_NODE_READY);
-    fixture_replay(f, &old, CORE_YES);
+    old = *fixture_latest(f, 0, OP_ACQUIRE);
+    fixture_answers(f, OP_ACQUIRE, ".yy");
+    fixture_node_state(f, 0, NODE_CONNECTING);
+    fixture_replay(f, &old, OUTCOME_YES);
+    fixture_node_state(f, 0, NODE_READY);
+    fixture_replay(f, &old, OUTCOME_YES);
     assert_int_not_equal(core_phase_now(f->lock), CORE_GRANTED);
     assert_int_equal(fixture_completion(f).status, CORE_NOQUORUM);
 }
@@ -268,7 +268,7 @@ CORE_TEST(a_pending_operation_makes_others_busy)
     assert_int_equal(fixture_acquire(f), CORE_BUSY);
     assert_int_equal(fixture_release(f), CORE_BUSY);
     assert_int_equal(fixture_extend(f, 0), CORE_BUSY);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
     assert_int_equal(fixture_release(f), CORE_BUSY); /* granted, but the owner is not notified yet */
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(fixture_acquire(f), CORE_STATE);
@@ -278,33 +278,33 @@ CORE_TEST(forgotten_scripts_are_sent_again_while_the_attempt_lives)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.use_eval);
-    fixture_answers(f, CORE_OP_ACQUIRE, ".oo");
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_NOSCRIPT);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.use_eval);
+    fixture_answers(f, OP_ACQUIRE, ".oo");
     /* The release is queued: an acquire behind it would keep the key for a lease. */
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), 0);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_NOSCRIPT);
+    assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), 0);
     /* But the release is sent again, by EVAL. */
-    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_NOSCRIPT);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
-    assert_true(fixture_latest(f, 0, CORE_OP_RELEASE)->command.use_eval);
+    fixture_answer(f, 0, OP_RELEASE, OUTCOME_NOSCRIPT);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
+    assert_true(fixture_latest(f, 0, OP_RELEASE)->command.use_eval);
 }
 
 CORE_TEST(a_debt_is_paid_on_the_next_connection)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_node_state(f, 0, CORE_NODE_CONNECTING); /* the outcome is unknown */
-    fixture_answers(f, CORE_OP_ACQUIRE, ".oo");
+    fixture_node_state(f, 0, NODE_CONNECTING); /* the outcome is unknown */
+    fixture_answers(f, OP_ACQUIRE, ".oo");
     assert_int_equal(core_debts(f->lock, 0), 1);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
     fixture_drop(f);
-    fixture_node_state(f, 0, CORE_NODE_READY);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
-    fixture_node_state(f, 0, CORE_NODE_DOWN); /* and once more */
+    fixture_node_state(f, 0, NODE_READY);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
+    fixture_node_state(f, 0, NODE_DOWN); /* and once more */
     fixture_drop(f);
-    fixture_node_state(f, 0, CORE_NODE_READY);
-    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
+    fixture_node_state(f, 0, NODE_READY);
+    fixture_answer(f, 0, OP_RELEASE, OUTCOME_MISSING);
     assert_int_equal(core_debts(f->lock, 0), 0);
 }
 
@@ -312,7 +312,7 @@ CORE_TEST(a_debt_ends_with_the_lease)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "uuu");
+    fixture_answers(f, OP_ACQUIRE, "uuu");
     fixture_completion(f);
     fixture_node_states(f, "ddd");
     fixture_pass(f, 3030 * MS - 1);
@@ -322,8 +322,8 @@ CORE_TEST(a_debt_ends_with_the_lease)
     assert_int_equal(core_debts(f->lock, 0), 0);
     assert_true(core_quiet(f->lock));
     fixture_drop(f);
-    fixture_node_state(f, 0, CORE_NODE_READY);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
+    fixture_node_state(f, 0, NODE_READY);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
 }
 
 CORE_TEST(a_node_that_is_owed_too_many_releases_is_not_asked)
@@ -331,23 +331,23 @@ CORE_TEST(a_node_that_is_owed_too_many_releases_is_not_asked)
     fixture_open(f, 3, 2);
     for (uint32_t i = 0; i < CORE_DEBTS_MAX; i++) {
         fixture_acquire(f);
-        assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), i + 1);
+        assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), i + 1);
         fixture_cancel(f);
         fixture_completion(f);
     }
     assert_int_equal(core_debts(f->lock, 0), CORE_DEBTS_MAX);
     fixture_acquire(f);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), CORE_DEBTS_MAX);
+    assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), CORE_DEBTS_MAX);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 CORE_TEST(a_quarantined_node_has_no_vote)
 {
     fixture_open(f, 3, 2);
-    fixture_node_state(f, 0, CORE_NODE_DOWN);
-    fixture_node_state(f, 0, CORE_NODE_QUARANTINED);
+    fixture_node_state(f, 0, NODE_DOWN);
+    fixture_node_state(f, 0, NODE_QUARANTINED);
     fixture_acquire(f);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), 0);
-    fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
+    assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), 0);
+    fixture_answers(f, OP_ACQUIRE, ".yy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }

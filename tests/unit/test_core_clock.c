@@ -7,9 +7,9 @@
 
 #define VALID_US (2968 * MS) /* of a grant, after its send */
 
-static void answer_renewal(struct fixture *f, uint32_t node, enum core_outcome outcome)
+static void answer_renewal(struct fixture *f, uint32_t node, enum outcome outcome)
 {
-    fixture_answer(f, node, CORE_OP_EXTEND, outcome);
+    fixture_answer(f, node, OP_EXTEND, outcome);
 }
 
 /* ---- steps ---- */
@@ -22,8 +22,8 @@ CORE_TEST(a_step_drops_the_vote_asked_for_before_it)
     assert_int_equal(core_counted(f->lock), 2);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS); /* two are enough */
     fixture_pass(f, 0);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_EXTEND), 1); /* asked again at once */
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
+    assert_int_equal(fixture_pending(f, 0, OP_EXTEND), 1); /* asked again at once */
+    fixture_answer(f, 0, OP_EXTEND, OUTCOME_YES);
     assert_int_equal(core_counted(f->lock), 3);
     fixture_expect_nothing(f);
 }
@@ -39,7 +39,7 @@ CORE_TEST(a_step_that_drops_the_vote_of_a_quorum_is_a_loss)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yyu");
+    fixture_answers(f, OP_ACQUIRE, "yyu");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_pass(f, 10 * MS);
     fixture_step(f, 0, f->now_us);
@@ -77,7 +77,7 @@ CORE_TEST(a_step_before_the_owner_is_notified_is_no_grant)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
+    fixture_answers(f, OP_ACQUIRE, "yyy");
     fixture_pass(f, 1 * MS);
     fixture_step(f, 0, f->now_us);
     fixture_step(f, 1, f->now_us);
@@ -102,7 +102,7 @@ CORE_TEST(steps_further_apart_than_a_lease_are_clocks_of_nodes)
     fixture_step(f, 0, f->now_us);
     for (uint32_t round = 0; round < 4; round++) {
         fixture_pass(f, round == 0 ? 0 : 1000 * MS);
-        for (uint32_t i = 0; i < 3; i++) answer_renewal(f, i, CORE_YES);
+        for (uint32_t i = 0; i < 3; i++) answer_renewal(f, i, OUTCOME_YES);
         fixture_expect_nothing(f);
     }
     fixture_pass(f, 10 * MS);
@@ -119,7 +119,7 @@ CORE_TEST(steps_within_a_lease_prove_that_our_own_clock_stood_still)
     fixture_step(f, 0, f->now_us);
     for (uint32_t round = 0; round < 2; round++) {
         fixture_pass(f, round == 0 ? 0 : 1000 * MS);
-        for (uint32_t i = 0; i < 3; i++) answer_renewal(f, i, CORE_YES);
+        for (uint32_t i = 0; i < 3; i++) answer_renewal(f, i, OUTCOME_YES);
     }
     fixture_step(f, 1, FIXTURE_BEGIN_US);
     fixture_expect_lost(f, CORE_LOSS_CLOCK);
@@ -130,13 +130,13 @@ CORE_TEST(a_step_before_the_verdict_drops_the_vote)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_pass(f, 1 * MS);
     fixture_step(f, 0, f->now_us);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect_nothing(f);
     assert_false(core_notified_held(f->lock));
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(f->lock), 2);
 }
@@ -145,18 +145,18 @@ CORE_TEST(a_step_before_the_verdict_drops_the_vote)
 CORE_TEST(votes_that_prove_our_own_standstill_grant_nothing)
 {
     struct core_config config = fixture_config(3, 2);
-    struct core_reply low = {.outcome = CORE_YES, .fence = 5, .ttl_us = -2};
-    struct core_reply high = {.outcome = CORE_YES, .fence = 7, .ttl_us = -2};
+    struct core_reply low = {.outcome = OUTCOME_YES, .fence = 5, .ttl_us = -2};
+    struct core_reply high = {.outcome = OUTCOME_YES, .fence = 7, .ttl_us = -2};
 
     config.fencing = true;
     fixture_open_config(f, &config);
     fixture_acquire(f);
-    fixture_answer_with(f, 0, CORE_OP_ACQUIRE, &low);
+    fixture_answer_with(f, 0, OP_ACQUIRE, &low);
     fixture_step(f, 0, FIXTURE_BEGIN_US); /* the vote was sent just then, and counts */
-    fixture_answer_with(f, 1, CORE_OP_ACQUIRE, &high);
+    fixture_answer_with(f, 1, OP_ACQUIRE, &high);
     fixture_step(f, 1, FIXTURE_BEGIN_US);
-    fixture_answer_with(f, 0, CORE_OP_RAISE, &high);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_answer_with(f, 0, OP_RAISE, &high);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_UNKNOWN);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     assert_false(core_notified_held(f->lock));
 }
@@ -183,16 +183,16 @@ CORE_TEST(validity_shrinks_when_a_vote_goes)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    answer_renewal(f, 0, CORE_YES);
-    answer_renewal(f, 1, CORE_YES);
-    answer_renewal(f, 2, CORE_UNKNOWN);
+    answer_renewal(f, 0, OUTCOME_YES);
+    answer_renewal(f, 1, OUTCOME_YES);
+    answer_renewal(f, 2, OUTCOME_UNKNOWN);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 1000 * MS + VALID_US);
     fixture_pass(f, 1000 * MS);
-    answer_renewal(f, 1, CORE_MISSING);
+    answer_renewal(f, 1, OUTCOME_MISSING);
     /* The round is not settled: a repaired node may still take its place. */
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 1000 * MS + VALID_US);
-    answer_renewal(f, 2, CORE_UNKNOWN);
-    answer_renewal(f, 0, CORE_UNKNOWN);
+    answer_renewal(f, 2, OUTCOME_UNKNOWN);
+    answer_renewal(f, 0, OUTCOME_UNKNOWN);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + VALID_US);
     assert_int_equal(core_lost_at(f->lock), FIXTURE_BEGIN_US + VALID_US - 64 * MS);
     fixture_expect_nothing(f);
@@ -207,9 +207,9 @@ CORE_TEST(a_step_shrinks_validity_to_the_other_votes)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    answer_renewal(f, 0, CORE_YES);
-    answer_renewal(f, 1, CORE_YES);
-    answer_renewal(f, 2, CORE_UNKNOWN);
+    answer_renewal(f, 0, OUTCOME_YES);
+    answer_renewal(f, 1, OUTCOME_YES);
+    answer_renewal(f, 2, OUTCOME_UNKNOWN);
     fixture_pass(f, 10 * MS);
     fixture_step(f, 1, f->now_us);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + VALID_US);
@@ -224,9 +224,9 @@ CORE_TEST(a_late_vote_of_the_hold_before_does_not_count)
 
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    late = *fixture_latest(f, 2, CORE_OP_ACQUIRE);
+    late = *fixture_latest(f, 2, OP_ACQUIRE);
     fixture_release(f);
     fixture_answer_releases(f);
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
@@ -234,16 +234,16 @@ CORE_TEST(a_late_vote_of_the_hold_before_does_not_count)
     fixture_pass(f, 10 * MS);
     begun_us = f->now_us;
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_replay(f, &late, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_replay(f, &late, OUTCOME_YES);
     assert_false(f->update.dispatch);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    fixture_replay(f, &late, CORE_YES);
+    fixture_replay(f, &late, OUTCOME_YES);
     assert_int_equal(core_counted(f->lock), 2);
     assert_int_equal(core_valid_until(f->lock), begun_us + VALID_US);
     /* Its own late vote counts. */
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
     assert_int_equal(core_counted(f->lock), 3);
 }
 
@@ -254,27 +254,27 @@ CORE_TEST(a_second_hold_begins_with_nothing)
 
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    answer_renewal(f, 0, CORE_YES);
-    answer_renewal(f, 1, CORE_YES);
-    answer_renewal(f, 2, CORE_MISSING);
+    answer_renewal(f, 0, OUTCOME_YES);
+    answer_renewal(f, 1, OUTCOME_YES);
+    answer_renewal(f, 2, OUTCOME_MISSING);
     fixture_release(f);
     fixture_answer_releases(f);
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     fixture_drop(f);
     begun_us = f->now_us;
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
+    fixture_answers(f, OP_ACQUIRE, ".yy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(f->lock), 2);
     assert_int_equal(core_valid_until(f->lock), begun_us + VALID_US);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_UNKNOWN);
     assert_int_equal(core_counted(f->lock), 2);
     /* One yes is no renewal, whatever the nodes answered in the hold before. */
     fixture_pass(f, 1000 * MS);
     f->log = 0;
-    answer_renewal(f, 0, CORE_YES);
+    answer_renewal(f, 0, OUTCOME_YES);
     assert_int_equal(f->log & CORE_LOG_RENEWED, 0);
     assert_int_equal(core_valid_until(f->lock), begun_us + VALID_US);
-    answer_renewal(f, 1, CORE_YES);
+    answer_renewal(f, 1, OUTCOME_YES);
     assert_int_equal(f->log & CORE_LOG_RENEWED, CORE_LOG_RENEWED);
 }

@@ -14,31 +14,32 @@
 struct keys {
     uint64_t of[5]; /* holders; 0: none */
     int64_t ttl_us;
-    enum core_fault fault; /* node 0 answers with this error */
+    enum fault_class fault; /* node 0 answers with this error */
 };
 
 /* Answers everything that is pending, as servers with these keys do. */
 static void answer(struct fixture *f, const struct keys *keys)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
-        const struct core_reply failed = {.outcome = CORE_ERROR, .fault = keys->fault, .ttl_us = -2};
-        const struct core_reply there = {.outcome = CORE_YES, .holder_id = keys->of[i], .ttl_us = keys->ttl_us};
-        bool fails = i == 0 && keys->fault != CORE_FAULT_NONE;
+        const struct core_reply failed = {.outcome = OUTCOME_ERROR, .fault = keys->fault, .ttl_us = -2};
+        const struct core_reply there = {
+            .outcome = OUTCOME_YES, .holder_id = keys->of[i], .ttl_us = keys->ttl_us};
+        bool fails = i == 0 && keys->fault != FAULT_CLASS_NONE;
 
-        while (fixture_pending(f, i, CORE_OP_ACQUIRE) > 0) {
+        while (fixture_pending(f, i, OP_ACQUIRE) > 0) {
             if (fails) {
-                fixture_answer_with(f, i, CORE_OP_ACQUIRE, &failed);
+                fixture_answer_with(f, i, OP_ACQUIRE, &failed);
             } else if (keys->of[i] == 0) {
-                fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
-            } else if (fixture_latest(f, i, CORE_OP_ACQUIRE)->command.explain) {
+                fixture_answer(f, i, OP_ACQUIRE, OUTCOME_YES);
+            } else if (fixture_latest(f, i, OP_ACQUIRE)->command.explain) {
                 fixture_refuse(f, i, keys->of[i], keys->ttl_us);
             } else {
-                fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
+                fixture_answer(f, i, OP_ACQUIRE, OUTCOME_OTHER);
             }
         }
-        while (fixture_pending(f, i, CORE_OP_PEEK) > 0) fixture_answer_with(f, i, CORE_OP_PEEK, &there);
-        while (fixture_pending(f, i, CORE_OP_RELEASE) > 0) {
-            fixture_answer(f, i, CORE_OP_RELEASE, keys->of[i] == 0 ? CORE_YES : CORE_OTHER);
+        while (fixture_pending(f, i, OP_PEEK) > 0) fixture_answer_with(f, i, OP_PEEK, &there);
+        while (fixture_pending(f, i, OP_RELEASE) > 0) {
+            fixture_answer(f, i, OP_RELEASE, keys->of[i] == 0 ? OUTCOME_YES : OUTCOME_OTHER);
         }
     }
 }
@@ -64,7 +65,7 @@ static bool try_on(struct fixture *f, const struct keys *keys, uint64_t limit_us
     }
 }
 
-static uint32_t asked_so_far(const struct fixture *f, enum core_op op)
+static uint32_t asked_so_far(const struct fixture *f, enum op op)
 {
     uint32_t n = 0;
 
@@ -127,8 +128,8 @@ CORE_TEST(the_node_after_a_disproved_arbiter_is_asked_first)
     assert_false(try_on(f, &keys, 1000 * MS));
     for (uint32_t i = 0; i < 10; i++) {
         fixture_pass_to_attempt(f);
-        assert_int_equal(fixture_pending(f, 1, CORE_OP_ACQUIRE), 1);
-        alone += fixture_pending(f, 0, CORE_OP_ACQUIRE) == 0 && fixture_pending(f, 2, CORE_OP_ACQUIRE) == 0;
+        assert_int_equal(fixture_pending(f, 1, OP_ACQUIRE), 1);
+        alone += fixture_pending(f, 0, OP_ACQUIRE) == 0 && fixture_pending(f, 2, OP_ACQUIRE) == 0;
         answer_all(f, &keys);
     }
     assert_int_equal(alone, 10); /* the others are asked behind its answer, if at all */
@@ -163,13 +164,13 @@ CORE_TEST(every_fifth_poll_asks_all_nodes)
     fixture_open_waiting(f, 5, 3, CORE_NEVER);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 10000 * MS));
-    acquires = asked_so_far(f, CORE_OP_ACQUIRE);
+    acquires = asked_so_far(f, OP_ACQUIRE);
     for (uint32_t i = 0; i < 20; i++) {
         fixture_pass_to_attempt(f);
         fixture_expect_alone(f, 0);
         answer_all(f, &keys);
     }
-    acquires = asked_so_far(f, CORE_OP_ACQUIRE) - acquires;
+    acquires = asked_so_far(f, OP_ACQUIRE) - acquires;
     assert_in_range(acquires, 20 + 3 * 4, 20 + 4 * 4);
 }
 
@@ -180,7 +181,7 @@ CORE_TEST(a_holder_is_waited_for_while_it_may_have_a_quorum)
     uint32_t sent;
 
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
-    fixture_node_state(f, 2, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, NODE_DOWN);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 5000 * MS));
     sent = f->n_sent;
@@ -232,7 +233,7 @@ CORE_TEST(one_odd_key_blocks_a_quorum_of_all)
 /* Busy with a script, out of memory, or with a value of another type. */
 CORE_TEST(a_node_that_answers_with_errors_is_no_arbiter_until_it_votes)
 {
-    static const enum core_fault faults[] = {CORE_FAULT_PASSING, CORE_FAULT_FOREIGN};
+    static const enum fault_class faults[] = {FAULT_CLASS_TEMPORARY, FAULT_CLASS_FOREIGN};
 
     for (size_t i = 0; i < LENGTH(faults); i++) {
         struct keys keys = {.of = {0, HOLDER, HOLDER}, .ttl_us = ENDLESS, .fault = faults[i]};
@@ -243,7 +244,7 @@ CORE_TEST(a_node_that_answers_with_errors_is_no_arbiter_until_it_votes)
         fixture_pass_to_attempt(f);
         fixture_expect_alone(f, 1);
         answer_all(f, &keys);
-        keys.fault = CORE_FAULT_NONE;
+        keys.fault = FAULT_CLASS_NONE;
         keys.of[0] = HOLDER;
         assert_false(try_on(f, &keys, 8000 * MS));
         fixture_pass_to_attempt(f);
@@ -253,13 +254,13 @@ CORE_TEST(a_node_that_answers_with_errors_is_no_arbiter_until_it_votes)
 
 CORE_TEST(a_new_connection_may_be_the_arbiter_again)
 {
-    struct keys keys = {.of = {0, HOLDER, HOLDER}, .ttl_us = ENDLESS, .fault = CORE_FAULT_PASSING};
+    struct keys keys = {.of = {0, HOLDER, HOLDER}, .ttl_us = ENDLESS, .fault = FAULT_CLASS_TEMPORARY};
 
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     assert_false(try_on(f, &keys, 1000 * MS));
-    fixture_node_state(f, 0, CORE_NODE_DOWN);
-    fixture_node_state(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, NODE_DOWN);
+    fixture_node_state(f, 0, NODE_READY);
     fixture_pass_to_attempt(f);
     fixture_expect_alone(f, 0);
 }
@@ -274,9 +275,9 @@ CORE_TEST(a_node_that_comes_back_is_asked_when_the_arbiter_has_granted)
     fixture_pass_to_attempt(f);
     fixture_expect_alone(f, 0);
     fixture_node_states(f, ".dd");
-    fixture_node_state(f, 1, CORE_NODE_READY);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_expect_pending(f, CORE_OP_ACQUIRE, ".10");
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_node_state(f, 1, NODE_READY);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect_pending(f, OP_ACQUIRE, ".10");
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }

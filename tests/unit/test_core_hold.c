@@ -6,7 +6,7 @@
 #include "fixture.h"
 
 /* All nodes to which such a request is pending. */
-static void answer_all(struct fixture *f, enum core_op op, enum core_outcome outcome)
+static void answer_all(struct fixture *f, enum op op, enum outcome outcome)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
         if (fixture_pending(f, i, op) != 0) fixture_answer(f, i, op, outcome);
@@ -17,20 +17,19 @@ CORE_TEST(renewal_asks_every_node_in_one_burst)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS - 1);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_EXTEND), 0);
+    assert_int_equal(fixture_pending(f, 0, OP_EXTEND), 0);
     fixture_pass(f, 1);
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(fixture_latest(f, i, CORE_OP_EXTEND)->command.tag.sent_us,
-                         FIXTURE_BEGIN_US + 1000 * MS);
+        assert_int_equal(fixture_latest(f, i, OP_EXTEND)->command.tag.sent_us, FIXTURE_BEGIN_US + 1000 * MS);
     }
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
+    fixture_answer(f, 0, OP_EXTEND, OUTCOME_YES);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS); /* one yes is no renewal */
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_YES);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 3968 * MS);
     assert_int_equal(f->log & CORE_LOG_RENEWED, CORE_LOG_RENEWED);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
+    fixture_answer(f, 1, OP_EXTEND, OUTCOME_YES);
     fixture_pass(f, 1000 * MS); /* the next is due by the begin of this one */
-    assert_int_equal(fixture_pending(f, 1, CORE_OP_EXTEND), 1);
+    assert_int_equal(fixture_pending(f, 1, OP_EXTEND), 1);
 }
 
 CORE_TEST(renewals_hold_a_lock_for_many_leases)
@@ -38,7 +37,7 @@ CORE_TEST(renewals_hold_a_lock_for_many_leases)
     fixture_open_held(f, 3, 2);
     for (uint32_t i = 0; i < 30; i++) {
         fixture_pass(f, 1000 * MS);
-        answer_all(f, CORE_OP_EXTEND, CORE_YES);
+        answer_all(f, OP_EXTEND, OUTCOME_YES);
         assert_true(core_notified_held(f->lock));
     }
     fixture_expect_nothing(f);
@@ -50,8 +49,8 @@ CORE_TEST(a_failed_renewal_is_tried_again_until_lost_at)
 
     fixture_open_held(f, 3, 2);
     while (core_notified_held(f->lock)) {
-        if (fixture_pending(f, 0, CORE_OP_EXTEND) != 0) rounds++;
-        answer_all(f, CORE_OP_EXTEND, CORE_UNKNOWN);
+        if (fixture_pending(f, 0, OP_EXTEND) != 0) rounds++;
+        answer_all(f, OP_EXTEND, OUTCOME_UNKNOWN);
         fixture_pass(f, 10 * MS);
     }
     assert_in_range(rounds, 10, 60); /* with pauses */
@@ -65,13 +64,13 @@ CORE_TEST(a_node_that_comes_back_is_renewed_at_once)
     fixture_open_held(f, 3, 2);
     fixture_node_states(f, ".dd");
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
+    fixture_answer(f, 0, OP_EXTEND, OUTCOME_YES);
     fixture_pass(f, 300 * MS);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
-    fixture_node_state(f, 1, CORE_NODE_READY);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
+    fixture_node_state(f, 1, NODE_READY);
     fixture_pass(f, 0);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
+    fixture_answer(f, 1, OP_EXTEND, OUTCOME_YES);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
     assert_true(core_valid_until(f->lock) > FIXTURE_BEGIN_US + 4000 * MS);
 }
 
@@ -96,7 +95,7 @@ CORE_TEST(answers_behind_lost_at_do_not_bring_the_lock_back)
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_sleep(f, 1904 * MS); /* the process stood still; answers came meanwhile */
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
     assert_false(core_notified_held(f->lock));
     assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
@@ -107,7 +106,7 @@ CORE_TEST(loss_is_reported_before_an_extend_that_had_succeeded)
 {
     fixture_open_held(f, 3, 2);
     assert_int_equal(fixture_extend(f, 0), CORE_OK);
-    fixture_answers(f, CORE_OP_EXTEND, "yy.");
+    fixture_answers(f, OP_EXTEND, "yy.");
     fixture_sleep(f, 10000 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_LOST_LOCK);
@@ -118,9 +117,9 @@ CORE_TEST(a_lock_missing_on_a_majority_is_lost_at_once)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_MISSING);
+    fixture_answer(f, 0, OP_EXTEND, OUTCOME_MISSING);
     assert_true(core_notified_held(f->lock));
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_OTHER);
+    fixture_answer(f, 1, OP_EXTEND, OUTCOME_OTHER);
     assert_false(core_notified_held(f->lock));
     assert_int_equal(core_remaining_us(f->lock, f->now_us), 0);
     fixture_expect_lost(f, CORE_LOSS_GONE);
@@ -130,26 +129,26 @@ CORE_TEST(a_lock_on_all_nodes_is_lost_with_one)
 {
     fixture_open_held(f, 3, 3);
     fixture_pass(f, 1000 * MS);
-    fixture_answers(f, CORE_OP_EXTEND, "ym.");
+    fixture_answers(f, OP_EXTEND, "ym.");
     fixture_expect_lost(f, CORE_LOSS_GONE);
-    fixture_expect_pending(f, CORE_OP_REPAIR, "000");
+    fixture_expect_pending(f, OP_REPAIR, "000");
 }
 
 CORE_TEST(repair_needs_a_quorum_of_its_round)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_YES);
-    assert_int_equal(fixture_pending(f, 2, CORE_OP_REPAIR), 0);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_YES);
-    assert_int_equal(fixture_pending(f, 2, CORE_OP_REPAIR), 1);
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_MISSING);
+    fixture_answer(f, 0, OP_EXTEND, OUTCOME_YES);
+    assert_int_equal(fixture_pending(f, 2, OP_REPAIR), 0);
+    fixture_answer(f, 1, OP_EXTEND, OUTCOME_YES);
+    assert_int_equal(fixture_pending(f, 2, OP_REPAIR), 1);
     assert_int_equal(f->log & CORE_LOG_DEGRADED, CORE_LOG_DEGRADED);
-    fixture_answer(f, 2, CORE_OP_REPAIR, CORE_YES);
+    fixture_answer(f, 2, OP_REPAIR, OUTCOME_YES);
     assert_int_equal(f->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
     assert_int_equal(core_counted(f->lock), 2); /* it counts from the next round on */
     fixture_pass(f, 1000 * MS);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
     assert_int_equal(core_counted(f->lock), 3);
     assert_int_equal(f->log & CORE_LOG_WHOLE, CORE_LOG_WHOLE);
 }
@@ -161,16 +160,16 @@ CORE_TEST(an_absence_from_before_a_repair_does_not_count)
 
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    before = *fixture_latest(f, 2, CORE_OP_EXTEND);
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_REPAIR, CORE_YES);
-    fixture_replay(f, &before, CORE_MISSING);
+    before = *fixture_latest(f, 2, OP_EXTEND);
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_MISSING);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
+    fixture_answer(f, 2, OP_REPAIR, OUTCOME_YES);
+    fixture_replay(f, &before, OUTCOME_MISSING);
     fixture_pass(f, 1000 * MS);
     /* One node lacks the key, not two. */
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_MISSING);
+    fixture_answer(f, 1, OP_EXTEND, OUTCOME_MISSING);
     fixture_expect_nothing(f);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
     assert_int_equal(core_counted(f->lock), 2);
 }
 
@@ -178,26 +177,26 @@ CORE_TEST(a_key_of_another_is_not_repaired)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_OTHER);
-    fixture_answers(f, CORE_OP_EXTEND, "yy.");
-    assert_int_equal(fixture_pending(f, 2, CORE_OP_REPAIR), 0);
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_OTHER);
+    fixture_answers(f, OP_EXTEND, "yy.");
+    assert_int_equal(fixture_pending(f, 2, OP_REPAIR), 0);
 }
 
 CORE_TEST(a_repair_that_fails_waits_for_the_next_round)
 {
-    static const enum core_outcome outcomes[] = {CORE_UNSENT, CORE_ERROR, CORE_UNKNOWN, CORE_OTHER};
+    static const enum outcome outcomes[] = {OUTCOME_UNSENT, OUTCOME_ERROR, OUTCOME_UNKNOWN, OUTCOME_OTHER};
 
     for (size_t i = 0; i < LENGTH(outcomes); i++) {
         fixture_open_held(f, 3, 2);
         fixture_pass(f, 1000 * MS);
-        fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
-        answer_all(f, CORE_OP_EXTEND, CORE_YES);
-        fixture_answer(f, 2, CORE_OP_REPAIR, outcomes[i]);
-        assert_int_equal(fixture_pending(f, 2, CORE_OP_REPAIR), 0);
+        fixture_answer(f, 2, OP_EXTEND, OUTCOME_MISSING);
+        answer_all(f, OP_EXTEND, OUTCOME_YES);
+        fixture_answer(f, 2, OP_REPAIR, outcomes[i]);
+        assert_int_equal(fixture_pending(f, 2, OP_REPAIR), 0);
         fixture_pass(f, 1000 * MS);
-        fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
-        answer_all(f, CORE_OP_EXTEND, CORE_YES);
-        assert_int_equal(fixture_pending(f, 2, CORE_OP_REPAIR), 1);
+        fixture_answer(f, 2, OP_EXTEND, OUTCOME_MISSING);
+        answer_all(f, OP_EXTEND, OUTCOME_YES);
+        assert_int_equal(fixture_pending(f, 2, OP_REPAIR), 1);
     }
 }
 
@@ -205,12 +204,12 @@ CORE_TEST(a_repair_by_a_forgotten_script_is_sent_by_eval)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_REPAIR, CORE_NOSCRIPT);
-    assert_int_equal(fixture_pending(f, 2, CORE_OP_REPAIR), 1);
-    assert_true(fixture_latest(f, 2, CORE_OP_REPAIR)->command.use_eval);
-    fixture_answer(f, 2, CORE_OP_REPAIR, CORE_YES);
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_MISSING);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
+    fixture_answer(f, 2, OP_REPAIR, OUTCOME_NOSCRIPT);
+    assert_int_equal(fixture_pending(f, 2, OP_REPAIR), 1);
+    assert_true(fixture_latest(f, 2, OP_REPAIR)->command.use_eval);
+    fixture_answer(f, 2, OP_REPAIR, OUTCOME_YES);
     assert_int_equal(f->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
 }
 
@@ -219,13 +218,13 @@ CORE_TEST(a_repair_of_unknown_outcome_is_no_absence)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_REPAIR, CORE_UNKNOWN);
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_MISSING);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
+    fixture_answer(f, 2, OP_REPAIR, OUTCOME_UNKNOWN);
     fixture_pass(f, 1000 * MS);
-    fixture_answers(f, CORE_OP_EXTEND, "ym.");
+    fixture_answers(f, OP_EXTEND, "ym.");
     fixture_expect_nothing(f);
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES); /* it does */
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_YES); /* it does */
     fixture_expect_nothing(f);
     assert_true(core_notified_held(f->lock));
     assert_int_equal(core_counted(f->lock), 2);
@@ -235,28 +234,28 @@ CORE_TEST(a_repair_refused_by_another_is_an_absence)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_REPAIR, CORE_OTHER);
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_MISSING);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
+    fixture_answer(f, 2, OP_REPAIR, OUTCOME_OTHER);
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 1, CORE_OP_EXTEND, CORE_MISSING);
+    fixture_answer(f, 1, OP_EXTEND, OUTCOME_MISSING);
     fixture_expect_lost(f, CORE_LOSS_GONE);
 }
 
 CORE_TEST(a_node_that_was_away_is_repaired_and_released)
 {
     fixture_open(f, 3, 2);
-    fixture_node_state(f, 2, CORE_NODE_DOWN);
+    fixture_node_state(f, 2, NODE_DOWN);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    fixture_node_state(f, 2, CORE_NODE_READY);
+    fixture_node_state(f, 2, NODE_READY);
     fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_MISSING);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_REPAIR, CORE_UNKNOWN);
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_MISSING);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
+    fixture_answer(f, 2, OP_REPAIR, OUTCOME_UNKNOWN);
     fixture_release(f);
-    assert_int_equal(fixture_pending(f, 2, CORE_OP_RELEASE), 1); /* it may hold the key */
+    assert_int_equal(fixture_pending(f, 2, OP_RELEASE), 1); /* it may hold the key */
 }
 
 CORE_TEST(an_extend_lengthens_the_lease_and_never_shortens_it)
@@ -266,21 +265,21 @@ CORE_TEST(an_extend_lengthens_the_lease_and_never_shortens_it)
     assert_int_equal(fixture_extend(f, 6000 * MS), CORE_OK);
     assert_int_equal(fixture_extend(f, 6000 * MS), CORE_BUSY);
     assert_int_equal(fixture_release(f), CORE_BUSY);
-    fixture_answers(f, CORE_OP_EXTEND, "yy.");
+    fixture_answers(f, OP_EXTEND, "yy.");
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_OK);
     assert_int_equal(core_lease_us(f->lock), 6000 * MS);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + (6000 - 62) * MS);
     assert_int_equal(fixture_extend(f, 3000 * MS), CORE_INVAL);
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_YES);
     fixture_pass(f, 1000 * MS); /* later renewals use it too */
-    assert_int_equal(fixture_latest(f, 0, CORE_OP_EXTEND)->command.tag.lease_us, 6000 * MS);
+    assert_int_equal(fixture_latest(f, 0, OP_EXTEND)->command.tag.lease_us, 6000 * MS);
 }
 
 CORE_TEST(an_extend_without_quorum_changes_nothing)
 {
     fixture_open_held(f, 3, 2);
     fixture_extend(f, 6000 * MS);
-    fixture_answers(f, CORE_OP_EXTEND, "yuu");
+    fixture_answers(f, OP_EXTEND, "yuu");
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_NOQUORUM);
     assert_true(core_notified_held(f->lock));
     assert_int_equal(core_lease_us(f->lock), 3000 * MS);
@@ -293,7 +292,7 @@ CORE_TEST(a_canceled_extend_leaves_the_lock_held)
     fixture_extend(f, 6000 * MS);
     assert_int_equal(fixture_cancel(f), CORE_OK);
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_CANCELED);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
     fixture_expect_nothing(f);
     assert_true(core_notified_held(f->lock));
     assert_int_equal(core_lease_us(f->lock), 3000 * MS);
@@ -304,13 +303,13 @@ CORE_TEST(a_late_vote_does_not_settle_a_renewal)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_extend(f, 0);
-    fixture_answers(f, CORE_OP_EXTEND, "yu.");
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answers(f, OP_EXTEND, "yu.");
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect_nothing(f); /* node 2 has not answered the extend */
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_YES);
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_OK);
 }
 
@@ -322,9 +321,9 @@ CORE_TEST(max_hold_ends_renewal)
     fixture_open_config(f, &config);
     fixture_grant(f);
     fixture_pass(f, 1000 * MS);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
     fixture_pass(f, 1500 * MS);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_EXTEND), 0);
+    assert_int_equal(fixture_pending(f, 0, OP_EXTEND), 0);
     assert_int_equal(fixture_extend(f, 0), CORE_STATE);
     fixture_pass(f, 1404 * MS);
     fixture_expect_lost(f, CORE_LOSS_MAX_HOLD);
@@ -338,7 +337,7 @@ CORE_TEST(a_lock_without_renewal_holds_for_one_lease)
     fixture_open_config(f, &config);
     fixture_grant(f);
     fixture_pass(f, 2904 * MS);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_EXTEND), 0);
+    assert_int_equal(fixture_pending(f, 0, OP_EXTEND), 0);
     fixture_expect_lost(f, CORE_LOSS_NOT_RENEWED);
 }
 
@@ -352,8 +351,8 @@ CORE_TEST(a_lost_lock_is_acquired_anew)
     fixture_drop(f);
     fixture_node_states(f, "rrr");
     assert_int_equal(fixture_acquire(f), CORE_OK);
-    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
-    answer_all(f, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_expect_pending(f, OP_RELEASE, "111");
+    answer_all(f, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
@@ -362,9 +361,9 @@ CORE_TEST(an_extend_asked_again_prolongs_the_debt)
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_pass(f, 90 * MS);
-    fixture_answer(f, 0, CORE_OP_EXTEND, CORE_NOSCRIPT);
-    assert_true(fixture_latest(f, 0, CORE_OP_EXTEND)->command.use_eval);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
+    fixture_answer(f, 0, OP_EXTEND, OUTCOME_NOSCRIPT);
+    assert_true(fixture_latest(f, 0, OP_EXTEND)->command.use_eval);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
     fixture_release(f);
     fixture_node_states(f, "ddd");
     /* Asked at 1090 ms, the key may live until 4090 ms and a little. */
@@ -378,10 +377,10 @@ CORE_TEST(an_extend_asked_again_prolongs_the_debt)
 CORE_TEST(a_quarantined_node_extends)
 {
     fixture_open_held(f, 3, 2);
-    fixture_node_state(f, 0, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 0, NODE_CONNECTING);
     fixture_node_states(f, "qd.");
     fixture_pass(f, 1000 * MS);
-    fixture_answers(f, CORE_OP_EXTEND, "y.y");
+    fixture_answers(f, OP_EXTEND, "y.y");
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 3968 * MS);
 }
 
@@ -390,15 +389,15 @@ CORE_TEST(answers_of_an_old_connection_do_not_count)
     struct fixture_sent old;
 
     fixture_open_held(f, 3, 2);
-    fixture_node_state(f, 1, CORE_NODE_DOWN);
+    fixture_node_state(f, 1, NODE_DOWN);
     fixture_pass(f, 1000 * MS);
-    old = *fixture_latest(f, 0, CORE_OP_EXTEND);
-    fixture_node_state(f, 0, CORE_NODE_CONNECTING);
-    fixture_node_state(f, 0, CORE_NODE_READY);
-    fixture_replay(f, &old, CORE_YES);
-    fixture_answer(f, 2, CORE_OP_EXTEND, CORE_YES);
+    old = *fixture_latest(f, 0, OP_EXTEND);
+    fixture_node_state(f, 0, NODE_CONNECTING);
+    fixture_node_state(f, 0, NODE_READY);
+    fixture_replay(f, &old, OUTCOME_YES);
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_YES);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
-    fixture_replay(f, &old, CORE_MISSING);
+    fixture_replay(f, &old, OUTCOME_MISSING);
     assert_true(core_notified_held(f->lock));
 }
 
@@ -418,10 +417,10 @@ CORE_TEST(a_shorter_renewal_does_not_take_validity_away)
     fixture_extend(f, 6000 * MS);
     fixture_cancel(f);
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_CANCELED);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES); /* the nodes did it all the same */
+    answer_all(f, OP_EXTEND, OUTCOME_YES); /* the nodes did it all the same */
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + (6000 - 62) * MS);
     fixture_pass(f, 1000 * MS);
-    assert_int_equal(fixture_latest(f, 0, CORE_OP_EXTEND)->command.tag.lease_us, 3000 * MS);
-    answer_all(f, CORE_OP_EXTEND, CORE_YES);
+    assert_int_equal(fixture_latest(f, 0, OP_EXTEND)->command.tag.lease_us, 3000 * MS);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + (6000 - 62) * MS);
 }

@@ -38,7 +38,7 @@ CORE_TEST(a_lock_listens_while_it_waits)
     assert_true(core_listens(f->lock));
     fixture_notice(f, 0, HOLDER);
     assert_true(core_listens(f->lock)); /* also while it asks again */
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_false(core_listens(f->lock));
 }
@@ -48,7 +48,7 @@ CORE_TEST(the_arbiters_notice_wakes_at_once)
     open_listening(f, 5, 3);
     fixture_notice(f, 0, HOLDER);
     assert_int_equal(core_attempt(f->lock), 3);
-    for (uint32_t i = 0; i < 5; i++) assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), i == 0);
+    for (uint32_t i = 0; i < 5; i++) assert_int_equal(fixture_pending(f, i, OP_ACQUIRE), i == 0);
 }
 
 CORE_TEST(notices_of_a_quorum_without_the_arbiter_wake_at_once)
@@ -60,7 +60,7 @@ CORE_TEST(notices_of_a_quorum_without_the_arbiter_wake_at_once)
     assert_int_equal(core_attempt(f->lock), 2);
     fixture_notice(f, 4, HOLDER);
     assert_int_equal(core_attempt(f->lock), 3);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), 1);
+    assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), 1);
 }
 
 CORE_TEST(one_other_notice_wakes_a_round_trip_later)
@@ -96,7 +96,7 @@ CORE_TEST(a_notice_shortens_the_pauses_between_polls)
         attempt = core_attempt(f->lock);
         while (core_attempt(f->lock) == attempt) fixture_pass(f, MS);
         for (uint32_t k = 0; k < 3; k++) {
-            if (fixture_pending(f, k, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, k, HOLDER, -1);
+            if (fixture_pending(f, k, OP_ACQUIRE) > 0) fixture_refuse(f, k, HOLDER, -1);
         }
         fixture_answer_releases(f);
     }
@@ -132,12 +132,12 @@ CORE_TEST(another_acquire_begins_without_notices)
 CORE_TEST(a_node_that_is_down_wakes_nobody)
 {
     open_listening(f, 3, 2);
-    fixture_node_state(f, 0, CORE_NODE_DOWN);
+    fixture_node_state(f, 0, NODE_DOWN);
     fixture_notice(f, 0, HOLDER);
     assert_int_equal(core_attempt(f->lock), 2);
     fixture_notice(f, 1, HOLDER);
     assert_int_equal(core_attempt(f->lock), 3);
-    assert_int_equal(fixture_pending(f, 1, CORE_OP_ACQUIRE), 1);
+    assert_int_equal(fixture_pending(f, 1, OP_ACQUIRE), 1);
 }
 
 /* Each may come after the attempt asked the arbiter. */
@@ -183,7 +183,7 @@ static void open_split(struct fixture *f)
 {
     open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_refuse(f, 1, 88, -1);
     fixture_refuse(f, 2, 89, -1);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
@@ -194,7 +194,7 @@ static void expect_silent(const struct fixture *f, const char *silent)
 {
     for (uint32_t i = 0; i < 3; i++) {
         if (silent[i] == '.') continue;
-        assert_int_equal(fixture_latest(f, i, CORE_OP_RELEASE)->command.silent, silent[i] == '1');
+        assert_int_equal(fixture_latest(f, i, OP_RELEASE)->command.silent, silent[i] == '1');
     }
 }
 
@@ -202,7 +202,7 @@ CORE_TEST(a_notice_of_a_node_that_refused_is_followed_by_another_attempt)
 {
     open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_refuse(f, 1, 88, -1);
     fixture_notice(f, 1, 88);
     fixture_refuse(f, 2, 88, -1);
@@ -278,10 +278,10 @@ CORE_TEST(notices_without_a_holder_wake)
 
 CORE_TEST(notices_of_own_releases_do_not_wake)
 {
-    struct core_reply told = {.outcome = CORE_YES, .listeners = 1, .ttl_us = -2};
+    struct core_reply told = {.outcome = OUTCOME_YES, .listeners = 1, .ttl_us = -2};
 
     open_split(f);
-    fixture_answer_with(f, 0, CORE_OP_RELEASE, &told);
+    fixture_answer_with(f, 0, OP_RELEASE, &told);
     fixture_answer_releases(f);
     fixture_notice(f, 0, 0); /* ours */
     assert_int_equal(core_attempt(f->lock), 3);
@@ -292,15 +292,15 @@ CORE_TEST(notices_of_own_releases_do_not_wake)
 /* No notice of our own is to come, so the next one is that of another. */
 CORE_TEST(a_release_that_published_nothing_swallows_no_notice)
 {
-    static const struct core_reply answers[] = {{.outcome = CORE_MISSING, .ttl_us = -2},
-                                                {.outcome = CORE_OTHER, .ttl_us = -2},
-                                                {.outcome = CORE_YES, .ttl_us = -2},
-                                                {.outcome = CORE_UNSENT, .ttl_us = -2},
-                                                {.outcome = CORE_ERROR, .fault = CORE_FAULT_PASSING}};
+    static const struct core_reply answers[] = {{.outcome = OUTCOME_MISSING, .ttl_us = -2},
+                                                {.outcome = OUTCOME_OTHER, .ttl_us = -2},
+                                                {.outcome = OUTCOME_YES, .ttl_us = -2},
+                                                {.outcome = OUTCOME_UNSENT, .ttl_us = -2},
+                                                {.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_TEMPORARY}};
 
     for (size_t i = 0; i < LENGTH(answers); i++) {
         open_split(f);
-        fixture_answer_with(f, 0, CORE_OP_RELEASE, &answers[i]);
+        fixture_answer_with(f, 0, OP_RELEASE, &answers[i]);
         fixture_room(f, 0);
         fixture_notice(f, 0, 88);
         fixture_expect_alone(f, 0);
@@ -311,12 +311,12 @@ CORE_TEST(a_release_that_was_not_sent_swallows_no_notice)
 {
     open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    fixture_node_state(f, 0, CORE_NODE_CONNECTING);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_node_state(f, 0, NODE_CONNECTING);
     fixture_refuse(f, 1, 88, -1);
     fixture_refuse(f, 2, 89, -1);
-    fixture_node_state(f, 0, CORE_NODE_READY);
-    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
+    fixture_node_state(f, 0, NODE_READY);
+    fixture_answer(f, 0, OP_RELEASE, OUTCOME_MISSING);
     fixture_drop(f);
     fixture_notice(f, 0, 88);
     fixture_expect_alone(f, 0);
@@ -335,7 +335,7 @@ CORE_TEST(a_failed_attempt_publishes_nothing_where_another_holds)
 {
     open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_refuse(f, 1, 88, -1);
     fixture_refuse(f, 2, 88, -1);
     expect_silent(f, "111");
@@ -349,7 +349,7 @@ CORE_TEST(a_canceled_attempt_publishes_only_at_the_arbiter)
 {
     open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yu.");
+    fixture_answers(f, OP_ACQUIRE, "yu.");
     fixture_cancel(f);
     expect_silent(f, "01.");
 }
@@ -359,7 +359,7 @@ CORE_TEST(a_failed_attempt_publishes_nothing_in_an_outage)
     open_listening(f, 3, 2);
     fixture_node_states(f, ".dq");
     fixture_notice(f, 0, HOLDER);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     expect_silent(f, "1..");
 }
@@ -386,7 +386,7 @@ CORE_TEST(a_grant_that_is_too_late_publishes_on_all_nodes)
 {
     open_listening(f, 3, 2);
     fixture_notice(f, 0, HOLDER);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_sleep(f, 3000 * MS);
     fixture_expect_nothing(f);
     expect_silent(f, "000");

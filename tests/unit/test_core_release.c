@@ -8,15 +8,15 @@
 #define NODE_TIMEOUT_US (100 * MS)
 #define PAUSE_MAX_US    (1000 * MS) /* between two tries of one release */
 
-static void answer(struct fixture *f, uint32_t node, enum core_outcome outcome)
+static void answer(struct fixture *f, uint32_t node, enum outcome outcome)
 {
-    fixture_answer(f, node, CORE_OP_RELEASE, outcome);
+    fixture_answer(f, node, OP_RELEASE, outcome);
 }
 
-static void refuse(struct fixture *f, uint32_t node, enum core_fault fault)
+static void refuse(struct fixture *f, uint32_t node, enum fault_class fault)
 {
-    fixture_answer_with(f, node, CORE_OP_RELEASE,
-                        &(struct core_reply){.outcome = CORE_ERROR, .fault = fault, .ttl_us = -2});
+    fixture_answer_with(f, node, OP_RELEASE,
+                        &(struct core_reply){.outcome = OUTCOME_ERROR, .fault = fault, .ttl_us = -2});
 }
 
 static void expect_released(struct fixture *f, int status, bool expired)
@@ -36,12 +36,12 @@ CORE_TEST(a_release_ends_when_a_quorum_has_answered)
     assert_int_equal(fixture_release(f), CORE_OK);
     assert_false(core_notified_held(f->lock));
     assert_int_equal(fixture_release(f), CORE_BUSY);
-    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_YES);
+    fixture_answer(f, 0, OP_RELEASE, OUTCOME_YES);
     fixture_expect_nothing(f);
-    fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
+    fixture_answer(f, 1, OP_RELEASE, OUTCOME_YES);
     expect_released(f, CORE_OK, false);
     assert_false(core_quiet(f->lock)); /* node 2 has not answered */
-    fixture_answer(f, 2, CORE_OP_RELEASE, CORE_YES);
+    fixture_answer(f, 2, OP_RELEASE, OUTCOME_YES);
     assert_true(core_quiet(f->lock));
     assert_int_equal(fixture_release(f), CORE_STATE);
 }
@@ -50,11 +50,11 @@ CORE_TEST(a_release_without_a_quorum_ends_after_one_node_timeout)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_YES);
+    fixture_answer(f, 0, OP_RELEASE, OUTCOME_YES);
     fixture_pass(f, 100 * MS);
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
     fixture_expect_nothing(f);
-    fixture_answer(f, 1, CORE_OP_RELEASE, CORE_YES);
+    fixture_answer(f, 1, OP_RELEASE, OUTCOME_YES);
     fixture_expect_nothing(f);
 }
 
@@ -63,9 +63,9 @@ CORE_TEST(an_acquire_does_not_wait_for_the_release)
     fixture_open_held(f, 3, 2);
     fixture_release(f);
     assert_int_equal(fixture_acquire(f), CORE_OK);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_ACQUIRE), 1);
-    fixture_answers(f, CORE_OP_RELEASE, "yyy");
-    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
+    assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), 1);
+    fixture_answers(f, OP_RELEASE, "yyy");
+    fixture_answers(f, OP_ACQUIRE, "yyy");
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_true(core_notified_held(f->lock));
@@ -76,7 +76,7 @@ CORE_TEST(a_grant_ends_the_release_before_it)
     fixture_open_held(f, 3, 2);
     fixture_release(f);
     assert_int_equal(fixture_acquire(f), CORE_OK);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
+    fixture_answers(f, OP_ACQUIRE, "yyy");
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* What is held can be released. */
@@ -91,7 +91,7 @@ CORE_TEST(no_loss_is_reported_after_a_release)
     fixture_open_held(f, 3, 2);
     fixture_sleep(f, 10000 * MS);
     assert_int_equal(fixture_release(f), CORE_OK); /* it had expired */
-    fixture_answers(f, CORE_OP_RELEASE, "mmm");
+    fixture_answers(f, OP_RELEASE, "mmm");
     expect_released(f, CORE_OK, true);
     fixture_expect_nothing(f);
 }
@@ -104,30 +104,30 @@ CORE_TEST(a_release_is_repeated_after_a_passing_error)
 
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    fixture_answers(f, CORE_OP_RELEASE, ".yy");
+    fixture_answers(f, OP_RELEASE, ".yy");
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     for (uint32_t i = 0; i < 8; i++) {
         uint64_t asked_us = f->now_us;
 
-        refuse(f, 0, CORE_FAULT_PASSING);
-        assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0); /* after a pause */
-        while (fixture_pending(f, 0, CORE_OP_RELEASE) == 0 && f->now_us <= asked_us + PAUSE_MAX_US) {
+        refuse(f, 0, FAULT_CLASS_TEMPORARY);
+        assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0); /* after a pause */
+        while (fixture_pending(f, 0, OP_RELEASE) == 0 && f->now_us <= asked_us + PAUSE_MAX_US) {
             fixture_pass(f, 1 * MS);
         }
-        assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
+        assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
         if (f->now_us - asked_us > longest_us) longest_us = f->now_us - asked_us;
     }
     /* The pauses grow. */
     assert_in_range(longest_us, 300 * MS, PAUSE_MAX_US + MS);
     assert_int_equal(core_debts(f->lock, 0), 1);
-    answer(f, 0, CORE_YES);
+    answer(f, 0, OUTCOME_YES);
     assert_true(core_quiet(f->lock));
     assert_int_equal(core_deadline(f->lock), CORE_NEVER);
 }
 
 CORE_TEST(a_release_is_repeated_when_it_was_not_sent)
 {
-    static const enum core_outcome outcomes[] = {CORE_UNSENT, CORE_UNKNOWN};
+    static const enum outcome outcomes[] = {OUTCOME_UNSENT, OUTCOME_UNKNOWN};
 
     for (size_t i = 0; i < 2; i++) {
         fixture_open_held(f, 3, 2);
@@ -136,7 +136,7 @@ CORE_TEST(a_release_is_repeated_when_it_was_not_sent)
         fixture_expect_nothing(f); /* there is time for more */
         for (uint32_t k = 0; k < 3; k++) fixture_room(f, k);
         fixture_pass(f, NODE_TIMEOUT_US / 2);
-        fixture_answers(f, CORE_OP_RELEASE, "yyy");
+        fixture_answers(f, OP_RELEASE, "yyy");
         expect_released(f, CORE_OK, false);
         assert_true(core_quiet(f->lock));
     }
@@ -146,11 +146,11 @@ CORE_TEST(a_failed_attempts_release_is_repeated_too)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yee");
+    fixture_answers(f, OP_ACQUIRE, "yee");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-    for (uint32_t i = 0; i < 3; i++) refuse(f, i, CORE_FAULT_PASSING);
+    for (uint32_t i = 0; i < 3; i++) refuse(f, i, FAULT_CLASS_TEMPORARY);
     fixture_pass(f, 20 * MS);
-    fixture_answers(f, CORE_OP_RELEASE, "yyy");
+    fixture_answers(f, OP_RELEASE, "yyy");
     assert_true(core_quiet(f->lock));
 }
 
@@ -163,7 +163,7 @@ CORE_TEST(a_release_is_repeated_until_the_lease_has_ended)
     fixture_completion(f);
     for (uint32_t i = 0; i < 20; i++) {
         for (uint32_t k = 0; k < 3; k++) {
-            if (fixture_pending(f, k, CORE_OP_RELEASE) > 0) refuse(f, k, CORE_FAULT_PASSING);
+            if (fixture_pending(f, k, OP_RELEASE) > 0) refuse(f, k, FAULT_CLASS_TEMPORARY);
         }
         fixture_pass(f, 200 * MS);
     }
@@ -178,16 +178,16 @@ CORE_TEST(room_at_the_node_does_not_end_a_pause)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    refuse(f, 0, CORE_FAULT_PASSING);
+    refuse(f, 0, FAULT_CLASS_TEMPORARY);
     fixture_room(f, 0);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
     fixture_pass(f, 20 * MS);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
 }
 
 CORE_TEST(a_lasting_error_waits_for_the_next_connection)
 {
-    static const enum core_fault faults[] = {CORE_FAULT_AUTH, CORE_FAULT_PROTO, CORE_FAULT_CONFIG};
+    static const enum fault_class faults[] = {FAULT_CLASS_AUTH, FAULT_CLASS_PROTO, FAULT_CLASS_CONFIG};
 
     for (size_t i = 0; i < LENGTH(faults); i++) {
         fixture_open_held(f, 3, 2);
@@ -195,10 +195,10 @@ CORE_TEST(a_lasting_error_waits_for_the_next_connection)
         for (uint32_t k = 0; k < 3; k++) refuse(f, k, faults[i]);
         expect_released(f, CORE_NOQUORUM, false);
         fixture_pass(f, 2000 * MS);
-        assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
-        fixture_node_state(f, 0, CORE_NODE_DOWN);
-        fixture_node_state(f, 0, CORE_NODE_READY);
-        assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
+        assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
+        fixture_node_state(f, 0, NODE_DOWN);
+        fixture_node_state(f, 0, NODE_READY);
+        assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
     }
 }
 
@@ -206,14 +206,14 @@ CORE_TEST(a_new_connection_ends_the_pause)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    fixture_answers(f, CORE_OP_RELEASE, ".yy");
+    fixture_answers(f, OP_RELEASE, ".yy");
     fixture_completion(f);
-    refuse(f, 0, CORE_FAULT_PASSING);
-    fixture_node_state(f, 0, CORE_NODE_DOWN);
+    refuse(f, 0, FAULT_CLASS_TEMPORARY);
+    fixture_node_state(f, 0, NODE_DOWN);
     fixture_pass(f, 500 * MS);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
-    fixture_node_state(f, 0, CORE_NODE_READY);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
+    fixture_node_state(f, 0, NODE_READY);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
 }
 
 CORE_TEST(more_releases_than_fit_into_one_step_are_all_repeated)
@@ -225,12 +225,12 @@ CORE_TEST(more_releases_than_fit_into_one_step_are_all_repeated)
         fixture_completion(f);
     }
     for (uint32_t i = 0; i < 31; i++) {
-        while (fixture_pending(f, i, CORE_OP_RELEASE) > 0) refuse(f, i, CORE_FAULT_PASSING);
+        while (fixture_pending(f, i, OP_RELEASE) > 0) refuse(f, i, FAULT_CLASS_TEMPORARY);
     }
     fixture_sleep(f, PAUSE_MAX_US);
     fixture_pass(f, 0);
     for (uint32_t i = 0; i < 31; i++) {
-        assert_int_equal(fixture_pending(f, i, CORE_OP_RELEASE), CORE_DEBTS_MAX);
+        assert_int_equal(fixture_pending(f, i, OP_RELEASE), CORE_DEBTS_MAX);
     }
 }
 
@@ -239,16 +239,16 @@ CORE_TEST(more_releases_than_fit_into_one_step_are_all_repeated)
 CORE_TEST(keys_that_were_gone_are_reported)
 {
     static const struct core_reply answers[] = {
-        {.outcome = CORE_MISSING, .ttl_us = -2},
-        {.outcome = CORE_OTHER, .ttl_us = -2},
-        {.outcome = CORE_ERROR, .fault = CORE_FAULT_FOREIGN, .ttl_us = -2}};
+        {.outcome = OUTCOME_MISSING, .ttl_us = -2},
+        {.outcome = OUTCOME_OTHER, .ttl_us = -2},
+        {.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_FOREIGN, .ttl_us = -2}};
 
     for (size_t i = 0; i < LENGTH(answers); i++) {
         fixture_open_held(f, 3, 2);
         fixture_release(f);
-        fixture_answer_with(f, 0, CORE_OP_RELEASE, &answers[i]);
+        fixture_answer_with(f, 0, OP_RELEASE, &answers[i]);
         fixture_expect_nothing(f);
-        fixture_answer_with(f, 1, CORE_OP_RELEASE, &answers[i]);
+        fixture_answer_with(f, 1, OP_RELEASE, &answers[i]);
         expect_released(f, CORE_OK, true);
         assert_int_equal(core_debts(f->lock, 0), 0);
     }
@@ -262,10 +262,10 @@ CORE_TEST(nodes_that_a_quorum_can_spare_may_lack_the_key)
 
         fixture_open_held(f, n, n / 2 + 1);
         fixture_release(f);
-        for (uint32_t i = 0; i < spare; i++) answer(f, i, CORE_MISSING);
+        for (uint32_t i = 0; i < spare; i++) answer(f, i, OUTCOME_MISSING);
         for (uint32_t i = spare; i < n; i++) {
             fixture_expect_nothing(f); /* the last answer decides */
-            answer(f, i, CORE_YES);
+            answer(f, i, OUTCOME_YES);
         }
         expect_released(f, CORE_OK, false);
     }
@@ -275,7 +275,7 @@ CORE_TEST(in_a_quorum_of_all_no_node_may_lack_the_key)
 {
     fixture_open_held(f, 3, 3);
     fixture_release(f);
-    fixture_answers(f, CORE_OP_RELEASE, "ymy");
+    fixture_answers(f, OP_RELEASE, "ymy");
     expect_released(f, CORE_OK, true);
 }
 
@@ -287,7 +287,7 @@ CORE_TEST(the_deciding_answer_is_waited_for_one_node_timeout)
     for (size_t i = 0; i < LENGTH(answers); i++) {
         fixture_open_held(f, 3, 2);
         fixture_release(f);
-        fixture_answers(f, CORE_OP_RELEASE, answers[i]);
+        fixture_answers(f, OP_RELEASE, answers[i]);
         fixture_pass(f, NODE_TIMEOUT_US - 1);
         fixture_expect_nothing(f);
         fixture_pass(f, 1);
@@ -299,8 +299,8 @@ CORE_TEST(an_answer_that_cannot_come_is_not_waited_for)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    fixture_answers(f, CORE_OP_RELEASE, "my.");
-    fixture_node_state(f, 2, CORE_NODE_DOWN);
+    fixture_answers(f, OP_RELEASE, "my.");
+    fixture_node_state(f, 2, NODE_DOWN);
     expect_released(f, CORE_OK, false);
 }
 
@@ -310,12 +310,12 @@ CORE_TEST(a_repeated_release_that_finds_no_key_proves_nothing)
     fixture_open_held(f, 3, 2);
     fixture_release(f);
     for (uint32_t i = 0; i < 2; i++) {
-        answer(f, i, CORE_UNKNOWN);
-        fixture_node_state(f, i, CORE_NODE_CONNECTING);
-        fixture_node_state(f, i, CORE_NODE_READY);
-        answer(f, i, CORE_MISSING);
+        answer(f, i, OUTCOME_UNKNOWN);
+        fixture_node_state(f, i, NODE_CONNECTING);
+        fixture_node_state(f, i, NODE_READY);
+        answer(f, i, OUTCOME_MISSING);
     }
-    answer(f, 2, CORE_YES);
+    answer(f, 2, OUTCOME_YES);
     expect_released(f, CORE_OK, false);
 }
 
@@ -327,7 +327,7 @@ CORE_TEST(a_release_repeated_on_the_next_connection_proves_nothing)
     fixture_drop(f);
     assert_int_equal(fixture_completion(f).kind, CORE_NOTIFY_RELEASED);
     fixture_node_states(f, "rrr");
-    fixture_answers(f, CORE_OP_RELEASE, "mmm");
+    fixture_answers(f, OP_RELEASE, "mmm");
     assert_true(core_quiet(f->lock));
 }
 
@@ -338,12 +338,12 @@ CORE_TEST(nor_does_one_repeated_while_others_are_pending)
     fixture_open_held(f, 3, 2);
     fixture_release(f);
     for (uint32_t i = 0; i < 2; i++) {
-        fixture_node_state(f, i, CORE_NODE_CONNECTING);
-        fixture_node_state(f, i, CORE_NODE_READY);
-        again = *fixture_latest(f, i, CORE_OP_RELEASE);
-        fixture_replay(f, &again, CORE_MISSING);
+        fixture_node_state(f, i, NODE_CONNECTING);
+        fixture_node_state(f, i, NODE_READY);
+        again = *fixture_latest(f, i, OP_RELEASE);
+        fixture_replay(f, &again, OUTCOME_MISSING);
     }
-    answer(f, 2, CORE_YES);
+    answer(f, 2, OUTCOME_YES);
     expect_released(f, CORE_OK, false);
 }
 
@@ -352,11 +352,11 @@ CORE_TEST(a_repeated_release_that_was_refused_first_counts)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    refuse(f, 0, CORE_FAULT_PASSING);
-    fixture_answers(f, CORE_OP_RELEASE, ".ns");
+    refuse(f, 0, FAULT_CLASS_TEMPORARY);
+    fixture_answers(f, OP_RELEASE, ".ns");
     fixture_room(f, 1);
     fixture_pass(f, NODE_TIMEOUT_US / 2);
-    fixture_answers(f, CORE_OP_RELEASE, "ooo");
+    fixture_answers(f, OP_RELEASE, "ooo");
     expect_released(f, CORE_OK, true);
 }
 
@@ -364,10 +364,10 @@ CORE_TEST(a_hold_that_was_lost_stays_lost)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    fixture_answers(f, CORE_OP_EXTEND, "mm.");
+    fixture_answers(f, OP_EXTEND, "mm.");
     fixture_expect_lost(f, CORE_LOSS_GONE);
     fixture_release(f);
-    fixture_answers(f, CORE_OP_RELEASE, "yy.");
+    fixture_answers(f, OP_RELEASE, "yy.");
     expect_released(f, CORE_OK, true);
 }
 
@@ -375,11 +375,11 @@ CORE_TEST(answers_to_the_release_before_do_not_count)
 {
     fixture_open_held(f, 3, 2);
     fixture_release(f);
-    fixture_answers(f, CORE_OP_RELEASE, "mm.");
+    fixture_answers(f, OP_RELEASE, "mm.");
     expect_released(f, CORE_OK, true);
     fixture_grant(f);
     fixture_release(f);
-    answer(f, 2, CORE_MISSING); /* of the one before */
-    fixture_answers(f, CORE_OP_RELEASE, "yy.");
+    answer(f, 2, OUTCOME_MISSING); /* of the one before */
+    fixture_answers(f, OP_RELEASE, "yy.");
     expect_released(f, CORE_OK, false);
 }

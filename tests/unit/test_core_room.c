@@ -13,14 +13,14 @@ CORE_TEST(an_attempt_waits_for_room_at_the_nodes)
 {
     open_crowded(f, 0);
     assert_int_equal(fixture_acquire(f), CORE_OK);
-    fixture_expect_pending(f, CORE_OP_ACQUIRE, "000");
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
     assert_int_equal(core_wants(f->lock), CORE_WANTS_ATTEMPT);
     assert_false(core_listens(f->lock)); /* no holder is in its way */
     fixture_pass(f, 60000 * MS);
     fixture_expect_nothing(f);
     fixture_begin(f);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
+    fixture_answers(f, OP_ACQUIRE, "yyy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* The lease counts from the request, not from the call. */
     assert_int_equal(core_valid_us(f->lock, f->now_us), 2968 * MS);
@@ -36,7 +36,7 @@ CORE_TEST(the_wait_bound_counts_the_wait_for_room)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
     fixture_begin(f);
-    fixture_expect_pending(f, CORE_OP_ACQUIRE, "000");
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
 }
 
 CORE_TEST(cancel_ends_the_wait_for_room)
@@ -75,11 +75,11 @@ CORE_TEST(a_renewal_waits_for_room_but_loss_does_not)
     fixture_grant(f);
     f->no_round = true;
     fixture_pass(f, 1500 * MS);
-    fixture_expect_pending(f, CORE_OP_EXTEND, "000");
+    fixture_expect_pending(f, OP_EXTEND, "000");
     assert_int_equal(core_wants(f->lock), CORE_WANTS_ROUND);
     fixture_begin(f);
-    fixture_expect_pending(f, CORE_OP_EXTEND, "111");
-    fixture_answers(f, CORE_OP_EXTEND, "yyy");
+    fixture_expect_pending(f, OP_EXTEND, "111");
+    fixture_answers(f, OP_EXTEND, "yyy");
     assert_int_equal(core_valid_us(f->lock, f->now_us), 2968 * MS);
     f->no_round = true;
     fixture_pass(f, 2903 * MS);
@@ -95,10 +95,10 @@ CORE_TEST(an_extend_waits_for_room)
     fixture_grant(f);
     f->no_round = true;
     assert_int_equal(fixture_extend(f, 5000 * MS), CORE_OK);
-    fixture_expect_pending(f, CORE_OP_EXTEND, "000");
+    fixture_expect_pending(f, OP_EXTEND, "000");
     assert_int_equal(fixture_release(f), CORE_BUSY);
     fixture_begin(f);
-    fixture_answers(f, CORE_OP_EXTEND, "yyy");
+    fixture_answers(f, OP_EXTEND, "yyy");
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_OK);
     assert_int_equal(core_lease_us(f->lock), 5000 * MS);
 }
@@ -108,15 +108,15 @@ CORE_TEST(a_release_waits_for_room)
     fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
     assert_int_equal(fixture_release(f), CORE_OK);
-    fixture_answers(f, CORE_OP_RELEASE, "nnn");
+    fixture_answers(f, OP_RELEASE, "nnn");
     /* Longer than the node timeout, which counts from the sending. */
     fixture_pass(f, 1000 * MS);
     fixture_expect_nothing(f);
     for (uint32_t i = 0; i < 3; i++) fixture_room(f, i);
-    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
+    fixture_expect_pending(f, OP_RELEASE, "111");
     fixture_pass(f, 99 * MS);
     fixture_expect_nothing(f);
-    fixture_answers(f, CORE_OP_RELEASE, "yyy");
+    fixture_answers(f, OP_RELEASE, "yyy");
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     assert_true(core_quiet(f->lock));
 }
@@ -126,7 +126,7 @@ CORE_TEST(the_node_timeout_of_a_release_counts_from_its_sending)
     fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
     fixture_release(f);
-    fixture_answers(f, CORE_OP_RELEASE, "nnn");
+    fixture_answers(f, OP_RELEASE, "nnn");
     fixture_pass(f, 1000 * MS);
     for (uint32_t i = 0; i < 3; i++) fixture_room(f, i);
     fixture_pass(f, 100 * MS);
@@ -141,7 +141,7 @@ CORE_TEST(after_a_standstill_answers_are_read_before_a_release_times_out)
     fixture_sleep(f, 400 * MS);
     fixture_pass(f, 1 * MS);
     fixture_expect_nothing(f);
-    fixture_answers(f, CORE_OP_RELEASE, "yyy");
+    fixture_answers(f, OP_RELEASE, "yyy");
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
 }
 
@@ -151,24 +151,24 @@ CORE_TEST(a_node_with_an_unsent_release_is_not_asked)
     fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);
     fixture_release(f);
-    fixture_answers(f, CORE_OP_RELEASE, "nyy");
+    fixture_answers(f, OP_RELEASE, "nyy");
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     fixture_acquire(f);
-    fixture_expect_pending(f, CORE_OP_ACQUIRE, "01.");
+    fixture_expect_pending(f, OP_ACQUIRE, "01.");
 }
 
 /* The lock is held: a renewal repairs it there. */
 CORE_TEST(a_node_that_comes_late_is_not_asked_without_room)
 {
     fixture_open_waiting(f, 3, 2, 0);
-    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, NODE_CONNECTING);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     f->no_attempt = true;
-    fixture_node_state(f, 2, CORE_NODE_READY);
-    assert_int_equal(fixture_pending(f, 2, CORE_OP_ACQUIRE), 0);
+    fixture_node_state(f, 2, NODE_READY);
+    assert_int_equal(fixture_pending(f, 2, OP_ACQUIRE), 0);
     f->no_attempt = false;
-    fixture_node_state(f, 2, CORE_NODE_READY);
-    assert_int_equal(fixture_pending(f, 2, CORE_OP_ACQUIRE), 1);
+    fixture_node_state(f, 2, NODE_READY);
+    assert_int_equal(fixture_pending(f, 2, OP_ACQUIRE), 1);
 }

@@ -6,7 +6,7 @@
 static void split(struct fixture *f)
 {
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_refuse(f, 1, 7, 3000 * (int64_t)MS);
     fixture_refuse(f, 2, 8, 3000 * (int64_t)MS);
     fixture_answer_releases(f);
@@ -20,7 +20,7 @@ CORE_TEST(split_votes_are_settled)
     fixture_expect_nothing(f);
     assert_false(core_listens(f->lock));
     assert_in_range(fixture_pass_to_attempt(f), 0, 50 * MS);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
+    fixture_answers(f, OP_ACQUIRE, "yyy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
@@ -43,7 +43,7 @@ CORE_TEST(votes_that_stay_split_are_given_up)
     split(f);
     while (core_phase_now(f->lock) == CORE_WAITING) {
         fixture_pass_to_attempt(f);
-        fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+        fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
         fixture_refuse(f, 1, owner++, 3000 * (int64_t)MS);
         fixture_refuse(f, 2, owner++, 3000 * (int64_t)MS);
         fixture_answer_releases(f);
@@ -69,34 +69,34 @@ static void open_with_a_late_node(struct fixture *f)
     fixture_acquire(f);
     fixture_refuse(f, 1, 7, 3000 * (int64_t)MS);
     fixture_expect_nothing(f);
-    fixture_node_state(f, 2, CORE_NODE_READY);
-    assert_int_equal(fixture_pending(f, 2, CORE_OP_ACQUIRE), 0);
-    assert_int_equal(fixture_pending(f, 2, CORE_OP_PEEK), 1);
+    fixture_node_state(f, 2, NODE_READY);
+    assert_int_equal(fixture_pending(f, 2, OP_ACQUIRE), 0);
+    assert_int_equal(fixture_pending(f, 2, OP_PEEK), 1);
 }
 
 CORE_TEST(a_node_that_comes_late_names_the_holder)
 {
     open_with_a_late_node(f);
     fixture_answer_with(
-        f, 2, CORE_OP_PEEK,
-        &(struct core_reply){.outcome = CORE_YES, .holder_id = 7, .ttl_us = 3000 * (int64_t)MS});
+        f, 2, OP_PEEK,
+        &(struct core_reply){.outcome = OUTCOME_YES, .holder_id = 7, .ttl_us = 3000 * (int64_t)MS});
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
 CORE_TEST(a_node_that_comes_late_and_fails_has_no_vote)
 {
     open_with_a_late_node(f);
-    fixture_answer(f, 2, CORE_OP_PEEK, CORE_UNKNOWN);
+    fixture_answer(f, 2, OP_PEEK, OUTCOME_UNKNOWN);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 CORE_TEST(a_node_that_comes_late_and_is_free_allows_another_attempt)
 {
     open_with_a_late_node(f);
-    fixture_answer(f, 2, CORE_OP_PEEK, CORE_MISSING);
+    fixture_answer(f, 2, OP_PEEK, OUTCOME_MISSING);
     fixture_answer_releases(f);
     fixture_expect_nothing(f);
     fixture_pass_to_attempt(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
+    fixture_answers(f, OP_ACQUIRE, ".yy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }

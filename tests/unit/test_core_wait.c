@@ -15,13 +15,13 @@
 /* The first attempt meets a holder on all nodes. */
 static void open_behind_holder(struct fixture *f, uint32_t n, uint32_t quorum, int64_t ttl_us)
 {
-    struct core_reply holder = {.outcome = CORE_YES, .holder_id = HOLDER, .ttl_us = ttl_us};
+    struct core_reply holder = {.outcome = OUTCOME_YES, .holder_id = HOLDER, .ttl_us = ttl_us};
 
     fixture_open_waiting(f, n, quorum, CORE_NEVER);
     assert_int_equal(fixture_acquire(f), CORE_OK);
-    for (uint32_t i = 0; i < n; i++) fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_OTHER);
+    for (uint32_t i = 0; i < n; i++) fixture_answer(f, i, OP_ACQUIRE, OUTCOME_OTHER);
     for (uint32_t i = 0; i < n; i++) {
-        if (fixture_pending(f, i, CORE_OP_PEEK) > 0) fixture_answer_with(f, i, CORE_OP_PEEK, &holder);
+        if (fixture_pending(f, i, OP_PEEK) > 0) fixture_answer_with(f, i, OP_PEEK, &holder);
     }
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     fixture_answer_releases(f);
@@ -32,7 +32,7 @@ static void open_behind_holder(struct fixture *f, uint32_t n, uint32_t quorum, i
 static void refuse_everywhere(struct fixture *f, uint64_t holder_id)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
-        if (fixture_pending(f, i, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, i, holder_id, -1);
+        if (fixture_pending(f, i, OP_ACQUIRE) > 0) fixture_refuse(f, i, holder_id, -1);
     }
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     fixture_answer_releases(f);
@@ -41,10 +41,10 @@ static void refuse_everywhere(struct fixture *f, uint64_t holder_id)
 CORE_TEST(the_second_attempt_asks_only_the_arbiter)
 {
     open_behind_holder(f, 5, 3, 20 * MS);
-    assert_false(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
+    assert_false(fixture_latest(f, 0, OP_ACQUIRE)->command.explain);
     fixture_pass_to_attempt(f);
     fixture_expect_alone(f, 0);
-    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.explain);
     assert_int_equal(core_phase_now(f->lock), CORE_ASKING);
 }
 
@@ -56,14 +56,14 @@ CORE_TEST(the_arbiter_is_the_first_node_of_the_shared_order)
     memcpy(config.arbiters, (const uint8_t[]){2, 0, 1}, 3);
     fixture_open_config(f, &config);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "eee");
+    fixture_answers(f, OP_ACQUIRE, "eee");
     fixture_pass_to_attempt(f);
     fixture_expect_alone(f, 2);
 }
 
 CORE_TEST(a_node_that_cannot_vote_is_no_arbiter)
 {
-    static const enum core_node_state states[] = {CORE_NODE_DOWN, CORE_NODE_QUARANTINED, CORE_NODE_CONNECTING};
+    static const enum node_state states[] = {NODE_DOWN, NODE_QUARANTINED, NODE_CONNECTING};
 
     for (size_t i = 0; i < LENGTH(states); i++) {
         open_behind_holder(f, 3, 2, 20 * MS);
@@ -78,7 +78,7 @@ CORE_TEST(without_any_node_an_attempt_asks_nothing)
     open_behind_holder(f, 3, 2, 20 * MS);
     fixture_node_states(f, "ddd");
     fixture_pass_to_attempt(f);
-    fixture_expect_pending(f, CORE_OP_ACQUIRE, "000");
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
@@ -108,21 +108,21 @@ CORE_TEST(a_yes_of_the_arbiter_asks_the_others)
     asked_us = f->now_us;
     attempt = core_attempt(f->lock);
     fixture_pass(f, 900);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     assert_int_equal(core_attempt(f->lock), attempt);
     for (uint32_t i = 1; i < 3; i++) {
-        const struct core_command *command = &fixture_latest(f, i, CORE_OP_ACQUIRE)->command;
+        const struct core_command *command = &fixture_latest(f, i, OP_ACQUIRE)->command;
 
-        assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), 1);
+        assert_int_equal(fixture_pending(f, i, OP_ACQUIRE), 1);
         assert_int_equal(command->tag.attempt, attempt);
         assert_int_equal(command->tag.sent_us, asked_us + 900);
         assert_memory_equal(command->token.bytes, core_token_now(f->lock)->bytes, CORE_TOKEN_SIZE);
     }
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* The older of two votes bounds it; of three the second oldest. */
     assert_int_equal(core_valid_until(f->lock), asked_us + 2968 * MS);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
     assert_int_equal(core_valid_until(f->lock), asked_us + 900 + 2968 * MS);
 }
 
@@ -134,9 +134,9 @@ CORE_TEST(a_quorum_of_all_asks_the_arbiter_first_too)
     fixture_pass_to_attempt(f);
     asked_us = f->now_us;
     fixture_expect_alone(f, 0);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_expect_nothing(f);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_valid_until(f->lock), asked_us + 2968 * MS);
 }
@@ -148,7 +148,7 @@ CORE_TEST(a_silent_arbiter_is_passed_over_after_its_grace)
     fixture_pass(f, GRACE_US - 1);
     fixture_expect_alone(f, 0);
     fixture_pass(f, 1);
-    fixture_expect_pending(f, CORE_OP_ACQUIRE, "111");
+    fixture_expect_pending(f, OP_ACQUIRE, "111");
     fixture_refuse(f, 1, HOLDER, 20 * MS);
     fixture_refuse(f, 2, HOLDER, 20 * MS);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
@@ -164,7 +164,7 @@ CORE_TEST(a_silent_arbiter_counts_when_it_answers)
     fixture_pass_to_attempt(f);
     fixture_pass(f, GRACE_US);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
-    fixture_answers(f, CORE_OP_ACQUIRE, "y.y");
+    fixture_answers(f, OP_ACQUIRE, "y.y");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
@@ -175,7 +175,7 @@ CORE_TEST(an_answer_makes_a_silent_node_the_arbiter_again)
     fixture_pass(f, GRACE_US);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
     fixture_refuse(f, 2, HOLDER, 20 * MS);
-    fixture_answer(f, 0, CORE_OP_RELEASE, CORE_MISSING);
+    fixture_answer(f, 0, OP_RELEASE, OUTCOME_MISSING);
     fixture_drop(f);
     fixture_pass_to_attempt(f);
     fixture_expect_alone(f, 0);
@@ -185,7 +185,7 @@ CORE_TEST(a_node_with_an_unknown_outcome_is_no_arbiter_until_it_reconnects)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_UNKNOWN);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
     fixture_refuse(f, 2, HOLDER, 20 * MS);
     fixture_drop(f);
@@ -193,8 +193,8 @@ CORE_TEST(a_node_with_an_unknown_outcome_is_no_arbiter_until_it_reconnects)
     fixture_expect_alone(f, 1);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
     /* On a new connection no answer is missing. */
-    fixture_node_state(f, 0, CORE_NODE_DOWN);
-    fixture_node_state(f, 0, CORE_NODE_READY);
+    fixture_node_state(f, 0, NODE_DOWN);
+    fixture_node_state(f, 0, NODE_READY);
     fixture_drop(f);
     fixture_pass_to_attempt(f);
     fixture_expect_alone(f, 0);
@@ -204,10 +204,10 @@ CORE_TEST(when_all_nodes_are_overdue_all_are_asked)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "uuu");
+    fixture_answers(f, OP_ACQUIRE, "uuu");
     fixture_drop(f);
     fixture_pass_to_attempt(f);
-    fixture_expect_pending(f, CORE_OP_ACQUIRE, "111");
+    fixture_expect_pending(f, OP_ACQUIRE, "111");
 }
 
 CORE_TEST(an_arbiter_that_fails_lets_the_others_decide)
@@ -216,13 +216,13 @@ CORE_TEST(an_arbiter_that_fails_lets_the_others_decide)
         open_behind_holder(f, 3, 2, 20 * MS);
         fixture_pass_to_attempt(f);
         if (ends != 0) {
-            fixture_node_state(f, 0, CORE_NODE_CONNECTING);
+            fixture_node_state(f, 0, NODE_CONNECTING);
         } else {
-            fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_ERROR);
+            fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_ERROR);
         }
         for (uint32_t i = 1; i < 3; i++) {
-            assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), 1);
-            fixture_answer(f, i, CORE_OP_ACQUIRE, CORE_YES);
+            assert_int_equal(fixture_pending(f, i, OP_ACQUIRE), 1);
+            fixture_answer(f, i, OP_ACQUIRE, OUTCOME_YES);
         }
         fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     }
@@ -233,13 +233,13 @@ CORE_TEST(a_silent_node_is_not_waited_for_when_another_holds)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_round_trip(f, SRTT_US);
     fixture_refuse(f, 1, 88, 900 * MS);
     fixture_pass(f, GRACE_US - 1);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
     fixture_pass(f, 1);
-    fixture_expect_pending(f, CORE_OP_RELEASE, "111");
+    fixture_expect_pending(f, OP_RELEASE, "111");
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
@@ -247,14 +247,14 @@ CORE_TEST(a_node_that_was_silent_before_is_not_waited_for)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_UNKNOWN);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_UNKNOWN);
     for (uint32_t i = 0; i < 2; i++) fixture_refuse(f, i, HOLDER, 20 * MS);
     fixture_drop(f);
     fixture_pass_to_attempt(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    assert_int_equal(fixture_pending(f, 2, CORE_OP_ACQUIRE), 1);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    assert_int_equal(fixture_pending(f, 2, OP_ACQUIRE), 1);
     fixture_refuse(f, 1, 88, 900 * MS);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
 }
 
 /* Too few have voted, or no other holds. */
@@ -265,12 +265,12 @@ CORE_TEST(a_silent_node_is_waited_for_when_its_vote_decides)
 
         fixture_open_waiting(f, n, n / 2 + 1, CORE_NEVER);
         fixture_acquire(f);
-        fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+        fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
         if (met != 0) fixture_refuse(f, 1, HOLDER, -1);
         fixture_pass(f, 90 * MS);
-        assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
+        assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
         if (met == 0) {
-            fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+            fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
             fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
         }
     }
@@ -279,27 +279,27 @@ CORE_TEST(a_silent_node_is_waited_for_when_its_vote_decides)
 CORE_TEST(a_connecting_node_is_not_waited_for_when_another_holds)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
-    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, NODE_CONNECTING);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_refuse(f, 1, HOLDER, 900 * MS);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 0);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
     fixture_pass(f, GRACE_US);
     fixture_expect_nothing(f);
-    assert_int_equal(fixture_pending(f, 0, CORE_OP_RELEASE), 1);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
 }
 
 CORE_TEST(a_single_try_waits_for_late_votes)
 {
     fixture_open_waiting(f, 3, 2, 0);
-    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, NODE_CONNECTING);
     fixture_acquire(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_refuse(f, 1, HOLDER, 900 * MS);
     fixture_pass(f, GRACE_US);
     fixture_expect_nothing(f);
-    fixture_node_state(f, 2, CORE_NODE_READY);
-    fixture_answer(f, 2, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_node_state(f, 2, NODE_READY);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
@@ -309,12 +309,12 @@ CORE_TEST(the_grace_of_the_arbiter_grows_with_round_trips)
     open_behind_holder(f, 3, 2, 20 * MS);
     for (uint32_t i = 0; i < 20; i++) {
         fixture_pass_to_attempt(f);
-        while (fixture_pending(f, 1, CORE_OP_ACQUIRE) == 0 &&
-               f->now_us < fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.tag.sent_us + 10 * MS) {
+        while (fixture_pending(f, 1, OP_ACQUIRE) == 0 &&
+               f->now_us < fixture_latest(f, 0, OP_ACQUIRE)->command.tag.sent_us + 10 * MS) {
             fixture_pass(f, 100);
         }
-        if (fixture_pending(f, 1, CORE_OP_ACQUIRE) == 0) break;
-        fixture_pass(f, fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.tag.sent_us + 10 * MS - f->now_us);
+        if (fixture_pending(f, 1, OP_ACQUIRE) == 0) break;
+        fixture_pass(f, fixture_latest(f, 0, OP_ACQUIRE)->command.tag.sent_us + 10 * MS - f->now_us);
         for (uint32_t node = 0; node < 3; node++) fixture_refuse(f, node, HOLDER, 20 * MS);
         fixture_answer_releases(f);
     }
@@ -327,22 +327,22 @@ CORE_TEST(the_grace_of_the_arbiter_grows_with_round_trips)
 CORE_TEST(a_node_that_becomes_ready_is_asked_behind_the_arbiter)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
-    fixture_node_state(f, 2, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 2, NODE_CONNECTING);
     fixture_pass_to_attempt(f);
-    fixture_node_state(f, 2, CORE_NODE_READY);
+    fixture_node_state(f, 2, NODE_READY);
     fixture_expect_alone(f, 0);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
-    for (uint32_t i = 1; i < 3; i++) assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), 1);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    for (uint32_t i = 1; i < 3; i++) assert_int_equal(fixture_pending(f, i, OP_ACQUIRE), 1);
 }
 
 CORE_TEST(a_forgotten_script_is_sent_to_the_arbiter_by_eval)
 {
     open_behind_holder(f, 3, 2, 20 * MS);
     fixture_pass_to_attempt(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_NOSCRIPT);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_NOSCRIPT);
     fixture_expect_alone(f, 0);
-    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.use_eval);
-    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.use_eval);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.explain);
     fixture_refuse(f, 0, HOLDER, 20 * MS);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     assert_int_equal(core_debts(f->lock, 0), 0);
@@ -365,7 +365,7 @@ CORE_TEST(the_next_attempt_comes_when_the_leases_of_a_quorum_end)
 {
     fixture_open_waiting(f, 5, 3, CORE_NEVER);
     fixture_acquire(f);
-    fixture_answer(f, 4, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 4, OP_ACQUIRE, OUTCOME_YES);
     fixture_refuse(f, 0, HOLDER, 40 * MS);
     fixture_refuse(f, 1, HOLDER, 10 * MS);
     fixture_refuse(f, 2, HOLDER, 25 * MS);
@@ -388,13 +388,13 @@ CORE_TEST(a_node_that_comes_back_starts_an_attempt_in_an_outage)
 {
     for (int outage = 0; outage < 2; outage++) {
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
-        fixture_node_state(f, 2, CORE_NODE_DOWN);
-        if (outage != 0) fixture_node_state(f, 1, CORE_NODE_DOWN);
+        fixture_node_state(f, 2, NODE_DOWN);
+        if (outage != 0) fixture_node_state(f, 1, NODE_DOWN);
         fixture_acquire(f);
         fixture_refuse(f, 0, HOLDER, -1);
         if (outage == 0) fixture_refuse(f, 1, HOLDER, -1);
         assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
-        fixture_node_state(f, 2, CORE_NODE_READY);
+        fixture_node_state(f, 2, NODE_READY);
         fixture_pass(f, 4 * SRTT_US);
         assert_int_equal(core_attempt(f->lock), outage != 0 ? 2 : 1);
     }
@@ -440,7 +440,7 @@ CORE_TEST(split_votes_are_tried_again_after_round_trips)
         uint64_t bound_us = (2 * SRTT_US) << (round < 5 ? round : 5);
         uint64_t waited_us;
 
-        fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES); /* the arbiter */
+        fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES); /* the arbiter */
         fixture_refuse(f, 1, 2000 + round, 900 * MS);
         fixture_refuse(f, 2, 3000 + round, 900 * MS);
         assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
@@ -460,7 +460,7 @@ CORE_TEST(a_holder_that_a_node_names_twice_is_polled)
     fixture_refuse(f, 2, 3, 900 * MS);
     fixture_drop(f);
     assert_in_range(fixture_pass_to_attempt(f), 0, 2 * SRTT_US);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_refuse(f, 1, 2, 900 * MS);
     fixture_refuse(f, 2, 5, 900 * MS);
     assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);

@@ -21,7 +21,7 @@ CORE_TEST(the_wait_bound_ends_an_attempt_at_the_arbiter)
     fixture_expect_alone(f, 0);
     fixture_pass(f, FIXTURE_BEGIN_US + 30 * MS - f->now_us);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-    fixture_expect_pending(f, CORE_OP_RELEASE, "10.");
+    fixture_expect_pending(f, OP_RELEASE, "10.");
 }
 
 /* Only the arbiter was asked, so the node states decide. */
@@ -34,14 +34,12 @@ CORE_TEST(the_verdict_tells_outage_from_contention)
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
         fixture_open_waiting(f, 3, 2, 3000 * MS);
-        for (uint32_t node = 1; node < 3 && !cases[i].before; node++)
-            fixture_node_state(f, node, CORE_NODE_DOWN);
+        for (uint32_t node = 1; node < 3 && !cases[i].before; node++) fixture_node_state(f, node, NODE_DOWN);
         fixture_acquire(f);
         for (uint32_t node = 0; node < 3; node++) {
-            if (fixture_pending(f, node, CORE_OP_ACQUIRE) > 0) fixture_refuse(f, node, HOLDER, -1);
+            if (fixture_pending(f, node, OP_ACQUIRE) > 0) fixture_refuse(f, node, HOLDER, -1);
         }
-        for (uint32_t node = 1; node < 3 && !cases[i].after; node++)
-            fixture_node_state(f, node, CORE_NODE_DOWN);
+        for (uint32_t node = 1; node < 3 && !cases[i].after; node++) fixture_node_state(f, node, NODE_DOWN);
         fixture_pass_to_attempt(f);
         fixture_refuse(f, 0, HOLDER, -1);
         assert_int_equal(core_wait_verdict(f->lock), cases[i].status);
@@ -54,7 +52,7 @@ CORE_TEST(a_late_grant_and_then_the_bound_is_a_timeout)
 {
     fixture_open_waiting(f, 3, 2, 5000 * MS);
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yy.");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_sleep(f, 4998 * MS);
     fixture_expect_nothing(f);
     while (core_phase_now(f->lock) == CORE_WAITING && core_deadline(f->lock) < FIXTURE_BEGIN_US + 5000 * MS)
@@ -108,7 +106,7 @@ CORE_TEST(what_was_in_the_way_before_counts_in_the_verdict)
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
         fixture_open_waiting(f, 3, 2, 60 * MS);
-        for (uint32_t node = 0; node < 3 && !cases[i].held; node++) fixture_node_state(f, node, CORE_NODE_DOWN);
+        for (uint32_t node = 0; node < 3 && !cases[i].held; node++) fixture_node_state(f, node, NODE_DOWN);
         fixture_acquire_after(f, cases[i].before);
         for (uint32_t node = 0; node < 3 && cases[i].held; node++) fixture_refuse(f, node, HOLDER, -1);
         assert_int_equal(core_seen(f->lock),
@@ -122,13 +120,13 @@ CORE_TEST(what_was_in_the_way_before_counts_in_the_verdict)
 static void to_asking_all(struct fixture *f)
 {
     fixture_acquire(f);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
 }
 
 static void to_doomed(struct fixture *f)
 {
     fixture_acquire(f);
-    fixture_answers(f, CORE_OP_ACQUIRE, "oo.");
+    fixture_answers(f, OP_ACQUIRE, "oo.");
 }
 
 static void to_waiting(struct fixture *f)
@@ -146,7 +144,7 @@ static void to_asking_arbiter(struct fixture *f)
 static void to_asking_rest(struct fixture *f)
 {
     to_asking_arbiter(f);
-    fixture_answer(f, 0, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
 }
 
 static void to_silent_arbiter(struct fixture *f)
@@ -158,7 +156,7 @@ static void to_silent_arbiter(struct fixture *f)
 static void to_granted(struct fixture *f)
 {
     to_asking_rest(f);
-    fixture_answer(f, 1, CORE_OP_ACQUIRE, CORE_YES);
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
 }
 
 static void to_behind(struct fixture *f)
@@ -188,12 +186,12 @@ CORE_TEST(cancel_leaves_nothing_in_any_phase)
         assert_int_equal(fixture_cancel(f), CORE_STATE);
         /* Late answers change nothing: each acquire is followed by its release at once. */
         for (uint32_t node = 0; node < 3; node++) {
-            while (fixture_pending(f, node, CORE_OP_ACQUIRE) > 0) {
-                assert_true(fixture_pending(f, node, CORE_OP_RELEASE) > 0);
-                fixture_answer(f, node, CORE_OP_ACQUIRE, CORE_YES);
+            while (fixture_pending(f, node, OP_ACQUIRE) > 0) {
+                assert_true(fixture_pending(f, node, OP_RELEASE) > 0);
+                fixture_answer(f, node, OP_ACQUIRE, OUTCOME_YES);
             }
-            while (fixture_pending(f, node, CORE_OP_PEEK) > 0) {
-                fixture_answer(f, node, CORE_OP_PEEK, CORE_MISSING);
+            while (fixture_pending(f, node, OP_PEEK) > 0) {
+                fixture_answer(f, node, OP_PEEK, OUTCOME_MISSING);
             }
         }
         fixture_answer_releases(f);
@@ -213,7 +211,7 @@ CORE_TEST(a_lock_behind_another_of_its_process_asks_no_node)
     /* The release of the other may be missed: the arbiter is polled, and asked for the holder. */
     assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
     fixture_expect_alone(f, 0);
-    assert_true(fixture_latest(f, 0, CORE_OP_ACQUIRE)->command.explain);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.explain);
 }
 
 CORE_TEST(a_bound_reached_behind_another_is_contention)
@@ -229,7 +227,7 @@ CORE_TEST(a_single_try_does_not_wait_behind_another)
 {
     fixture_open_waiting(f, 3, 2, 0);
     fixture_acquire_behind(f);
-    fixture_expect_pending(f, CORE_OP_ACQUIRE, "111");
+    fixture_expect_pending(f, OP_ACQUIRE, "111");
 }
 
 CORE_TEST(a_lock_that_is_woken_asks_all_nodes)
@@ -239,11 +237,10 @@ CORE_TEST(a_lock_that_is_woken_asks_all_nodes)
     fixture_pass(f, 10 * MS);
     fixture_wake(f);
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(fixture_pending(f, i, CORE_OP_ACQUIRE), 1);
-        assert_int_equal(fixture_latest(f, i, CORE_OP_ACQUIRE)->command.tag.sent_us,
-                         FIXTURE_BEGIN_US + 10 * MS);
+        assert_int_equal(fixture_pending(f, i, OP_ACQUIRE), 1);
+        assert_int_equal(fixture_latest(f, i, OP_ACQUIRE)->command.tag.sent_us, FIXTURE_BEGIN_US + 10 * MS);
     }
-    fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
+    fixture_answers(f, OP_ACQUIRE, ".yy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
@@ -252,8 +249,9 @@ CORE_TEST(votes_of_the_attempt_before_are_shown)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
-    fixture_answer_with(f, 2, CORE_OP_ACQUIRE,
-                        &(struct core_reply){.outcome = CORE_ERROR, .fault = CORE_FAULT_AUTH, .ttl_us = -2});
+    fixture_answer_with(
+        f, 2, OP_ACQUIRE,
+        &(struct core_reply){.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_AUTH, .ttl_us = -2});
     fixture_refuse(f, 0, HOLDER, 20 * MS);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
     fixture_pass_to_attempt(f);
@@ -266,7 +264,7 @@ CORE_TEST(votes_of_the_attempt_before_are_shown)
     /* But not votes of another acquire. */
     fixture_cancel(f);
     fixture_completion(f);
-    fixture_node_state(f, 1, CORE_NODE_CONNECTING);
+    fixture_node_state(f, 1, NODE_CONNECTING);
     fixture_acquire(f);
     assert_int_equal(core_vote(f->lock, 1), CORE_VOTE_NONE);
 }

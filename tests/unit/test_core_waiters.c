@@ -14,12 +14,12 @@
 static void open_among(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint32_t waiters, uint8_t seed)
 {
     struct core_reply refusal = {
-        .outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = waiters};
+        .outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = waiters};
 
     fixture_open_waiting(f, n_nodes, quorum, CORE_NEVER);
     f->randoms = seed;
     fixture_acquire(f);
-    for (uint32_t i = 0; i < n_nodes; i++) fixture_answer_with(f, i, CORE_OP_ACQUIRE, &refusal);
+    for (uint32_t i = 0; i < n_nodes; i++) fixture_answer_with(f, i, OP_ACQUIRE, &refusal);
     fixture_answer_releases(f);
     fixture_round_trip(f, SRTT_US);
     assert_int_equal(core_attempt(f->lock), 1);
@@ -58,8 +58,8 @@ CORE_TEST(two_waiters_ask_all_nodes_at_once)
     for (uint32_t waiters = 1; waiters <= 2; waiters++) {
         open_among(f, 3, 2, waiters, 1);
         fixture_notice(f, LISTENER, HOLDER);
-        fixture_expect_pending(f, CORE_OP_ACQUIRE, "111");
-        fixture_answers(f, CORE_OP_ACQUIRE, ".yy");
+        fixture_expect_pending(f, OP_ACQUIRE, "111");
+        fixture_answers(f, OP_ACQUIRE, ".yy");
         fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     }
 }
@@ -72,7 +72,7 @@ CORE_TEST(two_waiters_ask_the_arbiter_where_votes_could_be_split)
 
     for (uint32_t i = 0; i < 3; i++) {
         open_among(f, n_nodes[i], quorums[i], 2, 1);
-        if (i == 0) fixture_node_state(f, 2, CORE_NODE_DOWN);
+        if (i == 0) fixture_node_state(f, 2, NODE_DOWN);
         fixture_notice(f, LISTENER, HOLDER);
         fixture_expect_alone(f, LISTENER);
     }
@@ -104,7 +104,7 @@ CORE_TEST(waiters_at_unmeasured_nodes_are_drawn_too)
 
     for (uint32_t seed = 0; seed < 100; seed++) {
         struct core_reply refusal = {
-            .outcome = CORE_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = 1000};
+            .outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = 1000};
 
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
         if (seed % 10 == 0) refusal.listeners = UINT32_MAX;
@@ -113,7 +113,7 @@ CORE_TEST(waiters_at_unmeasured_nodes_are_drawn_too)
         fixture_node_states(f, "rrr");
         f->randoms = (uint8_t)seed;
         fixture_acquire(f);
-        for (uint32_t i = 0; i < 3; i++) fixture_answer_with(f, i, CORE_OP_ACQUIRE, &refusal);
+        for (uint32_t i = 0; i < 3; i++) fixture_answer_with(f, i, OP_ACQUIRE, &refusal);
         fixture_answer_releases(f);
         fixture_notice(f, LISTENER, HOLDER);
         asked += core_attempt(f->lock) > 1;
@@ -147,7 +147,7 @@ CORE_TEST(requests_and_releases_reach_the_arbiter_first)
     fixture_open_config(f, &config);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(f->sent[i].command.tag.node, config.arbiters[i]);
-    fixture_answers(f, CORE_OP_ACQUIRE, "yyy");
+    fixture_answers(f, OP_ACQUIRE, "yyy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     fixture_release(f);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(f->sent[3 + i].command.tag.node, config.arbiters[i]);

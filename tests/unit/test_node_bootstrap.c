@@ -12,7 +12,7 @@ static const struct fake_step again[] = {SHAKE, END};
 
 static int bootstrap(struct node_fixture *f, unsigned tag, bool force, uint32_t timeout_ms)
 {
-    struct node_request request = {.op = NODE_BOOTSTRAP, .force = force, .timeout_ms = timeout_ms};
+    struct node_request request = {.op = OP_BOOTSTRAP, .force = force, .timeout_ms = timeout_ms};
 
     request.tag.align_number = tag;
     return node_send(f->node, &request);
@@ -76,7 +76,7 @@ NODE_TEST(a_transaction_that_fails_is_reported_once_and_leaves_no_reply_over)
         assert_int_equal(bootstrap(f, 1, true, 0), NODE_SENT);
         run_until(f, "1 ");
         assert_contains(f->error, transactions[i].error);
-        ask_sent(f, 2, NODE_ACQUIRE, 0);
+        ask_sent(f, 2, OP_ACQUIRE, 0);
         run_until(f, "2 yes");
         snprintf(trace, sizeof(trace), "ready 1\n1 %s\n2 yes\n", transactions[i].trace);
         assert_trace(f, trace);
@@ -104,7 +104,7 @@ NODE_TEST(a_transaction_without_all_answers_is_unknown)
         assert_int_equal(bootstrap(f, 1, true, i % 2 != 0 ? 20 : 0), NODE_SENT);
         run_until(f, "1 unknown");
         if (i % 2 != 0) {
-            ask_sent(f, 2, NODE_ACQUIRE, 0);
+            ask_sent(f, 2, OP_ACQUIRE, 0);
             run_until(f, "2 yes");
             assert_trace(f, "ready 1\n1 unknown timeout\n2 yes\n");
         }
@@ -132,7 +132,7 @@ NODE_TEST(the_right_to_kill_is_tried_on_an_address_nobody_has)
         EXPECT("EXEC"),
         SEND("+OK\r\n+QUEUED\r\n*1\r\n-NOPERM only now\r\n"),
         END};
-    struct node_request request = {.op = NODE_MAY_KILL};
+    struct node_request request = {.op = OP_MAY_KILL};
 
     node_fixture_ready(f, script);
     for (unsigned i = 1; i <= 4; i++) {

@@ -60,9 +60,9 @@ NODE_TEST(scripts_carry_the_guard_that_the_handshake_saw)
     assert_string_equal(node_run_id(f->node), "aaaa");
     assert_int_equal(node_quarantined_until_us(f->node), 0);
     /* A plain acquire is a SET without it. */
-    ask_sent(f, 1, NODE_ACQUIRE, 0);
-    ask_sent(f, 2, NODE_EXTEND, 0);
-    ask_sent(f, 3, NODE_RELEASE, 0);
+    ask_sent(f, 1, OP_ACQUIRE, 0);
+    ask_sent(f, 2, OP_EXTEND, 0);
+    ask_sent(f, 3, OP_RELEASE, 0);
     run_until(f, "3 yes");
     assert_trace(f, "ready 1\n1 yes\n2 yes\n3 yes\n");
 }
@@ -76,7 +76,7 @@ NODE_TEST(without_a_guard_nothing_is_asked)
     begin(f, QUORLOCK_GUARD_OFF, script);
     run_until(f, "ready 1");
     assert_int_equal(fake_commands(f->server), 9); /* SETNAME, two INFO, six scripts */
-    ask_sent(f, 1, NODE_EXTEND, 0);
+    ask_sent(f, 1, OP_EXTEND, 0);
     run_until(f, "1 yes");
     assert_string_equal(node_run_id(f->node), "aaaa");
 }
@@ -123,7 +123,7 @@ NODE_TEST(a_guard_that_cannot_be_read_keeps_the_node_down)
         run_until(f, "down");
         assert_trace(f, refusals[i].trace);
         assert_contains(f->why, refusals[i].why);
-        assert_int_equal(ask(f, 1, NODE_ACQUIRE, 0), NODE_NOT_READY);
+        assert_int_equal(ask(f, 1, OP_ACQUIRE, 0), NODE_NOT_READY);
         run_until(f, "ready 1");
     }
 }
@@ -235,11 +235,11 @@ NODE_TEST(a_quarantine_ends_when_the_server_says_so)
     assert_contains(node_why(f->node), "it restarted");
     assert_int_equal(node_generation(f->node), 1);
     assert_true(node_quarantined_until_us(f->node) >= before_us + 62600); /* 1 % and 2 ms more */
-    ask_sent(f, 1, NODE_ACQUIRE, 0);
+    ask_sent(f, 1, OP_ACQUIRE, 0);
     run_until(f, "ready 1");
     assert_true(clock_us(NULL) >= before_us + 62600 + 153500);
     assert_string_equal(node_why(f->node), "");
-    ask_sent(f, 2, NODE_EXTEND, 0);
+    ask_sent(f, 2, OP_EXTEND, 0);
     run_until(f, "2 missing");
     assert_trace(f, "quarantined 1\n1 yes\nquarantined 1\nready 1\n2 missing\n");
     assert_int_equal(fake_connections(f->server), 1);
@@ -307,8 +307,8 @@ NODE_TEST(a_guard_that_is_gone_ends_the_connection)
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     fake_play(f->server, later);
     run_until(f, "ready");
-    ask_sent(f, 1, NODE_EXTEND, 0);
-    ask_sent(f, 2, NODE_ACQUIRE, 0);
+    ask_sent(f, 1, OP_EXTEND, 0);
+    ask_sent(f, 2, OP_ACQUIRE, 0);
     run_until(f, "quarantined 2");
     assert_trace(f, "ready 1\n1 error guard\n2 unknown unreachable\nconnecting guard\nquarantined 2\n");
 }
@@ -326,7 +326,7 @@ NODE_TEST(a_release_is_carried_out_although_the_guard_changed)
         begin(f, QUORLOCK_GUARD_CONNECTION, script);
         fake_play(f->server, clear);
         run_until(f, "ready");
-        ask_sent(f, 1, NODE_RELEASE, 0);
+        ask_sent(f, 1, OP_RELEASE, 0);
         run_until(f, "ready 2");
         snprintf(wanted, sizeof(wanted), "ready 1\n%s\nconnecting guard\nready 2\n", outcomes[i]);
         assert_trace(f, wanted);
@@ -339,7 +339,7 @@ NODE_TEST(a_release_is_carried_out_although_the_guard_changed)
 
 static void expel(struct node_fixture *f, const char *line)
 {
-    if (strcmp(line, "ready 1") == 0) node_expel(f->node, NODE_FAULT_CONFIG, "listed twice");
+    if (strcmp(line, "ready 1") == 0) node_expel(f->node, FAULT_CONFIG, "listed twice");
 }
 
 NODE_TEST(a_callback_may_expel_the_node)
@@ -356,11 +356,11 @@ NODE_TEST(an_expelled_node_ends_its_requests)
     static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(CLEAR), END};
 
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
-    node_expel(f->node, NODE_FAULT_CONFIG, "too early"); /* does nothing */
+    node_expel(f->node, FAULT_CONFIG, "too early"); /* does nothing */
     assert_trace(f, "");
     run_until(f, "ready");
-    ask_sent(f, 1, NODE_ACQUIRE, 0);
-    node_expel(f->node, NODE_FAULT_CONFIG, "listed twice");
+    ask_sent(f, 1, OP_ACQUIRE, 0);
+    node_expel(f->node, FAULT_CONFIG, "listed twice");
     assert_trace(f, "ready 1\n1 unknown unreachable\ndown config\n");
     assert_string_equal(node_why(f->node), "listed twice");
     assert_int_equal(node_state_now(f->node), NODE_DOWN);
@@ -380,7 +380,7 @@ NODE_TEST(callbacks_of_the_guard_may_free_the_node)
         f->free_at = lines[i];
         run_until(f, i == 0 ? lines[0] : "quarantined 1");
         if (!f->freed) run_until(f, "ready 1");
-        if (!f->freed) ask_sent(f, 1, NODE_EXTEND, 0);
+        if (!f->freed) ask_sent(f, 1, OP_EXTEND, 0);
         if (!f->freed) run_until(f, lines[i]);
         assert_true(f->freed);
     }

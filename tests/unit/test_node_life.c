@@ -111,7 +111,7 @@ NODE_TEST(a_node_reports_why_a_handshake_failed_and_tries_again)
         run_until(f, "down");
         assert_trace(f, refusal->trace);
         assert_contains(f->why, refusal->why);
-        assert_int_equal(ask(f, 1, NODE_PEEK, 0), NODE_NOT_READY);
+        assert_int_equal(ask(f, 1, OP_PEEK, 0), NODE_NOT_READY);
         run_until(f, "ready 1");
         if (strstr(f->logged, "ses") != NULL) fail_msg("a password: %s", f->logged);
     }
@@ -174,7 +174,7 @@ struct free_row {
 static void ask_three(struct node_fixture *f, const char *line)
 {
     if (strcmp(line, "ready 1") != 0) return;
-    for (unsigned i = 1; i <= 3; i++) assert_int_equal(ask(f, i, NODE_ACQUIRE, i == 1 ? 20 : 0), NODE_SENT);
+    for (unsigned i = 1; i <= 3; i++) assert_int_equal(ask(f, i, OP_ACQUIRE, i == 1 ? 20 : 0), NODE_SENT);
 }
 
 NODE_TEST(any_callback_may_free_the_node)
@@ -221,7 +221,7 @@ NODE_TEST(a_node_may_be_freed_at_any_turn_of_the_loop)
     for (int turns = 0; turns < 12; turns++) {
         node_fixture_start(f, plain_good);
         for (int i = 0; i < turns; i++) event_base_loop(f->base, EVLOOP_NONBLOCK);
-        if (node_state_now(f->node) == NODE_READY) ask_sent(f, 1, NODE_PEEK, 0);
+        if (node_state_now(f->node) == NODE_READY) ask_sent(f, 1, OP_PEEK, 0);
         node_free(f->node);
         f->node = NULL;
         f->freed = true;
@@ -287,8 +287,8 @@ NODE_TEST(whatever_allocation_fails_the_node_connects_in_the_end)
         f->counted.until_failure = n / 2;
         if (node_fixture_new_node(f) != NULL) {
             run_until(f, "ready");
-            int result = ask(f, 1, NODE_ACQUIRE, 0);
-            if (result == NODE_NOMEM) result = ask(f, 1, NODE_ACQUIRE, 0);
+            int result = ask(f, 1, OP_ACQUIRE, 0);
+            if (result == NODE_NOMEM) result = ask(f, 1, OP_ACQUIRE, 0);
             assert_int_equal(result, NODE_SENT);
             run_until(f, "1 yes");
         }

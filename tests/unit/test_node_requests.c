@@ -83,11 +83,11 @@ NODE_TEST(requests_of_one_turn_are_one_write)
 
     node_fixture_ready(f, script);
     before = n_writes;
-    ask_sent(f, 1, NODE_ACQUIRE, 10000);
-    ask_sent(f, 2, NODE_EXTEND, 0);
-    ask_sent(f, 3, NODE_RELEASE, 10000);
-    ask_sent(f, 4, NODE_PEEK, 0);
-    ask_sent(f, 5, NODE_BREAK, 0);
+    ask_sent(f, 1, OP_ACQUIRE, 10000);
+    ask_sent(f, 2, OP_EXTEND, 0);
+    ask_sent(f, 3, OP_RELEASE, 10000);
+    ask_sent(f, 4, OP_PEEK, 0);
+    ask_sent(f, 5, OP_BREAK, 0);
     run_until(f, "5 yes");
     assert_int_equal(n_writes - before, 1);
     assert_trace(f, "ready 1\n1 yes\n2 missing\n3 other\n4 error foreign\n5 yes\n");
@@ -107,8 +107,8 @@ NODE_TEST(replies_are_read_byte_by_byte)
                                               END};
 
     node_fixture_ready(f, script);
-    ask_sent(f, 1, NODE_ACQUIRE, 0);
-    ask_sent(f, 2, NODE_PEEK, 0);
+    ask_sent(f, 1, OP_ACQUIRE, 0);
+    ask_sent(f, 2, OP_PEEK, 0);
     run_until(f, "2 yes");
     assert_trace(f, "ready 1\n1 yes\n2 yes\n");
     assert_string_equal(f->holder, "bob");
@@ -117,7 +117,7 @@ NODE_TEST(replies_are_read_byte_by_byte)
 static void ask_by_eval(struct node_fixture *f, const char *line)
 {
     struct node_request request = {
-        .op = NODE_RELEASE, .use_eval = true, NODE_KEY("key", 3), .owner = "owner", .owner_length = 5};
+        .op = OP_RELEASE, .use_eval = true, NODE_KEY("key", 3), .owner = "owner", .owner_length = 5};
 
     if (strcmp(line, "1 noscript") != 0) return;
     request.tag.align_number = 2;
@@ -136,7 +136,7 @@ NODE_TEST(a_forgotten_script_can_be_sent_by_eval)
     node_fixture_start(f, script);
     f->on_line = ask_by_eval;
     run_until(f, "ready");
-    ask_sent(f, 1, NODE_RELEASE, 0);
+    ask_sent(f, 1, OP_RELEASE, 0);
     run_until(f, "2 yes");
     assert_trace(f, "ready 1\n1 noscript\n2 yes\n");
 }
@@ -163,11 +163,11 @@ NODE_TEST(a_server_that_changed_is_connected_to_anew)
         node_fixture_start(f, script);
         fake_play(f->server, plain_good);
         run_until(f, "ready");
-        ask_sent(f, 1, NODE_ACQUIRE, 0);
-        ask_sent(f, 2, NODE_PEEK, 0);
+        ask_sent(f, 1, OP_ACQUIRE, 0);
+        ask_sent(f, 2, OP_PEEK, 0);
         run_until(f, "connecting");
         assert_trace(f, rows[i].trace);
-        assert_int_equal(ask(f, 3, NODE_PEEK, 0), NODE_NOT_READY);
+        assert_int_equal(ask(f, 3, OP_PEEK, 0), NODE_NOT_READY);
         run_until(f, "ready 2");
     }
 }
@@ -188,7 +188,7 @@ NODE_TEST(a_request_refused_by_right_or_memory_keeps_the_connection)
                                               END};
 
     node_fixture_ready(f, script);
-    for (unsigned i = 1; i <= 5; i++) ask_sent(f, i, NODE_ACQUIRE, 0);
+    for (unsigned i = 1; i <= 5; i++) ask_sent(f, i, OP_ACQUIRE, 0);
     run_until(f, "5 other");
     assert_trace(f, "ready 1\n1 error auth\n2 error refused\n3 error auth\n4 unknown other\n5 other\n");
 }
@@ -200,7 +200,7 @@ NODE_TEST(a_reply_without_a_request_ends_the_connection)
     node_fixture_start(f, script);
     fake_play(f->server, plain_good);
     run_until(f, "ready");
-    ask_sent(f, 1, NODE_ACQUIRE, 0);
+    ask_sent(f, 1, OP_ACQUIRE, 0);
     run_until(f, "ready 2");
     assert_trace(f, "ready 1\n1 yes\nconnecting proto\nready 2\n");
     assert_contains(f->logged, "nobody asked for");
@@ -208,7 +208,7 @@ NODE_TEST(a_reply_without_a_request_ends_the_connection)
 
 static void ask_more(struct node_fixture *f, const char *line)
 {
-    if (strcmp(line, "1 yes") == 0) assert_int_equal(ask(f, 2, NODE_ACQUIRE, 0), NODE_SENT);
+    if (strcmp(line, "1 yes") == 0) assert_int_equal(ask(f, 2, OP_ACQUIRE, 0), NODE_SENT);
 }
 
 NODE_TEST(a_surplus_reply_does_not_answer_a_request_queued_behind_it)
@@ -219,7 +219,7 @@ NODE_TEST(a_surplus_reply_does_not_answer_a_request_queued_behind_it)
     fake_play(f->server, plain_good);
     f->on_line = ask_more;
     run_until(f, "ready");
-    ask_sent(f, 1, NODE_ACQUIRE, 0);
+    ask_sent(f, 1, OP_ACQUIRE, 0);
     run_until(f, "ready 2");
     assert_trace(f, "ready 1\n1 yes\n2 unknown unreachable\nconnecting proto\nready 2\n");
 }
@@ -233,7 +233,7 @@ NODE_TEST(a_close_in_a_reply_leaves_outcomes_unknown)
     fake_play(f->server, shut);
     fake_play(f->server, plain_good);
     run_until(f, "ready");
-    for (unsigned i = 1; i <= 3; i++) ask_sent(f, i, NODE_ACQUIRE, 0);
+    for (unsigned i = 1; i <= 3; i++) ask_sent(f, i, OP_ACQUIRE, 0);
     run_until(f, "ready 2");
     assert_trace(f, "ready 1\n1 yes\n2 unknown unreachable\n3 unknown unreachable\n"
                     "connecting unreachable\ndown unreachable\nready 2\n");
@@ -259,14 +259,14 @@ NODE_TEST(an_answer_behind_its_deadline_is_swallowed)
 
     node_fixture_ready(f, script);
     srtt_us = node_srtt_us(f->node);
-    ask_sent(f, 1, NODE_ACQUIRE, 20);
+    ask_sent(f, 1, OP_ACQUIRE, 20);
     run_until(f, "1 unknown");
     assert_contains(f->error, "within 20 ms");
     assert_true(f->latency_us >= 20000);
     assert_int_equal(node_srtt_us(f->node), srtt_us);
-    ask_sent(f, 2, NODE_PEEK, 0);
+    ask_sent(f, 2, OP_PEEK, 0);
     run_until(f, "2 yes");
-    ask_sent(f, 3, NODE_ACQUIRE, 0);
+    ask_sent(f, 3, OP_ACQUIRE, 0);
     run_until(f, "3 other");
     assert_trace(f, "ready 1\n1 unknown timeout\n2 yes\n3 other\n");
 }
@@ -275,10 +275,10 @@ NODE_TEST(each_request_has_a_deadline_of_its_own)
 {
     node_fixture_ready(f, plain_good);
     /* Far apart: deadlines that one turn of the loop finds passed are reported in the order of sending. */
-    ask_sent(f, 1, NODE_ACQUIRE, 2000);
-    ask_sent(f, 2, NODE_ACQUIRE, 20);
-    ask_sent(f, 3, NODE_ACQUIRE, 0);
-    ask_sent(f, 4, NODE_ACQUIRE, 800);
+    ask_sent(f, 1, OP_ACQUIRE, 2000);
+    ask_sent(f, 2, OP_ACQUIRE, 20);
+    ask_sent(f, 3, OP_ACQUIRE, 0);
+    ask_sent(f, 4, OP_ACQUIRE, 800);
     run_until(f, "1 unknown");
     assert_trace(f, "ready 1\n2 unknown timeout\n4 unknown timeout\n1 unknown timeout\n");
 }
@@ -293,8 +293,8 @@ NODE_TEST(a_connection_whose_head_is_not_answered_stalls)
     run_until(f, "ready");
     run_on(f, 100); /* idle is not stalled */
     assert_trace(f, "ready 1\n");
-    ask_sent(f, 1, NODE_ACQUIRE, 20);
-    ask_sent(f, 2, NODE_RELEASE, 0);
+    ask_sent(f, 1, OP_ACQUIRE, 20);
+    ask_sent(f, 2, OP_RELEASE, 0);
     run_until(f, "ready 2");
     assert_trace(f, "ready 1\n1 unknown timeout\n2 unknown unreachable\nconnecting unreachable\nready 2\n");
     assert_contains(f->error, "no answer for 60 ms");
@@ -322,7 +322,7 @@ NODE_TEST(a_reply_that_lies_there_beats_its_deadline)
     const struct timeval block_at = {0, 10000}, write_at = {0, 20000};
 
     node_fixture_ready(f, script);
-    ask_sent(f, 1, NODE_ACQUIRE, 60);
+    ask_sent(f, 1, OP_ACQUIRE, 60);
     event_base_once(f->base, -1, EV_TIMEOUT, on_block, NULL, &block_at);
     event_base_once(f->base, -1, EV_TIMEOUT, on_write, f, &write_at);
     run_until(f, "1 ");
@@ -335,13 +335,13 @@ NODE_TEST(a_reply_that_lies_there_beats_its_deadline)
 NODE_TEST(a_full_ring_refuses_until_an_answer_comes)
 {
     node_fixture_ready(f, plain_good);
-    for (unsigned i = 1; i <= RING_MAX; i++) ask_sent(f, i, NODE_ACQUIRE, 0);
-    assert_int_equal(ask(f, 0, NODE_ACQUIRE, 0), NODE_FULL);
+    for (unsigned i = 1; i <= RING_MAX; i++) ask_sent(f, i, OP_ACQUIRE, 0);
+    assert_int_equal(ask(f, 0, OP_ACQUIRE, 0), NODE_FULL);
     run_on(f, 20);
-    assert_int_equal(ask(f, 0, NODE_ACQUIRE, 0), NODE_FULL);
+    assert_int_equal(ask(f, 0, OP_ACQUIRE, 0), NODE_FULL);
     fake_write(f->server, "+OK\r\n");
     run_until(f, "1 yes");
-    ask_sent(f, RING_MAX + 1, NODE_ACQUIRE, 0);
+    ask_sent(f, RING_MAX + 1, OP_ACQUIRE, 0);
     fake_write(f->server, "?\r\n");
     run_until(f, "connecting");
     assert_int_equal(f->n_replies, RING_MAX + 1);
@@ -355,13 +355,13 @@ NODE_TEST(new_locks_leave_room_for_held_ones_and_both_for_attempts_under_way)
     node_fixture_start(f, plain_good);
     assert_false(node_has_room(f->node, NODE_ROOM_NEXT));
     run_until(f, "ready");
-    while (node_has_room(f->node, NODE_ROOM_NEW)) ask_sent(f, ++n, NODE_ACQUIRE, 0);
+    while (node_has_room(f->node, NODE_ROOM_NEW)) ask_sent(f, ++n, OP_ACQUIRE, 0);
     assert_int_equal(n, RING_MAX / 2);
-    while (node_has_room(f->node, NODE_ROOM_KEEP)) ask_sent(f, ++n, NODE_RELEASE, 0);
+    while (node_has_room(f->node, NODE_ROOM_KEEP)) ask_sent(f, ++n, OP_RELEASE, 0);
     assert_int_equal(n, RING_MAX / 4 * 3);
-    assert_int_equal(ask(f, 0, NODE_RELEASE, 0), NODE_FULL);
-    assert_int_equal(ask(f, 0, NODE_EXTEND, 0), NODE_FULL);
-    ask_sent(f, ++n, NODE_PEEK, 0);
+    assert_int_equal(ask(f, 0, OP_RELEASE, 0), NODE_FULL);
+    assert_int_equal(ask(f, 0, OP_EXTEND, 0), NODE_FULL);
+    ask_sent(f, ++n, OP_PEEK, 0);
 }
 
 /* The caller keeps the loop from running: that is not the server's fault. */
@@ -370,7 +370,7 @@ NODE_TEST(a_deadline_counts_from_the_write)
     static const struct fake_step answers[] = {SHAKE, EXPECT("SET key"), SEND("+OK\r\n"), END};
 
     node_fixture_ready(f, answers);
-    ask_sent(f, 1, NODE_ACQUIRE, 1000);
+    ask_sent(f, 1, OP_ACQUIRE, 1000);
     block_ms(1200);
     run_until(f, "1 ");
     assert_contains(f->trace, "1 yes");
@@ -381,7 +381,7 @@ NODE_TEST(silence_makes_a_node_late_but_an_unread_answer_does_not)
     node_fixture_ready(f, plain_good);
     block_ms(300);
     assert_false(node_is_late(f->node)); /* nothing is asked of it */
-    ask_sent(f, 1, NODE_ACQUIRE, 0);
+    ask_sent(f, 1, OP_ACQUIRE, 0);
     assert_false(node_is_late(f->node));
     while (!node_is_late(f->node)) run_on(f, 5);
     fake_write(f->server, "+OK\r\n");
@@ -396,7 +396,7 @@ NODE_TEST(output_that_the_socket_does_not_take_follows_in_order)
     static char key[8192];
     struct fake_step script[2 * 100 + 2] = {SHAKE};
     struct node_request request = {
-        .op = NODE_ACQUIRE, NODE_KEY(key, sizeof(key)), .owner = "o", .owner_length = 1};
+        .op = OP_ACQUIRE, NODE_KEY(key, sizeof(key)), .owner = "o", .owner_length = 1};
     int result = NODE_SENT;
     unsigned n_sent = 0;
 

@@ -15,15 +15,15 @@ static const struct dialect *const dialects[] = {&dialect_plain, &dialect_rediss
 DIALECT_TEST(a_remaining_lease_fits_into_microseconds)
 {
     static const struct {
-        enum node_op op;
+        enum op op;
         const char *wire;
     } rows[] = {
-        {NODE_ACQUIRE, "*3\r\n$1\r\na\r\n:%\r\n:1\r\n"},
-        {NODE_ACQUIRE, "*2\r\n$1\r\na\r\n:%\r\n"},
-        {NODE_EXTEND, "*2\r\n$1\r\na\r\n:%\r\n"},
-        {NODE_RELEASE, "*2\r\n$1\r\na\r\n:%\r\n"},
-        {NODE_BREAK, "*3\r\n$1\r\na\r\n:%\r\n$6\r\nstring\r\n"},
-        {NODE_PEEK, "*5\r\n$1\r\na\r\n:%\r\n:1\r\n:1\r\n:%\r\n"},
+        {OP_ACQUIRE, "*3\r\n$1\r\na\r\n:%\r\n:1\r\n"},
+        {OP_ACQUIRE, "*2\r\n$1\r\na\r\n:%\r\n"},
+        {OP_EXTEND, "*2\r\n$1\r\na\r\n:%\r\n"},
+        {OP_RELEASE, "*2\r\n$1\r\na\r\n:%\r\n"},
+        {OP_BREAK, "*3\r\n$1\r\na\r\n:%\r\n$6\r\nstring\r\n"},
+        {OP_PEEK, "*5\r\n$1\r\na\r\n:%\r\n:1\r\n:1\r\n:%\r\n"},
     };
     static const struct {
         const char *said;
@@ -66,28 +66,27 @@ DIALECT_TEST(a_counter_beyond_2_to_the_53_is_no_token)
 {
     for (size_t d = 0; d < 2; d++) {
         struct node_reply reply =
-            dialect_judge(f, dialects[d], NODE_RAISE, true, "*3\r\n:1\r\n:9007199254740991\r\n:5\r\n");
+            dialect_judge(f, dialects[d], OP_RAISE, true, "*3\r\n:1\r\n:9007199254740991\r\n:5\r\n");
 
-        assert_int_equal(reply.outcome, NODE_YES);
+        assert_int_equal(reply.outcome, OUTCOME_YES);
         assert_int_equal(reply.fence, 9007199254740991);
-        reply = dialect_judge(f, dialects[d], NODE_RAISE, true, "*3\r\n:1\r\n:" LARGEST "\r\n:5\r\n");
-        assert_int_equal(reply.outcome, NODE_ERROR);
-        assert_int_equal(reply.fault, NODE_FAULT_PROTO);
-        reply = dialect_judge(f, dialects[d], NODE_ACQUIRE, true,
+        reply = dialect_judge(f, dialects[d], OP_RAISE, true, "*3\r\n:1\r\n:" LARGEST "\r\n:5\r\n");
+        assert_int_equal(reply.outcome, OUTCOME_ERROR);
+        assert_int_equal(reply.fault, FAULT_PROTO);
+        reply = dialect_judge(f, dialects[d], OP_ACQUIRE, true,
                               "*3\r\n:1\r\n:9007199254740992\r\n:" LARGEST "\r\n");
-        assert_int_equal(reply.fault, NODE_FAULT_PROTO);
+        assert_int_equal(reply.fault, FAULT_PROTO);
     }
 }
 
 DIALECT_TEST(numbers_of_listeners_saturate)
 {
     for (size_t d = 0; d < 2; d++) {
-        assert_int_equal(dialect_judge(f, dialects[d], NODE_RELEASE, true, ":" LARGEST "\r\n").count,
-                         UINT32_MAX);
-        assert_int_equal(dialect_judge(f, dialects[d], NODE_RELEASE, true, ":" SMALLEST "\r\n").fault,
-                         NODE_FAULT_PROTO);
+        assert_int_equal(dialect_judge(f, dialects[d], OP_RELEASE, true, ":" LARGEST "\r\n").count, UINT32_MAX);
+        assert_int_equal(dialect_judge(f, dialects[d], OP_RELEASE, true, ":" SMALLEST "\r\n").fault,
+                         FAULT_PROTO);
         assert_int_equal(
-            dialect_judge(f, dialects[d], NODE_ACQUIRE, true, "*3\r\n$1\r\na\r\n:1\r\n:" LARGEST "\r\n").count,
+            dialect_judge(f, dialects[d], OP_ACQUIRE, true, "*3\r\n$1\r\na\r\n:1\r\n:" LARGEST "\r\n").count,
             UINT32_MAX);
     }
 }
@@ -98,13 +97,13 @@ CORE_TEST(the_longest_lease_does_not_look_like_a_free_lock)
     static const int64_t ttls_us[] = {INT64_MAX, INT64_MAX - 1, INT64_MIN, NODE_MS_MAX * 1000};
 
     for (size_t i = 0; i < LENGTH(ttls_us); i++) {
-        struct core_reply holder = {.outcome = CORE_YES, .holder_id = 7, .ttl_us = ttls_us[i]};
+        struct core_reply holder = {.outcome = OUTCOME_YES, .holder_id = 7, .ttl_us = ttls_us[i]};
 
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
         fixture_acquire(f);
-        for (uint32_t k = 0; k < 3; k++) fixture_answer(f, k, CORE_OP_ACQUIRE, CORE_OTHER);
+        for (uint32_t k = 0; k < 3; k++) fixture_answer(f, k, OP_ACQUIRE, OUTCOME_OTHER);
         for (uint32_t k = 0; k < 3; k++)
-            if (fixture_pending(f, k, CORE_OP_PEEK) > 0) fixture_answer_with(f, k, CORE_OP_PEEK, &holder);
+            if (fixture_pending(f, k, OP_PEEK) > 0) fixture_answer_with(f, k, OP_PEEK, &holder);
         assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
         if (ttls_us[i] > 0) assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
     }

@@ -18,30 +18,30 @@ static const struct node_key two[] = {{"k", 1}, {"l", 1}};
 #define KEY NODE_KEY("k", 1), .owner = "u:1", .owner_length = 3, .lease_ms = 9
 static const struct dialect_sent sent[] = {
     /* Never a SET, whatever the guard. */
-    {{.op = NODE_ACQUIRE, KEY}, NULL, "EVALSHA e 1 k 1 u:1 9    604800000 30000"},
-    {{.op = NODE_ACQUIRE, KEY}, &guard_off, "EVALSHA e 1 k 1 u:1 9    604800000 700"},
-    {{.op = NODE_ACQUIRE, KEY}, &guard_lax, "EVALSHA e 2 k quorlock:guard 1 u:1 9 G   604800000 500"},
-    {{.op = NODE_ACQUIRE, KEY}, &guard_strict, "EVALSHA e 2 k quorlock:guard 1 u:1 9 G strict  604800000 500"},
-    {{.op = NODE_ACQUIRE, KEY, .fenced = true, .fence = 77, .fence_ttl_ms = 88},
+    {{.op = OP_ACQUIRE, KEY}, NULL, "EVALSHA e 1 k 1 u:1 9    604800000 30000"},
+    {{.op = OP_ACQUIRE, KEY}, &guard_off, "EVALSHA e 1 k 1 u:1 9    604800000 700"},
+    {{.op = OP_ACQUIRE, KEY}, &guard_lax, "EVALSHA e 2 k quorlock:guard 1 u:1 9 G   604800000 500"},
+    {{.op = OP_ACQUIRE, KEY}, &guard_strict, "EVALSHA e 2 k quorlock:guard 1 u:1 9 G strict  604800000 500"},
+    {{.op = OP_ACQUIRE, KEY, .fenced = true, .fence = 77, .fence_ttl_ms = 88},
      &guard_lax,
      "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 u:1 9 G  77 88 500"},
-    {{.op = NODE_REPAIR, KEY}, &guard_off, "EVALSHA e 1 k 1 u:1 9  repair  604800000 700"},
-    {{.op = NODE_REPAIR, KEY, .fenced = true, .fence = 5},
+    {{.op = OP_REPAIR, KEY}, &guard_off, "EVALSHA e 1 k 1 u:1 9  repair  604800000 700"},
+    {{.op = OP_REPAIR, KEY, .fenced = true, .fence = 5},
      &guard_lax,
      "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 u:1 9 G repair 5 604800000 500"},
-    {{.op = NODE_EXTEND, KEY}, &guard_off, "EVALSHA a 1 k 1 u:1 9"},
-    {{.op = NODE_EXTEND, KEY}, &guard_lax, "EVALSHA a 2 k quorlock:guard 1 u:1 9 G  604800000"},
-    {{.op = NODE_RELEASE, KEY}, &guard_off, "EVALSHA b 1 k 1 u:1"},
-    {{.op = NODE_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6},
+    {{.op = OP_EXTEND, KEY}, &guard_off, "EVALSHA a 1 k 1 u:1 9"},
+    {{.op = OP_EXTEND, KEY}, &guard_lax, "EVALSHA a 2 k quorlock:guard 1 u:1 9 G  604800000"},
+    {{.op = OP_RELEASE, KEY}, &guard_off, "EVALSHA b 1 k 1 u:1"},
+    {{.op = OP_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6},
      &guard_off,
      "EVALSHA b 2 k quorlock:fence:k 1 u:1  5 6"},
-    {{.op = NODE_RAISE, KEY, .fence = 5}, &guard_off, "EVALSHA f 2 k quorlock:fence:k 1 u:1  5 604800000"},
-    {{.op = NODE_ACQUIRE, .keys = two, .n_keys = 2, .owner = "u:1", .owner_length = 3, .lease_ms = 9},
+    {{.op = OP_RAISE, KEY, .fence = 5}, &guard_off, "EVALSHA f 2 k quorlock:fence:k 1 u:1  5 604800000"},
+    {{.op = OP_ACQUIRE, .keys = two, .n_keys = 2, .owner = "u:1", .owner_length = 3, .lease_ms = 9},
      &guard_lax,
      "EVALSHA e 3 k l quorlock:guard 2 u:1 9 G   604800000 500"},
-    {{.op = NODE_RELEASE, KEY, .silent = true}, &guard_off, "EVALSHA b 1 k 1 u:1   604800000 silent"},
-    {{.op = NODE_PEEK, KEY}, &guard_strict, "EVALSHA c 1 k"},
-    {{.op = NODE_BREAK, KEY}, &guard_strict, "EVALSHA d 1 k"},
+    {{.op = OP_RELEASE, KEY, .silent = true}, &guard_off, "EVALSHA b 1 k 1 u:1   604800000 silent"},
+    {{.op = OP_PEEK, KEY}, &guard_strict, "EVALSHA c 1 k"},
+    {{.op = OP_BREAK, KEY}, &guard_strict, "EVALSHA d 1 k"},
 };
 
 DIALECT_TEST(requests_become_commands)
@@ -62,10 +62,10 @@ static void assert_script(const struct dialect_fixture *f, const struct dialect_
 DIALECT_TEST(scripts_travel_whole)
 {
     static const struct {
-        enum node_op op;
+        enum op op;
         size_t script;
-    } rows[] = {{NODE_EXTEND, 0},  {NODE_RELEASE, 1}, {NODE_PEEK, 2},  {NODE_BREAK, 3},
-                {NODE_ACQUIRE, 4}, {NODE_RAISE, 5},   {NODE_REPAIR, 4}};
+    } rows[] = {{OP_EXTEND, 0},  {OP_RELEASE, 1}, {OP_PEEK, 2},  {OP_BREAK, 3},
+                {OP_ACQUIRE, 4}, {OP_RAISE, 5},   {OP_REPAIR, 4}};
 
     assert_int_equal(dialect_redisson.n_scripts, dialect_plain.n_scripts);
     for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -82,7 +82,7 @@ DIALECT_TEST(scripts_travel_whole)
 /* The guard that bootstrap looks at is a string in either dialect. */
 DIALECT_TEST(the_guard_is_peeked_by_the_plain_script)
 {
-    struct node_request request = {.op = NODE_PEEK, NODE_KEY(GUARD_KEY, sizeof(GUARD_KEY) - 1)};
+    struct node_request request = {.op = OP_PEEK, NODE_KEY(GUARD_KEY, sizeof(GUARD_KEY) - 1)};
 
     dialect_build_one(f, &dialect_redisson, &request, NULL, false);
     assert_script(f, &dialect_plain.scripts[2]);
@@ -92,44 +92,44 @@ DIALECT_TEST(the_guard_is_peeked_by_the_plain_script)
 
 #define PEEK "*6\r\n$3\r\nu:1\r\n:9\r\n:17\r\n:0\r\n:-1\r\n"
 static const struct dialect_judged judged[] = {
-    {NODE_ACQUIRE, "*3\r\n:1\r\n:17\r\n:5\r\n", NODE_YES, FINE, .ttl_ms = NO_TTL, .fence = 17,
+    {OP_ACQUIRE, "*3\r\n:1\r\n:17\r\n:5\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .fence = 17,
      .node_time_us = 5},
-    {NODE_ACQUIRE, "*2\r\n$3\r\nu:2\r\n:9\r\n", NODE_OTHER, FINE, .ttl_ms = 9, .holder = "u:2"},
-    {NODE_ACQUIRE, "*2\r\n$3\r\nu:2\r\n:-1\r\n", NODE_OTHER, FINE, .ttl_ms = -1, .holder = "u:2"},
+    {OP_ACQUIRE, "*2\r\n$3\r\nu:2\r\n:9\r\n", OUTCOME_OTHER, FINE, .ttl_ms = 9, .holder = "u:2"},
+    {OP_ACQUIRE, "*2\r\n$3\r\nu:2\r\n:-1\r\n", OUTCOME_OTHER, FINE, .ttl_ms = -1, .holder = "u:2"},
     /* A SET's answers are none to a script: neither a grant nor a refusal. */
-    {NODE_ACQUIRE, "+OK\r\n", NODE_ERROR, PROTO, -2, .error = "acquire (script): a reply that does not fit"},
-    {NODE_ACQUIRE, "$-1\r\n", DOES_NOT_FIT},
-    {NODE_REPAIR, "+OK\r\n", NODE_ERROR, PROTO, -2, .error = "repair (script)"},
-    {NODE_REPAIR, "*-1\r\n", DOES_NOT_FIT},
-    {NODE_EXTEND, "*2\r\n:1\r\n:5\r\n", NODE_YES, FINE, .ttl_ms = NO_TTL, .node_time_us = 5},
-    {NODE_EXTEND, ":0\r\n", NODE_MISSING, FINE, .ttl_ms = NO_TTL},
-    {NODE_RELEASE, ":1\r\n", NODE_YES, FINE, .ttl_ms = NO_TTL},
-    {NODE_RELEASE, "*2\r\n$3\r\nu:2\r\n:9\r\n", NODE_OTHER, FINE, .ttl_ms = 9, .holder = "u:2"},
-    {NODE_RELEASE, "*2\r\n:1\r\n$5\r\nGUARD\r\n", NODE_YES, NODE_FAULT_GUARD, .ttl_ms = NO_TTL},
-    {NODE_PEEK, PEEK ":3\r\n", NODE_YES, FINE, .ttl_ms = 9, .holder = "u:1", .fence = 17, .count = 3},
-    {NODE_PEEK, PEEK ":99999999999\r\n", NODE_YES, FINE, .ttl_ms = 9, .holder = "u:1", .fence = 17,
+    {OP_ACQUIRE, "+OK\r\n", OUTCOME_ERROR, PROTO, -2, .error = "acquire (script): a reply that does not fit"},
+    {OP_ACQUIRE, "$-1\r\n", DOES_NOT_FIT},
+    {OP_REPAIR, "+OK\r\n", OUTCOME_ERROR, PROTO, -2, .error = "repair (script)"},
+    {OP_REPAIR, "*-1\r\n", DOES_NOT_FIT},
+    {OP_EXTEND, "*2\r\n:1\r\n:5\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .node_time_us = 5},
+    {OP_EXTEND, ":0\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL},
+    {OP_RELEASE, ":1\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL},
+    {OP_RELEASE, "*2\r\n$3\r\nu:2\r\n:9\r\n", OUTCOME_OTHER, FINE, .ttl_ms = 9, .holder = "u:2"},
+    {OP_RELEASE, "*2\r\n:1\r\n$5\r\nGUARD\r\n", OUTCOME_YES, FAULT_GUARD, .ttl_ms = NO_TTL},
+    {OP_PEEK, PEEK ":3\r\n", OUTCOME_YES, FINE, .ttl_ms = 9, .holder = "u:1", .fence = 17, .count = 3},
+    {OP_PEEK, PEEK ":99999999999\r\n", OUTCOME_YES, FINE, .ttl_ms = 9, .holder = "u:1", .fence = 17,
      .count = UINT32_MAX},
-    {NODE_PEEK, PEEK ":-3\r\n", DOES_NOT_FIT},
-    {NODE_PEEK, PEEK "$1\r\n3\r\n", DOES_NOT_FIT},
-    {NODE_PEEK, "*6\r\n$-1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n:0\r\n", NODE_MISSING, FINE, .ttl_ms = NO_TTL,
+    {OP_PEEK, PEEK ":-3\r\n", DOES_NOT_FIT},
+    {OP_PEEK, PEEK "$1\r\n3\r\n", DOES_NOT_FIT},
+    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n:0\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL,
      .fence = 17, .has_guard = true},
-    {NODE_PEEK, "*5\r\n$1\r\n1\r\n:-1\r\n:0\r\n:1\r\n:0\r\n", NODE_YES, FINE, .ttl_ms = -1, .holder = "1",
+    {OP_PEEK, "*5\r\n$1\r\n1\r\n:-1\r\n:0\r\n:1\r\n:0\r\n", OUTCOME_YES, FINE, .ttl_ms = -1, .holder = "1",
      .has_guard = true},
-    {NODE_BREAK, "*3\r\n$3\r\nu:1\r\n:9\r\n$4\r\nhash\r\n", NODE_YES, FINE, .ttl_ms = 9, .holder = "u:1"},
-    {NODE_BREAK, "*3\r\n$-1\r\n:-1\r\n$6\r\nstring\r\n", NODE_YES, FINE, .ttl_ms = -1, .error = "string"},
-    {NODE_RAISE, "*3\r\n:1\r\n:7\r\n:5\r\n", NODE_YES, FINE, .ttl_ms = NO_TTL, .fence = 7, .node_time_us = 5},
-    {NODE_BOOTSTRAP, "$9\r\nwritten:x\r\n", NODE_YES, FINE, .ttl_ms = NO_TTL, .holder = "x"},
-    {NODE_ACQUIRE, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, .ttl_ms = NO_TTL,
+    {OP_BREAK, "*3\r\n$3\r\nu:1\r\n:9\r\n$4\r\nhash\r\n", OUTCOME_YES, FINE, .ttl_ms = 9, .holder = "u:1"},
+    {OP_BREAK, "*3\r\n$-1\r\n:-1\r\n$6\r\nstring\r\n", OUTCOME_YES, FINE, .ttl_ms = -1, .error = "string"},
+    {OP_RAISE, "*3\r\n:1\r\n:7\r\n:5\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .fence = 7, .node_time_us = 5},
+    {OP_BOOTSTRAP, "$9\r\nwritten:x\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .holder = "x"},
+    {OP_ACQUIRE, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
      .error = "no hash"},
-    {NODE_PEEK, "-WRONGTYPE string\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, .ttl_ms = NO_TTL,
+    {OP_PEEK, "-WRONGTYPE string\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
      .error = "give --dialect plain"},
-    {NODE_PEEK, "-WRONGTYPE zset\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, .ttl_ms = NO_TTL,
+    {OP_PEEK, "-WRONGTYPE zset\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
      .error = "a zset and no hash"},
-    {NODE_PEEK, "-WRONGTYPE Operation against\r\n", NODE_ERROR, NODE_FAULT_FOREIGN, .ttl_ms = NO_TTL,
+    {OP_PEEK, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
      .error = "no hash"},
-    {NODE_ACQUIRE, "-NOPERM no\r\n", NODE_ERROR, NODE_FAULT_AUTH, .ttl_ms = NO_TTL,
+    {OP_ACQUIRE, "-NOPERM no\r\n", OUTCOME_ERROR, FAULT_AUTH, .ttl_ms = NO_TTL,
      .error = "acquire (script): NOPERM"},
-    {NODE_ACQUIRE, "-NOSCRIPT no\r\n", NODE_NOSCRIPT, FINE, .ttl_ms = NO_TTL, .error = "NOSCRIPT"},
+    {OP_ACQUIRE, "-NOSCRIPT no\r\n", OUTCOME_NOSCRIPT, FINE, .ttl_ms = NO_TTL, .error = "NOSCRIPT"},
 };
 
 DIALECT_TEST(replies_become_results)

@@ -43,8 +43,8 @@ struct dialect {
     /* The channel on which the key's releases are published, cut where ret is too small; its length. */
     size_t (*channel)(const struct node_key *, char *ret, size_t size);
     /* Fills all of ret but the latency; an error text goes into `text`. ret may point into reply and text. A
-     * good outcome with NODE_FAULT_GUARD: it was executed, but the guard is not the one we saw. */
-    void (*judge)(enum node_op, bool by_hash, const struct reply *, struct node_reply *ret, char *text,
+     * good outcome with FAULT_GUARD: it was executed, but the guard is not the one we saw. */
+    void (*judge)(enum op, bool by_hash, const struct reply *, struct node_reply *ret, char *text,
                   size_t text_size);
 };
 

@@ -82,7 +82,7 @@ static void write_guard(const struct guard *guard, struct bytes *out, const stru
  */
 void guard_bootstrap(const struct guard *guard, struct bytes *out, const struct node_request *request)
 {
-    bool write = request->op == NODE_BOOTSTRAP;
+    bool write = request->op == OP_BOOTSTRAP;
 
     if (write && !request->force) {
         write_guard(guard, out, request);
@@ -101,8 +101,8 @@ void guard_bootstrap(const struct guard *guard, struct bytes *out, const struct 
 
 uint8_t guard_parts(const struct node_request *request)
 {
-    if (request->op == NODE_MAY_KILL) return GUARD_PARTS - 1;
-    return request->op == NODE_BOOTSTRAP && request->force ? GUARD_PARTS : 0;
+    if (request->op == OP_MAY_KILL) return GUARD_PARTS - 1;
+    return request->op == OP_BOOTSTRAP && request->force ? GUARD_PARTS : 0;
 }
 
 /* 'written:' or 'guarded:', and the guard that is there now. */
@@ -112,13 +112,13 @@ static bool judge_written(const struct reply_item *item, struct node_reply *ret)
     bool written = reply_begins(item, "written:");
 
     if (item->type != REPLY_STRING || (!written && !reply_begins(item, "guarded:"))) return false;
-    ret->outcome = written ? NODE_YES : NODE_OTHER;
+    ret->outcome = written ? OUTCOME_YES : OUTCOME_OTHER;
     ret->holder = item->text + front;
     ret->holder_length = item->length - front;
     return true;
 }
 
-static void judge_refused(const struct reply_item *item, enum node_outcome outcome, const char *what,
+static void judge_refused(const struct reply_item *item, enum outcome outcome, const char *what,
                           struct node_reply *ret, char *text, size_t size)
 {
     ret->outcome = outcome;
@@ -127,24 +127,25 @@ static void judge_refused(const struct reply_item *item, enum node_outcome outco
     error_describe(text, size, what, item->text, item->length);
 }
 
-bool guard_judge_bootstrap(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
+bool guard_judge_bootstrap(enum op op, const struct reply *reply, struct node_reply *ret, char *text,
                            size_t size)
 {
-    const struct reply_item *first = &reply->elements[0], *last = &reply->elements[op == NODE_BOOTSTRAP];
+    const struct reply_item *first = &reply->elements[0], *last = &reply->elements[op == OP_BOOTSTRAP];
 
-    if (reply->self.type != REPLY_ARRAY) return op == NODE_BOOTSTRAP && judge_written(&reply->self, ret);
-    if (reply->n_elements != (op == NODE_BOOTSTRAP ? 2 : 1)) return false;
-    if (op == NODE_BOOTSTRAP && first->type == REPLY_ERROR) {
-        judge_refused(first, NODE_ERROR, "bootstrap", ret, text, size);
+    if (reply->self.type != REPLY_ARRAY) return op == OP_BOOTSTRAP && judge_written(&reply->self, ret);
+    if (reply->n_elements != (op == OP_BOOTSTRAP ? 2 : 1)) return false;
+    if (op == OP_BOOTSTRAP && first->type == REPLY_ERROR) {
+        judge_refused(first, OUTCOME_ERROR, "bootstrap", ret, text, size);
         return true;
     }
-    if (op == NODE_BOOTSTRAP && !judge_written(first, ret)) return false;
+    if (op == OP_BOOTSTRAP && !judge_written(first, ret)) return false;
     if (last->type == REPLY_ERROR) {
         /* Written, but the old connections live on. */
-        judge_refused(last, op == NODE_BOOTSTRAP ? NODE_UNKNOWN : NODE_ERROR, "CLIENT KILL", ret, text, size);
+        judge_refused(last, op == OP_BOOTSTRAP ? OUTCOME_UNKNOWN : OUTCOME_ERROR, "CLIENT KILL", ret, text,
+                      size);
         return true;
     }
-    if (op == NODE_MAY_KILL) ret->outcome = NODE_YES;
+    if (op == OP_MAY_KILL) ret->outcome = OUTCOME_YES;
     return last->type == REPLY_INTEGER;
 }
 
@@ -152,7 +153,7 @@ bool guard_judge_bootstrap(enum node_op op, const struct reply *reply, struct no
 
 static enum guard_verdict misfit(struct guard *guard)
 {
-    guard->fault = NODE_FAULT_PROTO;
+    guard->fault = FAULT_PROTO;
     snprintf(guard->why, sizeof(guard->why),
              "restart guard: a reply that does not fit the request: something between us and the server?");
     return GUARD_FAILED;
@@ -160,9 +161,9 @@ static enum guard_verdict misfit(struct guard *guard)
 
 static enum guard_verdict refused(struct guard *guard, const struct reply_item *error)
 {
-    enum node_fault fault = error_classify(error->text, error->length).fault;
+    enum fault fault = error_classify(error->text, error->length).fault;
 
-    guard->fault = fault == NODE_FAULT_OTHER ? NODE_FAULT_GUARD : fault;
+    guard->fault = fault == FAULT_OTHER ? FAULT_GUARD : fault;
     error_describe(guard->why, sizeof(guard->why), "restart guard (key " GUARD_KEY ")", error->text,
                    error->length);
     return GUARD_FAILED;
@@ -232,7 +233,7 @@ static enum guard_verdict conflict(struct guard *guard, const struct reply *repl
     char theirs[200], their_n[12], their_lease[16];
 
     if (!reply_fits(reply, "ss") && !reply_fits(reply, "ssss")) return misfit(guard);
-    guard->fault = NODE_FAULT_CONFIG;
+    guard->fault = FAULT_CONFIG;
     if (reply->n_elements == 2) {
         error_printable(theirs, sizeof(theirs), n->text, n->length);
         snprintf(guard->why, sizeof(guard->why),

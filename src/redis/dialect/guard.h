@@ -39,7 +39,7 @@ struct guard {
     uint64_t until_us; /* when to look again; 0: not quarantined */
     bool asked;        /* the guard script is in flight */
     /* After GUARD_FAILED. */
-    enum node_fault fault;
+    enum fault fault;
     char why[GUARD_WHY_SIZE];
 };
 
@@ -61,12 +61,12 @@ enum guard_verdict guard_judge(struct guard *, const struct reply *, uint64_t no
 const char *guard_length(char *ret, size_t size, uint64_t ms);
 /* guard_describe - why the node is quarantined, and for how long. */
 void guard_describe(const struct guard *, uint64_t now_us, char *ret, size_t size);
-/* guard_bootstrap - appends NODE_BOOTSTRAP or NODE_MAY_KILL. guard_parts: how many replies come before its last
+/* guard_bootstrap - appends OP_BOOTSTRAP or OP_MAY_KILL. guard_parts: how many replies come before its last
  * one, GUARD_PARTS at most. */
 #define GUARD_PARTS 3
 void guard_bootstrap(const struct guard *, struct bytes *, const struct node_request *);
 uint8_t guard_parts(const struct node_request *);
 /* guard_judge_bootstrap - that last reply; false: it fits neither request. */
-bool guard_judge_bootstrap(enum node_op, const struct reply *, struct node_reply *ret, char *text, size_t size);
+bool guard_judge_bootstrap(enum op, const struct reply *, struct node_reply *ret, char *text, size_t size);
 
 #endif

@@ -106,7 +106,7 @@ static bool acquire_script(const struct plain_call *call)
     locks(call);
     bytes_number(call->out, request->lease_ms);
     seen(call);
-    bytes_text(call->out, request->op == NODE_REPAIR ? "repair" : how);
+    bytes_text(call->out, request->op == OP_REPAIR ? "repair" : how);
     fence(call);
     bytes_number(call->out, most_ms != 0 ? most_ms : GUARD_LEASE_DEFAULT_MS);
     return by_hash;
@@ -118,7 +118,7 @@ static bool acquire(const struct plain_call *call)
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
     bool strict = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT;
-    bool more = strict || call->fenced || request->explain || request->op == NODE_REPAIR || request->n_keys > 1;
+    bool more = strict || call->fenced || request->explain || request->op == OP_REPAIR || request->n_keys > 1;
 
     if (!call->native || more) return acquire_script(call);
     bytes_command(out, 6);
@@ -183,17 +183,17 @@ bool dialect_build(struct bytes *out, const struct node_request *request, const 
                               .fenced = request->fenced || request->fence != 0};
 
     switch (request->op) {
-    case NODE_ACQUIRE:
-    case NODE_REPAIR: return acquire(&call);
-    case NODE_EXTEND: return extend(&call);
-    case NODE_RELEASE: call.fenced = request->fence != 0; return release(&call);
-    case NODE_RAISE: call.fenced = true; return raise_fence(&call);
-    case NODE_PEEK:
-    case NODE_BREAK:
+    case OP_ACQUIRE:
+    case OP_REPAIR: return acquire(&call);
+    case OP_EXTEND: return extend(&call);
+    case OP_RELEASE: call.fenced = request->fence != 0; return release(&call);
+    case OP_RAISE: call.fenced = true; return raise_fence(&call);
+    case OP_PEEK:
+    case OP_BREAK:
         call.guarded = call.fenced = false;
-        return begin_script(&call, request->op == NODE_PEEK ? PLAIN_PEEK : PLAIN_BREAK, 0);
-    case NODE_MAY_KILL:
-    case NODE_BOOTSTRAP: guard_bootstrap(guard, out, request); break;
+        return begin_script(&call, request->op == OP_PEEK ? PLAIN_PEEK : PLAIN_BREAK, 0);
+    case OP_MAY_KILL:
+    case OP_BOOTSTRAP: guard_bootstrap(guard, out, request); break;
     }
     return false;
 }
@@ -204,18 +204,18 @@ static bool build(struct bytes *out, const struct node_request *request, const s
     return dialect_build(out, request, shas, guard, &dialect_plain);
 }
 
-static const char *op_name(enum node_op op, bool by_hash)
+static const char *op_name(enum op op, bool by_hash)
 {
     switch (op) {
-    case NODE_ACQUIRE: return by_hash ? "acquire (script)" : "acquire (SET)";
-    case NODE_EXTEND: return "extend (script)";
-    case NODE_RELEASE: return "release (script)";
-    case NODE_PEEK: return "inspect (script)";
-    case NODE_BREAK: return "break (script)";
-    case NODE_REPAIR: return by_hash ? "repair (script)" : "repair (SET)";
-    case NODE_RAISE: return "raise (script)";
-    case NODE_MAY_KILL: return "rehearsal of bootstrap";
-    case NODE_BOOTSTRAP: return "bootstrap";
+    case OP_ACQUIRE: return by_hash ? "acquire (script)" : "acquire (SET)";
+    case OP_EXTEND: return "extend (script)";
+    case OP_RELEASE: return "release (script)";
+    case OP_PEEK: return "inspect (script)";
+    case OP_BREAK: return "break (script)";
+    case OP_REPAIR: return by_hash ? "repair (script)" : "repair (SET)";
+    case OP_RAISE: return "raise (script)";
+    case OP_MAY_KILL: return "rehearsal of bootstrap";
+    case OP_BOOTSTRAP: return "bootstrap";
     }
     return "request";
 }
@@ -231,7 +231,7 @@ static void judge_type(const struct reply_item *item, struct node_reply *ret)
     ret->type_length = item->length - skip;
 }
 
-static void judge_error(enum node_op op, bool by_hash, const struct reply_item *item, struct node_reply *ret,
+static void judge_error(enum op op, bool by_hash, const struct reply_item *item, struct node_reply *ret,
                         char *text, size_t text_size)
 {
     struct error_class class = error_classify(item->text, item->length);
@@ -239,12 +239,12 @@ static void judge_error(enum node_op op, bool by_hash, const struct reply_item *
     ret->fault = class.fault;
     ret->error = text;
     /* An error that is not listed does not say whether anything was executed. */
-    ret->outcome = class.fault == NODE_FAULT_OTHER ? NODE_UNKNOWN : NODE_ERROR;
+    ret->outcome = class.fault == FAULT_OTHER ? OUTCOME_UNKNOWN : OUTCOME_ERROR;
     if (class.noscript && by_hash) {
-        ret->outcome = NODE_NOSCRIPT;
-        ret->fault = NODE_FAULT_NONE;
+        ret->outcome = OUTCOME_NOSCRIPT;
+        ret->fault = FAULT_NONE;
     }
-    if (class.fault == NODE_FAULT_FOREIGN)
+    if (class.fault == FAULT_FOREIGN)
         judge_type(item, ret);
     else
         error_describe(text, text_size, op_name(op, by_hash), item->text, item->length);
@@ -267,20 +267,20 @@ static int64_t clamp_ttl(int64_t ttl_ms)
 
 /* {holder, ttl}, of break {holder or nil, ttl, type}, of acquire {holder, ttl, listeners}, of release where the
  * guard changed {holder, ttl, 'GUARD'} */
-static bool judge_holder(enum node_op op, const struct reply *reply, struct node_reply *ret)
+static bool judge_holder(enum op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *third = &reply->elements[2];
-    bool acquires = op == NODE_ACQUIRE || op == NODE_REPAIR;
+    bool acquires = op == OP_ACQUIRE || op == OP_REPAIR;
 
     if (acquires && reply_fits(reply, "sii")) {
         if (third->integer < 0) return false;
         ret->count = clamp_count(third->integer);
-    } else if (op == NODE_RELEASE && reply_fits(reply, "sis")) {
-        ret->fault = NODE_FAULT_GUARD;
-    } else if (!reply_fits(reply, op == NODE_BREAK ? "nis" : "si")) {
+    } else if (op == OP_RELEASE && reply_fits(reply, "sis")) {
+        ret->fault = FAULT_GUARD;
+    } else if (!reply_fits(reply, op == OP_BREAK ? "nis" : "si")) {
         return false;
     }
-    ret->outcome = op == NODE_PEEK || op == NODE_BREAK ? NODE_YES : NODE_OTHER;
+    ret->outcome = op == OP_PEEK || op == OP_BREAK ? OUTCOME_YES : OUTCOME_OTHER;
     ret->ttl_ms = clamp_ttl(reply->elements[1].integer);
     if (holder->type == REPLY_NIL) {
         ret->type = third->text;
@@ -297,8 +297,8 @@ static void judge_peek(const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *numbers = &reply->elements[1];
 
-    ret->outcome = holder->type == REPLY_STRING ? NODE_YES : NODE_MISSING;
-    if (ret->outcome == NODE_YES) {
+    ret->outcome = holder->type == REPLY_STRING ? OUTCOME_YES : OUTCOME_MISSING;
+    if (ret->outcome == OUTCOME_YES) {
         ret->holder = holder->text;
         ret->holder_length = holder->length;
         ret->ttl_ms = clamp_ttl(numbers[0].integer);
@@ -311,46 +311,45 @@ static void judge_peek(const struct reply *reply, struct node_reply *ret)
 /* 0: missing; n >= 1: deleted, and n - 1 clients were notified */
 static bool judge_release(const struct reply_item *item, struct node_reply *ret)
 {
-    ret->outcome = item->integer != 0 ? NODE_YES : NODE_MISSING;
+    ret->outcome = item->integer != 0 ? OUTCOME_YES : OUTCOME_MISSING;
     if (item->integer > 1) ret->count = clamp_count(item->integer - 1);
     return item->integer >= 0;
 }
 
 /* {1, counter, clock} of acquire, repair and raise; {1, clock} of extend; {1 or 0, 'GUARD'} of release */
-static bool judge_done(enum node_op op, const struct reply *reply, struct node_reply *ret)
+static bool judge_done(enum op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *items = reply->elements;
-    bool counts = op == NODE_ACQUIRE || op == NODE_REPAIR || op == NODE_RAISE;
+    bool counts = op == OP_ACQUIRE || op == OP_REPAIR || op == OP_RAISE;
     int64_t counter = counts ? items[1].integer : 0, clock_us = items[counts ? 2 : 1].integer;
 
-    if (op == NODE_RELEASE) {
-        ret->fault = NODE_FAULT_GUARD;
+    if (op == OP_RELEASE) {
+        ret->fault = FAULT_GUARD;
         return reply_fits(reply, "is") && judge_release(&items[0], ret);
     }
-    if ((!counts && op != NODE_EXTEND) || !reply_fits(reply, counts ? "iii" : "ii")) return false;
+    if ((!counts && op != OP_EXTEND) || !reply_fits(reply, counts ? "iii" : "ii")) return false;
     if (items[0].integer != 1 || counter < 0 || counter >= PLAIN_COUNTER_END || clock_us < 0) return false;
-    ret->outcome = NODE_YES;
+    ret->outcome = OUTCOME_YES;
     ret->fence = (uint64_t)counter;
     ret->node_time_us = (uint64_t)clock_us;
     return true;
 }
 
 /* False: the reply does not fit the request. */
-static bool judge_value(enum node_op op, const struct reply *reply, struct node_reply *ret, char *text,
+static bool judge_value(enum op op, const struct reply *reply, struct node_reply *ret, char *text,
                         size_t text_size)
 {
     const struct reply_item *self = &reply->self;
     bool by_set = self->type == REPLY_NIL || self->type == REPLY_STATUS;
 
-    if (op == NODE_BOOTSTRAP || op == NODE_MAY_KILL)
-        return guard_judge_bootstrap(op, reply, ret, text, text_size);
-    if ((op == NODE_ACQUIRE || op == NODE_REPAIR) && by_set) {
-        ret->outcome = self->type == REPLY_NIL ? NODE_OTHER : NODE_YES;
+    if (op == OP_BOOTSTRAP || op == OP_MAY_KILL) return guard_judge_bootstrap(op, reply, ret, text, text_size);
+    if ((op == OP_ACQUIRE || op == OP_REPAIR) && by_set) {
+        ret->outcome = self->type == REPLY_NIL ? OUTCOME_OTHER : OUTCOME_YES;
         return self->type == REPLY_NIL || reply_is(self, "OK");
     }
     if (self->type == REPLY_ARRAY) {
         if (reply->n_elements == 0) return false;
-        if (op == NODE_PEEK && reply_fits(reply, "niiii")) {
+        if (op == OP_PEEK && reply_fits(reply, "niiii")) {
             judge_peek(reply, ret);
             return true;
         }
@@ -359,33 +358,33 @@ static bool judge_value(enum node_op op, const struct reply *reply, struct node_
     }
     if (self->type != REPLY_INTEGER) return false;
     switch (op) {
-    case NODE_RELEASE: return judge_release(self, ret);
-    case NODE_EXTEND:
-        ret->outcome = self->integer != 0 ? NODE_YES : NODE_MISSING;
+    case OP_RELEASE: return judge_release(self, ret);
+    case OP_EXTEND:
+        ret->outcome = self->integer != 0 ? OUTCOME_YES : OUTCOME_MISSING;
         return self->integer == 0 || self->integer == 1;
-    case NODE_PEEK:
-    case NODE_BREAK:
-    case NODE_RAISE: ret->outcome = NODE_MISSING; return self->integer == 0;
-    case NODE_MAY_KILL:
-    case NODE_BOOTSTRAP:
-    case NODE_ACQUIRE:
-    case NODE_REPAIR: break;
+    case OP_PEEK:
+    case OP_BREAK:
+    case OP_RAISE: ret->outcome = OUTCOME_MISSING; return self->integer == 0;
+    case OP_MAY_KILL:
+    case OP_BOOTSTRAP:
+    case OP_ACQUIRE:
+    case OP_REPAIR: break;
     }
     return false;
 }
 
-static void judge(enum node_op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
+static void judge(enum op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
                   size_t text_size)
 {
     *ret = (struct node_reply){.ttl_ms = -2, .quarantine_ms = -1};
     if (reply->self.type == REPLY_ERROR) {
         judge_error(op, by_hash, &reply->self, ret, text, text_size);
-        if (ret->fault == NODE_FAULT_FOREIGN)
+        if (ret->fault == FAULT_FOREIGN)
             error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_STRING);
         return;
     }
     if (judge_value(op, reply, ret, text, text_size)) {
-        if (ret->fault == NODE_FAULT_GUARD)
+        if (ret->fault == FAULT_GUARD)
             snprintf(text, text_size, "%s: the guard changed or is gone: the server may have lost its memory",
                      op_name(op, by_hash));
         return;
@@ -393,7 +392,7 @@ static void judge(enum node_op op, bool by_hash, const struct reply *reply, stru
     snprintf(text, text_size, "%s: a reply that does not fit the request: something between us and the server?",
              op_name(op, by_hash));
     *ret = (struct node_reply){
-        .outcome = NODE_ERROR, .fault = NODE_FAULT_PROTO, .error = text, .ttl_ms = -2, .quarantine_ms = -1};
+        .outcome = OUTCOME_ERROR, .fault = FAULT_PROTO, .error = text, .ttl_ms = -2, .quarantine_ms = -1};
 }
 
 static size_t channel(const struct node_key *key, char *ret, size_t size)

@@ -34,7 +34,7 @@ static bool build(struct bytes *out, const struct node_request *request, const s
                   const struct guard *guard)
 {
     /* Bootstrap reads the guard, which is a string in either dialect. */
-    if (request->op == NODE_PEEK && request->keys[0].length == sizeof(GUARD_KEY) - 1 &&
+    if (request->op == OP_PEEK && request->keys[0].length == sizeof(GUARD_KEY) - 1 &&
         memcmp(request->keys[0].text, GUARD_KEY, sizeof(GUARD_KEY) - 1) == 0) {
         struct node_request whole = *request;
 
@@ -44,14 +44,14 @@ static bool build(struct bytes *out, const struct node_request *request, const s
     return dialect_build(out, request, shas, guard, &dialect_redisson);
 }
 
-static void judge(enum node_op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
+static void judge(enum op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
                   size_t text_size)
 {
-    bool acquires = op == NODE_ACQUIRE || op == NODE_REPAIR;
+    bool acquires = op == OP_ACQUIRE || op == OP_REPAIR;
     struct reply cut;
     uint32_t count = 0;
 
-    if (op == NODE_PEEK && reply->self.type == REPLY_ARRAY && reply->n_elements == REDISSON_PEEK_ELEMENTS) {
+    if (op == OP_PEEK && reply->self.type == REPLY_ARRAY && reply->n_elements == REDISSON_PEEK_ELEMENTS) {
         const struct reply_item *item = &reply->elements[REDISSON_PEEK_ELEMENTS - 1];
 
         cut = *reply;
@@ -65,9 +65,8 @@ static void judge(enum node_op op, bool by_hash, const struct reply *reply, stru
         reply = &cut;
     }
     dialect_plain.judge(op, by_hash || acquires, reply, ret, text, text_size);
-    if (op == NODE_PEEK && ret->outcome == NODE_YES) ret->count = count;
-    if (ret->fault == NODE_FAULT_FOREIGN)
-        error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_HASH);
+    if (op == OP_PEEK && ret->outcome == OUTCOME_YES) ret->count = count;
+    if (ret->fault == FAULT_FOREIGN) error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_HASH);
 }
 
 /* Redisson does not change a name that has a hash tag already. */

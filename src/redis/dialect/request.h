@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "redis/wire/outcome.h"
+#include "base/protocol.h"
 
 #define NODE_TAG_SIZE 48
 
@@ -31,7 +31,7 @@ struct node_key {
 #define NODE_KEY(key, bytes) .keys = &(const struct node_key){.text = (key), .length = (bytes)}, .n_keys = 1
 
 struct node_request {
-    enum node_op op;
+    enum op op;
     bool use_eval; /* EVAL instead of EVALSHA */
     bool explain;  /* ACQUIRE: by script even where a native SET would do, so that a refusal names the
                       holder and its remaining lease */
@@ -44,7 +44,7 @@ struct node_request {
     uint32_t lease_ms;
     uint32_t timeout_ms;   /* 0: none of its own; ends with reply or connection */
     bool fenced;           /* the keys have fencing counters */
-    uint64_t fence;        /* a floor or a token, see enum node_op; below 2^53 */
+    uint64_t fence;        /* a floor or a token, see enum op; below 2^53 */
     uint64_t fence_ttl_ms; /* a counter's life after its last use; 0: seven days */
     bool force;            /* BOOTSTRAP */
     bool closes;           /* BOOTSTRAP: the guard is for 0 nodes, so that it fits no client */
@@ -56,12 +56,12 @@ struct node_request {
 #define NODE_MS_MAX (INT64_MAX / 1000 - 1000)
 
 struct node_reply {
-    enum node_outcome outcome;
-    enum node_fault fault;
+    enum outcome outcome;
+    enum fault fault;
     const char *error; /* text without a password; NULL where there is none */
     const char *holder;
     size_t holder_length; /* holder may be any bytes; NULL where unknown */
-    const char *type;     /* NODE_FAULT_FOREIGN, and BREAK of what is no lock of this dialect: the type of the
+    const char *type;     /* FAULT_FOREIGN, and BREAK of what is no lock of this dialect: the type of the
                              value,     as the server names it; NULL where unknown */
     size_t type_length;
     int64_t ttl_ms; /* -1: no expiry; -2: unknown; at most NODE_MS_MAX */

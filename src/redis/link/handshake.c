@@ -143,7 +143,7 @@ void handshake_malformed(const struct handshake *shake, bool first, const char *
 }
 
 __attribute__((format(printf, 3, 4))) static enum handshake_result
-fail(struct handshake *shake, enum node_fault fault, const char *format, ...)
+fail(struct handshake *shake, enum fault fault, const char *format, ...)
 {
     va_list args;
 
@@ -176,16 +176,16 @@ static enum handshake_result auth_error(struct handshake *shake, const struct re
     if (uri->user != NULL && uri->password == NULL)
         snprintf(user, sizeof(user), "the user of the address, which gives no password");
     if (reply_begins(item, "WRONGPASS"))
-        return fail(shake, NODE_FAULT_AUTH,
-                    "WRONGPASS: wrong password for %s, or that user is unknown or disabled", user);
+        return fail(shake, FAULT_AUTH, "WRONGPASS: wrong password for %s, or that user is unknown or disabled",
+                    user);
     if (memmem(item->text, item->length, "without any password", 20) != NULL)
-        return fail(shake, NODE_FAULT_AUTH,
+        return fail(shake, FAULT_AUTH,
                     "AUTH: the server has no password for %s, but the address gives one: take "
                     "it out of the address, or set one on the server",
                     user);
     if (uri_tells_password(uri, item->text, item->length) || (uri->user != NULL && uri->password == NULL))
-        return fail(shake, NODE_FAULT_AUTH, "AUTH: refused for %s", user);
-    shake->fault = NODE_FAULT_AUTH;
+        return fail(shake, FAULT_AUTH, "AUTH: refused for %s", user);
+    shake->fault = FAULT_AUTH;
     error_describe(shake->why, sizeof(shake->why), "AUTH", item->text, item->length);
     return HANDSHAKE_FAILED;
 }
@@ -194,10 +194,10 @@ static enum handshake_result judge_error(struct handshake *shake, enum handshake
                                          const struct reply_item *item)
 {
     struct error_class class = error_classify(item->text, item->length);
-    bool plain_refusal = class.fault == NODE_FAULT_OTHER || class.fault == NODE_FAULT_AUTH;
+    bool plain_refusal = class.fault == FAULT_OTHER || class.fault == FAULT_AUTH;
     bool noauth = reply_begins(item, "NOAUTH");
-    bool busy = class.fault == NODE_FAULT_TEMPORARY && !class.reconnect;
-    bool shut = noauth || busy || class.fault == NODE_FAULT_REFUSED;
+    bool busy = class.fault == FAULT_TEMPORARY && !class.reconnect;
+    bool shut = noauth || busy || class.fault == FAULT_REFUSED;
 
     if (step == HANDSHAKE_AUTH && plain_refusal && !noauth) return auth_error(shake, item);
     /* The name is only for CLIENT LIST. */
@@ -222,20 +222,20 @@ static enum handshake_result server(struct handshake *shake, const struct reply_
     struct info_server found;
 
     if (!info_server(info->text, info->length, &found, version, sizeof(version)))
-        return fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
+        return fail(shake, FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
     /* Only digits and dots are ever shown. */
     version[strspn(version, "0123456789.")] = '\0';
     snprintf(shake->version, sizeof(shake->version), "%s %s", found.kind, version);
     info_mode(info->text, info->length, mode, sizeof(mode));
     if (strcmp(mode, "sentinel") == 0)
-        return fail(shake, NODE_FAULT_PROTO,
+        return fail(shake, FAULT_PROTO,
                     "a Sentinel, not a Redis server: give the address of the server itself");
     if (strcmp(mode, "cluster") == 0)
-        return fail(shake, NODE_FAULT_CLUSTER,
+        return fail(shake, FAULT_CLUSTER,
                     "the server runs in cluster mode: list independent masters, with cluster-enabled no");
     if (found.too_old)
-        return fail(shake, NODE_FAULT_PROTO, "%s %s is too old: %s %u.%u or newer is needed", found.kind,
-                    version, found.kind, found.major, found.minor);
+        return fail(shake, FAULT_PROTO, "%s %s is too old: %s %u.%u or newer is needed", found.kind, version,
+                    found.kind, found.major, found.minor);
     (void)field(info, "run_id", shake->run_id, sizeof(shake->run_id));
     return HANDSHAKE_MORE;
 }
@@ -245,16 +245,16 @@ static enum handshake_result replication(struct handshake *shake, const struct r
     char role[16], master[128] = "?", port[8] = "?";
 
     if (!field(info, "role", role, sizeof(role)))
-        return fail(shake, NODE_FAULT_PROTO, "not a Redis server: INFO tells no role");
+        return fail(shake, FAULT_PROTO, "not a Redis server: INFO tells no role");
     (void)field(info, "master_replid", shake->replid, sizeof(shake->replid));
     if (strcmp(role, "master") == 0) return HANDSHAKE_MORE;
     (void)field(info, "master_host", master, sizeof(master));
     (void)field(info, "master_port", port, sizeof(port));
     if (uri_tells_password(shake->uri, master, strlen(master)) ||
         uri_tells_password(shake->uri, port, strlen(port)))
-        return fail(shake, NODE_FAULT_REPLICA, "the server is a replica: list independent masters only");
-    return fail(shake, NODE_FAULT_REPLICA, "the server is a replica of %s:%s: list independent masters only",
-                master, port);
+        return fail(shake, FAULT_REPLICA, "the server is a replica: list independent masters only");
+    return fail(shake, FAULT_REPLICA, "the server is a replica of %s:%s: list independent masters only", master,
+                port);
 }
 
 static enum handshake_result memory(struct handshake *shake, const struct reply_item *info)
@@ -269,7 +269,7 @@ static enum handshake_result memory(struct handshake *shake, const struct reply_
              "noeviction",
              most, policy);
     if (shake->evicting_fine) return HANDSHAKE_MORE;
-    return fail(shake, NODE_FAULT_CONFIG, "%s, or allow eviction", shake->warning);
+    return fail(shake, FAULT_CONFIG, "%s, or allow eviction", shake->warning);
 }
 
 /* The command of the dialect at the beginning of the text, up to a blank or the end; NULL: none. */
@@ -296,14 +296,13 @@ static enum handshake_result judge_rights(struct handshake *shake, const struct 
         const char *command = find_command(shake, refused->text + at, refused->length - at);
 
         if (command == NULL || n + strlen(command) + 3 > sizeof(rules))
-            return fail(shake, NODE_FAULT_PROTO,
-                        "EVAL: a reply that does not fit the request: not a Redis server?");
+            return fail(shake, FAULT_PROTO, "EVAL: a reply that does not fit the request: not a Redis server?");
         n += (size_t)snprintf(rules + n, sizeof(rules) - n, "%s+%s", at != 0 ? " " : "", command);
         at += strlen(command) + 1;
     }
     error_printable(user, sizeof(user), name, strlen(name));
     for (char *p = rules; *p != '\0'; p++) *p = (char)tolower((unsigned char)*p);
-    return fail(shake, NODE_FAULT_AUTH,
+    return fail(shake, FAULT_AUTH,
                 "user \"%s\" may not run %.*s: what could not be renewed or released is not locked "
                 "(ACL SETUSER %s %s)",
                 user, (int)refused->length, refused->text, user, rules);
@@ -312,7 +311,7 @@ static enum handshake_result judge_rights(struct handshake *shake, const struct 
 static enum handshake_result script(struct handshake *shake, const struct reply_item *sha)
 {
     if (sha->length != DIALECT_SHA_LENGTH)
-        return fail(shake, NODE_FAULT_PROTO, "SCRIPT LOAD: the answer is no script's hash");
+        return fail(shake, FAULT_PROTO, "SCRIPT LOAD: the answer is no script's hash");
     memcpy(shake->shas.sha[shake->n_scripts], sha->text, DIALECT_SHA_LENGTH);
     shake->n_scripts++;
     return HANDSHAKE_MORE;
@@ -325,7 +324,7 @@ static enum handshake_result judge(struct handshake *shake, enum handshake_step 
 
     if (self->type == REPLY_ERROR) return judge_error(shake, step, self);
     if (self->type != wanted)
-        return fail(shake, NODE_FAULT_PROTO, "%s: a reply that Redis would not give: not a Redis server?",
+        return fail(shake, FAULT_PROTO, "%s: a reply that Redis would not give: not a Redis server?",
                     step_names[step]);
     switch (step) {
     case HANDSHAKE_SERVER: return server(shake, self);

@@ -45,7 +45,7 @@ struct handshake {
     char run_id[GUARD_ID_SIZE], replid[GUARD_ID_SIZE];
     bool evicting_fine;
     char warning[320]; /* for the log; "": nothing */
-    enum node_fault fault;
+    enum fault fault;
     char why[320];
 };
 

@@ -105,7 +105,7 @@ static void hang_up(struct redis_link *link)
     link->connection++;
 }
 
-void link_drop(struct redis_link *link, enum node_fault fault, const char *reason)
+void link_drop(struct redis_link *link, enum fault fault, const char *reason)
 {
     bool was_open = link->step == LINK_OPEN;
     bool waits_long = link->events->waits_long != NULL && link->events->waits_long(link->arg, fault);
@@ -126,7 +126,7 @@ void link_drop(struct redis_link *link, enum node_fault fault, const char *reaso
 
 void link_drop_nomem(struct redis_link *link)
 {
-    link_drop(link, NODE_FAULT_LIMIT, "out of memory");
+    link_drop(link, FAULT_LIMIT, "out of memory");
 }
 
 static void drop_errno(struct redis_link *link, int error)
@@ -138,7 +138,7 @@ static void drop_errno(struct redis_link *link, int error)
         snprintf(why, sizeof(why), "connection lost%s: %s", where, strerror(error));
     else
         snprintf(why, sizeof(why), "the server closed the connection%s", where);
-    link_drop(link, NODE_FAULT_UNREACHABLE, why);
+    link_drop(link, FAULT_UNREACHABLE, why);
 }
 
 static void drop_malformed(struct redis_link *link, const char *reason)
@@ -146,7 +146,7 @@ static void drop_malformed(struct redis_link *link, const char *reason)
     char why[LINK_TEXT_SIZE];
 
     handshake_malformed(&link->handshake, !link->answered, reason, why, sizeof(why));
-    link_drop(link, NODE_FAULT_PROTO, why);
+    link_drop(link, FAULT_PROTO, why);
 }
 
 /* ---- connecting ---- */
@@ -183,7 +183,7 @@ static void follow(struct redis_link *link, enum dial_result result)
     switch (result) {
     case DIAL_RESOLVING: begin_step(link, LINK_RESOLVE); break;
     case DIAL_CONNECTING: begin_step(link, LINK_CONNECT); break;
-    case DIAL_FAILED: link_drop(link, NODE_FAULT_UNREACHABLE, link->dial.why); break;
+    case DIAL_FAILED: link_drop(link, FAULT_UNREACHABLE, link->dial.why); break;
     case DIAL_NOMEM: link_drop_nomem(link); break;
     }
 }
@@ -300,7 +300,7 @@ static void on_step_end(struct redis_link *link)
     case LINK_RESOLVE:
         snprintf(why, sizeof(why), "cannot resolve %s: no answer within %u ms", link->config.uri->host,
                  timeout_ms);
-        link_drop(link, NODE_FAULT_UNREACHABLE, why);
+        link_drop(link, FAULT_UNREACHABLE, why);
         break;
     case LINK_CONNECT:
         snprintf(why, sizeof(why), "no answer within %u ms", timeout_ms);
@@ -309,7 +309,7 @@ static void on_step_end(struct redis_link *link)
     case LINK_HANDSHAKE:
         snprintf(why, sizeof(why), "no answer to the handshake within %u ms: frozen, or not a Redis server",
                  timeout_ms);
-        link_drop(link, NODE_FAULT_UNREACHABLE, why);
+        link_drop(link, FAULT_UNREACHABLE, why);
         break;
     case LINK_STOPPED:
     case LINK_OPEN: break;

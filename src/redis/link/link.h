@@ -23,12 +23,12 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
+#include "base/protocol.h"
 #include "redis/link/conn.h"
 #include "redis/link/dial.h"
 #include "redis/link/handshake.h"
 #include "redis/link/retry.h"
 #include "redis/link/uri.h"
-#include "redis/wire/outcome.h"
 #include "redis/wire/reply.h"
 
 #define LINK_NEVER     UINT64_MAX
@@ -56,9 +56,9 @@ struct link_events {
     /* OPEN, and the time of link_arm() has come, or nearly. */
     void (*due)(void *arg);
     /* Whether a server with that fault is tried again only after the longest pause. Or NULL: none is. */
-    bool (*waits_long)(void *arg, enum node_fault);
+    bool (*waits_long)(void *arg, enum fault);
     /* The connection, or the try, ended; the next try is planned already. */
-    void (*closed)(void *arg, bool was_open, enum node_fault, const char *why);
+    void (*closed)(void *arg, bool was_open, enum fault, const char *why);
     /* The link is gone: the memory it is embedded in may go. */
     void (*ended)(void *arg);
 };
@@ -129,7 +129,7 @@ bool link_arm(struct redis_link *, uint64_t wake_us);
 void link_arm_by(struct redis_link *, uint64_t wake_us);
 /* link_drop - ends the connection, or the try, for that reason. May be called from anywhere; the owner may be
  * gone afterwards. */
-void link_drop(struct redis_link *, enum node_fault, const char *reason);
+void link_drop(struct redis_link *, enum fault, const char *reason);
 void link_drop_nomem(struct redis_link *);
 void link_log(struct redis_link *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -15,35 +15,35 @@ struct error_row {
 };
 
 static const struct error_row error_rows[] = {
-    {"LOADING", {NODE_FAULT_TEMPORARY, false, true}, NULL},
-    {"MASTERDOWN", {NODE_FAULT_TEMPORARY, false, true}, NULL},
-    {"TRYAGAIN", {NODE_FAULT_TEMPORARY, false, false}, NULL},
-    {"BUSY", {NODE_FAULT_TEMPORARY, false, false}, NULL},
-    {"READONLY", {NODE_FAULT_REPLICA, false, true}, "it is a replica: list independent masters only"},
+    {"LOADING", {FAULT_TEMPORARY, false, true}, NULL},
+    {"MASTERDOWN", {FAULT_TEMPORARY, false, true}, NULL},
+    {"TRYAGAIN", {FAULT_TEMPORARY, false, false}, NULL},
+    {"BUSY", {FAULT_TEMPORARY, false, false}, NULL},
+    {"READONLY", {FAULT_REPLICA, false, true}, "it is a replica: list independent masters only"},
     {"NOAUTH",
-     {NODE_FAULT_AUTH, false, false},
+     {FAULT_AUTH, false, false},
      "write the password into the address: redis://:PASSWORD@host:port or redis://USER:PASSWORD@host:port"},
-    {"WRONGPASS", {NODE_FAULT_AUTH, false, false}, NULL},
-    {"NOPERM", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
+    {"WRONGPASS", {FAULT_AUTH, false, false}, NULL},
+    {"NOPERM", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
     /* A right that is missing in a script, as Redis 7.2 and later and Valkey, 7.0, and 6 report it. */
-    {"ERR ACL failure in script", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
-    {"ERR The user executing the script", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
-    {"The user executing the script", {NODE_FAULT_AUTH, false, false}, ERROR_RIGHTS},
-    {"OOM", {NODE_FAULT_REFUSED, false, false}, "the server is at its maxmemory"},
-    {"MISCONF", {NODE_FAULT_REFUSED, false, false}, "the server cannot write its data to disk"},
-    {"NOREPLICAS", {NODE_FAULT_REFUSED, false, false}, "see min-replicas-to-write of the server"},
-    {"ERR max number of clients", {NODE_FAULT_REFUSED, false, false}, "see maxclients of the server"},
-    {"DENIED", {NODE_FAULT_REFUSED, false, false}, "the server is in protected mode: set a password or bind"},
-    {"NOSCRIPT", {NODE_FAULT_TEMPORARY, true, false}, NULL},
-    {"GUARD", {NODE_FAULT_GUARD, false, true}, NULL},
+    {"ERR ACL failure in script", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
+    {"ERR The user executing the script", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
+    {"The user executing the script", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
+    {"OOM", {FAULT_REFUSED, false, false}, "the server is at its maxmemory"},
+    {"MISCONF", {FAULT_REFUSED, false, false}, "the server cannot write its data to disk"},
+    {"NOREPLICAS", {FAULT_REFUSED, false, false}, "see min-replicas-to-write of the server"},
+    {"ERR max number of clients", {FAULT_REFUSED, false, false}, "see maxclients of the server"},
+    {"DENIED", {FAULT_REFUSED, false, false}, "the server is in protected mode: set a password or bind"},
+    {"NOSCRIPT", {FAULT_TEMPORARY, true, false}, NULL},
+    {"GUARD", {FAULT_GUARD, false, true}, NULL},
     {"FENCE",
-     {NODE_FAULT_REFUSED, false, false},
+     {FAULT_REFUSED, false, false},
      "delete the key that quorlock:fence: and the lock's key name, while nobody holds the lock"},
-    {"WRONGTYPE", {NODE_FAULT_FOREIGN, false, false}, NULL},
-    {"MOVED", {NODE_FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
-    {"ASK", {NODE_FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
-    {"CROSSSLOT", {NODE_FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
-    {"CLUSTERDOWN", {NODE_FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
+    {"WRONGTYPE", {FAULT_FOREIGN, false, false}, NULL},
+    {"MOVED", {FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
+    {"ASK", {FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
+    {"CROSSSLOT", {FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
+    {"CLUSTERDOWN", {FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
 };
 
 static bool begins(const char *text, size_t length, const char *front)
@@ -93,7 +93,7 @@ struct error_class error_classify(const char *text, size_t length)
     const struct error_row *row = row_of(text, length);
 
     if (row != NULL) return row->class;
-    return (struct error_class){.fault = NODE_FAULT_OTHER};
+    return (struct error_class){.fault = FAULT_OTHER};
 }
 
 char *error_printable(char *ret, size_t size, const char *text, size_t length)

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "redis/wire/outcome.h"
+#include "base/protocol.h"
 
 struct error_class {
-    enum node_fault fault; /* NODE_FAULT_OTHER: not listed, so it may have been executed */
+    enum fault fault; /* FAULT_OTHER: not listed, so it may have been executed */
     bool noscript;
     bool reconnect; /* the server changed: a new connection must look at it again */
 };
