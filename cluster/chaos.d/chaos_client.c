@@ -137,7 +137,7 @@ static void rest(void)
 {
     quorlock_free(me.lock);
     me.lock = NULL;
-    if (me.stop) {
+    if (me.stop != 0) {
         turn(CLOSING);
         (void)event_del(me.timer);
         if (quorlock_client_close(me.client, on_closed, NULL) != 0) breach("the client cannot be closed");
@@ -224,12 +224,12 @@ static void work(void)
     struct register_access access;
     enum register_outcome outcome;
 
-    if (me.stall > 0 && me.may_write) {
+    if (me.stall > 0 && me.may_write != 0) {
         me.stall = 0;
         (void)raise(SIGSTOP);
     }
     access_fill(&access);
-    if (!me.may_write) {
+    if (me.may_write == 0) {
         outcome = register_read(me.register_fds[me.key], &access);
         me.may_write = outcome == REGISTER_ACCEPTED;
         me.next_value = access.value + 1;
@@ -265,7 +265,8 @@ static void step(void)
 static void refused(const char *status, const struct quorlock_result *result)
 {
     say(now_us(), "refused", ",\"status\":\"%s\",\"yes\":%u,\"no\":%u,\"none\":%u", status,
-        result ? result->granted : 0, result ? result->refused : 0, result ? result->failed : 0);
+        result != NULL ? result->granted : 0, result != NULL ? result->refused : 0,
+        result != NULL ? result->failed : 0);
     rest();
 }
 
@@ -292,13 +293,13 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
         ",\"deadline_us\":%" PRIu64 ",\"fence\":%" PRIu64 ",\"lease_ms\":%" PRIu32 ",\"rounds\":%" PRIu32
         ",\"yes\":%u",
         me.deadline_us, result->fence, me.lease_ms, result->rounds, result->granted);
-    if (me.options.fencing && result->fence == 0) breach("a fenced grant without a token");
+    if (me.options.fencing != 0 && result->fence == 0) breach("a fenced grant without a token");
     /* Now and then a job longer than its lease, which lives by renewal. */
     if (ONE_IN(10)) hold_ms += me.lease_ms + me.lease_ms / 2;
     me.hold_until_us = deadline_us - valid_ms * UINT64_C(1000) + hold_ms * UINT64_C(1000);
     me.may_write = 0;
     turn(HOLDING);
-    if (me.stop)
+    if (me.stop != 0)
         release();
     else
         step();
@@ -356,7 +357,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)what;
     (void)arg;
     if (me.stall > 0) me.stall--;
-    if (stall_asked) {
+    if (stall_asked != 0) {
         stall_asked = 0;
         me.stall = STALL_TICKS;
     }
@@ -387,7 +388,7 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     (void)arg;
-    if (me.stop) return;
+    if (me.stop != 0) return;
     me.stop = 1;
     switch (me.state) {
     case IDLE: rest(); break;
@@ -410,7 +411,7 @@ static void log_line(void *arg, int level, const char *text)
 
     (void)arg;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    if (me.options.verbose || level >= QUORLOCK_LOG_ERROR)
+    if (me.options.verbose != 0 || level >= QUORLOCK_LOG_ERROR)
         (void)fprintf(stderr, "%lld.%06ld %s %d %s\n", (long long)now.tv_sec, now.tv_nsec / 1000,
                       me.options.name, level, text);
 }

@@ -36,7 +36,7 @@ __attribute__((constructor)) static void clock_map(void)
 }
 
 /* The system call itself: looking the wrapped function up would call back into the allocator of the host. */
-static int clock_read(clockid_t id, struct timespec *now)
+static int read_clock(clockid_t id, struct timespec *now)
 {
     return (int)syscall(SYS_clock_gettime, id, now);
 }
@@ -45,7 +45,7 @@ int clock_gettime(clockid_t id, struct timespec *now)
 {
     int64_t total_us;
 
-    if (clock_read(id, now) != 0) return -1;
+    if (read_clock(id, now) != 0) return -1;
     if (clock_offset_us == NULL || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE)) return 0;
     total_us = (int64_t)now->tv_sec * 1000000 + now->tv_nsec / 1000 + *clock_offset_us;
     now->tv_sec = (time_t)(total_us / 1000000);

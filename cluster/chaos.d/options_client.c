@@ -113,7 +113,7 @@ static int take_keys(struct chaos_options *options, char *value)
 
     if (read_list(options->keys, &options->n_keys, value) != 0) return bad("keys", value, "a list");
     for (i = 0; i < options->n_keys; i++)
-        if (!is_plain(options->keys[i])) return bad("keys", options->keys[i], "letters, digits, dot, dash");
+        if (is_plain(options->keys[i]) == 0) return bad("keys", options->keys[i], "letters, digits, dot, dash");
     return 0;
 }
 
@@ -129,7 +129,9 @@ static int take(struct chaos_options *options, int which, const char *option, ch
     struct chaos_range range;
 
     switch (which) {
-    case OPTION_NAME: options->name = value; return is_plain(value) ? 0 : bad(option, value, "a plain name");
+    case OPTION_NAME:
+        options->name = value;
+        return is_plain(value) != 0 ? 0 : bad(option, value, "a plain name");
     case OPTION_NODES:
         return read_list(options->nodes, &options->n_nodes, value) == 0 ? 0
                                                                         : bad(option, value, "1 to 31 nodes");

@@ -100,7 +100,7 @@ static void pair_free(struct pair *pair, int reset)
     for (i = 0; i < 2; i++) flow_clear(&pair->flows[i]);
     for (i = 0; i < 2; i++) {
         if (sides[i] == NULL) continue;
-        if (reset && bufferevent_getfd(sides[i]) >= 0)
+        if (reset != 0 && bufferevent_getfd(sides[i]) >= 0)
             (void)setsockopt(bufferevent_getfd(sides[i]), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
         bufferevent_free(sides[i]);
     }
@@ -115,7 +115,7 @@ static int flow_run(struct flow *flow)
     struct piece *piece;
     struct timeval wait;
 
-    while ((piece = STAILQ_FIRST(&flow->pieces)) != NULL && !flow->pair->link->hold[flow->towards]) {
+    while ((piece = STAILQ_FIRST(&flow->pieces)) != NULL && flow->pair->link->hold[flow->towards] == 0) {
         if (piece->due_us > now) {
             wait.tv_sec = (time_t)((piece->due_us - now) / 1000000u);
             wait.tv_usec = (suseconds_t)((piece->due_us - now) % 1000000u);
@@ -168,7 +168,7 @@ static void flow_read(struct bufferevent *from, void *arg)
 static void flow_event(struct bufferevent *from, short what, void *arg)
 {
     (void)from;
-    if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) flow_queue(arg, NULL);
+    if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) != 0) flow_queue(arg, NULL);
 }
 
 static void flow_init(struct flow *flow, struct pair *pair, int towards, struct bufferevent *from,
@@ -211,7 +211,7 @@ static void link_run(struct link *link)
 
     for (; pair != NULL; pair = next) {
         next = LIST_NEXT(pair, entry);
-        if (flow_run(&pair->flows[TO_SERVER])) (void)flow_run(&pair->flows[TO_CLIENT]);
+        if (flow_run(&pair->flows[TO_SERVER]) != 0) (void)flow_run(&pair->flows[TO_CLIENT]);
     }
 }
 

@@ -29,7 +29,7 @@ int register_open(const char *folder, const char *key)
     return open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
-static int register_lock(int fd, int operation)
+static int lock(int fd, int operation)
 {
     int status;
 
@@ -48,7 +48,7 @@ static int line_number(const char *line, const char *name, uint64_t *ret_number)
     return 0;
 }
 
-static int register_load(int fd, struct register_state *ret_state)
+static int load(int fd, struct register_state *ret_state)
 {
     char tail[LINE_MAX_BYTES + 1];
     struct register_state state = {0, 0};
@@ -71,8 +71,8 @@ static int register_load(int fd, struct register_state *ret_state)
     return 0;
 }
 
-static int register_append(int fd, const struct register_access *access, const char *event,
-                           const struct register_state *state)
+static int append(int fd, const struct register_access *access, const char *event,
+                  const struct register_state *state)
 {
     char line[LINE_MAX_BYTES];
     int length = snprintf(
@@ -86,39 +86,39 @@ static int register_append(int fd, const struct register_access *access, const c
     return write(fd, line, (size_t)length) == length ? 0 : -1;
 }
 
-static enum register_outcome register_visit(int fd, struct register_access *access, int writes)
+static enum register_outcome visit(int fd, struct register_access *access, int writes)
 {
     enum register_outcome outcome = REGISTER_BROKEN;
     struct register_state state;
     const char *event;
 
-    if (register_lock(fd, LOCK_EX) != 0) return REGISTER_BROKEN;
-    if (register_load(fd, &state) != 0) goto done;
+    if (lock(fd, LOCK_EX) != 0) return REGISTER_BROKEN;
+    if (load(fd, &state) != 0) goto done;
     if (access->fence < state.seen) {
         outcome = REGISTER_REFUSED;
-        event = writes ? "write_refused" : "read_refused";
-        if (!writes) access->value = state.value;
+        event = writes != 0 ? "write_refused" : "read_refused";
+        if (writes == 0) access->value = state.value;
     } else {
         outcome = REGISTER_ACCEPTED;
-        event = writes ? "write" : "read";
+        event = writes != 0 ? "write" : "read";
         state.seen = access->fence;
-        if (writes)
+        if (writes != 0)
             state.value = access->value;
         else
             access->value = state.value;
     }
-    if (register_append(fd, access, event, &state) != 0) outcome = REGISTER_BROKEN;
+    if (append(fd, access, event, &state) != 0) outcome = REGISTER_BROKEN;
 done:
-    (void)register_lock(fd, LOCK_UN);
+    (void)lock(fd, LOCK_UN);
     return outcome;
 }
 
 enum register_outcome register_read(int fd, struct register_access *access)
 {
-    return register_visit(fd, access, 0);
+    return visit(fd, access, 0);
 }
 
 enum register_outcome register_write(int fd, struct register_access *access)
 {
-    return register_visit(fd, access, 1);
+    return visit(fd, access, 1);
 }

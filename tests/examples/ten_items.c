@@ -138,7 +138,7 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
 {
     struct buyer *buyer = arg;
 
-    if (result->expired) say("expired");
+    if (result->expired != 0) say("expired");
     quorlock_free(lock);
     buyer->lock = NULL;
     buyer->shop->n_inside--;

@@ -264,8 +264,7 @@ SERVER_TEST(test_peek)
 /* All requests of a client with guard and fencing. Returns the first failure, or NULL. */
 static const char *whole_life(char *ret, size_t size)
 {
-    static const enum op ops[] = {OP_PEEK,    OP_ACQUIRE, OP_RAISE, OP_EXTEND,
-                                       OP_RELEASE, OP_REPAIR,  OP_BREAK};
+    static const enum op ops[] = {OP_PEEK, OP_ACQUIRE, OP_RAISE, OP_EXTEND, OP_RELEASE, OP_REPAIR, OP_BREAK};
     const char *wrong = NULL;
     struct probe *probe;
     char address[TEXT_SIZE + 32];

@@ -41,7 +41,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    if (result->status == QUORLOCK_OK && !result->expired) {
+    if (result->status == QUORLOCK_OK && result->expired == 0) {
         flood.released++;
     } else if (flood.unreleased++ == 0) {
         print_message("first failed release: %s\n", result->text);

@@ -356,7 +356,7 @@ SERVER_TEST(test_eviction)
     probe = probe_ready(server->address, QUORLOCK_GUARD_OFF);
     probe_close(probe);
     server_do(server, "CONFIG SET maxmemory-policy noeviction");
-    probe = begin(SHORT_MS, NODE_QUARANTINED);
+    (void)begin(SHORT_MS, NODE_QUARANTINED);
 }
 
 /* A node without a guard has no vote, and says why. */

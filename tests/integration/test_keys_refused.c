@@ -32,13 +32,13 @@ DIALECTS_TEST(test_no_memory)
 {
     for (int fenced = 0; fenced < 2; fenced++) {
         server_do(server, "CONFIG SET maxmemory 1");
-        assert_fault(fenced ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE), FAULT_REFUSED);
+        assert_fault(fenced != 0 ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE), FAULT_REFUSED);
         assert_int_equal(key_count(), 0);
         server_do(server, "CONFIG SET maxmemory 0");
-        assert_outcome(fenced ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE), OUTCOME_YES);
+        assert_outcome(fenced != 0 ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE), OUTCOME_YES);
         server_do(server, "CONFIG SET maxmemory 1");
-        assert_outcome(fenced ? ask_fenced(OP_EXTEND, 5) : ask(OP_EXTEND), OUTCOME_YES);
-        assert_outcome(fenced ? ask_fenced(OP_RELEASE, 5) : ask(OP_RELEASE), OUTCOME_YES);
+        assert_outcome(fenced != 0 ? ask_fenced(OP_EXTEND, 5) : ask(OP_EXTEND), OUTCOME_YES);
+        assert_outcome(fenced != 0 ? ask_fenced(OP_RELEASE, 5) : ask(OP_RELEASE), OUTCOME_YES);
         server_do(server, "CONFIG SET maxmemory 0");
         for (size_t i = 0; i < N; i++) assert_false(has(i));
     }
@@ -64,8 +64,7 @@ static void as_bob(const char *rights)
 DIALECTS_TEST(test_rights)
 {
     static const char *const lacking[] = {"~a ~b", "~b ~c", "~a ~c", "~a ~b %%R~c", "%%R~a ~b ~c"};
-    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR, OP_EXTEND,
-                                       OP_RAISE,   OP_PEEK,   OP_RELEASE};
+    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR, OP_EXTEND, OP_RAISE, OP_PEEK, OP_RELEASE};
     char rights[128];
 
     for (size_t r = 0; r < sizeof(lacking) / sizeof(lacking[0]); r++) {
@@ -128,7 +127,7 @@ DIALECTS_TEST(test_guard)
             probe_close(probe);
             open_probe(server->address, modes[m]);
             request.fenced = fenced != 0;
-            assert_counts(probe_ask(probe, &request), fenced ? 1 : 0);
+            assert_counts(probe_ask(probe, &request), fenced != 0 ? 1 : 0);
             assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
             request.op = OP_EXTEND;
             assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
@@ -136,7 +135,7 @@ DIALECTS_TEST(test_guard)
             /* Another guard than this connection saw: nothing is taken or extended, but given back. */
             put_all(US, SHORT_MS);
             server_do(server, "SET quorlock:guard other");
-            request.op = fenced ? OP_EXTEND : OP_ACQUIRE;
+            request.op = fenced != 0 ? OP_EXTEND : OP_ACQUIRE;
             assert_fault(probe_ask(probe, &request), FAULT_GUARD);
             for (size_t i = 0; i < N; i++) assert_left(i, 1, SHORT_MS);
             wipe();
@@ -177,8 +176,7 @@ static void fill(char text[NODE_KEYS_MAX][1024], struct node_key *ret)
 
 DIALECTS_TEST(test_large)
 {
-    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR,  OP_EXTEND, OP_RAISE,
-                                       OP_PEEK,    OP_RELEASE, OP_EXTEND};
+    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR, OP_EXTEND, OP_RAISE, OP_PEEK, OP_RELEASE, OP_EXTEND};
     static char text[NODE_KEYS_MAX][1024];
     struct node_key many[NODE_KEYS_MAX];
     struct node_request bootstrap = {.op = OP_BOOTSTRAP};

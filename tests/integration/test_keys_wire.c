@@ -16,23 +16,23 @@ DIALECTS_TEST(test_acquire)
         for (size_t p = 0; p < N; p++) {
             wipe();
             put(p, THEM, LONG_MS);
-            assert_held_by(fenced ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE), THEM, LEASE_MS, LONG_MS);
+            assert_held_by(fenced != 0 ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE), THEM, LEASE_MS, LONG_MS);
             /* Nothing but their key, as it was. */
             assert_int_equal(key_count(), 1);
             assert_true(holds(p, THEM));
             assert_left(p, LEASE_MS, LONG_MS);
         }
         wipe();
-        answer = fenced ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE);
-        assert_counts(answer, fenced ? 1 : 0);
+        answer = fenced != 0 ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE);
+        assert_counts(answer, fenced != 0 ? 1 : 0);
         assert_true(answer.reply.node_time_us > 0);
         for (size_t i = 0; i < N; i++) {
             assert_true(holds(i, US));
             assert_left(i, 1, LEASE_MS);
         }
-        assert_int_equal(key_count(), (fenced ? 2LL : 1LL) * N);
+        assert_int_equal(key_count(), (fenced != 0 ? 2LL : 1LL) * N);
         /* The same request again, as after an answer that was lost. */
-        assert_counts(fenced ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE), fenced ? 2 : 0);
+        assert_counts(fenced != 0 ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE), fenced != 0 ? 2 : 0);
         for (size_t i = 0; i < N; i++) assert_true(holds(i, US));
         /* A lease is never made shorter. */
         put_all(US, LONG_MS);
@@ -44,8 +44,7 @@ DIALECTS_TEST(test_acquire)
 /* Of several holders, the reply names the one with the longest lease, wherever it is. */
 DIALECTS_TEST(test_longest)
 {
-    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR,  OP_EXTEND,
-                                       OP_RAISE,   OP_RELEASE, OP_PEEK};
+    static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR, OP_EXTEND, OP_RAISE, OP_RELEASE, OP_PEEK};
 
     for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
         for (size_t p = 0; p < N; p++) {
@@ -53,13 +52,13 @@ DIALECTS_TEST(test_longest)
                 struct answer answer;
 
                 put_all(OTHERS, LEASE_MS);
-                put(p, THEM, endless ? NO_EXPIRY : LONG_MS);
+                put(p, THEM, endless != 0 ? NO_EXPIRY : LONG_MS);
                 answer = ask_fenced(ops[k], 5);
                 if (ops[k] == OP_PEEK) {
                     assert_outcome(answer, OUTCOME_YES);
                     answer.reply.outcome = OUTCOME_OTHER;
                 }
-                assert_held_by(answer, THEM, endless ? -1 : LEASE_MS, endless ? -1 : LONG_MS);
+                assert_held_by(answer, THEM, endless != 0 ? -1 : LEASE_MS, endless != 0 ? -1 : LONG_MS);
                 for (size_t i = 0; i < N; i++) assert_true(holds(i, i == p ? THEM : OTHERS));
             }
         }

@@ -177,7 +177,7 @@ CLIENT_TEST(several_locks_of_one_client)
     /* Locks of one client exclude each other, too. */
     assert_status(fixture_acquire(locks[3], &seen[3]), QUORLOCK_HELD);
     assert_true(seen[3].result.refused >= 2);
-    assert_string_equal(seen[3].votes[0].holder[0] ? seen[3].votes[0].holder : seen[3].votes[1].holder,
+    assert_string_equal(seen[3].votes[0].holder[0] != '\0' ? seen[3].votes[0].holder : seen[3].votes[1].holder,
                         quorlock_token(locks[0]));
     assert_int_equal(holders("a", quorlock_token(locks[0])), 3);
     quorlock_free(locks[0]);

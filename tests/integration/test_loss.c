@@ -31,7 +31,7 @@ static void sleeper_released(quorlock *lock, const struct quorlock_result *resul
 {
     struct sleeper *sleeper = arg;
 
-    say(sleeper, result->status == QUORLOCK_OK && result->expired ? 'R' : 'r');
+    say(sleeper, result->status == QUORLOCK_OK && result->expired != 0 ? 'R' : 'r');
     sleeper->released = true;
 }
 

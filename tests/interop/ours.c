@@ -96,7 +96,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     if (result->status != QUORLOCK_OK) die("release: %s", result->text);
-    say(arg, result->expired ? "released expired" : "released");
+    say(arg, result->expired != 0 ? "released expired" : "released");
 }
 
 void slot_lock(struct slot *slot, const char *key, uint32_t lease_ms, uint32_t wait_ms)

@@ -14,9 +14,9 @@ static const char *pick(const char *const *names, size_t n, size_t which)
 
 const char *trace_op(unsigned op)
 {
-    static const char *const names[] = {[OP_ACQUIRE] = "acquire", [OP_REPAIR] = "repair",
-                                        [OP_EXTEND] = "extend",   [OP_RELEASE] = "release",
-                                        [OP_PEEK] = "peek",       [OP_RAISE] = "raise"};
+    static const char *const names[] = {
+        [OP_ACQUIRE] = "acquire", [OP_REPAIR] = "repair", [OP_EXTEND] = "extend",
+        [OP_RELEASE] = "release", [OP_PEEK] = "peek",     [OP_RAISE] = "raise"};
 
     return PICK(names, op);
 }

@@ -130,7 +130,7 @@ static void on_watch(void *arg)
     ready &= server->watch.wanted;
     if (ready == 0) return;
     expect(server->watch.moment, 0);
-    server->watch.ready(server->watch.arg, ready & WATCH_READ ? WATCH_READ : WATCH_WRITE);
+    server->watch.ready(server->watch.arg, (ready & WATCH_READ) != 0 ? WATCH_READ : WATCH_WRITE);
 }
 
 static struct watch *watch_new(struct system *system, int fd, void (*ready)(void *, unsigned), void *arg)

@@ -110,7 +110,7 @@ static void on_reply(struct bufferevent *server, void *arg)
     if (evbuffer_get_length(data) == 0 || cut(pair, data)) return;
     if ((pair->mangle->ways & MANGLE_FLIP) != 0) flip(pair->mangle, data);
     evbuffer_add_buffer(pair->late, data);
-    if (!event_pending(pair->timer, EV_TIMEOUT, NULL)) hand_on(pair);
+    if (event_pending(pair->timer, EV_TIMEOUT, NULL) == 0) hand_on(pair);
 }
 
 static void on_request(struct bufferevent *client, void *arg)
