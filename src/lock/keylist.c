@@ -170,7 +170,7 @@ void keylist_count_listeners(struct keylist *keylist, uint32_t node, uint32_t li
 
 bool keylist_others_listen(const struct keylist *keylist)
 {
-    return runtime_now_us(keylist->all->runtime) < keylist->others_until_us;
+    return keylist->others_until_us != 0 && runtime_now_us(keylist->all->runtime) < keylist->others_until_us;
 }
 
 /* Both are sorted. */

@@ -76,7 +76,7 @@ void bytes_shift(struct bytes *bytes, size_t length)
 }
 
 /* Digits of the number, ended by CR LF; returns where they begin in the buffer. */
-static const char *decimal(char buffer[BYTES_DECIMAL_SIZE], uint64_t number, size_t *ret_length)
+static char *decimal(char buffer[BYTES_DECIMAL_SIZE], uint64_t number, size_t *ret_length)
 {
     size_t at = BYTES_DECIMAL_SIZE;
 
@@ -92,12 +92,12 @@ static const char *decimal(char buffer[BYTES_DECIMAL_SIZE], uint64_t number, siz
 
 static void header(struct bytes *bytes, char kind, size_t count)
 {
-    char buffer[BYTES_DECIMAL_SIZE];
+    char buffer[1 + BYTES_DECIMAL_SIZE];
     size_t length;
-    const char *digits = decimal(buffer, count, &length);
+    char *digits = decimal(buffer + 1, count, &length);
 
-    bytes_append(bytes, &kind, 1);
-    bytes_append(bytes, digits, length);
+    digits[-1] = kind;
+    bytes_append(bytes, digits - 1, length + 1);
 }
 
 void bytes_command(struct bytes *bytes, size_t n_args)
