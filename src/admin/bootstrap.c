@@ -20,7 +20,7 @@
  * It is safe if clients are given the shorter max_lease when this has ended, and not before; clients with the
  *    old one stay refused meanwhile.
  */
-#include "admin/bootstrap.h"
+#include "admin/inspect.h"
 
 #include <string.h>
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "admin/doctor.h"
+#include "admin/diagnose.h"
 
 #include <string.h>
 
-#include "admin/diagnose.h"
-#include "redis/examine.h"
+#include "admin/report.h"
 
 struct examination;
 

@@ -38,7 +38,12 @@ void admin_stop(struct admin *);
 int report_check(struct admin *, bool has_callback);
 /* report_begin - the report belongs to the admin from now on. */
 void report_begin(struct admin *, struct report *);
-/* report_complete - it is told soon. */
+/* report_complete - its callback runs soon. */
 void report_complete(struct report *);
+
+/* The reports themselves: behind quorlock_bootstrap and quorlock_examine. */
+int bootstrap_begin(struct admin *, const struct quorlock_bootstrap_options *, quorlock_report_cb cb,
+                    void *arg);
+int doctor_begin(struct admin *, quorlock_examination_cb cb, void *arg);
 
 #endif

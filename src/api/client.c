@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "admin/bootstrap.h"
-#include "admin/doctor.h"
+#include "admin/inspect.h"
 #include "base/system_libevent.h"
 #include "lock/lock.h"
-#include "lock/locks.h"
 
 struct quorlock_client {
     struct runtime runtime;

@@ -5,12 +5,11 @@
 #define WINDOW_FIRST 256u
 #define WINDOW_MAX   1024u
 #define KEEP_WINDOWS 2u
-/* An answer is slow when it took more than this part of the node timeout. */
-#define SLOW_PART 8u
-/* Room may appear without a word: a node becomes late, memory is there again. */
+#define SLOW_PART    8u /* an answer is slow when it took more than this part of the node timeout */
+/* Room may appear without an event: a node becomes late, memory is free again. */
 #define LOOK_AGAIN_US 20000u
 
-/* The turn serves what waits whenever it runs; this only makes it run. */
+/* Only makes the turn run, which serves what waits. */
 static void on_look(struct waker *waker)
 {
     (void)waker;
@@ -88,20 +87,12 @@ static void look_again(struct admission *admission)
     runtime_wake_at(runtime, &admission->look, runtime_now_us(runtime) + LOOK_AGAIN_US);
 }
 
-static struct list *list_for(struct admission *admission, enum core_wants wants)
-{
-    switch (wants) {
-    case CORE_WANTS_ATTEMPT: return &admission->attempts;
-    case CORE_WANTS_ROUND: return &admission->rounds;
-    case CORE_WANTS_NOTHING: break;
-    }
-    return NULL;
-}
-
 void admission_follow(struct admission *admission, struct applicant *applicant, enum core_wants wants,
                       bool asking)
 {
-    struct list *list = list_for(admission, wants);
+    struct list *list = wants == CORE_WANTS_ATTEMPT ? &admission->attempts
+                        : wants == CORE_WANTS_ROUND ? &admission->rounds
+                                                    : NULL;
 
     if (applicant->waits_in != NULL && applicant->waits_in != list) {
         list_remove(applicant->waits_in, &applicant->link);
@@ -133,11 +124,6 @@ void admission_add_unsent(struct admission *admission, struct unsent_release *re
     look_again(admission);
 }
 
-void admission_remove_unsent(struct admission *admission, struct unsent_release *release, uint32_t node)
-{
-    list_remove(&admission->unsent[node], &release->link);
-}
-
 void admission_update_rtt(struct admission *admission, uint32_t latency_us, uint64_t timeout_us)
 {
     if (latency_us > timeout_us / SLOW_PART) {
@@ -167,7 +153,7 @@ static void serve_attempts(struct admission *admission)
     }
 }
 
-/* A release that finds no room after all stands at the end again: each is tried once. */
+/* Each is tried once: a release that finds no room after all goes to the end. */
 static void serve_releases(struct admission *admission, uint32_t node)
 {
     struct list *unsent = &admission->unsent[node];

@@ -547,7 +547,7 @@ void claim_destroy(struct claim *claim)
     for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
         result_clear(claim, &claim->results[i]);
         release_result_clear(claim, &claim->results[i]);
-        admission_remove_unsent(&all->admission, &claim->results[i].unsent, i);
+        list_remove(&all->admission.unsent[i], &claim->results[i].unsent.link);
     }
     all->events->destroyed(claim);
     listen(claim, false);

@@ -14,7 +14,6 @@
 #include "core/core.h"
 #include "lock/admission.h"
 #include "lock/keylist.h"
-#include "lock/named_owner.h"
 
 #define CLAIM_OWNER_SIZE (OPTIONS_LABEL_MAX + 2 * CORE_TOKEN_SIZE + 1)
 

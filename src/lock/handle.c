@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/handle.h"
 
+#define MS 1000u
+
 void handle_share(struct quorlock *lock, struct claim *claim)
 {
     lock->held = claim;
@@ -115,4 +117,28 @@ void handle_reap(struct quorlock *lock)
 
     /* While the client closes, handles stay good until its end. */
     if (lock->freed && !owed && lock->pins == 0 && !lock->all->runtime->closing) handle_destroy(lock);
+}
+
+/* ---- the public API: what a handle knows ---- */
+
+void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg)
+{
+    lock->lost = cb;
+    lock->lost_arg = arg;
+}
+
+uint32_t quorlock_valid_ms(const quorlock *lock)
+{
+    if (lock->held == NULL) return 0;
+    return (uint32_t)(core_valid_us(lock->held->core, runtime_now_us(lock->all->runtime)) / MS);
+}
+
+const char *quorlock_token(const quorlock *lock)
+{
+    return lock->held != NULL && core_notified_held(lock->held->core) ? lock->held->owner : NULL;
+}
+
+uint64_t quorlock_fence(const quorlock *lock)
+{
+    return lock->held != NULL && core_notified_held(lock->held->core) ? core_fence(lock->held->core) : 0;
 }

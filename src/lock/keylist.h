@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * keylist.h - a list of keys, and all of this client that wants them: one struct for each list in use
+ * keylist.h - lists of keys, and owners that callers name: one struct for each in use
  */
 #ifndef QUORLOCK_LOCK_KEYLIST_H
 #define QUORLOCK_LOCK_KEYLIST_H
@@ -19,6 +19,7 @@ struct keylists {
     const struct listener_events *events; /* of the listener of each key list */
 };
 
+/* All of one client that wants the same keys. */
 struct keylist {
     struct keylists *all;
     struct hashtable_entry entry;
@@ -37,6 +38,14 @@ struct keylist {
     struct node_key keys[]; /* with prefix, as the nodes know them */
 };
 
+/* An owner of holds that nest; see reentry.h. */
+struct named_owner {
+    struct hashtable_entry entry;
+    uint32_t users;     /* handles and claims */
+    struct list claims; /* of its claims, those that are active */
+    char name[];
+};
+
 /* keylist_join - the list of these keys, which are sorted; made if there is none. NULL: out of memory.
  * keylist_leave gives it up. */
 struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t n_keys);
@@ -51,5 +60,9 @@ void keylist_count_listeners(struct keylist *, uint32_t node, uint32_t listeners
 bool keylist_others_listen(const struct keylist *);
 /* keylist_common_key - a key that is in both lists; NULL: there is none. */
 const char *keylist_common_key(const struct keylist *, const struct keylist *);
+/* named_owner_join - the owner of that name, made if there is none; NULL: out of memory. named_owner_leave
+ * gives it up; NULL is fine. */
+struct named_owner *named_owner_join(struct hashtable *, const struct alloc *, const char *name);
+void named_owner_leave(struct hashtable *, const struct alloc *, struct named_owner *);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lock.h - the public API of a lock, as far as the client has a part in it
+ * lock.h - the locks of one client: made, wired to the client's nodes and loop, closed, freed
  */
 #ifndef QUORLOCK_LOCK_LOCK_H
 #define QUORLOCK_LOCK_LOCK_H
@@ -10,7 +10,11 @@
 /* lock_new - behind quorlock_new. */
 int lock_new(struct quorlock **ret, struct locks *, const char *const *keys, size_t n_keys,
              const struct quorlock_options *);
-/* lock_give_up - ends what is in flight with that status, and releases in the background. */
-void lock_give_up(struct quorlock *, int status);
+/* locks_start - of a zeroed struct, once the runtime has its nodes. 0, or -1 out of memory. locks_close: every
+ * lock is given up; the handles stay valid until locks_stop, which frees everything, also what locks_start made
+ * in part. */
+int locks_start(struct locks *, struct runtime *);
+void locks_close(struct locks *);
+void locks_stop(struct locks *);
 
 #endif

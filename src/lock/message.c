@@ -10,8 +10,7 @@
 #define OWNER_SHOWN 8
 #define OWNER_SIZE  136 /* 8 characters of 4 bytes, each an escape */
 #define MS          1000u
-/* Waiting for one and the same reason is logged so often. */
-#define WAIT_TOLD_US 10000000u
+#define WAIT_LOG_US 10000000u /* pause between two log lines that give the same reason for waiting */
 
 /* A text that is written piece by piece and cut where it is full. */
 struct text {
@@ -88,51 +87,36 @@ static const char *why_no_vote(const struct claim *claim, uint32_t index, int ou
     return "was not ready in time";
 }
 
-void message_votes(const struct claim *claim, struct message_votes *votes, struct quorlock_result *result)
+static const char *why_not_released(const struct claim *claim, uint32_t index)
+{
+    const struct node *node = claim->all->runtime->nodes[index].node;
+    const struct node_result *result = &claim->results[index];
+
+    if (result->released == QUORLOCK_VOTE_PENDING) return "no answer yet";
+    if (result->released != QUORLOCK_VOTE_FAILED || result->release_error != NULL) return result->release_error;
+    return *node_why(node) != '\0' ? node_why(node) : "not reached";
+}
+
+void message_votes(const struct claim *claim, bool release, struct message_votes *votes,
+                   struct quorlock_result *result)
 {
     result->n_votes = claim->all->runtime->n_nodes;
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         const struct node_result *node = &claim->results[i];
-        int outcome = outcome_of(claim, i);
+        int outcome = release ? node->released : outcome_of(claim, i);
 
         votes->each[i] = (struct quorlock_vote){.node = node_name(claim->all->runtime->nodes[i].node),
                                                 .outcome = outcome,
-                                                .latency_us = node->latency_us,
-                                                .error = why_no_vote(claim, i, outcome),
-                                                .holder = node->holder,
-                                                .ttl_ms = node->ttl_ms};
+                                                .latency_us = release ? 0 : node->latency_us,
+                                                .error = release ? why_not_released(claim, i)
+                                                                 : why_no_vote(claim, i, outcome),
+                                                .holder = release ? node->release_holder : node->holder,
+                                                .ttl_ms = release ? -2 : node->ttl_ms};
         votes->at[i] = &votes->each[i];
         result->granted += outcome == QUORLOCK_VOTE_GRANTED;
         result->refused += outcome == QUORLOCK_VOTE_REFUSED;
         result->failed += outcome == QUORLOCK_VOTE_FAILED || outcome == QUORLOCK_VOTE_QUARANTINED ||
-                          outcome == QUORLOCK_VOTE_NONE;
-    }
-    result->votes = votes->at;
-}
-
-void message_release_votes(const struct claim *claim, struct message_votes *votes,
-                           struct quorlock_result *result)
-{
-    result->n_votes = claim->all->runtime->n_nodes;
-    for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
-        const struct node *node = claim->all->runtime->nodes[i].node;
-        const struct node_result *from = &claim->results[i];
-        int outcome = from->released;
-        const char *error = from->release_error;
-
-        if (outcome == QUORLOCK_VOTE_PENDING) error = "no answer yet";
-        if (outcome == QUORLOCK_VOTE_FAILED && error == NULL) {
-            error = *node_why(node) != '\0' ? node_why(node) : "not reached";
-        }
-        votes->each[i] = (struct quorlock_vote){.node = node_name(node),
-                                                .outcome = outcome,
-                                                .error = error,
-                                                .holder = from->release_holder,
-                                                .ttl_ms = -2};
-        votes->at[i] = &votes->each[i];
-        result->granted += outcome == QUORLOCK_VOTE_GRANTED;
-        result->refused += outcome == QUORLOCK_VOTE_REFUSED;
-        result->failed += outcome == QUORLOCK_VOTE_FAILED;
+                          (outcome == QUORLOCK_VOTE_NONE && !release);
     }
     result->votes = votes->at;
 }
@@ -143,7 +127,7 @@ static bool fails_like(const struct quorlock_vote *vote, const struct quorlock_v
            other->outcome != QUORLOCK_VOTE_GRANTED && strcmp(vote->error, other->error) == 0;
 }
 
-/* What several nodes say in the same words is told once, behind all their names. */
+/* Nodes with the same error share one mention of it. */
 static void add_failures(struct text *text, const struct quorlock_result *result)
 {
     const struct quorlock_vote *const *votes = result->votes;
@@ -189,11 +173,11 @@ static const char *main_holder(const struct quorlock_result *result, size_t *on,
     return holder;
 }
 
-/* What is in the way, by the last answer of each node: a waiter asks one of them now and then. */
+/* The keys' holders, by the last answer of each node: a waiter asks only one of them now and then. */
 struct taken {
     size_t nodes;        /* so many have a holder */
     size_t same, others; /* of these: the main holder, or another */
-    size_t may_be;       /* may have the main holder and have not told yet */
+    size_t may_be;       /* may have the main holder: their answers do not say */
 };
 
 static struct taken count_taken(const struct quorlock_result *result, const char *holder)
@@ -214,7 +198,7 @@ static struct taken count_taken(const struct quorlock_result *result, const char
     return taken;
 }
 
-/* Several owners, and none that is known to be on a quorum. */
+/* Several owners hold some nodes, and none is known to hold a quorum. */
 static void add_taken(struct text *text, const struct claim *claim, const struct quorlock_result *result,
                       const struct taken *taken, const char *holder)
 {
@@ -328,7 +312,7 @@ static uint64_t reason_of(const struct quorlock_result *result)
 
     for (size_t i = 0; i < result->n_votes; i++) {
         hash = mix(hash, result->votes[i]->holder);
-        /* The text of a quarantine counts down: not a new reason at every look. */
+        /* The text of a quarantine counts down, which is no new reason. */
         if (result->votes[i]->outcome == QUORLOCK_VOTE_QUARANTINED) hash = mix(hash, "quarantined");
         hash = mix(hash, result->votes[i]->outcome == QUORLOCK_VOTE_FAILED ? result->votes[i]->error : "");
     }
@@ -344,12 +328,12 @@ static void log_waiting(struct claim *claim)
     uint64_t reason;
     bool held;
 
-    message_votes(claim, &votes, &result);
+    message_votes(claim, false, &votes, &result);
     reason = reason_of(&result);
-    if (reason == claim->logged_wait_reason && now_us < claim->logged_wait_us + WAIT_TOLD_US) return;
+    if (reason == claim->logged_wait_reason && now_us < claim->logged_wait_us + WAIT_LOG_US) return;
     claim->logged_wait_reason = reason;
     claim->logged_wait_us = now_us;
-    /* An arbiter's no is the answer where the others need not be asked. */
+    /* The arbiter's refusal decides: the others are not asked then. */
     held = core_wait_verdict(claim->core) == CORE_HELD_BY_OTHER ||
            result.granted + result.refused >= runtime_quorum(claim->all->runtime);
     message_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
@@ -359,35 +343,35 @@ static void log_waiting(struct claim *claim)
 void message_log(struct claim *claim, uint32_t log)
 {
     struct runtime *runtime = claim->all->runtime;
+    const char *name = claim->keylist->name;
     struct message_votes votes;
     struct quorlock_result result = {0};
-    uint64_t valid_us = core_valid_us(claim->core, runtime_now_us(runtime));
+    unsigned long long valid_ms = core_valid_us(claim->core, runtime_now_us(runtime)) / MS;
 
     if (runtime->options.log == NULL) return;
     if (log & CORE_LOG_ATTEMPT_FAILED && core_phase_now(claim->core) == CORE_WAITING &&
         claim->config.wait_us != 0) {
         log_waiting(claim);
     }
-    message_votes(claim, &votes, &result);
+    message_votes(claim, false, &votes, &result);
     if (log & CORE_LOG_RENEWED) {
         runtime_log(runtime, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms",
-                    claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+                    name, result.granted, result.n_votes, valid_ms);
     }
     if (log & CORE_LOG_RENEW_FAILED) {
         runtime_log(runtime, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more",
-                    claim->keylist->name, result.granted, result.n_votes, (unsigned long long)(valid_us / MS));
+                    name, result.granted, result.n_votes, valid_ms);
     }
     if (log & CORE_LOG_DEGRADED) {
-        runtime_log(runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes",
-                    claim->keylist->name, result.granted, result.n_votes);
+        runtime_log(runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", name,
+                    result.granted, result.n_votes);
     }
     if (log & CORE_LOG_REPAIRED) {
-        runtime_log(runtime, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it",
-                    claim->keylist->name);
+        runtime_log(runtime, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", name);
     }
     if (log & CORE_LOG_WHOLE) {
-        runtime_log(runtime, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes",
-                    claim->keylist->name, result.n_votes);
+        runtime_log(runtime, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", name,
+                    result.n_votes);
     }
 }
 

@@ -38,21 +38,18 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
                                      .fence = core_fence(claim->core),
                                      .token = claim->owner[0] != '\0' ? claim->owner : NULL};
 
+    message_votes(claim, completion->kind == CORE_NOTIFY_RELEASED, &votes, &result);
     if (completion->kind == CORE_NOTIFY_RELEASED) {
-        message_release_votes(claim, &votes, &result);
         message_released(claim, completion, &result, text, sizeof(text));
     } else {
-        message_votes(claim, &votes, &result);
         message_verdict(claim, completion->status, &result, text, sizeof(text));
     }
     run_callback(lock, callback, &result);
 }
 
-/* ---- what no core has to say ---- */
+/* ---- completions without a core ---- */
 
-/* One more hold, or the end of a wait behind others: the claim that asked the nodes has the votes that tell
- * why.
- */
+/* One more hold, or the end of a wait in the queue: the claim that asked the nodes has the votes. */
 static void report_completed_acquire(struct quorlock *lock)
 {
     const struct claim *claim = lock->held != NULL ? lock->held : lock->keylist->asked;
@@ -65,7 +62,7 @@ static void report_completed_acquire(struct quorlock *lock)
                                      .token = quorlock_token(lock)};
 
     lock->acquire_completed = false;
-    if (claim != NULL) message_votes(claim, &votes, &result);
+    if (claim != NULL) message_votes(claim, false, &votes, &result);
     if (result.status == QUORLOCK_OK && lock->held != NULL) {
         snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->keylist->name,
                  lock->held->holds);
@@ -107,11 +104,11 @@ static void report_completed(struct quorlock *lock)
     }
 }
 
-/* ---- what a core has to say ---- */
+/* ---- completions of a core ---- */
 
 static void report_handle_of_loss(struct quorlock *lock, const struct quorlock_loss *loss)
 {
-    /* A hold that was not told yet was none. */
+    /* A grant whose callback has not run yet becomes a failed acquire. */
     if (lock->acquire_completed && lock->acquired_status == QUORLOCK_OK) {
         lock->acquired_status = QUORLOCK_LOST;
         handle_unshare(lock, 1);
@@ -130,7 +127,7 @@ static void report_lost(struct claim *claim, const struct core_completion *compl
     struct quorlock_result result = {0};
     struct quorlock_loss loss = {.reason = (int)completion->loss, .text = message_loss(completion->loss)};
 
-    message_votes(claim, &votes, &result);
+    message_votes(claim, false, &votes, &result);
     loss.votes = result.votes;
     loss.n_votes = result.n_votes;
     loss.remaining_ms = claim_remaining_ms(claim);
@@ -168,7 +165,7 @@ static void report_released(struct claim *claim, const struct core_completion *c
 {
     struct quorlock *handle = claim->releaser;
 
-    /* The release of an earlier hold; its callback has been told. */
+    /* This ends the release of an earlier hold, whose callback has run. */
     if (claim->put_off) return;
     claim->releaser = NULL;
     if (handle == NULL) return;

@@ -2,19 +2,18 @@
 /*
  * notify.h - the user callbacks of locks, from the top of the loop
  *
- * Losses go first, whatever waits. Else a grant goes first, for its validity runs; then what is told without a
- * core: a handle that waited behind others is told what the first of them knows, as long as that one is there.
+ * Losses go first. Then come grants, because their validity runs, and then completions without a core: these
+ * take their votes from the claim at the head of the queue, and so run while it is still there.
  */
 #ifndef QUORLOCK_LOCK_NOTIFY_H
 #define QUORLOCK_LOCK_NOTIFY_H
 
 #include "lock/handle.h"
 
-/* notify_budget - limits what is told in this turn to what waits now. */
+/* notify_budget - limits this turn to the callbacks that are due now. notify_next runs one of them; false: none
+ * is left in this turn. notify_waits: a callback is due, in this turn or the next. */
 void notify_budget(struct locks *);
-/* notify_next - one callback; false: none is left in this turn. */
 bool notify_next(struct locks *);
-/* notify_waits - something waits to be told. */
 bool notify_waits(const struct locks *);
 
 #endif
