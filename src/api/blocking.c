@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/caller.h"
+#include "base/list.h"
 
 /* What a loop opens: epoll, its timer, a pair for signals; and our eventfd. */
 #define LOOP_DESCRIPTORS 5
@@ -28,13 +29,14 @@
 struct job {
     struct job *next;
     void (*run)(struct job *);
+    int (*start)(quorlock *, quorlock_cb, void *); /* what run_operation starts; NULL: an extend */
     quorlock_blocking *blocking;
     quorlock_blocking_lock *lock;
     pthread_cond_t done_cond;
     bool done;
     struct quorlock_blocking_result result;
 
-    /* What run() is told. */
+    /* Arguments of the call. */
     const char *const *keys;
     size_t n_keys;
     const struct quorlock_options *options;
@@ -46,7 +48,7 @@ struct job {
 struct quorlock_blocking_lock {
     quorlock_blocking *blocking;
     quorlock *lock;
-    quorlock_blocking_lock *next, *prev;
+    struct link link; /* in blocking->locks */
     quorlock_blocking_lost_cb lost;
     void *lost_arg;
 };
@@ -58,7 +60,7 @@ struct quorlock_blocking {
     pthread_t thread;
     /* The loop's thread only. */
     quorlock_client *client;
-    quorlock_blocking_lock *locks;
+    struct list locks;
 
     pthread_mutex_t mutex;
     pthread_cond_t no_callers;
@@ -108,7 +110,7 @@ static int job_do(struct job *job)
         job->result.status = QUORLOCK_CLOSED;
         job->done = true;
     } else {
-        if (blocking->last) {
+        if (blocking->last != NULL) {
             blocking->last->next = job;
         } else {
             blocking->first = job;
@@ -143,7 +145,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
     (void)what;
     /* Emptied before the queue is: a job that comes in between wakes us again. */
     (void)!read(fd, &count, sizeof(count));
-    for (struct job *job = take_jobs(blocking); job; job = next) {
+    for (struct job *job = take_jobs(blocking); job != NULL; job = next) {
         next = job->next;
         job->run(job);
     }
@@ -174,28 +176,16 @@ static void on_result(quorlock *lock, const struct quorlock_result *result, void
         .expired = result->expired,
         .fence = result->fence,
     };
-    snprintf(job->result.text, sizeof(job->result.text), "%s", result->text ? result->text : "");
-    snprintf(job->result.token, sizeof(job->result.token), "%s", result->token ? result->token : "");
+    snprintf(job->result.text, sizeof(job->result.text), "%s", result->text != NULL ? result->text : "");
+    snprintf(job->result.token, sizeof(job->result.token), "%s", result->token != NULL ? result->token : "");
     job_done(job);
 }
 
-static void run_acquire(struct job *job)
+static void run_operation(struct job *job)
 {
-    int status = quorlock_acquire(job->lock->lock, on_result, job);
-
-    if (status != 0) job_fail(job, status);
-}
-
-static void run_extend(struct job *job)
-{
-    int status = quorlock_extend(job->lock->lock, job->lease_ms, on_result, job);
-
-    if (status != 0) job_fail(job, status);
-}
-
-static void run_release(struct job *job)
-{
-    int status = quorlock_release(job->lock->lock, on_result, job);
+    quorlock *lock = job->lock->lock;
+    int status = job->start != NULL ? job->start(lock, on_result, job)
+                                    : quorlock_extend(lock, job->lease_ms, on_result, job);
 
     if (status != 0) job_fail(job, status);
 }
@@ -217,7 +207,7 @@ static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
     quorlock_blocking_lock *handle = arg;
 
     (void)lock;
-    if (handle->lost) handle->lost(handle, loss, handle->lost_arg);
+    if (handle->lost != NULL) handle->lost(handle, loss, handle->lost_arg);
 }
 
 static void run_on_lost(struct job *job)
@@ -239,22 +229,13 @@ static void run_new(struct job *job)
     }
     quorlock_on_lost(handle->lock, on_lost, handle);
     handle->blocking = blocking;
-    handle->next = blocking->locks;
-    if (handle->next) handle->next->prev = handle;
-    blocking->locks = handle;
+    list_add(&blocking->locks, &handle->link);
     job_done(job);
 }
 
 static void lock_free(quorlock_blocking_lock *handle)
 {
-    quorlock_blocking *blocking = handle->blocking;
-
-    if (handle->prev) {
-        handle->prev->next = handle->next;
-    } else {
-        blocking->locks = handle->next;
-    }
-    if (handle->next) handle->next->prev = handle->prev;
+    list_remove(&handle->blocking->locks, &handle->link);
     quorlock_free(handle->lock);
     free(handle);
 }
@@ -277,7 +258,7 @@ static void on_closed(void *arg)
     blocking->closed = true;
     pthread_mutex_unlock(&blocking->mutex);
     /* Jobs that came too late for the client. */
-    for (struct job *job = take_jobs(blocking); job; job = next) {
+    for (struct job *job = take_jobs(blocking); job != NULL; job = next) {
         next = job->next;
         job->result.status = QUORLOCK_CLOSED;
         job_done(job);
@@ -323,15 +304,15 @@ static int open_base(quorlock_blocking *blocking)
 
     if (!enough_descriptors()) return QUORLOCK_NOMEM;
     config = event_config_new();
-    if (config && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) {
+    if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) {
         blocking->base = event_base_new_with_config(config);
     }
-    if (config) event_config_free(config);
-    if (!blocking->base) return QUORLOCK_NOMEM;
+    if (config != NULL) event_config_free(config);
+    if (blocking->base == NULL) return QUORLOCK_NOMEM;
     blocking->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (blocking->wake_fd < 0) return QUORLOCK_NOMEM;
     blocking->wake = event_new(blocking->base, blocking->wake_fd, EV_READ | EV_PERSIST, on_wake, blocking);
-    if (!blocking->wake || event_add(blocking->wake, NULL) != 0) return QUORLOCK_NOMEM;
+    if (blocking->wake == NULL || event_add(blocking->wake, NULL) != 0) return QUORLOCK_NOMEM;
     return 0;
 }
 
@@ -345,20 +326,18 @@ static int start_thread(quorlock_blocking *blocking)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     failed = pthread_create(&blocking->thread, NULL, loop, blocking);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed ? QUORLOCK_NOMEM : 0;
+    return failed != 0 ? QUORLOCK_NOMEM : 0;
 }
 
 static void free_all(quorlock_blocking *blocking)
 {
-    while (blocking->locks) {
-        quorlock_blocking_lock *handle = blocking->locks;
-
-        blocking->locks = handle->next;
+    LIST_WALK (quorlock_blocking_lock, handle, &blocking->locks, link) {
+        list_remove(&blocking->locks, &handle->link);
         free(handle);
     }
-    if (blocking->wake) event_free(blocking->wake);
+    if (blocking->wake != NULL) event_free(blocking->wake);
     if (blocking->wake_fd >= 0) close(blocking->wake_fd);
-    if (blocking->base) event_base_free(blocking->base);
+    if (blocking->base != NULL) event_base_free(blocking->base);
     pthread_cond_destroy(&blocking->no_callers);
     pthread_mutex_destroy(&blocking->mutex);
     free(blocking);
@@ -383,12 +362,12 @@ int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client
     quorlock_blocking *blocking;
     int status;
 
-    if (!ret) {
+    if (ret == NULL) {
         caller_report(options, "ret is NULL: there is no place for the client");
         return QUORLOCK_INVAL;
     }
     blocking = calloc(1, sizeof(*blocking));
-    if (!blocking) return fail_open(options);
+    if (blocking == NULL) return fail_open(options);
     blocking->wake_fd = -1;
     if (pthread_mutex_init(&blocking->mutex, NULL) != 0 ||
         pthread_cond_init(&blocking->no_callers, NULL) != 0) {
@@ -419,7 +398,7 @@ int quorlock_blocking_close(quorlock_blocking *blocking)
 {
     struct job job = {.run = run_close, .blocking = blocking};
 
-    if (!blocking) return 0;
+    if (blocking == NULL) return 0;
     if (in_loop(blocking)) return QUORLOCK_STATE;
     if (job_do(&job) != 0) return job.result.status;
     pthread_join(blocking->thread, NULL);
@@ -453,26 +432,23 @@ static int check_result(const struct quorlock_blocking_result *given)
     return caller_check(least, sizeof(*given), given, given->size, "quorlock_blocking_result", &error);
 }
 
-static int refuse_in_loop(struct quorlock_blocking_result *ret)
+static void refuse_in_loop(struct quorlock_blocking_result *ret)
 {
     *ret = (struct quorlock_blocking_result){.status = QUORLOCK_STATE};
     snprintf(ret->text, sizeof(ret->text), "called from the loop's own thread: it would wait for itself");
-    return QUORLOCK_STATE;
 }
 
-static int call(quorlock_blocking_lock *lock, void (*run)(struct job *), uint32_t lease_ms,
-                struct quorlock_blocking_result *result)
+static int call(struct job *job, struct quorlock_blocking_result *result)
 {
-    struct job job = {.run = run, .blocking = lock->blocking, .lock = lock, .lease_ms = lease_ms};
-
+    job->blocking = job->lock->blocking;
     if (check_result(result) != 0) return QUORLOCK_INVAL;
-    if (in_loop(lock->blocking)) {
-        refuse_in_loop(&job.result);
+    if (in_loop(job->blocking)) {
+        refuse_in_loop(&job->result);
     } else {
-        job_do(&job);
+        job_do(job);
     }
-    if (result) give(result, &job.result);
-    return job.result.status;
+    if (result != NULL) give(result, &job->result);
+    return job->result.status;
 }
 
 int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *blocking, const char *const *keys,
@@ -486,7 +462,7 @@ int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *block
         goto failed;
     }
     handle = calloc(1, sizeof(*handle));
-    if (!handle) {
+    if (handle == NULL) {
         job.result.status = QUORLOCK_NOMEM;
         snprintf(job.result.text, sizeof(job.result.text), "%s", quorlock_status_text(QUORLOCK_NOMEM));
         goto failed;
@@ -497,62 +473,58 @@ int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *block
     return 0;
 failed:
     free(handle);
-    if (error && error_size > 0) snprintf(error, error_size, "%s", job.result.text);
+    if (error != NULL && error_size > 0) snprintf(error, error_size, "%s", job.result.text);
     return job.result.status;
 }
 
 int quorlock_blocking_acquire(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result)
 {
-    return call(lock, run_acquire, 0, result);
+    return call(&(struct job){.run = run_operation, .lock = lock, .start = quorlock_acquire}, result);
 }
 
 int quorlock_blocking_extend(quorlock_blocking_lock *lock, uint32_t lease_ms,
                              struct quorlock_blocking_result *result)
 {
-    return call(lock, run_extend, lease_ms, result);
+    return call(&(struct job){.run = run_operation, .lock = lock, .lease_ms = lease_ms}, result);
 }
 
 int quorlock_blocking_release(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result)
 {
-    return call(lock, run_release, 0, result);
+    return call(&(struct job){.run = run_operation, .lock = lock, .start = quorlock_release}, result);
 }
 
 int quorlock_blocking_cancel(quorlock_blocking_lock *lock)
 {
     if (in_loop(lock->blocking)) return quorlock_cancel(lock->lock);
-    return call(lock, run_cancel, 0, NULL);
+    return call(&(struct job){.run = run_cancel, .lock = lock}, NULL);
 }
 
 void quorlock_blocking_free(quorlock_blocking_lock *lock)
 {
-    if (!lock) return;
+    if (lock == NULL) return;
     if (in_loop(lock->blocking)) {
         lock_free(lock);
     } else {
-        (void)call(lock, run_free, 0, NULL);
+        (void)call(&(struct job){.run = run_free, .lock = lock}, NULL);
     }
 }
 
 void quorlock_blocking_on_lost(quorlock_blocking_lock *lock, quorlock_blocking_lost_cb cb, void *arg)
 {
-    struct job job = {
-        .run = run_on_lost, .blocking = lock->blocking, .lock = lock, .lost = cb, .lost_arg = arg};
-
     if (in_loop(lock->blocking)) {
         lock->lost = cb;
         lock->lost_arg = arg;
     } else {
-        (void)job_do(&job);
+        (void)call(&(struct job){.run = run_on_lost, .lock = lock, .lost = cb, .lost_arg = arg}, NULL);
     }
 }
 
 uint32_t quorlock_blocking_valid_ms(const quorlock_blocking_lock *lock)
 {
-    struct job job = {.run = run_valid_ms, .blocking = lock->blocking};
-    struct quorlock_blocking_lock copy;
+    /* The rest of it belongs to the loop. */
+    struct quorlock_blocking_lock copy = {.blocking = lock->blocking, .lock = lock->lock};
+    struct job job = {.run = run_valid_ms, .lock = &copy};
 
     if (in_loop(lock->blocking)) return quorlock_valid_ms(lock->lock);
-    copy = (struct quorlock_blocking_lock){.lock = lock->lock};
-    job.lock = &copy;
-    return job_do(&job) == 0 ? job.result.valid_ms : 0;
+    return call(&job, NULL) == 0 ? job.result.valid_ms : 0;
 }

@@ -26,7 +26,7 @@ static void libc_release(void *arg, void *block)
 
 void alloc_init(struct alloc *alloc, const struct quorlock_allocator *hooks)
 {
-    if (hooks) {
+    if (hooks != NULL) {
         /* A caller may know a shorter struct than we do. */
         memset(&alloc->hooks, 0, sizeof(alloc->hooks));
         memcpy(&alloc->hooks, hooks, hooks->size < sizeof(*hooks) ? hooks->size : sizeof(*hooks));
@@ -37,30 +37,30 @@ void alloc_init(struct alloc *alloc, const struct quorlock_allocator *hooks)
         .allocate = libc_allocate,
         .reallocate = libc_reallocate,
         .release = libc_release,
-        .arg = NULL,
     };
 }
 
 void *alloc_zero(const struct alloc *alloc, size_t size)
 {
     /* Hooks may answer NULL for zero bytes, which is no failure of theirs. */
-    size_t least = size ? size : 1;
+    size_t least = size != 0 ? size : 1;
     void *block = alloc->hooks.allocate(alloc->hooks.arg, least);
-    if (block) memset(block, 0, least);
+
+    if (block != NULL) memset(block, 0, least);
     return block;
 }
 
 void *alloc_resize(const struct alloc *alloc, void *block, size_t size)
 {
-    return alloc->hooks.reallocate(alloc->hooks.arg, block, size ? size : 1);
+    return alloc->hooks.reallocate(alloc->hooks.arg, block, size != 0 ? size : 1);
 }
 
 char *alloc_text(const struct alloc *alloc, const char *text, size_t length)
 {
-    if (length == SIZE_MAX) return NULL;
-    char *copy = alloc->hooks.allocate(alloc->hooks.arg, length + 1);
-    if (!copy) return NULL;
-    if (length) memcpy(copy, text, length);
+    char *copy = length < SIZE_MAX ? alloc->hooks.allocate(alloc->hooks.arg, length + 1) : NULL;
+
+    if (copy == NULL) return NULL;
+    if (length > 0) memcpy(copy, text, length);
     copy[length] = '\0';
     return copy;
 }
@@ -79,5 +79,5 @@ char *alloc_joined(const struct alloc *alloc, const char *first, const char *sec
 
 void alloc_free(const struct alloc *alloc, void *block)
 {
-    if (block) alloc->hooks.release(alloc->hooks.arg, block);
+    if (block != NULL) alloc->hooks.release(alloc->hooks.arg, block);
 }

@@ -100,19 +100,20 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
              const struct quorlock_options *options)
 {
     struct runtime *runtime = all->runtime;
+    struct quorlock_options checked;
     struct core_config config;
     struct quorlock *lock;
     int status;
 
     if (runtime->closing) return runtime_fail_plainly(runtime, QUORLOCK_CLOSED);
-    status = options_lock(&config, &runtime->options, keys, n_keys, options, &runtime->error);
+    status = options_lock(&config, &checked, &runtime->options, keys, n_keys, options, &runtime->error);
     if (status != 0) return status;
     lock = alloc_zero(&runtime->alloc, sizeof(*lock));
     if (lock == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     lock->all = all;
     lock->config = config;
-    lock->fence_ttl_ms = options_fence_ttl_ms(options);
-    if (build(lock, keys, n_keys, options_owner(options)) != 0) {
+    lock->fence_ttl_ms = checked.fence_ttl_ms;
+    if (build(lock, keys, n_keys, checked.owner) != 0) {
         named_owner_leave(&all->claims.owners, &runtime->alloc, lock->named);
         alloc_free(&runtime->alloc, lock);
         return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);

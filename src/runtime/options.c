@@ -10,7 +10,6 @@
 #define MS 1000u
 
 #define DEFAULT_LEASE_MS         30000u
-#define DEFAULT_GUARD            QUORLOCK_GUARD_CONNECTION
 #define SET_NAME_MAX             64
 #define RESERVED                 "quorlock:"
 #define DEFAULT_DRIFT_PPM        10000u
@@ -30,6 +29,26 @@ static int check_range(const char *name, uint64_t value, uint64_t least, uint64_
     if (value >= least && value <= most) return 0;
     return caller_fail(error, QUORLOCK_INVAL, "%s is %llu: it must be %llu to %llu", name,
                        (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
+}
+
+static int check_ranges(const struct quorlock_client_options *options, struct caller_error *error)
+{
+    const struct {
+        const char *name;
+        uint32_t value, least, most;
+    } ranges[] = {
+        {"max_lease_ms", options->max_lease_ms, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX},
+        {"drift_ppm", options->drift_ppm, 1, DRIFT_PPM_MAX},
+        {"drift_fixed_ms", options->drift_fixed_ms, 1, DRIFT_FIXED_MS_MAX},
+        {"node_timeout_ms", options->node_timeout_ms, 0, NODE_TIMEOUT_MS_MAX},
+        {"reconnect_max_ms", options->reconnect_max_ms, options->reconnect_min_ms, RECONNECT_MS_MAX},
+    };
+    int status = 0;
+
+    for (size_t i = 0; status == 0 && i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        status = check_range(ranges[i].name, ranges[i].value, ranges[i].least, ranges[i].most, error);
+    }
+    return status;
 }
 
 static void fill(uint32_t *value, uint32_t otherwise)
@@ -107,32 +126,20 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
         return caller_fail(error, QUORLOCK_INVAL, "n_nodes is %zu: give 1 to %d node addresses",
                            options.n_nodes, QUORLOCK_NODES_MAX);
     }
-    if (options.guard == QUORLOCK_GUARD_DEFAULT) options.guard = DEFAULT_GUARD;
+    if (options.guard == QUORLOCK_GUARD_DEFAULT) options.guard = QUORLOCK_GUARD_CONNECTION;
     fill(&options.max_lease_ms, OPTIONS_MAX_LEASE_MS);
     fill(&options.drift_ppm, DEFAULT_DRIFT_PPM);
     fill(&options.drift_fixed_ms, DEFAULT_DRIFT_FIXED_MS);
     fill(&options.reconnect_min_ms, DEFAULT_RECONNECT_MIN_MS);
-    if (options.reconnect_max_ms == 0) {
-        options.reconnect_max_ms = options.reconnect_min_ms > DEFAULT_RECONNECT_MAX_MS
-                                       ? options.reconnect_min_ms
-                                       : DEFAULT_RECONNECT_MAX_MS;
-    }
-    if ((status = check_kinds(&options, error)) != 0) return status;
-    if ((status = check_texts(&options, error)) != 0) return status;
-    if ((status = check_allocator(options.allocator, error)) != 0) return status;
-    if ((status = check_range("max_lease_ms", options.max_lease_ms, QUORLOCK_LEASE_MS_MIN,
-                              QUORLOCK_LEASE_MS_MAX, error)) != 0)
-        return status;
-    if ((status = check_range("drift_ppm", options.drift_ppm, 1, DRIFT_PPM_MAX, error)) != 0) return status;
-    if ((status = check_range("drift_fixed_ms", options.drift_fixed_ms, 1, DRIFT_FIXED_MS_MAX, error)) != 0)
-        return status;
-    if ((status = check_range("node_timeout_ms", options.node_timeout_ms, 0, NODE_TIMEOUT_MS_MAX, error)) != 0)
-        return status;
-    if ((status = check_range("reconnect_max_ms", options.reconnect_max_ms, options.reconnect_min_ms,
-                              RECONNECT_MS_MAX, error)) != 0)
-        return status;
-    *ret = options;
-    return 0;
+    fill(&options.reconnect_max_ms, options.reconnect_min_ms > DEFAULT_RECONNECT_MAX_MS
+                                        ? options.reconnect_min_ms
+                                        : DEFAULT_RECONNECT_MAX_MS);
+    status = check_kinds(&options, error);
+    if (status == 0) status = check_texts(&options, error);
+    if (status == 0) status = check_allocator(options.allocator, error);
+    if (status == 0) status = check_ranges(&options, error);
+    if (status == 0) *ret = options;
+    return status;
 }
 
 uint32_t options_quorum(int policy, uint32_t n_nodes)
@@ -153,21 +160,6 @@ bool options_max_lease_given(const struct quorlock_client_options *given)
     size_t end = offsetof(struct quorlock_client_options, max_lease_ms) + sizeof(given->max_lease_ms);
 
     return given->size >= end && given->max_lease_ms != 0;
-}
-
-uint32_t options_fence_ttl_ms(const struct quorlock_options *given)
-{
-    size_t end = offsetof(struct quorlock_options, fence_ttl_ms) + sizeof(given->fence_ttl_ms);
-
-    if (given == NULL || given->size < end || given->fence_ttl_ms == 0) return QUORLOCK_FENCE_TTL_MS;
-    return given->fence_ttl_ms;
-}
-
-const char *options_owner(const struct quorlock_options *given)
-{
-    size_t end = offsetof(struct quorlock_options, owner) + sizeof(given->owner);
-
-    return given == NULL || given->size < end ? NULL : given->owner;
 }
 
 /* On the node, prefix and key are one name. */
@@ -249,10 +241,8 @@ static uint64_t default_node_timeout_us(uint64_t lease_us, uint64_t spare_us)
     return timeout_us < MS ? MS : timeout_us;
 }
 
-/*
- * A renewal that is due may meet a node that does not answer, be tried again, and must still end before loss is
- * told: renew + 2 x node timeout + lost margin <= lease - allowance.
- */
+/* A renewal may time out once and be tried again, and must still end before the loss is reported:
+ * renew + 2 x node timeout + lost margin <= lease - allowance. */
 static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, struct caller_error *error)
 {
     uint64_t allowance_us = validity_allowance_us(config->lease_us, config->drift_ppm, config->drift_fixed_us);
@@ -282,10 +272,8 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
                        (unsigned long long)(allowance_us / MS));
 }
 
-/*
- * A counter is given new life with every renewal, as its lock is. Where it lives as long as any lease it
- * outlives the lock in any case; a shorter life would end it under a holder, and the next token might be lower.
- */
+/* Every renewal of a lock renews its counter, too. A counter that lives shorter than the lease could end while
+ * the lock is held, and the next token might be lower. */
 static int check_fence_ttl(const struct quorlock_options *options, uint32_t max_lease_ms,
                            struct caller_error *error)
 {
@@ -296,8 +284,9 @@ static int check_fence_ttl(const struct quorlock_options *options, uint32_t max_
         options->fence_ttl_ms, max_lease_ms);
 }
 
-int options_lock(struct core_config *ret, const struct quorlock_client_options *client, const char *const *keys,
-                 size_t n_keys, const struct quorlock_options *given, struct caller_error *error)
+int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
+                 const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
+                 const struct quorlock_options *given, struct caller_error *error)
 {
     struct quorlock_options options = {.size = sizeof(options)};
     struct core_config config = {.n_nodes = (uint32_t)client->n_nodes,
@@ -305,7 +294,7 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
                                  .drift_ppm = client->drift_ppm,
                                  .drift_fixed_us = (uint64_t)client->drift_fixed_ms * MS};
     uint64_t useful_us;
-    uint32_t most_ms;
+    uint32_t most_ms = client->max_lease_ms;
     int status = 0;
 
     if (given != NULL) {
@@ -313,9 +302,9 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
     }
     if (status == 0) status = check_keys(client, keys, n_keys, error);
     if (status == 0) status = check_owner(options.owner, error);
-    if (status == 0) status = check_fence_ttl(&options, client->max_lease_ms, error);
+    if (status == 0) status = check_fence_ttl(&options, most_ms, error);
     if (status != 0) return status;
-    most_ms = client->max_lease_ms;
+    fill(&options.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);
     fill(&options.lease_ms, most_ms < DEFAULT_LEASE_MS ? most_ms : DEFAULT_LEASE_MS);
     status = check_range("lease_ms", options.lease_ms, QUORLOCK_LEASE_MS_MIN, most_ms, error);
     if (status != 0) return status;
@@ -336,6 +325,8 @@ int options_lock(struct core_config *ret, const struct quorlock_client_options *
                              "allowance for drift: no grant could be that good",
                              options.min_valid_ms, options.lease_ms, (unsigned long long)(useful_us / MS));
     }
-    if (status == 0) *ret = config;
-    return status;
+    if (status != 0) return status;
+    *ret = config;
+    *ret_options = options;
+    return 0;
 }

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/system.h"
-
 #include "base/hash.h"
+#include "base/system.h"
 
 #define UUID_BYTES    16
 #define HEX_DIGITS    "0123456789abcdef"
@@ -32,13 +31,12 @@ int owner_uuid(char ret[OWNER_UUID_SIZE], struct system *system)
 }
 
 /*
- * The number is 63 of the 160 random bits that the core drew for this attempt: positive as Java's long is.
+ * The number is 63 of the attempt's 160 random bits, for a Java long is positive.
  *
- * That is fresh enough. The uuid keeps clients apart with 122 bits of its own, so only attempts of one client
- * can meet, and they must be close in time: an old number does harm only while a release or a field of it can
- * still be at a node, which is for one lease. A client that makes 10,000 attempts in that time draws an equal
- * pair with a probability of 10^8 / 2^64, less than 10^-11. After a fork both processes have the uuid, and the
- * system's source still gives each of them its own numbers.
+ * These suffice: the uuid keeps clients apart, so only attempts of one client can collide, and only within one
+ * lease, after which nothing of an old number is left at a node. For 10,000 attempts in that time the
+ * probability is 10^8 / 2^64, less than 10^-11. After a fork both processes have the same uuid, but draw
+ * different numbers.
  */
 size_t owner_redisson(char *ret, const char *uuid, const struct core_token *token)
 {

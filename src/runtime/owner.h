@@ -2,8 +2,8 @@
 /*
  * owner.h - owners as Redisson writes them: <uuid of the client>:<number>
  *
- * Redisson's number is a thread's, and stays. Ours is another for every attempt, so that whatever arrives late
- * of one attempt cannot touch the next one's lock.
+ * Redisson's number is a thread's, and stays. Ours changes with every attempt, so that a late command of one
+ * attempt cannot touch the lock of the next.
  */
 #ifndef QUORLOCK_OWNER_H
 #define QUORLOCK_OWNER_H
@@ -22,28 +22,20 @@ struct system;
 #define OWNER_NUMBER_DIGITS 19
 #define OWNER_REDISSON_SIZE (OWNER_UUID_LENGTH + 1 + OWNER_NUMBER_DIGITS + 1)
 
-/* owner_uuid - a random uuid (version 4) of the system's source as text. 0, or -1 where the system has none to
- * give; ret is untouched then. */
+/* owner_uuid - a random uuid (version 4) as text. 0, or -1 where the system has no random bytes; ret is
+ * untouched then. */
 int owner_uuid(char ret[OWNER_UUID_SIZE], struct system *);
-
 /* owner_redisson - writes the owner of one attempt, at most OWNER_REDISSON_SIZE bytes; its length. */
 size_t owner_redisson(char *ret, const char *uuid, const struct core_token *);
-
+bool owner_is_redisson(const char *owner);
 /* owner_id - a hash of an owner's bytes, never 0: as the core knows holders. */
 uint64_t owner_id(const char *owner, size_t length);
-
-/* owner_is_redisson - is it written like that? */
-bool owner_is_redisson(const char *owner);
-
 /* owner_copy - a holder's bytes as text for people and reports: control characters, and bytes that are no
  * UTF-8, as \xNN, so that different holders stay different texts. NULL: out of memory. */
 char *owner_copy(const struct alloc *, const char *bytes, size_t length);
-
-/* owner_step - how many bytes at this text are one character: an escape of owner_copy, a character in UTF-8, or
- * one byte. */
+/* owner_step - the bytes of the first character of a text: an escape of owner_copy, UTF-8, or one byte. */
 size_t owner_step(const char *text);
-
-/* owner_is_plain_text - has it printable ASCII characters only, no space, and no escape of owner_copy? */
+/* owner_is_plain_text - it is printable ASCII without a space and without an escape of owner_copy. */
 bool owner_is_plain_text(const char *text);
 
 #endif

@@ -51,13 +51,15 @@ static struct quorlock_client_options takes_client(const struct quorlock_client_
     return ret;
 }
 
+static struct quorlock_options checked_lock; /* by the check before */
+
 static int check_lock(struct core_config *ret, const struct quorlock_client_options *client, const char *key,
                       const struct quorlock_options *options)
 {
     struct quorlock_client_options checked = takes_client(client);
 
     error.text[0] = '\0';
-    return options_lock(ret, &checked, &key, 1, options, &error);
+    return options_lock(ret, &checked_lock, &checked, &key, 1, options, &error);
 }
 
 static void refuses_lock(const struct quorlock_client_options *client, const struct quorlock_options *options,
@@ -383,11 +385,13 @@ TEST(an_owner_is_neither_empty_nor_too_long)
     struct quorlock_options options = plain_lock();
     char name[QUORLOCK_OWNER_LENGTH_MAX + 2];
 
-    assert_null(options_owner(NULL));
-    assert_null(options_owner(&options));
+    (void)takes_lock(&client, NULL);
+    assert_null(checked_lock.owner);
+    (void)takes_lock(&client, &options);
+    assert_null(checked_lock.owner);
     options.owner = "me";
     (void)takes_lock(&client, &options);
-    assert_string_equal(options_owner(&options), "me");
+    assert_string_equal(checked_lock.owner, "me");
     options.owner = "";
     refuses_lock(&client, &options, "owner is empty");
     memset(name, 'o', sizeof(name));
@@ -397,9 +401,9 @@ TEST(an_owner_is_neither_empty_nor_too_long)
     name[QUORLOCK_OWNER_LENGTH_MAX] = '\0';
     (void)takes_lock(&client, &options);
     options.size = offsetof(struct quorlock_options, owner);
-    assert_null(options_owner(&options));
     name[QUORLOCK_OWNER_LENGTH_MAX] = 'o';
     (void)takes_lock(&client, &options);
+    assert_null(checked_lock.owner);
 }
 
 TEST(a_fence_counter_outlives_max_lease)
@@ -407,12 +411,14 @@ TEST(a_fence_counter_outlives_max_lease)
     struct quorlock_client_options client = plain_client();
     struct quorlock_options options = plain_lock();
 
-    assert_int_equal(options_fence_ttl_ms(NULL), QUORLOCK_FENCE_TTL_MS);
-    assert_int_equal(options_fence_ttl_ms(&options), QUORLOCK_FENCE_TTL_MS);
+    (void)takes_lock(&client, NULL);
+    assert_int_equal(checked_lock.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);
+    (void)takes_lock(&client, &options);
+    assert_int_equal(checked_lock.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);
     options.fencing = 1;
     options.fence_ttl_ms = 30000;
     assert_true(takes_lock(&client, &options).fencing);
-    assert_int_equal(options_fence_ttl_ms(&options), 30000);
+    assert_int_equal(checked_lock.fence_ttl_ms, 30000);
     /* An extend may make a lease as long as max_lease_ms: no counter may end before it. */
     options.fence_ttl_ms = 29999;
     refuses_lock(&client, &options, "fence_ttl_ms is 29999: at least max_lease_ms, 30000");
@@ -423,7 +429,8 @@ TEST(a_fence_counter_outlives_max_lease)
     options.lease_ms = 1000;
     assert_true(takes_lock(&client, &options).fencing);
     options.size = offsetof(struct quorlock_options, fence_ttl_ms);
-    assert_int_equal(options_fence_ttl_ms(&options), QUORLOCK_FENCE_TTL_MS);
+    (void)takes_lock(&client, &options);
+    assert_int_equal(checked_lock.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);
 }
 
 TEST(lock_options_of_newer_callers_are_read)
@@ -473,19 +480,19 @@ TEST(several_keys_are_all_different_and_not_too_many)
     const char *many[QUORLOCK_KEYS_MAX + 1];
     struct core_config config;
 
-    assert_int_equal(options_lock(&config, &checked, two, 2, NULL, &error), 0);
-    assert_int_equal(options_lock(&config, &checked, two, 0, NULL, &error), QUORLOCK_INVAL);
-    assert_int_equal(options_lock(&config, &checked, NULL, 1, NULL, &error), QUORLOCK_INVAL);
-    assert_int_equal(options_lock(&config, &checked, twice, 4, NULL, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_lock(&config, &checked_lock, &checked, two, 2, NULL, &error), 0);
+    assert_int_equal(options_lock(&config, &checked_lock, &checked, two, 0, NULL, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_lock(&config, &checked_lock, &checked, NULL, 1, NULL, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_lock(&config, &checked_lock, &checked, twice, 4, NULL, &error), QUORLOCK_INVAL);
     assert_said("keys 2 and 4 are the same, \"b\"");
-    assert_int_equal(options_lock(&config, &checked, one_bad, 2, NULL, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_lock(&config, &checked_lock, &checked, one_bad, 2, NULL, &error), QUORLOCK_INVAL);
     assert_said("quorlock:b");
     for (size_t i = 0; i <= QUORLOCK_KEYS_MAX; i++) {
         snprintf(names[i], sizeof(names[i]), "k%zu", i);
         many[i] = names[i];
     }
-    assert_int_equal(options_lock(&config, &checked, many, QUORLOCK_KEYS_MAX, NULL, &error), 0);
-    assert_int_equal(options_lock(&config, &checked, many, QUORLOCK_KEYS_MAX + 1, NULL, &error),
+    assert_int_equal(options_lock(&config, &checked_lock, &checked, many, QUORLOCK_KEYS_MAX, NULL, &error), 0);
+    assert_int_equal(options_lock(&config, &checked_lock, &checked, many, QUORLOCK_KEYS_MAX + 1, NULL, &error),
                      QUORLOCK_INVAL);
     assert_said("65");
 }
