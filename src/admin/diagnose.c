@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PER_NODE             28u
-#define ALL_TOGETHER         4u
-#define CLOCK_MOST_US        100000 /* more than this is no jitter of a time daemon */
-#define CLOCK_LEAST_US       2000
-#define CLOCK_LEASE_PART     20 /* of the longest lease */
-#define MAX_LEASE_DEFAULT_MS 30000u
+#include "runtime/options.h"
+
+#define PER_NODE         28u
+#define ALL_TOGETHER     4u
+#define CLOCK_MOST_US    100000 /* more than this is no jitter of a time daemon */
+#define CLOCK_LEAST_US   2000
+#define CLOCK_LEASE_PART 20 /* of the longest lease */
 
 #define RIGHT(name)     (1u << EXAMINE_##name)
 #define RIGHTS_OPTIONAL (RIGHT(TYPE) | RIGHT(PUBLISH) | RIGHT(SETNAME))
@@ -75,6 +76,30 @@ static bool can_vote(const struct examine_facts *facts)
            (facts->guard.state == EXAMINE_GUARD_THERE || facts->guard.state == EXAMINE_GUARD_NONE);
 }
 
+void diagnose_list_rights(char *ret, size_t size, uint32_t rights, bool rule)
+{
+    size_t used = 0;
+
+    ret[0] = '\0';
+    for (unsigned right = 0; right < EXAMINE_RIGHTS; right++) {
+        const char *text = examine_right_text((enum examine_right)right);
+        int n;
+
+        if ((rights & (1u << right)) == 0) continue;
+        n = snprintf(ret + used, size - used, "%s%s", used == 0 ? "" : rule ? " " : ", ", rule ? "+" : "");
+        if (n < 0 || (size_t)n >= size - used) return;
+        used += (size_t)n;
+        for (; *text != '\0' && used + 1 < size; text++) {
+            char letter = *text;
+
+            if (rule && letter == ' ') letter = '|';
+            if (rule && letter >= 'A' && letter <= 'Z') letter = (char)(letter - 'A' + 'a');
+            ret[used++] = letter;
+        }
+        ret[used] = '\0';
+    }
+}
+
 /* ---- what kind of server it is ---- */
 
 static void judge_kind(struct diagnosis *diagnosis, const struct diagnose_node *node)
@@ -93,7 +118,7 @@ static void judge_kind(struct diagnosis *diagnosis, const struct diagnose_node *
         add(diagnosis, QUORLOCK_NOTE, "replicas", node,
             "let every node be a master by itself; where it is promoted to, use the same address",
             "%u replica%s attached: one that is promoted lacks the newest locks; the guard quarantines it",
-            (unsigned)facts->replicas, facts->replicas == 1 ? " is" : "s are");
+            facts->replicas, facts->replicas == 1 ? " is" : "s are");
     }
     if (facts->too_old) {
         add(diagnosis, QUORLOCK_WARNING, "version", node, "Redis 6.2, Valkey 7.2 or newer",
@@ -207,15 +232,14 @@ static void judge_guard_agrees(const struct diagnose_set *set, struct diagnosis 
             "a reconfigure of it was not finished: it refuses all clients");
     } else if (guard->n_nodes != set->n_nodes) {
         add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node, REMEDY_RECONFIGURE,
-            "its guard is for %u nodes, %u are listed here: their majorities need not meet",
-            (unsigned)guard->n_nodes, (unsigned)set->n_nodes);
+            "its guard is for %u nodes, %u are listed here: their majorities need not meet", guard->n_nodes,
+            set->n_nodes);
     }
     judge_guard_set(set, diagnosis, node);
     if (guard->max_lease_ms != wanted_ms) {
         add(diagnosis, QUORLOCK_UNSAFE, "guard-lease", node, REMEDY_RECONFIGURE,
             "its guard is for leases up to %u ms, %s %u ms: a lease may outlive a quarantine",
-            (unsigned)guard->max_lease_ms, set->max_lease_ms != 0 ? "our max lease is" : "that of others for",
-            (unsigned)wanted_ms);
+            guard->max_lease_ms, set->max_lease_ms != 0 ? "our max lease is" : "that of others for", wanted_ms);
     }
 }
 
@@ -242,7 +266,7 @@ static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagno
     if (!is_master(facts)) return;
     switch (facts->guard.state) {
     case EXAMINE_GUARD_UNKNOWN:
-        /* Where the key is refused to us, that is told among the rights. */
+        /* A refused key is a finding among the rights. */
         if (facts->refused_names & (1u << EXAMINE_GUARD) || facts->refused_rights & RIGHT(GET)) return;
         add(diagnosis, QUORLOCK_WARNING, "guard-unread", node,
             "wait until the server has loaded its data; is quorlock:guard a string?",
@@ -268,31 +292,6 @@ static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagno
 
 /* ---- what it refuses us ---- */
 
-/* "SET, PEXPIRE", or with `rule` "+set +pexpire" as ACL SETUSER takes it. */
-static void list_rights(char *ret, size_t size, uint32_t rights, bool rule)
-{
-    size_t used = 0;
-
-    ret[0] = '\0';
-    for (unsigned right = 0; right < EXAMINE_RIGHTS; right++) {
-        const char *text = examine_right_text((enum examine_right)right);
-        int n;
-
-        if ((rights & (1u << right)) == 0) continue;
-        n = snprintf(ret + used, size - used, "%s%s", used == 0 ? "" : rule ? " " : ", ", rule ? "+" : "");
-        if (n < 0 || (size_t)n >= size - used) return;
-        used += (size_t)n;
-        for (; *text != '\0' && used + 1 < size; text++) {
-            char letter = *text;
-
-            if (rule && letter == ' ') letter = '|';
-            if (rule && letter >= 'A' && letter <= 'Z') letter = (char)(letter - 'A' + 'a');
-            ret[used++] = letter;
-        }
-        ret[used] = '\0';
-    }
-}
-
 static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
     static const struct {
@@ -310,9 +309,9 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
         char list[160], remedy[DIAGNOSE_REMEDY_SIZE];
 
         if ((refused & kinds[i].rights) == 0) continue;
-        list_rights(list, sizeof(list), refused & kinds[i].rights, true);
+        diagnose_list_rights(list, sizeof(list), refused & kinds[i].rights, true);
         snprintf(remedy, sizeof(remedy), "ACL SETUSER %s %s", user, list);
-        list_rights(list, sizeof(list), refused & kinds[i].rights, false);
+        diagnose_list_rights(list, sizeof(list), refused & kinds[i].rights, false);
         add(diagnosis, kinds[i].severity, "rights", node, remedy, "user \"%s\" may not run %s: %s", user, list,
             kinds[i].effect);
     }
@@ -360,8 +359,7 @@ static void judge_connection(struct diagnosis *diagnosis, const struct diagnose_
         (uint64_t)facts->clients * 10 >= (uint64_t)facts->maxclients * 8) {
         add(diagnosis, QUORLOCK_WARNING, "clients", node,
             "CONFIG SET maxclients to more; who connects so often? (CLIENT LIST)",
-            "%u of %u clients are connected: further ones are turned away", (unsigned)facts->clients,
-            (unsigned)facts->maxclients);
+            "%u of %u clients are connected: further ones are turned away", facts->clients, facts->maxclients);
     }
 }
 
@@ -410,7 +408,7 @@ static void judge_twins(const struct diagnose_set *set, struct diagnosis *diagno
 static int64_t clock_limit_us(const struct diagnose_set *set)
 {
     const struct diagnose_node *first = reference(set);
-    uint32_t lease_ms = set->max_lease_ms != 0 ? set->max_lease_ms : MAX_LEASE_DEFAULT_MS;
+    uint32_t lease_ms = set->max_lease_ms != 0 ? set->max_lease_ms : OPTIONS_MAX_LEASE_MS;
     int64_t limit_us;
 
     if (first != NULL) lease_ms = first->facts->guard.max_lease_ms;
@@ -445,10 +443,7 @@ static void judge_clock(struct diagnosis *diagnosis, const struct diagnose_node 
         whose, off, offset_us > 0 ? "ahead of" : "behind");
 }
 
-/*
- * Two questions: do the nodes' clocks agree with one another, and with ours. Where they agree with one another
- * only, it is ours that is wrong, and that is told once.
- */
+/* Where the nodes' clocks agree with one another but not with ours, ours is wrong: that is one finding. */
 static void judge_clocks(const struct diagnose_set *set, struct diagnosis *diagnosis)
 {
     const struct diagnose_node *low = NULL, *high = NULL;
@@ -492,7 +487,7 @@ static int64_t vote_in_ms(const struct diagnose_set *set, const struct examine_f
 
     if (facts->guard.state == EXAMINE_GUARD_THERE) return facts->guard.quarantine_ms;
     if (set->max_lease_ms != 0) return (int64_t)set->max_lease_ms + 1;
-    return (int64_t)(first != NULL ? first->facts->guard.max_lease_ms : MAX_LEASE_DEFAULT_MS) + 1;
+    return (int64_t)(first != NULL ? first->facts->guard.max_lease_ms : OPTIONS_MAX_LEASE_MS) + 1;
 }
 
 /* The node whose vote completes the quorum, at the latest; NULL: no quorum is possible. */
@@ -531,8 +526,8 @@ static void judge_quorum_to_come(const struct diagnose_set *set, struct diagnosi
         facts->guard.state == EXAMINE_GUARD_NONE
             ? "quorlock bootstrap, if no lock is held on any of the nodes; else wait"
             : "wait: quarantines end by themselves",
-        "only %u of %u nodes can vote now, %u are needed: no lock can be taken for %s%s", (unsigned)voters,
-        (unsigned)set->n_nodes, (unsigned)set->quorum, left, begins ? " from the next contact on" : "");
+        "only %u of %u nodes can vote now, %u are needed: no lock can be taken for %s%s", voters, set->n_nodes,
+        set->quorum, left, begins ? " from the next contact on" : "");
 }
 
 static void judge_quorum(const struct diagnose_set *set, struct diagnosis *diagnosis)
@@ -550,8 +545,8 @@ static void judge_quorum(const struct diagnose_set *set, struct diagnosis *diagn
     }
     add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL, "see what was found at the other nodes",
         "only %u of %u nodes %s, %u are needed: no lock can be taken",
-        (unsigned)(reachable < set->quorum ? reachable : voters), (unsigned)set->n_nodes,
-        reachable < set->quorum ? "can be reached" : "can vote", (unsigned)set->quorum);
+        (reachable < set->quorum ? reachable : voters), set->n_nodes,
+        reachable < set->quorum ? "can be reached" : "can vote", set->quorum);
 }
 
 /* By insertion, which keeps the order among equals. */

@@ -47,6 +47,8 @@ struct diagnosis {
     size_t n_findings, room;
 };
 
+/* diagnose_list_rights - "SET, PEXPIRE"; with rule "+set +pexpire", as ACL SETUSER takes it. */
+void diagnose_list_rights(char *ret, size_t size, uint32_t rights, bool rule);
 /* diagnose_room - places that suffice for so many nodes. */
 size_t diagnose_room(uint32_t n_nodes);
 /* diagnose - all findings, the worst first, else in the order of the nodes. */

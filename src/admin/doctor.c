@@ -55,22 +55,6 @@ static const char *known(const char *text)
     return text[0] != '\0' ? text : NULL;
 }
 
-/* "PUBLISH, TYPE"; NULL where nothing is refused */
-static const char *list_refused(struct patient *patient)
-{
-    size_t used = 0;
-
-    for (unsigned right = 0; right < EXAMINE_RIGHTS; right++) {
-        const char *text = examine_right_text((enum examine_right)right);
-
-        if ((patient->facts.refused_rights & (1u << right)) == 0) continue;
-        if (used + strlen(text) + 3 > sizeof(patient->refused)) break;
-        if (used > 0) used += (size_t)(stpcpy(patient->refused + used, ", ") - (patient->refused + used));
-        used += (size_t)(stpcpy(patient->refused + used, text) - (patient->refused + used));
-    }
-    return used > 0 ? patient->refused : NULL;
-}
-
 static void fill_guard(const struct examine_facts *facts, struct quorlock_node_facts *ret)
 {
     const struct examine_guard *guard = &facts->guard;
@@ -89,6 +73,7 @@ static void fill_facts(struct patient *patient, const char *name, struct quorloc
     const struct examine_facts *facts = &patient->facts;
     bool here = facts->reachable;
 
+    diagnose_list_rights(patient->refused, sizeof(patient->refused), facts->refused_rights, false);
     *ret = (struct quorlock_node_facts){
         .node = name,
         .reachable = here,
@@ -108,7 +93,7 @@ static void fill_facts(struct patient *patient, const char *name, struct quorloc
         .clock_error_us = facts->offset_error_us,
         .clients = facts->has_clients ? (int64_t)facts->clients : -1,
         .clients_max = facts->has_clients ? (int64_t)facts->maxclients : -1,
-        .refused = list_refused(patient),
+        .refused = known(patient->refused),
     };
     if (facts->version[0] != '\0') {
         (void)stpcpy(stpcpy(stpcpy(patient->version, facts->kind), " "), facts->version);
@@ -186,11 +171,6 @@ static void on_examined(void *arg)
     if (--examination->left == 0) report_complete(&examination->report);
 }
 
-static uint64_t now_us(void *arg)
-{
-    return runtime_now_us(arg);
-}
-
 static int begin(struct examination *examination)
 {
     struct runtime *runtime = runtime_of(examination);
@@ -202,7 +182,7 @@ static int begin(struct examination *examination)
                                         .uri = &runtime->nodes[i].uri,
                                         .key_prefix = runtime->key_prefix,
                                         .timeout_ms = runtime_timeout_ms(runtime),
-                                        .now_us = now_us,
+                                        .now_us = runtime_clock,
                                         .now_arg = runtime,
                                         .done = on_examined,
                                         .arg = patient};

@@ -53,6 +53,15 @@ void hashtable_remove(struct hashtable *table, struct hashtable_entry *entry)
     table->count--;
 }
 
+struct hashtable_entry *hashtable_after(const struct hashtable *table, const struct hashtable_entry *entry)
+{
+    size_t bucket = entry == NULL ? 0 : entry->hash % table->n_buckets + 1;
+
+    if (entry != NULL && entry->next != NULL) return entry->next;
+    while (bucket < table->n_buckets && table->buckets[bucket] == NULL) bucket++;
+    return bucket < table->n_buckets ? table->buckets[bucket] : NULL;
+}
+
 static struct hashtable_entry *with_hash(struct hashtable_entry *entry, uint64_t hash)
 {
     while (entry != NULL && entry->hash != hash) entry = entry->next;

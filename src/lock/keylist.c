@@ -82,11 +82,7 @@ static bool has_keys(const struct keylist *keylist, const char *const *keys, siz
 
 static struct keylist *find(const struct keylists *all, uint64_t hash, const char *const *keys, size_t n_keys)
 {
-    struct hashtable_entry *at = hashtable_first(&all->table, hash);
-
-    for (; at != NULL; at = hashtable_next(at)) {
-        struct keylist *keylist = CONTAINER_OF(at, struct keylist, entry);
-
+    HASHTABLE_EACH_OF (struct keylist, keylist, &all->table, hash, entry) {
         if (has_keys(keylist, keys, n_keys)) return keylist;
     }
     return NULL;
@@ -192,11 +188,10 @@ struct named_owner *named_owner_join(struct hashtable *table, const struct alloc
     uint64_t hash = hash_text(HASH_START, name);
     struct named_owner *owner;
 
-    for (struct hashtable_entry *at = hashtable_first(table, hash); at != NULL; at = hashtable_next(at)) {
-        owner = CONTAINER_OF(at, struct named_owner, entry);
-        if (strcmp(owner->name, name) != 0) continue;
-        owner->users++;
-        return owner;
+    HASHTABLE_EACH_OF (struct named_owner, known, table, hash, entry) {
+        if (strcmp(known->name, name) != 0) continue;
+        known->users++;
+        return known;
     }
     if (hashtable_reserve(table, alloc) != 0) return NULL;
     owner = alloc_zero(alloc, sizeof(*owner) + strlen(name) + 1);

@@ -121,11 +121,6 @@ static void on_log(void *arg, int level, const char *text)
     runtime_log(arg, level, "%s", text);
 }
 
-static uint64_t now_us(void *arg)
-{
-    return runtime_now_us(arg);
-}
-
 /* ---- what the layers above call ---- */
 
 void nodes_observe(struct runtime *runtime, struct node_observer *observer)
@@ -224,7 +219,7 @@ int nodes_start(struct runtime *runtime)
                                      .set_named = options->set_name != NULL,
                                      .max_lease_ms = options->max_lease_ms,
                                      .allow_eviction = options->allow_eviction != 0,
-                                     .now_us = now_us,
+                                     .now_us = runtime_clock,
                                      .now_arg = runtime};
 
         runtime->nodes[i].node = node_new(&runtime->system, &runtime->alloc, &config, &events);

@@ -14,6 +14,11 @@ uint64_t runtime_now_us(struct runtime *runtime)
     return clock_now_us(&runtime->clock, &runtime->system);
 }
 
+uint64_t runtime_clock(void *runtime)
+{
+    return runtime_now_us(runtime);
+}
+
 uint32_t runtime_timeout_ms(const struct runtime *runtime)
 {
     return runtime->options.node_timeout_ms != 0 ? runtime->options.node_timeout_ms : NODE_TIMEOUT_MS;

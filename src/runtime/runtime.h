@@ -86,7 +86,9 @@ int runtime_start(struct runtime *);
 /* runtime_stop - frees what runtime_start made, and the log's lines. Fine where it failed, or was not called.
  */
 void runtime_stop(struct runtime *);
+/* runtime_now_us - the client's clock. runtime_clock: the same for the layers below. */
 uint64_t runtime_now_us(struct runtime *);
+uint64_t runtime_clock(void *runtime);
 /* runtime_fail - notes the text for quorlock_client_error and returns the status. runtime_fail_plainly: with
  * the status' own text. */
 int runtime_fail(struct runtime *, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -32,11 +32,9 @@ struct subscription {
 
 static struct channel *find(const struct subscriptions *all, const char *name, size_t length)
 {
-    struct hashtable_entry *at = hashtable_first(&all->channels, hash_bytes(HASH_START, name, length));
+    uint64_t hash = hash_bytes(HASH_START, name, length);
 
-    for (; at != NULL; at = hashtable_next(at)) {
-        struct channel *channel = CONTAINER_OF(at, struct channel, entry);
-
+    HASHTABLE_EACH_OF (struct channel, channel, &all->channels, hash, entry) {
         if (channel->length == length && memcmp(channel->name, name, length) == 0) return channel;
     }
     return NULL;
@@ -157,29 +155,12 @@ uint32_t subscriptions_confirmed(const struct listener *listener)
 
 /* ---- what the subscribers report ---- */
 
-/* Each channel that this node is asked for. None is added or dropped meanwhile. */
-static struct channel *next_channel(const struct subscriptions *all, uint32_t node, size_t *bucket,
-                                    struct hashtable_entry *at)
-{
-    if (at != NULL) at = at->next;
-    for (;;) {
-        for (; at != NULL; at = at->next) {
-            struct channel *channel = CONTAINER_OF(at, struct channel, entry);
-
-            if ((channel->nodes & 1u << node) != 0) return channel;
-        }
-        if (*bucket == all->channels.n_buckets) return NULL;
-        at = all->channels.buckets[(*bucket)++];
-    }
-}
-
 static void on_open(void *arg, uint32_t index)
 {
     struct subscriptions *all = arg;
-    size_t bucket = 0;
-    struct channel *channel = next_channel(all, index, &bucket, NULL);
 
-    for (; channel != NULL; channel = next_channel(all, index, &bucket, &channel->entry)) {
+    HASHTABLE_EACH (struct channel, channel, &all->channels, entry) {
+        if ((channel->nodes & 1u << index) == 0) continue;
         (void)subscriber_listen(all->runtime->nodes[index].subscriber, channel->name, channel->length);
     }
 }
@@ -187,11 +168,10 @@ static void on_open(void *arg, uint32_t index)
 static void on_closed(void *arg, uint32_t index, const char *why)
 {
     struct subscriptions *all = arg;
-    size_t bucket = 0;
-    struct channel *channel = next_channel(all, index, &bucket, NULL);
 
     (void)why;
-    for (; channel != NULL; channel = next_channel(all, index, &bucket, &channel->entry)) {
+    HASHTABLE_EACH (struct channel, channel, &all->channels, entry) {
+        if ((channel->nodes & 1u << index) == 0) continue;
         channel->confirmed &= ~(1u << index);
         LIST_EACH (struct subscription, each, &channel->subscriptions, link) {
             each->listener->events->unsubscribed(each->listener, index);
@@ -210,7 +190,7 @@ static void on_listening(void *arg, uint32_t index, const char *name, size_t len
     }
 }
 
-/* What hash_notice.lua says of a failed attempt's release. */
+/* hash_notice.lua publishes this for a failed attempt's release. */
 static bool is_for_peers(const char *payload, size_t length)
 {
     return length == 2 && memcmp(payload, "00", 2) == 0;
@@ -236,11 +216,6 @@ static void on_log(void *arg, int level, const char *text)
     runtime_log(((struct subscriptions *)arg)->runtime, level, "%s", text);
 }
 
-static uint64_t now_us(void *arg)
-{
-    return runtime_now_us(arg);
-}
-
 int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
 {
     /* A refusal needs no event here: the subscriber has logged it. */
@@ -260,7 +235,7 @@ int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
                                            .timeout_ms = runtime_timeout_ms(runtime),
                                            .reconnect_min_ms = runtime->options.reconnect_min_ms,
                                            .reconnect_max_ms = runtime->options.reconnect_max_ms,
-                                           .now_us = now_us,
+                                           .now_us = runtime_clock,
                                            .now_arg = runtime};
 
         runtime->nodes[i].subscriber = subscriber_new(&runtime->system, &runtime->alloc, &config, &events);
