@@ -49,11 +49,10 @@ struct diagnosis {
 
 /* diagnose_list_rights - "SET, PEXPIRE"; with rule "+set +pexpire", as ACL SETUSER takes it. */
 void diagnose_list_rights(char *ret, size_t size, uint32_t rights, bool rule);
-/* diagnose_room - places that suffice for so many nodes. */
+/* diagnose - all findings, the worst first, else in the order of the nodes. diagnose_room: places that suffice.
+ * diagnose_severity: of the worst. */
 size_t diagnose_room(uint32_t n_nodes);
-/* diagnose - all findings, the worst first, else in the order of the nodes. */
 void diagnose(const struct diagnose_set *, struct diagnosis *ret);
-/* diagnose_severity - of all together. */
 int diagnose_severity(const struct diagnosis *);
 
 #endif

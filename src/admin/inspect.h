@@ -11,21 +11,17 @@ struct inspect;
 
 enum answer { ANSWER_WAITED_FOR, ANSWER_ASKED, ANSWER_IN, ANSWER_NONE };
 
-/* What builds on an inspection. Inspect and break, which ask each node once, have none of it. */
+/* The hooks of what builds on an inspection; inspect and break have none. */
 struct inspect_kind {
-    /* What else belongs into a request. */
-    void (*fill)(const struct inspect *, struct node_request *);
-    /* Another reply, which is noted in the node. */
+    void (*fill)(const struct inspect *, struct node_request *); /* completes a request */
     void (*reply)(struct inspect *, uint32_t node, const struct node_reply *);
-    /* All nodes answered, or cannot. True: they were asked something else; or else the status at the end, or
-     * that it waits. */
+    /* All nodes answered, or cannot. True: they were asked something else. False: it waits, or ends with the
+     * status. */
     bool (*step)(struct inspect *, int *ret_status);
-    /* Nothing is asked until its deadline; wait_over: it came. */
-    bool (*waits)(const struct inspect *);
+    bool (*waits)(const struct inspect *); /* asks nothing until its deadline, which calls wait_over */
     void (*wait_over)(struct inspect *);
     void (*report)(const struct inspect *, uint32_t node, struct quorlock_node_report *ret);
-    /* Frees what the kind keeps of the nodes. */
-    void (*clear)(struct inspect *);
+    void (*clear)(struct inspect *); /* frees its own data of the nodes */
 };
 
 struct inspect_node {
@@ -60,15 +56,14 @@ struct inspect {
     struct inspect_node nodes[];
 };
 
-/* inspect_start - asks every node this about the key, prefix and key. The inspection frees `more`. 0 or a
- * status, with its text; then `more` is freed, too. */
+/* inspect_start - asks every node about the key with that prefix. Frees `more` at its end, or when it fails. 0
+ * or a status, with its text. */
 int inspect_start(struct admin *, const struct inspect_kind *, void *more, enum op, const char *prefix,
                   const char *key, quorlock_report_cb cb, void *arg);
-/* inspect_ask - sends one request to a node: its answer is awaited, or cannot come. */
+/* inspect_ask - sends one request to a node. inspect_ask_all: the first request to every node, as soon as it is
+ * connected. inspect_set_deadline: for all that is asked now. */
 void inspect_ask(struct inspect *, uint32_t node, enum op);
-/* inspect_ask_all - the same to every node, as soon as it is connected. */
 void inspect_ask_all(struct inspect *);
-/* inspect_set_deadline - for all that is asked now. */
 void inspect_set_deadline(struct inspect *);
 /* inspect_key - behind quorlock_inspect and quorlock_break: op is OP_PEEK or OP_BREAK. */
 int inspect_key(struct admin *, enum op, const char *key, quorlock_report_cb cb, void *arg);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * report.h - what the operator's questions to all nodes share: begun, completed, told once from the loop, freed
+ * report.h - the operator's questions to all nodes: what inspect, bootstrap and doctor share
  */
 #ifndef QUORLOCK_ADMIN_REPORT_H
 #define QUORLOCK_ADMIN_REPORT_H
@@ -11,7 +11,7 @@
 struct admin {
     struct runtime *runtime;
     struct report *reports; /* newest first */
-    size_t budget;          /* so many may still be told in this turn */
+    size_t budget;          /* callbacks left for this turn */
     struct turn turn;
     struct node_observer observer;
 };
@@ -20,13 +20,10 @@ struct report {
     struct report *next;
     struct admin *all;
     bool complete, notified;
-    uint32_t in_flight; /* requests that name it */
-    /* A node's state changed; NULL: that is of no interest. */
-    void (*node_changed)(struct report *, uint32_t node);
-    /* The client closes: completes with CLOSED. */
-    void (*close)(struct report *);
-    /* Runs the user's callback. */
-    void (*notify)(struct report *);
+    uint32_t in_flight;                                   /* requests that name it */
+    void (*node_changed)(struct report *, uint32_t node); /* or NULL */
+    void (*close)(struct report *);                       /* the client closes: completes with CLOSED */
+    void (*notify)(struct report *);                      /* runs the user's callback */
     void (*destroy)(struct report *);
 };
 
@@ -34,14 +31,12 @@ struct report {
 void admin_start(struct admin *, struct runtime *);
 void admin_close(struct admin *);
 void admin_stop(struct admin *);
-/* report_check - may a report begin? 0 or a status, with its text; has_callback: there is one to tell it. */
+/* report_check - whether a report may begin: 0 or a status, with its text. report_begin: the admin owns the
+ * report from now on. report_complete: its callback runs soon. */
 int report_check(struct admin *, bool has_callback);
-/* report_begin - the report belongs to the admin from now on. */
 void report_begin(struct admin *, struct report *);
-/* report_complete - its callback runs soon. */
 void report_complete(struct report *);
-
-/* The reports themselves: behind quorlock_bootstrap and quorlock_examine. */
+/* Behind quorlock_bootstrap and quorlock_examine. */
 int bootstrap_begin(struct admin *, const struct quorlock_bootstrap_options *, quorlock_report_cb cb,
                     void *arg);
 int doctor_begin(struct admin *, quorlock_examination_cb cb, void *arg);

@@ -16,13 +16,11 @@ struct alloc {
 
 /* alloc_init - takes the hooks, which were checked, or malloc and friends where hooks is NULL. */
 void alloc_init(struct alloc *, const struct quorlock_allocator *hooks);
-/* alloc_zero - a zeroed block, or NULL. */
+/* These return NULL where memory is out. alloc_zero: zeroed. alloc_resize: as realloc. alloc_text: a copy with
+ * a NUL behind it. alloc_joined: one string of two, and its length. */
 void *alloc_zero(const struct alloc *, size_t size);
-/* alloc_resize - as realloc; the old block stays where NULL comes back. */
 void *alloc_resize(const struct alloc *, void *block, size_t size);
-/* alloc_text - a copy of a string of that length, with a NUL behind it, or NULL. */
 char *alloc_text(const struct alloc *, const char *text, size_t length);
-/* alloc_joined - one string made of two, and its length; or NULL. */
 char *alloc_joined(const struct alloc *, const char *first, const char *second, size_t *ret_length);
 void alloc_free(const struct alloc *, void *block);
 

@@ -47,7 +47,7 @@ int caller_copy(void *ret, size_t known, const void *given, size_t size, const c
     return 0;
 }
 
-/* Where the size was forgotten the struct is still this header's, and that error is the one to tell. */
+/* A forgotten size, 0, is itself the error to report. */
 void caller_report(const struct quorlock_client_options *given, const char *text)
 {
     size_t end = offsetof(struct quorlock_client_options, error_size) + sizeof(given->error_size);

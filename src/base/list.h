@@ -24,10 +24,8 @@ struct list {
     struct list_walk *walks; /* under way */
 };
 
-/*
- * A walk over a list that may change under it. It meets everything that was in the list when the walk began and
- * still is when its turn comes, once, whatever is removed meanwhile; what is added meanwhile it does not meet.
- */
+/* A walk over a list that may change under it. It visits, once each, the items that were in the list when it
+ * began, except those that are removed before their turn. */
 struct list_walk {
     struct list *list;
     struct link *next, *last; /* NULL: nothing is left */
@@ -68,12 +66,10 @@ static inline struct link *list_next(const struct link *link)
     return TAILQ_NEXT(link, at);
 }
 
-/* list_add - at the end; nothing happens to what is in a list already. */
+/* list_add - at the end, where it is in no list yet. list_remove: where it is in the list. */
 void list_add(struct list *, struct link *);
-/* list_remove - nothing happens to what is in no list. */
 void list_remove(struct list *, struct link *);
-/* list_walk_begin - the walk must be walked to its end, which list_walk_next tells by NULL. list_walk_first
- * does both. */
+/* The steps of LIST_WALK; NULL: no more. list_walk_first is list_walk_begin and list_walk_next. */
 void list_walk_begin(struct list_walk *, struct list *);
 struct link *list_walk_next(struct list_walk *);
 struct link *list_walk_first(struct list_walk *, struct list *);

@@ -2,11 +2,9 @@
 /*
  * claim.h - one owner's claim to the keys: ties one core to the nodes and the clock
  *
- * A handle gets a claim when its turn to ask the nodes comes, so a handle that waits behind others costs
- * little. The claim stays with it while it holds or owes anything; when the handle is freed the claim goes on
- * alone until every release was answered. Handles of one owner share one claim.
- *
- * What a claim has to say upwards it says through struct claim_events.
+ * A handle gets a claim when it begins to ask the nodes, so a handle in the queue costs little. It keeps the
+ * claim while it holds or owes anything. The claim of a freed handle lives on until every release was answered.
+ * Handles of one owner share one claim.
  */
 #ifndef QUORLOCK_LOCK_CLAIM_H
 #define QUORLOCK_LOCK_CLAIM_H
@@ -20,16 +18,13 @@
 struct claim;
 struct quorlock;
 
+/* What a claim reports to the files above it. */
 struct claim_events {
-    /* A step had something worth a log line: bits of enum core_log. A loss now waits to be told. */
-    void (*logs)(struct claim *, uint32_t log);
-    void (*lost)(struct claim *);
-    /* It does not hold the keys any more; its releases were just queued. */
-    void (*keys_released)(struct claim *);
-    /* Its deadline passed: the time to go on with, which may be a moment ago. */
-    uint64_t (*due)(struct claim *);
-    /* Its memory goes. */
-    void (*destroyed)(struct claim *);
+    void (*logs)(struct claim *, uint32_t log); /* bits of enum core_log */
+    void (*lost)(struct claim *);               /* the callbacks for loss are due */
+    void (*keys_released)(struct claim *);      /* it holds the keys no more; its releases are queued */
+    uint64_t (*due)(struct claim *);            /* its deadline passed; returns the time to continue with */
+    void (*destroyed)(struct claim *);          /* its memory goes */
 };
 
 /* All claims of one client. */
@@ -38,14 +33,13 @@ struct claims {
     struct admission admission;
     const struct claim_events *events;
     struct list all;
-    struct list active; /* hear of every change of a node */
-    struct list lost;   /* a loss waits to be told */
-    struct list ready;  /* something else waits to be told */
+    struct list active;      /* want every change of a node */
+    struct list lost, ready; /* callbacks are due: for a loss; for something else */
     struct hashtable owners;
     uint64_t last_fence; /* the latest token of any grant */
 };
 
-/* What one node said, for people; the verdict is the core's. */
+/* A node's answers for people; the verdict is the core's. */
 struct node_result {
     char *error, *holder;
     struct unsent_release unsent;
@@ -61,7 +55,7 @@ struct lock_callback {
     quorlock_cb call;
     void *arg;
     uint64_t begun_us;
-    bool owed; /* an operation is in flight: it will be told */
+    bool owed; /* an operation is in flight */
 };
 
 struct claim {
@@ -79,13 +73,13 @@ struct claim {
     bool counted;              /* in keylist->held */
     bool listens;              /* in keylist->listeners */
     uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
-    bool put_off;              /* its release has not begun yet: a renewal is to be told first */
+    bool put_off;              /* its release waits for the callback of a renewal */
     struct quorlock *acquirer, *extender, *releaser; /* handles whose operation is in flight */
     struct lock_callback released;                   /* the releaser's */
 
     uint32_t pins;            /* callbacks of it on the stack */
     uint32_t in_flight;       /* requests that name it */
-    uint32_t node_changes;    /* of the runtime, as far as its core knows them */
+    uint32_t node_changes;    /* the runtime's count, as far as its core knows */
     uint64_t results_attempt; /* that the results are of */
     uint64_t logged_wait_us;  /* when waiting was last logged, and why */
     uint64_t logged_wait_reason;
@@ -101,40 +95,35 @@ struct claim {
  * left. */
 int claims_start(struct claims *, struct runtime *);
 void claims_stop(struct claims *);
-/* claim_new - a claim for that handle; NULL: out of memory. The named owner is joined once more. */
+/* claim_new - a claim for that handle; NULL: out of memory. */
 struct claim *claim_new(struct claims *, struct keylist *, struct quorlock *, const struct core_config *,
                         struct named_owner *, uint64_t fence_ttl_ms);
-/* claim_acquire - begins to ask for that handle, or behind others to wait for a sign. seen: what stood in its
- * way before, bits of enum core_seen. 0 or a status. */
+/* claim_acquire - begins to ask for that handle, or, where it is behind others, to wait for a notice. seen:
+ * bits of enum core_seen of the one before it. 0 or a status. claim_abandon: ends that without a callback. */
 int claim_acquire(struct claim *, struct quorlock *, uint64_t begun_us, bool behind, uint32_t seen);
-/* claim_release - begins to release for that handle, the last that held it; the callback gets its end. 0 or a
- * status. */
+void claim_abandon(struct claim *);
+/* claim_release - begins to release for the last handle that held it. 0 or a status. */
 int claim_release(struct claim *, struct quorlock *, const struct lock_callback *);
 /* claim_remaining_ms - until another owner may hold the keys after a loss. */
 uint32_t claim_remaining_ms(const struct claim *);
-/* claim_abandon - ends an acquire without a callback. */
-void claim_abandon(struct claim *);
-/* claim_step - one event for the core, and all that follows from it. claim_step_randomly: with fresh random
- * bytes and the floor of fencing tokens, as an event needs them that may begin an attempt; without random bytes
- * nothing but an attempt has to wait. */
+/* claim_step - one event for the core, and all that follows from it. claim_step_randomly: for an event that may
+ * begin an attempt, with random bytes and the floor of fencing tokens; without random bytes only the attempt
+ * has to wait. claim_dispatch: checks again, and returns what to report now. */
 int claim_step(struct claim *, struct core_event *);
 int claim_step_randomly(struct claim *, struct core_event *);
-/* claim_dispatch - checks again, and says what to tell now. */
 struct core_completion claim_dispatch(struct claim *);
-/* claim_text_owner - the owner's text becomes that of the latest attempt; of none where it has not got the
- * lock. */
+/* claim_text_owner - sets claim->owner to the owner of the latest attempt; not granted: to "". */
 void claim_text_owner(struct claim *, bool granted);
-/* claim_notify_subscribed - tells the core which nodes' notices come; old: since before its acquire. */
+/* claim_notify_subscribed - reports to the core which nodes' notices come; old: since before its acquire.
+ * claim_clock_stepped: a node's clock stepped forward, so earlier votes count no more. claim_on_node_state: the
+ * node's present state. */
 void claim_notify_subscribed(struct claim *, bool old);
-/* claim_clock_stepped - a node's clock stepped forward: votes asked for before count no more. */
 void claim_clock_stepped(struct claim *, uint32_t node, uint64_t before_us);
-/* claim_on_node_state - forwards a node's state to the core. */
 void claim_on_node_state(struct claim *, uint32_t node);
-/* claim_let_go - releases the keys when no handle holds them any more. */
+/* claim_let_go - releases the keys when no handle holds them any more. claim_reap: frees a claim without a
+ * handle once nothing is owed. claim_destroy: frees it, whatever is owed. */
 void claim_let_go(struct claim *);
-/* claim_reap - frees a claim without a handle once nothing is owed. */
 void claim_reap(struct claim *);
-/* claim_destroy - frees the memory, whatever is owed. */
 void claim_destroy(struct claim *);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * handle.h - the caller's handle of a lock: its share of a claim, and what is still to be told to it
+ * handle.h - the caller's handle of a lock: its share of a claim, and the callbacks that are due to it
  */
 #ifndef QUORLOCK_LOCK_HANDLE_H
 #define QUORLOCK_LOCK_HANDLE_H
@@ -13,9 +13,9 @@ struct locks {
     struct keylists keylists;
     struct claims claims;
     struct list handles;
-    struct list completed; /* handles to which something is told that no core has to say */
+    struct list completed; /* handles with callbacks that are due without a core */
     struct turn turn;
-    size_t ready_budget, completed_budget; /* so many may still be told in this turn */
+    size_t ready_budget, completed_budget; /* callbacks left for this turn */
     struct node_observer observer;
 };
 
@@ -38,15 +38,14 @@ struct quorlock {
     struct claim *pending_on; /* of which it is a pending hold */
     uint32_t holds;
     struct lock_callback acquired, extended;
-    uint32_t releases;      /* that are to be told yet */
-    struct list given_back; /* of these, those of which no core knows */
+    uint32_t releases;      /* whose callbacks have not run */
+    struct list given_back; /* of these, those that no core knows */
     struct list spare;      /* one for each hold of an owner, so that it can always be given back */
     quorlock_lost_cb lost;
     void *lost_arg;
-    /* What is to be told without a core's saying so. */
-    bool acquire_completed;
+    bool acquire_completed; /* without a core; the callback is due */
     int acquired_status;
-    const char *why; /* behind a status that is not about nodes; else NULL */
+    const char *why; /* the reason, where it is not in the votes; else NULL */
     bool freed;      /* the handle is dead; its memory goes when nothing is owed to it */
     uint32_t pins;   /* callbacks of it on the stack */
     uint64_t fence_ttl_ms;
@@ -56,20 +55,18 @@ struct quorlock {
 /* handle_share - the handle holds the claim, once more. handle_unshare: so many times less. */
 void handle_share(struct quorlock *, struct claim *);
 void handle_unshare(struct quorlock *, uint32_t holds);
-/* handle_ask - its claim, made where it has none, begins to ask; see claim_acquire. 0 or a status. */
+/* handle_ask - its claim, made where it has none, begins to ask; see claim_acquire. 0 or a status. handle_asks:
+ * its claim asks the nodes for it. */
 int handle_ask(struct quorlock *, bool behind, uint32_t seen);
-/* handle_asks - its claim asks the nodes for it. */
 bool handle_asks(const struct quorlock *);
-/* handle_complete_acquire - an acquire ends without a core's saying so; it is told from the loop. why: in
- * words, lives for ever; NULL: the votes say it. */
+/* handle_complete_acquire - ends an acquire without a core; the callback follows from the loop. why: a literal,
+ * or NULL where the votes say it. handle_complete_release: the same for one hold of several; takes a spare. */
 void handle_complete_acquire(struct quorlock *, int status, const char *why);
-/* handle_complete_release - the same for one hold of several, which handle->spare has a place for. */
 void handle_complete_release(struct quorlock *, const struct lock_callback *);
 /* handle_fail - notes the text for a call that fails, and returns the status. */
 int handle_fail(struct quorlock *, int status, const char *why);
-/* handle_reap - frees a freed handle once nothing is owed to it. */
+/* handle_reap - frees a freed handle once nothing is owed to it. handle_destroy: frees it, whatever is owed. */
 void handle_reap(struct quorlock *);
-/* handle_destroy - frees the memory, whatever is owed. */
 void handle_destroy(struct quorlock *);
 
 #endif

@@ -46,17 +46,17 @@ struct named_owner {
     char name[];
 };
 
-/* keylist_join - the list of these keys, which are sorted; made if there is none. NULL: out of memory.
- * keylist_leave gives it up. */
+/* keylist_join - the list of these sorted keys, made if there is none; NULL: out of memory. keylist_leave gives
+ * it up. */
 struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t n_keys);
 void keylist_leave(struct keylist *);
 /* keylist_arbiters - fills in the order in which waiters for these keys ask the nodes. */
 void keylist_arbiters(const struct keylist *, struct core_config *);
 /* keylist_listen - one more claim wants notices, or one less. */
 void keylist_listen(struct keylist *, bool wanted);
-/* keylist_count_listeners - so many heard from that node of a release of ours. */
+/* keylist_count_listeners - a node reports the number of listeners to a release of ours. keylist_others_listen:
+ * other processes waited for the keys a moment ago. */
 void keylist_count_listeners(struct keylist *, uint32_t node, uint32_t listeners);
-/* keylist_others_listen - others waited for the keys a moment ago. */
 bool keylist_others_listen(const struct keylist *);
 /* keylist_common_key - a key that is in both lists; NULL: there is none. */
 const char *keylist_common_key(const struct keylist *, const struct keylist *);

@@ -2,15 +2,13 @@
 /*
  * queue.h - the wait queue of a key list: handles of this client that wait for the same keys
  *
- * They wait in the order of coming, and only the first of them asks the nodes: however many wait in this
- * process, the nodes see one. When a lock of this process gives the keys back, the first in the queue asks in
- * the same flush, behind the release: the keys go on in one round trip. And a lock that is released and
- * acquired again at once is always sooner there than one that has to hear of the release first. So that other
- * processes get their turn, either is done only some times in a row; then this process holds back for as long
- * as the others need.
+ * Only the first in the queue asks the nodes, so any number of waiters costs the nodes what one costs. When a
+ * lock of this process releases the keys, the first in the queue asks in the same flush, right after the
+ * release; so does a lock that is acquired again at once. Both are faster than other processes, which must
+ * receive the notice first. So after some times in a row this process waits until the others had their turn.
  *
- * A handle that leaves the head of the queue without the lock hands its acquire off to the next: the
- * nodes' answers hold for both, so no node is asked anew however many handles give up.
+ * A handle that leaves the head of the queue without the lock hands its acquire off to the next one. The nodes'
+ * answers hold for both, so no node is asked again.
  */
 #ifndef QUORLOCK_LOCK_QUEUE_H
 #define QUORLOCK_LOCK_QUEUE_H
@@ -20,20 +18,18 @@
 /* The events of a key list's listener. */
 extern const struct listener_events queue_listener;
 
-/* queue_acquire - the handle asks the nodes, or waits for its turn to. 0 or a status. */
+/* queue_acquire - the handle asks the nodes, or queues for its turn. 0 or a status. queue_leave: it waits no
+ * more. queue_wait_expired: its wait bound passed while another handle asked. */
 int queue_acquire(struct quorlock *);
-/* queue_leave - the handle waits no more, whatever it waited for. */
 void queue_leave(struct quorlock *);
-/* queue_hand_off - the handle that asks the nodes is told this, and its acquire goes on for its successor;
- * false where no other can take its place. */
-bool queue_hand_off(struct quorlock *, int status);
-/* queue_due - the claim's deadline passed: its acquire is handed off by all whose wait bounds have passed until
- * the time that it returns, and at which the claim goes on. */
-uint64_t queue_due(struct claim *);
-/* queue_keys_released - a claim of this process does not hold the keys any more; its releases were just queued.
- */
-void queue_keys_released(struct claim *);
-/* queue_wait_expired - the wait bound of a handle while another asks. */
 void queue_wait_expired(struct waker *);
+/* queue_hand_off - ends the acquire of the handle that asks with that status; its successor continues. False:
+ * no other handle can take its place. */
+bool queue_hand_off(struct quorlock *, int status);
+/* queue_due - the claim's deadline passed: hands off while the wait bound of the handle that asks has passed,
+ * and returns the time to continue with. */
+uint64_t queue_due(struct claim *);
+/* queue_keys_released - a claim of this process holds the keys no more; its releases are queued. */
+void queue_keys_released(struct claim *);
 
 #endif

@@ -21,19 +21,17 @@ struct runtime_node {
     char run_id[NODES_RUN_ID_SIZE]; /* of the process that answered there last; kept when the connection ends */
 };
 
-/* A layer that hears of changes of nodes, in the order in which the layers were registered; NULL: it does not.
- */
+/* A layer that wants events of nodes, in the order of registration; all but changed may be NULL. */
 struct node_observer {
     struct link link; /* in runtime->observers */
-    /* The node's state, or the reason of it, is another. */
+    /* The node's state, or the reason of it, changed. Its clock stepped forward: leases from before may have
+     * ended early. Its connection may have room again. */
     void (*changed)(struct node_observer *, uint32_t node);
-    /* Its clock is proven to have stepped forward: what was asked for before then may have ended early. */
     void (*clock_stepped)(struct node_observer *, uint32_t node, uint64_t before_us);
-    /* Its connection may have room again. */
     void (*has_room)(struct node_observer *, uint32_t node);
 };
 
-/* What sends requests: each reply comes back to it. */
+/* What sends requests and receives the replies. */
 struct requester {
     void (*reply)(struct requester *, const struct core_tag *, uint32_t node, uint32_t generation,
                   const struct node_reply *);
@@ -44,19 +42,18 @@ int nodes_parse(struct runtime *, const char *const *uris, struct caller_error *
 /*
  * nodes_name_set - the caller's name of the set, or a hash of the sorted addresses without databases
  *
- * So clients that list the same servers have the same set. It also orders the nodes for arbiters: by address,
- * or as the caller lists them where it names the set, for then the addresses may differ from client to client.
+ * So clients of the same servers have the same set. It also orders the nodes for arbiters: by address, or,
+ * where the caller names the set, as the caller lists them, for then addresses may differ between clients.
  */
 void nodes_name_set(struct runtime *, char ret[OPTIONS_SET_SIZE]);
 /* nodes_start - they connect when the loop runs. 0, or -1 out of memory. nodes_stop: fine in any state. */
 int nodes_start(struct runtime *);
 void nodes_stop(struct runtime *);
 void nodes_observe(struct runtime *, struct node_observer *);
-/* nodes_send - enum node_send_result. After NODE_SENT the requester gets one reply with this tag; it must live
- * until then. */
+/* nodes_send - enum node_send_result. After NODE_SENT the requester gets one reply with this tag, and must live
+ * until then. nodes_can_talk: the node takes requests. */
 int nodes_send(struct runtime *, uint32_t node, struct node_request *, struct requester *,
                const struct core_tag *);
-/* nodes_can_talk - it takes requests. */
 bool nodes_can_talk(const struct node *);
 
 #endif

@@ -2,10 +2,9 @@
 /*
  * runtime.h - one client's loop: time, deadlines, the log, and callbacks that run at the top of the loop
  *
- * The layers above register what they want to be called for: a waker for a deadline, a turn for callbacks of
- * the user. User callbacks run from a turn only, never from inside a call. Before each of them every deadline
- * that has passed is served, and the turns are asked in the order in which they were registered: so a process
- * that was stopped tells its losses before anything else.
+ * The layers above register a waker for each deadline, and a turn for callbacks of the user. User callbacks run
+ * from a turn only, never from inside a call. Before each of them every deadline that has passed is served, and
+ * turns run in the order of registration: so a process that was stopped reports its losses first.
  */
 #ifndef QUORLOCK_RUNTIME_RUNTIME_H
 #define QUORLOCK_RUNTIME_RUNTIME_H
@@ -40,7 +39,7 @@ struct turn {
     /* Runs one user callback. False: none is left in this turn. */
     bool (*next)(struct turn *);
     void (*end)(struct turn *);
-    /* A user callback waits; or, while the client closes, something else does that it must not end without. */
+    /* A user callback is due, or, while the client closes, something else that must happen before its end. */
     bool (*waits)(struct turn *, bool closing);
 };
 
@@ -48,7 +47,7 @@ struct runtime {
     struct system system; /* with our alloc */
     struct alloc alloc;
     struct quorlock_client_options options; /* checked; nodes and error are the caller's, not kept */
-    bool max_lease_given;                   /* and not the default: reports take what the guards say else */
+    bool max_lease_given;                   /* not the default; else reports take the guards' word */
     char *key_prefix, *owner_label, *set;   /* set: name of the nodes in their guards */
     char uuid[OWNER_UUID_SIZE];             /* front of our owners in the redisson dialect; else empty */
     struct clock clock;
@@ -64,7 +63,7 @@ struct runtime {
 
     struct list log_lines; /* that wait for the log hook */
     size_t log_lines_dropped;
-    size_t log_budget; /* so many may still be passed on in this turn */
+    size_t log_budget; /* lines left for this turn */
 
     struct list observers; /* of the nodes */
     uint32_t node_changes; /* counts changes of the nodes' states, for claims that were idle meanwhile */
@@ -81,10 +80,8 @@ struct runtime {
 };
 
 /* runtime_start - timer and turns of a zeroed runtime with system, alloc and options. 0, or -1 out of memory or
- * of file descriptors. */
+ * of file descriptors. runtime_stop: frees them, also where they were made in part. */
 int runtime_start(struct runtime *);
-/* runtime_stop - frees what runtime_start made, and the log's lines. Fine where it failed, or was not called.
- */
 void runtime_stop(struct runtime *);
 /* runtime_now_us - the client's clock. runtime_clock: the same for the layers below. */
 uint64_t runtime_now_us(struct runtime *);
@@ -93,24 +90,23 @@ uint64_t runtime_clock(void *runtime);
  * the status' own text. */
 int runtime_fail(struct runtime *, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int runtime_fail_plainly(struct runtime *, int status);
-/* runtime_log - a line of the log. The hook hears of it at the top of the loop, in this order, before the
- * callback that it explains: it may do what any callback may, so it must not run in the middle of a step. */
+/* runtime_log - a log line. Like any callback the hook may call anything, so it runs from the loop, in order,
+ * before the callback that the line explains. */
 void runtime_log(struct runtime *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* runtime_reserve_waker - room in the heap for one more; runtime_return_waker gives it back. 0, or -1. */
+/* runtime_reserve_waker - room for one more deadline. 0, or -1. runtime_return_waker: gives it back.
+ * runtime_wake_at: moves the deadline; UINT64_MAX: none. */
 int runtime_reserve_waker(struct runtime *, struct waker *, void (*wake)(struct waker *));
 void runtime_return_waker(struct runtime *, struct waker *);
-/* runtime_wake_at - moves the deadline; UINT64_MAX: none. */
 void runtime_wake_at(struct runtime *, struct waker *, uint64_t at_us);
+/* runtime_add_turn - registers a turn. runtime_run_soon: runs the turns at the top of the loop. */
 void runtime_add_turn(struct runtime *, struct turn *);
-/* runtime_run_soon - something waits: run the turns at the top of the loop. */
 void runtime_run_soon(struct runtime *);
-/* runtime_close - ends when nothing is owed any more, or after one node timeout. */
+/* runtime_close - ends when nothing is owed any more, or after one node timeout; runtime_extend_close begins
+ * that timeout anew, for the answer to a release that was just sent. */
 void runtime_close(struct runtime *, void (*ended)(void *arg), void *arg);
-/* runtime_extend_close - a release has just left: its answer is waited for as well. */
 void runtime_extend_close(struct runtime *);
 /* runtime_timeout_ms - the node timeout where no lock's lease says it. */
 uint32_t runtime_timeout_ms(const struct runtime *);
-/* runtime_quorum - how many of the nodes make one. */
 uint32_t runtime_quorum(const struct runtime *);
 
 #endif

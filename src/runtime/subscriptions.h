@@ -2,9 +2,9 @@
 /*
  * subscriptions.h - release notices for locks that wait
  *
- * A listener subscribes on some nodes to the channels of its keys. The connections for that exist only while
- * there is a listener, and a little longer: a waiter for a contended key mostly comes back soon. Until a node
- * has confirmed the subscription, waiters poll.
+ * A listener subscribes on some nodes to the channels of its keys. These connections exist while there is a
+ * listener, and a little longer, for a waiter for a contended key mostly comes back soon. Until a node has
+ * confirmed the subscription, waiters poll.
  */
 #ifndef QUORLOCK_RUNTIME_SUBSCRIPTIONS_H
 #define QUORLOCK_RUNTIME_SUBSCRIPTIONS_H
@@ -16,8 +16,8 @@ struct listener;
 struct subscription;
 
 struct listener_events {
-    /* More nodes confirmed that their notices come; those of a node do not come any more; one came: holder_id
-     * is a hash of whose release it was (owner_id), 0 where it does not say. */
+    /* More nodes confirmed the subscription. A node's notices come no more. A notice came; holder_id: owner_id
+     * of the owner that released, or 0. */
     void (*confirmed)(struct listener *);
     void (*unsubscribed)(struct listener *, uint32_t node);
     void (*notice)(struct listener *, uint32_t node, uint64_t holder_id);
@@ -49,7 +49,7 @@ void subscriptions_open(struct subscriptions *, struct listener *, const struct 
                         uint32_t nodes);
 void subscriptions_linger(struct subscriptions *, struct listener *);
 void subscriptions_close(struct subscriptions *, struct listener *);
-/* subscriptions_confirmed - on which nodes the listener's notices come: a bit each. */
+/* subscriptions_confirmed - nodes whose notices come to the listener, a bit each. */
 uint32_t subscriptions_confirmed(const struct listener *);
 
 #endif
