@@ -2,23 +2,23 @@
 /*
  * bootstrap.c - writes the guards of all nodes, when they are new or when what they are set up for changes
  *
- * At most one of the old and the new set of clients can have a quorum at any time, even when a bootstrap is
+ * At most one of the old and the new set of clients can have a quorum at any time, even if a bootstrap is
  * killed half-way:
  *
- * 1. Nothing is written unless every node was seen, could be read, and permits every later step.
+ * 1. It writes nothing unless every node was seen, was read, and permits every later step.
  * 2. On each node one transaction writes a guard and disconnects the old clients. From then on the node refuses
- *    them, and none of their acquires, which look at no guard, can be under way.
- * 3. A guard that exists, or that the next client may write, is first replaced by one that admits no client, on
- *    all nodes. Only then are the new guards written. So as long as the old clients have a vote anywhere the
- * new ones have none, and a half-done bootstrap leaves no quorum to either. (Nodes that leave the set have to
- * be stopped before: they are not known here.)
- * 4. A quarantine lasts for the longest lease that any old or new guard allows, counted from that moment. A
- *    second try, also after half of a first one, never shortens it.
- * 5. If that is longer than the new max_lease, success is reported only when the quarantine is over. Until then
- *    new clients would quarantine an emptied node for the new max_lease alone, while an old, longer lease runs,
- *    and the guards that tell of it may vanish from all nodes at once. Nothing on the nodes can prevent that.
- * It is safe if clients are given the shorter max_lease when this has ended, and not before; clients with the
- *    old one stay refused meanwhile.
+ *    them, and none of their acquires, which do not check the guard, can be under way.
+ * 3. A guard that exists, or that the next client may write, is first replaced on all nodes by one that admits
+ *    no client. Only then are the new guards written. So the new clients have no vote while the old ones have
+ *    one, and a half-done bootstrap leaves no quorum to either. (Nodes that leave the set are not known here
+ * and must be stopped before.)
+ * 4. A quarantine lasts, from that moment, for the longest lease that any old or new guard allows. A second
+ *    try, also after half of a first one, never shortens it.
+ * 5. If that is longer than the new max_lease, success is reported only after the quarantine. Until then new
+ *    clients would quarantine an emptied node for the new max_lease only, while an old, longer lease runs, and
+ *    the guards with the longer one may vanish from all nodes at once. Nothing on the nodes can prevent that.
+ *    It is safe if clients get the shorter max_lease after that and not before; clients with the old one stay
+ *    refused meanwhile.
  */
 #include "admin/inspect.h"
 
@@ -29,15 +29,14 @@
 
 #define MS 1000u
 
-/* What is done with all nodes before the next is. */
+/* Each stage ends at all nodes before the next begins. */
 enum stage { LOOKS, CLOSES, WRITES, WAITS, CHECKS };
 
 struct bootstrap_node {
-    char *guard; /* as found, then as written; NULL: none */
-    uint32_t max_lease_ms,
-        longest_ms;           /* what the guard that was found says; longest_ms: of leases that may run */
-    bool guarded, unreadable; /* as found */
-    bool closed, written;     /* its guard admits no client; is as it was asked for */
+    char *guard;                       /* as found, then as written; NULL: none */
+    uint32_t max_lease_ms, longest_ms; /* of the guard as found; longest_ms: of leases that may run */
+    bool guarded, unreadable;          /* as found */
+    bool closed, written;              /* its guard admits no client; is as it was asked for */
 };
 
 struct bootstrap {
@@ -75,15 +74,16 @@ static void set_guard(const struct inspect *inspect, struct bootstrap_node *node
 
 static bool was_seen(const struct inspect_node *node)
 {
-    return node->answer == ANSWER_IN && (node->outcome == OUTCOME_YES || node->outcome == OUTCOME_MISSING);
+    return node->answer == ANSWER_IN &&
+           (node->reply.outcome == OUTCOME_YES || node->reply.outcome == OUTCOME_MISSING);
 }
 
 static bool answered(const struct inspect_node *node, enum outcome outcome)
 {
-    return node->answer == ANSWER_IN && node->outcome == outcome;
+    return node->answer == ANSWER_IN && node->reply.outcome == outcome;
 }
 
-/* What was found at the guard's place; a value of another type is none that can be read, either. */
+/* A value of another type in the guard's place is a guard that cannot be read. */
 static void look(const struct inspect *inspect, struct bootstrap_node *node, const struct node_reply *reply)
 {
     struct examine_facts facts = {.reachable = true};
@@ -145,7 +145,7 @@ static bool choose_lease(const struct inspect *inspect)
     return true;
 }
 
-/* May anything be written? 0, or the status of a bootstrap that left all as it was. */
+/* 0: the guards may be written; or the status of a bootstrap that changed nothing. */
 static int judge_looks(const struct inspect *inspect)
 {
     const struct bootstrap *bootstrap = inspect->more;
@@ -174,7 +174,7 @@ static void write_all(struct inspect *inspect, enum stage stage)
     inspect_set_deadline(inspect);
 }
 
-/* STATE: another client was faster, on all nodes. */
+/* STATE: another client was faster on all nodes. */
 static int judge_written(const struct inspect *inspect)
 {
     int status = 0;
@@ -192,7 +192,7 @@ static int judge_written(const struct inspect *inspect)
     return status == QUORLOCK_STATE && half ? QUORLOCK_NOQUORUM : status;
 }
 
-/* By our clock, which may go faster than theirs; what they have left then is waited for as well. */
+/* Our clock may run faster than theirs: what is left of a quarantine afterwards is waited for as well. */
 static void wait_out(struct inspect *inspect, uint64_t left_ms)
 {
     struct runtime *runtime = runtime_of(inspect);
@@ -223,7 +223,7 @@ static void wait_over(struct inspect *inspect)
     inspect_ask_all(inspect);
 }
 
-/* Was everything as it is now all the time? */
+/* The guard has not changed since it was written. */
 static bool is_as_written(const struct inspect_node *node, const char *guard)
 {
     return answered(node, OUTCOME_YES) && guard != NULL && node->holder != NULL &&
@@ -239,11 +239,13 @@ static int check(struct inspect *inspect)
     for (uint32_t i = 0; i < n_nodes(inspect); i++) {
         const struct inspect_node *node = &inspect->nodes[i];
 
-        if (node->answer == ANSWER_IN && node->quarantine_ms > left_ms) left_ms = node->quarantine_ms;
+        if (node->answer == ANSWER_IN && node->reply.quarantine_ms > left_ms) {
+            left_ms = node->reply.quarantine_ms;
+        }
         bootstrap->nodes[i].written = is_as_written(node, bootstrap->nodes[i].guard);
         if (!bootstrap->nodes[i].written) status = QUORLOCK_NOQUORUM;
     }
-    /* More than that is a clock that was set back: the next client sees it, too. */
+    /* More than that means that a clock was set back, which the next client sees, too. */
     if (left_ms > bootstrap->longest_ms) left_ms = bootstrap->longest_ms;
     if (status == 0 && left_ms > 0) wait_out(inspect, (uint64_t)left_ms);
     return status;
@@ -289,19 +291,18 @@ static void fill(const struct inspect *inspect, struct node_request *request)
 
 /* ---- the report ---- */
 
-/* What is known to stand there. */
 static const char *state_of(const struct inspect_node *asked, const struct bootstrap_node *node, bool checks)
 {
-    bool told = asked->answer == ANSWER_IN && asked->outcome != OUTCOME_UNKNOWN;
+    bool known = asked->answer == ANSWER_IN && asked->reply.outcome != OUTCOME_UNKNOWN;
 
     if (node->written) return "bootstrapped";
-    if (checks && told) return asked->outcome == OUTCOME_YES ? "guarded" : "free";
+    if (checks && known) return asked->reply.outcome == OUTCOME_YES ? "guarded" : "free";
     if (checks) return "down";
-    if (!told && asked->tried) return "unknown";
+    if (!known && asked->tried) return "unknown";
     if (node->closed) return "closed";
-    if (!told) return "down";
-    if (asked->outcome == OUTCOME_ERROR && !node->unreadable) return "error";
-    return node->guarded || asked->outcome == OUTCOME_OTHER ? "guarded" : "free";
+    if (!known) return "down";
+    if (asked->reply.outcome == OUTCOME_ERROR && !node->unreadable) return "error";
+    return node->guarded || asked->reply.outcome == OUTCOME_OTHER ? "guarded" : "free";
 }
 
 static void report(const struct inspect *inspect, uint32_t index, struct quorlock_node_report *ret)
@@ -312,9 +313,10 @@ static void report(const struct inspect *inspect, uint32_t index, struct quorloc
 
     ret->state = state_of(asked, node, checks);
     ret->holder = checks && !node->written ? asked->holder : node->guard;
-    if (asked->answer != ANSWER_IN || asked->outcome == OUTCOME_UNKNOWN) return;
-    ret->ttl_ms = asked->ttl_ms;
-    if (asked->has_guard) ret->quarantine_ms = asked->quarantine_ms > 0 ? asked->quarantine_ms : 0;
+    if (asked->answer != ANSWER_IN || asked->reply.outcome == OUTCOME_UNKNOWN) return;
+    ret->ttl_ms = asked->reply.ttl_ms;
+    if (asked->reply.has_guard)
+        ret->quarantine_ms = asked->reply.quarantine_ms > 0 ? asked->reply.quarantine_ms : 0;
 }
 
 static void clear(struct inspect *inspect)

@@ -38,7 +38,7 @@ static void no_answer(struct inspect *inspect, uint32_t index, enum fault fault,
     struct inspect_node *node = &inspect->nodes[index];
 
     node->answer = ANSWER_NONE;
-    node->fault = fault;
+    node->reply.fault = fault;
     alloc_free(&runtime_of(inspect)->alloc, node->error);
     node->error = alloc_text(&runtime_of(inspect)->alloc, why, strlen(why));
 }
@@ -96,6 +96,14 @@ static void on_node_changed(struct report *report, uint32_t index)
     judge(inspect);
 }
 
+static void clear_texts(const struct alloc *alloc, struct inspect_node *node)
+{
+    alloc_free(alloc, node->error);
+    alloc_free(alloc, node->holder);
+    alloc_free(alloc, node->type);
+    node->error = node->holder = node->type = NULL;
+}
+
 static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index,
                      uint32_t generation, const struct node_reply *reply)
 {
@@ -114,18 +122,9 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
         return;
     }
     node->answer = ANSWER_IN;
-    node->outcome = reply->outcome;
-    node->fault = reply->fault;
-    node->ttl_ms = reply->ttl_ms;
-    node->latency_us = reply->latency_us;
-    node->fence = reply->fence;
-    node->quarantine_ms = reply->quarantine_ms;
-    node->has_guard = reply->has_guard;
-    node->count = reply->count;
-    alloc_free(alloc, node->error);
-    alloc_free(alloc, node->holder);
-    alloc_free(alloc, node->type);
-    node->error = node->holder = node->type = NULL;
+    node->reply = *reply;
+    node->reply.error = node->reply.holder = node->reply.type = NULL;
+    clear_texts(alloc, node);
     if (reply->error != NULL) node->error = alloc_text(alloc, reply->error, strlen(reply->error));
     if (reply->holder != NULL) node->holder = owner_copy(alloc, reply->holder, reply->holder_length);
     if (reply->type != NULL) node->type = owner_copy(alloc, reply->type, reply->type_length);
@@ -175,28 +174,29 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
     *ret = (struct quorlock_node_report){.node = node_name(runtime_of(inspect)->nodes[index].node),
                                          .state = "down",
                                          .ttl_ms = -2,
-                                         .latency_us = node->latency_us,
+                                         .latency_us = node->reply.latency_us,
                                          .error = node->error,
                                          .holder = node->holder,
-                                         .fence = node->fence,
+                                         .fence = node->reply.fence,
                                          .quarantine_ms = -1};
     if (inspect->kind != NULL) {
         inspect->kind->report(inspect, index, ret);
         return;
     }
-    if (node->answer != ANSWER_IN || node->outcome == OUTCOME_UNKNOWN) return;
-    ret->ttl_ms = node->ttl_ms;
-    if (node->has_guard) ret->quarantine_ms = node->quarantine_ms > 0 ? node->quarantine_ms : 0;
-    if (node->outcome == OUTCOME_MISSING) {
+    if (node->answer != ANSWER_IN || node->reply.outcome == OUTCOME_UNKNOWN) return;
+    ret->ttl_ms = node->reply.ttl_ms;
+    if (node->reply.has_guard)
+        ret->quarantine_ms = node->reply.quarantine_ms > 0 ? node->reply.quarantine_ms : 0;
+    if (node->reply.outcome == OUTCOME_MISSING) {
         ret->state = "free";
-    } else if (node->outcome == OUTCOME_YES) {
-        ret->count = node->count;
+    } else if (node->reply.outcome == OUTCOME_YES) {
+        ret->count = node->reply.count;
         /* A value of another type, which break has deleted. */
         ret->state = node->holder != NULL ? "held" : "foreign";
         ret->type = node->type;
         ret->broken = inspect->op == OP_BREAK;
     } else {
-        ret->state = node->fault == FAULT_FOREIGN ? "foreign" : "error";
+        ret->state = node->reply.fault == FAULT_FOREIGN ? "foreign" : "error";
         ret->type = node->type;
     }
 }
@@ -263,8 +263,8 @@ static void notify(struct report *base)
 
         report_node(inspect, i, &each[i]);
         nodes[i] = &each[i];
-        report.answered += node->answer == ANSWER_IN && node->outcome != OUTCOME_UNKNOWN &&
-                           (node->outcome != OUTCOME_ERROR || node->fault == FAULT_FOREIGN);
+        report.answered += node->answer == ANSWER_IN && node->reply.outcome != OUTCOME_UNKNOWN &&
+                           (node->reply.outcome != OUTCOME_ERROR || node->reply.fault == FAULT_FOREIGN);
     }
     if (inspect->kind == NULL) find_holder(&report);
     if (status == 0 && report.answered < report.quorum) status = QUORLOCK_NOQUORUM;
@@ -282,11 +282,7 @@ static void destroy(struct report *report)
     struct runtime *runtime = runtime_of(inspect);
     const struct alloc *alloc = &runtime->alloc;
 
-    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
-        alloc_free(alloc, inspect->nodes[i].error);
-        alloc_free(alloc, inspect->nodes[i].holder);
-        alloc_free(alloc, inspect->nodes[i].type);
-    }
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) clear_texts(alloc, &inspect->nodes[i]);
     if (inspect->kind != NULL) inspect->kind->clear(inspect);
     runtime_return_waker(runtime, &inspect->waker);
     alloc_free(alloc, inspect->more);
@@ -309,7 +305,7 @@ static struct inspect *build(struct admin *all, const struct inspect_kind *kind,
     inspect->requester.reply = on_reply;
     inspect->kind = kind;
     inspect->more = more;
-    for (uint32_t i = 0; i < n_nodes; i++) inspect->nodes[i].ttl_ms = -2;
+    for (uint32_t i = 0; i < n_nodes; i++) inspect->nodes[i].reply.ttl_ms = -2;
     inspect->key = alloc_joined(alloc, prefix, key, &inspect->key_length);
     if (inspect->key != NULL && runtime_reserve_waker(all->runtime, &inspect->waker, on_deadline) == 0) {
         inspect->name = inspect->key + strlen(prefix);

@@ -26,16 +26,9 @@ struct inspect_kind {
 
 struct inspect_node {
     enum answer answer;
-    enum op op; /* that it was asked last */
-    enum outcome outcome;
-    enum fault fault;
+    enum op op;              /* that it was asked last */
+    struct node_reply reply; /* the last, without its texts */
     char *error, *holder, *type;
-    int64_t ttl_ms;
-    uint32_t latency_us;
-    uint64_t fence;
-    int64_t quarantine_ms;
-    uint32_t count;
-    bool has_guard;
     bool again; /* asked by EVAL, for it did not know the script */
     bool tried; /* OP_BOOTSTRAP was sent: its guard may be another now */
 };

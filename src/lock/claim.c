@@ -139,8 +139,7 @@ static void settle(struct claim *claim, const struct core_update *update)
     listen(claim, core_listens(claim->core));
 }
 
-/* What a node said to an earlier attempt is no news of this one; a node that is not asked again is quoted on.
- */
+/* A new attempt clears the results of the nodes that it asks; the others keep their last. */
 static void begin_results(struct claim *claim, const struct core_update *update)
 {
     if (claim->results_attempt == core_attempt(claim->core)) return;
@@ -169,7 +168,7 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
     if (update.log != 0) claim->all->events->logs(claim, update.log);
     settle(claim, &update);
     if (ret_completion != NULL) *ret_completion = update.completion;
-    /* What could not be queued was certainly not executed. The core asks that node no more in this round. */
+    /* A command that was not queued was not executed: the core asks that node no more in this round. */
     for (uint32_t i = 0; i < n_unsent; i++) {
         struct core_event failed = {
             .type = CORE_EV_REPLY,
@@ -196,11 +195,8 @@ static bool draw(const struct claim *claim, unsigned char random[CORE_RANDOM_SIZ
     return system->ops->random(system, random, CORE_RANDOM_SIZE, true) == 0;
 }
 
-/*
- * No fencing token of the next attempt shall be below this; 0 without fencing
- *
- * The one use of the wall clock, and nothing but the order of tokens after a loss of all counters hangs on it.
- */
+/* The least fencing token of the next attempt; 0 without fencing. The wall clock is used for nothing else, and
+ * matters only where all counters were lost. */
 static uint64_t fence_floor(const struct claim *claim)
 {
     struct system *system = &claim->all->runtime->system;
@@ -302,7 +298,7 @@ void claim_notify_subscribed(struct claim *claim, bool old)
     }
 }
 
-/* The nodes' states that the core did not hear of while it was idle. */
+/* Node states that changed while the core was idle. */
 static void catch_up(struct claim *claim)
 {
     const struct runtime *runtime = claim->all->runtime;
@@ -323,13 +319,12 @@ void claim_clock_stepped(struct claim *claim, uint32_t index, uint64_t before_us
 
 /* ---- replies ---- */
 
-/* An arbiter that names another holder than before, and than nodes did that were asked before: those had it
- * then. */
+/* An arbiter named a new holder, so other holders in answers to earlier attempts are out of date. */
 static void forget_other_holders(struct claim *claim, uint32_t index)
 {
     const struct node_result *news = &claim->results[index];
 
-    /* A lock that tries once asked them a moment ago. */
+    /* A lock that tries once asked all a moment ago. */
     if (claim->config.wait_us == 0) return;
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes && news->holder != NULL; i++) {
         struct node_result *result = &claim->results[i];
@@ -515,7 +510,7 @@ int claim_release(struct claim *claim, struct quorlock *releaser, const struct l
     claim->releaser = releaser;
     claim->released = *callback;
     if (status == 0) return 0;
-    /* A renewal for a handle that does not hold it any more ends first, and is told: then claim_let_go. */
+    /* A renewal for a handle that holds it no more ends first, with its callback; claim_let_go follows. */
     claim->put_off = true;
     (void)step(claim, &nobody_wants, NULL);
     return 0;
@@ -535,7 +530,7 @@ void claim_let_go(struct claim *claim)
 
     if (claim->holds > 0 || claim->pending_holds.count > 0) return;
     if (phase != CORE_HELD && phase != CORE_LOST) return;
-    /* Refused while something else waits to be told: then it is tried again after that. */
+    /* Refused while another callback is due; it is tried again after that. */
     (void)begin_release(claim);
 }
 
@@ -569,7 +564,7 @@ void claim_reap(struct claim *claim)
 {
     bool owed = claim->acquirer != NULL || claim->extender != NULL || claim->releaser != NULL;
 
-    /* Where others wait, a handle that had its turn keeps nothing. */
+    /* Where handles wait in the queue, a handle whose turn is over keeps no claim. */
     if (claim->handle != NULL && claim->keylist->waiting.count == 0) return;
     if (owed || claim->holds > 0 || claim->pending_holds.count > 0) return;
     if (claim->pins > 0 || claim->in_flight > 0) return;

@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 
-#define OTHERS_US 500000u /* a process that listened a moment ago is taken to wait still */
+#define OTHERS_US 500000u /* a process that listened a moment ago probably still waits */
 
 /* ---- one list ---- */
 

@@ -20,7 +20,7 @@ static void end_operation(struct quorlock *lock, int status)
     struct claim *claim = lock->held;
 
     if (lock->acquire_completed) {
-        /* Granted by a hold that the owner had, and not told yet; or refused, and that stands. */
+        /* A hold whose callback has not run is undone; a refusal stands. */
         if (lock->acquired_status != QUORLOCK_OK) return;
         handle_unshare(lock, 1);
         lock->acquired_status = status;
@@ -28,7 +28,7 @@ static void end_operation(struct quorlock *lock, int status)
     } else if (lock->acquired.owed && handle_asks(lock)) {
         if (queue_hand_off(lock, status)) return;
         (void)claim_step(lock->claim, &event);
-        /* The next asks when this end is told. */
+        /* The next one asks after this one's callback. */
         list_remove(&lock->keylist->waiting, &lock->turn);
     } else if (lock->acquired.owed) {
         runtime_wake_at(lock->all->runtime, &lock->waker, UINT64_MAX);
@@ -123,7 +123,6 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     return 0;
 }
 
-/* What every operation asks first. */
 static int check_free(struct quorlock *lock)
 {
     if (lock->all->runtime->closing || lock->freed) {
@@ -133,7 +132,7 @@ static int check_free(struct quorlock *lock)
     return 0;
 }
 
-/* What was lost, and not released, is given up with a new acquire: others may come before it. */
+/* A new acquire gives up a lost hold that was not released. */
 static int give_up_lost(struct quorlock *lock)
 {
     struct claim *claim = lock->held;
@@ -146,7 +145,7 @@ static int give_up_lost(struct quorlock *lock)
     return 0;
 }
 
-/* Where its owner has other holds, what a release needs must not fail for want of memory. */
+/* Reserves what a release needs, so that it cannot fail for want of memory. */
 static int prepare_release(struct quorlock *lock)
 {
     struct given_back *given_back;

@@ -99,7 +99,7 @@ void queue_leave(struct quorlock *lock)
     advance(lock->keylist);
 }
 
-/* Would the nodes be asked the same for both? Only the wait bounds may differ. */
+/* The nodes would be asked the same for both; only the wait bounds may differ. */
 static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
 {
     const struct core_config *one = &a->config;

@@ -32,9 +32,9 @@ int reentry_check(struct quorlock *lock, struct claim **ret_claim)
     return 0;
 }
 
-/* ---- pending_on ---- */
+/* ---- entering ---- */
 
-/* Does what is held suit this handle, but for the time that is left? */
+/* Whether the hold suits this handle, but for the time that is left. */
 static int check_terms(const struct quorlock *lock, const struct claim *claim, const char **ret_why)
 {
     if (core_phase_now(claim->core) == CORE_LOST || core_loss_pending(claim->core)) {
@@ -56,7 +56,7 @@ static bool lasts(const struct quorlock *lock, const struct claim *claim, uint64
            lock->config.lease_us <= core_lease_us(claim->core);
 }
 
-/* For all pending_holds; one that is under way already serves as well, or is followed by another. */
+/* For all pending holds. A renewal that is under way may serve; else reentry_renewed begins another. */
 static int renew(struct claim *claim)
 {
     struct core_event event = {.type = CORE_EV_EXTEND, .extend = {.lease_us = core_lease_us(claim->core)}};
@@ -113,7 +113,6 @@ static void end_pending(struct quorlock *lock, struct claim *claim, int status)
 
 void reentry_renewed(struct claim *claim, int status)
 {
-
     LIST_WALK (struct quorlock, lock, &claim->pending_holds, turn) {
         bool as_asked = lock->config.lease_us <= core_lease_us(claim->core);
 

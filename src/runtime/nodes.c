@@ -10,7 +10,7 @@
 #define STALL_FACTOR 3u
 #define STALL_MS_MIN 3000u
 
-/* What travels with a request. */
+/* The tag of a request at its node. */
 struct request {
     struct requester *from;
     struct core_tag tag;
@@ -20,12 +20,8 @@ _Static_assert(sizeof(struct request) <= NODE_TAG_SIZE, "a request's tag has roo
 
 /* ---- what the nodes report ---- */
 
-/*
- * One process behind two addresses would have two votes. Neither gets one, for nobody knows which was meant.
- *
- * Compared with what the others were last, also while they are not connected: the two come back one after the
- * other, and the vote of the one must not meet the connection of the other.
- */
+/* A server behind two addresses would have two votes, so it gets none. Disconnected nodes are compared by their
+ * last run id, for the two addresses reconnect one after the other. */
 static void expel_twins(struct runtime *runtime, uint32_t index)
 {
     struct runtime_node *nodes = runtime->nodes;
@@ -79,8 +75,7 @@ static bool observe_clock(struct runtime *runtime, uint32_t index, const struct 
                              (uint64_t)runtime->options.drift_fixed_ms * 1000u);
 }
 
-/* Every vote that was asked for before the step may have ended early. The reading's own was set by the clock
- * after it. */
+/* Votes that were asked for before the step may have ended early; the one with the reading was set after it. */
 static void on_clock_step(struct runtime *runtime, uint32_t index, uint64_t before_us)
 {
     runtime_log(runtime, QUORLOCK_LOG_ERROR,
@@ -150,7 +145,7 @@ int nodes_parse(struct runtime *runtime, const char *const *uris, struct caller_
 
         if (uris[i] == NULL) return caller_fail(error, QUORLOCK_INVAL, "nodes[%u] is NULL", i);
         status = uri_parse(&nodes[i].uri, &runtime->alloc, uris[i], wrong, sizeof(wrong));
-        /* Its place in the list, for of the address itself little may be quoted. */
+        /* By its place in the list: the address may hold a password. */
         if (status != 0) return caller_fail(error, status, "node %u: %.480s", i + 1, wrong);
         for (uint32_t k = 0; k < i; k++) {
             if (!uri_same(&nodes[i].uri, &nodes[k].uri)) continue;

@@ -122,7 +122,7 @@ static void arm(struct runtime *runtime)
 
     if (runtime->closing && runtime->close_until_us < at_us) at_us = runtime->close_until_us;
     if (is_wanted(runtime, false)) at_us = 0;
-    /* Armed for something sooner: it looks then, and is armed anew. */
+    /* It fires sooner, and is armed again then. */
     if (at_us >= runtime->armed_us) return;
     runtime->armed_us = at_us;
     if (at_us > 0) {
@@ -155,7 +155,7 @@ void runtime_wake_at(struct runtime *runtime, struct waker *waker, uint64_t at_u
     if (waker->entry.at_us == at_us && waker->entry.index != HEAP_OUT) return;
     heap_set(&runtime->deadlines, &waker->entry, at_us);
     first = heap_first(&runtime->deadlines);
-    /* A timer that comes too early looks and is armed anew: only a nearer deadline needs it now. */
+    /* A timer that fires too early is armed again: only a nearer deadline needs it now. */
     if (first != NULL && first->at_us < before_us && runtime->running == 0) arm(runtime);
 }
 
@@ -191,7 +191,7 @@ static bool may_end(struct runtime *runtime)
     return runtime->in_flight == 0 || runtime_now_us(runtime) >= runtime->close_until_us;
 }
 
-/* One callback; false: none is left in this turn. The log says first why something is told. */
+/* One callback; false: none is left in this turn. Log lines come before the callbacks that they explain. */
 static bool run_next(struct runtime *runtime)
 {
     if (pass_on_line(runtime)) return true;
@@ -201,10 +201,8 @@ static bool run_next(struct runtime *runtime)
     return false;
 }
 
-/*
- * What waits to be told now is told now; what the callbacks bring about waits for the next turn, so that a
- * caller that answers each failure with a new try does not keep the loop from its sockets.
- */
+/* Runs the callbacks that are due now. Those that they bring about wait for the next turn, so that a caller
+ * that answers each failure with a new try does not keep the loop from its sockets. */
 static void run(struct runtime *runtime)
 {
     runtime->running++;
@@ -235,7 +233,7 @@ static void on_top(void *arg)
     run(arg);
 }
 
-/* The timer is a precise one: after a long callback or a pause another one would tell a loss late. */
+/* A timer that is not precise would report a loss late after a long callback or a pause. */
 int runtime_start(struct runtime *runtime)
 {
     struct system *system = &runtime->system;

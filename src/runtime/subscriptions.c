@@ -49,7 +49,7 @@ static void listen_on(struct subscriptions *all, struct channel *channel, uint32
 
         if ((nodes & 1u << i) == 0) continue;
         subscriber_start(subscriber);
-        /* Not open yet: asked when it is. No room: polls have to do. */
+        /* If it is not open yet, on_open asks again. If it has no room, waiters poll. */
         (void)subscriber_listen(subscriber, channel->name, channel->length);
     }
 }
@@ -190,12 +190,6 @@ static void on_listening(void *arg, uint32_t index, const char *name, size_t len
     }
 }
 
-/* hash_notice.lua publishes this for a failed attempt's release. */
-static bool is_for_peers(const char *payload, size_t length)
-{
-    return length == 2 && memcmp(payload, "00", 2) == 0;
-}
-
 static void on_message(void *arg, uint32_t index, const char *name, size_t length, const char *payload,
                        size_t payload_length)
 {
@@ -205,7 +199,9 @@ static void on_message(void *arg, uint32_t index, const char *name, size_t lengt
     bool named = all->runtime->options.dialect == QUORLOCK_DIALECT_PLAIN && payload_length > 0;
     uint64_t holder_id = named ? owner_id(payload, payload_length) : 0;
 
-    if (channel == NULL || (!named && is_for_peers(payload, payload_length))) return;
+    if (channel == NULL) return;
+    /* hash_notice.lua publishes this for a failed attempt's release. */
+    if (!named && payload_length == 2 && memcmp(payload, "00", 2) == 0) return;
     LIST_WALK (struct subscription, each, &channel->subscriptions, link) {
         each->listener->events->notice(each->listener, index, holder_id);
     }
