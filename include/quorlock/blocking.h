@@ -51,21 +51,14 @@ struct quorlock_blocking_result {
 
 typedef void (*quorlock_blocking_lost_cb)(quorlock_blocking_lock *, const struct quorlock_loss *, void *arg);
 
-/*
- * quorlock_blocking_open - a client with a thread of its own
- *
- * Errors: as quorlock_client_new, with the text in options->error; NOMEM also where the system has no thread or
- * descriptor left. (Five free descriptors are looked for first: should another thread take them meanwhile,
- * libevent ends the process.) *ret is untouched then.
- */
+/* quorlock_blocking_open - a client with a thread of its own. Errors: as quorlock_client_new, with the text in
+ * options->error; NOMEM also where the system has no thread or descriptor left; *ret is untouched then. (It
+ * looks for five free descriptors first: if another thread takes them meanwhile, libevent ends the process.) */
 QUORLOCK_API int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client_options *options);
 
-/*
- * quorlock_blocking_close - releases and frees all locks, ends the thread
- *
- * Waits for the answers of releases at most one node timeout. Calls that wait in other threads end with CLOSED;
- * none may begin any more. NULL is fine. Errors: STATE in the loop's thread, and nothing was done.
- */
+/* quorlock_blocking_close - releases and frees all locks, ends the thread. Waits for the answers of releases at
+ * most one node timeout. Calls that wait in other threads end with CLOSED; none may begin any more. NULL is
+ * fine. Errors: STATE in the loop's thread, and nothing was done. */
 QUORLOCK_API int quorlock_blocking_close(quorlock_blocking *blocking);
 
 /* quorlock_blocking_new - as quorlock_new; the text of an error goes to error, which may be NULL. Holds nest by
@@ -75,11 +68,8 @@ QUORLOCK_API int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_bl
                                        const char *const *keys, size_t n_keys,
                                        const struct quorlock_options *options, char *error, size_t error_size);
 
-/*
- * quorlock_blocking_acquire, _extend, _release - as their namesakes, but return the result's status
- *
- * An error of the call itself (BUSY, STATE, INVAL ...) comes the same way. result may be NULL.
- */
+/* quorlock_blocking_acquire, _extend, _release - as their namesakes, but return the result's status, and errors
+ * of the call itself (BUSY, STATE, INVAL ...) the same way. result may be NULL. */
 QUORLOCK_API int quorlock_blocking_acquire(quorlock_blocking_lock *lock,
                                            struct quorlock_blocking_result *result);
 QUORLOCK_API int quorlock_blocking_extend(quorlock_blocking_lock *lock, uint32_t lease_ms,

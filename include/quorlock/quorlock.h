@@ -80,8 +80,8 @@ enum quorlock_policy {
 
 enum quorlock_dialect {
     QUORLOCK_DIALECT_PLAIN = 0, /* a string at the key, as redsync, node-redlock and most others write it */
-    QUORLOCK_DIALECT_REDISSON =
-        1, /* a hash at the key, as RLock, RedissonRedLock and RedissonMultiLock write it */
+    /* A hash at the key, as RLock, RedissonRedLock and RedissonMultiLock write it. */
+    QUORLOCK_DIALECT_REDISSON = 1,
 };
 
 /* The restart guard: how a node that lost its memory is kept from voting too early. */
@@ -107,9 +107,7 @@ enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LO
 /*
  * What the caller makes starts with its size, so that it can grow: fill with zeros, set size = sizeof. A zero
  * means the default. A non-zero byte behind what this library knows is QUORLOCK_INVAL.
- */
-
-/*
+ *
  * Memory hooks, all three or none. They are handed `arg`, obey the rules of malloc, realloc and free, and are
  * called from the client's thread only. hiredis and libevent keep their own.
  */
@@ -121,12 +119,9 @@ struct quorlock_allocator {
     void *arg;
 };
 
-/*
- * One line of text without newline. Never holds a password; owner tokens are cut to label and 8 characters.
- * Like every callback it runs from the loop, and may do what a callback may. Lines come in order, each before
- * the callback that it explains. Beyond a thousand waiting lines further ones are dropped, and a line says how
- * many.
- */
+/* One line of text without newline and without passwords; owner tokens are cut to label and 8 characters. Like
+ * every callback it runs from the loop. Lines come in order, each before the callback that it explains. Beyond
+ * a thousand waiting lines further ones are dropped, and a line says how many. */
 typedef void (*quorlock_log_cb)(void *arg, int level, const char *text);
 
 struct quorlock_client_options {
@@ -259,40 +254,28 @@ struct quorlock_report {
 /* status: 0 when a quorum of nodes answered; else NOQUORUM, CLOSED ...; the report is there all the same. */
 typedef void (*quorlock_report_cb)(int status, const struct quorlock_report *, void *arg);
 
-/* quorlock_version - version of the library that runs, "major.minor.patch". Any thread. */
+/* quorlock_version - version of the library that runs, "major.minor.patch". quorlock_status_name: "HELD" for
+ * QUORLOCK_HELD; "UNKNOWN" for what is no status. quorlock_status_text: a sentence part. Any thread. */
 QUORLOCK_API const char *quorlock_version(void);
-/* quorlock_status_name - "HELD" for QUORLOCK_HELD; "UNKNOWN" for what is no status. Any thread. */
 QUORLOCK_API const char *quorlock_status_name(int status);
-/* quorlock_status_text - a sentence part for a status. Any thread. */
 QUORLOCK_API const char *quorlock_status_text(int status);
 
-/*
- * quorlock_same_owner - whether two holders, as votes and reports show them, are one owner. Any thread.
- *
- * That is when their texts are equal; or when both are written as Redisson does, <uuid>:<number>, with one
- * number: a RedissonRedLock or RedissonMultiLock has a client, and so a uuid, for each server, and the thread's
- * number in common.
- */
+/* quorlock_same_owner - whether two holders, as votes and reports show them, are one owner. Any thread. Their
+ * texts are equal; or both are <uuid>:<number>, as Redisson writes owners, with the same number: a
+ * RedissonRedLock or RedissonMultiLock has a client, and so a uuid, for each server. */
 QUORLOCK_API int quorlock_same_owner(const char *holder, const char *other);
 
-/*
- * quorlock_client_new - a client of n_nodes nodes on the caller's base; starts to connect when the loop runs
- *
- * The base must outlive the client. Errors: INVAL, NOMEM, and STATE where the system has no random bytes to
- * give, with the text in options->error; *ret is untouched then. An unreachable node is no error here: it shows
- * in the votes.
+/* quorlock_client_new - a client of n_nodes nodes on the caller's base; starts to connect when the loop runs.
+ * The base must outlive the client. Errors: INVAL, NOMEM, and STATE where the system has no random bytes, with
+ * the text in options->error; *ret is untouched then. An unreachable node is no error: it shows in the votes.
  */
 QUORLOCK_API int quorlock_client_new(quorlock_client **ret, struct event_base *base,
                                      const struct quorlock_client_options *options);
 
-/*
- * quorlock_client_close - releases and frees all locks, then the client
- *
- * Held locks are released on every node that can be reached; this waits for the answers at most one node
- * timeout after the last of them was sent. Operations in flight end with CLOSED. cb (may be NULL) runs last,
- * from the loop; by then all memory of the client is free and no handle of it may be used. Errors: CLOSED when
- * called twice.
- */
+/* quorlock_client_close - releases all locks on every node that can be reached, then frees everything. Waits
+ * for the answers of nodes at most one node timeout after the last release was sent. Operations in flight end
+ * with CLOSED. cb (may be NULL) runs last, from the loop; by then all memory of the client is free and no
+ * handle of it may be used. Errors: CLOSED when called twice. */
 QUORLOCK_API int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg);
 
 /* quorlock_client_error - text of the last call on this client or its locks that returned non-zero; valid
@@ -346,13 +329,10 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
  */
 QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
 
-/*
- * quorlock_extend - renews now, with a lease at least as long as the present one; later renewals use it too
- *
+/* quorlock_extend - renews now, with a lease at least as long as the present one; later renewals use it too.
  * lease_ms 0: the present one. Result: OK, LOST, NOQUORUM (the lock is still held for its old validity),
- * CANCELED, CLOSED. Errors: INVAL (shorter, or above max_lease_ms), BUSY (also while another handle of the
- * same owner extends it, or waits for a renewal), STATE (not held).
- */
+ * CANCELED, CLOSED. Errors: INVAL (shorter, or above max_lease_ms), BUSY (also while another handle of the same
+ * owner extends it, or waits for a renewal), STATE (not held). */
 QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg);
 
 /*
@@ -381,28 +361,23 @@ QUORLOCK_API int quorlock_cancel(quorlock *lock);
  * though callbacks still owed come with CANCELED and the pointer only as a name. NULL is fine. */
 QUORLOCK_API void quorlock_free(quorlock *lock);
 
-/*
- * quorlock_on_lost - sets the callback for loss; NULL takes it away
- *
- * It runs for every handle that holds the lock, at most once a grant: lost_margin_ms before validity ends if
- * the loop runs on time, and if the loop or the process stood still, before any other callback of this client.
- * It never runs after quorlock_release was called. After it the lock is not held: release it, or, without an
- * owner, acquire it anew.
- */
+/* quorlock_on_lost - sets the callback for loss; NULL takes it away. It runs for every handle that holds the
+ * lock, at most once a grant: lost_margin_ms before validity ends if the loop runs on time, and if the loop or
+ * the process stood still, before any other callback of this client. It never runs after quorlock_release was
+ * called. After it the lock is not held: release it, or, without an owner, acquire it anew. */
 QUORLOCK_API void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg);
 
-/* quorlock_valid_ms - validity left, by the clock read now; 0: not held, do not act */
+/* quorlock_valid_ms - validity left, by the clock read now; 0: not held, do not act. Of the present grant,
+ * quorlock_token: the owner token, whole, or NULL; valid until the next call. quorlock_fence: the fencing
+ * token; 0 without fencing. */
 QUORLOCK_API uint32_t quorlock_valid_ms(const quorlock *lock);
-/* quorlock_token - the owner token of the present grant, whole, or NULL; valid until the next call */
 QUORLOCK_API const char *quorlock_token(const quorlock *lock);
-/* quorlock_fence - fencing token of the present grant; 0 without fencing */
 QUORLOCK_API uint64_t quorlock_fence(const quorlock *lock);
 
-/* quorlock_inspect - asks every node who holds the key; changes nothing. Errors: INVAL, NOMEM, CLOSED. */
+/* quorlock_inspect - asks every node for the key's holder; changes nothing. quorlock_break: deletes the key on
+ * every node, and reports what it held. The holder learns of its loss at its next renewal. Errors: INVAL,
+ * NOMEM, CLOSED. */
 QUORLOCK_API int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
-
-/* quorlock_break - deletes the key on every node, whoever holds it, and reports what stood there. The holder
- * learns of its loss at its next renewal. Errors: INVAL, NOMEM, CLOSED. */
 QUORLOCK_API int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
 
 struct quorlock_bootstrap_options {
@@ -411,8 +386,7 @@ struct quorlock_bootstrap_options {
 };
 
 /*
- * quorlock_bootstrap - declares that no lock is held on any of the nodes, so that the first client need not
- * wait
+ * quorlock_bootstrap - declares that no lock is held on any node, so that the first client need not wait
  *
  * Without it the first contact with nodes that have no guard waits one max_lease_ms. Every node must be
  * reachable, and none may have a guard already: then status is STATE and nothing was written. The client must
@@ -442,12 +416,10 @@ enum quorlock_severity {
     QUORLOCK_UNSAFE = 2,  /* a lock on these nodes may be held twice, or cannot be taken at all */
 };
 
-/*
- * What quorlock_examine found. The codes, which stay the same: unreachable, version, sentinel, cluster,
+/* What quorlock_examine found. The codes, which stay the same: unreachable, version, sentinel, cluster,
  * replica, replicas, eviction, memory, persistence, guard-missing, guard-format, guard-unread, guard-nodes,
  * guard-set, guard-lease, quarantine, rights, names, clock, clocks, plain-text, clients, same-server,
- * no-quorum.
- */
+ * no-quorum. */
 struct quorlock_finding {
     int severity; /* enum quorlock_severity */
     const char *code;
@@ -495,13 +467,10 @@ struct quorlock_examination {
 /* status: 0, whatever was found; NOMEM or CLOSED: then there are no findings, and facts only in part. */
 typedef void (*quorlock_examination_cb)(int status, const struct quorlock_examination *, void *arg);
 
-/*
- * quorlock_examine - asks every node what could make a lock unsafe there, and says how to mend it
- *
- * Each node is asked over a connection of its own that lasts for the examination only; it ends within three
- * node timeouts. Nothing is written on the nodes, a guard neither; no node is refused, whatever it is. A
- * password is in none of the texts. Errors: INVAL (no callback), NOMEM, CLOSED.
- */
+/* quorlock_examine - asks every node what could make a lock unsafe there, and says how to mend it. Each node is
+ * asked over a connection of its own that lasts for the examination only; it ends within three node timeouts.
+ * It writes nothing on the nodes, refuses no node, and has no password in its texts. Errors: INVAL (no
+ * callback), NOMEM, CLOSED. */
 QUORLOCK_API int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *arg);
 
 #ifdef __cplusplus
