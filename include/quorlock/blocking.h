@@ -32,8 +32,8 @@ typedef struct quorlock_blocking_lock quorlock_blocking_lock; /* one lock; reusa
 #define QUORLOCK_BLOCKING_TOKEN_SIZE 128
 
 /*
- * As struct quorlock_result, without the votes; all of it is the caller's, who fills it with zeros and sets
- * size = sizeof once. A size that is too small, or a non-zero byte behind what this library knows, is INVAL
+ * As struct quorlock_result, without the votes. It is the caller's: fill it with zeros and set size = sizeof
+ * once. A size that is too small, or a non-zero byte behind what this library knows, is INVAL
  * before anything is done, and nothing is written. The library writes no more than size bytes.
  */
 struct quorlock_blocking_result {

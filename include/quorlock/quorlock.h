@@ -134,7 +134,7 @@ struct quorlock_client_options {
     uint32_t node_timeout_ms;  /* a node that has not answered by then has no vote in the round;
                                   default: lease/10, at least 50, at most 1000 */
     uint32_t max_lease_ms;     /* the largest lease that any client of these nodes uses; a restarted node
-                                  stays away so long. All clients must be told the same: nodes whose guard
+                                  stays away so long. All clients must use the same: nodes whose guard
                                   says another refuse us. Default: 30000, whatever the guards say */
     uint32_t drift_ppm;        /* clock rate error allowed for, client plus node; default 10000 (1 %) */
     uint32_t drift_fixed_ms;   /* added to it; default 2 */

@@ -107,7 +107,7 @@ static void judge(struct examination *examination)
     const struct runtime *runtime = runtime_of(examination);
     const struct quorlock_client_options *options = &runtime->options;
     struct diagnose_node nodes[QUORLOCK_NODES_MAX];
-    /* A client that only looks takes what the guards say, where it was told nothing. */
+    /* A client without guard and max_lease_ms expects what the guards say. */
     bool unset = options->guard == QUORLOCK_GUARD_OFF && !runtime->max_lease_given;
     struct diagnose_set set = {.nodes = nodes,
                                .n_nodes = runtime->n_nodes,

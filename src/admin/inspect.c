@@ -201,6 +201,11 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
     }
 }
 
+static bool is_held_by(const struct quorlock_node_report *node, const char *holder)
+{
+    return node->holder != NULL && quorlock_same_owner(node->holder, holder);
+}
+
 /* The Qth largest remaining lease of that holder, by the nodes' own clocks. */
 static uint32_t quorum_ttl_ms(const struct quorlock_report *report, const char *holder)
 {
@@ -210,13 +215,12 @@ static uint32_t quorum_ttl_ms(const struct quorlock_report *report, const char *
         int64_t ttl_ms = report->nodes[i]->ttl_ms;
         uint32_t as_long = 0;
 
-        if (report->nodes[i]->holder == NULL || !quorlock_same_owner(report->nodes[i]->holder, holder))
-            continue;
+        if (!is_held_by(report->nodes[i], holder)) continue;
         for (size_t k = 0; k < report->n_nodes; k++) {
-            const struct quorlock_node_report *other = report->nodes[k];
+            int64_t other_ms = report->nodes[k]->ttl_ms;
 
-            if (other->holder == NULL || !quorlock_same_owner(other->holder, holder)) continue;
-            as_long += other->ttl_ms == -1 || (ttl_ms != -1 && other->ttl_ms >= ttl_ms);
+            if (!is_held_by(report->nodes[k], holder)) continue;
+            as_long += other_ms == -1 || (ttl_ms != -1 && other_ms >= ttl_ms);
         }
         if (as_long < report->quorum) continue;
         if (ttl_ms == -1 || ttl_ms > UINT32_MAX) return UINT32_MAX;
@@ -234,11 +238,9 @@ static void find_holder(struct quorlock_report *report)
 
         if (holder == NULL) continue;
         for (size_t k = 0; k < report->n_nodes; k++) {
-            const char *other = report->nodes[k]->holder;
-
-            if (other == NULL || !quorlock_same_owner(other, holder)) continue;
+            if (!is_held_by(report->nodes[k], holder)) continue;
             same++;
-            equal += strcmp(other, holder) == 0;
+            equal += strcmp(report->nodes[k]->holder, holder) == 0;
         }
         if (same < report->quorum) continue;
         report->held = 1;

@@ -40,7 +40,7 @@ static bool next_in_turn(struct turn *turn)
     return true;
 }
 
-/* Frees what was told. */
+/* Frees the reports whose callback has run. */
 static void end_turn(struct turn *turn)
 {
     struct admin *all = CONTAINER_OF(turn, struct admin, turn);

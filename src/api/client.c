@@ -13,7 +13,7 @@
 
 struct quorlock_client {
     struct runtime runtime;
-    struct locks locks; /* registered first: its losses are told before any report */
+    struct locks locks; /* registered first: losses are reported before anything else */
     struct admin admin;
     void (*closed)(void *arg);
     void *closed_arg;

@@ -14,7 +14,7 @@ void list_add(struct list *list, struct link *link)
 
 static void pass_over(struct list_walk *walk, struct link *link)
 {
-    /* What stood before the last one is the last one now, or is behind the walk. */
+    /* The one before the last is the last one now. */
     if (walk->next == link && walk->last == link) {
         walk->next = walk->last = NULL;
     } else if (walk->next == link) {

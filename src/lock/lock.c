@@ -306,11 +306,6 @@ static void begin_turn(struct turn *turn)
     notify_budget(all);
 }
 
-static bool next_in_turn(struct turn *turn)
-{
-    return notify_next(CONTAINER_OF(turn, struct locks, turn));
-}
-
 static void end_turn(struct turn *turn)
 {
     admission_serve(&CONTAINER_OF(turn, struct locks, turn)->claims.admission);
@@ -333,7 +328,7 @@ int locks_start(struct locks *all, struct runtime *runtime)
     all->claims.events = &claim_events;
     all->observer = (struct node_observer){
         .changed = on_node_changed, .clock_stepped = on_clock_stepped, .has_room = on_has_room};
-    all->turn = (struct turn){.begin = begin_turn, .next = next_in_turn, .end = end_turn, .waits = waits};
+    all->turn = (struct turn){.begin = begin_turn, .next = notify_next, .end = end_turn, .waits = waits};
     nodes_observe(runtime, &all->observer);
     runtime_add_turn(runtime, &all->turn);
     if (claims_start(&all->claims, runtime) != 0) return -1;

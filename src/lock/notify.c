@@ -212,8 +212,9 @@ static bool grant_waits(const struct locks *all)
     return first != NULL && core_phase_now(first->core) == CORE_GRANTED;
 }
 
-bool notify_next(struct locks *all)
+bool notify_next(struct turn *turn)
 {
+    struct locks *all = CONTAINER_OF(turn, struct locks, turn);
     struct list *ready = &all->claims.ready;
 
     if (all->claims.lost.count > 0) {

@@ -13,7 +13,7 @@
 /* notify_budget - limits this turn to the callbacks that are due now. notify_next runs one of them; false: none
  * is left in this turn. notify_waits: a callback is due, in this turn or the next. */
 void notify_budget(struct locks *);
-bool notify_next(struct locks *);
+bool notify_next(struct turn *);
 bool notify_waits(const struct locks *);
 
 #endif

@@ -70,7 +70,7 @@ static int ask_in_turn(struct quorlock *lock, const char **ret_why)
         *ret_why = "its owner holds one of the keys in another list";
         return status;
     }
-    /* It inherits what stood in the way of the one before it. */
+    /* The seen obstacles pass on to the next one. */
     return begin(lock, asked != NULL && core_phase_now(asked->core) == CORE_IDLE ? core_seen(asked->core) : 0);
 }
 
@@ -78,7 +78,7 @@ static void advance(struct keylist *keylist)
 {
     struct quorlock *lock;
 
-    /* A handle that was freed while it asked leaves the queue when its end is told. */
+    /* A handle that was freed while it asked leaves the queue at its callback. */
     while (!keylist->all->runtime->closing && (lock = first_of(keylist)) != NULL && !handle_asks(lock) &&
            !lock->freed) {
         const char *why = NULL;

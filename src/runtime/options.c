@@ -9,6 +9,8 @@
 
 #define MS 1000u
 
+#define REFUSE(error, ...) caller_fail(error, QUORLOCK_INVAL, __VA_ARGS__)
+
 #define DEFAULT_LEASE_MS         30000u
 #define SET_NAME_MAX             64
 #define RESERVED                 "quorlock:"
@@ -27,8 +29,8 @@ static int check_range(const char *name, uint64_t value, uint64_t least, uint64_
                        struct caller_error *error)
 {
     if (value >= least && value <= most) return 0;
-    return caller_fail(error, QUORLOCK_INVAL, "%s is %llu: it must be %llu to %llu", name,
-                       (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
+    return REFUSE(error, "%s is %llu: it must be %llu to %llu", name, (unsigned long long)value,
+                  (unsigned long long)least, (unsigned long long)most);
 }
 
 static int check_ranges(const struct quorlock_client_options *options, struct caller_error *error)
@@ -59,17 +61,14 @@ static void fill(uint32_t *value, uint32_t otherwise)
 static int check_kinds(const struct quorlock_client_options *options, struct caller_error *error)
 {
     if (options->policy != QUORLOCK_MAJORITY && options->policy != QUORLOCK_ALL) {
-        return caller_fail(error, QUORLOCK_INVAL, "policy is %d: it must be QUORLOCK_MAJORITY or QUORLOCK_ALL",
-                           options->policy);
+        return REFUSE(error, "policy is %d: it must be QUORLOCK_MAJORITY or QUORLOCK_ALL", options->policy);
     }
     if (options->dialect != QUORLOCK_DIALECT_PLAIN && options->dialect != QUORLOCK_DIALECT_REDISSON) {
-        return caller_fail(error, QUORLOCK_INVAL,
-                           "dialect is %d: it must be QUORLOCK_DIALECT_PLAIN or QUORLOCK_DIALECT_REDISSON",
-                           options->dialect);
+        return REFUSE(error, "dialect is %d: it must be QUORLOCK_DIALECT_PLAIN or QUORLOCK_DIALECT_REDISSON",
+                      options->dialect);
     }
     if (options->guard < QUORLOCK_GUARD_DEFAULT || options->guard > QUORLOCK_GUARD_STRICT) {
-        return caller_fail(error, QUORLOCK_INVAL, "guard is %d: it must be one of enum quorlock_guard",
-                           options->guard);
+        return REFUSE(error, "guard is %d: it must be one of enum quorlock_guard", options->guard);
     }
     return 0;
 }
@@ -79,23 +78,21 @@ static int check_texts(const struct quorlock_client_options *options, struct cal
     const char *label = options->owner_label;
 
     if (label != NULL && strlen(label) > OPTIONS_LABEL_MAX) {
-        return caller_fail(error, QUORLOCK_INVAL, "owner_label has %zu characters: at most %d", strlen(label),
-                           OPTIONS_LABEL_MAX);
+        return REFUSE(error, "owner_label has %zu characters: at most %d", strlen(label), OPTIONS_LABEL_MAX);
     }
     if (options->set_name != NULL && (*options->set_name == '\0' || strlen(options->set_name) > SET_NAME_MAX ||
                                       strchr(options->set_name, '|') != NULL)) {
-        return caller_fail(error, QUORLOCK_INVAL, "set_name is \"%.80s\": 1 to %d characters, without |",
-                           options->set_name, SET_NAME_MAX);
+        return REFUSE(error, "set_name is \"%.80s\": 1 to %d characters, without |", options->set_name,
+                      SET_NAME_MAX);
     }
     for (const char *at = label; at != NULL && *at != '\0'; at++) {
         if (isgraph((unsigned char)*at)) continue;
-        return caller_fail(error, QUORLOCK_INVAL,
-                           "owner_label \"%s\" has the byte 0x%02x: only printable ASCII without space", label,
-                           (unsigned)(unsigned char)*at);
+        return REFUSE(error, "owner_label \"%s\" has the byte 0x%02x: only printable ASCII without space",
+                      label, (unsigned)(unsigned char)*at);
     }
     if (options->key_prefix != NULL && strlen(options->key_prefix) > QUORLOCK_KEY_LENGTH_MAX) {
-        return caller_fail(error, QUORLOCK_INVAL, "key_prefix has %zu bytes: at most %d",
-                           strlen(options->key_prefix), QUORLOCK_KEY_LENGTH_MAX);
+        return REFUSE(error, "key_prefix has %zu bytes: at most %d", strlen(options->key_prefix),
+                      QUORLOCK_KEY_LENGTH_MAX);
     }
     return 0;
 }
@@ -108,7 +105,7 @@ static int check_allocator(const struct quorlock_allocator *given, struct caller
     if (given == NULL) return 0;
     status = caller_copy(&hooks, sizeof(hooks), given, given->size, "quorlock_allocator", error);
     if (status == 0 && (hooks.allocate == NULL || hooks.reallocate == NULL || hooks.release == NULL)) {
-        return caller_fail(error, QUORLOCK_INVAL, "allocator needs all of allocate, reallocate and release");
+        return REFUSE(error, "allocator needs all of allocate, reallocate and release");
     }
     return status;
 }
@@ -119,12 +116,12 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
     struct quorlock_client_options options;
     int status;
 
-    if (given == NULL) return caller_fail(error, QUORLOCK_INVAL, "options is NULL: the nodes are needed");
+    if (given == NULL) return REFUSE(error, "options is NULL: the nodes are needed");
     status = caller_copy(&options, sizeof(options), given, given->size, "quorlock_client_options", error);
     if (status != 0) return status;
     if (options.n_nodes == 0 || options.n_nodes > QUORLOCK_NODES_MAX || options.nodes == NULL) {
-        return caller_fail(error, QUORLOCK_INVAL, "n_nodes is %zu: give 1 to %d node addresses",
-                           options.n_nodes, QUORLOCK_NODES_MAX);
+        return REFUSE(error, "n_nodes is %zu: give 1 to %d node addresses", options.n_nodes,
+                      QUORLOCK_NODES_MAX);
     }
     if (options.guard == QUORLOCK_GUARD_DEFAULT) options.guard = QUORLOCK_GUARD_CONNECTION;
     fill(&options.max_lease_ms, OPTIONS_MAX_LEASE_MS);
@@ -178,16 +175,16 @@ int options_key(const char *key, const struct quorlock_client_options *client, s
     size_t length = key == NULL ? 0 : strlen(key);
     size_t prefix = client->key_prefix == NULL ? 0 : strlen(client->key_prefix);
 
-    if (length == 0) return caller_fail(error, QUORLOCK_INVAL, "the key is empty: give it a name");
+    if (length == 0) return REFUSE(error, "the key is empty: give it a name");
     if (length + prefix > QUORLOCK_KEY_LENGTH_MAX) {
-        return caller_fail(error, QUORLOCK_INVAL, "the key has %zu bytes with its prefix: at most %d",
-                           length + prefix, QUORLOCK_KEY_LENGTH_MAX);
+        return REFUSE(error, "the key has %zu bytes with its prefix: at most %d", length + prefix,
+                      QUORLOCK_KEY_LENGTH_MAX);
     }
     if (is_reserved(client->key_prefix, key)) {
-        return caller_fail(error, QUORLOCK_INVAL,
-                           "the key \"%s%.64s\" begins with \"" RESERVED "\", which is kept for the library: "
-                           "choose another name",
-                           prefix > 0 ? client->key_prefix : "", key);
+        return REFUSE(error,
+                      "the key \"%s%.64s\" begins with \"" RESERVED "\", which is kept for the library: "
+                      "choose another name",
+                      prefix > 0 ? client->key_prefix : "", key);
     }
     return 0;
 }
@@ -196,11 +193,10 @@ static int check_keys(const struct quorlock_client_options *client, const char *
                       struct caller_error *error)
 {
     if (keys == NULL || n_keys == 0) {
-        return caller_fail(error, QUORLOCK_INVAL, "n_keys is %zu: a lock needs a key", n_keys);
+        return REFUSE(error, "n_keys is %zu: a lock needs a key", n_keys);
     }
     if (n_keys > QUORLOCK_KEYS_MAX) {
-        return caller_fail(error, QUORLOCK_INVAL, "n_keys is %zu: a lock has at most %d keys", n_keys,
-                           QUORLOCK_KEYS_MAX);
+        return REFUSE(error, "n_keys is %zu: a lock has at most %d keys", n_keys, QUORLOCK_KEYS_MAX);
     }
     for (size_t i = 0; i < n_keys; i++) {
         int status = options_key(keys[i], client, error);
@@ -208,9 +204,8 @@ static int check_keys(const struct quorlock_client_options *client, const char *
         if (status != 0) return status;
         for (size_t k = 0; k < i; k++) {
             if (strcmp(keys[i], keys[k]) != 0) continue;
-            return caller_fail(error, QUORLOCK_INVAL,
-                               "keys %zu and %zu are the same, \"%.100s\": name each once", k + 1, i + 1,
-                               keys[i]);
+            return REFUSE(error, "keys %zu and %zu are the same, \"%.100s\": name each once", k + 1, i + 1,
+                          keys[i]);
         }
     }
     return 0;
@@ -221,11 +216,10 @@ static int check_owner(const char *owner, struct caller_error *error)
     size_t length = owner != NULL ? strnlen(owner, QUORLOCK_OWNER_LENGTH_MAX + 1) : 1;
 
     if (length == 0) {
-        return caller_fail(error, QUORLOCK_INVAL,
-                           "owner is empty: give it a name, or NULL for a lock that does not nest");
+        return REFUSE(error, "owner is empty: give it a name, or NULL for a lock that does not nest");
     }
     if (length > QUORLOCK_OWNER_LENGTH_MAX) {
-        return caller_fail(error, QUORLOCK_INVAL, "owner is longer than %d bytes", QUORLOCK_OWNER_LENGTH_MAX);
+        return REFUSE(error, "owner is longer than %d bytes", QUORLOCK_OWNER_LENGTH_MAX);
     }
     return 0;
 }
@@ -263,13 +257,13 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
     }
     needed_us = renew_us + margin_us + (config->renew_us == CORE_NEVER ? 0 : 2 * config->node_timeout_us);
     if (needed_us <= useful_us && margin_us < useful_us) return 0;
-    return caller_fail(error, QUORLOCK_INVAL,
-                       "renew_ms %llu + 2 x node_timeout_ms %llu + lost_margin_ms %llu is more than lease_ms "
-                       "%llu less %llu ms for drift: renewal could come too late. Choose a longer lease, or "
-                       "smaller values",
-                       (unsigned long long)(renew_us / MS), (unsigned long long)(config->node_timeout_us / MS),
-                       (unsigned long long)(margin_us / MS), (unsigned long long)(config->lease_us / MS),
-                       (unsigned long long)(allowance_us / MS));
+    return REFUSE(error,
+                  "renew_ms %llu + 2 x node_timeout_ms %llu + lost_margin_ms %llu is more than lease_ms "
+                  "%llu less %llu ms for drift: renewal could come too late. Choose a longer lease, or "
+                  "smaller values",
+                  (unsigned long long)(renew_us / MS), (unsigned long long)(config->node_timeout_us / MS),
+                  (unsigned long long)(margin_us / MS), (unsigned long long)(config->lease_us / MS),
+                  (unsigned long long)(allowance_us / MS));
 }
 
 /* Every renewal of a lock renews its counter, too. A counter that lives shorter than the lease could end while
@@ -278,9 +272,8 @@ static int check_fence_ttl(const struct quorlock_options *options, uint32_t max_
                            struct caller_error *error)
 {
     if (options->fence_ttl_ms == 0 || options->fence_ttl_ms >= max_lease_ms) return 0;
-    return caller_fail(
-        error, QUORLOCK_INVAL,
-        "fence_ttl_ms is %u: at least max_lease_ms, %u, so that no counter ends while its lock is held",
+    return REFUSE(
+        error, "fence_ttl_ms is %u: at least max_lease_ms, %u, so that no counter ends while its lock is held",
         options->fence_ttl_ms, max_lease_ms);
 }
 
@@ -320,10 +313,10 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     useful_us = validity_sub(config.lease_us,
                              validity_allowance_us(config.lease_us, config.drift_ppm, config.drift_fixed_us));
     if (status == 0 && config.min_valid_us >= useful_us) {
-        status = caller_fail(error, QUORLOCK_INVAL,
-                             "min_valid_ms is %u, but of the lease of %u ms only %llu are left after the "
-                             "allowance for drift: no grant could be that good",
-                             options.min_valid_ms, options.lease_ms, (unsigned long long)(useful_us / MS));
+        status = REFUSE(error,
+                        "min_valid_ms is %u, but of the lease of %u ms only %llu are left after the "
+                        "allowance for drift: no grant could be that good",
+                        options.min_valid_ms, options.lease_ms, (unsigned long long)(useful_us / MS));
     }
     if (status != 0) return status;
     *ret = config;

@@ -203,8 +203,10 @@ static bool run_next(struct runtime *runtime)
 
 /* Runs the callbacks that are due now. Those that they bring about wait for the next turn, so that a caller
  * that answers each failure with a new try does not keep the loop from its sockets. */
-static void run(struct runtime *runtime)
+static void run(void *arg)
 {
+    struct runtime *runtime = arg;
+
     runtime->running++;
     wake_due(runtime);
     runtime->log_budget = LOG_LINES_MAX;
@@ -228,11 +230,6 @@ static void on_timer(void *arg)
     run(runtime);
 }
 
-static void on_top(void *arg)
-{
-    run(arg);
-}
-
 /* A timer that is not precise would report a loss late after a long callback or a pause. */
 int runtime_start(struct runtime *runtime)
 {
@@ -240,7 +237,7 @@ int runtime_start(struct runtime *runtime)
 
     runtime->armed_us = UINT64_MAX;
     runtime->timer = system->loop->timer_new(system, true, on_timer, runtime);
-    runtime->at_top = system->loop->task_new(system, on_top, runtime);
+    runtime->at_top = system->loop->task_new(system, run, runtime);
     return runtime->timer != NULL && runtime->at_top != NULL ? 0 : -1;
 }
 
