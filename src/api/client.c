@@ -42,7 +42,6 @@ static void dismantle(struct quorlock_client *client)
     alloc_free(&alloc, runtime->nodes);
     alloc_free(&alloc, runtime->key_prefix);
     alloc_free(&alloc, runtime->owner_label);
-    alloc_free(&alloc, runtime->set);
     alloc_free(&alloc, client);
 }
 
@@ -62,7 +61,6 @@ static void on_ended(void *arg)
 static int copy_options(struct runtime *runtime, struct caller_error *error)
 {
     struct quorlock_client_options *options = &runtime->options;
-    char set[OPTIONS_SET_SIZE];
     int status = nodes_parse(runtime, options->nodes, error);
 
     if (status == 0) status = copy_text(runtime, &runtime->key_prefix, options->key_prefix);
@@ -70,10 +68,8 @@ static int copy_options(struct runtime *runtime, struct caller_error *error)
     if (status != 0) return status;
     options->key_prefix = runtime->key_prefix;
     options->owner_label = runtime->owner_label;
-    nodes_name_set(runtime, set);
-    status = copy_text(runtime, &runtime->set, set);
-    if (status != 0) return status;
-    /* Whether the caller gave the name stays to be seen. */
+    nodes_name_set(runtime);
+    /* NULL says that the caller gave no name. */
     if (options->set_name != NULL) options->set_name = runtime->set;
     options->nodes = NULL;
     options->error = NULL;

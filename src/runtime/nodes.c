@@ -168,7 +168,7 @@ static int by_address(const void *a, const void *b)
     return strcmp(((const struct named_address *)a)->text, ((const struct named_address *)b)->text);
 }
 
-void nodes_name_set(struct runtime *runtime, char ret[OPTIONS_SET_SIZE])
+void nodes_name_set(struct runtime *runtime)
 {
     struct named_address sorted[QUORLOCK_NODES_MAX] = {0};
     uint64_t hash = HASH_START;
@@ -180,7 +180,7 @@ void nodes_name_set(struct runtime *runtime, char ret[OPTIONS_SET_SIZE])
         sorted[i].index = runtime->order[i] = (uint8_t)i;
     }
     if (runtime->options.set_name != NULL) {
-        snprintf(ret, OPTIONS_SET_SIZE, "%s", runtime->options.set_name);
+        snprintf(runtime->set, sizeof(runtime->set), "%s", runtime->options.set_name);
         return;
     }
     qsort(sorted, runtime->n_nodes, sizeof(sorted[0]), by_address);
@@ -189,7 +189,7 @@ void nodes_name_set(struct runtime *runtime, char ret[OPTIONS_SET_SIZE])
         hash = hash_bytes(hash, sorted[i].text, strlen(sorted[i].text));
         hash = hash_bytes(hash, "\n", 1);
     }
-    snprintf(ret, OPTIONS_SET_SIZE, "%016llx", (unsigned long long)hash);
+    snprintf(runtime->set, sizeof(runtime->set), "%016llx", (unsigned long long)hash);
 }
 
 int nodes_start(struct runtime *runtime)

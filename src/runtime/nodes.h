@@ -40,12 +40,13 @@ struct requester {
 /* nodes_parse - the addresses; 0 or a status with its text in error. */
 int nodes_parse(struct runtime *, const char *const *uris, struct caller_error *error);
 /*
- * nodes_name_set - the caller's name of the set, or a hash of the sorted addresses without databases
+ * nodes_name_set - runtime->set: the caller's name of the set, or a hash of the sorted addresses without
+ * databases
  *
  * So clients of the same servers have the same set. It also orders the nodes for arbiters: by address, or,
  * where the caller names the set, as the caller lists them, for then addresses may differ between clients.
  */
-void nodes_name_set(struct runtime *, char ret[OPTIONS_SET_SIZE]);
+void nodes_name_set(struct runtime *);
 /* nodes_start - they connect when the loop runs. 0, or -1 out of memory. nodes_stop: fine in any state. */
 int nodes_start(struct runtime *);
 void nodes_stop(struct runtime *);

@@ -48,8 +48,9 @@ struct runtime {
     struct alloc alloc;
     struct quorlock_client_options options; /* checked; nodes and error are the caller's, not kept */
     bool max_lease_given;                   /* not the default; else reports take the guards' word */
-    char *key_prefix, *owner_label, *set;   /* set: name of the nodes in their guards */
-    char uuid[OWNER_UUID_SIZE];             /* front of our owners in the redisson dialect; else empty */
+    char *key_prefix, *owner_label;
+    char set[OPTIONS_SET_SIZE]; /* name of the nodes in their guards */
+    char uuid[OWNER_UUID_SIZE]; /* front of our owners in the redisson dialect; else empty */
     struct clock clock;
     struct caller_error error;
 
