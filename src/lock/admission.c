@@ -90,15 +90,14 @@ static void look_again(struct admission *admission)
 void admission_follow(struct admission *admission, struct applicant *applicant, enum core_wants wants,
                       bool asking)
 {
-    struct list *list = wants == CORE_WANTS_ATTEMPT ? &admission->attempts
-                        : wants == CORE_WANTS_ROUND ? &admission->rounds
-                                                    : NULL;
+    struct list *list = wants == CORE_WANTS_ROUND ? &admission->rounds : &admission->attempts;
+    bool waits = wants != CORE_WANTS_NOTHING;
 
-    if (applicant->waits_in != NULL && applicant->waits_in != list) {
+    if (applicant->waits_in != NULL && (!waits || applicant->waits_in != list)) {
         list_remove(applicant->waits_in, &applicant->link);
     }
-    applicant->waits_in = list;
-    if (list != NULL) {
+    applicant->waits_in = waits ? list : NULL;
+    if (waits) {
         list_add(list, &applicant->link);
         look_again(admission);
     }

@@ -277,6 +277,19 @@ static int check_fence_ttl(const struct quorlock_options *options, uint32_t max_
         options->fence_ttl_ms, max_lease_ms);
 }
 
+static int check_min_valid(const struct core_config *config, const struct quorlock_options *options,
+                           struct caller_error *error)
+{
+    uint64_t useful_us = validity_sub(
+        config->lease_us, validity_allowance_us(config->lease_us, config->drift_ppm, config->drift_fixed_us));
+
+    if (config->min_valid_us < useful_us) return 0;
+    return REFUSE(error,
+                  "min_valid_ms is %u, but of the lease of %u ms only %llu are left after the "
+                  "allowance for drift: no grant could be that good",
+                  options->min_valid_ms, options->lease_ms, (unsigned long long)(useful_us / MS));
+}
+
 int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
                  const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
                  const struct quorlock_options *given, struct caller_error *error)
@@ -286,7 +299,6 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
                                  .quorum = options_quorum(client->policy, (uint32_t)client->n_nodes),
                                  .drift_ppm = client->drift_ppm,
                                  .drift_fixed_us = (uint64_t)client->drift_fixed_ms * MS};
-    uint64_t useful_us;
     uint32_t most_ms = client->max_lease_ms;
     int status = 0;
 
@@ -310,14 +322,7 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     config.fencing = options.fencing != 0;
     config.max_hold_us = options.max_hold_ms == 0 ? CORE_NEVER : (uint64_t)options.max_hold_ms * MS;
     status = check_schedule(&config, client->node_timeout_ms, error);
-    useful_us = validity_sub(config.lease_us,
-                             validity_allowance_us(config.lease_us, config.drift_ppm, config.drift_fixed_us));
-    if (status == 0 && config.min_valid_us >= useful_us) {
-        status = REFUSE(error,
-                        "min_valid_ms is %u, but of the lease of %u ms only %llu are left after the "
-                        "allowance for drift: no grant could be that good",
-                        options.min_valid_ms, options.lease_ms, (unsigned long long)(useful_us / MS));
-    }
+    if (status == 0) status = check_min_valid(&config, &options, error);
     if (status != 0) return status;
     *ret = config;
     *ret_options = options;
