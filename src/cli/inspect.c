@@ -21,8 +21,7 @@ struct keys {
     struct session session;
     const struct settings *settings;
     const struct pass *pass;
-    size_t at;  /* the key that is asked for now */
-    int status; /* exit status */
+    size_t at; /* the key that is asked for now */
 };
 
 static const char *key_now(const struct keys *keys)
@@ -77,10 +76,7 @@ static void answered(int status, const struct quorlock_report *report, void *arg
 /* ask - for the key whose turn it is; 0 or an exit status, said already. */
 static int ask(struct keys *keys)
 {
-    int status = keys->pass->ask(keys->session.client, key_now(keys), answered, keys);
-
-    if (status != 0) say("%s", quorlock_client_error(keys->session.client));
-    return session_exit(status);
+    return session_check(&keys->session, keys->pass->ask(keys->session.client, key_now(keys), answered, keys));
 }
 
 static void answered(int status, const struct quorlock_report *report, void *arg)
@@ -92,7 +88,7 @@ static void answered(int status, const struct quorlock_report *report, void *arg
     keys->pass->show(&text, keys, report);
     failed = put(&text);
     /* Keys are broken also where only a minority was seen to hold them. */
-    if (keys->pass->last && keys->status == 0) keys->status = session_exit(status);
+    if (keys->pass->last && keys->session.status == 0) keys->session.status = session_exit(status);
     keys->at++;
     if (failed == 0 && keys->at == keys->settings->n_words && !keys->pass->last) {
         keys->pass++;
@@ -102,7 +98,7 @@ static void answered(int status, const struct quorlock_report *report, void *arg
         failed = ask(keys);
         if (failed == 0) return;
     }
-    if (failed != 0) keys->status = failed;
+    if (failed != 0) keys->session.status = failed;
     session_leave(&keys->session);
 }
 
@@ -114,7 +110,7 @@ static int run(const struct settings *settings, const struct pass *pass)
 
     keys = (struct keys){.settings = settings, .pass = pass};
     status = session_open(&keys.session, settings);
-    return status != 0 ? status : session_run(&keys.session, ask(&keys), &keys.status);
+    return status != 0 ? status : session_run(&keys.session, ask(&keys));
 }
 
 int verb_inspect(const struct settings *settings)

@@ -571,13 +571,14 @@ static void unwatch(struct run *run)
 /* refuse_options - says what the library does not accept, with the remedy where the command knows one. */
 static int refuse_options(const struct run *run, int status)
 {
-    say("%s", quorlock_client_error(run->session.client));
+    int failed = session_check(&run->session, status);
+
     if (status == QUORLOCK_INVAL && run->settings->max_lease_ms == 0 && run->lease_ms > 30000)
         say("a lease so long needs another max lease on the nodes and at all their clients: "
             "'quorlock bootstrap --reconfigure --max-lease %ums', then --max-lease %ums or "
             "QUORLOCK_MAX_LEASE=%ums",
             run->lease_ms, run->lease_ms, run->lease_ms);
-    return session_exit(status);
+    return failed;
 }
 
 static int ask(struct run *run)

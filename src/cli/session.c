@@ -33,10 +33,11 @@ static void die(int status)
 static void log_line(void *arg, int level, const char *text)
 {
     const struct session *session = arg;
-    int least = session->verbose > 1   ? QUORLOCK_LOG_DEBUG
-                : session->verbose > 0 ? QUORLOCK_LOG_INFO
-                : session->verbose < 0 ? QUORLOCK_LOG_ERROR + 1
-                                       : QUORLOCK_LOG_WARN;
+    int verbose = session->settings->verbose;
+    int least = verbose > 1   ? QUORLOCK_LOG_DEBUG
+                : verbose > 0 ? QUORLOCK_LOG_INFO
+                : verbose < 0 ? QUORLOCK_LOG_ERROR + 1
+                              : QUORLOCK_LOG_WARN;
 
     if (level >= least || strncmp(text, "waiting for", strlen("waiting for")) == 0) say("%s", text);
 }
@@ -76,8 +77,9 @@ static const char **split_nodes(char *list, size_t *ret_n)
     return nodes;
 }
 
-static int make_client(struct session *session, const struct settings *settings, char *error, size_t error_size)
+static int make_client(struct session *session)
 {
+    const struct settings *settings = session->settings;
     char label[LABEL_SIZE];
     char *list = strdup(settings->nodes);
     size_t n_nodes = 0;
@@ -96,8 +98,8 @@ static int make_client(struct session *session, const struct settings *settings,
         .owner_label = settings->label != NULL ? settings->label : label,
         .log = log_line,
         .log_arg = session,
-        .error = error,
-        .error_size = error_size,
+        .error = session->error,
+        .error_size = sizeof(session->error),
     };
     int status = QUORLOCK_NOMEM;
 
@@ -121,36 +123,38 @@ static struct event_base *make_loop(void)
     return base;
 }
 
-int session_try(struct session *session, const struct settings *settings, char *error, size_t error_size)
+int session_try(struct session *session, const struct settings *settings)
 {
-    int status;
+    int status = QUORLOCK_NOMEM;
 
-    error[0] = '\0';
     event_set_log_callback(hush);
     event_set_fatal_callback(die);
-    *session = (struct session){.verbose = settings->verbose, .base = make_loop()};
-    if (session->base == NULL) {
-        snprintf(error, error_size, "%s", no_loop);
-        return QUORLOCK_NOMEM;
-    }
-    status = make_client(session, settings, error, error_size);
+    *session = (struct session){.settings = settings, .base = make_loop()};
+    if (session->base != NULL) status = make_client(session);
     if (status == 0) return 0;
-    if (error[0] == '\0') snprintf(error, error_size, "%s", quorlock_status_text(status));
-    event_base_free(session->base);
+    if (session->error[0] == '\0')
+        snprintf(session->error, sizeof(session->error), "%s",
+                 session->base == NULL ? no_loop : quorlock_status_text(status));
+    if (session->base != NULL) event_base_free(session->base);
     session->base = NULL;
     return status;
 }
 
 int session_open(struct session *session, const struct settings *settings)
 {
-    char error[SESSION_ERROR_SIZE];
-    int status = session_try(session, settings, error, sizeof(error));
+    int status = session_try(session, settings);
 
-    if (status != 0) say("%s", error);
+    if (status != 0) say("%s", session->error);
     return session_exit(status);
 }
 
-int session_run(struct session *session, int failed, const int *result)
+int session_check(const struct session *session, int status)
+{
+    if (status != 0) say("%s", quorlock_client_error(session->client));
+    return session_exit(status);
+}
+
+int session_run(struct session *session, int failed)
 {
     int status = failed;
 
@@ -158,7 +162,7 @@ int session_run(struct session *session, int failed, const int *result)
         say("the event loop failed");
         status = EXIT_SYSTEM;
     }
-    if (status == 0) status = *result;
+    if (status == 0) status = session->status;
     session_close(session);
     return status;
 }

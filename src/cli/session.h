@@ -14,23 +14,21 @@ struct event_base;
 struct session {
     struct event_base *base;
     quorlock_client *client;
-    int verbose; /* negative: the library says nothing */
+    const struct settings *settings;
+    int status; /* exit status */
     bool closed;
+    char error[512]; /* why session_try failed */
 };
 
-#define SESSION_ERROR_SIZE 512
-
-/* session_try - session_open that says nothing: 0, or a library status with its text in `error`. */
-int session_try(struct session *session, const struct settings *settings, char *error, size_t error_size);
-/* session_open - 0, or the exit status after saying why. The settings' strings must outlive the session. */
+/* session_try - session_open without a message: 0, or a library status. */
+int session_try(struct session *session, const struct settings *settings);
+/* session_open - 0, or the exit status after saying why. The settings must outlive the session. */
 int session_open(struct session *session, const struct settings *settings);
-/*
- * session_run - runs the loop until session_leave, unless `failed` says that there is nothing to run; closes
- * the session
- *
- * `failed` is 0 or an exit status. Returns the exit status: `failed`, or *result as it is in the end.
- */
-int session_run(struct session *session, int failed, const int *result);
+/* session_check - the exit status for what a request to the client returned, after saying why it failed. */
+int session_check(const struct session *session, int status);
+/* session_run - unless `failed` is an exit status, runs the loop until session_leave; closes the session and
+ * returns the exit status. */
+int session_run(struct session *session, int failed);
 void session_leave(struct session *session);
 /*
  * session_close - ends the client, and waits a short grace for answers that are still on their way
