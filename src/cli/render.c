@@ -107,7 +107,6 @@ void render_votes(const struct quorlock_vote *const *votes, size_t n_votes)
         }
         if (vote->error != NULL) text_format(&line, ": %s", vote->error);
         say_text(&line);
-        text_clear(&line);
     }
 }
 
@@ -230,7 +229,6 @@ void render_held(const char *key, const struct quorlock_result *result, size_t q
         add_single(&line, result, taken.holder, quorum);
     }
     say_text(&line);
-    text_clear(&line);
 }
 
 size_t render_gone(const struct quorlock_result *result)

@@ -451,11 +451,22 @@ static void say_granted(const struct run *run, const struct quorlock_result *res
         render_owner(owner, result->token != NULL ? result->token : ""), fence);
 }
 
+/* set_environment - for the command; nothing else reads it here. */
+static bool set_environment(const struct run *run, const char *owner, uint64_t fence)
+{
+    char number[24];
+
+    snprintf(number, sizeof(number), "%" PRIu64, fence);
+    return setenv("QUORLOCK_KEY", run->settings->words[0], 1) == 0 &&
+           setenv("QUORLOCK_KEYS", run->keys, 1) == 0 && setenv("QUORLOCK_OWNER", owner, 1) == 0 &&
+           (fence != 0 ? setenv("QUORLOCK_FENCE", number, 1) : unsetenv("QUORLOCK_FENCE")) == 0;
+}
+
 /* start_command - the warden first; false: no process, said already. */
-static bool start_command(struct run *run, const struct child_environment *environment, uint64_t deadline_us)
+static bool start_command(struct run *run, uint64_t deadline_us)
 {
     const char *what = "the command";
-    bool started = child_start(&run->child, run->settings->command, environment, &run->signals);
+    bool started = child_start(&run->child, run->settings->command, &run->signals);
 
     if (started) {
         what = "the warden, without which the command must not run";
@@ -474,11 +485,8 @@ static bool start_command(struct run *run, const struct child_environment *envir
 /* granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */
 static void granted(struct run *run, const struct quorlock_result *result)
 {
-    struct child_environment environment = {.key = run->settings->words[0],
-                                            .keys = run->keys,
-                                            .owner = quorlock_token(run->lock),
-                                            .fence = quorlock_fence(run->lock)};
-    uint64_t deadline_us;
+    const char *owner = quorlock_token(run->lock);
+    uint64_t fence = quorlock_fence(run->lock), deadline_us;
 
     /* A signal that is still unread came during the wait: the command must not start. It is too late to cancel,
        so end_wait gives the lock back. */
@@ -491,19 +499,19 @@ static void granted(struct run *run, const struct quorlock_result *result)
     say_patience(0);
     if (run->settings->verbose > 0) say_granted(run, result);
     deadline_us = kill_deadline_us(run);
-    if (environment.owner == NULL || deadline_us == 0) {
+    if (owner == NULL || deadline_us == 0) {
         say("\"%s\" was granted too late: the command was not started", run->name);
         finish(run, EXIT_LOST);
         return;
     }
     /* With --fence the command relies on its token: without one it must not start. */
-    if (run->settings->fence && environment.fence == 0) {
+    if (run->settings->fence && fence == 0) {
         say("\"%s\" was granted without a fencing token: the command was not started", run->name);
         finish(run, EXIT_NO_QUORUM);
         return;
     }
     run->state = RUN_RUNNING;
-    if (!start_command(run, &environment, deadline_us)) finish(run, EXIT_SYSTEM);
+    if (!set_environment(run, owner, fence) || !start_command(run, deadline_us)) finish(run, EXIT_SYSTEM);
 }
 
 /* refused - says why there is no lock, and how the command ends. */

@@ -36,21 +36,26 @@ void text_add(struct text *text, const char *bytes, size_t length)
     text->length += length;
 }
 
-void text_format(struct text *text, const char *format, ...)
+void text_format_list(struct text *text, const char *format, va_list list)
 {
     char *more = NULL;
-    va_list list;
-    int length;
+    int length = vasprintf(&more, format, list);
 
-    va_start(list, format);
-    length = vasprintf(&more, format, list);
-    va_end(list);
     if (length < 0) {
         text->failed = true;
         return;
     }
     text_add(text, more, (size_t)length);
     free(more);
+}
+
+void text_format(struct text *text, const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    text_format_list(text, format, list);
+    va_end(list);
 }
 
 /* utf8_read - bytes of the well-formed character at `s`, at most `n`, or 0; *ret_code is its code point. */

@@ -7,6 +7,7 @@
 #ifndef QUORLOCK_CLI_TEXT_H
 #define QUORLOCK_CLI_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -18,6 +19,8 @@ struct text {
 
 void text_clear(struct text *text);
 void text_add(struct text *text, const char *bytes, size_t length);
+void text_format_list(struct text *text, const char *format, va_list list)
+    __attribute__((format(printf, 2, 0)));
 void text_format(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* text_add_safe - for a terminal: control characters, direction marks and what is no UTF-8 become \xNN. */
