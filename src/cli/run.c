@@ -19,7 +19,7 @@
 
 #include "child.h"
 #include "cli.h"
-#include "render.h"
+#include "report.h"
 #include "say.h"
 #include "session.h"
 #include "signals.h"
@@ -143,8 +143,8 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
     (void)lock;
     if (result->status != QUORLOCK_OK) {
         say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", run->name,
-            render_gone(result), result->n_votes);
-        render_votes(result->votes, result->n_votes);
+            report_gone(result), result->n_votes);
+        report_votes(result->votes, result->n_votes);
     } else if (run->settings->verbose > 0 && result->expired) {
         say("%s", result->text);
     } else if (run->settings->verbose > 0) {
@@ -213,7 +213,7 @@ static void lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
     if (run->state != RUN_RUNNING && run->state != RUN_LOSING) return;
     run->verdict = EXIT_LOST;
     end_command(run, loss->remaining_ms);
-    if (run->settings->verbose > 0) render_votes(loss->votes, loss->n_votes);
+    if (run->settings->verbose > 0) report_votes(loss->votes, loss->n_votes);
 }
 
 /* take_terminal - takes the foreground back from the command, for others of our group that want it. */
@@ -442,13 +442,13 @@ static void signaled(evutil_socket_t fd, short what, void *arg)
 
 static void say_granted(const struct run *run, const struct quorlock_result *result)
 {
-    char owner[RENDER_OWNER_SIZE];
+    char owner[REPORT_OWNER_SIZE];
     char fence[32] = "";
 
     if (result->fence != 0) snprintf(fence, sizeof(fence), ", fence %" PRIu64, result->fence);
     say("granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner %s%s", run->name, result->granted,
         result->n_votes, (double)(warden_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock),
-        render_owner(owner, result->token != NULL ? result->token : ""), fence);
+        report_owner(owner, result->token != NULL ? result->token : ""), fence);
 }
 
 /* set_environment - for the command; nothing else reads it here. */
@@ -463,10 +463,11 @@ static bool set_environment(const struct run *run, const char *owner, uint64_t f
 }
 
 /* start_command - the warden first; false: no process, said already. */
-static bool start_command(struct run *run, uint64_t deadline_us)
+static bool start_command(struct run *run, const char *owner, uint64_t fence, uint64_t deadline_us)
 {
     const char *what = "the command";
-    bool started = child_start(&run->child, run->settings->command, &run->signals);
+    bool started =
+        set_environment(run, owner, fence) && child_start(&run->child, run->settings->command, &run->signals);
 
     if (started) {
         what = "the warden, without which the command must not run";
@@ -511,7 +512,7 @@ static void granted(struct run *run, const struct quorlock_result *result)
         return;
     }
     run->state = RUN_RUNNING;
-    if (!set_environment(run, owner, fence) || !start_command(run, deadline_us)) finish(run, EXIT_SYSTEM);
+    if (!start_command(run, owner, fence, deadline_us)) finish(run, EXIT_SYSTEM);
 }
 
 /* refused - says why there is no lock, and how the command ends. */
@@ -530,12 +531,12 @@ static void refused(struct run *run, const struct quorlock_result *result)
     if (run->signal != 0) {
         status = EXIT_SIGNAL + run->signal;
     } else if (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes)) {
-        render_held(run->name, result, quorum);
+        report_held(run->name, result, quorum);
         status = run->settings->held_status;
     } else {
         say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->name, why,
             result->granted + result->refused, result->n_votes, quorum);
-        render_votes(result->votes, result->n_votes);
+        report_votes(result->votes, result->n_votes);
     }
     run->state = RUN_RELEASING;
     run->status = status;

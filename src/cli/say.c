@@ -22,11 +22,13 @@ static void write_line(const struct text *line)
 {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
     int n = poll(&ready, 1, patience_ms);
+    ssize_t written;
 
     if (n == 0) patience_ms = 0; /* a reader that does not read is waited for once, not once a line */
     if (n <= 0 || (ready.revents & POLLOUT) == 0) return;
     /* There is no other place to report a failing stderr to. */
-    if (write(STDERR_FILENO, line->bytes, line->length) < 0) return;
+    written = write(STDERR_FILENO, line->bytes, line->length);
+    (void)written;
 }
 
 void say_text(struct text *text)
