@@ -42,20 +42,16 @@ void document_append(json_t **array, json_t *value)
     lose_unless(json_array_append_new(*array, value) == 0, array);
 }
 
-static int collect(const char *bytes, size_t length, void *line)
+static int collect(const char *bytes, size_t length, void *text)
 {
-    text_add(line, bytes, length);
+    text_add_json(text, bytes, length);
     return 0;
 }
 
 /* A buffer of ours that stays failed: jansson's own forgets that it had no memory for the name of a member. */
 void document_write(struct text *text, json_t *document)
 {
-    struct text line = {0};
-
-    if (document == NULL || json_dump_callback(document, collect, &line, 0) != 0) line.failed = true;
-    text_add_json(text, &line);
-    text_add(text, "\n", 1);
-    text_clear(&line);
+    if (document == NULL || json_dump_callback(document, collect, text, 0) != 0) text->failed = true;
+    text_format(text, "\n");
     json_decref(document);
 }

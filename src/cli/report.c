@@ -2,7 +2,6 @@
 #include "report.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "document.h"
@@ -46,24 +45,23 @@ static size_t chars_length(const char *text, size_t n)
     return length;
 }
 
-const char *report_owner(char *buffer, const char *owner)
+void report_owner(struct text *text, const char *owner)
 {
     size_t length = strlen(owner);
     size_t colon = redisson_colon(owner, length);
     size_t label = length >= TOKEN_DIGITS ? length - TOKEN_DIGITS : 0;
 
-    if (length == 0) return "\"\""; /* an empty token; else nothing would be seen of it */
     if (length < TOKEN_DIGITS || strspn(owner + label, hex_digits) != TOKEN_DIGITS) label = 0;
     if (label > LABEL_SHOWN) label = LABEL_SHOWN;
-    if (colon != 0) {
-        snprintf(buffer, REPORT_OWNER_SIZE, "%.*s%s", TOKEN_SHOWN, owner, owner + colon);
+    if (length == 0) {
+        text_format(text, "\"\""); /* an empty token; else nothing would be seen of it */
+    } else if (colon != 0) {
+        text_format(text, "%.*s%s", TOKEN_SHOWN, owner, owner + colon);
     } else if (strncmp(owner, READ_WRITE, strlen(READ_WRITE)) == 0 && length <= LABEL_SHOWN) {
-        snprintf(buffer, REPORT_OWNER_SIZE, "%s", owner);
+        text_format(text, "%s", owner);
     } else {
-        label += chars_length(owner + label, TOKEN_SHOWN);
-        snprintf(buffer, REPORT_OWNER_SIZE, "%.*s", (int)label, owner);
+        text_add(text, owner, label + chars_length(owner + label, TOKEN_SHOWN));
     }
-    return buffer;
 }
 
 static void add_owner(struct text *text, const char *holder)
@@ -351,13 +349,13 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes)
     for (size_t i = 0; i < n_votes; i++) {
         const struct quorlock_vote *vote = votes[i];
         bool answered = vote->outcome != QUORLOCK_VOTE_PENDING && vote->outcome != QUORLOCK_VOTE_NONE;
-        char owner[REPORT_OWNER_SIZE];
         struct text line = {0};
 
         text_format(&line, "  %s  %s", vote->node,
                     vote_word(vote->error != NULL && !answered ? -1 : vote->outcome));
         if (vote->holder != NULL && vote->outcome != QUORLOCK_VOTE_GRANTED) {
-            text_format(&line, ": held by %s", report_owner(owner, vote->holder));
+            text_format(&line, ": held by ");
+            report_owner(&line, vote->holder);
             add_left(&line, vote->ttl_ms);
         }
         if (vote->error != NULL) text_format(&line, ": %s", vote->error);
@@ -437,7 +435,6 @@ static struct taken count_taken(const struct quorlock_result *result)
 static void add_several(struct text *line, const struct quorlock_result *result, const struct taken *taken,
                         size_t quorum)
 {
-    char owner[REPORT_OWNER_SIZE];
     int64_t left_ms[QUORLOCK_NODES_MAX];
     size_t n = leases_left(result, NULL, left_ms);
     size_t wanted = quorum > result->granted ? quorum - result->granted : 1; /* so many must end */
@@ -446,7 +443,8 @@ static void add_several(struct text *line, const struct quorlock_result *result,
     if (taken->same + taken->may_be < quorum) {
         text_format(line, "no one owner");
     } else {
-        text_format(line, "%s and others", report_owner(owner, taken->holder));
+        report_owner(line, taken->holder);
+        text_format(line, " and others");
     }
     if (!taken->asked_all || n < wanted || left_ms[0] < 0) return;
     if (left_ms[wanted - 1] == INT64_MAX) {
@@ -460,12 +458,13 @@ static void add_several(struct text *line, const struct quorlock_result *result,
 static void add_single(struct text *line, const struct quorlock_result *result, const char *holder,
                        size_t quorum)
 {
-    char owner[REPORT_OWNER_SIZE];
     int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
     size_t n = leases_left(result, holder, left_ms);
     int64_t until_ms = left_ms[n - (n >= quorum ? quorum : 1)];
 
-    text_format(line, "held by %s on %zu of %zu nodes", report_owner(owner, holder), n, result->n_votes);
+    text_format(line, "held by ");
+    report_owner(line, holder);
+    text_format(line, " on %zu of %zu nodes", n, result->n_votes);
     add_left(line, until_ms == INT64_MAX ? -1 : until_ms);
     if (until_ms == INT64_MAX) text_format(line, ": only its holder or \"quorlock break\" ends it");
 }

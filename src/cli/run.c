@@ -442,13 +442,14 @@ static void signaled(evutil_socket_t fd, short what, void *arg)
 
 static void say_granted(const struct run *run, const struct quorlock_result *result)
 {
-    char owner[REPORT_OWNER_SIZE];
-    char fence[32] = "";
+    struct text line = {0};
 
-    if (result->fence != 0) snprintf(fence, sizeof(fence), ", fence %" PRIu64, result->fence);
-    say("granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner %s%s", run->name, result->granted,
-        result->n_votes, (double)(warden_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock),
-        report_owner(owner, result->token != NULL ? result->token : ""), fence);
+    text_format(&line, "granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner ", run->name,
+                result->granted, result->n_votes, (double)(warden_now_us() - run->asked_us) / 1000.0,
+                quorlock_valid_ms(run->lock));
+    report_owner(&line, result->token != NULL ? result->token : "");
+    if (result->fence != 0) text_format(&line, ", fence %" PRIu64, result->fence);
+    say_text(&line);
 }
 
 /* set_environment - for the command; nothing else reads it here. */

@@ -141,10 +141,9 @@ void text_add_utf8(struct text *text, const char *bytes, size_t length)
     add_foreign(text, bytes, length, FOR_UTF8);
 }
 
-void text_add_json(struct text *text, const struct text *document)
+void text_add_json(struct text *text, const char *bytes, size_t length)
 {
-    add_foreign(text, document->bytes, document->length, FOR_JSON);
-    if (document->failed) text->failed = true;
+    add_foreign(text, bytes, length, FOR_JSON);
 }
 
 size_t text_columns(const struct text *text, size_t start)
