@@ -370,14 +370,6 @@ static void check_warden(struct run *run)
     }
 }
 
-/* resume - continues the command, unless this process was stopped for longer than the lease. */
-static void resume(struct run *run)
-{
-    if (time_is_up(run)) return; /* the loss is about to be reported */
-    terminal_offer(&run->terminal, run->child.pid);
-    child_signal(&run->child, SIGCONT);
-}
-
 /* pass_on - a signal for the command's group. */
 static void pass_on(struct run *run, int number, bool typed)
 {
@@ -388,7 +380,9 @@ static void pass_on(struct run *run, int number, bool typed)
         run->passed_typed = typed;
     }
     if (number == SIGCONT) {
-        resume(run);
+        if (time_is_up(run)) return; /* the loss is about to be reported */
+        terminal_offer(&run->terminal, run->child.pid);
+        child_signal(&run->child, SIGCONT);
     } else if (number == SIGTSTP && stopped && run->terminal.fd >= 0) {
         /* The command is stopped, and the warden ends it when the lease ends before SIGCONT. */
         raise(SIGSTOP);
@@ -411,10 +405,13 @@ static void end_wait(struct run *run, int number, bool typed)
     if (quorlock_cancel(run->lock) != 0) finish(run, EXIT_SIGNAL + number);
 }
 
-static void handle_signals(struct run *run)
+static void handle_signals(evutil_socket_t fd, short what, void *arg)
 {
+    struct run *run = arg;
     bool typed = false;
 
+    (void)fd;
+    (void)what;
     for (int number; (number = signals_next(&run->signals, &typed)) != 0;) {
         if (number == SIGCHLD) {
             check_child(run);
@@ -431,13 +428,6 @@ static void handle_signals(struct run *run)
             run->status = EXIT_SIGNAL + number;
         }
     }
-}
-
-static void signaled(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    handle_signals(arg);
 }
 
 static void say_granted(const struct run *run, const struct quorlock_result *result)
@@ -492,7 +482,7 @@ static void granted(struct run *run, const struct quorlock_result *result)
 
     /* A signal that is still unread came during the wait: the command must not start. It is too late to cancel,
        so end_wait gives the lock back. */
-    handle_signals(run);
+    handle_signals(run->signals.fd, EV_READ, run);
     if (run->state != RUN_WAITING) return;
     if (run->signal != 0) {
         finish(run, EXIT_SIGNAL + run->signal);
@@ -563,7 +553,8 @@ static bool watch(struct run *run)
     terminal_open(&run->terminal);
     run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (run->timer_fd < 0) return false;
-    run->signal_event = event_new(run->session.base, run->signals.fd, EV_READ | EV_PERSIST, signaled, run);
+    run->signal_event =
+        event_new(run->session.base, run->signals.fd, EV_READ | EV_PERSIST, handle_signals, run);
     run->timer_event = event_new(run->session.base, run->timer_fd, EV_READ | EV_PERSIST, timer_fired, run);
     return run->signal_event != NULL && run->timer_event != NULL && event_add(run->signal_event, NULL) == 0 &&
            event_add(run->timer_event, NULL) == 0;
@@ -578,19 +569,8 @@ static void unwatch(struct run *run)
     terminal_close(&run->terminal);
 }
 
-/* refuse_options - says what the library does not accept, with the remedy where the command knows one. */
-static int refuse_options(const struct run *run, int status)
-{
-    int failed = session_check(&run->session, status);
-
-    if (status == QUORLOCK_INVAL && run->settings->max_lease_ms == 0 && run->lease_ms > 30000)
-        say("a lease so long needs another max lease on the nodes and at all their clients: "
-            "'quorlock bootstrap --reconfigure --max-lease %ums', then --max-lease %ums or "
-            "QUORLOCK_MAX_LEASE=%ums",
-            run->lease_ms, run->lease_ms, run->lease_ms);
-    return failed;
-}
-
+/* ask - 0, or the exit status after saying what the library does not accept, with the remedy if there is one.
+ */
 static int ask(struct run *run)
 {
     const struct settings *settings = run->settings;
@@ -602,36 +582,39 @@ static int ask(struct run *run)
         .fencing = settings->fence,
     };
     int status = quorlock_new(&run->lock, run->session.client, settings->words, settings->n_words, &options);
+    int failed;
 
-    if (status != 0) return refuse_options(run, status);
-    quorlock_on_lost(run->lock, lost, run);
-    run->asked_us = warden_now_us();
-    status = quorlock_acquire(run->lock, acquired, run);
-    return status != 0 ? refuse_options(run, status) : 0;
+    if (status == 0) {
+        quorlock_on_lost(run->lock, lost, run);
+        run->asked_us = warden_now_us();
+        status = quorlock_acquire(run->lock, acquired, run);
+    }
+    failed = session_check(&run->session, status);
+    if (status == QUORLOCK_INVAL && settings->max_lease_ms == 0 && run->lease_ms > 30000)
+        say("a lease so long needs another max lease on the nodes and at all their clients: "
+            "'quorlock bootstrap --reconfigure --max-lease %ums', then --max-lease %ums or "
+            "QUORLOCK_MAX_LEASE=%ums",
+            run->lease_ms, run->lease_ms, run->lease_ms);
+    return failed;
 }
 
 static int check_settings(const struct settings *settings)
 {
     if (settings->n_words == 0) {
         say("no key: give quorlock run KEY... -- CMD ARGS...");
-        return EXIT_USAGE;
-    }
-    if (settings->command == NULL) {
+    } else if (settings->command == NULL) {
         say("no command: write -- between the keys and the command: quorlock run %s -- CMD ARGS...",
             settings->words[0]);
-        return EXIT_USAGE;
-    }
-    if (settings->command[0] == NULL) {
+    } else if (settings->command[0] == NULL) {
         say("no command behind --: give quorlock run %s -- CMD ARGS...", settings->words[0]);
-        return EXIT_USAGE;
-    }
-    if (settings->max_lease_ms > 0 && settings->lease_ms > settings->max_lease_ms) {
+    } else if (settings->max_lease_ms > 0 && settings->lease_ms > settings->max_lease_ms) {
         say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: shorten the one, or "
             "lengthen the other for all clients of these nodes",
             settings->lease_ms, settings->max_lease_ms);
-        return EXIT_USAGE;
+    } else {
+        return 0;
     }
-    return 0;
+    return EXIT_USAGE;
 }
 
 /* choose_lease_ms - as the library chooses, for the grace depends on it. */
@@ -639,23 +622,6 @@ static uint32_t choose_lease_ms(const struct settings *settings)
 {
     if (settings->lease_ms > 0) return settings->lease_ms;
     return settings->max_lease_ms > 0 && settings->max_lease_ms < 30000 ? settings->max_lease_ms : 30000;
-}
-
-/*
- * loop - until session_leave; false when the loop failed, said already
- *
- * The warden gets the new deadline after each turn, for in that turn a renewal may have been answered.
- */
-static bool loop(struct run *run)
-{
-    do {
-        if (event_base_loop(run->session.base, EVLOOP_ONCE) != 0) {
-            say("the event loop failed");
-            return false;
-        }
-        if (run->state == RUN_RUNNING) update_warden(run);
-    } while (!event_base_got_break(run->session.base));
-    return true;
 }
 
 /* hold_and_run - takes the lock, runs the command, gives the lock back. */
@@ -672,7 +638,15 @@ static int hold_and_run(struct run *run)
         status = EXIT_SYSTEM;
     } else {
         status = ask(run);
-        if (status == 0) status = loop(run) ? run->status : EXIT_SYSTEM;
+        /* In each turn a renewal may have been answered. */
+        while (status == 0 && !event_base_got_break(run->session.base)) {
+            if (event_base_loop(run->session.base, EVLOOP_ONCE) != 0) {
+                say("the event loop failed");
+                status = EXIT_SYSTEM;
+            }
+            if (run->state == RUN_RUNNING) update_warden(run);
+        }
+        if (status == 0) status = run->status;
     }
     /* Only after the loop failed: no command runs without a lock. */
     if (run->state == RUN_RUNNING || run->state == RUN_LOSING) kill_group(run);
@@ -694,11 +668,11 @@ int verb_run(const struct settings *settings)
         (struct run){.settings = settings, .signals.fd = -1, .timer_fd = -1, .child.fd = -1, .terminal.fd = -1};
     run.name = text_joined(settings->words, settings->n_words, ", ");
     run.keys = text_joined(settings->words, settings->n_words, "\n");
+    status = EXIT_SYSTEM;
     if (run.name != NULL && run.keys != NULL) {
         status = hold_and_run(&run);
     } else {
         say("out of memory");
-        status = EXIT_SYSTEM;
     }
     free(run.name);
     free(run.keys);
