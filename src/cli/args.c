@@ -76,19 +76,12 @@ static size_t scheme_length(const char *text)
 static const char *shown(const char *word)
 {
     static char buffer[256];
+    bool is_address = strstr(word, "://") != NULL || strchr(word, '@') != NULL;
     size_t n_name = strcspn(word, "=:@");
-    size_t length = word[0] == '-' && word[n_name] == '=' ? n_name + 1 : 0;
-    const char *more = "";
+    size_t front = word[0] == '-' && word[n_name] == '=' ? n_name + 1 : 0;
+    size_t length = is_address ? front + scheme_length(word + front) : strlen(word);
 
-    if (strstr(word, "://") != NULL || strchr(word, '@') != NULL) {
-        length += scheme_length(word + length);
-        more = "...";
-    } else {
-        length = strlen(word);
-    }
-    if (length > sizeof(buffer) - 4) length = sizeof(buffer) - 4;
-    memcpy(buffer, word, length);
-    memcpy(buffer + length, more, strlen(more) + 1);
+    snprintf(buffer, sizeof(buffer), "%.*s%s", length < 252 ? (int)length : 252, word, is_address ? "..." : "");
     return buffer;
 }
 

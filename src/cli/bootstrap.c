@@ -8,7 +8,6 @@
 #include "cli.h"
 #include "report.h"
 #include "say.h"
-#include "session.h"
 
 static size_t count(const struct quorlock_report *report, const char *state)
 {

@@ -8,9 +8,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "document.h"
 #include "say.h"
-#include "session.h"
 
 enum { EXIT_WARNINGS = 1, EXIT_UNSAFE = 2 };
 enum { NAME_SIZE = 300 };

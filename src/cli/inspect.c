@@ -5,7 +5,6 @@
 #include "cli.h"
 #include "report.h"
 #include "say.h"
-#include "session.h"
 
 struct keys {
     struct session session;

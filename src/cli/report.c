@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "document.h"
 #include "say.h"
 
 /* ---- owners ---- */

@@ -21,7 +21,6 @@
 #include "cli.h"
 #include "report.h"
 #include "say.h"
-#include "session.h"
 #include "signals.h"
 #include "terminal.h"
 #include "warden.h"

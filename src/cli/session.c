@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "session.h"
+#include "cli.h"
 
 #include <event2/event.h>
 
@@ -54,7 +54,7 @@ int session_exit(int status)
 }
 
 /* make_label - the default one names host and process, by which people find the holder of a lock. */
-static void make_label(char *label)
+static void make_label(char label[LABEL_SIZE])
 {
     char host[HOST_SHOWN + 1] = "";
 
@@ -64,30 +64,15 @@ static void make_label(char *label)
     snprintf(label, LABEL_SIZE, "%s:%ld:", host[0] != '\0' ? host : "host", (long)getpid());
 }
 
-/* split_nodes - the parts of the list, which loses its commas; how many they are. For the caller to free. */
-static const char **split_nodes(char *list, size_t *ret_n)
-{
-    const char **nodes;
-    size_t n = 1;
-
-    for (const char *p = list; *p != '\0'; p++) n += *p == ',';
-    nodes = calloc(n, sizeof(*nodes));
-    for (size_t i = 0; i < n && nodes != NULL; i++) nodes[i] = strsep(&list, ",");
-    *ret_n = n;
-    return nodes;
-}
-
 static int make_client(struct session *session)
 {
     const struct settings *settings = session->settings;
+    const char *nodes[QUORLOCK_NODES_MAX] = {NULL};
     char label[LABEL_SIZE];
-    char *list = strdup(settings->nodes);
-    size_t n_nodes = 0;
-    const char **nodes = list != NULL ? split_nodes(list, &n_nodes) : NULL;
+    char *list = strdup(settings->nodes), *rest = list;
     struct quorlock_client_options options = {
         .size = sizeof(options),
         .nodes = nodes,
-        .n_nodes = n_nodes,
         .policy = settings->policy,
         .dialect = settings->dialect,
         .guard = settings->guard,
@@ -101,14 +86,17 @@ static int make_client(struct session *session)
         .error = session->error,
         .error_size = sizeof(session->error),
     };
-    int status = QUORLOCK_NOMEM;
+    int status;
 
+    if (list == NULL) return QUORLOCK_NOMEM;
     make_label(label);
-    if (nodes != NULL) status = quorlock_client_new(&session->client, session->base, &options);
+    /* Of too many the library reads the number only. */
+    for (const char *node; (node = strsep(&rest, ",")) != NULL; options.n_nodes++)
+        if (options.n_nodes < QUORLOCK_NODES_MAX) nodes[options.n_nodes] = node;
+    status = quorlock_client_new(&session->client, session->base, &options);
     /* The library has its own copies; these may hold passwords. */
-    if (list != NULL) explicit_bzero(list, strlen(settings->nodes));
+    explicit_bzero(list, strlen(settings->nodes));
     free(list);
-    free(nodes);
     return status;
 }
 
