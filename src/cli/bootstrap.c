@@ -63,13 +63,12 @@ static bool add_half(struct text *text, const struct settings *settings, const s
     if (written + closed + unknown < report->n_nodes) text_format(text, ", the others as they were");
     text_format(text, ". ");
     if (settings->reconfigure) {
-        text_format(
-            text,
-            "Give this very command again, until it ends with 0, and no client the new settings before\n");
-        return true;
+        text_format(text, "Give this very command again, until it ends with 0, and no client the new settings "
+                          "before\n");
+    } else {
+        add_command(text, settings, settings->max_lease_ms > 0 ? settings->max_lease_ms : 30000);
+        text_format(text, " does all of them anew, and they vote after one max lease\n");
     }
-    add_command(text, settings, settings->max_lease_ms > 0 ? settings->max_lease_ms : 30000);
-    text_format(text, " does all of them anew, and they vote after one max lease\n");
     return true;
 }
 

@@ -53,7 +53,6 @@ bool child_start(struct child *child, char *const *command, const struct signals
     pid_t pid = child_fork(&fd);
 
     if (pid == 0) become(fd, parent, command, signals);
-    *child = (struct child){.fd = -1};
     if (pid < 0) return false;
     *child = (struct child){.state = CHILD_RUNNING, .pid = pid, .fd = fd};
     setpgid(pid, pid);
@@ -73,7 +72,7 @@ void child_abandon(struct child *child)
     kill(child->pid, SIGKILL);
     waitpid(child->pid, NULL, 0); /* no handler of ours can interrupt it */
     child_forget(child);
-    *child = (struct child){.fd = -1};
+    child->state = CHILD_NONE;
     errno = error;
 }
 

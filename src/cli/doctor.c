@@ -10,7 +10,6 @@
 #include "cli.h"
 #include "say.h"
 
-enum { EXIT_WARNINGS = 1, EXIT_UNSAFE = 2 };
 enum { NAME_SIZE = 300 };
 
 struct doctor {
@@ -38,6 +37,7 @@ static struct quorlock_finding finding_at(const struct doctor *doctor,
                                      .remedy = "list each server once"};
 }
 
+/* worst - the severity of the worst finding, which is the exit status too. */
 static int worst(const struct doctor *doctor, const struct quorlock_examination *report)
 {
     return doctor->n_twins > 0 ? QUORLOCK_UNSAFE : report->severity;
@@ -46,7 +46,6 @@ static int worst(const struct doctor *doctor, const struct quorlock_examination 
 /* By severity. */
 static const char *const severities[] = {"note", "warning", "unsafe"};
 static const char *const verdicts[] = {"sound", "warnings", "unsafe"};
-static const int exit_statuses[] = {EXIT_OK, EXIT_WARNINGS, EXIT_UNSAFE};
 
 /* ---- as a table ---- */
 
@@ -263,7 +262,7 @@ static void done(int status, const struct quorlock_examination *report, void *ar
         add_findings(&text, doctor, report);
     }
     doctor->session.status = put(&text);
-    if (doctor->session.status == 0) doctor->session.status = exit_statuses[worst(doctor, report)];
+    if (doctor->session.status == 0) doctor->session.status = worst(doctor, report);
 }
 
 /*

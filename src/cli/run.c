@@ -41,7 +41,7 @@ struct run {
     struct signals signals;
     struct child child;
     struct warden warden;
-    struct terminal terminal;
+    int terminal; /* -1: there is none */
     struct event *signal_event, *timer_event;
     int timer_fd; /* CLOCK_BOOTTIME, absolute: it goes on while the machine sleeps, and is never early */
     enum run_state state;
@@ -218,7 +218,7 @@ static void lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 /* take_terminal - takes the foreground back from the command, for others of our group that want it. */
 static bool take_terminal(struct run *run)
 {
-    bool taken = terminal_take(&run->terminal, run->child.pid);
+    bool taken = terminal_take(run->terminal, run->child.pid);
 
     if (taken && run->others_want) {
         run->others_want = false;
@@ -243,7 +243,7 @@ static void share_terminal(struct run *run)
     if (at_ms >= run->share_at_ms && run->others_want && take_terminal(run) && run->settings->verbose > 0)
         say("another process beside quorlock wants the terminal, and has it now");
     if (at_ms >= run->share_at_ms && child_wants_terminal(child) && !time_is_up(run) &&
-        terminal_lend(&run->terminal, child->pid)) {
+        terminal_lend(run->terminal, child->pid)) {
         run->share_at_ms = at_ms + TERMINAL_POLL_MS;
         child_signal(child, SIGCONT);
         if (run->settings->verbose > 0) say("the command wants the terminal, and has it now");
@@ -294,7 +294,7 @@ static void timer_fired(evutil_socket_t fd, short what, void *arg)
 static void note_typed(struct run *run)
 {
     int number = run->child.end_signal;
-    bool lent = terminal_has(&run->terminal, run->child.pid);
+    bool lent = terminal_has(run->terminal, run->child.pid);
 
     if ((number != SIGINT && number != SIGQUIT) || (number == run->passed ? !run->passed_typed : !lent)) return;
     run->die_of = number;
@@ -326,9 +326,9 @@ static void ended(struct run *run)
 
 static void stopped(struct run *run)
 {
-    if (run->terminal.fd >= 0 && child_wants_terminal(&run->child)) {
+    if (run->terminal >= 0 && child_wants_terminal(&run->child)) {
         share_terminal(run);
-        if (!terminal_has(&run->terminal, run->child.pid) && !terminal_has(&run->terminal, getpgrp()))
+        if (!terminal_has(run->terminal, run->child.pid) && !terminal_has(run->terminal, getpgrp()))
             say("the command is stopped, for it wants the terminal and quorlock is not in the foreground; "
                 "\"%s\" stays locked. It goes on when quorlock is",
                 run->name);
@@ -380,9 +380,9 @@ static void pass_on(struct run *run, int number, bool typed)
     }
     if (number == SIGCONT) {
         if (time_is_up(run)) return; /* the loss is about to be reported */
-        terminal_offer(&run->terminal, run->child.pid);
+        terminal_offer(run->terminal, run->child.pid);
         child_signal(&run->child, SIGCONT);
-    } else if (number == SIGTSTP && stopped && run->terminal.fd >= 0) {
+    } else if (number == SIGTSTP && stopped && run->terminal >= 0) {
         /* The command is stopped, and the warden ends it when the lease ends before SIGCONT. */
         raise(SIGSTOP);
     } else {
@@ -416,7 +416,7 @@ static void handle_signals(evutil_socket_t fd, short what, void *arg)
             check_child(run);
             check_warden(run);
         } else if (number == SIGTTIN || number == SIGTTOU) {
-            run->others_want = run->terminal.fd >= 0;
+            run->others_want = run->terminal >= 0;
             share_terminal(run);
         } else if (run->state == RUN_WAITING) {
             end_wait(run, number, typed);
@@ -468,7 +468,7 @@ static bool start_command(struct run *run, const char *owner, uint64_t fence, ui
         say("no process to be had for %s: %s", what, strerror(errno));
         return false;
     }
-    terminal_offer(&run->terminal, run->child.pid);
+    terminal_offer(run->terminal, run->child.pid);
     child_go(&run->child);
     return true;
 }
@@ -549,7 +549,7 @@ static void acquired(quorlock *lock, const struct quorlock_result *result, void 
 static bool watch(struct run *run)
 {
     if (!signals_open(&run->signals)) return false;
-    terminal_open(&run->terminal);
+    run->terminal = terminal_open();
     run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (run->timer_fd < 0) return false;
     run->signal_event =
@@ -565,7 +565,7 @@ static void unwatch(struct run *run)
     if (run->timer_event != NULL) event_free(run->timer_event);
     if (run->signals.fd >= 0) close(run->signals.fd);
     if (run->timer_fd >= 0) close(run->timer_fd);
-    terminal_close(&run->terminal);
+    if (run->terminal >= 0) close(run->terminal);
 }
 
 /* ask - 0, or the exit status after saying what the library does not accept, with the remedy if there is one.
@@ -663,8 +663,7 @@ int verb_run(const struct settings *settings)
     int status = check_settings(settings);
 
     if (status != 0) return status;
-    run =
-        (struct run){.settings = settings, .signals.fd = -1, .timer_fd = -1, .child.fd = -1, .terminal.fd = -1};
+    run = (struct run){.settings = settings, .signals.fd = -1, .timer_fd = -1, .child.fd = -1, .terminal = -1};
     run.name = text_joined(settings->words, settings->n_words, ", ");
     run.keys = text_joined(settings->words, settings->n_words, "\n");
     status = EXIT_SYSTEM;
