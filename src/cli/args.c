@@ -208,11 +208,13 @@ static int set_choice(const struct given *given)
 
 static int set_guard(const struct given *given)
 {
-    static const int guards[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT, QUORLOCK_GUARD_OFF};
     int *guard = given->setting;
     int status = set_choice(given);
 
-    if (status == 0) *guard = guards[*guard];
+    if (status == 0)
+        *guard = *guard == 0   ? QUORLOCK_GUARD_CONNECTION
+                 : *guard == 1 ? QUORLOCK_GUARD_STRICT
+                               : QUORLOCK_GUARD_OFF;
     return status;
 }
 
@@ -334,8 +336,7 @@ void args_help(struct text *text, enum args_place place)
                 start = text->length;
             }
             text_pad(text, start, column);
-            text_add(text, line, length);
-            text_add(text, "\n", 1);
+            text_format(text, "%.*s\n", (int)length, line);
             start = text->length;
             line += length;
         }

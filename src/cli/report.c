@@ -117,7 +117,7 @@ static void add_foreign(struct text *text, const struct census *census, size_t n
     const char *type = census->several_types || census->type == NULL ? "value of another type" : census->type;
 
     text_format(text, "\" is no lock on %zu of %zu nodes: a ", census->foreign, n_nodes);
-    text_add_safe(text, type, strlen(type));
+    text_add_known(text, type);
     text_format(text, " is there, and no %s", plain ? "string" : "hash");
     if (strcmp(type, plain ? "hash" : "string") == 0)
         text_format(text, ". If that is a lock of %s, give --dialect %s",
@@ -171,7 +171,7 @@ void report_summary(struct text *text, const char *key, const struct quorlock_re
     struct census census = take_census(report);
 
     text_format(text, "\"");
-    text_add_safe(text, key, strlen(key));
+    text_add_known(text, key);
     if (report->held) {
         add_held(text, &census, report);
     } else if (report->answered < report->quorum) {

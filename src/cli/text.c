@@ -141,11 +141,6 @@ void text_add_utf8(struct text *text, const char *bytes, size_t length)
     add_foreign(text, bytes, length, FOR_UTF8);
 }
 
-void text_add_json(struct text *text, const char *bytes, size_t length)
-{
-    add_foreign(text, bytes, length, FOR_JSON);
-}
-
 size_t text_columns(const struct text *text, size_t start)
 {
     size_t columns = 0;
@@ -254,9 +249,10 @@ void document_append(json_t **array, json_t *value)
     lose_unless(json_array_append_new(*array, value) == 0, array);
 }
 
+/* collect - JSON for a terminal: what add_foreign escapes is in strings only, and becomes \uNNNN there. */
 static int collect(const char *bytes, size_t length, void *text)
 {
-    text_add_json(text, bytes, length);
+    add_foreign(text, bytes, length, FOR_JSON);
     return 0;
 }
 

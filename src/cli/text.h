@@ -32,9 +32,6 @@ void text_add_safe(struct text *text, const char *bytes, size_t length);
 void text_add_known(struct text *text, const char *string);
 /* text_add_utf8 - what is no UTF-8 becomes U+FFFD. */
 void text_add_utf8(struct text *text, const char *bytes, size_t length);
-/* text_add_json - JSON for a terminal: the characters that text_add_safe refuses, which JSON has in strings
- * only, become \uNNNN. */
-void text_add_json(struct text *text, const char *bytes, size_t length);
 
 /* text_pad - spaces until `width` columns after byte `start`; a character beyond ASCII counts as one column. */
 void text_pad(struct text *text, size_t start, size_t width);
