@@ -4,129 +4,36 @@
 #include <quorlock/quorlock.h>
 
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "say.h"
 
-enum option_id {
-    OPTION_NODES = 256, /* above every letter */
-    OPTION_HELP,
-    OPTION_VERSION,
-    OPTION_VERBOSE,
-    OPTION_JSON,
-    OPTION_POLICY,
-    OPTION_NODE_TIMEOUT,
-    OPTION_DIALECT,
-    OPTION_GUARD,
-    OPTION_LEASE,
-    OPTION_MAX_LEASE,
-    OPTION_WAIT,
-    OPTION_NOW,
-    OPTION_HELD_STATUS,
-    OPTION_LABEL,
-    OPTION_FENCE,
-    OPTION_SET_NAME,
-    OPTION_RECONFIGURE,
-    OPTION_ALLOW_EVICTION,
+/* A value for a setting. */
+struct given {
+    const char *name;    /* where it was given: of an option or of the environment */
+    const char *value;   /* NULL for an option that takes none */
+    const char *choices; /* "a|b", for set_choice */
+    void *setting;
 };
 
 struct entry {
-    enum option_id id;
     unsigned places;
-    char letter;       /* 0: none */
-    const char *name;  /* NULL: none */
-    const char *value; /* what it takes, for the help; NULL: nothing */
+    char letter;                      /* 0: none */
+    const char *name;                 /* NULL: none */
+    const char *value;                /* what it takes, for the help; NULL: nothing */
+    int (*set)(const struct given *); /* 0, or EXIT_USAGE after a message */
+    size_t setting;                   /* offset in struct settings */
     const char *help;
 };
 
-enum {
-    REPORTS = ARGS_INSPECT | ARGS_BREAK,
-    GUARDED = ARGS_RUN | ARGS_BOOTSTRAP | ARGS_DOCTOR,
-    VERBS = ARGS_RUN | REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
-    EVERYWHERE = ARGS_GLOBAL | VERBS,
-};
-
-/* Help and parser read this one table; a test compares the manual with it. */
-static const struct entry entries[] = {
-    {OPTION_NODES, EVERYWHERE, 0, "nodes", "URI,URI,...",
-     "the Redis servers: redis://[user[:password]@]host[:port][/db],\n"
-     "unix:///path or host:port; else QUORLOCK_NODES; else\n"
-     "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381"},
-    {OPTION_POLICY, ARGS_RUN | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all",
-     "how many nodes make a quorum: more than half (default), or all"},
-    {OPTION_LEASE, ARGS_RUN, 0, "lease", "DURATION", "lease of the lock, renewed at every third (default 30s)"},
-    {OPTION_MAX_LEASE, GUARDED, 0, "max-lease", "DURATION",
-     "longest lease that any client of these nodes uses, the same for\n"
-     "all of them; else QUORLOCK_MAX_LEASE; else 30s, or with\n"
-     "--reconfigure the present one"},
-    {OPTION_WAIT, ARGS_RUN, 0, "wait", "DURATION|0|forever",
-     "how long to wait for the lock; 0: try once (default forever)"},
-    {OPTION_NOW, ARGS_RUN, 'n', NULL, NULL, "the same as --wait 0"},
-    {OPTION_HELD_STATUS, ARGS_RUN, 'E', NULL, "STATUS",
-     "exit status when somebody else holds the lock, 0 to 255\n"
-     "(default 1)"},
-    {OPTION_NODE_TIMEOUT, VERBS, 0, "node-timeout", "DURATION",
-     "a node that has not answered by then has no vote (default a\n"
-     "tenth of the lease, at least 50ms, at most 1s)"},
-    {OPTION_LABEL, ARGS_RUN, 0, "label", "TEXT",
-     "readable front of our owner token, at most 64 printable\n"
-     "characters without space (default HOST:PID:)"},
-    {OPTION_DIALECT, ARGS_RUN | REPORTS, 0, "dialect", "plain|redisson",
-     "how the lock is written (default plain)"},
-    {OPTION_GUARD, ARGS_RUN, 0, "guard", "connection|strict|off",
-     "how a node that lost its memory is kept from voting too\n"
-     "early (default connection)"},
-    {OPTION_SET_NAME, GUARDED, 0, "set-name", "NAME",
-     "name of this set of nodes in their guards, where clients\n"
-     "address the nodes differently (default: from the addresses)"},
-    {OPTION_ALLOW_EVICTION, ARGS_RUN | ARGS_DOCTOR, 0, "allow-eviction", NULL,
-     "only warn of nodes that may evict keys"},
-    {OPTION_RECONFIGURE, ARGS_BOOTSTRAP, 0, "reconfigure", NULL,
-     "the nodes have a guard, and their number, names or max lease\n"
-     "changes; no node votes for the longer of both leases. Given\n"
-     "again it finishes what was half done"},
-    {OPTION_FENCE, ARGS_RUN, 0, "fence", NULL, "take a fencing token, and pass it to CMD in QUORLOCK_FENCE"},
-    {OPTION_JSON, REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR, 0, "json", NULL, "print the report as JSON"},
-    {OPTION_VERBOSE, VERBS, 'v', "verbose", NULL, "write more to stderr; twice: everything"},
-    {OPTION_HELP, EVERYWHERE, 'h', "help", NULL, "print this help"},
-    {OPTION_VERSION, ARGS_GLOBAL, 'V', "version", NULL, "print the version"},
-};
-enum { N_ENTRIES = sizeof(entries) / sizeof(entries[0]) };
-
-void args_help(struct text *text, enum args_place place)
-{
-    static const size_t column = 31;
-
-    for (size_t i = 0; i < N_ENTRIES; i++) {
-        const struct entry *entry = &entries[i];
-        size_t start = text->length;
-
-        if ((entry->places & place) == 0) continue;
-        text_format(text, "  ");
-        if (entry->letter != 0) text_format(text, "-%c%s", entry->letter, entry->name != NULL ? ", " : "");
-        if (entry->name != NULL) text_format(text, "--%s", entry->name);
-        if (entry->value != NULL) text_format(text, " %s", entry->value);
-        for (const char *line = entry->help; *line != '\0'; line += *line == '\n') {
-            size_t length = strcspn(line, "\n");
-
-            if (text_columns(text, start) + 2 > column) {
-                text_add(text, "\n", 1);
-                start = text->length;
-            }
-            text_pad(text, start, column);
-            text_add(text, line, length);
-            text_add(text, "\n", 1);
-            start = text->length;
-            line += length;
-        }
-    }
-}
-
 /* ---- passwords out of sight ---- */
 
-void args_hide(char *text)
+/* hide - takes user and password out of every URI in `text`, in place; the text only gets shorter, what is left
+ * over behind it is wiped. */
+static void hide(char *text)
 {
     for (char *at = strchr(text, '@'); at != NULL; at = strchr(at, '@')) {
         /* Back to the scheme, across commas: a password that holds one must not show its front. */
@@ -145,16 +52,12 @@ void args_hide(char *text)
     }
 }
 
-static bool may_hold_uri(const char *word, const char *before)
-{
-    return strstr(word, "://") != NULL || (word[0] == '-' && strchr(word, '@') != NULL) ||
-           strcmp(before, "--nodes") == 0;
-}
-
 void args_hide_all(char **words, int count)
 {
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
-        if (may_hold_uri(words[i], i > 0 ? words[i - 1] : "")) args_hide(words[i]);
+        if (strstr(words[i], "://") != NULL || (words[i][0] == '-' && strchr(words[i], '@') != NULL) ||
+            (i > 0 && strcmp(words[i - 1], "--nodes") == 0))
+            hide(words[i]);
 }
 
 /* scheme_length - of "word://" at the beginning of `text`; 0: there is none. */
@@ -173,19 +76,12 @@ static size_t scheme_length(const char *text)
 static const char *shown(const char *word)
 {
     static char buffer[256];
+    bool is_address = strstr(word, "://") != NULL || strchr(word, '@') != NULL;
     size_t n_name = strcspn(word, "=:@");
-    size_t length = word[0] == '-' && word[n_name] == '=' ? n_name + 1 : 0;
-    const char *more = "";
+    size_t front = word[0] == '-' && word[n_name] == '=' ? n_name + 1 : 0;
+    size_t length = is_address ? front + scheme_length(word + front) : strlen(word);
 
-    if (strstr(word, "://") != NULL || strchr(word, '@') != NULL) {
-        length += scheme_length(word + length);
-        more = "...";
-    } else {
-        length = strlen(word);
-    }
-    if (length > sizeof(buffer) - 4) length = sizeof(buffer) - 4;
-    memcpy(buffer, word, length);
-    memcpy(buffer + length, more, strlen(more) + 1);
+    snprintf(buffer, sizeof(buffer), "%.*s%s", length < 252 ? (int)length : 252, word, is_address ? "..." : "");
     return buffer;
 }
 
@@ -217,72 +113,109 @@ const char *args_duration(const char *text, uint32_t *ret_ms)
     return wrong;
 }
 
-/* set_duration - a duration for `name`, at least min_ms and at most max_ms. */
-static int set_duration(const char *name, const char *value, uint32_t min_ms, uint32_t max_ms, uint32_t *ret_ms)
+static int set_duration(const struct given *given, uint32_t min_ms, uint32_t max_ms)
 {
     uint32_t ms = 0;
-    const char *wrong = args_duration(value, &ms);
+    const char *wrong = args_duration(given->value, &ms);
 
     if (wrong != NULL) {
-        say("%s: \"%s\" %s", name, shown(value), wrong);
+        say("%s: \"%s\" %s", given->name, shown(given->value), wrong);
         return EXIT_USAGE;
     }
     if (ms < min_ms || ms > max_ms) {
-        say("%s: \"%s\" is out of range: give %ums to %us", name, shown(value), min_ms, max_ms / 1000);
+        say("%s: \"%s\" is out of range: give %ums to %us", given->name, shown(given->value), min_ms,
+            max_ms / 1000);
         return EXIT_USAGE;
     }
-    *ret_ms = ms;
+    *(uint32_t *)given->setting = ms;
     return 0;
 }
 
-static int set_lease(const char *name, const char *value, uint32_t *ret_ms)
+static int set_lease(const struct given *given)
 {
-    return set_duration(name, value, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX, ret_ms);
+    return set_duration(given, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX);
 }
 
-static int set_wait(const char *name, const char *value, uint32_t *ret_ms)
+static int set_node_timeout(const struct given *given)
 {
-    if (strcmp(value, "0") != 0 && strcmp(value, "forever") != 0)
-        return set_duration(name, value, 0, UINT32_MAX - 1, ret_ms);
-    *ret_ms = value[0] == '0' ? 0 : QUORLOCK_WAIT_FOREVER;
+    return set_duration(given, 1, QUORLOCK_LEASE_MS_MAX);
+}
+
+/* set_wait - also for -n, which has no value. */
+static int set_wait(const struct given *given)
+{
+    bool now = given->value == NULL || strcmp(given->value, "0") == 0;
+
+    if (!now && strcmp(given->value, "forever") != 0) return set_duration(given, 0, UINT32_MAX - 1);
+    *(uint32_t *)given->setting = now ? 0 : QUORLOCK_WAIT_FOREVER;
     return 0;
 }
 
-static int set_status(const char *name, const char *value, int *ret_status)
+static int set_status(const struct given *given)
 {
-    size_t length = strlen(value);
-    long number =
-        strspn(value, "0123456789") == length && length >= 1 && length <= 3 ? strtol(value, NULL, 10) : -1;
+    size_t length = strlen(given->value);
+    bool digits = length >= 1 && length <= 3 && strspn(given->value, "0123456789") == length;
+    long number = digits ? strtol(given->value, NULL, 10) : -1;
 
     if (number < 0 || number > 255) {
-        say("%s: \"%s\" is no exit status: give a number from 0 to 255", name, shown(value));
+        say("%s: \"%s\" is no exit status: give a number from 0 to 255", given->name, shown(given->value));
         return EXIT_USAGE;
     }
-    *ret_status = (int)number;
+    *(int *)given->setting = (int)number;
     return 0;
 }
 
-struct choice {
-    const char *name;
-    int value;
-};
-
-/* set_choice - one of the choices, of which the last has no name. */
-static int set_choice(const char *name, const char *value, const struct choice *choices, int *ret)
+static int set_flag(const struct given *given)
 {
+    *(bool *)given->setting = true;
+    return 0;
+}
+
+static int set_more(const struct given *given)
+{
+    ++*(int *)given->setting;
+    return 0;
+}
+
+/* set_string - the library says what is wrong with it. */
+static int set_string(const struct given *given)
+{
+    *(const char **)given->setting = given->value;
+    return 0;
+}
+
+/* set_choice - by its place: the library numbers policies and dialects so. */
+static int set_choice(const struct given *given)
+{
+    const char *word = given->choices;
     struct text all = {0};
 
-    for (const struct choice *c = choices; c->name != NULL; c++) {
-        text_format(&all, "%s%s", c == choices ? "" : c[1].name != NULL ? ", " : " or ", c->name);
-        if (strcmp(c->name, value) != 0) continue;
-        *ret = c->value;
-        text_clear(&all);
-        return 0;
+    for (int place = 0; word != NULL; place++) {
+        size_t length = strcspn(word, "|");
+
+        if (strncmp(given->value, word, length) == 0 && given->value[length] == '\0') {
+            *(int *)given->setting = place;
+            text_clear(&all);
+            return 0;
+        }
+        text_format(&all, "%s%.*s", place == 0 ? "" : word[length] == '|' ? ", " : " or ", (int)length, word);
+        word = word[length] == '|' ? word + length + 1 : NULL;
     }
-    say("%s: \"%s\" is unknown: give %.*s", name, shown(value), (int)all.length,
-        all.length > 0 ? all.bytes : "");
+    say("%s: \"%s\" is unknown: give %.*s", given->name, shown(given->value), (int)all.length, all.bytes);
     text_clear(&all);
     return EXIT_USAGE;
+}
+
+static int set_guard(const struct given *given)
+{
+    int *guard = given->setting;
+    int status = set_choice(given);
+
+    if (status == 0)
+        *guard = *guard == 0   ? QUORLOCK_GUARD_CONNECTION
+                 : *guard == 1 ? QUORLOCK_GUARD_STRICT
+                               : QUORLOCK_GUARD_OFF;
+    return status;
 }
 
 /* wrong_address - what the library cannot say so well, for it sees one address at a time; NULL: nothing. */
@@ -301,74 +234,120 @@ static const char *wrong_address(const char *address, size_t length)
     return NULL;
 }
 
-static int set_nodes(const char *name, const char *value, const char **ret_nodes)
+static int set_nodes(const struct given *given)
 {
     size_t n = 1, number = 1;
 
-    for (const char *p = value; *p != '\0'; p++) n += *p == ',';
-    for (const char *address = value; number <= n; number++) {
+    for (const char *p = given->value; *p != '\0'; p++) n += *p == ',';
+    for (const char *address = given->value; number <= n; number++) {
         size_t length = strcspn(address, ",");
         const char *wrong = wrong_address(address, length);
 
         if (wrong != NULL) {
-            say("%s: address %zu of %zu %s", name, number, n, wrong);
+            say("%s: address %zu of %zu %s", given->name, number, n, wrong);
             return EXIT_USAGE;
         }
         address += length + 1;
     }
-    *ret_nodes = value;
-    return 0;
+    return set_string(given);
 }
 
-static int set_value(struct settings *settings, enum option_id id, const char *name, const char *value)
-{
-    static const struct choice policies[] = {{"majority", QUORLOCK_MAJORITY}, {"all", QUORLOCK_ALL}, {NULL, 0}};
-    static const struct choice dialects[] = {
-        {"plain", QUORLOCK_DIALECT_PLAIN}, {"redisson", QUORLOCK_DIALECT_REDISSON}, {NULL, 0}};
-    static const struct choice guards[] = {{"connection", QUORLOCK_GUARD_CONNECTION},
-                                           {"strict", QUORLOCK_GUARD_STRICT},
-                                           {"off", QUORLOCK_GUARD_OFF},
-                                           {NULL, 0}};
+/* ---- options ---- */
 
-    switch (id) {
-    case OPTION_NODES: return set_nodes(name, value, &settings->nodes);
-    case OPTION_POLICY: return set_choice(name, value, policies, &settings->policy);
-    case OPTION_DIALECT: return set_choice(name, value, dialects, &settings->dialect);
-    case OPTION_GUARD: return set_choice(name, value, guards, &settings->guard);
-    case OPTION_LEASE: return set_lease(name, value, &settings->lease_ms);
-    case OPTION_MAX_LEASE: return set_lease(name, value, &settings->max_lease_ms);
-    case OPTION_NODE_TIMEOUT:
-        return set_duration(name, value, 1, QUORLOCK_LEASE_MS_MAX, &settings->node_timeout_ms);
-    case OPTION_WAIT: return set_wait(name, value, &settings->wait_ms);
-    case OPTION_HELD_STATUS: return set_status(name, value, &settings->held_status);
-    case OPTION_SET_NAME: settings->set_name = value; return 0;
-    default: settings->label = value; return 0; /* OPTION_LABEL: the library knows what a label may hold */
+enum {
+    REPORTS = ARGS_INSPECT | ARGS_BREAK,
+    GUARDED = ARGS_RUN | ARGS_BOOTSTRAP | ARGS_DOCTOR,
+    VERBS = ARGS_RUN | REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
+    EVERYWHERE = ARGS_GLOBAL | VERBS,
+};
+
+/* Help and parser read this one table; a test compares the manual with it. */
+#define SETTING(name) offsetof(struct settings, name)
+static const struct entry entries[] = {
+    {EVERYWHERE, 0, "nodes", "URI,URI,...", set_nodes, SETTING(nodes),
+     "the Redis servers: redis://[user[:password]@]host[:port][/db],\n"
+     "unix:///path or host:port; else QUORLOCK_NODES; else\n"
+     "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381"},
+    {ARGS_RUN | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all", set_choice, SETTING(policy),
+     "how many nodes make a quorum: more than half (default), or all"},
+    {ARGS_RUN, 0, "lease", "DURATION", set_lease, SETTING(lease_ms),
+     "lease of the lock, renewed at every third (default 30s)"},
+    {GUARDED, 0, "max-lease", "DURATION", set_lease, SETTING(max_lease_ms),
+     "longest lease that any client of these nodes uses, the same for\n"
+     "all of them; else QUORLOCK_MAX_LEASE; else 30s, or with\n"
+     "--reconfigure the present one"},
+    {ARGS_RUN, 0, "wait", "DURATION|0|forever", set_wait, SETTING(wait_ms),
+     "how long to wait for the lock; 0: try once (default forever)"},
+    {ARGS_RUN, 'n', NULL, NULL, set_wait, SETTING(wait_ms), "the same as --wait 0"},
+    {ARGS_RUN, 'E', NULL, "STATUS", set_status, SETTING(held_status),
+     "exit status when somebody else holds the lock, 0 to 255\n"
+     "(default 1)"},
+    {VERBS, 0, "node-timeout", "DURATION", set_node_timeout, SETTING(node_timeout_ms),
+     "a node that has not answered by then has no vote (default a\n"
+     "tenth of the lease, at least 50ms, at most 1s)"},
+    {ARGS_RUN, 0, "label", "TEXT", set_string, SETTING(label),
+     "readable front of our owner token, at most 64 printable\n"
+     "characters without space (default HOST:PID:)"},
+    {ARGS_RUN | REPORTS, 0, "dialect", "plain|redisson", set_choice, SETTING(dialect),
+     "how the lock is written (default plain)"},
+    {ARGS_RUN, 0, "guard", "connection|strict|off", set_guard, SETTING(guard),
+     "how a node that lost its memory is kept from voting too\n"
+     "early (default connection)"},
+    {GUARDED, 0, "set-name", "NAME", set_string, SETTING(set_name),
+     "name of this set of nodes in their guards, where clients\n"
+     "address the nodes differently (default: from the addresses)"},
+    {ARGS_RUN | ARGS_DOCTOR, 0, "allow-eviction", NULL, set_flag, SETTING(allow_eviction),
+     "only warn of nodes that may evict keys"},
+    {ARGS_BOOTSTRAP, 0, "reconfigure", NULL, set_flag, SETTING(reconfigure),
+     "the nodes have a guard, and their number, names or max lease\n"
+     "changes; no node votes for the longer of both leases. Given\n"
+     "again it finishes what was half done"},
+    {ARGS_RUN, 0, "fence", NULL, set_flag, SETTING(fence),
+     "take a fencing token, and pass it to CMD in QUORLOCK_FENCE"},
+    {REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR, 0, "json", NULL, set_flag, SETTING(json),
+     "print the report as JSON"},
+    {VERBS, 'v', "verbose", NULL, set_more, SETTING(verbose), "write more to stderr; twice: everything"},
+    {EVERYWHERE, 'h', "help", NULL, set_flag, SETTING(help), "print this help"},
+    {ARGS_GLOBAL, 'V', "version", NULL, set_flag, SETTING(version), "print the version"},
+};
+enum { N_ENTRIES = sizeof(entries) / sizeof(entries[0]) };
+
+/* getopt_long returns LONG and the index of the entry for a long option, else the letter. */
+enum { LONG = 256 };
+
+void args_help(struct text *text, enum args_place place)
+{
+    static const size_t column = 31;
+
+    for (size_t i = 0; i < N_ENTRIES; i++) {
+        const struct entry *entry = &entries[i];
+        size_t start = text->length;
+
+        if ((entry->places & place) == 0) continue;
+        text_format(text, "  ");
+        if (entry->letter != 0) text_format(text, "-%c%s", entry->letter, entry->name != NULL ? ", " : "");
+        if (entry->name != NULL) text_format(text, "--%s", entry->name);
+        if (entry->value != NULL) text_format(text, " %s", entry->value);
+        for (const char *line = entry->help; *line != '\0'; line += *line == '\n') {
+            size_t length = strcspn(line, "\n");
+
+            if (text_columns(text, start) + 2 > column) {
+                text_add(text, "\n", 1);
+                start = text->length;
+            }
+            text_pad(text, start, column);
+            text_format(text, "%.*s\n", (int)length, line);
+            start = text->length;
+            line += length;
+        }
     }
 }
 
-static void set_flag(struct settings *settings, enum option_id id)
-{
-    switch (id) {
-    case OPTION_HELP: settings->help = true; break;
-    case OPTION_VERSION: settings->version = true; break;
-    case OPTION_JSON: settings->json = true; break;
-    case OPTION_FENCE: settings->fence = true; break;
-    case OPTION_RECONFIGURE: settings->reconfigure = true; break;
-    case OPTION_ALLOW_EVICTION: settings->allow_eviction = true; break;
-    case OPTION_NOW: settings->wait_ms = 0; break;
-    default: settings->verbose++; break;
-    }
-}
-
-/* ---- words ---- */
-
-/* offer - the options as getopt_long takes them: also those of other places, to say that they do not belong
- * here. */
+/* offer - the options as getopt_long takes them, with those of other places, to say that they belong there. */
 static void offer(enum args_place place, struct option *names, char *letters)
 {
     /* '+' stops at the first operand; '-' returns each operand as the value of option 1, also under
-       POSIXLY_CORRECT.
-       With ':' a missing value differs from an unknown option. */
+       POSIXLY_CORRECT. With ':' a missing value differs from an unknown option. */
     *letters++ = place == ARGS_GLOBAL ? '+' : '-';
     *letters++ = ':';
     for (size_t i = 0; i < N_ENTRIES; i++) {
@@ -377,19 +356,19 @@ static void offer(enum args_place place, struct option *names, char *letters)
         if (entry->letter != 0) *letters++ = entry->letter;
         if (entry->letter != 0 && entry->value != NULL) *letters++ = ':';
         if (entry->name == NULL) continue;
-        *names++ = (struct option){entry->name, entry->value != NULL, NULL, (int)entry->id};
+        *names++ = (struct option){entry->name, entry->value != NULL, NULL, LONG + (int)i};
     }
     *letters = '\0';
     *names = (struct option){0};
 }
 
-/* find - by what getopt_long makes of an option: the letter that was given, or the id. */
+/* find - by what getopt_long makes of an option; NULL: there is none of that letter. */
 static const struct entry *find(int got)
 {
-    for (size_t i = 0; i < N_ENTRIES; i++)
-        if ((int)entries[i].id == got || (entries[i].letter != 0 && entries[i].letter == got))
-            return &entries[i];
-    return NULL;
+    size_t i = got >= LONG ? (size_t)(got - LONG) : 0;
+
+    while (got < LONG && i < N_ENTRIES && entries[i].letter != got) i++;
+    return i < N_ENTRIES ? &entries[i] : NULL;
 }
 
 /* refuse_long - an abbreviation of several options, or of none. */
@@ -421,7 +400,7 @@ static int take(struct settings *settings, enum args_place place, const char *wo
     char name[32] = {'-', (char)id, '\0'};
 
     if (id == 0) return refuse_long(word);
-    if (id >= OPTION_NODES) snprintf(name, sizeof(name), "--%s", entry->name);
+    if (id >= LONG) snprintf(name, sizeof(name), "--%s", entry->name);
     if (entry == NULL) {
         say("%s: no such option; --help lists them", name);
     } else if ((entry->places & place) == 0) {
@@ -431,11 +410,10 @@ static int take(struct settings *settings, enum args_place place, const char *wo
         say("%s needs a value: %s %s", name, name, entry->value);
     } else if (got == '?') {
         say("%s takes no value: write it without \"=\"", name);
-    } else if (entry->value != NULL) {
-        return set_value(settings, entry->id, name, optarg);
     } else {
-        set_flag(settings, entry->id);
-        return 0;
+        struct given given = {name, optarg, entry->value, (char *)settings + entry->setting};
+
+        return entry->set(&given);
     }
     return EXIT_USAGE;
 }
@@ -467,15 +445,12 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
     settings->words = (const char *const *)words + 1;
     settings->n_words = 0;
     while ((got = getopt_long(end, words, letters, names, NULL)) != -1) {
-        int status = 0;
+        int status = got == 1 ? 0 : take(settings, place, words[optind - 1], got);
 
-        if (got == 1) {
-            words[optind - 1] = words[++settings->n_words];
-            words[settings->n_words] = optarg;
-        } else {
-            status = take(settings, place, words[optind - 1], got);
-        }
         if (status != 0) return status;
+        if (got != 1) continue;
+        words[optind - 1] = words[++settings->n_words];
+        words[settings->n_words] = optarg;
     }
     if (place != ARGS_GLOBAL && end < count) settings->command = words + end + 1;
     *ret_next = optind;
@@ -484,16 +459,17 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
 
 int args_environment(struct settings *settings)
 {
-    const char *nodes = getenv("QUORLOCK_NODES");
-    const char *max_lease = getenv("QUORLOCK_MAX_LEASE");
+    struct given nodes = {"QUORLOCK_NODES", getenv("QUORLOCK_NODES"), NULL, &settings->nodes};
+    struct given max_lease = {"QUORLOCK_MAX_LEASE", getenv("QUORLOCK_MAX_LEASE"), NULL,
+                              &settings->max_lease_ms};
     int status = 0;
 
     settings->nodes_asked = settings->nodes != NULL;
     if (settings->nodes == NULL) {
         settings->nodes = "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381";
-        if (nodes != NULL && *nodes != '\0') status = set_nodes("QUORLOCK_NODES", nodes, &settings->nodes);
+        if (nodes.value != NULL && *nodes.value != '\0') status = set_nodes(&nodes);
     }
-    if (status == 0 && settings->max_lease_ms == 0 && max_lease != NULL && *max_lease != '\0')
-        status = set_lease("QUORLOCK_MAX_LEASE", max_lease, &settings->max_lease_ms);
+    if (status == 0 && settings->max_lease_ms == 0 && max_lease.value != NULL && *max_lease.value != '\0')
+        status = set_lease(&max_lease);
     return status;
 }

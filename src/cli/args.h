@@ -42,10 +42,8 @@ void args_help(struct text *text, enum args_place place);
  */
 const char *args_duration(const char *text, uint32_t *ret_ms);
 
-/* args_hide - takes user and password out of every URI in `text`, in place; the text only gets shorter, what
- * is left over behind it is wiped. */
-void args_hide(char *text);
-/* args_hide_all - args_hide on all that precedes "--" and may hold a URI: what other users see in ps. */
+/* args_hide_all - takes users and passwords out of the URIs before "--", in place: other users see them in ps.
+ */
 void args_hide_all(char **words, int count);
 
 #endif

@@ -8,13 +8,6 @@
 #include "cli.h"
 #include "report.h"
 #include "say.h"
-#include "session.h"
-
-struct bootstrap {
-    struct session session;
-    const struct settings *settings;
-    int status; /* exit status */
-};
 
 static size_t count(const struct quorlock_report *report, const char *state)
 {
@@ -70,13 +63,12 @@ static bool add_half(struct text *text, const struct settings *settings, const s
     if (written + closed + unknown < report->n_nodes) text_format(text, ", the others as they were");
     text_format(text, ". ");
     if (settings->reconfigure) {
-        text_format(
-            text,
-            "Give this very command again, until it ends with 0, and no client the new settings before\n");
-        return true;
+        text_format(text, "Give this very command again, until it ends with 0, and no client the new settings "
+                          "before\n");
+    } else {
+        add_command(text, settings, settings->max_lease_ms > 0 ? settings->max_lease_ms : 30000);
+        text_format(text, " does all of them anew, and they vote after one max lease\n");
     }
-    add_command(text, settings, settings->max_lease_ms > 0 ? settings->max_lease_ms : 30000);
-    text_format(text, " does all of them anew, and they vote after one max lease\n");
     return true;
 }
 
@@ -126,31 +118,28 @@ static void add_verdict(struct text *text, const struct settings *settings, int 
 
 static void done(int status, const struct quorlock_report *report, void *arg)
 {
-    struct bootstrap *bootstrap = arg;
+    struct session *session = arg;
     struct text text = {0};
 
-    if (bootstrap->settings->json) {
+    if (session->settings->json) {
         report_json(&text, "quorlock:guard", report, REPORT_BOOTSTRAP);
     } else {
-        add_verdict(&text, bootstrap->settings, status, report);
+        add_verdict(&text, session->settings, status, report);
         report_table(&text, report, REPORT_BOOTSTRAP);
     }
-    bootstrap->status = put(&text);
-    if (bootstrap->status == 0) bootstrap->status = status == QUORLOCK_STATE ? EXIT_HELD : session_exit(status);
-    session_leave(&bootstrap->session);
+    session->status = put(&text);
+    if (session->status == 0) session->status = status == QUORLOCK_STATE ? EXIT_HELD : session_exit(status);
+    session_leave(session);
 }
 
 int verb_bootstrap(const struct settings *settings)
 {
     /* Static: a frozen node may refer to it until the process ends. */
-    static struct bootstrap bootstrap;
+    static struct session session;
     struct quorlock_bootstrap_options options = {.size = sizeof(options), .reconfigure = settings->reconfigure};
-    int status;
+    int status = session_open(&session, settings);
 
-    bootstrap = (struct bootstrap){.settings = settings, .status = EXIT_NO_QUORUM};
-    status = session_open(&bootstrap.session, settings);
     if (status != 0) return status;
-    status = quorlock_bootstrap(bootstrap.session.client, &options, done, &bootstrap);
-    if (status != 0) say("%s", quorlock_client_error(bootstrap.session.client));
-    return session_run(&bootstrap.session, session_exit(status), &bootstrap.status);
+    status = quorlock_bootstrap(session.client, &options, done, &session);
+    return session_run(&session, session_check(&session, status));
 }

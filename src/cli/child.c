@@ -2,9 +2,6 @@
 #include "child.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -15,29 +12,19 @@
 static void fail(int fd)
 {
     int error = errno;
-    ssize_t sent = send(fd, &error, sizeof(error), MSG_NOSIGNAL);
 
-    (void)sent;
+    (void)send(fd, &error, sizeof(error), MSG_NOSIGNAL);
     _exit(error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
 }
 
 /* become - in the new process: waits for child_go and becomes the command. Does not return. */
-static void become(int fd, pid_t parent, char *const *command, const struct child_environment *environment,
-                   const struct signals *signals)
+static void become(int fd, pid_t parent, char *const *command, const struct signals *signals)
 {
-    char number[24];
     char go = 0;
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(fd);
     /* Where the parent died before the line above, that signal never comes. */
     if (getppid() != parent) _exit(EXIT_LOST);
-    if (setenv("QUORLOCK_KEY", environment->key, 1) != 0 ||
-        setenv("QUORLOCK_KEYS", environment->keys, 1) != 0 ||
-        setenv("QUORLOCK_OWNER", environment->owner, 1) != 0)
-        fail(fd);
-    snprintf(number, sizeof(number), "%" PRIu64, environment->fence);
-    if (environment->fence != 0 ? setenv("QUORLOCK_FENCE", number, 1) != 0 : unsetenv("QUORLOCK_FENCE") != 0)
-        fail(fd);
     if (recv(fd, &go, 1, 0) != 1) _exit(EXIT_LOST);
     signals_restore(signals);
     execvp(command[0], command);
@@ -59,15 +46,13 @@ pid_t child_fork(int *ret_fd)
     return pid;
 }
 
-bool child_start(struct child *child, char *const *command, const struct child_environment *environment,
-                 const struct signals *signals)
+bool child_start(struct child *child, char *const *command, const struct signals *signals)
 {
     pid_t parent = getpid();
     int fd;
     pid_t pid = child_fork(&fd);
 
-    if (pid == 0) become(fd, parent, command, environment, signals);
-    *child = (struct child){.fd = -1};
+    if (pid == 0) become(fd, parent, command, signals);
     if (pid < 0) return false;
     *child = (struct child){.state = CHILD_RUNNING, .pid = pid, .fd = fd};
     setpgid(pid, pid);
@@ -77,9 +62,7 @@ bool child_start(struct child *child, char *const *command, const struct child_e
 void child_go(const struct child *child)
 {
     /* Where it cannot be sent, the process has ended, and SIGCHLD comes. */
-    ssize_t sent = send(child->fd, "", 1, MSG_NOSIGNAL);
-
-    (void)sent;
+    (void)send(child->fd, "", 1, MSG_NOSIGNAL);
 }
 
 void child_abandon(struct child *child)
@@ -89,7 +72,7 @@ void child_abandon(struct child *child)
     kill(child->pid, SIGKILL);
     waitpid(child->pid, NULL, 0); /* no handler of ours can interrupt it */
     child_forget(child);
-    *child = (struct child){.fd = -1};
+    child->state = CHILD_NONE;
     errno = error;
 }
 

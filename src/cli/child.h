@@ -9,7 +9,6 @@
 #define QUORLOCK_CLI_CHILD_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "signals.h"
@@ -31,20 +30,12 @@ struct child {
     int exec_errno;  /* once CHILD_ENDED: why it could not be executed; 0: it ran */
 };
 
-struct child_environment {
-    const char *key;  /* the first as given */
-    const char *keys; /* all, one a line */
-    const char *owner;
-    uint64_t fence; /* 0: none */
-};
-
 /* child_fork - a new process and a descriptor between both: 0 there, its id here; -1 with errno. */
 pid_t child_fork(int *ret_fd);
 
 /* child_start - a process in a group of its own that executes the command once child_go is called; false with
  * errno: no process. Where the command cannot be executed, exec_errno says so when the process has ended. */
-bool child_start(struct child *child, char *const *command, const struct child_environment *environment,
-                 const struct signals *signals);
+bool child_start(struct child *child, char *const *command, const struct signals *signals);
 void child_go(const struct child *child);
 /* child_abandon - ends the process instead of child_go. */
 void child_abandon(struct child *child);

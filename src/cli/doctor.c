@@ -8,20 +8,16 @@
 #include <string.h>
 
 #include "cli.h"
-#include "document.h"
 #include "say.h"
-#include "session.h"
 
-enum { EXIT_WARNINGS = 1, EXIT_UNSAFE = 2 };
 enum { NAME_SIZE = 300 };
 
 struct doctor {
     struct session session;
-    const struct settings *settings;
+    struct settings settings;
     /* Servers that the list names twice; the library takes no such list. */
     char twins[QUORLOCK_NODES_MAX][NAME_SIZE];
     size_t n_twins;
-    int status; /* exit status */
 };
 
 /* The findings about twins first, then those of the examination. */
@@ -41,6 +37,7 @@ static struct quorlock_finding finding_at(const struct doctor *doctor,
                                      .remedy = "list each server once"};
 }
 
+/* worst - the severity of the worst finding, which is the exit status too. */
 static int worst(const struct doctor *doctor, const struct quorlock_examination *report)
 {
     return doctor->n_twins > 0 ? QUORLOCK_UNSAFE : report->severity;
@@ -49,7 +46,6 @@ static int worst(const struct doctor *doctor, const struct quorlock_examination 
 /* By severity. */
 static const char *const severities[] = {"note", "warning", "unsafe"};
 static const char *const verdicts[] = {"sound", "warnings", "unsafe"};
-static const int exit_statuses[] = {EXIT_OK, EXIT_WARNINGS, EXIT_UNSAFE};
 
 /* ---- as a table ---- */
 
@@ -174,10 +170,8 @@ static void add_findings(struct text *text, const struct doctor *doctor,
     text_format(text,
                 "\n%s: %zu unsafe, %zu warnings, %zu notes; %" PRIu32 " of %zu nodes answered, %" PRIu32
                 " make a quorum\n",
-                verdicts[counts[2] > 0   ? 2
-                         : counts[1] > 0 ? 1
-                                         : 0],
-                counts[2], counts[1], counts[0], report->reachable, report->n_nodes, report->quorum);
+                verdicts[worst(doctor, report)], counts[2], counts[1], counts[0], report->reachable,
+                report->n_nodes, report->quorum);
 }
 
 /* ---- as JSON ---- */
@@ -258,79 +252,57 @@ static void done(int status, const struct quorlock_examination *report, void *ar
     session_leave(&doctor->session);
     if (status != 0) {
         say("%s", quorlock_status_text(status));
-        doctor->status = EXIT_SYSTEM;
+        doctor->session.status = EXIT_SYSTEM;
         return;
     }
-    if (doctor->settings->json) {
+    if (doctor->settings.json) {
         write_json(&text, doctor, report);
     } else {
         text_add_table(&text, heads, N_COLUMNS, add_cell, report->nodes, report->n_nodes);
         add_findings(&text, doctor, report);
     }
-    doctor->status = put(&text);
-    if (doctor->status == 0) doctor->status = exit_statuses[worst(doctor, report)];
-}
-
-/* cut_out - takes entry `index` out of the list. */
-static void cut_out(char *list, unsigned long index)
-{
-    char *start = list, *end;
-
-    for (; index > 0 && *start != '\0'; index--) {
-        start += strcspn(start, ",");
-        start += *start == ',';
-    }
-    end = start + strcspn(start, ",");
-    if (*end == ',') {
-        end++;
-    } else if (start > list) {
-        start--;
-    }
-    memmove(start, end, strlen(end) + 1);
-}
-
-/* behind - what follows `front` in the text; NULL where it is not there. */
-static const char *behind(const char *text, const char *front)
-{
-    const char *at = strstr(text, front);
-
-    return at != NULL ? at + strlen(front) : NULL;
+    doctor->session.status = put(&text);
+    if (doctor->session.status == 0) doctor->session.status = worst(doctor, report);
 }
 
 /*
- * take_twin - whether that error is about a server listed twice: it becomes a finding and leaves the list
+ * take_twin - whether the client refused a server that is listed twice: it becomes a finding and leaves the
+ * list
  *
  * "nodes 1 and 3 are the same server, 127.0.0.1:6379, given twice": the 3 and the address.
  */
-static bool take_twin(struct doctor *doctor, const char *error, char *list)
+static bool take_twin(struct doctor *doctor, char *list)
 {
-    const char *second = behind(error, " and "), *name = behind(error, " are the same server, ");
-    unsigned long index = second != NULL ? strtoul(second, NULL, 10) : 0;
+    static const char and[] = " and ", same[] = " are the same server, ";
+    const char *second = strstr(doctor->session.error, and), *name = strstr(doctor->session.error, same);
+    unsigned long index = second != NULL ? strtoul(second + strlen(and), NULL, 10) : 0;
+    char *comma = list, *end;
 
-    if (index == 0 || name == NULL || doctor->n_twins == QUORLOCK_NODES_MAX) return false;
+    if (index < 2 || name == NULL || doctor->n_twins == QUORLOCK_NODES_MAX) return false;
+    name += strlen(same);
     snprintf(doctor->twins[doctor->n_twins++], NAME_SIZE, "%.*s", (int)strcspn(name, ","), name);
-    cut_out(list, index - 1);
+    for (; index > 1 && *comma != '\0'; index--) comma = strchrnul(comma + 1, ',');
+    end = *comma != '\0' ? strchrnul(comma + 1, ',') : comma;
+    memmove(comma, end, strlen(end) + 1);
     return true;
 }
 
 /* open_session - 0, or the exit status after saying why. */
-static int open_session(struct doctor *doctor, const struct settings *settings)
+static int open_session(struct doctor *doctor, const char *nodes)
 {
-    char error[SESSION_ERROR_SIZE] = "out of memory";
-    struct settings own = *settings;
-    char *list = strdup(settings->nodes);
-    int status = QUORLOCK_NOMEM;
+    char *list = strdup(nodes);
+    int status;
 
-    own.nodes = list;
-    /* The report says more about nodes that are down. */
-    if (own.verbose == 0) own.verbose = -1;
-    if (list != NULL) {
-        status = session_try(&doctor->session, &own, error, sizeof(error));
-        while (status == QUORLOCK_INVAL && take_twin(doctor, error, list))
-            status = session_try(&doctor->session, &own, error, sizeof(error));
-        explicit_bzero(list, strlen(settings->nodes)); /* may hold passwords */
+    if (list == NULL) {
+        say("out of memory");
+        return EXIT_SYSTEM;
     }
-    if (status != 0) say("%s", error);
+    doctor->settings.nodes = list;
+    do {
+        status = session_try(&doctor->session, &doctor->settings);
+    } while (status == QUORLOCK_INVAL && take_twin(doctor, list));
+    if (status != 0) say("%s", doctor->session.error);
+    explicit_bzero(list, strlen(nodes)); /* may hold passwords */
     free(list);
     return session_exit(status);
 }
@@ -341,10 +313,11 @@ int verb_doctor(const struct settings *settings)
     static struct doctor doctor;
     int status;
 
-    doctor = (struct doctor){.settings = settings, .status = EXIT_UNSAFE};
-    status = open_session(&doctor, settings);
+    doctor = (struct doctor){.settings = *settings};
+    /* The report says more about nodes that are down. */
+    if (settings->verbose == 0) doctor.settings.verbose = -1;
+    status = open_session(&doctor, settings->nodes);
     if (status != 0) return status;
     status = quorlock_examine(doctor.session.client, done, &doctor);
-    if (status != 0) say("%s", quorlock_client_error(doctor.session.client));
-    return session_run(&doctor.session, session_exit(status), &doctor.status);
+    return session_run(&doctor.session, session_check(&doctor.session, status));
 }

@@ -1,51 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * inspect.c - quorlock inspect, and quorlock break, which looks at all keys before it breaks the first
- *
- * A pass asks the nodes about one key after the other, and prints each report.
  */
 #include "cli.h"
 #include "report.h"
 #include "say.h"
-#include "session.h"
-
-struct keys;
-
-struct pass {
-    int (*ask)(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
-    void (*show)(struct text *text, const struct keys *keys, const struct quorlock_report *report);
-    bool last; /* its status is the exit status */
-};
 
 struct keys {
     struct session session;
-    const struct settings *settings;
-    const struct pass *pass;
-    size_t at;  /* the key that is asked for now */
-    int status; /* exit status */
+    enum report_kind kind;
+    bool breaking; /* break has shown all keys, and breaks them now */
+    size_t at;     /* the key that is asked for now */
 };
 
 static const char *key_now(const struct keys *keys)
 {
-    return keys->settings->words[keys->at];
+    return keys->session.settings->words[keys->at];
 }
 
 static void show_holders(struct text *text, const struct keys *keys, const struct quorlock_report *report)
 {
-    if (keys->settings->json) {
+    if (keys->session.settings->json) {
         report_json(text, key_now(keys), report, REPORT_INSPECT);
         return;
     }
     if (keys->at > 0) text_add(text, "\n", 1);
-    report_summary(text, key_now(keys), report, keys->settings->dialect);
+    report_summary(text, key_now(keys), report, keys->session.settings->dialect);
     report_table(text, report, REPORT_INSPECT);
 }
 
 /* show_before - what is about to be broken: the connection may be lost before the report of the break. */
 static void show_before(struct text *text, const struct keys *keys, const struct quorlock_report *report)
 {
-    report_summary(text, key_now(keys), report, keys->settings->dialect);
-    if (!keys->settings->json || text->failed) return;
+    report_summary(text, key_now(keys), report, keys->session.settings->dialect);
+    if (!keys->session.settings->json || text->failed) return;
     /* stdout is for JSON alone. */
     say("about to break: %.*s", (int)text->length - 1, text->bytes);
     text_clear(text);
@@ -54,10 +42,10 @@ static void show_before(struct text *text, const struct keys *keys, const struct
 static void show_broken(struct text *text, const struct keys *keys, const struct quorlock_report *report)
 {
     const char *key = key_now(keys);
-    bool several = keys->settings->n_words > 1;
+    bool several = keys->session.settings->n_words > 1;
     size_t broken = 0;
 
-    if (keys->settings->json) {
+    if (keys->session.settings->json) {
         report_json(text, key, report, REPORT_BREAK);
         return;
     }
@@ -77,57 +65,60 @@ static void answered(int status, const struct quorlock_report *report, void *arg
 /* ask - for the key whose turn it is; 0 or an exit status, said already. */
 static int ask(struct keys *keys)
 {
-    int status = keys->pass->ask(keys->session.client, key_now(keys), answered, keys);
+    quorlock_client *client = keys->session.client;
 
-    if (status != 0) say("%s", quorlock_client_error(keys->session.client));
-    return session_exit(status);
+    return session_check(&keys->session, keys->breaking
+                                             ? quorlock_break(client, key_now(keys), answered, keys)
+                                             : quorlock_inspect(client, key_now(keys), answered, keys));
 }
 
 static void answered(int status, const struct quorlock_report *report, void *arg)
 {
     struct keys *keys = arg;
+    size_t n_keys = keys->session.settings->n_words;
     struct text text = {0};
     int failed;
 
-    keys->pass->show(&text, keys, report);
+    if (keys->kind == REPORT_INSPECT) {
+        show_holders(&text, keys, report);
+    } else if (keys->breaking) {
+        show_broken(&text, keys, report);
+    } else {
+        show_before(&text, keys, report);
+        /* Keys are broken also where only a minority was seen to hold them. */
+        status = 0;
+    }
     failed = put(&text);
-    /* Keys are broken also where only a minority was seen to hold them. */
-    if (keys->pass->last && keys->status == 0) keys->status = session_exit(status);
+    if (keys->session.status == 0) keys->session.status = session_exit(status);
     keys->at++;
-    if (failed == 0 && keys->at == keys->settings->n_words && !keys->pass->last) {
-        keys->pass++;
+    if (failed == 0 && keys->at == n_keys && keys->kind == REPORT_BREAK && !keys->breaking) {
+        keys->breaking = true;
         keys->at = 0;
     }
-    if (failed == 0 && keys->at < keys->settings->n_words) {
+    if (failed == 0 && keys->at < n_keys) {
         failed = ask(keys);
         if (failed == 0) return;
     }
-    if (failed != 0) keys->status = failed;
+    if (failed != 0) keys->session.status = failed;
     session_leave(&keys->session);
 }
 
-static int run(const struct settings *settings, const struct pass *pass)
+static int run(const struct settings *settings, enum report_kind kind)
 {
     /* Static: a frozen node may refer to it until the process ends. */
     static struct keys keys;
-    int status;
+    int status = session_open(&keys.session, settings);
 
-    keys = (struct keys){.settings = settings, .pass = pass};
-    status = session_open(&keys.session, settings);
-    return status != 0 ? status : session_run(&keys.session, ask(&keys), &keys.status);
+    keys.kind = kind;
+    return status != 0 ? status : session_run(&keys.session, ask(&keys));
 }
 
 int verb_inspect(const struct settings *settings)
 {
-    static const struct pass passes[] = {{quorlock_inspect, show_holders, true}};
-
-    return run(settings, passes);
+    return run(settings, REPORT_INSPECT);
 }
 
 int verb_break(const struct settings *settings)
 {
-    static const struct pass passes[] = {{quorlock_inspect, show_before, false},
-                                         {quorlock_break, show_broken, true}};
-
-    return run(settings, passes);
+    return run(settings, REPORT_BREAK);
 }

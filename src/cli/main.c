@@ -105,14 +105,6 @@ static int print_verb_help(const struct verb *verb)
     return put(&text);
 }
 
-static int print_version(void)
-{
-    struct text text = {0};
-
-    text_format(&text, "quorlock %s\n", quorlock_version());
-    return put(&text);
-}
-
 static int run_verb(struct settings *settings, const struct verb *verb, char **words, int count)
 {
     bool takes_keys = (verb->place & (ARGS_INSPECT | ARGS_BREAK)) != 0;
@@ -139,12 +131,16 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
 static int run_words(char **words, int count)
 {
     struct settings settings = {.wait_ms = QUORLOCK_WAIT_FOREVER, .held_status = EXIT_HELD};
+    struct text version = {0};
     int next = 0;
     int status = args_parse(&settings, ARGS_GLOBAL, words, count, &next);
 
     if (status != 0) return status;
     if (settings.help) return print_help();
-    if (settings.version) return print_version();
+    if (settings.version) {
+        text_format(&version, "quorlock %s\n", quorlock_version());
+        return put(&version);
+    }
     if (next >= count || strcmp(words[next], "--") == 0) {
         say("no verb: give run, bootstrap, doctor, inspect or break; see quorlock --help");
         return EXIT_USAGE;
@@ -175,24 +171,15 @@ static bool fill_descriptors(void)
 
 int main(int argc, char **argv)
 {
-    char **words;
-    bool copied;
-    int status = EXIT_SYSTEM;
+    static char **words; /* copies, for passwords are taken out of argv */
 
     signals_ignore_pipe();
-    if (!fill_descriptors()) return EXIT_SYSTEM;
-    /* Copies, for passwords are taken out of argv. */
     words = calloc((size_t)argc + 1, sizeof(*words));
-    copied = words != NULL;
-    for (int i = 0; copied && i < argc; i++) {
+    if (words == NULL || !fill_descriptors()) return EXIT_SYSTEM;
+    for (int i = 0; i < argc; i++) {
         words[i] = strdup(argv[i]);
-        copied = words[i] != NULL;
+        if (words[i] == NULL) return EXIT_SYSTEM;
     }
-    if (copied) {
-        args_hide_all(argv, argc);
-        status = run_words(words, argc);
-    }
-    for (int i = 0; words != NULL && i < argc; i++) free(words[i]);
-    free(words);
-    return status;
+    args_hide_all(argv, argc);
+    return run_words(words, argc);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * report.h - what inspect, break and bootstrap report of the nodes, for people and as JSON
+ * report.h - what nodes answered: owners, votes and reports, for people and as JSON
  */
 #ifndef QUORLOCK_CLI_REPORT_H
 #define QUORLOCK_CLI_REPORT_H
@@ -18,5 +18,19 @@ void report_table(struct text *text, const struct quorlock_report *report, enum 
 /* report_json - one line; its fields are described in quorlock(1). */
 void report_json(struct text *text, const char *key, const struct quorlock_report *report,
                  enum report_kind kind);
+
+/*
+ * report_owner - label and first 8 characters of the token
+ *
+ * Another program's value, which is not written as ours, counts as a token without label. Of a Redisson owner,
+ * <uuid>:<number>, it is the first 8 characters of the uuid and the number. An escape \xNN is one character.
+ */
+void report_owner(struct text *text, const char *owner);
+/* report_votes - says, in a line for each node, how it voted and why. */
+void report_votes(const struct quorlock_vote *const *votes, size_t n_votes);
+/* report_held - says which owner is in the way, on how many nodes, for how long. */
+void report_held(const char *key, const struct quorlock_result *result, size_t quorum);
+/* report_gone - after a release: on how many nodes our key is certainly not. */
+size_t report_gone(const struct quorlock_result *result);
 
 #endif

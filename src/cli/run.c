@@ -19,9 +19,8 @@
 
 #include "child.h"
 #include "cli.h"
-#include "render.h"
+#include "report.h"
 #include "say.h"
-#include "session.h"
 #include "signals.h"
 #include "terminal.h"
 #include "warden.h"
@@ -42,7 +41,7 @@ struct run {
     struct signals signals;
     struct child child;
     struct warden warden;
-    struct terminal terminal;
+    int terminal; /* -1: there is none */
     struct event *signal_event, *timer_event;
     int timer_fd; /* CLOCK_BOOTTIME, absolute: it goes on while the machine sleeps, and is never early */
     enum run_state state;
@@ -143,8 +142,8 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
     (void)lock;
     if (result->status != QUORLOCK_OK) {
         say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", run->name,
-            render_gone(result), result->n_votes);
-        render_votes(result->votes, result->n_votes);
+            report_gone(result), result->n_votes);
+        report_votes(result->votes, result->n_votes);
     } else if (run->settings->verbose > 0 && result->expired) {
         say("%s", result->text);
     } else if (run->settings->verbose > 0) {
@@ -213,13 +212,13 @@ static void lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
     if (run->state != RUN_RUNNING && run->state != RUN_LOSING) return;
     run->verdict = EXIT_LOST;
     end_command(run, loss->remaining_ms);
-    if (run->settings->verbose > 0) render_votes(loss->votes, loss->n_votes);
+    if (run->settings->verbose > 0) report_votes(loss->votes, loss->n_votes);
 }
 
 /* take_terminal - takes the foreground back from the command, for others of our group that want it. */
 static bool take_terminal(struct run *run)
 {
-    bool taken = terminal_take(&run->terminal, run->child.pid);
+    bool taken = terminal_take(run->terminal, run->child.pid);
 
     if (taken && run->others_want) {
         run->others_want = false;
@@ -244,7 +243,7 @@ static void share_terminal(struct run *run)
     if (at_ms >= run->share_at_ms && run->others_want && take_terminal(run) && run->settings->verbose > 0)
         say("another process beside quorlock wants the terminal, and has it now");
     if (at_ms >= run->share_at_ms && child_wants_terminal(child) && !time_is_up(run) &&
-        terminal_lend(&run->terminal, child->pid)) {
+        terminal_lend(run->terminal, child->pid)) {
         run->share_at_ms = at_ms + TERMINAL_POLL_MS;
         child_signal(child, SIGCONT);
         if (run->settings->verbose > 0) say("the command wants the terminal, and has it now");
@@ -295,7 +294,7 @@ static void timer_fired(evutil_socket_t fd, short what, void *arg)
 static void note_typed(struct run *run)
 {
     int number = run->child.end_signal;
-    bool lent = terminal_has(&run->terminal, run->child.pid);
+    bool lent = terminal_has(run->terminal, run->child.pid);
 
     if ((number != SIGINT && number != SIGQUIT) || (number == run->passed ? !run->passed_typed : !lent)) return;
     run->die_of = number;
@@ -327,9 +326,9 @@ static void ended(struct run *run)
 
 static void stopped(struct run *run)
 {
-    if (run->terminal.fd >= 0 && child_wants_terminal(&run->child)) {
+    if (run->terminal >= 0 && child_wants_terminal(&run->child)) {
         share_terminal(run);
-        if (!terminal_has(&run->terminal, run->child.pid) && !terminal_has(&run->terminal, getpgrp()))
+        if (!terminal_has(run->terminal, run->child.pid) && !terminal_has(run->terminal, getpgrp()))
             say("the command is stopped, for it wants the terminal and quorlock is not in the foreground; "
                 "\"%s\" stays locked. It goes on when quorlock is",
                 run->name);
@@ -370,14 +369,6 @@ static void check_warden(struct run *run)
     }
 }
 
-/* resume - continues the command, unless this process was stopped for longer than the lease. */
-static void resume(struct run *run)
-{
-    if (time_is_up(run)) return; /* the loss is about to be reported */
-    terminal_offer(&run->terminal, run->child.pid);
-    child_signal(&run->child, SIGCONT);
-}
-
 /* pass_on - a signal for the command's group. */
 static void pass_on(struct run *run, int number, bool typed)
 {
@@ -388,8 +379,10 @@ static void pass_on(struct run *run, int number, bool typed)
         run->passed_typed = typed;
     }
     if (number == SIGCONT) {
-        resume(run);
-    } else if (number == SIGTSTP && stopped && run->terminal.fd >= 0) {
+        if (time_is_up(run)) return; /* the loss is about to be reported */
+        terminal_offer(run->terminal, run->child.pid);
+        child_signal(&run->child, SIGCONT);
+    } else if (number == SIGTSTP && stopped && run->terminal >= 0) {
         /* The command is stopped, and the warden ends it when the lease ends before SIGCONT. */
         raise(SIGSTOP);
     } else {
@@ -411,16 +404,19 @@ static void end_wait(struct run *run, int number, bool typed)
     if (quorlock_cancel(run->lock) != 0) finish(run, EXIT_SIGNAL + number);
 }
 
-static void handle_signals(struct run *run)
+static void handle_signals(evutil_socket_t fd, short what, void *arg)
 {
+    struct run *run = arg;
     bool typed = false;
 
+    (void)fd;
+    (void)what;
     for (int number; (number = signals_next(&run->signals, &typed)) != 0;) {
         if (number == SIGCHLD) {
             check_child(run);
             check_warden(run);
         } else if (number == SIGTTIN || number == SIGTTOU) {
-            run->others_want = run->terminal.fd >= 0;
+            run->others_want = run->terminal >= 0;
             share_terminal(run);
         } else if (run->state == RUN_WAITING) {
             end_wait(run, number, typed);
@@ -433,29 +429,35 @@ static void handle_signals(struct run *run)
     }
 }
 
-static void signaled(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    handle_signals(arg);
-}
-
 static void say_granted(const struct run *run, const struct quorlock_result *result)
 {
-    char owner[RENDER_OWNER_SIZE];
-    char fence[32] = "";
+    struct text line = {0};
 
-    if (result->fence != 0) snprintf(fence, sizeof(fence), ", fence %" PRIu64, result->fence);
-    say("granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner %s%s", run->name, result->granted,
-        result->n_votes, (double)(warden_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock),
-        render_owner(owner, result->token != NULL ? result->token : ""), fence);
+    text_format(&line, "granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner ", run->name,
+                result->granted, result->n_votes, (double)(warden_now_us() - run->asked_us) / 1000.0,
+                quorlock_valid_ms(run->lock));
+    report_owner(&line, result->token != NULL ? result->token : "");
+    if (result->fence != 0) text_format(&line, ", fence %" PRIu64, result->fence);
+    say_text(&line);
+}
+
+/* set_environment - for the command; nothing else reads it here. */
+static bool set_environment(const struct run *run, const char *owner, uint64_t fence)
+{
+    char number[24];
+
+    snprintf(number, sizeof(number), "%" PRIu64, fence);
+    return setenv("QUORLOCK_KEY", run->settings->words[0], 1) == 0 &&
+           setenv("QUORLOCK_KEYS", run->keys, 1) == 0 && setenv("QUORLOCK_OWNER", owner, 1) == 0 &&
+           (fence != 0 ? setenv("QUORLOCK_FENCE", number, 1) : unsetenv("QUORLOCK_FENCE")) == 0;
 }
 
 /* start_command - the warden first; false: no process, said already. */
-static bool start_command(struct run *run, const struct child_environment *environment, uint64_t deadline_us)
+static bool start_command(struct run *run, const char *owner, uint64_t fence, uint64_t deadline_us)
 {
     const char *what = "the command";
-    bool started = child_start(&run->child, run->settings->command, environment, &run->signals);
+    bool started =
+        set_environment(run, owner, fence) && child_start(&run->child, run->settings->command, &run->signals);
 
     if (started) {
         what = "the warden, without which the command must not run";
@@ -466,7 +468,7 @@ static bool start_command(struct run *run, const struct child_environment *envir
         say("no process to be had for %s: %s", what, strerror(errno));
         return false;
     }
-    terminal_offer(&run->terminal, run->child.pid);
+    terminal_offer(run->terminal, run->child.pid);
     child_go(&run->child);
     return true;
 }
@@ -474,15 +476,12 @@ static bool start_command(struct run *run, const struct child_environment *envir
 /* granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */
 static void granted(struct run *run, const struct quorlock_result *result)
 {
-    struct child_environment environment = {.key = run->settings->words[0],
-                                            .keys = run->keys,
-                                            .owner = quorlock_token(run->lock),
-                                            .fence = quorlock_fence(run->lock)};
-    uint64_t deadline_us;
+    const char *owner = quorlock_token(run->lock);
+    uint64_t fence = quorlock_fence(run->lock), deadline_us;
 
     /* A signal that is still unread came during the wait: the command must not start. It is too late to cancel,
        so end_wait gives the lock back. */
-    handle_signals(run);
+    handle_signals(run->signals.fd, EV_READ, run);
     if (run->state != RUN_WAITING) return;
     if (run->signal != 0) {
         finish(run, EXIT_SIGNAL + run->signal);
@@ -491,19 +490,19 @@ static void granted(struct run *run, const struct quorlock_result *result)
     say_patience(0);
     if (run->settings->verbose > 0) say_granted(run, result);
     deadline_us = kill_deadline_us(run);
-    if (environment.owner == NULL || deadline_us == 0) {
+    if (owner == NULL || deadline_us == 0) {
         say("\"%s\" was granted too late: the command was not started", run->name);
         finish(run, EXIT_LOST);
         return;
     }
     /* With --fence the command relies on its token: without one it must not start. */
-    if (run->settings->fence && environment.fence == 0) {
+    if (run->settings->fence && fence == 0) {
         say("\"%s\" was granted without a fencing token: the command was not started", run->name);
         finish(run, EXIT_NO_QUORUM);
         return;
     }
     run->state = RUN_RUNNING;
-    if (!start_command(run, &environment, deadline_us)) finish(run, EXIT_SYSTEM);
+    if (!start_command(run, owner, fence, deadline_us)) finish(run, EXIT_SYSTEM);
 }
 
 /* refused - says why there is no lock, and how the command ends. */
@@ -522,12 +521,12 @@ static void refused(struct run *run, const struct quorlock_result *result)
     if (run->signal != 0) {
         status = EXIT_SIGNAL + run->signal;
     } else if (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes)) {
-        render_held(run->name, result, quorum);
+        report_held(run->name, result, quorum);
         status = run->settings->held_status;
     } else {
         say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->name, why,
             result->granted + result->refused, result->n_votes, quorum);
-        render_votes(result->votes, result->n_votes);
+        report_votes(result->votes, result->n_votes);
     }
     run->state = RUN_RELEASING;
     run->status = status;
@@ -550,10 +549,11 @@ static void acquired(quorlock *lock, const struct quorlock_result *result, void 
 static bool watch(struct run *run)
 {
     if (!signals_open(&run->signals)) return false;
-    terminal_open(&run->terminal);
+    run->terminal = terminal_open();
     run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (run->timer_fd < 0) return false;
-    run->signal_event = event_new(run->session.base, run->signals.fd, EV_READ | EV_PERSIST, signaled, run);
+    run->signal_event =
+        event_new(run->session.base, run->signals.fd, EV_READ | EV_PERSIST, handle_signals, run);
     run->timer_event = event_new(run->session.base, run->timer_fd, EV_READ | EV_PERSIST, timer_fired, run);
     return run->signal_event != NULL && run->timer_event != NULL && event_add(run->signal_event, NULL) == 0 &&
            event_add(run->timer_event, NULL) == 0;
@@ -565,21 +565,11 @@ static void unwatch(struct run *run)
     if (run->timer_event != NULL) event_free(run->timer_event);
     if (run->signals.fd >= 0) close(run->signals.fd);
     if (run->timer_fd >= 0) close(run->timer_fd);
-    terminal_close(&run->terminal);
+    if (run->terminal >= 0) close(run->terminal);
 }
 
-/* refuse_options - says what the library does not accept, with the remedy where the command knows one. */
-static int refuse_options(const struct run *run, int status)
-{
-    say("%s", quorlock_client_error(run->session.client));
-    if (status == QUORLOCK_INVAL && run->settings->max_lease_ms == 0 && run->lease_ms > 30000)
-        say("a lease so long needs another max lease on the nodes and at all their clients: "
-            "'quorlock bootstrap --reconfigure --max-lease %ums', then --max-lease %ums or "
-            "QUORLOCK_MAX_LEASE=%ums",
-            run->lease_ms, run->lease_ms, run->lease_ms);
-    return session_exit(status);
-}
-
+/* ask - 0, or the exit status after saying what the library does not accept, with the remedy if there is one.
+ */
 static int ask(struct run *run)
 {
     const struct settings *settings = run->settings;
@@ -591,36 +581,39 @@ static int ask(struct run *run)
         .fencing = settings->fence,
     };
     int status = quorlock_new(&run->lock, run->session.client, settings->words, settings->n_words, &options);
+    int failed;
 
-    if (status != 0) return refuse_options(run, status);
-    quorlock_on_lost(run->lock, lost, run);
-    run->asked_us = warden_now_us();
-    status = quorlock_acquire(run->lock, acquired, run);
-    return status != 0 ? refuse_options(run, status) : 0;
+    if (status == 0) {
+        quorlock_on_lost(run->lock, lost, run);
+        run->asked_us = warden_now_us();
+        status = quorlock_acquire(run->lock, acquired, run);
+    }
+    failed = session_check(&run->session, status);
+    if (status == QUORLOCK_INVAL && settings->max_lease_ms == 0 && run->lease_ms > 30000)
+        say("a lease so long needs another max lease on the nodes and at all their clients: "
+            "'quorlock bootstrap --reconfigure --max-lease %ums', then --max-lease %ums or "
+            "QUORLOCK_MAX_LEASE=%ums",
+            run->lease_ms, run->lease_ms, run->lease_ms);
+    return failed;
 }
 
 static int check_settings(const struct settings *settings)
 {
     if (settings->n_words == 0) {
         say("no key: give quorlock run KEY... -- CMD ARGS...");
-        return EXIT_USAGE;
-    }
-    if (settings->command == NULL) {
+    } else if (settings->command == NULL) {
         say("no command: write -- between the keys and the command: quorlock run %s -- CMD ARGS...",
             settings->words[0]);
-        return EXIT_USAGE;
-    }
-    if (settings->command[0] == NULL) {
+    } else if (settings->command[0] == NULL) {
         say("no command behind --: give quorlock run %s -- CMD ARGS...", settings->words[0]);
-        return EXIT_USAGE;
-    }
-    if (settings->max_lease_ms > 0 && settings->lease_ms > settings->max_lease_ms) {
+    } else if (settings->max_lease_ms > 0 && settings->lease_ms > settings->max_lease_ms) {
         say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: shorten the one, or "
             "lengthen the other for all clients of these nodes",
             settings->lease_ms, settings->max_lease_ms);
-        return EXIT_USAGE;
+    } else {
+        return 0;
     }
-    return 0;
+    return EXIT_USAGE;
 }
 
 /* choose_lease_ms - as the library chooses, for the grace depends on it. */
@@ -628,23 +621,6 @@ static uint32_t choose_lease_ms(const struct settings *settings)
 {
     if (settings->lease_ms > 0) return settings->lease_ms;
     return settings->max_lease_ms > 0 && settings->max_lease_ms < 30000 ? settings->max_lease_ms : 30000;
-}
-
-/*
- * loop - until session_leave; false when the loop failed, said already
- *
- * The warden gets the new deadline after each turn, for in that turn a renewal may have been answered.
- */
-static bool loop(struct run *run)
-{
-    do {
-        if (event_base_loop(run->session.base, EVLOOP_ONCE) != 0) {
-            say("the event loop failed");
-            return false;
-        }
-        if (run->state == RUN_RUNNING) update_warden(run);
-    } while (!event_base_got_break(run->session.base));
-    return true;
 }
 
 /* hold_and_run - takes the lock, runs the command, gives the lock back. */
@@ -661,7 +637,15 @@ static int hold_and_run(struct run *run)
         status = EXIT_SYSTEM;
     } else {
         status = ask(run);
-        if (status == 0) status = loop(run) ? run->status : EXIT_SYSTEM;
+        /* In each turn a renewal may have been answered. */
+        while (status == 0 && !event_base_got_break(run->session.base)) {
+            if (event_base_loop(run->session.base, EVLOOP_ONCE) != 0) {
+                say("the event loop failed");
+                status = EXIT_SYSTEM;
+            }
+            if (run->state == RUN_RUNNING) update_warden(run);
+        }
+        if (status == 0) status = run->status;
     }
     /* Only after the loop failed: no command runs without a lock. */
     if (run->state == RUN_RUNNING || run->state == RUN_LOSING) kill_group(run);
@@ -679,15 +663,14 @@ int verb_run(const struct settings *settings)
     int status = check_settings(settings);
 
     if (status != 0) return status;
-    run =
-        (struct run){.settings = settings, .signals.fd = -1, .timer_fd = -1, .child.fd = -1, .terminal.fd = -1};
+    run = (struct run){.settings = settings, .signals.fd = -1, .timer_fd = -1, .child.fd = -1, .terminal = -1};
     run.name = text_joined(settings->words, settings->n_words, ", ");
     run.keys = text_joined(settings->words, settings->n_words, "\n");
+    status = EXIT_SYSTEM;
     if (run.name != NULL && run.keys != NULL) {
         status = hold_and_run(&run);
     } else {
         say("out of memory");
-        status = EXIT_SYSTEM;
     }
     free(run.name);
     free(run.keys);

@@ -5,8 +5,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,39 +31,33 @@ static void write_line(const struct text *line)
     (void)written;
 }
 
-static void write_safe(const char *bytes, size_t length)
+void say_text(struct text *text)
 {
     static const size_t length_max = PIPE_BUF - 8;
     struct text line = {0};
 
     text_format(&line, "quorlock: ");
-    text_add_safe(&line, bytes, length);
-    if (!line.failed && line.length > length_max) {
+    text_add_safe(&line, text->bytes, text->length);
+    if (line.length > length_max) {
         line.length = length_max;
-        text_add(&line, "...", 3);
+        text_format(&line, "...");
     }
-    text_add(&line, "\n", 1);
-    if (!line.failed) write_line(&line);
+    text_format(&line, "\n");
+    /* Without memory for a line there is none for an error either. */
+    if (!text->failed && !line.failed) write_line(&line);
     text_clear(&line);
+    text_clear(text);
 }
 
 void say(const char *format, ...)
 {
-    char *raw = NULL;
+    struct text text = {0};
     va_list list;
-    int length;
 
     va_start(list, format);
-    length = vasprintf(&raw, format, list);
+    text_format_list(&text, format, list);
     va_end(list);
-    if (length < 0) return; /* without memory for a line there is none for an error either */
-    write_safe(raw, (size_t)length);
-    free(raw);
-}
-
-void say_text(const struct text *text)
-{
-    if (!text->failed && text->length > 0) write_safe(text->bytes, text->length);
+    say_text(&text);
 }
 
 int put(struct text *text)

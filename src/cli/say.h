@@ -9,8 +9,8 @@
 
 /* say - one line on stderr, "quorlock: " before it, made safe for a terminal, in one write. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* say_text - the same for a text; nothing where it is empty or failed. */
-void say_text(const struct text *text);
+/* say_text - the same for a text, which it clears. */
+void say_text(struct text *text);
 
 /*
  * say_patience - how long say() may wait for a stderr that takes nothing (a terminal under Ctrl-S, a full pipe)

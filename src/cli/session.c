@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "session.h"
+#include "cli.h"
 
 #include <event2/event.h>
 
@@ -33,10 +33,11 @@ static void die(int status)
 static void log_line(void *arg, int level, const char *text)
 {
     const struct session *session = arg;
-    int least = session->verbose > 1   ? QUORLOCK_LOG_DEBUG
-                : session->verbose > 0 ? QUORLOCK_LOG_INFO
-                : session->verbose < 0 ? QUORLOCK_LOG_ERROR + 1
-                                       : QUORLOCK_LOG_WARN;
+    int verbose = session->settings->verbose;
+    int least = verbose > 1   ? QUORLOCK_LOG_DEBUG
+                : verbose > 0 ? QUORLOCK_LOG_INFO
+                : verbose < 0 ? QUORLOCK_LOG_ERROR + 1
+                              : QUORLOCK_LOG_WARN;
 
     if (level >= least || strncmp(text, "waiting for", strlen("waiting for")) == 0) say("%s", text);
 }
@@ -53,7 +54,7 @@ int session_exit(int status)
 }
 
 /* make_label - the default one names host and process, by which people find the holder of a lock. */
-static void make_label(char *label)
+static void make_label(char label[LABEL_SIZE])
 {
     char host[HOST_SHOWN + 1] = "";
 
@@ -63,29 +64,15 @@ static void make_label(char *label)
     snprintf(label, LABEL_SIZE, "%s:%ld:", host[0] != '\0' ? host : "host", (long)getpid());
 }
 
-/* split_nodes - the parts of the list, which loses its commas; how many they are. For the caller to free. */
-static const char **split_nodes(char *list, size_t *ret_n)
+static int make_client(struct session *session)
 {
-    const char **nodes;
-    size_t n = 1;
-
-    for (const char *p = list; *p != '\0'; p++) n += *p == ',';
-    nodes = calloc(n, sizeof(*nodes));
-    for (size_t i = 0; i < n && nodes != NULL; i++) nodes[i] = strsep(&list, ",");
-    *ret_n = n;
-    return nodes;
-}
-
-static int make_client(struct session *session, const struct settings *settings, char *error, size_t error_size)
-{
+    const struct settings *settings = session->settings;
+    const char *nodes[QUORLOCK_NODES_MAX] = {NULL};
     char label[LABEL_SIZE];
-    char *list = strdup(settings->nodes);
-    size_t n_nodes = 0;
-    const char **nodes = list != NULL ? split_nodes(list, &n_nodes) : NULL;
+    char *list = strdup(settings->nodes), *rest = list;
     struct quorlock_client_options options = {
         .size = sizeof(options),
         .nodes = nodes,
-        .n_nodes = n_nodes,
         .policy = settings->policy,
         .dialect = settings->dialect,
         .guard = settings->guard,
@@ -96,17 +83,20 @@ static int make_client(struct session *session, const struct settings *settings,
         .owner_label = settings->label != NULL ? settings->label : label,
         .log = log_line,
         .log_arg = session,
-        .error = error,
-        .error_size = error_size,
+        .error = session->error,
+        .error_size = sizeof(session->error),
     };
-    int status = QUORLOCK_NOMEM;
+    int status;
 
+    if (list == NULL) return QUORLOCK_NOMEM;
     make_label(label);
-    if (nodes != NULL) status = quorlock_client_new(&session->client, session->base, &options);
+    /* Of too many the library reads the number only. */
+    for (const char *node; (node = strsep(&rest, ",")) != NULL; options.n_nodes++)
+        if (options.n_nodes < QUORLOCK_NODES_MAX) nodes[options.n_nodes] = node;
+    status = quorlock_client_new(&session->client, session->base, &options);
     /* The library has its own copies; these may hold passwords. */
-    if (list != NULL) explicit_bzero(list, strlen(settings->nodes));
+    explicit_bzero(list, strlen(settings->nodes));
     free(list);
-    free(nodes);
     return status;
 }
 
@@ -121,36 +111,38 @@ static struct event_base *make_loop(void)
     return base;
 }
 
-int session_try(struct session *session, const struct settings *settings, char *error, size_t error_size)
+int session_try(struct session *session, const struct settings *settings)
 {
-    int status;
+    int status = QUORLOCK_NOMEM;
 
-    error[0] = '\0';
     event_set_log_callback(hush);
     event_set_fatal_callback(die);
-    *session = (struct session){.verbose = settings->verbose, .base = make_loop()};
-    if (session->base == NULL) {
-        snprintf(error, error_size, "%s", no_loop);
-        return QUORLOCK_NOMEM;
-    }
-    status = make_client(session, settings, error, error_size);
+    *session = (struct session){.settings = settings, .base = make_loop()};
+    if (session->base != NULL) status = make_client(session);
     if (status == 0) return 0;
-    if (error[0] == '\0') snprintf(error, error_size, "%s", quorlock_status_text(status));
-    event_base_free(session->base);
+    if (session->error[0] == '\0')
+        snprintf(session->error, sizeof(session->error), "%s",
+                 session->base == NULL ? no_loop : quorlock_status_text(status));
+    if (session->base != NULL) event_base_free(session->base);
     session->base = NULL;
     return status;
 }
 
 int session_open(struct session *session, const struct settings *settings)
 {
-    char error[SESSION_ERROR_SIZE];
-    int status = session_try(session, settings, error, sizeof(error));
+    int status = session_try(session, settings);
 
-    if (status != 0) say("%s", error);
+    if (status != 0) say("%s", session->error);
     return session_exit(status);
 }
 
-int session_run(struct session *session, int failed, const int *result)
+int session_check(const struct session *session, int status)
+{
+    if (status != 0) say("%s", quorlock_client_error(session->client));
+    return session_exit(status);
+}
+
+int session_run(struct session *session, int failed)
 {
     int status = failed;
 
@@ -158,7 +150,7 @@ int session_run(struct session *session, int failed, const int *result)
         say("the event loop failed");
         status = EXIT_SYSTEM;
     }
-    if (status == 0) status = *result;
+    if (status == 0) status = session->status;
     session_close(session);
     return status;
 }

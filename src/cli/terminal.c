@@ -8,15 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-void terminal_open(struct terminal *terminal)
+int terminal_open(void)
 {
-    terminal->fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-}
-
-void terminal_close(struct terminal *terminal)
-{
-    if (terminal->fd >= 0) close(terminal->fd);
-    terminal->fd = -1;
+    return open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 }
 
 /* is_alive - false for a zombie, which stays a member of its group until its parent has read its status. */
@@ -54,24 +48,24 @@ static bool is_alone(void)
     return alone;
 }
 
-bool terminal_has(const struct terminal *terminal, pid_t group)
+bool terminal_has(int terminal, pid_t group)
 {
-    return terminal->fd >= 0 && group > 0 && tcgetpgrp(terminal->fd) == group;
+    return terminal >= 0 && group > 0 && tcgetpgrp(terminal) == group;
 }
 
-bool terminal_lend(const struct terminal *terminal, pid_t group)
+bool terminal_lend(int terminal, pid_t group)
 {
-    if (terminal_has(terminal, getpgrp())) tcsetpgrp(terminal->fd, group);
+    if (terminal_has(terminal, getpgrp())) tcsetpgrp(terminal, group);
     return terminal_has(terminal, group);
 }
 
-void terminal_offer(const struct terminal *terminal, pid_t group)
+void terminal_offer(int terminal, pid_t group)
 {
     if (terminal_has(terminal, getpgrp()) && is_alone()) terminal_lend(terminal, group);
 }
 
-bool terminal_take(const struct terminal *terminal, pid_t group)
+bool terminal_take(int terminal, pid_t group)
 {
-    if (terminal_has(terminal, group)) tcsetpgrp(terminal->fd, getpgrp());
+    if (terminal_has(terminal, group)) tcsetpgrp(terminal, getpgrp());
     return terminal_has(terminal, getpgrp());
 }

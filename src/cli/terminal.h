@@ -13,19 +13,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-struct terminal {
-    int fd; /* the controlling terminal, whatever stdin is; -1: there is none */
-};
-
-void terminal_open(struct terminal *terminal);
-void terminal_close(struct terminal *terminal);
+/* terminal_open - a descriptor of the controlling terminal, whatever stdin is; -1: there is none. The functions
+ * below take both. */
+int terminal_open(void);
 /* terminal_has - whether that group has the foreground. */
-bool terminal_has(const struct terminal *terminal, pid_t group);
+bool terminal_has(int terminal, pid_t group);
 /* terminal_offer - gives the foreground to that group, where we have it and are alone in our group. */
-void terminal_offer(const struct terminal *terminal, pid_t group);
+void terminal_offer(int terminal, pid_t group);
 /* terminal_lend - the same, also where we are not alone. True: that group has the foreground now. */
-bool terminal_lend(const struct terminal *terminal, pid_t group);
+bool terminal_lend(int terminal, pid_t group);
 /* terminal_take - takes the foreground back from that group. True: we have it now. */
-bool terminal_take(const struct terminal *terminal, pid_t group);
+bool terminal_take(int terminal, pid_t group);
 
 #endif

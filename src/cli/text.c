@@ -36,21 +36,26 @@ void text_add(struct text *text, const char *bytes, size_t length)
     text->length += length;
 }
 
-void text_format(struct text *text, const char *format, ...)
+void text_format_list(struct text *text, const char *format, va_list list)
 {
     char *more = NULL;
-    va_list list;
-    int length;
+    int length = vasprintf(&more, format, list);
 
-    va_start(list, format);
-    length = vasprintf(&more, format, list);
-    va_end(list);
     if (length < 0) {
         text->failed = true;
         return;
     }
     text_add(text, more, (size_t)length);
     free(more);
+}
+
+void text_format(struct text *text, const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    text_format_list(text, format, list);
+    va_end(list);
 }
 
 /* utf8_read - bytes of the well-formed character at `s`, at most `n`, or 0; *ret_code is its code point. */
@@ -136,12 +141,6 @@ void text_add_utf8(struct text *text, const char *bytes, size_t length)
     add_foreign(text, bytes, length, FOR_UTF8);
 }
 
-void text_add_json(struct text *text, const struct text *document)
-{
-    add_foreign(text, document->bytes, document->length, FOR_JSON);
-    if (document->failed) text->failed = true;
-}
-
 size_t text_columns(const struct text *text, size_t start)
 {
     size_t columns = 0;
@@ -207,4 +206,60 @@ void text_add_table(struct text *text, const char *const *heads, size_t n_column
         while (text->length > begin && text->bytes[text->length - 1] == ' ') text->length--;
         text_add(text, "\n", 1);
     }
+}
+
+/* ---- JSON ---- */
+
+json_t *document_text(const char *string)
+{
+    struct text valid = {0};
+    json_t *value = NULL;
+
+    if (string == NULL) return json_null();
+    text_add_utf8(&valid, string, strlen(string));
+    if (!valid.failed) value = json_stringn(valid.length > 0 ? valid.bytes : "", valid.length);
+    text_clear(&valid);
+    return value;
+}
+
+json_t *document_number(int64_t number, int64_t least)
+{
+    return number < least ? json_null() : json_integer(number);
+}
+
+json_t *document_truth(int truth)
+{
+    return truth < 0 ? json_null() : json_boolean(truth);
+}
+
+static void lose_unless(bool added, json_t **whole)
+{
+    if (added) return;
+    json_decref(*whole);
+    *whole = NULL;
+}
+
+void document_add(json_t **object, const char *name, json_t *value)
+{
+    lose_unless(json_object_set_new(*object, name, value) == 0, object);
+}
+
+void document_append(json_t **array, json_t *value)
+{
+    lose_unless(json_array_append_new(*array, value) == 0, array);
+}
+
+/* collect - JSON for a terminal: what add_foreign escapes is in strings only, and becomes \uNNNN there. */
+static int collect(const char *bytes, size_t length, void *text)
+{
+    add_foreign(text, bytes, length, FOR_JSON);
+    return 0;
+}
+
+/* A buffer of ours that stays failed: jansson's own forgets that it had no memory for the name of a member. */
+void document_write(struct text *text, json_t *document)
+{
+    if (document == NULL || json_dump_callback(document, collect, text, 0) != 0) text->failed = true;
+    text_format(text, "\n");
+    json_decref(document);
 }

@@ -97,17 +97,20 @@ static int wait_for_answer(const struct warden *warden)
     return recv(warden->fd, &error, sizeof(error), MSG_DONTWAIT) == (ssize_t)sizeof(error) ? error : ECHILD;
 }
 
+static void forget(struct warden *warden)
+{
+    close(warden->fd);
+    warden->pid = 0;
+}
+
 bool warden_start(struct warden *warden, pid_t group, uint64_t deadline_us)
 {
     int fd = -1, error;
     pid_t pid = child_fork(&fd);
 
     if (pid == 0) live(fd, group, deadline_us);
-    *warden =
-        (struct warden){.fd = -1, .group = group, .deadline_us = deadline_us, .restarts = warden->restarts};
     if (pid < 0) return false;
-    warden->pid = pid;
-    warden->fd = fd;
+    *warden = (struct warden){pid, fd, group, deadline_us, warden->restarts};
     error = wait_for_answer(warden);
     if (error != 0) warden_end(warden);
     errno = error;
@@ -132,9 +135,7 @@ bool warden_check(struct warden *warden)
             kill(warden->pid, SIGCONT);
             continue;
         }
-        close(warden->fd);
-        warden->pid = 0;
-        warden->fd = -1;
+        forget(warden);
         if (warden_now_us() >= warden->deadline_us) return true;
         errno = ECHILD;
         return warden->restarts++ < WARDEN_RESTARTS_MAX &&
@@ -148,7 +149,5 @@ void warden_end(struct warden *warden)
     if (warden->pid == 0) return;
     kill(warden->pid, SIGKILL);
     waitpid(warden->pid, NULL, 0); /* no handler of ours can interrupt it */
-    close(warden->fd);
-    warden->pid = 0;
-    warden->fd = -1;
+    forget(warden);
 }

@@ -10,7 +10,6 @@
 #include <stdarg.h>
 
 #include "cli/args.h"
-#include "cli/document.h"
 #include "cli/say.h"
 
 #define WORDS_MAX 12
