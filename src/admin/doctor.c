@@ -187,11 +187,6 @@ static void on_examined(void *arg)
     if (--examination->left == 0) report_complete(&examination->report);
 }
 
-static uint64_t now_us(void *arg)
-{
-    return runtime_now_us(arg);
-}
-
 static int begin(struct examination *examination)
 {
     struct runtime *runtime = runtime_of(examination);
@@ -200,11 +195,8 @@ static int begin(struct examination *examination)
         struct patient *patient = &examination->patients[i];
         struct examine_config config = {.system = &runtime->system,
                                         .alloc = &runtime->alloc,
-                                        .uri = &runtime->nodes[i].uri,
+                                        .link = nodes_link(runtime, i),
                                         .key_prefix = runtime->key_prefix,
-                                        .timeout_ms = runtime_timeout_ms(runtime),
-                                        .now_us = now_us,
-                                        .now_arg = runtime,
                                         .done = on_examined,
                                         .arg = patient};
 

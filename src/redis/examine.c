@@ -157,7 +157,7 @@ static void on_error(struct examine *examine, const struct ask *ask, const struc
     struct examine_facts *facts = examine->facts;
 
     if (ask->kind == ASK_GUARD)
-        handshake_describe(examine->config.uri, "GET " GUARD_KEY, item, facts->guard_error,
+        handshake_describe(examine->config.link.uri, "GET " GUARD_KEY, item, facts->guard_error,
                            sizeof(facts->guard_error));
     if (ask->right < EXAMINE_RIGHTS)
         examine_read_refusal(facts, ask->right, ask->name, item->text, item->length);
@@ -218,7 +218,7 @@ static void on_reply(void *arg, const struct reply *reply)
     if (reply->self.type != REPLY_ERROR) {
         on_value(examine, ask, reply);
     } else if (shut_out(&reply->self)) {
-        handshake_describe(examine->config.uri, "refused", &reply->self, why, sizeof(why));
+        handshake_describe(examine->config.link.uri, "refused", &reply->self, why, sizeof(why));
         link_drop(&examine->link, FAULT_AUTH, why);
         return;
     } else {
@@ -247,7 +247,7 @@ static void on_connected(void *arg)
     struct redis_link *link = &examine->link;
 
     examine->facts->loopback = stays_here(examine);
-    handshake_enter(&link->handshake, &link->conn.out, examine->config.uri);
+    handshake_enter(&link->handshake, &link->conn.out, examine->config.link.uri);
 }
 
 static void on_greeted(void *arg)
@@ -268,7 +268,7 @@ static void on_due(void *arg)
         return;
     }
     snprintf(why, sizeof(why), "no answer within %u ms: frozen, cut off, or busy",
-             (unsigned)examine->config.timeout_ms);
+             (unsigned)examine->config.link.timeout_ms);
     link_drop(&examine->link, FAULT_UNREACHABLE, why);
 }
 
@@ -329,16 +329,13 @@ static bool make_names(struct examine *examine)
 
 struct examine *examine_start(const struct examine_config *config, struct examine_facts *facts)
 {
-    uint64_t end_us = config->now_us(config->now_arg) + 1000ull * EXAMINE_STEPS * config->timeout_ms;
-    const struct link_config link = {.uri = config->uri,
-                                     .timeout_ms = config->timeout_ms,
-                                     .user_timeout_ms = config->timeout_ms,
-                                     .steps_end_us = end_us,
-                                     .now_us = config->now_us,
-                                     .now_arg = config->now_arg};
+    struct link_config link = config->link;
     struct examine *examine = alloc_zero(config->alloc, sizeof(*examine));
 
     if (examine == NULL) return NULL;
+    link.log = NULL;
+    link.user_timeout_ms = link.timeout_ms;
+    link.steps_end_us = link.now_us(link.arg) + 1000ull * EXAMINE_STEPS * link.timeout_ms;
     *facts = (struct examine_facts){0};
     examine->config = *config;
     examine->facts = facts;

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "redis/examine_read.h"
-#include "redis/link/uri.h"
+#include "redis/link/config.h"
 
 struct examine;
 struct system;
@@ -23,11 +23,8 @@ struct system;
 struct examine_config {
     struct system *system;
     const struct alloc *alloc;
-    const struct uri *uri; /* kept by the caller as long as the examination, as is key_prefix */
-    const char *key_prefix;
-    uint32_t timeout_ms;           /* for the connection; all of it lasts EXAMINE_STEPS times that at most */
-    uint64_t (*now_us)(void *arg); /* elapsed time */
-    void *now_arg;
+    struct link_config link; /* all of it lasts EXAMINE_STEPS timeouts at most; nothing is logged */
+    const char *key_prefix;  /* kept by the caller as long as the examination */
     void (*done)(void *arg);
     void *arg;
 };

@@ -28,7 +28,6 @@ static const struct {
 };
 
 struct node {
-    struct alloc alloc;
     struct node_config config;
     struct node_events events;
     const struct dialect *dialect;
@@ -259,8 +258,8 @@ static void on_connected(void *arg)
         eviction = node->config.allow_eviction ? HANDSHAKE_EVICTION_WARNS : HANDSHAKE_EVICTION_FAILS;
     guard_forget(&node->guard);
     node->greet_us = link_now_us(link);
-    handshake_begin(&link->handshake, &link->conn.out, node->config.uri, link->client_name, node->dialect,
-                    eviction);
+    handshake_begin(&link->handshake, &link->conn.out, link->config.uri, link->config.client_name,
+                    node->dialect, eviction);
 }
 
 static void on_heard(void *arg)
@@ -347,10 +346,9 @@ static void on_closed(void *arg, bool was_open, enum fault fault, const char *wh
 static void on_ended(void *arg)
 {
     struct node *node = arg;
-    struct alloc alloc = node->alloc;
 
     ring_clear(&node->ring);
-    alloc_free(&alloc, node);
+    alloc_free(node->link.alloc, node);
 }
 
 /* ---- deadlines ---- */
@@ -417,6 +415,7 @@ static void on_due(void *arg)
 /* ---- what the client calls ---- */
 
 static const struct link_events node_link_events = {
+    .topic = "",
     .connected = on_connected,
     .greeted = on_greeted,
     .readable = on_readable,
@@ -432,23 +431,11 @@ static const struct link_events node_link_events = {
 struct node *node_new(struct system *system, const struct alloc *alloc, const struct node_config *config,
                       const struct node_events *events)
 {
-    const struct link_config link = {.uri = config->uri,
-                                     .topic = "",
-                                     .client_name = config->client_name,
-                                     .timeout_ms = config->timeout_ms,
-                                     .user_timeout_ms = config->stall_ms,
-                                     .steps_end_us = LINK_NEVER,
-                                     .reconnect_min_ms = config->reconnect_min_ms,
-                                     .reconnect_max_ms = config->reconnect_max_ms,
-                                     .now_us = config->now_us,
-                                     .now_arg = config->now_arg,
-                                     .log = events->log,
-                                     .log_arg = events->arg};
     struct node *node = alloc_zero(alloc, sizeof(*node));
 
     if (node == NULL) return NULL;
-    node->alloc = *alloc;
     node->config = *config;
+    node->config.link.user_timeout_ms = config->stall_ms;
     node->events = *events;
     node->countdown = node->countdown_text;
     node->dialect = config->dialect == QUORLOCK_DIALECT_REDISSON ? &dialect_redisson : &dialect_plain;
@@ -456,8 +443,9 @@ struct node *node_new(struct system *system, const struct alloc *alloc, const st
     snprintf(node->why, sizeof(node->why), "connecting");
     guard_init(&node->guard, config->guard, config->n_nodes, config->max_lease_ms, config->set,
                config->set_named);
-    ring_init(&node->ring, &node->alloc);
-    if (link_init(&node->link, system, &node->alloc, &link, &node_link_events, node) && link_start(&node->link))
+    ring_init(&node->ring, alloc);
+    if (link_init(&node->link, system, alloc, &node->config.link, &node_link_events, node) &&
+        link_start(&node->link))
         return node;
     link_end(&node->link);
     return NULL;
@@ -600,5 +588,5 @@ uint32_t node_srtt_us(const struct node *node)
 
 const char *node_name(const struct node *node)
 {
-    return node->config.uri->name;
+    return node->config.link.uri->name;
 }

@@ -24,7 +24,7 @@
 
 #include "base/alloc.h"
 #include "redis/dialect/request.h"
-#include "redis/link/uri.h"
+#include "redis/link/config.h"
 
 struct node;
 struct system;
@@ -38,20 +38,14 @@ struct node_events {
                   const struct node_reply *);
     /* Requests may have found room that did not before. */
     void (*room)(void *arg, uint32_t index);
-    void (*log)(void *arg, int level, const char *text);
     void *arg;
 };
 
 struct node_config {
     uint32_t index;
-    const struct uri *uri;   /* kept by the caller as long as the node */
-    const char *client_name; /* for CLIENT SETNAME, or NULL */
-    uint32_t timeout_ms;     /* for each step of connecting and the handshake */
-    uint32_t stall_ms;       /* drops the connection when its oldest request is unanswered so long */
-    uint32_t reconnect_min_ms, reconnect_max_ms;
-    uint32_t dialect;              /* enum quorlock_dialect */
-    uint64_t (*now_us)(void *arg); /* the client's clock */
-    void *now_arg;
+    struct link_config link;
+    uint32_t stall_ms; /* drops the connection when its oldest request is unanswered so long */
+    uint32_t dialect;  /* enum quorlock_dialect */
     /* The restart guard. All zero: none, and the server is not asked for it. */
     uint32_t guard;        /* enum quorlock_guard; 0 is off here */
     uint32_t n_nodes;      /* how many nodes the set has */
@@ -61,8 +55,8 @@ struct node_config {
     bool allow_eviction;   /* a server that may evict keys is a warning, not a fault */
 };
 
-/* node_new - a node that starts to connect when the loop runs. The system stays the caller's, and lives as
- * long. NULL: out of memory. */
+/* node_new - a node that starts to connect when the loop runs; system and alloc live as long. NULL: out of
+ * memory. */
 struct node *node_new(struct system *, const struct alloc *, const struct node_config *,
                       const struct node_events *);
 /* node_free - ends the connection and the node. Requests in flight are not reported any more; no callback

@@ -20,11 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/alloc.h"
+#include "redis/link/config.h"
 
 struct subscriber;
 struct system;
-struct uri;
 
 #define SUBSCRIBER_CHANNEL_MAX ((size_t)1 << 16) /* bytes of a channel's name */
 
@@ -42,24 +41,13 @@ struct subscriber_events {
     /* A notice; possibly for a channel that was forgotten a moment ago. */
     void (*message)(void *arg, uint32_t index, const char *channel, size_t length, const char *payload,
                     size_t payload_length);
-    void (*log)(void *arg, int level, const char *text);
     void *arg;
 };
 
-struct subscriber_config {
-    uint32_t index;
-    const struct uri *uri;   /* kept by the caller as long as the subscriber */
-    const char *client_name; /* for CLIENT SETNAME; NULL: "quorlock-notices" */
-    uint32_t timeout_ms;     /* for each step of connecting, and for an answer */
-    uint32_t reconnect_min_ms, reconnect_max_ms;
-    uint64_t (*now_us)(void *arg); /* the client's clock */
-    void *now_arg;
-};
-
-/* subscriber_new - a subscriber that is stopped. The system stays the caller's, and lives as long. NULL: out of
- * memory. */
-struct subscriber *subscriber_new(struct system *, const struct alloc *, const struct subscriber_config *,
-                                  const struct subscriber_events *);
+/* subscriber_new - a subscriber that is stopped; system and alloc live as long. The timeout of the config is
+ * also that of an answer; without a client_name it is "quorlock-notices". NULL: out of memory. */
+struct subscriber *subscriber_new(struct system *, const struct alloc *, uint32_t index,
+                                  const struct link_config *, const struct subscriber_events *);
 /* subscriber_free - closes and frees; no callback comes after or from it. NULL is fine. May be called from
  * inside a callback of this subscriber. */
 void subscriber_free(struct subscriber *);

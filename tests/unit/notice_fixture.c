@@ -108,19 +108,15 @@ void notice_fixture_begin(struct node_fixture *f)
 {
     node_fixture_open(f);
     f->on_line = on_line;
-    f->subscriber_config = (struct subscriber_config){
-        .index = 3, .timeout_ms = 10000, .reconnect_min_ms = 2, .reconnect_max_ms = 20, .now_us = clock_us};
+    f->config.link.client_name = NULL;
 }
 
 struct subscriber *notice_fixture_create(struct node_fixture *f)
 {
-    const struct subscriber_events events = {on_open,    on_closed,  on_listening,
-                                             on_refused, on_message, f->log != NULL ? f->log : node_fixture_log,
-                                             f};
+    const struct subscriber_events events = {on_open, on_closed, on_listening, on_refused, on_message, f};
 
     if (f->uri.host == NULL) node_fixture_uri(f, "127.0.0.1", "");
-    f->subscriber_config.uri = &f->uri;
-    f->subscriber = subscriber_new(&f->system, &f->alloc, &f->subscriber_config, &events);
+    f->subscriber = subscriber_new(&f->system, &f->alloc, 3, &f->config.link, &events);
     return f->subscriber;
 }
 

@@ -38,8 +38,9 @@ struct conn {
     void (*ready)(void *arg, enum conn_ready); /* the last thing that happens in an event */
     void *arg;
     int fd; /* -1: closed */
-    bool connecting, woken, secret;
-    bool stuck; /* bytes wait until the socket takes more */
+    bool connecting, woken;
+    bool secret; /* set by the owner: the out buffer holds a password, which is wiped when it has been sent */
+    bool stuck;  /* bytes wait until the socket takes more */
     struct watch *watch;
     struct task *flusher;
     struct bytes out;
@@ -69,7 +70,5 @@ ssize_t conn_read(struct conn *, void *buffer, size_t size);
 bool conn_has_input(const struct conn *);
 /* conn_wake - the out buffer has something to send. */
 void conn_wake(struct conn *);
-/* conn_secret - the out buffer holds a password: wipe it when it has been sent. */
-void conn_secret(struct conn *);
 
 #endif

@@ -18,7 +18,6 @@ static void destroy(struct redis_link *link)
     dial_cancel(&link->dial);
     if (link->timer != NULL) link->system->loop->timer_free(link->timer);
     reply_clear(&link->parser);
-    alloc_free(link->alloc, link->client_name);
     link->events->ended(link->arg);
 }
 
@@ -46,7 +45,7 @@ bool link_is_open(const struct redis_link *link)
 
 uint64_t link_now_us(const struct redis_link *link)
 {
-    return link->config.now_us(link->config.now_arg);
+    return link->config.now_us(link->config.arg);
 }
 
 void link_log(struct redis_link *link, int level, const char *format, ...)
@@ -58,8 +57,8 @@ void link_log(struct redis_link *link, int level, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    snprintf(line, sizeof(line), "%s: %s%s", link->config.uri->name, link->config.topic, text);
-    link->config.log(link->config.log_arg, level, line);
+    snprintf(line, sizeof(line), "%s: %s%s", link->config.uri->name, link->events->topic, text);
+    link->config.log(link->config.arg, level, line);
 }
 
 /* ---- time ---- */
@@ -89,10 +88,11 @@ void link_arm_by(struct redis_link *link, uint64_t wake_us)
 static void begin_step(struct redis_link *link, enum link_step step)
 {
     uint64_t timeout_ms = link->config.timeout_ms > 0 ? link->config.timeout_ms : 1;
+    uint64_t end_us = link->config.steps_end_us;
 
     link->step = step;
     link->step_us = link_now_us(link) + timeout_ms * 1000;
-    if (link->step_us > link->config.steps_end_us) link->step_us = link->config.steps_end_us;
+    if (end_us != 0 && link->step_us > end_us) link->step_us = end_us;
     (void)link_arm(link, link->step_us);
 }
 
@@ -174,7 +174,7 @@ static void begin_handshake(struct redis_link *link)
         link->events->greeted(link->arg);
         return;
     }
-    conn_secret(&link->conn);
+    link->conn.secret = true;
     link_ask(link);
 }
 
@@ -376,10 +376,6 @@ bool link_init(struct redis_link *link, struct system *system, const struct allo
     dial_init(&link->dial, &link->conn, config->uri, config->user_timeout_ms, on_resolved, link);
     fine = conn_init(&link->conn, system, alloc, on_conn, link);
     link->timer = system->loop->timer_new(system, false, on_timer, link);
-    if (config->client_name != NULL) {
-        link->client_name = alloc_text(alloc, config->client_name, strlen(config->client_name));
-        fine = fine && link->client_name != NULL;
-    }
     return fine && link->timer != NULL;
 }
 
