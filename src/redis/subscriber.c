@@ -34,7 +34,6 @@ struct subscriber {
     size_t n_listens;       /* of these, PENDING_LISTEN */
     size_t n_pending_bytes; /* all of these */
     uint64_t heard_us;      /* the latest sign of life, or when the oldest pending command was sent after it */
-    char why[LINK_TEXT_SIZE];
     char logged[LINK_TEXT_SIZE];  /* the fault that was logged last, since it was open */
     char refusal[LINK_TEXT_SIZE]; /* the refusal that was logged last */
 };
@@ -265,7 +264,7 @@ static void on_greeted(void *arg)
 
     link_open(&subscriber->link);
     subscriber->heard_us = link_now_us(&subscriber->link);
-    subscriber->why[0] = subscriber->logged[0] = '\0';
+    subscriber->logged[0] = '\0';
     (void)link_arm(&subscriber->link, silence_ends_us(subscriber));
     link_log(&subscriber->link, QUORLOCK_LOG_DEBUG, "open");
     if (link_is_on(&subscriber->link, connection) && subscriber->events.open != NULL)
@@ -322,7 +321,6 @@ static void on_closed(void *arg, bool was_open, enum fault fault, const char *wh
     uint32_t connection = subscriber->link.connection;
 
     forget_all(subscriber);
-    snprintf(subscriber->why, sizeof(subscriber->why), "%s", why);
     log_end(subscriber, fault, why);
     if (was_open && link_is_on(&subscriber->link, connection) && subscriber->events.closed != NULL)
         subscriber->events.closed(subscriber->events.arg, subscriber->index, why);
@@ -361,7 +359,6 @@ struct subscriber *subscriber_new(struct system *system, const struct alloc *all
     if (config->client_name == NULL) link.client_name = SUBSCRIBER_NAME;
     subscriber->index = index;
     subscriber->events = *events;
-    snprintf(subscriber->why, sizeof(subscriber->why), "stopped");
     if (link_init(&subscriber->link, system, alloc, &link, &subscriber_link_events, subscriber))
         return subscriber;
     link_end(&subscriber->link);
@@ -376,7 +373,6 @@ void subscriber_free(struct subscriber *subscriber)
 void subscriber_start(struct subscriber *subscriber)
 {
     if (subscriber->link.dead || subscriber->link.step != LINK_STOPPED) return;
-    snprintf(subscriber->why, sizeof(subscriber->why), "connecting");
     (void)link_start(&subscriber->link);
 }
 
@@ -385,17 +381,11 @@ void subscriber_stop(struct subscriber *subscriber)
     if (subscriber->link.dead || subscriber->link.step == LINK_STOPPED) return;
     link_stop(&subscriber->link);
     forget_all(subscriber);
-    snprintf(subscriber->why, sizeof(subscriber->why), "stopped");
 }
 
 bool subscriber_is_open(const struct subscriber *subscriber)
 {
     return link_is_open(&subscriber->link);
-}
-
-const char *subscriber_why(const struct subscriber *subscriber)
-{
-    return subscriber->why;
 }
 
 int subscriber_listen(struct subscriber *subscriber, const char *channel, size_t length)

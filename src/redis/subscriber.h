@@ -59,8 +59,6 @@ void subscriber_start(struct subscriber *);
  * again. Nothing happens where it is stopped already. */
 void subscriber_stop(struct subscriber *);
 bool subscriber_is_open(const struct subscriber *);
-/* subscriber_why - why it is not open; "" when open. Valid until the next call or event. */
-const char *subscriber_why(const struct subscriber *);
 
 enum subscriber_result {
     SUBSCRIBER_ASKED = 0,

@@ -2,12 +2,20 @@
 #include "redis/wire/reply.h"
 
 #include <assert.h>
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "redis/wire/compat.h"
-
 #define REPLY_TEXT_FIRST 512
+
+/* hiredis 0.14 counts in int, and 1.x has types of RESP3, which are never asked for and refused. */
+#if defined(HIREDIS_MAJOR) && HIREDIS_MAJOR >= 1
+typedef size_t reply_count;
+#define REPLY_RESP3 1
+#else
+typedef int reply_count;
+#define REPLY_RESP3 0
+#endif
 
 bool reply_begins(const struct reply_item *item, const char *front)
 {
@@ -100,7 +108,7 @@ static void *on_string(const redisReadTask *task, char *text, size_t length)
     return item;
 }
 
-static void *on_array(const redisReadTask *task, compat_count count)
+static void *on_array(const redisReadTask *task, reply_count count)
 {
     struct reply_parser *parser = task->privdata;
     struct reply_item *item;
@@ -126,7 +134,7 @@ static void *on_nil(const redisReadTask *task)
     return place(task, REPLY_NIL);
 }
 
-#if COMPAT_RESP3
+#if REPLY_RESP3
 static void *on_double(const redisReadTask *task, double number, char *text, size_t length)
 {
     (void)number;
@@ -154,7 +162,7 @@ static redisReplyObjectFunctions reply_functions = {
     .createArray = on_array,
     .createInteger = on_integer,
     .createNil = on_nil,
-#if COMPAT_RESP3
+#if REPLY_RESP3
     .createDouble = on_double,
     .createBool = on_bool,
 #endif
