@@ -165,7 +165,7 @@ static bool wants_reconnect(const struct reply *raw)
 static void on_guard_reply(struct node *node, const struct reply *raw)
 {
     if (guard_judge(&node->guard, raw, link_now_us(&node->link)) == GUARD_FAILED) {
-        link_drop(&node->link, node->guard.fault, node->guard.why);
+        link_drop(&node->link, node->guard.fault, "%s", node->guard.why);
     } else if (!link_is_open(&node->link)) {
         open_node(node);
     } else {
@@ -214,7 +214,7 @@ static void on_request_reply(struct node *node, const struct ring_entry *entry, 
         report(node, &entry->tag, &reply);
         if (!link_is_on(&node->link, connection)) return;
     }
-    if (drop) link_drop(&node->link, fault, text);
+    if (drop) link_drop(&node->link, fault, "%s", text);
 }
 
 static void on_reply(void *arg, const struct reply *raw)
@@ -398,14 +398,13 @@ static void on_due(void *arg)
     uint32_t connection = node->link.connection;
     uint64_t stall_us = (uint64_t)node->config.stall_ms * 1000;
     uint64_t now_us = link_now_us(&node->link);
-    char why[LINK_TEXT_SIZE];
 
     expire(node, now_us);
     if (!link_is_on(&node->link, connection)) return;
     if (stall_us > 0 && node->ring.count > node->fresh &&
         now_us - ring_at(&node->ring, 0)->sent_us >= stall_us) {
-        snprintf(why, sizeof(why), "no answer for %u ms, connection dropped", (unsigned)node->config.stall_ms);
-        link_drop(&node->link, FAULT_UNREACHABLE, why);
+        link_drop(&node->link, FAULT_UNREACHABLE, "no answer for %u ms, connection dropped",
+                  (unsigned)node->config.stall_ms);
         return;
     }
     if (guard->until_us != 0 && !guard->asked && now_us >= guard->until_us) ask_guard(node, now_us);
@@ -460,7 +459,7 @@ void node_expel(struct node *node, enum fault fault, const char *why)
 {
     if (!link_is_open(&node->link)) return;
     node->expelled = true;
-    link_drop(&node->link, fault, why);
+    link_drop(&node->link, fault, "%s", why);
 }
 
 bool node_has_room(const struct node *node, enum node_room room)

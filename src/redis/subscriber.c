@@ -225,7 +225,7 @@ static void on_error(struct subscriber *subscriber, const struct reply_item *ite
     /* BUSY ends some time: a new connection opens after that. Any reply to a PING is a sign of life, and a
      * forget is not vital. */
     if (first == NULL || reply_begins(item, "NOAUTH") || (listens && class.fault == FAULT_TEMPORARY))
-        link_drop(&subscriber->link, class.fault, why);
+        link_drop(&subscriber->link, class.fault, "%s", why);
     else if (first->kind == PENDING_LISTEN)
         refuse(subscriber, first, why);
     else
@@ -283,14 +283,12 @@ static void on_due(void *arg)
 {
     struct subscriber *subscriber = arg;
     uint64_t until_us = silence_ends_us(subscriber);
-    char why[LINK_TEXT_SIZE];
 
     if (link_now_us(&subscriber->link) < until_us) {
         (void)link_arm(&subscriber->link, until_us);
     } else if (subscriber->pending.count > 0) {
-        snprintf(why, sizeof(why), "no answer within %u ms: frozen, or cut off",
-                 (unsigned)subscriber->link.config.timeout_ms);
-        link_drop(&subscriber->link, FAULT_UNREACHABLE, why);
+        link_drop(&subscriber->link, FAULT_UNREACHABLE, "no answer within %u ms: frozen, or cut off",
+                  (unsigned)subscriber->link.config.timeout_ms);
     } else if (ask(subscriber, PENDING_PING, NULL, 0) != SUBSCRIBER_ASKED) {
         link_drop_nomem(&subscriber->link);
     }

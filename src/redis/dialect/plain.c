@@ -337,7 +337,6 @@ static size_t channel(const struct node_key *key, char *ret, size_t size)
 }
 
 const struct dialect dialect_plain = {
-    .name = "plain",
     .n_scripts = PLAIN_SCRIPTS,
     .scripts = plain_scripts,
     .commands = plain_commands,

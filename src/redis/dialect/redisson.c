@@ -79,7 +79,6 @@ static size_t channel(const struct node_key *key, char *ret, size_t size)
 }
 
 const struct dialect dialect_redisson = {
-    .name = "redisson",
     .n_scripts = sizeof(redisson_scripts) / sizeof(redisson_scripts[0]),
     .scripts = redisson_scripts,
     .commands = redisson_commands,

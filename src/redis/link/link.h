@@ -115,7 +115,7 @@ bool link_arm(struct redis_link *, uint64_t wake_us);
 void link_arm_by(struct redis_link *, uint64_t wake_us);
 /* link_drop - ends the connection, or the try, for that reason. May be called from anywhere; the owner may be
  * gone afterwards. */
-void link_drop(struct redis_link *, enum fault, const char *reason);
+void link_drop(struct redis_link *, enum fault, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void link_drop_nomem(struct redis_link *);
 void link_log(struct redis_link *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

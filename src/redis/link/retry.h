@@ -23,10 +23,8 @@ void retry_init(struct retry *, struct system *, uint32_t min_ms, uint32_t max_m
  *
  * lasted_us: how long the connection was open; 0: never. After an open one the next try comes at once. One that
  * did not last for the shortest pause counts as a failure, so that a server that accepts and closes is not
- * flooded.
+ * flooded. longest: trying again soon will not help.
  */
-uint64_t retry_pause_us(struct retry *, uint64_t lasted_us);
-/* retry_longest_us - the longest pause, where trying again soon will not help. */
-uint64_t retry_longest_us(struct retry *);
+uint64_t retry_pause_us(struct retry *, uint64_t lasted_us, bool longest);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "redis/wire/errors.h"
+
 #define REPLY_TEXT_FIRST 512
 
 /* hiredis 0.14 counts in int, and 1.x has types of RESP3, which are never asked for and refused. */
@@ -220,12 +222,8 @@ static bool claims_too_much(const redisReader *reader)
 static enum reply_result bad(struct reply_parser *parser, const char **ret_why)
 {
     const char *reason = parser->fault != NULL ? parser->fault : parser->reader->errstr;
-    size_t n = 0;
 
-    for (; reason[n] != '\0' && n + 1 < sizeof(parser->why); n++)
-        parser->why[n] = (reason[n] < ' ' || reason[n] > '~') ? '?' : reason[n];
-    parser->why[n] = '\0';
-    *ret_why = parser->why;
+    *ret_why = error_printable(parser->why, sizeof(parser->why), reason, strlen(reason));
     return REPLY_BAD;
 }
 
