@@ -29,12 +29,8 @@ struct examine_config {
     void *arg;
 };
 
-/*
- * examine_start - begins; *facts is filled until done, which is called once, from the loop, never from inside
- *
- * After done, or after examine_cancel, the examination is gone; the facts are the caller's all along. NULL: out
- * of memory.
- */
+/* examine_start - begins; *facts is filled until done, which is called once, from the loop. After done, or
+ * after examine_cancel, the examination is gone; the facts are the caller's all along. NULL: out of memory. */
 struct examine *examine_start(const struct examine_config *, struct examine_facts *facts);
 void examine_cancel(struct examine *);
 

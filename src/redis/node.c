@@ -300,10 +300,7 @@ static void on_readable(void *arg)
         node->events.room(node->events.arg, node->config.index);
 }
 
-/*
- * The time to answer runs from when the request left. A caller may do much between its call and the end of the
- * loop's turn; only a lease counts from before.
- */
+/* The time to answer runs from when the request left; only a lease counts from before. */
 static void on_sent(void *arg)
 {
     struct node *node = arg;

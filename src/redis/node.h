@@ -2,18 +2,14 @@
 /*
  * node.h - one Redis server, and requests to it
  *
- * A node connects, authenticates, loads its scripts and reads its guard. Then it is READY, or QUARANTINED until
- * the guard lets it vote. When the connection ends it pauses (jittered, growing) and tries again for ever.
- * Requests are pipelined on the one connection, so they are executed in the order of node_send(); everything
- * queued in one turn of the loop leaves in one write. Replies come in order, from the loop, never from inside
- * node_send().
+ * A node connects, loads its scripts and reads its guard. Then it is READY, or QUARANTINED until the guard lets
+ * it vote. When the connection ends it tries again for ever. Requests are pipelined on the one connection, so
+ * they are executed in the order of node_send(); everything queued in one turn of the loop leaves in one write.
+ * Replies come in order, from the loop, never from inside node_send().
  *
- * Each request has its own deadline. When it passes, the request is reported as OUTCOME_UNKNOWN, and its place
- * in the ring stays as a tombstone that swallows the late reply. A connection whose oldest request has been
- * unanswered for the stall limit is dropped. When a connection ends, every request on it that was not reported
- * yet is reported as OUTCOME_UNKNOWN, and then the new state.
- *
- * All functions belong to the thread that runs the base. Nothing here decides about locks.
+ * A request whose deadline passes is reported as OUTCOME_UNKNOWN, and its place in the ring stays as a
+ * tombstone that swallows the late reply. When a connection ends, every request on it that was not reported yet
+ * is reported as OUTCOME_UNKNOWN, and then the new state.
  */
 #ifndef QUORLOCK_REDIS_NODE_H
 #define QUORLOCK_REDIS_NODE_H
@@ -87,8 +83,7 @@ size_t node_in_flight(const struct node *);
 bool node_is_late(const struct node *);
 enum node_state node_state_now(const struct node *);
 uint32_t node_generation(const struct node *); /* 0 unless READY or QUARANTINED */
-/* node_why - why it is not READY; "" when READY. While QUARANTINED it counts down: valid until the next call.
- */
+/* node_why - why it is not READY, or ""; while QUARANTINED it counts down: valid until the next call. */
 const char *node_why(const struct node *);
 enum fault node_fault_now(const struct node *);
 /* node_srtt_us - smoothed round trip; 0 while unknown. */
@@ -101,13 +96,9 @@ uint64_t node_quarantined_until_us(const struct node *);
 size_t node_channel(const struct node *, const struct node_key *, char *ret, size_t size);
 /* node_run_id - the server process that answers on this connection; "" while unknown. */
 const char *node_run_id(const struct node *);
-/*
- * node_expel - the caller found a fault of the node, for instance one server listed twice
- *
- * The connection is dropped: requests in flight are reported as unknown, then the state DOWN with that reason,
- * all from inside this call. The next try follows after the longest pause. May be called from inside a
- * callback. Nothing happens to a node that is not READY or QUARANTINED.
- */
+/* node_expel - the caller found a fault of an open node, for instance one server listed twice: drops the
+ * connection, with all reports from inside this call, and tries again after the longest pause. May be called
+ * from inside a callback. */
 void node_expel(struct node *, enum fault, const char *why);
 
 #endif

@@ -47,18 +47,13 @@ struct conn {
     int error; /* errno of the failure; 0: the peer closed */
 };
 
-/* conn_init - false: out of memory; conn_clear is fine all the same. The system stays the owner's, and lives as
- * long. */
+/* conn_init - the system lives as long. False: out of memory; conn_clear is due all the same. */
 bool conn_init(struct conn *, struct system *, const struct alloc *, void (*ready)(void *, enum conn_ready),
                void *arg);
 /* conn_clear - closes and frees; the struct may go. */
 void conn_clear(struct conn *);
-/*
- * conn_open - begins to connect; CONN_CONNECTED follows from the loop
- *
- * user_timeout_ms: how long sent bytes may go unacknowledged (TCP_USER_TIMEOUT). Returns 0, or an errno, and
- * then it is closed.
- */
+/* conn_open - begins to connect; CONN_CONNECTED follows from the loop. user_timeout_ms: how long sent bytes may
+ * go unacknowledged (TCP_USER_TIMEOUT). Returns 0, or an errno, and then it is closed. */
 int conn_open(struct conn *, const struct address *, uint32_t user_timeout_ms);
 /* conn_close - at once; nothing becomes ready any more. Closing twice is fine. */
 void conn_close(struct conn *);

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <hiredis/hiredis.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "redis/wire/errors.h"
