@@ -179,11 +179,8 @@ static int begin(struct examination *examination)
         struct patient *patient = &examination->patients[i];
         struct examine_config config = {.system = &runtime->system,
                                         .alloc = &runtime->alloc,
-                                        .uri = &runtime->nodes[i].uri,
+                                        .link = nodes_link(runtime, i),
                                         .key_prefix = runtime->key_prefix,
-                                        .timeout_ms = runtime_timeout_ms(runtime),
-                                        .now_us = runtime_clock,
-                                        .now_arg = runtime,
                                         .done = on_examined,
                                         .arg = patient};
 

@@ -18,13 +18,8 @@
 
 enum ask_kind { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_GUARD, ASK_PROBE };
 
-/* A word that begins with NAME_MARK stands for one of examine->names: the digit behind it says which. */
-#define NAME_MARK    '\1'
-#define NAME_LOCK    "\1\60"
-#define NAME_GUARD   "\1\61"
-#define NAME_FENCE   "\1\62"
-#define NAME_CHANNEL "\1\63"
-#define NO_SHA       "0000000000000000000000000000000000000000"
+#define NAME   "\1" /* the word that stands for the name that the question is about */
+#define NO_SHA "0000000000000000000000000000000000000000"
 
 struct ask {
     enum ask_kind kind;
@@ -48,20 +43,20 @@ static const struct ask ask_rest[] = {
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_PERSISTENCE, {"INFO", "persistence"}},
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_CLIENTS, {"INFO", "clients"}},
     {ASK_FSYNC, EXAMINE_RIGHTS, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CONFIG", "GET", "appendfsync"}},
-    {ASK_GUARD, EXAMINE_GET, EXAMINE_GUARD, EXAMINE_SECTIONS, {"GET", NAME_GUARD}},
-    {ASK_PROBE, EXAMINE_SET, EXAMINE_GUARD, EXAMINE_SECTIONS, {"SET", NAME_GUARD, "-", "NX", "XX"}},
-    {ASK_PROBE, EXAMINE_GET, EXAMINE_LOCK, EXAMINE_SECTIONS, {"GET", NAME_LOCK}},
-    {ASK_PROBE, EXAMINE_SET, EXAMINE_LOCK, EXAMINE_SECTIONS, {"SET", NAME_LOCK, "-", "NX", "XX"}},
-    {ASK_PROBE, EXAMINE_PTTL, EXAMINE_LOCK, EXAMINE_SECTIONS, {"PTTL", NAME_LOCK}},
-    {ASK_PROBE, EXAMINE_PEXPIRE, EXAMINE_LOCK, EXAMINE_SECTIONS, {"PEXPIRE", NAME_LOCK, "-"}},
-    {ASK_PROBE, EXAMINE_DEL, EXAMINE_LOCK, EXAMINE_SECTIONS, {"DEL", NAME_LOCK}},
-    {ASK_PROBE, EXAMINE_TYPE, EXAMINE_LOCK, EXAMINE_SECTIONS, {"TYPE", NAME_LOCK}},
-    {ASK_PROBE, EXAMINE_GET, EXAMINE_FENCE, EXAMINE_SECTIONS, {"GET", NAME_FENCE}},
-    {ASK_PROBE, EXAMINE_SET, EXAMINE_FENCE, EXAMINE_SECTIONS, {"SET", NAME_FENCE, "-", "NX", "XX"}},
-    {ASK_PROBE, EXAMINE_PTTL, EXAMINE_FENCE, EXAMINE_SECTIONS, {"PTTL", NAME_FENCE}},
-    {ASK_PROBE, EXAMINE_PUBLISH, EXAMINE_CHANNEL, EXAMINE_SECTIONS, {"PUBLISH", NAME_CHANNEL, ""}},
-    {ASK_PROBE, EXAMINE_EVAL, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EVAL", "(", "1", NAME_LOCK}},
-    {ASK_PROBE, EXAMINE_EVALSHA, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EVALSHA", NO_SHA, "1", NAME_LOCK}},
+    {ASK_GUARD, EXAMINE_GET, EXAMINE_GUARD, EXAMINE_SECTIONS, {"GET", GUARD_KEY}},
+    {ASK_PROBE, EXAMINE_SET, EXAMINE_GUARD, EXAMINE_SECTIONS, {"SET", GUARD_KEY, "-", "NX", "XX"}},
+    {ASK_PROBE, EXAMINE_GET, EXAMINE_LOCK, EXAMINE_SECTIONS, {"GET", NAME}},
+    {ASK_PROBE, EXAMINE_SET, EXAMINE_LOCK, EXAMINE_SECTIONS, {"SET", NAME, "-", "NX", "XX"}},
+    {ASK_PROBE, EXAMINE_PTTL, EXAMINE_LOCK, EXAMINE_SECTIONS, {"PTTL", NAME}},
+    {ASK_PROBE, EXAMINE_PEXPIRE, EXAMINE_LOCK, EXAMINE_SECTIONS, {"PEXPIRE", NAME, "-"}},
+    {ASK_PROBE, EXAMINE_DEL, EXAMINE_LOCK, EXAMINE_SECTIONS, {"DEL", NAME}},
+    {ASK_PROBE, EXAMINE_TYPE, EXAMINE_LOCK, EXAMINE_SECTIONS, {"TYPE", NAME}},
+    {ASK_PROBE, EXAMINE_GET, EXAMINE_FENCE, EXAMINE_SECTIONS, {"GET", NAME}},
+    {ASK_PROBE, EXAMINE_SET, EXAMINE_FENCE, EXAMINE_SECTIONS, {"SET", NAME, "-", "NX", "XX"}},
+    {ASK_PROBE, EXAMINE_PTTL, EXAMINE_FENCE, EXAMINE_SECTIONS, {"PTTL", NAME}},
+    {ASK_PROBE, EXAMINE_PUBLISH, EXAMINE_CHANNEL, EXAMINE_SECTIONS, {"PUBLISH", NAME, ""}},
+    {ASK_PROBE, EXAMINE_EVAL, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EVAL", "(", "1", NAME}},
+    {ASK_PROBE, EXAMINE_EVALSHA, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EVALSHA", NO_SHA, "1", NAME}},
     {ASK_PROBE, EXAMINE_SCRIPT_LOAD, EXAMINE_NAMES, EXAMINE_SECTIONS, {"SCRIPT", "LOAD", "("}},
     {ASK_PROBE, EXAMINE_SETNAME, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "SETNAME", "quorlock-doctor"}},
 };
@@ -78,7 +73,7 @@ struct examine {
     uint32_t clock_times;
     uint64_t sent_us;
     int64_t sent_wall_us;
-    char *names[EXAMINE_NAMES];
+    char *names[EXAMINE_NAMES]; /* but that of the guard, which is always the same */
 };
 
 static int64_t wall_us(const struct examine *examine)
@@ -108,7 +103,7 @@ static void append(struct examine *examine, const struct ask *ask)
     for (size_t i = 0; i < n_words; i++) {
         const char *word = ask->words[i];
 
-        bytes_text(out, word[0] == NAME_MARK ? examine->names[word[1] - '0'] : word);
+        bytes_text(out, word[0] == NAME[0] ? examine->names[ask->name] : word);
     }
 }
 
@@ -157,7 +152,7 @@ static void on_error(struct examine *examine, const struct ask *ask, const struc
     struct examine_facts *facts = examine->facts;
 
     if (ask->kind == ASK_GUARD)
-        handshake_describe(examine->config.uri, "GET " GUARD_KEY, item, facts->guard_error,
+        handshake_describe(examine->config.link.uri, "GET " GUARD_KEY, item, facts->guard_error,
                            sizeof(facts->guard_error));
     if (ask->right < EXAMINE_RIGHTS)
         examine_read_refusal(facts, ask->right, ask->name, item->text, item->length);
@@ -218,8 +213,8 @@ static void on_reply(void *arg, const struct reply *reply)
     if (reply->self.type != REPLY_ERROR) {
         on_value(examine, ask, reply);
     } else if (shut_out(&reply->self)) {
-        handshake_describe(examine->config.uri, "refused", &reply->self, why, sizeof(why));
-        link_drop(&examine->link, FAULT_AUTH, why);
+        handshake_describe(examine->config.link.uri, "refused", &reply->self, why, sizeof(why));
+        link_drop(&examine->link, FAULT_AUTH, "%s", why);
         return;
     } else {
         on_error(examine, ask, &reply->self);
@@ -247,7 +242,7 @@ static void on_connected(void *arg)
     struct redis_link *link = &examine->link;
 
     examine->facts->loopback = stays_here(examine);
-    handshake_enter(&link->handshake, &link->conn.out, examine->config.uri);
+    handshake_enter(&link->handshake, &link->conn.out, examine->config.link.uri);
 }
 
 static void on_greeted(void *arg)
@@ -261,15 +256,13 @@ static void on_greeted(void *arg)
 static void on_due(void *arg)
 {
     struct examine *examine = arg;
-    char why[EXAMINE_TEXT_SIZE];
 
     if (link_now_us(&examine->link) < examine->link.step_us) {
         (void)link_arm(&examine->link, examine->link.step_us);
         return;
     }
-    snprintf(why, sizeof(why), "no answer within %u ms: frozen, cut off, or busy",
-             (unsigned)examine->config.timeout_ms);
-    link_drop(&examine->link, FAULT_UNREACHABLE, why);
+    link_drop(&examine->link, FAULT_UNREACHABLE, "no answer within %u ms: frozen, cut off, or busy",
+              (unsigned)examine->config.link.timeout_ms);
 }
 
 /* There is no second try. */
@@ -318,27 +311,22 @@ static bool make_names(struct examine *examine)
     snprintf(key, sizeof(key), "quorlock-doctor-%016llx", number);
     examine->names[EXAMINE_LOCK] = alloc_joined(alloc, examine->config.key_prefix, key, &length);
     if (examine->names[EXAMINE_LOCK] == NULL) return false;
-    examine->names[EXAMINE_GUARD] = alloc_joined(alloc, GUARD_KEY, "", &length);
     examine->names[EXAMINE_FENCE] =
         alloc_joined(alloc, "quorlock:fence:", examine->names[EXAMINE_LOCK], &length);
     examine->names[EXAMINE_CHANNEL] =
         alloc_joined(alloc, "quorlock:released:", examine->names[EXAMINE_LOCK], &length);
-    return examine->names[EXAMINE_GUARD] != NULL && examine->names[EXAMINE_FENCE] != NULL &&
-           examine->names[EXAMINE_CHANNEL] != NULL;
+    return examine->names[EXAMINE_FENCE] != NULL && examine->names[EXAMINE_CHANNEL] != NULL;
 }
 
 struct examine *examine_start(const struct examine_config *config, struct examine_facts *facts)
 {
-    uint64_t end_us = config->now_us(config->now_arg) + 1000ull * EXAMINE_STEPS * config->timeout_ms;
-    const struct link_config link = {.uri = config->uri,
-                                     .timeout_ms = config->timeout_ms,
-                                     .user_timeout_ms = config->timeout_ms,
-                                     .steps_end_us = end_us,
-                                     .now_us = config->now_us,
-                                     .now_arg = config->now_arg};
+    struct link_config link = config->link;
     struct examine *examine = alloc_zero(config->alloc, sizeof(*examine));
 
     if (examine == NULL) return NULL;
+    link.log = NULL;
+    link.user_timeout_ms = link.timeout_ms;
+    link.steps_end_us = link.now_us(link.arg) + 1000ull * EXAMINE_STEPS * link.timeout_ms;
     *facts = (struct examine_facts){0};
     examine->config = *config;
     examine->facts = facts;

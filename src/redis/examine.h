@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "redis/examine_read.h"
-#include "redis/link/uri.h"
+#include "redis/link/config.h"
 
 struct examine;
 struct system;
@@ -23,21 +23,14 @@ struct system;
 struct examine_config {
     struct system *system;
     const struct alloc *alloc;
-    const struct uri *uri; /* kept by the caller as long as the examination, as is key_prefix */
-    const char *key_prefix;
-    uint32_t timeout_ms;           /* for the connection; all of it lasts EXAMINE_STEPS times that at most */
-    uint64_t (*now_us)(void *arg); /* elapsed time */
-    void *now_arg;
+    struct link_config link; /* all of it lasts EXAMINE_STEPS timeouts at most; nothing is logged */
+    const char *key_prefix;  /* kept by the caller as long as the examination */
     void (*done)(void *arg);
     void *arg;
 };
 
-/*
- * examine_start - begins; *facts is filled until done, which is called once, from the loop, never from inside
- *
- * After done, or after examine_cancel, the examination is gone; the facts are the caller's all along. NULL: out
- * of memory.
- */
+/* examine_start - begins; *facts is filled until done, which is called once, from the loop. After done, or
+ * after examine_cancel, the examination is gone; the facts are the caller's all along. NULL: out of memory. */
 struct examine *examine_start(const struct examine_config *, struct examine_facts *facts);
 void examine_cancel(struct examine *);
 

@@ -185,22 +185,20 @@ void examine_read_time(struct examine_facts *facts, int64_t server_us, int64_t b
     facts->offset_error_us = error_us;
 }
 
-static bool says(const char *text, size_t length, const char *part)
+static bool begins(const char *text, size_t length, const char *front)
 {
-    return memmem(text, length, part, strlen(part)) != NULL;
+    return length >= strlen(front) && memcmp(text, front, strlen(front)) == 0;
 }
 
 void examine_read_refusal(struct examine_facts *facts, enum examine_right right, enum examine_name name,
                           const char *text, size_t length)
 {
-    static const char noperm[] = "NOPERM", unknown[] = "ERR unknown command";
-    bool refused = length >= sizeof(noperm) - 1 && memcmp(text, noperm, sizeof(noperm) - 1) == 0;
-
+    static const char by_command[] = " run the '";
     /* Removed by rename-command, which comes to the same. */
-    if (length >= sizeof(unknown) - 1 && memcmp(text, unknown, sizeof(unknown) - 1) == 0)
-        facts->refused_rights |= 1u << right;
-    if (!refused) return;
-    if (name == EXAMINE_NAMES || says(text, length, " run the '"))
+    bool unknown = begins(text, length, "ERR unknown command");
+
+    if (!unknown && !begins(text, length, "NOPERM")) return;
+    if (unknown || name == EXAMINE_NAMES || memmem(text, length, by_command, sizeof(by_command) - 1) != NULL)
         facts->refused_rights |= 1u << right;
     else
         facts->refused_names |= 1u << name;

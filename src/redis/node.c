@@ -28,7 +28,6 @@ static const struct {
 };
 
 struct node {
-    struct alloc alloc;
     struct node_config config;
     struct node_events events;
     const struct dialect *dialect;
@@ -166,7 +165,7 @@ static bool wants_reconnect(const struct reply *raw)
 static void on_guard_reply(struct node *node, const struct reply *raw)
 {
     if (guard_judge(&node->guard, raw, link_now_us(&node->link)) == GUARD_FAILED) {
-        link_drop(&node->link, node->guard.fault, node->guard.why);
+        link_drop(&node->link, node->guard.fault, "%s", node->guard.why);
     } else if (!link_is_open(&node->link)) {
         open_node(node);
     } else {
@@ -215,7 +214,7 @@ static void on_request_reply(struct node *node, const struct ring_entry *entry, 
         report(node, &entry->tag, &reply);
         if (!link_is_on(&node->link, connection)) return;
     }
-    if (drop) link_drop(&node->link, fault, text);
+    if (drop) link_drop(&node->link, fault, "%s", text);
 }
 
 static void on_reply(void *arg, const struct reply *raw)
@@ -259,8 +258,8 @@ static void on_connected(void *arg)
         eviction = node->config.allow_eviction ? HANDSHAKE_EVICTION_WARNS : HANDSHAKE_EVICTION_FAILS;
     guard_forget(&node->guard);
     node->greet_us = link_now_us(link);
-    handshake_begin(&link->handshake, &link->conn.out, node->config.uri, link->client_name, node->dialect,
-                    eviction);
+    handshake_begin(&link->handshake, &link->conn.out, link->config.uri, link->config.client_name,
+                    node->dialect, eviction);
 }
 
 static void on_heard(void *arg)
@@ -301,10 +300,7 @@ static void on_readable(void *arg)
         node->events.room(node->events.arg, node->config.index);
 }
 
-/*
- * The time to answer runs from when the request left. A caller may do much between its call and the end of the
- * loop's turn; only a lease counts from before.
- */
+/* The time to answer runs from when the request left; only a lease counts from before. */
 static void on_sent(void *arg)
 {
     struct node *node = arg;
@@ -347,10 +343,9 @@ static void on_closed(void *arg, bool was_open, enum fault fault, const char *wh
 static void on_ended(void *arg)
 {
     struct node *node = arg;
-    struct alloc alloc = node->alloc;
 
     ring_clear(&node->ring);
-    alloc_free(&alloc, node);
+    alloc_free(node->link.alloc, node);
 }
 
 /* ---- deadlines ---- */
@@ -400,14 +395,13 @@ static void on_due(void *arg)
     uint32_t connection = node->link.connection;
     uint64_t stall_us = (uint64_t)node->config.stall_ms * 1000;
     uint64_t now_us = link_now_us(&node->link);
-    char why[LINK_TEXT_SIZE];
 
     expire(node, now_us);
     if (!link_is_on(&node->link, connection)) return;
     if (stall_us > 0 && node->ring.count > node->fresh &&
         now_us - ring_at(&node->ring, 0)->sent_us >= stall_us) {
-        snprintf(why, sizeof(why), "no answer for %u ms, connection dropped", (unsigned)node->config.stall_ms);
-        link_drop(&node->link, FAULT_UNREACHABLE, why);
+        link_drop(&node->link, FAULT_UNREACHABLE, "no answer for %u ms, connection dropped",
+                  (unsigned)node->config.stall_ms);
         return;
     }
     if (guard->until_us != 0 && !guard->asked && now_us >= guard->until_us) ask_guard(node, now_us);
@@ -417,6 +411,7 @@ static void on_due(void *arg)
 /* ---- what the client calls ---- */
 
 static const struct link_events node_link_events = {
+    .topic = "",
     .connected = on_connected,
     .greeted = on_greeted,
     .readable = on_readable,
@@ -432,23 +427,11 @@ static const struct link_events node_link_events = {
 struct node *node_new(struct system *system, const struct alloc *alloc, const struct node_config *config,
                       const struct node_events *events)
 {
-    const struct link_config link = {.uri = config->uri,
-                                     .topic = "",
-                                     .client_name = config->client_name,
-                                     .timeout_ms = config->timeout_ms,
-                                     .user_timeout_ms = config->stall_ms,
-                                     .steps_end_us = LINK_NEVER,
-                                     .reconnect_min_ms = config->reconnect_min_ms,
-                                     .reconnect_max_ms = config->reconnect_max_ms,
-                                     .now_us = config->now_us,
-                                     .now_arg = config->now_arg,
-                                     .log = events->log,
-                                     .log_arg = events->arg};
     struct node *node = alloc_zero(alloc, sizeof(*node));
 
     if (node == NULL) return NULL;
-    node->alloc = *alloc;
     node->config = *config;
+    node->config.link.user_timeout_ms = config->stall_ms;
     node->events = *events;
     node->countdown = node->countdown_text;
     node->dialect = config->dialect == QUORLOCK_DIALECT_REDISSON ? &dialect_redisson : &dialect_plain;
@@ -456,8 +439,9 @@ struct node *node_new(struct system *system, const struct alloc *alloc, const st
     snprintf(node->why, sizeof(node->why), "connecting");
     guard_init(&node->guard, config->guard, config->n_nodes, config->max_lease_ms, config->set,
                config->set_named);
-    ring_init(&node->ring, &node->alloc);
-    if (link_init(&node->link, system, &node->alloc, &link, &node_link_events, node) && link_start(&node->link))
+    ring_init(&node->ring, alloc);
+    if (link_init(&node->link, system, alloc, &node->config.link, &node_link_events, node) &&
+        link_start(&node->link))
         return node;
     link_end(&node->link);
     return NULL;
@@ -472,7 +456,7 @@ void node_expel(struct node *node, enum fault fault, const char *why)
 {
     if (!link_is_open(&node->link)) return;
     node->expelled = true;
-    link_drop(&node->link, fault, why);
+    link_drop(&node->link, fault, "%s", why);
 }
 
 bool node_has_room(const struct node *node, enum node_room room)
@@ -600,5 +584,5 @@ uint32_t node_srtt_us(const struct node *node)
 
 const char *node_name(const struct node *node)
 {
-    return node->config.uri->name;
+    return node->config.link.uri->name;
 }

@@ -2,18 +2,14 @@
 /*
  * node.h - one Redis server, and requests to it
  *
- * A node connects, authenticates, loads its scripts and reads its guard. Then it is READY, or QUARANTINED until
- * the guard lets it vote. When the connection ends it pauses (jittered, growing) and tries again for ever.
- * Requests are pipelined on the one connection, so they are executed in the order of node_send(); everything
- * queued in one turn of the loop leaves in one write. Replies come in order, from the loop, never from inside
- * node_send().
+ * A node connects, loads its scripts and reads its guard. Then it is READY, or QUARANTINED until the guard lets
+ * it vote. When the connection ends it tries again for ever. Requests are pipelined on the one connection, so
+ * they are executed in the order of node_send(); everything queued in one turn of the loop leaves in one write.
+ * Replies come in order, from the loop, never from inside node_send().
  *
- * Each request has its own deadline. When it passes, the request is reported as OUTCOME_UNKNOWN, and its place
- * in the ring stays as a tombstone that swallows the late reply. A connection whose oldest request has been
- * unanswered for the stall limit is dropped. When a connection ends, every request on it that was not reported
- * yet is reported as OUTCOME_UNKNOWN, and then the new state.
- *
- * All functions belong to the thread that runs the base. Nothing here decides about locks.
+ * A request whose deadline passes is reported as OUTCOME_UNKNOWN, and its place in the ring stays as a
+ * tombstone that swallows the late reply. When a connection ends, every request on it that was not reported yet
+ * is reported as OUTCOME_UNKNOWN, and then the new state.
  */
 #ifndef QUORLOCK_REDIS_NODE_H
 #define QUORLOCK_REDIS_NODE_H
@@ -24,7 +20,7 @@
 
 #include "base/alloc.h"
 #include "redis/dialect/request.h"
-#include "redis/link/uri.h"
+#include "redis/link/config.h"
 
 struct node;
 struct system;
@@ -38,20 +34,14 @@ struct node_events {
                   const struct node_reply *);
     /* Requests may have found room that did not before. */
     void (*room)(void *arg, uint32_t index);
-    void (*log)(void *arg, int level, const char *text);
     void *arg;
 };
 
 struct node_config {
     uint32_t index;
-    const struct uri *uri;   /* kept by the caller as long as the node */
-    const char *client_name; /* for CLIENT SETNAME, or NULL */
-    uint32_t timeout_ms;     /* for each step of connecting and the handshake */
-    uint32_t stall_ms;       /* drops the connection when its oldest request is unanswered so long */
-    uint32_t reconnect_min_ms, reconnect_max_ms;
-    uint32_t dialect;              /* enum quorlock_dialect */
-    uint64_t (*now_us)(void *arg); /* the client's clock */
-    void *now_arg;
+    struct link_config link;
+    uint32_t stall_ms; /* drops the connection when its oldest request is unanswered so long */
+    uint32_t dialect;  /* enum quorlock_dialect */
     /* The restart guard. All zero: none, and the server is not asked for it. */
     uint32_t guard;        /* enum quorlock_guard; 0 is off here */
     uint32_t n_nodes;      /* how many nodes the set has */
@@ -61,8 +51,8 @@ struct node_config {
     bool allow_eviction;   /* a server that may evict keys is a warning, not a fault */
 };
 
-/* node_new - a node that starts to connect when the loop runs. The system stays the caller's, and lives as
- * long. NULL: out of memory. */
+/* node_new - a node that starts to connect when the loop runs; system and alloc live as long. NULL: out of
+ * memory. */
 struct node *node_new(struct system *, const struct alloc *, const struct node_config *,
                       const struct node_events *);
 /* node_free - ends the connection and the node. Requests in flight are not reported any more; no callback
@@ -93,8 +83,7 @@ size_t node_in_flight(const struct node *);
 bool node_is_late(const struct node *);
 enum node_state node_state_now(const struct node *);
 uint32_t node_generation(const struct node *); /* 0 unless READY or QUARANTINED */
-/* node_why - why it is not READY; "" when READY. While QUARANTINED it counts down: valid until the next call.
- */
+/* node_why - why it is not READY, or ""; while QUARANTINED it counts down: valid until the next call. */
 const char *node_why(const struct node *);
 enum fault node_fault_now(const struct node *);
 /* node_srtt_us - smoothed round trip; 0 while unknown. */
@@ -107,13 +96,9 @@ uint64_t node_quarantined_until_us(const struct node *);
 size_t node_channel(const struct node *, const struct node_key *, char *ret, size_t size);
 /* node_run_id - the server process that answers on this connection; "" while unknown. */
 const char *node_run_id(const struct node *);
-/*
- * node_expel - the caller found a fault of the node, for instance one server listed twice
- *
- * The connection is dropped: requests in flight are reported as unknown, then the state DOWN with that reason,
- * all from inside this call. The next try follows after the longest pause. May be called from inside a
- * callback. Nothing happens to a node that is not READY or QUARANTINED.
- */
+/* node_expel - the caller found a fault of an open node, for instance one server listed twice: drops the
+ * connection, with all reports from inside this call, and tries again after the longest pause. May be called
+ * from inside a callback. */
 void node_expel(struct node *, enum fault, const char *why);
 
 #endif

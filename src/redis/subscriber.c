@@ -4,21 +4,36 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "redis/link/link.h"
-#include "redis/pending.h"
 #include "redis/wire/errors.h"
 
 #define SUBSCRIBER_IDLE_US_MIN 1000000 /* of silence, before a PING */
 #define SUBSCRIBER_NAME        "quorlock-notices"
 
+enum pending_kind {
+    PENDING_LISTEN,
+    PENDING_MUTED, /* a listen that was forgotten before its answer, which is not reported */
+    PENDING_FORGET,
+    PENDING_PING,
+};
+
+/* A command that the server has not answered yet. */
+struct pending {
+    struct link link;
+    enum pending_kind kind;
+    size_t length;
+    char channel[];
+};
+
 struct subscriber {
-    struct alloc alloc;
-    struct subscriber_config config;
+    uint32_t index;
     struct subscriber_events events;
     struct redis_link link;
-    struct pending pending;
-    uint64_t heard_us; /* the latest sign of life, or when the oldest pending command was sent after it */
-    char why[LINK_TEXT_SIZE];
+    struct list pending;    /* oldest first: an error reply names no channel, so only the order says which */
+    size_t n_listens;       /* of these, PENDING_LISTEN */
+    size_t n_pending_bytes; /* all of these */
+    uint64_t heard_us;      /* the latest sign of life, or when the oldest pending command was sent after it */
     char logged[LINK_TEXT_SIZE];  /* the fault that was logged last, since it was open */
     char refusal[LINK_TEXT_SIZE]; /* the refusal that was logged last */
 };
@@ -26,11 +41,68 @@ struct subscriber {
 /* Until when an open connection may be silent: then a PING is sent, or the connection dropped. */
 static uint64_t silence_ends_us(const struct subscriber *subscriber)
 {
-    uint64_t timeout_us = (uint64_t)subscriber->config.timeout_ms * 1000;
+    uint64_t timeout_us = (uint64_t)subscriber->link.config.timeout_ms * 1000;
 
     if (timeout_us == 0) timeout_us = 1000;
-    if (subscriber->pending.n == 0 && timeout_us < SUBSCRIBER_IDLE_US_MIN) timeout_us = SUBSCRIBER_IDLE_US_MIN;
+    if (subscriber->pending.count == 0 && timeout_us < SUBSCRIBER_IDLE_US_MIN)
+        timeout_us = SUBSCRIBER_IDLE_US_MIN;
     return subscriber->heard_us + timeout_us;
+}
+
+/* ---- commands without an answer ---- */
+
+static struct pending *oldest(const struct subscriber *subscriber)
+{
+    return FIRST_OF(&subscriber->pending, struct pending, link);
+}
+
+static enum bytes_fault push(struct subscriber *subscriber, enum pending_kind kind, const char *channel,
+                             size_t length)
+{
+    struct pending *pending;
+
+    if (subscriber->n_pending_bytes + sizeof(*pending) + length > CONN_OUT_MAX) return BYTES_FULL;
+    pending = alloc_zero(subscriber->link.alloc, sizeof(*pending) + length);
+    if (pending == NULL) return BYTES_NOMEM;
+    pending->kind = kind;
+    pending->length = length;
+    if (length > 0) memcpy(pending->channel, channel, length);
+    list_add(&subscriber->pending, &pending->link);
+    subscriber->n_listens += kind == PENDING_LISTEN;
+    subscriber->n_pending_bytes += sizeof(*pending) + length;
+    return BYTES_FINE;
+}
+
+static void unlist(struct subscriber *subscriber, struct pending *pending)
+{
+    list_remove(&subscriber->pending, &pending->link);
+    subscriber->n_listens -= pending->kind == PENDING_LISTEN;
+    subscriber->n_pending_bytes -= sizeof(*pending) + pending->length;
+}
+
+static void pop(struct subscriber *subscriber)
+{
+    struct pending *first = oldest(subscriber);
+
+    unlist(subscriber, first);
+    alloc_free(subscriber->link.alloc, first);
+}
+
+static void forget_all(struct subscriber *subscriber)
+{
+    while (subscriber->pending.count > 0) pop(subscriber);
+}
+
+/* No answer to a listen for that channel is reported any more. */
+static void mute(struct subscriber *subscriber, const char *channel, size_t length)
+{
+    if (subscriber->n_listens == 0) return;
+    LIST_EACH (struct pending, pending, &subscriber->pending, link) {
+        if (pending->kind != PENDING_LISTEN || pending->length != length) continue;
+        if (memcmp(pending->channel, channel, length) != 0) continue;
+        pending->kind = PENDING_MUTED;
+        subscriber->n_listens--;
+    }
 }
 
 /* ---- asking ---- */
@@ -50,12 +122,12 @@ static int ask(struct subscriber *subscriber, enum pending_kind kind, const char
         bytes_word(out, channel, length);
     }
     fault = out->fault;
-    if (fault == BYTES_FINE) fault = pending_push(&subscriber->pending, kind, channel, length);
+    if (fault == BYTES_FINE) fault = push(subscriber, kind, channel, length);
     if (fault != BYTES_FINE) {
         bytes_cut(out, mark);
         return fault == BYTES_FULL ? SUBSCRIBER_FULL : SUBSCRIBER_NOMEM;
     }
-    if (subscriber->pending.n == 1) {
+    if (subscriber->pending.count == 1) {
         subscriber->heard_us = link_now_us(&subscriber->link);
         link_arm_by(&subscriber->link, silence_ends_us(subscriber));
     }
@@ -74,16 +146,15 @@ static void misfit(struct subscriber *subscriber)
 static bool answers(struct subscriber *subscriber, enum pending_kind kind, const struct reply_item *channel,
                     bool *ret_muted)
 {
-    struct pending_entry entry;
+    const struct pending *first = oldest(subscriber);
 
-    if (subscriber->pending.n == 0) return false;
-    entry = pending_first(&subscriber->pending);
-    *ret_muted = entry.kind == PENDING_MUTED;
-    if (entry.kind != kind && !(*ret_muted && kind == PENDING_LISTEN)) return false;
+    if (first == NULL) return false;
+    *ret_muted = first->kind == PENDING_MUTED;
+    if (first->kind != kind && !(*ret_muted && kind == PENDING_LISTEN)) return false;
     if (channel != NULL &&
-        (channel->length != entry.length || memcmp(channel->text, entry.channel, entry.length) != 0))
+        (channel->length != first->length || memcmp(channel->text, first->channel, first->length) != 0))
         return false;
-    pending_pop(&subscriber->pending);
+    pop(subscriber);
     return true;
 }
 
@@ -103,8 +174,7 @@ static void on_confirmed(struct subscriber *subscriber, enum pending_kind kind,
     if (!answers(subscriber, kind, channel, &muted))
         misfit(subscriber);
     else if (kind == PENDING_LISTEN && !muted && subscriber->events.listening != NULL)
-        subscriber->events.listening(subscriber->events.arg, subscriber->config.index, channel->text,
-                                     channel->length);
+        subscriber->events.listening(subscriber->events.arg, subscriber->index, channel->text, channel->length);
 }
 
 static void on_array(struct subscriber *subscriber, const struct reply *raw)
@@ -114,8 +184,8 @@ static void on_array(struct subscriber *subscriber, const struct reply *raw)
 
     if (reply_fits(raw, "sss") && reply_is(&items[0], "message")) {
         if (events->message != NULL)
-            events->message(events->arg, subscriber->config.index, items[1].text, items[1].length,
-                            items[2].text, items[2].length);
+            events->message(events->arg, subscriber->index, items[1].text, items[1].length, items[2].text,
+                            items[2].length);
     } else if (reply_fits(raw, "ssi") && reply_is(&items[0], "subscribe")) {
         on_confirmed(subscriber, PENDING_LISTEN, &items[1]);
     } else if (reply_fits(raw, "ssi") && reply_is(&items[0], "unsubscribe")) {
@@ -127,46 +197,39 @@ static void on_array(struct subscriber *subscriber, const struct reply *raw)
     }
 }
 
-/* Only the pending list has the name, and the callback may change the list. */
-static void refuse(struct subscriber *subscriber, const struct pending_entry *entry, const char *why)
+/* Off the list before the callback, which may change the list. */
+static void refuse(struct subscriber *subscriber, struct pending *refused, const char *why)
 {
-    char *channel = alloc_text(&subscriber->alloc, entry->channel, entry->length);
-    size_t length = entry->length;
     uint32_t connection = subscriber->link.connection;
 
-    if (channel == NULL) {
-        link_drop_nomem(&subscriber->link);
-        return;
-    }
-    pending_pop(&subscriber->pending);
+    unlist(subscriber, refused);
     if (strcmp(subscriber->refusal, why) != 0) {
         snprintf(subscriber->refusal, sizeof(subscriber->refusal), "%s", why);
         link_log(&subscriber->link, QUORLOCK_LOG_WARN, "%s; waiters ask again now and then instead", why);
     }
     if (link_is_on(&subscriber->link, connection) && subscriber->events.refused != NULL)
-        subscriber->events.refused(subscriber->events.arg, subscriber->config.index, channel, length, why);
-    alloc_free(&subscriber->alloc, channel);
+        subscriber->events.refused(subscriber->events.arg, subscriber->index, refused->channel, refused->length,
+                                   why);
+    alloc_free(subscriber->link.alloc, refused);
 }
 
 static void on_error(struct subscriber *subscriber, const struct reply_item *item)
 {
     struct error_class class = error_classify(item->text, item->length);
-    bool asked = subscriber->pending.n > 0, listens;
-    struct pending_entry entry = {.kind = PENDING_PING};
-    const char *what = asked ? "PING" : "an error that nobody asked for";
+    struct pending *first = oldest(subscriber);
+    bool listens = first != NULL && (first->kind == PENDING_LISTEN || first->kind == PENDING_MUTED);
+    const char *what = first != NULL ? "PING" : "an error that nobody asked for";
     char why[LINK_TEXT_SIZE];
 
-    if (asked) entry = pending_first(&subscriber->pending);
-    listens = entry.kind == PENDING_LISTEN || entry.kind == PENDING_MUTED;
-    handshake_describe(subscriber->config.uri, listens ? "SUBSCRIBE" : what, item, why, sizeof(why));
+    handshake_describe(subscriber->link.config.uri, listens ? "SUBSCRIBE" : what, item, why, sizeof(why));
     /* BUSY ends some time: a new connection opens after that. Any reply to a PING is a sign of life, and a
      * forget is not vital. */
-    if (!asked || reply_begins(item, "NOAUTH") || (listens && class.fault == FAULT_TEMPORARY))
-        link_drop(&subscriber->link, class.fault, why);
-    else if (entry.kind == PENDING_LISTEN)
-        refuse(subscriber, &entry, why);
+    if (first == NULL || reply_begins(item, "NOAUTH") || (listens && class.fault == FAULT_TEMPORARY))
+        link_drop(&subscriber->link, class.fault, "%s", why);
+    else if (first->kind == PENDING_LISTEN)
+        refuse(subscriber, first, why);
     else
-        pending_pop(&subscriber->pending);
+        pop(subscriber);
 }
 
 static void on_reply(void *arg, const struct reply *raw)
@@ -191,7 +254,7 @@ static void on_connected(void *arg)
     struct subscriber *subscriber = arg;
     struct redis_link *link = &subscriber->link;
 
-    handshake_greet(&link->handshake, &link->conn.out, subscriber->config.uri, link->client_name);
+    handshake_greet(&link->handshake, &link->conn.out, link->config.uri, link->config.client_name);
 }
 
 static void on_greeted(void *arg)
@@ -201,11 +264,11 @@ static void on_greeted(void *arg)
 
     link_open(&subscriber->link);
     subscriber->heard_us = link_now_us(&subscriber->link);
-    subscriber->why[0] = subscriber->logged[0] = '\0';
+    subscriber->logged[0] = '\0';
     (void)link_arm(&subscriber->link, silence_ends_us(subscriber));
     link_log(&subscriber->link, QUORLOCK_LOG_DEBUG, "open");
     if (link_is_on(&subscriber->link, connection) && subscriber->events.open != NULL)
-        subscriber->events.open(subscriber->events.arg, subscriber->config.index);
+        subscriber->events.open(subscriber->events.arg, subscriber->index);
 }
 
 static void on_heard(void *arg)
@@ -220,14 +283,12 @@ static void on_due(void *arg)
 {
     struct subscriber *subscriber = arg;
     uint64_t until_us = silence_ends_us(subscriber);
-    char why[LINK_TEXT_SIZE];
 
     if (link_now_us(&subscriber->link) < until_us) {
         (void)link_arm(&subscriber->link, until_us);
-    } else if (subscriber->pending.n > 0) {
-        snprintf(why, sizeof(why), "no answer within %u ms: frozen, or cut off",
-                 (unsigned)subscriber->config.timeout_ms);
-        link_drop(&subscriber->link, FAULT_UNREACHABLE, why);
+    } else if (subscriber->pending.count > 0) {
+        link_drop(&subscriber->link, FAULT_UNREACHABLE, "no answer within %u ms: frozen, or cut off",
+                  (unsigned)subscriber->link.config.timeout_ms);
     } else if (ask(subscriber, PENDING_PING, NULL, 0) != SUBSCRIBER_ASKED) {
         link_drop_nomem(&subscriber->link);
     }
@@ -257,25 +318,24 @@ static void on_closed(void *arg, bool was_open, enum fault fault, const char *wh
     struct subscriber *subscriber = arg;
     uint32_t connection = subscriber->link.connection;
 
-    pending_forget_all(&subscriber->pending);
-    snprintf(subscriber->why, sizeof(subscriber->why), "%s", why);
+    forget_all(subscriber);
     log_end(subscriber, fault, why);
     if (was_open && link_is_on(&subscriber->link, connection) && subscriber->events.closed != NULL)
-        subscriber->events.closed(subscriber->events.arg, subscriber->config.index, why);
+        subscriber->events.closed(subscriber->events.arg, subscriber->index, why);
 }
 
 static void on_ended(void *arg)
 {
     struct subscriber *subscriber = arg;
-    struct alloc alloc = subscriber->alloc;
 
-    pending_clear(&subscriber->pending);
-    alloc_free(&alloc, subscriber);
+    forget_all(subscriber);
+    alloc_free(subscriber->link.alloc, subscriber);
 }
 
 /* ---- what the owner calls ---- */
 
 static const struct link_events subscriber_link_events = {
+    .topic = "release notices: ",
     .connected = on_connected,
     .greeted = on_greeted,
     .heard = on_heard,
@@ -286,32 +346,18 @@ static const struct link_events subscriber_link_events = {
     .ended = on_ended,
 };
 
-struct subscriber *subscriber_new(struct system *system, const struct alloc *alloc,
-                                  const struct subscriber_config *config,
-                                  const struct subscriber_events *events)
+struct subscriber *subscriber_new(struct system *system, const struct alloc *alloc, uint32_t index,
+                                  const struct link_config *config, const struct subscriber_events *events)
 {
-    const struct link_config link = {.uri = config->uri,
-                                     .topic = "release notices: ",
-                                     .client_name =
-                                         config->client_name != NULL ? config->client_name : SUBSCRIBER_NAME,
-                                     .timeout_ms = config->timeout_ms,
-                                     .user_timeout_ms = config->timeout_ms,
-                                     .steps_end_us = LINK_NEVER,
-                                     .reconnect_min_ms = config->reconnect_min_ms,
-                                     .reconnect_max_ms = config->reconnect_max_ms,
-                                     .now_us = config->now_us,
-                                     .now_arg = config->now_arg,
-                                     .log = events->log,
-                                     .log_arg = events->arg};
+    struct link_config link = *config;
     struct subscriber *subscriber = alloc_zero(alloc, sizeof(*subscriber));
 
     if (subscriber == NULL) return NULL;
-    subscriber->alloc = *alloc;
-    subscriber->config = *config;
+    link.user_timeout_ms = config->timeout_ms;
+    if (config->client_name == NULL) link.client_name = SUBSCRIBER_NAME;
+    subscriber->index = index;
     subscriber->events = *events;
-    snprintf(subscriber->why, sizeof(subscriber->why), "stopped");
-    pending_init(&subscriber->pending, &subscriber->alloc, CONN_OUT_MAX);
-    if (link_init(&subscriber->link, system, &subscriber->alloc, &link, &subscriber_link_events, subscriber))
+    if (link_init(&subscriber->link, system, alloc, &link, &subscriber_link_events, subscriber))
         return subscriber;
     link_end(&subscriber->link);
     return NULL;
@@ -325,7 +371,6 @@ void subscriber_free(struct subscriber *subscriber)
 void subscriber_start(struct subscriber *subscriber)
 {
     if (subscriber->link.dead || subscriber->link.step != LINK_STOPPED) return;
-    snprintf(subscriber->why, sizeof(subscriber->why), "connecting");
     (void)link_start(&subscriber->link);
 }
 
@@ -333,18 +378,12 @@ void subscriber_stop(struct subscriber *subscriber)
 {
     if (subscriber->link.dead || subscriber->link.step == LINK_STOPPED) return;
     link_stop(&subscriber->link);
-    pending_forget_all(&subscriber->pending);
-    snprintf(subscriber->why, sizeof(subscriber->why), "stopped");
+    forget_all(subscriber);
 }
 
 bool subscriber_is_open(const struct subscriber *subscriber)
 {
     return link_is_open(&subscriber->link);
-}
-
-const char *subscriber_why(const struct subscriber *subscriber)
-{
-    return subscriber->why;
 }
 
 int subscriber_listen(struct subscriber *subscriber, const char *channel, size_t length)
@@ -357,6 +396,6 @@ int subscriber_listen(struct subscriber *subscriber, const char *channel, size_t
 void subscriber_forget(struct subscriber *subscriber, const char *channel, size_t length)
 {
     if (!subscriber_is_open(subscriber) || length > SUBSCRIBER_CHANNEL_MAX) return;
-    pending_mute(&subscriber->pending, channel, length);
+    mute(subscriber, channel, length);
     (void)ask(subscriber, PENDING_FORGET, channel, length);
 }

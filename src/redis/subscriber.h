@@ -2,16 +2,13 @@
 /*
  * subscriber.h - one connection to one Redis server for release notices
  *
- * The first waiter starts it, and the last one stops it. In between it connects, authenticates, names itself
- * and is open; when the connection ends it pauses (jittered, growing) and tries again until it is stopped. For
- * notices it does not matter whether the server is a master, is loading or is quarantined. Nothing is
- * subscribed on a new connection: the owner knows its channels and asks for them at each `open`.
+ * The first waiter starts it, and the last one stops it; in between it connects again and again, whether the
+ * server is a master, is loading or is quarantined. Nothing is subscribed on a new connection: the owner knows
+ * its channels and asks for them at each `open`. A silent server is sent a PING, at most once a second; without
+ * an answer the connection is dropped.
  *
- * A silent server is sent a PING, at most once a second; without an answer the connection is dropped.
- *
- * All functions belong to the thread that runs the base. Callbacks come from the loop, never from inside a
- * call, and may call anything here, subscriber_free() too. Channels and payloads may be any bytes. What a
- * callback is handed is valid during the callback only.
+ * Callbacks come from the loop, never from inside a call, and may call anything here, subscriber_free() too.
+ * Channels and payloads may be any bytes. What a callback is handed is valid during the callback only.
  */
 #ifndef QUORLOCK_REDIS_SUBSCRIBER_H
 #define QUORLOCK_REDIS_SUBSCRIBER_H
@@ -20,11 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/alloc.h"
+#include "redis/link/config.h"
 
 struct subscriber;
 struct system;
-struct uri;
 
 #define SUBSCRIBER_CHANNEL_MAX ((size_t)1 << 16) /* bytes of a channel's name */
 
@@ -33,46 +29,29 @@ struct subscriber_events {
     void (*open)(void *arg, uint32_t index);
     /* It was open. No pending command is answered any more, and notices may have been missed. */
     void (*closed)(void *arg, uint32_t index, const char *why);
-    /* The server confirmed a listen: from now on no notice is missed on this connection. Not called for a
-     * listen that was forgotten meanwhile. */
+    /* The server confirmed a listen, which was not forgotten meanwhile: from now on no notice is missed. */
     void (*listening)(void *arg, uint32_t index, const char *channel, size_t length);
-    /* The server refused a listen, by its ACL for instance. The owner may ask again. Not called for a listen
-     * that was forgotten meanwhile. */
+    /* The server refused a listen, by its ACL for instance, which was not forgotten meanwhile. */
     void (*refused)(void *arg, uint32_t index, const char *channel, size_t length, const char *why);
     /* A notice; possibly for a channel that was forgotten a moment ago. */
     void (*message)(void *arg, uint32_t index, const char *channel, size_t length, const char *payload,
                     size_t payload_length);
-    void (*log)(void *arg, int level, const char *text);
     void *arg;
 };
 
-struct subscriber_config {
-    uint32_t index;
-    const struct uri *uri;   /* kept by the caller as long as the subscriber */
-    const char *client_name; /* for CLIENT SETNAME; NULL: "quorlock-notices" */
-    uint32_t timeout_ms;     /* for each step of connecting, and for an answer */
-    uint32_t reconnect_min_ms, reconnect_max_ms;
-    uint64_t (*now_us)(void *arg); /* the client's clock */
-    void *now_arg;
-};
-
-/* subscriber_new - a subscriber that is stopped. The system stays the caller's, and lives as long. NULL: out of
- * memory. */
-struct subscriber *subscriber_new(struct system *, const struct alloc *, const struct subscriber_config *,
-                                  const struct subscriber_events *);
+/* subscriber_new - a subscriber that is stopped; system and alloc live as long. The timeout of the config is
+ * also that of an answer; without a client_name it is "quorlock-notices". NULL: out of memory. */
+struct subscriber *subscriber_new(struct system *, const struct alloc *, uint32_t index,
+                                  const struct link_config *, const struct subscriber_events *);
 /* subscriber_free - closes and frees; no callback comes after or from it. NULL is fine. May be called from
  * inside a callback of this subscriber. */
 void subscriber_free(struct subscriber *);
 
-/* subscriber_start - begins to connect when the loop runs, and goes on until stopped. Nothing happens where it
- * is started already. The pause after an earlier failure is kept, also over a stop. */
+/* subscriber_start - connects when the loop runs, after the pause that an earlier failure began. */
 void subscriber_start(struct subscriber *);
-/* subscriber_stop - closes at once and stays closed; no callback comes after or from it, until it is started
- * again. Nothing happens where it is stopped already. */
+/* subscriber_stop - closes at once; no callback comes after or from it, until it is started again. */
 void subscriber_stop(struct subscriber *);
 bool subscriber_is_open(const struct subscriber *);
-/* subscriber_why - why it is not open; "" when open. Valid until the next call or event. */
-const char *subscriber_why(const struct subscriber *);
 
 enum subscriber_result {
     SUBSCRIBER_ASKED = 0,

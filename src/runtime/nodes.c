@@ -192,31 +192,36 @@ void nodes_name_set(struct runtime *runtime)
     snprintf(runtime->set, sizeof(runtime->set), "%016llx", (unsigned long long)hash);
 }
 
+struct link_config nodes_link(struct runtime *runtime, uint32_t node)
+{
+    return (struct link_config){.uri = &runtime->nodes[node].uri,
+                                .timeout_ms = runtime_timeout_ms(runtime),
+                                .reconnect_min_ms = runtime->options.reconnect_min_ms,
+                                .reconnect_max_ms = runtime->options.reconnect_max_ms,
+                                .now_us = runtime_clock,
+                                .log = on_log,
+                                .arg = runtime};
+}
+
 int nodes_start(struct runtime *runtime)
 {
     const struct quorlock_client_options *options = &runtime->options;
-    struct node_events events = {
-        .state = on_node_state, .reply = on_reply, .room = on_room, .log = on_log, .arg = runtime};
+    struct node_events events = {.state = on_node_state, .reply = on_reply, .room = on_room, .arg = runtime};
     uint32_t stall_ms = STALL_FACTOR * runtime_timeout_ms(runtime);
 
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         struct node_config config = {.index = i,
-                                     .uri = &runtime->nodes[i].uri,
-                                     .client_name = "quorlock",
-                                     .timeout_ms = runtime_timeout_ms(runtime),
+                                     .link = nodes_link(runtime, i),
                                      .stall_ms = stall_ms > STALL_MS_MIN ? stall_ms : STALL_MS_MIN,
-                                     .reconnect_min_ms = options->reconnect_min_ms,
-                                     .reconnect_max_ms = options->reconnect_max_ms,
                                      .dialect = (uint32_t)options->dialect,
                                      .guard = (uint32_t)options->guard,
                                      .n_nodes = runtime->n_nodes,
                                      .set = runtime->set,
                                      .set_named = options->set_name != NULL,
                                      .max_lease_ms = options->max_lease_ms,
-                                     .allow_eviction = options->allow_eviction != 0,
-                                     .now_us = runtime_clock,
-                                     .now_arg = runtime};
+                                     .allow_eviction = options->allow_eviction != 0};
 
+        config.link.client_name = "quorlock";
         runtime->nodes[i].node = node_new(&runtime->system, &runtime->alloc, &config, &events);
         if (runtime->nodes[i].node == NULL) return -1;
     }

@@ -7,7 +7,6 @@
 
 #include "core/core.h"
 #include "core/nodeclock.h"
-#include "redis/link/uri.h"
 #include "redis/node.h"
 #include "runtime/runtime.h"
 
@@ -47,6 +46,8 @@ int nodes_parse(struct runtime *, const char *const *uris, struct caller_error *
  * where the caller names the set, as the caller lists them, for then addresses may differ between clients.
  */
 void nodes_name_set(struct runtime *);
+/* nodes_link - how to connect to that node. */
+struct link_config nodes_link(struct runtime *, uint32_t node);
 /* nodes_start - they connect when the loop runs. 0, or -1 out of memory. nodes_stop: fine in any state. */
 int nodes_start(struct runtime *);
 void nodes_stop(struct runtime *);

@@ -6,9 +6,8 @@
 #include "base/hash.h"
 #include "redis/subscriber.h"
 
-#define LINGER_US        500000u
-#define CHANNEL_SIZE     (QUORLOCK_KEY_LENGTH_MAX + 64)
-#define SUBSCRIBER_LABEL "quorlock-notices"
+#define LINGER_US    500000u
+#define CHANNEL_SIZE (QUORLOCK_KEY_LENGTH_MAX + 64)
 
 _Static_assert(QUORLOCK_NODES_MAX < 32, "a bit for each node");
 
@@ -207,34 +206,18 @@ static void on_message(void *arg, uint32_t index, const char *name, size_t lengt
     }
 }
 
-static void on_log(void *arg, int level, const char *text)
-{
-    runtime_log(((struct subscriptions *)arg)->runtime, level, "%s", text);
-}
-
 int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
 {
     /* A refusal needs no event here: the subscriber has logged it. */
-    struct subscriber_events events = {.open = on_open,
-                                       .closed = on_closed,
-                                       .listening = on_listening,
-                                       .message = on_message,
-                                       .log = on_log,
-                                       .arg = all};
+    struct subscriber_events events = {
+        .open = on_open, .closed = on_closed, .listening = on_listening, .message = on_message, .arg = all};
 
     all->runtime = runtime;
     if (runtime_reserve_waker(runtime, &all->linger, on_linger_over) != 0) return -1;
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
-        struct subscriber_config config = {.index = i,
-                                           .uri = &runtime->nodes[i].uri,
-                                           .client_name = SUBSCRIBER_LABEL,
-                                           .timeout_ms = runtime_timeout_ms(runtime),
-                                           .reconnect_min_ms = runtime->options.reconnect_min_ms,
-                                           .reconnect_max_ms = runtime->options.reconnect_max_ms,
-                                           .now_us = runtime_clock,
-                                           .now_arg = runtime};
+        struct link_config link = nodes_link(runtime, i);
 
-        runtime->nodes[i].subscriber = subscriber_new(&runtime->system, &runtime->alloc, &config, &events);
+        runtime->nodes[i].subscriber = subscriber_new(&runtime->system, &runtime->alloc, i, &link, &events);
         if (runtime->nodes[i].subscriber == NULL) return -1;
     }
     return 0;

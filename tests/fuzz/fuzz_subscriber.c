@@ -14,7 +14,6 @@
 #include "base/system_libevent.h"
 #include "redis/link/conn.h"
 #include "redis/link/uri.h"
-#include "redis/pending.h"
 #include "redis/subscriber.h"
 
 #define CHANNELS  4
@@ -100,11 +99,6 @@ void conn_wake(struct conn *conn)
     CHECK(world.conn == conn && !conn->connecting && conn->out.used > 0);
 }
 
-void conn_secret(struct conn *conn)
-{
-    conn->secret = true;
-}
-
 /* ---- the owner ---- */
 
 static const char names[CHANNELS][3] = {"a", "b", "cc", ""};
@@ -159,10 +153,7 @@ static void act(uint8_t what)
     default: break;
     }
     world.inside = false;
-    if (world.subscriber != NULL) {
-        CHECK(subscriber_is_open(world.subscriber) == world.open);
-        CHECK((subscriber_why(world.subscriber)[0] == '\0') == world.open);
-    }
+    if (world.subscriber != NULL) CHECK(subscriber_is_open(world.subscriber) == world.open);
 }
 
 static void act_inside(void)
@@ -317,13 +308,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char host[] = "127.0.0.1", password[] = "sesame", name[] = "127.0.0.1:1";
     const struct uri uri = {.kind = URI_NUMERIC, .host = host, .port = 1, .password = password, .name = name};
-    const struct subscriber_config config = {.index = 7, .uri = &uri, .timeout_ms = 1000, .now_us = now_us};
+    const struct link_config config = {.uri = &uri, .timeout_ms = 1000, .now_us = now_us, .log = on_log};
     const struct subscriber_events events = {.open = on_open,
                                              .closed = on_closed,
                                              .listening = on_listening,
                                              .refused = on_refused,
-                                             .message = on_message,
-                                             .log = on_log};
+                                             .message = on_message};
     struct event_base *base = world.base;
     struct alloc alloc;
     struct system system;
@@ -334,7 +324,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     world.now_us = 1000000;
     alloc_init(&alloc, NULL);
     system = system_libevent(world.base, &alloc);
-    world.subscriber = subscriber_new(&system, &alloc, &config, &events);
+    world.subscriber = subscriber_new(&system, &alloc, 7, &config, &events);
     CHECK(world.subscriber != NULL);
     subscriber_start(world.subscriber);
     while (world.feed.left > 0) something_happens();

@@ -60,13 +60,15 @@ struct probe *probe_open(const char *address)
     alloc_init(&probe->alloc, NULL);
     probe->system = system_libevent(fixture.base, &probe->alloc);
     if (uri_parse(&probe->uri, &probe->alloc, address, error, sizeof(error)) != 0) fail_msg("%s", error);
-    probe->config = (struct node_config){.uri = &probe->uri,
-                                         .client_name = "probe",
-                                         .timeout_ms = 20000,
+    probe->config = (struct node_config){.link = {.uri = &probe->uri,
+                                                  .client_name = "probe",
+                                                  .timeout_ms = 20000,
+                                                  .reconnect_min_ms = 5,
+                                                  .reconnect_max_ms = 50,
+                                                  .now_us = now_us,
+                                                  .log = on_log,
+                                                  .arg = probe},
                                          .stall_ms = 20000,
-                                         .reconnect_min_ms = 5,
-                                         .reconnect_max_ms = 50,
-                                         .now_us = now_us,
                                          .guard = QUORLOCK_GUARD_CONNECTION,
                                          .n_nodes = 3,
                                          .set = "s"};
@@ -77,7 +79,7 @@ struct probe *probe_open(const char *address)
 
 void probe_connect(struct probe *probe)
 {
-    const struct node_events events = {.state = on_node_state, .reply = on_reply, .log = on_log, .arg = probe};
+    const struct node_events events = {.state = on_node_state, .reply = on_reply, .arg = probe};
 
     probe->node = node_new(&probe->system, &probe->alloc, &probe->config, &events);
     assert_non_null(probe->node);

@@ -17,7 +17,6 @@ struct listener {
     struct alloc alloc;
     struct system system;
     struct uri uri;
-    struct subscriber_config config;
     struct subscriber *subscriber;
     const char *wants; /* a channel, asked for at each open */
     char trace[8192], why[512], logged[8192];
@@ -88,8 +87,13 @@ static void end(void)
 
 static void begin(const char *address, const char *wants, uint32_t timeout_ms)
 {
-    const struct subscriber_events events = {on_open,    on_closed, on_listening, on_refused,
-                                             on_message, on_log,    NULL};
+    const struct subscriber_events events = {on_open, on_closed, on_listening, on_refused, on_message, NULL};
+    const struct link_config config = {.uri = &listener.uri,
+                                       .timeout_ms = timeout_ms,
+                                       .reconnect_min_ms = 5,
+                                       .reconnect_max_ms = 50,
+                                       .now_us = now_us,
+                                       .log = on_log};
     char error[TEXT_SIZE];
 
     memset(&listener, 0, sizeof(listener));
@@ -97,12 +101,7 @@ static void begin(const char *address, const char *wants, uint32_t timeout_ms)
     listener.system = system_libevent(fixture.base, &listener.alloc);
     if (uri_parse(&listener.uri, &listener.alloc, address, error, sizeof(error)) != 0) fail_msg("%s", error);
     listener.wants = wants;
-    listener.config = (struct subscriber_config){.uri = &listener.uri,
-                                                 .timeout_ms = timeout_ms,
-                                                 .reconnect_min_ms = 5,
-                                                 .reconnect_max_ms = 50,
-                                                 .now_us = now_us};
-    listener.subscriber = subscriber_new(&listener.system, &listener.alloc, &listener.config, &events);
+    listener.subscriber = subscriber_new(&listener.system, &listener.alloc, 0, &config, &events);
     assert_non_null(listener.subscriber);
     fixture.at_end = end;
     subscriber_start(listener.subscriber);

@@ -169,12 +169,14 @@ void node_fixture_open(struct node_fixture *f)
     alloc_init(&f->alloc, &hooks);
     f->system = system_libevent(f->base, &f->alloc);
     f->config = (struct node_config){.index = 3,
-                                     .client_name = "me",
-                                     .timeout_ms = 10000,
-                                     .stall_ms = 15000,
-                                     .reconnect_min_ms = 2,
-                                     .reconnect_max_ms = 20,
-                                     .now_us = clock_us};
+                                     .link = {.client_name = "me",
+                                              .timeout_ms = 10000,
+                                              .reconnect_min_ms = 2,
+                                              .reconnect_max_ms = 20,
+                                              .now_us = clock_us,
+                                              .log = node_fixture_log,
+                                              .arg = f},
+                                     .stall_ms = 15000};
 }
 
 void node_fixture_uri(struct node_fixture *f, const char *front, const char *back)
@@ -183,13 +185,12 @@ void node_fixture_uri(struct node_fixture *f, const char *front, const char *bac
 
     snprintf(text, sizeof(text), "%s:%u%s", front, (unsigned)fake_port(f->server), back);
     if (uri_parse(&f->uri, &f->alloc, text, error, sizeof(error)) != 0) fail_msg("%s", error);
-    f->config.uri = &f->uri;
+    f->config.link.uri = &f->uri;
 }
 
 struct node *node_fixture_new_node(struct node_fixture *f)
 {
-    const struct node_events events = {
-        .state = on_node_state, .reply = on_reply, .log = node_fixture_log, .arg = f};
+    const struct node_events events = {.state = on_node_state, .reply = on_reply, .arg = f};
 
     if (f->uri.host == NULL) node_fixture_uri(f, "127.0.0.1", "");
     f->node = node_new(&f->system, &f->alloc, &f->config, &events);

@@ -29,7 +29,7 @@ struct node_fixture {
     struct alloc alloc;
     struct system system;
     struct uri uri;
-    struct node_config config;
+    struct node_config config; /* its link is also the subscriber's */
     struct node *node;
     char trace[1 << 18];
     size_t trace_length;
@@ -43,12 +43,10 @@ struct node_fixture {
     bool freed;
     unsigned after_free;
     /* Instead of the node, by notice_fixture.h: */
-    struct subscriber_config subscriber_config;
     struct subscriber *subscriber;
     const char *wants; /* one-letter channels, asked for at each open */
     const char *act_at;
     enum act act;
-    void (*log)(void *f, int level, const char *text); /* instead of node_fixture_log */
 };
 
 #define STEP(verb, text)                                                                                       \

@@ -62,7 +62,6 @@ static void on_open(void *arg, uint32_t index)
 
     assert_int_equal(index, 3);
     assert_true(subscriber_is_open(f->subscriber));
-    assert_string_equal(subscriber_why(f->subscriber), "");
     for (const char *want = f->wants; want != NULL && *want != '\0'; want++)
         assert_int_equal(subscriber_listen(f->subscriber, want, 1), SUBSCRIBER_ASKED);
     trace_line(f, "open", NULL, 0, NULL, 0);
@@ -75,7 +74,6 @@ static void on_closed(void *arg, uint32_t index, const char *why)
     assert_int_equal(index, 3);
     assert_false(subscriber_is_open(f->subscriber));
     assert_int_equal(subscriber_listen(f->subscriber, "a", 1), SUBSCRIBER_NOT_OPEN);
-    assert_string_equal(why, subscriber_why(f->subscriber));
     snprintf(f->why, sizeof(f->why), "%s", why);
     trace_line(f, "closed", NULL, 0, NULL, 0);
     assert_string_equal(why, f->why); /* also where the callback freed the subscriber */
@@ -108,26 +106,21 @@ void notice_fixture_begin(struct node_fixture *f)
 {
     node_fixture_open(f);
     f->on_line = on_line;
-    f->subscriber_config = (struct subscriber_config){
-        .index = 3, .timeout_ms = 10000, .reconnect_min_ms = 2, .reconnect_max_ms = 20, .now_us = clock_us};
+    f->config.link.client_name = NULL;
 }
 
 struct subscriber *notice_fixture_create(struct node_fixture *f)
 {
-    const struct subscriber_events events = {on_open,    on_closed,  on_listening,
-                                             on_refused, on_message, f->log != NULL ? f->log : node_fixture_log,
-                                             f};
+    const struct subscriber_events events = {on_open, on_closed, on_listening, on_refused, on_message, f};
 
     if (f->uri.host == NULL) node_fixture_uri(f, "127.0.0.1", "");
-    f->subscriber_config.uri = &f->uri;
-    f->subscriber = subscriber_new(&f->system, &f->alloc, &f->subscriber_config, &events);
+    f->subscriber = subscriber_new(&f->system, &f->alloc, 3, &f->config.link, &events);
     return f->subscriber;
 }
 
 void notice_fixture_start(struct node_fixture *f)
 {
     assert_non_null(notice_fixture_create(f));
-    assert_string_equal(subscriber_why(f->subscriber), "stopped");
     subscriber_start(f->subscriber);
     subscriber_start(f->subscriber);
     assert_int_equal(f->trace_length, 0);

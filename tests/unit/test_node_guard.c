@@ -274,7 +274,7 @@ NODE_TEST(a_second_look_at_the_guard_that_fails_ends_the_connection)
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     fake_play(f->server, closes);
     fake_play(f->server, clear);
-    f->config.reconnect_min_ms = 2;
+    f->config.link.reconnect_min_ms = 2;
     run_until(f, "ready 3");
     assert_trace(f, "quarantined 1\nconnecting config\nquarantined 2\nconnecting unreachable\nready 3\n");
 }

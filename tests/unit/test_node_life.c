@@ -142,7 +142,7 @@ NODE_TEST(a_handshake_without_an_answer_ends_at_the_node_timeout)
     static const struct fake_step script[] = {END};
 
     node_fixture_open(f);
-    f->config.timeout_ms = 30;
+    f->config.link.timeout_ms = 30;
     fake_play(f->server, script);
     assert_non_null(node_fixture_new_node(f));
     run_until(f, "down");
@@ -246,7 +246,7 @@ NODE_TEST(a_name_is_resolved_from_the_loop)
     }
 
     node_fixture_open(f);
-    f->config.timeout_ms = 200;
+    f->config.link.timeout_ms = 200;
     node_fixture_uri(f, "nobody.invalid", "");
     assert_non_null(node_fixture_new_node(f));
     run_until(f, "down");

@@ -32,7 +32,6 @@ struct dialect_shas {
 };
 
 struct dialect {
-    const char *name;
     size_t n_scripts;
     const struct dialect_script *scripts;
     /* The commands that a user needs the right to, from acquire to release; NULL at the end. */

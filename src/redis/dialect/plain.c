@@ -72,43 +72,37 @@ static bool begin_script(const struct plain_call *call, enum plain_script script
     return !request->use_eval;
 }
 
-static void seen(const struct plain_call *call)
+static bool is_strict(const struct plain_call *call)
 {
-    bytes_text(call->out, call->guarded ? call->guard->seen : "");
+    return call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT;
 }
 
-static void fence(const struct plain_call *call)
+/* Every script but peek and break: how many of the keys are locks, the owner, and what this one needs. */
+static bool write_script(const struct plain_call *call, enum plain_script script)
 {
     const struct node_request *request = call->request;
-
-    if (call->fenced)
-        bytes_number(call->out, request->fence);
-    else
-        bytes_text(call->out, "");
-    bytes_number(call->out, request->fence_ttl_ms != 0 ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
-}
-
-/* The first arguments of every script but peek and break: how many of the keys are locks, and the owner. */
-static void locks(const struct plain_call *call)
-{
-    bytes_number(call->out, call->request->n_keys);
-    bytes_word(call->out, call->request->owner, call->request->owner_length);
-}
-
-/* By script: with counters, with a check of the guard, or both. */
-static bool acquire_script(const struct plain_call *call)
-{
-    const struct node_request *request = call->request;
+    struct bytes *out = call->out;
+    bool acquires = script == PLAIN_ACQUIRE, leased = acquires || script == PLAIN_EXTEND;
+    bool silent = script == PLAIN_RELEASE && request->silent;
+    bool more = acquires || script == PLAIN_RAISE || call->guarded || call->fenced || silent;
     uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
-    const char *how = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT ? "strict" : "";
-    bool by_hash = begin_script(call, PLAIN_ACQUIRE, 8);
+    const char *how = is_strict(call) ? "strict" : "";
+    bool by_hash = begin_script(call, script, 2u + leased + (more ? 3 : 0) + (acquires ? 2 : 0) + silent);
 
-    locks(call);
-    bytes_number(call->out, request->lease_ms);
-    seen(call);
-    bytes_text(call->out, request->op == OP_REPAIR ? "repair" : how);
-    fence(call);
-    bytes_number(call->out, most_ms != 0 ? most_ms : GUARD_LEASE_DEFAULT_MS);
+    bytes_number(out, request->n_keys);
+    bytes_word(out, request->owner, request->owner_length);
+    if (leased) bytes_number(out, request->lease_ms);
+    if (more) bytes_text(out, call->guarded ? call->guard->seen : "");
+    if (acquires) bytes_text(out, request->op == OP_REPAIR ? "repair" : how);
+    if (more) {
+        if (call->fenced)
+            bytes_number(out, request->fence);
+        else
+            bytes_text(out, "");
+        bytes_number(out, request->fence_ttl_ms != 0 ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
+    }
+    if (acquires) bytes_number(out, most_ms != 0 ? most_ms : GUARD_LEASE_DEFAULT_MS);
+    if (silent) bytes_text(out, "silent");
     return by_hash;
 }
 
@@ -117,10 +111,9 @@ static bool acquire(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
-    bool strict = call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT;
-    bool more = strict || call->fenced || request->explain || request->op == OP_REPAIR || request->n_keys > 1;
+    bool more = is_strict(call) || call->fenced || request->explain || request->op == OP_REPAIR;
 
-    if (!call->native || more) return acquire_script(call);
+    if (!call->native || more || request->n_keys > 1) return write_script(call, PLAIN_ACQUIRE);
     bytes_command(out, 6);
     bytes_text(out, "SET");
     bytes_word(out, request->keys[0].text, request->keys[0].length);
@@ -129,45 +122,6 @@ static bool acquire(const struct plain_call *call)
     bytes_text(out, "PX");
     bytes_number(out, request->lease_ms);
     return false;
-}
-
-static bool extend(const struct plain_call *call)
-{
-    bool more = call->guarded || call->fenced;
-    bool by_hash = begin_script(call, PLAIN_EXTEND, more ? 6 : 3);
-
-    locks(call);
-    bytes_number(call->out, call->request->lease_ms);
-    if (more) {
-        seen(call);
-        fence(call);
-    }
-    return by_hash;
-}
-
-static bool release(const struct plain_call *call)
-{
-    bool silent = call->request->silent;
-    bool more = call->guarded || call->fenced || silent;
-    bool by_hash = begin_script(call, PLAIN_RELEASE, 2 + (more ? 3u : 0u) + silent);
-
-    locks(call);
-    if (more) {
-        seen(call);
-        fence(call);
-    }
-    if (silent) bytes_text(call->out, "silent");
-    return by_hash;
-}
-
-static bool raise_fence(const struct plain_call *call)
-{
-    bool by_hash = begin_script(call, PLAIN_RAISE, 5);
-
-    locks(call);
-    seen(call);
-    fence(call);
-    return by_hash;
 }
 
 bool dialect_build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
@@ -185,9 +139,9 @@ bool dialect_build(struct bytes *out, const struct node_request *request, const 
     switch (request->op) {
     case OP_ACQUIRE:
     case OP_REPAIR: return acquire(&call);
-    case OP_EXTEND: return extend(&call);
-    case OP_RELEASE: call.fenced = request->fence != 0; return release(&call);
-    case OP_RAISE: call.fenced = true; return raise_fence(&call);
+    case OP_EXTEND: return write_script(&call, PLAIN_EXTEND);
+    case OP_RELEASE: call.fenced = request->fence != 0; return write_script(&call, PLAIN_RELEASE);
+    case OP_RAISE: call.fenced = true; return write_script(&call, PLAIN_RAISE);
     case OP_PEEK:
     case OP_BREAK:
         call.guarded = call.fenced = false;
@@ -206,18 +160,16 @@ static bool build(struct bytes *out, const struct node_request *request, const s
 
 static const char *op_name(enum op op, bool by_hash)
 {
-    switch (op) {
-    case OP_ACQUIRE: return by_hash ? "acquire (script)" : "acquire (SET)";
-    case OP_EXTEND: return "extend (script)";
-    case OP_RELEASE: return "release (script)";
-    case OP_PEEK: return "inspect (script)";
-    case OP_BREAK: return "break (script)";
-    case OP_REPAIR: return by_hash ? "repair (script)" : "repair (SET)";
-    case OP_RAISE: return "raise (script)";
-    case OP_MAY_KILL: return "rehearsal of bootstrap";
-    case OP_BOOTSTRAP: return "bootstrap";
-    }
-    return "request";
+    static const char *const names[] = {
+        [OP_ACQUIRE] = "acquire (SET)",    [OP_EXTEND] = "extend (script)",
+        [OP_RELEASE] = "release (script)", [OP_PEEK] = "inspect (script)",
+        [OP_BREAK] = "break (script)",     [OP_REPAIR] = "repair (SET)",
+        [OP_RAISE] = "raise (script)",     [OP_MAY_KILL] = "rehearsal of bootstrap",
+        [OP_BOOTSTRAP] = "bootstrap",
+    };
+
+    if (by_hash && op == OP_ACQUIRE) return "acquire (script)";
+    return by_hash && op == OP_REPAIR ? "repair (script)" : names[op];
 }
 
 /* Behind WRONGTYPE our scripts give the type, but the server itself a sentence. */
@@ -250,19 +202,14 @@ static void judge_error(enum op op, bool by_hash, const struct reply_item *item,
         error_describe(text, text_size, op_name(op, by_hash), item->text, item->length);
 }
 
-static uint32_t clamp_count(int64_t count)
+static int64_t clamp(int64_t number, int64_t most)
 {
-    return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
-}
-
-static int64_t clamp_ms(int64_t ms)
-{
-    return ms > NODE_MS_MAX ? NODE_MS_MAX : ms;
+    return number > most ? most : number;
 }
 
 static int64_t clamp_ttl(int64_t ttl_ms)
 {
-    return ttl_ms < -1 ? -2 : clamp_ms(ttl_ms);
+    return ttl_ms < -1 ? -2 : clamp(ttl_ms, NODE_MS_MAX);
 }
 
 /* {holder, ttl}, of break {holder or nil, ttl, type}, of acquire {holder, ttl, listeners}, of release where the
@@ -274,7 +221,7 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
 
     if (acquires && reply_fits(reply, "sii")) {
         if (third->integer < 0) return false;
-        ret->count = clamp_count(third->integer);
+        ret->count = (uint32_t)clamp(third->integer, UINT32_MAX);
     } else if (op == OP_RELEASE && reply_fits(reply, "sis")) {
         ret->fault = FAULT_GUARD;
     } else if (!reply_fits(reply, op == OP_BREAK ? "nis" : "si")) {
@@ -305,14 +252,14 @@ static void judge_peek(const struct reply *reply, struct node_reply *ret)
     }
     ret->fence = numbers[1].integer > 0 ? (uint64_t)numbers[1].integer : 0;
     ret->has_guard = numbers[2].integer != 0;
-    ret->quarantine_ms = numbers[3].integer > 0 ? clamp_ms(numbers[3].integer) : -1;
+    ret->quarantine_ms = numbers[3].integer > 0 ? clamp(numbers[3].integer, NODE_MS_MAX) : -1;
 }
 
 /* 0: missing; n >= 1: deleted, and n - 1 clients were notified */
 static bool judge_release(const struct reply_item *item, struct node_reply *ret)
 {
     ret->outcome = item->integer != 0 ? OUTCOME_YES : OUTCOME_MISSING;
-    if (item->integer > 1) ret->count = clamp_count(item->integer - 1);
+    if (item->integer > 1) ret->count = (uint32_t)clamp(item->integer - 1, UINT32_MAX);
     return item->integer >= 0;
 }
 
@@ -356,21 +303,10 @@ static bool judge_value(enum op op, const struct reply *reply, struct node_reply
         if (reply->elements[0].type == REPLY_INTEGER) return judge_done(op, reply, ret);
         return judge_holder(op, reply, ret);
     }
-    if (self->type != REPLY_INTEGER) return false;
-    switch (op) {
-    case OP_RELEASE: return judge_release(self, ret);
-    case OP_EXTEND:
-        ret->outcome = self->integer != 0 ? OUTCOME_YES : OUTCOME_MISSING;
-        return self->integer == 0 || self->integer == 1;
-    case OP_PEEK:
-    case OP_BREAK:
-    case OP_RAISE: ret->outcome = OUTCOME_MISSING; return self->integer == 0;
-    case OP_MAY_KILL:
-    case OP_BOOTSTRAP:
-    case OP_ACQUIRE:
-    case OP_REPAIR: break;
-    }
-    return false;
+    if (self->type != REPLY_INTEGER || op == OP_ACQUIRE || op == OP_REPAIR) return false;
+    if (op == OP_RELEASE) return judge_release(self, ret);
+    ret->outcome = self->integer != 0 ? OUTCOME_YES : OUTCOME_MISSING;
+    return self->integer == 0 || (self->integer == 1 && op == OP_EXTEND);
 }
 
 static void judge(enum op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
@@ -397,12 +333,10 @@ static void judge(enum op op, bool by_hash, const struct reply *reply, struct no
 
 static size_t channel(const struct node_key *key, char *ret, size_t size)
 {
-    return bytes_put(ret, size, PLAIN_CHANNEL_PREFIX, sizeof(PLAIN_CHANNEL_PREFIX) - 1, key->text, key->length,
-                     "", 0);
+    return bytes_put(ret, size, PLAIN_CHANNEL_PREFIX, key->text, key->length, "");
 }
 
 const struct dialect dialect_plain = {
-    .name = "plain",
     .n_scripts = PLAIN_SCRIPTS,
     .scripts = plain_scripts,
     .commands = plain_commands,

@@ -74,12 +74,11 @@ static size_t channel(const struct node_key *key, char *ret, size_t size)
 {
     bool tagged = memchr(key->text, '{', key->length) != NULL;
 
-    return bytes_put(ret, size, tagged ? REDISSON_CHANNEL ":" : REDISSON_CHANNEL ":{",
-                     sizeof(REDISSON_CHANNEL) + (tagged ? 0 : 1), key->text, key->length, "}", tagged ? 0 : 1);
+    return bytes_put(ret, size, tagged ? REDISSON_CHANNEL ":" : REDISSON_CHANNEL ":{", key->text, key->length,
+                     tagged ? "" : "}");
 }
 
 const struct dialect dialect_redisson = {
-    .name = "redisson",
     .n_scripts = sizeof(redisson_scripts) / sizeof(redisson_scripts[0]),
     .scripts = redisson_scripts,
     .commands = redisson_commands,

@@ -62,18 +62,17 @@ struct node_reply {
     const char *holder;
     size_t holder_length; /* holder may be any bytes; NULL where unknown */
     const char *type;     /* FAULT_FOREIGN, and BREAK of what is no lock of this dialect: the type of the
-                             value,     as the server names it; NULL where unknown */
+                             value, as the server names it; NULL where unknown */
     size_t type_length;
     int64_t ttl_ms; /* -1: no expiry; -2: unknown; at most NODE_MS_MAX */
     uint32_t latency_us;
     uint64_t fence;        /* the counter, of several keys the highest: fenced ACQUIRE, RAISE, PEEK; 0: none, or
                               unknown */
     uint64_t node_time_us; /* the server's clock: EXTEND, RAISE, and ACQUIRE and REPAIR by script; else 0 */
-    int64_t
-        quarantine_ms; /* PEEK: what is left of the quarantine in the guard; -1: nothing; at most NODE_MS_MAX */
-    bool has_guard;    /* PEEK */
-    uint32_t count;    /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
-                          ACQUIRE    by script: how many clients listen for a release; else 0 */
+    int64_t quarantine_ms; /* PEEK: what is left of the quarantine; -1: nothing; at most NODE_MS_MAX */
+    bool has_guard;        /* PEEK */
+    uint32_t count; /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
+                       ACQUIRE by script: how many clients listen for a release; else 0 */
 };
 
 #endif

@@ -155,8 +155,3 @@ void conn_wake(struct conn *conn)
     conn->woken = true;
     conn->system->loop->task_run(conn->flusher);
 }
-
-void conn_secret(struct conn *conn)
-{
-    conn->secret = true;
-}

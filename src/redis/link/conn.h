@@ -38,26 +38,22 @@ struct conn {
     void (*ready)(void *arg, enum conn_ready); /* the last thing that happens in an event */
     void *arg;
     int fd; /* -1: closed */
-    bool connecting, woken, secret;
-    bool stuck; /* bytes wait until the socket takes more */
+    bool connecting, woken;
+    bool secret; /* set by the owner: the out buffer holds a password, which is wiped when it has been sent */
+    bool stuck;  /* bytes wait until the socket takes more */
     struct watch *watch;
     struct task *flusher;
     struct bytes out;
     int error; /* errno of the failure; 0: the peer closed */
 };
 
-/* conn_init - false: out of memory; conn_clear is fine all the same. The system stays the owner's, and lives as
- * long. */
+/* conn_init - the system lives as long. False: out of memory; conn_clear is due all the same. */
 bool conn_init(struct conn *, struct system *, const struct alloc *, void (*ready)(void *, enum conn_ready),
                void *arg);
 /* conn_clear - closes and frees; the struct may go. */
 void conn_clear(struct conn *);
-/*
- * conn_open - begins to connect; CONN_CONNECTED follows from the loop
- *
- * user_timeout_ms: how long sent bytes may go unacknowledged (TCP_USER_TIMEOUT). Returns 0, or an errno, and
- * then it is closed.
- */
+/* conn_open - begins to connect; CONN_CONNECTED follows from the loop. user_timeout_ms: how long sent bytes may
+ * go unacknowledged (TCP_USER_TIMEOUT). Returns 0, or an errno, and then it is closed. */
 int conn_open(struct conn *, const struct address *, uint32_t user_timeout_ms);
 /* conn_close - at once; nothing becomes ready any more. Closing twice is fine. */
 void conn_close(struct conn *);
@@ -69,7 +65,5 @@ ssize_t conn_read(struct conn *, void *buffer, size_t size);
 bool conn_has_input(const struct conn *);
 /* conn_wake - the out buffer has something to send. */
 void conn_wake(struct conn *);
-/* conn_secret - the out buffer holds a password: wipe it when it has been sent. */
-void conn_secret(struct conn *);
 
 #endif

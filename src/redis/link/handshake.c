@@ -5,18 +5,11 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "redis/wire/errors.h"
 #include "redis/wire/info.h"
 #include "scripts.h"
-
-static const char *const step_names[] = {
-    [HANDSHAKE_AUTH] = "AUTH",   [HANDSHAKE_SELECT] = "SELECT", [HANDSHAKE_SETNAME] = "CLIENT SETNAME",
-    [HANDSHAKE_PING] = "PING",   [HANDSHAKE_SERVER] = "INFO",   [HANDSHAKE_REPLICATION] = "INFO",
-    [HANDSHAKE_MEMORY] = "INFO", [HANDSHAKE_RIGHTS] = "EVAL",   [HANDSHAKE_SCRIPT] = "SCRIPT LOAD",
-};
 
 static void add(struct handshake *shake, enum handshake_step step)
 {
@@ -53,12 +46,6 @@ static void setname(struct handshake *shake, struct bytes *out, const char *clie
     add(shake, HANDSHAKE_SETNAME);
 }
 
-static void ask_info(struct handshake *shake, struct bytes *out, const char *section, enum handshake_step step)
-{
-    BYTES_TEXTS(out, "INFO", section);
-    add(shake, step);
-}
-
 static void rights(struct handshake *shake, struct bytes *out)
 {
     const char *const *commands = shake->dialect->commands;
@@ -82,10 +69,13 @@ void handshake_begin(struct handshake *shake, struct bytes *out, const struct ur
     select_db(shake, out);
     setname(shake, out, client_name);
     /* One command each: only Redis 7 takes more than one section. */
-    ask_info(shake, out, "server", HANDSHAKE_SERVER);
-    ask_info(shake, out, "replication", HANDSHAKE_REPLICATION);
+    BYTES_TEXTS(out, "INFO", "server");
+    add(shake, HANDSHAKE_SERVER);
+    BYTES_TEXTS(out, "INFO", "replication");
+    add(shake, HANDSHAKE_REPLICATION);
     if (eviction != HANDSHAKE_EVICTION_UNASKED) {
-        ask_info(shake, out, "memory", HANDSHAKE_MEMORY);
+        BYTES_TEXTS(out, "INFO", "memory");
+        add(shake, HANDSHAKE_MEMORY);
         rights(shake, out);
     }
     assert(dialect->n_scripts <= DIALECT_SCRIPTS_MAX);
@@ -190,7 +180,7 @@ static enum handshake_result auth_error(struct handshake *shake, const struct re
     return HANDSHAKE_FAILED;
 }
 
-static enum handshake_result judge_error(struct handshake *shake, enum handshake_step step,
+static enum handshake_result judge_error(struct handshake *shake, enum handshake_step step, const char *name,
                                          const struct reply_item *item)
 {
     struct error_class class = error_classify(item->text, item->length);
@@ -206,7 +196,7 @@ static enum handshake_result judge_error(struct handshake *shake, enum handshake
      * busy does not accept them. */
     if (step == HANDSHAKE_PING && !shut) return HANDSHAKE_MORE;
     shake->fault = class.fault;
-    handshake_describe(shake->uri, step_names[step], item, shake->why, sizeof(shake->why));
+    handshake_describe(shake->uri, name, item, shake->why, sizeof(shake->why));
     return HANDSHAKE_FAILED;
 }
 
@@ -285,7 +275,7 @@ static const char *find_command(const struct handshake *shake, const char *text,
 }
 
 /* A list of commands that the user may not run. A lock that cannot be renewed is lost at the first renewal. */
-static enum handshake_result judge_rights(struct handshake *shake, const struct reply_item *refused)
+static enum handshake_result rights_reply(struct handshake *shake, const struct reply_item *refused)
 {
     char user[64], rules[96] = "";
     const char *name = shake->uri->user != NULL ? shake->uri->user : "default";
@@ -317,27 +307,31 @@ static enum handshake_result script(struct handshake *shake, const struct reply_
     return HANDSHAKE_MORE;
 }
 
+/* A step without a judge wants a status, the others a string. */
+static const struct {
+    const char *name;
+    enum handshake_result (*judge)(struct handshake *, const struct reply_item *);
+} steps[] = {
+    [HANDSHAKE_AUTH] = {"AUTH", NULL},
+    [HANDSHAKE_SELECT] = {"SELECT", NULL},
+    [HANDSHAKE_SETNAME] = {"CLIENT SETNAME", NULL},
+    [HANDSHAKE_PING] = {"PING", NULL},
+    [HANDSHAKE_SERVER] = {"INFO", server},
+    [HANDSHAKE_REPLICATION] = {"INFO", replication},
+    [HANDSHAKE_MEMORY] = {"INFO", memory},
+    [HANDSHAKE_RIGHTS] = {"EVAL", rights_reply},
+    [HANDSHAKE_SCRIPT] = {"SCRIPT LOAD", script},
+};
+
 static enum handshake_result judge(struct handshake *shake, enum handshake_step step, const struct reply *reply)
 {
     const struct reply_item *self = &reply->self;
-    enum reply_type wanted = step < HANDSHAKE_SERVER ? REPLY_STATUS : REPLY_STRING;
+    const char *name = steps[step].name;
 
-    if (self->type == REPLY_ERROR) return judge_error(shake, step, self);
-    if (self->type != wanted)
-        return fail(shake, FAULT_PROTO, "%s: a reply that Redis would not give: not a Redis server?",
-                    step_names[step]);
-    switch (step) {
-    case HANDSHAKE_SERVER: return server(shake, self);
-    case HANDSHAKE_REPLICATION: return replication(shake, self);
-    case HANDSHAKE_MEMORY: return memory(shake, self);
-    case HANDSHAKE_RIGHTS: return judge_rights(shake, self);
-    case HANDSHAKE_SCRIPT: return script(shake, self);
-    case HANDSHAKE_AUTH:
-    case HANDSHAKE_SELECT:
-    case HANDSHAKE_SETNAME:
-    case HANDSHAKE_PING: break;
-    }
-    return HANDSHAKE_MORE;
+    if (self->type == REPLY_ERROR) return judge_error(shake, step, name, self);
+    if (self->type != (steps[step].judge != NULL ? REPLY_STRING : REPLY_STATUS))
+        return fail(shake, FAULT_PROTO, "%s: a reply that Redis would not give: not a Redis server?", name);
+    return steps[step].judge != NULL ? steps[step].judge(shake, self) : HANDSHAKE_MORE;
 }
 
 enum handshake_result handshake_reply(struct handshake *shake, const struct reply *reply)

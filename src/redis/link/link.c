@@ -18,7 +18,6 @@ static void destroy(struct redis_link *link)
     dial_cancel(&link->dial);
     if (link->timer != NULL) link->system->loop->timer_free(link->timer);
     reply_clear(&link->parser);
-    alloc_free(link->alloc, link->client_name);
     link->events->ended(link->arg);
 }
 
@@ -46,7 +45,7 @@ bool link_is_open(const struct redis_link *link)
 
 uint64_t link_now_us(const struct redis_link *link)
 {
-    return link->config.now_us(link->config.now_arg);
+    return link->config.now_us(link->config.arg);
 }
 
 void link_log(struct redis_link *link, int level, const char *format, ...)
@@ -58,8 +57,8 @@ void link_log(struct redis_link *link, int level, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    snprintf(line, sizeof(line), "%s: %s%s", link->config.uri->name, link->config.topic, text);
-    link->config.log(link->config.log_arg, level, line);
+    snprintf(line, sizeof(line), "%s: %s%s", link->config.uri->name, link->events->topic, text);
+    link->config.log(link->config.arg, level, line);
 }
 
 /* ---- time ---- */
@@ -89,10 +88,11 @@ void link_arm_by(struct redis_link *link, uint64_t wake_us)
 static void begin_step(struct redis_link *link, enum link_step step)
 {
     uint64_t timeout_ms = link->config.timeout_ms > 0 ? link->config.timeout_ms : 1;
+    uint64_t end_us = link->config.steps_end_us;
 
     link->step = step;
     link->step_us = link_now_us(link) + timeout_ms * 1000;
-    if (link->step_us > link->config.steps_end_us) link->step_us = link->config.steps_end_us;
+    if (end_us != 0 && link->step_us > end_us) link->step_us = end_us;
     (void)link_arm(link, link->step_us);
 }
 
@@ -105,20 +105,22 @@ static void hang_up(struct redis_link *link)
     link->connection++;
 }
 
-void link_drop(struct redis_link *link, enum fault fault, const char *reason)
+void link_drop(struct redis_link *link, enum fault fault, const char *format, ...)
 {
     bool was_open = link->step == LINK_OPEN;
     bool waits_long = link->events->waits_long != NULL && link->events->waits_long(link->arg, fault);
     uint64_t now_us = link_now_us(link);
     uint64_t lasted_us = was_open ? now_us - link->open_us : 0;
     char why[LINK_TEXT_SIZE];
+    va_list args;
 
     enter(link);
-    snprintf(why, sizeof(why), "%s", reason);
+    va_start(args, format);
+    vsnprintf(why, sizeof(why), format, args);
+    va_end(args);
     hang_up(link);
     link->step = LINK_PAUSE;
-    link->step_us =
-        now_us + (waits_long ? retry_longest_us(&link->retry) : retry_pause_us(&link->retry, lasted_us));
+    link->step_us = now_us + retry_pause_us(&link->retry, lasted_us, waits_long);
     (void)link_arm(link, link->step_us);
     link->events->closed(link->arg, was_open, fault, why);
     leave(link);
@@ -132,13 +134,11 @@ void link_drop_nomem(struct redis_link *link)
 static void drop_errno(struct redis_link *link, int error)
 {
     const char *where = link->step == LINK_HANDSHAKE ? " during the handshake" : "";
-    char why[LINK_TEXT_SIZE];
 
     if (error != 0)
-        snprintf(why, sizeof(why), "connection lost%s: %s", where, strerror(error));
+        link_drop(link, FAULT_UNREACHABLE, "connection lost%s: %s", where, strerror(error));
     else
-        snprintf(why, sizeof(why), "the server closed the connection%s", where);
-    link_drop(link, FAULT_UNREACHABLE, why);
+        link_drop(link, FAULT_UNREACHABLE, "the server closed the connection%s", where);
 }
 
 static void drop_malformed(struct redis_link *link, const char *reason)
@@ -146,7 +146,7 @@ static void drop_malformed(struct redis_link *link, const char *reason)
     char why[LINK_TEXT_SIZE];
 
     handshake_malformed(&link->handshake, !link->answered, reason, why, sizeof(why));
-    link_drop(link, FAULT_PROTO, why);
+    link_drop(link, FAULT_PROTO, "%s", why);
 }
 
 /* ---- connecting ---- */
@@ -174,7 +174,7 @@ static void begin_handshake(struct redis_link *link)
         link->events->greeted(link->arg);
         return;
     }
-    conn_secret(&link->conn);
+    link->conn.secret = true;
     link_ask(link);
 }
 
@@ -183,7 +183,7 @@ static void follow(struct redis_link *link, enum dial_result result)
     switch (result) {
     case DIAL_RESOLVING: begin_step(link, LINK_RESOLVE); break;
     case DIAL_CONNECTING: begin_step(link, LINK_CONNECT); break;
-    case DIAL_FAILED: link_drop(link, FAULT_UNREACHABLE, link->dial.why); break;
+    case DIAL_FAILED: link_drop(link, FAULT_UNREACHABLE, "%s", link->dial.why); break;
     case DIAL_NOMEM: link_drop_nomem(link); break;
     }
 }
@@ -234,7 +234,7 @@ static void on_reply(struct redis_link *link, const struct reply *reply)
     }
     switch (handshake_reply(shake, reply)) {
     case HANDSHAKE_MORE: break;
-    case HANDSHAKE_FAILED: link_drop(link, shake->fault, shake->why); break;
+    case HANDSHAKE_FAILED: link_drop(link, shake->fault, "%s", shake->why); break;
     case HANDSHAKE_DONE: link->events->greeted(link->arg); break;
     }
 }
@@ -298,18 +298,16 @@ static void on_step_end(struct redis_link *link)
     switch (link->step) {
     case LINK_PAUSE: follow(link, dial_begin(&link->dial)); break;
     case LINK_RESOLVE:
-        snprintf(why, sizeof(why), "cannot resolve %s: no answer within %u ms", link->config.uri->host,
-                 timeout_ms);
-        link_drop(link, FAULT_UNREACHABLE, why);
+        link_drop(link, FAULT_UNREACHABLE, "cannot resolve %s: no answer within %u ms", link->config.uri->host,
+                  timeout_ms);
         break;
     case LINK_CONNECT:
         snprintf(why, sizeof(why), "no answer within %u ms", timeout_ms);
         fail_address(link, why);
         break;
     case LINK_HANDSHAKE:
-        snprintf(why, sizeof(why), "no answer to the handshake within %u ms: frozen, or not a Redis server",
-                 timeout_ms);
-        link_drop(link, FAULT_UNREACHABLE, why);
+        link_drop(link, FAULT_UNREACHABLE,
+                  "no answer to the handshake within %u ms: frozen, or not a Redis server", timeout_ms);
         break;
     case LINK_STOPPED:
     case LINK_OPEN: break;
@@ -376,10 +374,6 @@ bool link_init(struct redis_link *link, struct system *system, const struct allo
     dial_init(&link->dial, &link->conn, config->uri, config->user_timeout_ms, on_resolved, link);
     fine = conn_init(&link->conn, system, alloc, on_conn, link);
     link->timer = system->loop->timer_new(system, false, on_timer, link);
-    if (config->client_name != NULL) {
-        link->client_name = alloc_text(alloc, config->client_name, strlen(config->client_name));
-        fine = fine && link->client_name != NULL;
-    }
     return fine && link->timer != NULL;
 }
 

@@ -24,11 +24,11 @@
 
 #include "base/alloc.h"
 #include "base/protocol.h"
+#include "redis/link/config.h"
 #include "redis/link/conn.h"
 #include "redis/link/dial.h"
 #include "redis/link/handshake.h"
 #include "redis/link/retry.h"
-#include "redis/link/uri.h"
 #include "redis/wire/reply.h"
 
 #define LINK_NEVER     UINT64_MAX
@@ -41,6 +41,7 @@ enum link_step { LINK_STOPPED, LINK_PAUSE, LINK_RESOLVE, LINK_CONNECT, LINK_HAND
 
 /* What the owner is called for. Those marked "or NULL" may be missing. */
 struct link_events {
+    const char *topic; /* follows the server's name in each line of the log */
     /* Begins the handshake: see handshake.h. One without a step is over at once. */
     void (*connected)(void *arg);
     /* The handshake went well: link_open(), or more to ask first, then link_ask(). */
@@ -63,27 +64,12 @@ struct link_events {
     void (*ended)(void *arg);
 };
 
-struct link_config {
-    const struct uri *uri;    /* kept by the owner as long as the link */
-    const char *topic;        /* follows the server's name in each line of the log */
-    const char *client_name;  /* or NULL */
-    uint32_t timeout_ms;      /* of each step up to OPEN */
-    uint32_t user_timeout_ms; /* see conn_open() */
-    uint64_t steps_end_us;    /* no step lasts longer; LINK_NEVER: without bound */
-    uint32_t reconnect_min_ms, reconnect_max_ms;
-    uint64_t (*now_us)(void *arg);
-    void *now_arg;
-    void (*log)(void *arg, int level, const char *text); /* or NULL */
-    void *log_arg;
-};
-
 struct redis_link {
     struct system *system;
     const struct alloc *alloc;
     struct link_config config;
     const struct link_events *events;
     void *arg; /* of the events */
-    char *client_name;
 
     enum link_step step;
     uint32_t connection; /* counts all of them, to see that one ended meanwhile */
@@ -129,7 +115,7 @@ bool link_arm(struct redis_link *, uint64_t wake_us);
 void link_arm_by(struct redis_link *, uint64_t wake_us);
 /* link_drop - ends the connection, or the try, for that reason. May be called from anywhere; the owner may be
  * gone afterwards. */
-void link_drop(struct redis_link *, enum fault, const char *reason);
+void link_drop(struct redis_link *, enum fault, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void link_drop_nomem(struct redis_link *);
 void link_log(struct redis_link *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

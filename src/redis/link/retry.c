@@ -24,29 +24,19 @@ static uint64_t next_random(struct retry *retry)
     return z ^ (z >> 31);
 }
 
-/* Between half and all of a bound that doubles with every failure. */
-static uint64_t jittered_us(struct retry *retry)
+uint64_t retry_pause_us(struct retry *retry, uint64_t lasted_us, bool longest)
 {
-    uint64_t bound_us = (uint64_t)retry->min_ms * 1000;
-    uint64_t most_us = (uint64_t)retry->max_ms * 1000;
+    uint64_t bound_us = (uint64_t)retry->min_ms * 1000, most_us = (uint64_t)retry->max_ms * 1000;
+
+    if (longest && retry->failures < RETRY_LONGEST) retry->failures = RETRY_LONGEST;
+    if (!longest && lasted_us > 0 && lasted_us >= bound_us) {
+        retry->failures = 0;
+        return 0;
+    }
+    /* Between half and all of a bound that doubles with every failure. */
     for (uint32_t i = 0; i < retry->failures && bound_us < most_us; i++) bound_us *= 2;
     if (bound_us > most_us) bound_us = most_us;
     if (bound_us < 1000) bound_us = 1000;
     if (retry->failures < UINT32_MAX) retry->failures++;
     return bound_us / 2 + next_random(retry) % (bound_us / 2 + 1);
-}
-
-uint64_t retry_pause_us(struct retry *retry, uint64_t lasted_us)
-{
-    if (lasted_us > 0 && lasted_us >= (uint64_t)retry->min_ms * 1000) {
-        retry->failures = 0;
-        return 0;
-    }
-    return jittered_us(retry);
-}
-
-uint64_t retry_longest_us(struct retry *retry)
-{
-    if (retry->failures < RETRY_LONGEST) retry->failures = RETRY_LONGEST;
-    return jittered_us(retry);
 }

@@ -18,15 +18,10 @@ struct retry {
 
 /* retry_init - spare_seed: for the jitter, where the kernel has no random bytes yet. */
 void retry_init(struct retry *, struct system *, uint32_t min_ms, uint32_t max_ms, uint64_t spare_seed);
-/*
- * retry_pause_us - the pause after a try or a connection that ended
- *
- * lasted_us: how long the connection was open; 0: never. After an open one the next try comes at once. One that
- * did not last for the shortest pause counts as a failure, so that a server that accepts and closes is not
- * flooded.
- */
-uint64_t retry_pause_us(struct retry *, uint64_t lasted_us);
-/* retry_longest_us - the longest pause, where trying again soon will not help. */
-uint64_t retry_longest_us(struct retry *);
+/* retry_pause_us - the pause after a try or a connection that ended. lasted_us: how long the connection was
+ * open; 0: never. After an open one the next try comes at once. One that did not last for the shortest pause
+ * counts as a failure, so that a server that accepts and closes is not flooded. longest: trying again soon will
+ * not help. */
+uint64_t retry_pause_us(struct retry *, uint64_t lasted_us, bool longest);
 
 #endif

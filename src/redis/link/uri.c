@@ -28,19 +28,20 @@ struct uri_reader {
     int n_scheme;
     char *error;
     size_t error_size;
-    char
-        shown[URI_SHOWN_MAX]; /* of host or path what an error may quote; "" where nothing is known to be one */
+    char shown[URI_SHOWN_MAX]; /* of host or path what an error may quote; "": nothing is known to be one */
     struct uri uri;
 };
+
+static bool is_name_byte(unsigned char byte)
+{
+    return byte < 0x80 && (isalnum(byte) || byte == '-' || byte == '_');
+}
 
 /* A host with other characters than these may contain part of a password. */
 static bool may_be_shown(const char *text, size_t length, bool brackets)
 {
     for (size_t i = 0; i < length; i++) {
-        unsigned char byte = (unsigned char)text[i];
-
-        if (byte >= 0x80 ||
-            (!isalnum(byte) && byte != '.' && byte != '-' && byte != '_' && (!brackets || byte != ':')))
+        if (!is_name_byte((unsigned char)text[i]) && text[i] != '.' && (!brackets || text[i] != ':'))
             return false;
     }
     return length > 0;
@@ -63,9 +64,7 @@ static void show_path(struct uri_reader *reader, const char *path)
     reader->shown[n] = '\0';
 }
 
-/*
- * Of an address that cannot be parsed only scheme and host are quoted: any other part may be the password.
- */
+/* Of an address that cannot be parsed only scheme and host are quoted: any other part may be the password. */
 __attribute__((format(printf, 2, 3))) static int invalid(struct uri_reader *reader, const char *format, ...)
 {
     const char *quote = reader->n_scheme != 0 || reader->shown[0] != '\0' ? "\"" : "";
@@ -171,21 +170,17 @@ static int read_db(struct uri_reader *reader, const char *begin, const char *end
 /* Numeric addresses in one form each; an IPv4-mapped IPv6 address is the IPv4 address. */
 static bool read_numeric(struct uri_reader *reader, const char *text, bool brackets, char *ret, size_t size)
 {
-    struct in_addr v4;
-    struct in6_addr v6;
+    struct in6_addr address; /* or an IPv4 one */
+    const unsigned char *bytes = (const unsigned char *)&address;
+    int family = brackets ? AF_INET6 : AF_INET;
 
-    if (!brackets) {
-        if (inet_pton(AF_INET, text, &v4) != 1) return false;
-        reader->uri.kind = URI_NUMERIC;
-        return inet_ntop(AF_INET, &v4, ret, (socklen_t)size) != NULL;
-    }
-    if (inet_pton(AF_INET6, text, &v6) != 1) return false;
+    if (inet_pton(family, text, &address) != 1) return false;
     reader->uri.kind = URI_NUMERIC;
-    if (IN6_IS_ADDR_V4MAPPED(&v6)) {
-        memcpy(&v4, (const unsigned char *)&v6 + 12, sizeof(v4));
-        return inet_ntop(AF_INET, &v4, ret, (socklen_t)size) != NULL;
+    if (brackets && IN6_IS_ADDR_V4MAPPED(&address)) {
+        family = AF_INET;
+        bytes += 12;
     }
-    return inet_ntop(AF_INET6, &v6, ret, (socklen_t)size) != NULL;
+    return inet_ntop(family, bytes, ret, (socklen_t)size) != NULL;
 }
 
 /* Labels of letters, digits, hyphen, underscore; what ends in a number was meant as an address. */
@@ -204,7 +199,7 @@ static bool is_name(const char *text, size_t length)
             digits = true;
             continue;
         }
-        if (byte >= 0x80 || (!isalnum(byte) && byte != '-' && byte != '_')) return false;
+        if (!is_name_byte(byte)) return false;
         if (!isdigit(byte)) digits = false;
         if (++label > URI_LABEL_MAX) return false;
     }
@@ -327,10 +322,9 @@ static int make_name(struct uri_reader *reader)
 
     if (uri->kind == URI_UNIX)
         n = snprintf(name, sizeof(name), "unix://%s", uri->host);
-    else if (strchr(uri->host, ':') != NULL)
-        n = snprintf(name, sizeof(name), "[%s]:%u", uri->host, (unsigned)uri->port);
     else
-        n = snprintf(name, sizeof(name), "%s:%u", uri->host, (unsigned)uri->port);
+        n = snprintf(name, sizeof(name), strchr(uri->host, ':') != NULL ? "[%s]:%u" : "%s:%u", uri->host,
+                     (unsigned)uri->port);
     if (uri->db != 0)
         n += snprintf(name + n, sizeof(name) - (size_t)n, "%s%u", uri->kind == URI_UNIX ? "?db=" : "/",
                       (unsigned)uri->db);

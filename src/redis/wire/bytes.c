@@ -151,11 +151,10 @@ static size_t put_one(char *ret, size_t size, size_t used, const char *piece, si
     return used + length;
 }
 
-size_t bytes_put(char *ret, size_t size, const char *front, size_t n_front, const char *middle, size_t n_middle,
-                 const char *back, size_t n_back)
+size_t bytes_put(char *ret, size_t size, const char *front, const char *middle, size_t length, const char *back)
 {
-    size_t used = put_one(ret, size, 0, front, n_front);
+    size_t used = put_one(ret, size, 0, front, strlen(front));
 
-    used = put_one(ret, size, used, middle, n_middle);
-    return put_one(ret, size, used, back, n_back);
+    used = put_one(ret, size, used, middle, length);
+    return put_one(ret, size, used, back, strlen(back));
 }

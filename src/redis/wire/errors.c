@@ -66,26 +66,17 @@ static const struct error_row *find(const char *text, size_t length)
  * @user_script:3: -READONLY You can't write ...", or, where the script returned it, "@user_script: 3:
  * -READONLY You can't write ...". The word that counts is behind a colon.
  */
-static const struct error_row *find_wrapped(const char *text, size_t length)
-{
-    static const char *const wrappers[] = {"ERR Error running script", "@user_script: "};
-
-    if (!begins(text, length, wrappers[0]) && !begins(text, length, wrappers[1])) return NULL;
-    for (size_t i = 0; i + 2 < length; i++) {
-        size_t at = i + 2 + (text[i + 2] == '-');
-        const struct error_row *row = NULL;
-
-        if (text[i] == ':' && text[i + 1] == ' ') row = find(text + at, length - at);
-        if (row != NULL) return row;
-    }
-    return NULL;
-}
-
 static const struct error_row *row_of(const char *text, size_t length)
 {
+    bool wrapped = begins(text, length, "ERR Error running script") || begins(text, length, "@user_script: ");
     const struct error_row *row = find(text, length);
 
-    return row != NULL ? row : find_wrapped(text, length);
+    for (size_t i = 0; wrapped && row == NULL && i + 2 < length; i++) {
+        size_t at = i + 2 + (text[i + 2] == '-');
+
+        if (text[i] == ':' && text[i + 1] == ' ') row = find(text + at, length - at);
+    }
+    return row;
 }
 
 struct error_class error_classify(const char *text, size_t length)

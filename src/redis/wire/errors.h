@@ -17,11 +17,8 @@ struct error_class {
 };
 
 struct error_class error_classify(const char *text, size_t length);
-/*
- * error_describe - what was asked, the reply and the remedy, in one line
- *
- * Where a server echoes the command it is cut off: it may hold a token or a password.
- */
+/* error_describe - what was asked, the reply and the remedy, in one line. Where a server echoes the command it
+ * is cut off: it may hold a token or a password. */
 void error_describe(char *ret, size_t size, const char *what, const char *text, size_t length);
 /* error_foreign - the text for a key with a value of that type (NULL: not known), where the dialect's locks are
  * strings, or hashes. For the type of the other dialect it names the option. */

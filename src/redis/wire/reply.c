@@ -2,12 +2,21 @@
 #include "redis/wire/reply.h"
 
 #include <assert.h>
-#include <stdio.h>
+#include <hiredis/hiredis.h>
 #include <string.h>
 
-#include "redis/wire/compat.h"
+#include "redis/wire/errors.h"
 
 #define REPLY_TEXT_FIRST 512
+
+/* hiredis 0.14 counts in int, and 1.x has types of RESP3, which are never asked for and refused. */
+#if defined(HIREDIS_MAJOR) && HIREDIS_MAJOR >= 1
+typedef size_t reply_count;
+#define REPLY_RESP3 1
+#else
+typedef int reply_count;
+#define REPLY_RESP3 0
+#endif
 
 bool reply_begins(const struct reply_item *item, const char *front)
 {
@@ -100,7 +109,7 @@ static void *on_string(const redisReadTask *task, char *text, size_t length)
     return item;
 }
 
-static void *on_array(const redisReadTask *task, compat_count count)
+static void *on_array(const redisReadTask *task, reply_count count)
 {
     struct reply_parser *parser = task->privdata;
     struct reply_item *item;
@@ -126,7 +135,7 @@ static void *on_nil(const redisReadTask *task)
     return place(task, REPLY_NIL);
 }
 
-#if COMPAT_RESP3
+#if REPLY_RESP3
 static void *on_double(const redisReadTask *task, double number, char *text, size_t length)
 {
     (void)number;
@@ -154,7 +163,7 @@ static redisReplyObjectFunctions reply_functions = {
     .createArray = on_array,
     .createInteger = on_integer,
     .createNil = on_nil,
-#if COMPAT_RESP3
+#if REPLY_RESP3
     .createDouble = on_double,
     .createBool = on_bool,
 #endif
@@ -212,12 +221,8 @@ static bool claims_too_much(const redisReader *reader)
 static enum reply_result bad(struct reply_parser *parser, const char **ret_why)
 {
     const char *reason = parser->fault != NULL ? parser->fault : parser->reader->errstr;
-    size_t n = 0;
 
-    for (; reason[n] != '\0' && n + 1 < sizeof(parser->why); n++)
-        parser->why[n] = (reason[n] < ' ' || reason[n] > '~') ? '?' : reason[n];
-    parser->why[n] = '\0';
-    *ret_why = parser->why;
+    *ret_why = error_printable(parser->why, sizeof(parser->why), reason, strlen(reason));
     return REPLY_BAD;
 }
 

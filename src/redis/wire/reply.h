@@ -61,12 +61,8 @@ void reply_clear(struct reply_parser *);
 /* reply_feed - more bytes of this connection; at most REPLY_BYTES_MAX at once. A failure comes out of
  * reply_next. */
 void reply_feed(struct reply_parser *, const char *data, size_t length);
-/*
- * reply_next - the next whole reply, if there is one
- *
- * READY: *ret is valid until the next call on this parser. BAD, NOMEM: the connection is of no use any more;
- * *ret_why says why.
- */
+/* reply_next - the next whole reply, if there is one. READY: *ret is valid until the next call on this parser.
+ * BAD, NOMEM: the connection is of no use any more; *ret_why says why. */
 enum reply_result reply_next(struct reply_parser *, const struct reply **ret, const char **ret_why);
 
 #endif

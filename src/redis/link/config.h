@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * config.h - how to connect to a server, and how long that may take
+ */
+#ifndef QUORLOCK_REDIS_CONFIG_H
+#define QUORLOCK_REDIS_CONFIG_H
+
+#include <stdint.h>
+
+#include "redis/link/uri.h"
+
+struct link_config {
+    const struct uri *uri;   /* kept by the caller as long as the link, as is the name */
+    const char *client_name; /* for CLIENT SETNAME, or NULL */
+    uint32_t timeout_ms;     /* of each step up to OPEN */
+    uint32_t reconnect_min_ms, reconnect_max_ms;
+    uint64_t (*now_us)(void *arg);                       /* the client's clock */
+    void (*log)(void *arg, int level, const char *text); /* or NULL */
+    void *arg;                                           /* of these two */
+    /* Set by node, subscriber and examine: */
+    uint32_t user_timeout_ms; /* see conn_open() */
+    uint64_t steps_end_us;    /* no step lasts longer; 0: without bound */
+};
+
+#endif
