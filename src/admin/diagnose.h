@@ -4,8 +4,7 @@
  *
  * A pure function: no I/O, no clock, no memory of its own.
  */
-#ifndef QUORLOCK_DIAGNOSE_H
-#define QUORLOCK_DIAGNOSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ void diagnose_list_rights(char *ret, size_t size, uint32_t rights, bool rule);
 size_t diagnose_room(uint32_t n_nodes);
 void diagnose(const struct diagnose_set *, struct diagnosis *ret);
 int diagnose_severity(const struct diagnosis *);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * inspect.h - asks every node about a key: inspect and break, and the base of bootstrap
- */
-#ifndef QUORLOCK_ADMIN_INSPECT_H
-#define QUORLOCK_ADMIN_INSPECT_H
+/* inspect.h - asks every node about a key: inspect and break, and the base of bootstrap */
+#pragma once
 
 #include "admin/report.h"
 
@@ -60,5 +57,3 @@ void inspect_ask_all(struct inspect *);
 void inspect_set_deadline(struct inspect *);
 /* inspect_key - behind quorlock_inspect and quorlock_break: op is OP_PEEK or OP_BREAK. */
 int inspect_key(struct admin *, enum op, const char *key, quorlock_report_cb cb, void *arg);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * report.h - the operator's questions to all nodes: what inspect, bootstrap and doctor share
- */
-#ifndef QUORLOCK_ADMIN_REPORT_H
-#define QUORLOCK_ADMIN_REPORT_H
+/* report.h - the operator's questions to all nodes: what inspect, bootstrap and doctor share */
+#pragma once
 
 #include "runtime/nodes.h"
 
@@ -40,5 +37,3 @@ void report_complete(struct report *);
 int bootstrap_begin(struct admin *, const struct quorlock_bootstrap_options *, quorlock_report_cb cb,
                     void *arg);
 int doctor_begin(struct admin *, quorlock_examination_cb cb, void *arg);
-
-#endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * client.c - makes a client of its layers, wires them, and closes it
- */
+/* client.c - makes a client of its layers, wires them, and closes it */
 #include "api/client.h"
 
 #include <stdlib.h>

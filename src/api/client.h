@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef QUORLOCK_API_CLIENT_H
-#define QUORLOCK_API_CLIENT_H
+#pragma once
 
 #include <quorlock/quorlock.h>
 
@@ -9,5 +8,3 @@
 /* client_new_on - quorlock_client_new on any system, with the memory hooks of the options as its alloc: so a
  * test runs a client in a world of its own. */
 int client_new_on(quorlock_client **ret, const struct system *, const struct quorlock_client_options *);
-
-#endif

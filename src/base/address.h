@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * address.h - where a socket connects to
- */
-#ifndef QUORLOCK_BASE_ADDRESS_H
-#define QUORLOCK_BASE_ADDRESS_H
+/* address.h - where a socket connects to */
+#pragma once
 
 #include <stddef.h>
 #include <sys/socket.h>
@@ -21,5 +18,3 @@ struct addresses {
     struct address at[ADDRESSES_MAX];
     const char *why;
 };
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * alloc.h - memory through the client's hooks
- */
-#ifndef QUORLOCK_ALLOC_H
-#define QUORLOCK_ALLOC_H
+/* alloc.h - memory through the client's hooks */
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +20,3 @@ void *alloc_resize(const struct alloc *, void *block, size_t size);
 char *alloc_text(const struct alloc *, const char *text, size_t length);
 char *alloc_joined(const struct alloc *, const char *first, const char *second, size_t *ret_length);
 void alloc_free(const struct alloc *, void *block);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * caller.h - structs that callers make, which begin with their size, and the text of what is wrong with them
- */
-#ifndef QUORLOCK_BASE_CALLER_H
-#define QUORLOCK_BASE_CALLER_H
+/* caller.h - structs that callers make, which begin with their size, and the text of what is wrong with them */
+#pragma once
 
 #include <quorlock/quorlock.h>
 
@@ -25,5 +22,3 @@ int caller_copy(void *ret, size_t known, const void *given, size_t size, const c
                 struct caller_error *);
 /* caller_report - writes the text to the caller's error buffer, if there is one; given may be NULL. */
 void caller_report(const struct quorlock_client_options *given, const char *text);
-
-#endif

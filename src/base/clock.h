@@ -6,8 +6,7 @@
  * daemon may slow BOOTTIME down, which CLOCK_MONOTONIC_RAW does not follow. Elapsed time is the larger of the
  * two advances over any interval, so an error makes a lock end early, never late.
  */
-#ifndef QUORLOCK_CLOCK_H
-#define QUORLOCK_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ struct clock {
 uint64_t clock_now_us(struct clock *, struct system *);
 /* clock_advance - the same arithmetic over given readings. */
 uint64_t clock_advance(struct clock *, uint64_t boot_us, uint64_t raw_us);
-
-#endif

@@ -3,8 +3,7 @@
  * hash.h - FNV-1a with 64 bits (Fowler, Noll, Vo), for tables and for comparing texts; no defence against
  * malice
  */
-#ifndef QUORLOCK_BASE_HASH_H
-#define QUORLOCK_BASE_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ static inline uint64_t hash_text(uint64_t hash, const char *text)
 
     return hash_bytes(hash_bytes(hash, text, strlen(text)), &end, 1);
 }
-
-#endif

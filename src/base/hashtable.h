@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * hashtable.h - a hash table of entries that are embedded in what they list, one bucket an entry on average
- */
-#ifndef QUORLOCK_BASE_HASHTABLE_H
-#define QUORLOCK_BASE_HASHTABLE_H
+/* hashtable.h - a hash table of entries that are embedded in what they list, one bucket an entry on average */
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +40,3 @@ struct hashtable_entry *hashtable_first(const struct hashtable *, uint64_t hash)
 struct hashtable_entry *hashtable_next(const struct hashtable_entry *);
 /* hashtable_clear - frees the buckets. */
 void hashtable_clear(struct hashtable *, const struct alloc *);
-
-#endif

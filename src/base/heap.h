@@ -4,8 +4,7 @@
  *
  * An entry is embedded in what it wakes. Room is reserved before, so that nothing can fail later.
  */
-#ifndef QUORLOCK_HEAP_H
-#define QUORLOCK_HEAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void heap_clear(struct heap *, const struct alloc *);
 void heap_set(struct heap *, struct heap_entry *, uint64_t at_us);
 /* heap_first - the earliest, or NULL. */
 struct heap_entry *heap_first(const struct heap *);
-
-#endif

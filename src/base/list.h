@@ -4,8 +4,7 @@
  * that survive removal. A place in a list is embedded in what is listed. A zeroed list, or link, is ready for
  * use.
  */
-#ifndef QUORLOCK_BASE_LIST_H
-#define QUORLOCK_BASE_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ void list_remove(struct list *, struct link *);
 void list_walk_begin(struct list_walk *, struct list *);
 struct link *list_walk_next(struct list_walk *);
 struct link *list_walk_first(struct list_walk *, struct list *);
-
-#endif

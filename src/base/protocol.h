@@ -4,8 +4,7 @@
  *
  * src/core decides by these words and src/redis speaks them to the server; the two do not know each other.
  */
-#ifndef QUORLOCK_BASE_PROTOCOL_H
-#define QUORLOCK_BASE_PROTOCOL_H
+#pragma once
 
 enum node_state {
     NODE_CONNECTING,  /* the first connection, or the first try after a READY one ended: may vote soon */
@@ -92,5 +91,3 @@ static inline enum fault_class fault_class(enum fault fault)
     default: return FAULT_CLASS_TEMPORARY;
     }
 }
-
-#endif

@@ -5,13 +5,10 @@
  * By libevent's evdns: /etc/hosts, then the name servers of /etc/resolv.conf. Its base exists only while a
  * question is open, for an idle one would keep event_base_dispatch() from returning.
  */
-#ifndef QUORLOCK_BASE_RESOLVE_H
-#define QUORLOCK_BASE_RESOLVE_H
+#pragma once
 
 #include "base/system.h"
 
 struct lookup *resolve_start(struct system *, const char *name, uint16_t port,
                              void (*done)(void *arg, const struct addresses *), void *arg);
 void resolve_cancel(struct lookup *);
-
-#endif

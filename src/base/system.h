@@ -7,8 +7,7 @@
  * another struct loop_ops only. All functions belong to the thread that runs the loop, and call nothing back
  * from inside a call. What they make takes its memory from the system's alloc.
  */
-#ifndef QUORLOCK_BASE_SYSTEM_H
-#define QUORLOCK_BASE_SYSTEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,5 +91,3 @@ struct system {
     const struct alloc *alloc;
     void *arg; /* the tables' own: of system_libevent() the event_base */
 };
-
-#endif

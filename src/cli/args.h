@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * args.h - the command line: one table of options, strict values, passwords hidden
- */
-#ifndef QUORLOCK_CLI_ARGS_H
-#define QUORLOCK_CLI_ARGS_H
+/* args.h - the command line: one table of options, strict values, passwords hidden */
+#pragma once
 
 #include "cli.h"
 #include "text.h"
@@ -45,5 +42,3 @@ const char *args_duration(const char *text, uint32_t *ret_ms);
 /* args_hide_all - takes users and passwords out of the URIs before "--", in place: other users see them in ps.
  */
 void args_hide_all(char **words, int count);
-
-#endif

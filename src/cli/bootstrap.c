@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * bootstrap.c - quorlock bootstrap: declares that no lock is held, so that the first client need not wait
- */
+/* bootstrap.c - quorlock bootstrap: declares that no lock is held, so that the first client need not wait */
 #include <stdlib.h>
 #include <string.h>
 

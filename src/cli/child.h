@@ -5,8 +5,7 @@
  * The kernel sends the command SIGKILL when this process dies (PR_SET_PDEATHSIG). What the command started
  * would survive that: see warden.h.
  */
-#ifndef QUORLOCK_CLI_CHILD_H
-#define QUORLOCK_CLI_CHILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -50,5 +49,3 @@ bool child_group_is_left(const struct child *child);
 bool child_wants_terminal(const struct child *child);
 /* child_forget - closes what is open; what is left of the group goes on. */
 void child_forget(struct child *child);
-
-#endif

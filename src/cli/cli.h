@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * cli.h - what the verbs of the quorlock command share: exit statuses, settings, the session with the nodes
- */
-#ifndef QUORLOCK_CLI_CLI_H
-#define QUORLOCK_CLI_CLI_H
+/* cli.h - what the verbs of the quorlock command share: exit statuses, settings, the session with the nodes */
+#pragma once
 
 #include <quorlock/quorlock.h>
 
@@ -80,5 +77,3 @@ int verb_inspect(const struct settings *settings);
 int verb_break(const struct settings *settings);
 int verb_bootstrap(const struct settings *settings);
 int verb_doctor(const struct settings *settings);
-
-#endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * doctor.c - quorlock doctor: what could make a lock on these nodes unsafe, and how to mend it
- */
+/* doctor.c - quorlock doctor: what could make a lock on these nodes unsafe, and how to mend it */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

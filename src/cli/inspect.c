@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * inspect.c - quorlock inspect, and quorlock break, which looks at all keys before it breaks the first
- */
+/* inspect.c - quorlock inspect, and quorlock break, which looks at all keys before it breaks the first */
 #include "cli.h"
 #include "report.h"
 #include "say.h"

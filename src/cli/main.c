@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * main.c - the quorlock command: global options and the table of verbs
- */
+/* main.c - the quorlock command: global options and the table of verbs */
 #include <quorlock/quorlock.h>
 
 #include <fcntl.h>

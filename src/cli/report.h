@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * report.h - what nodes answered: owners, votes and reports, for people and as JSON
- */
-#ifndef QUORLOCK_CLI_REPORT_H
-#define QUORLOCK_CLI_REPORT_H
+/* report.h - what nodes answered: owners, votes and reports, for people and as JSON */
+#pragma once
 
 #include <quorlock/quorlock.h>
 
@@ -32,5 +29,3 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes);
 void report_held(const char *key, const struct quorlock_result *result, size_t quorum);
 /* report_gone - after a release: on how many nodes our key is certainly not. */
 size_t report_gone(const struct quorlock_result *result);
-
-#endif

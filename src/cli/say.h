@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * say.h - lines for people on stderr, results on stdout
- */
-#ifndef QUORLOCK_CLI_SAY_H
-#define QUORLOCK_CLI_SAY_H
+/* say.h - lines for people on stderr, results on stdout */
+#pragma once
 
 #include "text.h"
 
@@ -21,5 +18,3 @@ void say_patience(int ms);
 
 /* put - writes a result to stdout, whole, and clears it. 0, or EXIT_OUTPUT or EXIT_SYSTEM after saying why. */
 int put(struct text *text);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * signals.h - signals as a descriptor, and their undoing for a child
- */
-#ifndef QUORLOCK_CLI_SIGNALS_H
-#define QUORLOCK_CLI_SIGNALS_H
+/* signals.h - signals as a descriptor, and their undoing for a child */
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -37,5 +34,3 @@ void signals_restore(const struct signals *signals);
 void signals_die(int number, bool group);
 /* signals_end_wait - whether that signal ends a wait, as it ends a program by default. */
 bool signals_end_wait(int number);
-
-#endif

@@ -7,8 +7,7 @@
  * foreground at once where quorlock is alone in its group, else when the kernel has stopped the command for
  * reading without it. It goes back when the kernel has stopped another member for the same reason.
  */
-#ifndef QUORLOCK_CLI_TERMINAL_H
-#define QUORLOCK_CLI_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -24,5 +23,3 @@ void terminal_offer(int terminal, pid_t group);
 bool terminal_lend(int terminal, pid_t group);
 /* terminal_take - takes the foreground back from that group. True: we have it now. */
 bool terminal_take(int terminal, pid_t group);
-
-#endif

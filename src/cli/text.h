@@ -5,8 +5,7 @@
  * Out of memory sets `failed` and drops what is added: only what prints the text has to check. It makes a JSON
  * value NULL, and what that is added to becomes NULL too: only document_write has to check.
  */
-#ifndef QUORLOCK_CLI_TEXT_H
-#define QUORLOCK_CLI_TEXT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -59,5 +58,3 @@ void document_add(json_t **object, const char *name, json_t *value);
 void document_append(json_t **array, json_t *value);
 /* document_write - adds it as one line that is safe for a terminal, and frees it. */
 void document_write(struct text *text, json_t *document);
-
-#endif

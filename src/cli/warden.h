@@ -6,8 +6,7 @@
  * then. It kills the group as soon as quorlock has died. It has a session of its own, so signals for quorlock's
  * process group do not reach it.
  */
-#ifndef QUORLOCK_CLI_WARDEN_H
-#define QUORLOCK_CLI_WARDEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ void warden_tell(struct warden *warden, uint64_t deadline_us);
 bool warden_check(struct warden *warden);
 /* warden_end - ends the warden and spares the group. No effect where there is none. */
 void warden_end(struct warden *warden);
-
-#endif

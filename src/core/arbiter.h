@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* arbiter.h - which node is asked first, and how far its answer is trusted */
-#ifndef QUORLOCK_CORE_ARBITER_H
-#define QUORLOCK_CORE_ARBITER_H
+#pragma once
 
 #include "state.h"
 
@@ -26,5 +25,3 @@ void arbiter_on_vote(struct core_node *);
 void arbiter_learn(struct core_lock *);
 /* arbiter_meets_holder - the refusals name a holder of the lock, not only a contender. */
 bool arbiter_meets_holder(const struct core_lock *);
-
-#endif

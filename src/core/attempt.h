@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* attempt.h - one try on all nodes, and its verdict */
-#ifndef QUORLOCK_CORE_ATTEMPT_H
-#define QUORLOCK_CORE_ATTEMPT_H
+#pragma once
 
 #include "wait.h"
 
@@ -25,5 +24,3 @@ uint64_t attempt_deadline(const struct core_lock *);
 /* attempt_wait_status - what the wait bound says: the reason that all attempts had, TIMEDOUT where they had
  * several. */
 int attempt_wait_status(const struct core_lock *);
-
-#endif

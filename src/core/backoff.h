@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * backoff.h - jittered pauses between attempts
- */
-#ifndef QUORLOCK_CORE_BACKOFF_H
-#define QUORLOCK_CORE_BACKOFF_H
+/* backoff.h - jittered pauses between attempts */
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +28,3 @@ uint64_t backoff_renew_us(struct backoff_jitter *, uint64_t node_timeout_us, uin
 /* backoff_debt_us - the pause before a release that a node refused, or did not answer, is sent again: grows
  * from 10 ms to 1 s, jittered by half of it. */
 uint64_t backoff_debt_us(struct backoff_jitter *, uint32_t tries);
-
-#endif

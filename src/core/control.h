@@ -5,8 +5,7 @@
  * A rule is proven only if a test notices when it is broken. With QUORLOCK_CONTROLS the simulator chooses one
  * rule to break at run time; in every other build BROKEN() is the constant false and costs nothing.
  */
-#ifndef QUORLOCK_CORE_CONTROL_H
-#define QUORLOCK_CORE_CONTROL_H
+#pragma once
 
 enum core_control {
     CONTROL_NONE,
@@ -31,6 +30,4 @@ extern enum core_control core_control;
 #define BROKEN(rule) (core_control == (rule))
 #else
 #define BROKEN(rule) 0
-#endif
-
 #endif

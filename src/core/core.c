@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * core.c - events in, commands and completions out
- */
+/* core.c - events in, commands and completions out */
 #include "core.h"
 
 #include <assert.h>

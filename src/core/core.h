@@ -24,8 +24,7 @@
  * connection until the node answers, or until the lease has certainly ended (debt.c). New attempts do not wait
  * for debts: on one connection the release goes out before the next acquire.
  */
-#ifndef QUORLOCK_CORE_CORE_H
-#define QUORLOCK_CORE_CORE_H
+#pragma once
 
 #include "types.h"
 
@@ -85,5 +84,3 @@ const struct core_token *core_token_now(const struct core_lock *);
 bool core_quiet(const struct core_lock *);
 /* core_debts - releases that a node still owes us. */
 uint32_t core_debts(const struct core_lock *, uint32_t node);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* debt.h - releases that nodes still owe us */
-#ifndef QUORLOCK_CORE_DEBT_H
-#define QUORLOCK_CORE_DEBT_H
+#pragma once
 
 #include "state.h"
 
@@ -28,5 +27,3 @@ void debt_judge_release(struct core_lock *, uint64_t now_us);
 void debt_end_release(struct core_lock *);
 /* debt_release_deadline - when the release in flight ends without a quorum of answers. */
 uint64_t debt_release_deadline(const struct core_lock *);
-
-#endif

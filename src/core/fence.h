@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fence.h - one fencing token over the quorum */
-#ifndef QUORLOCK_CORE_FENCE_H
-#define QUORLOCK_CORE_FENCE_H
+#pragma once
 
 #include "state.h"
 
@@ -15,5 +14,3 @@ enum fence_verdict {
 enum fence_verdict fence_judge(struct core_lock *, struct step *, uint32_t pending);
 /* fence_raise - asks one node to raise its counter to the largest that a granted node showed. */
 void fence_raise(struct core_lock *, struct step *, uint32_t node, bool use_eval);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hold.h - renewal, repair, loss */
-#ifndef QUORLOCK_CORE_HOLD_H
-#define QUORLOCK_CORE_HOLD_H
+#pragma once
 
 #include "state.h"
 
@@ -21,5 +20,3 @@ void hold_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t bef
 /* hold_late_vote - a vote of the acquire came after the verdict. */
 void hold_late_vote(struct core_lock *, struct step *);
 uint64_t hold_deadline(const struct core_lock *);
-
-#endif

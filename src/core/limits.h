@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * limits.h - every maximum of the core
- */
-#ifndef QUORLOCK_CORE_LIMITS_H
-#define QUORLOCK_CORE_LIMITS_H
+/* limits.h - every maximum of the core */
+#pragma once
 
 #define CORE_NODES_MAX  31
 #define CORE_TOKEN_SIZE 20
@@ -15,5 +12,3 @@
 #define CORE_COMMANDS_MAX (3 * CORE_NODES_MAX)
 /* Some 35 years: leases, waits and sums of them stay far below 2^64 us. */
 #define CORE_TIME_MAX_US (1ull << 50)
-
-#endif

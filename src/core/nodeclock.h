@@ -6,8 +6,7 @@
  * the time between sending the first request and receiving the second reply, by our clock, plus the drift
  * allowance for that time. A step before the first reading, or a small one, cannot be seen.
  */
-#ifndef QUORLOCK_CORE_NODECLOCK_H
-#define QUORLOCK_CORE_NODECLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ struct nodeclock {
  * in the order in which they were asked for. */
 bool nodeclock_stepped(struct nodeclock *, uint64_t sent_us, uint64_t received_us, uint64_t node_us,
                        uint32_t drift_ppm, uint64_t drift_fixed_us);
-
-#endif

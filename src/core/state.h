@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * state.h - what a core_lock is made of
- */
-#ifndef QUORLOCK_CORE_STATE_H
-#define QUORLOCK_CORE_STATE_H
+/* state.h - what a core_lock is made of */
+#pragma once
 
 #include <assert.h>
 
@@ -288,5 +285,3 @@ static inline uint64_t core_smaller(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * types.h - what goes into the core and what comes out
- */
-#ifndef QUORLOCK_CORE_TYPES_H
-#define QUORLOCK_CORE_TYPES_H
+/* types.h - what goes into the core and what comes out */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -220,5 +217,3 @@ enum core_vote {
     CORE_VOTE_FAILED,
     CORE_VOTE_MISSING
 };
-
-#endif

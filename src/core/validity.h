@@ -5,8 +5,7 @@
  * Times are microseconds. Everything saturates: no sum wraps round, so an absurd input can end a lock early but
  * never late.
  */
-#ifndef QUORLOCK_CORE_VALIDITY_H
-#define QUORLOCK_CORE_VALIDITY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ uint64_t validity_lost_margin_us(uint64_t lease_us, uint32_t drift_ppm, uint64_t
 /* validity_debt_until - when a key set by a command sent then has certainly expired: send time + lease + 1 %.
  */
 uint64_t validity_debt_until(uint64_t sent_us, uint64_t lease_us);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* vote.h - asks nodes for their votes, reads the answers, and counts them */
-#ifndef QUORLOCK_CORE_VOTE_H
-#define QUORLOCK_CORE_VOTE_H
+#pragma once
 
 #include "state.h"
 
@@ -25,5 +24,3 @@ void vote_ask_holder(struct core_lock *, struct step *, uint32_t node);
 void vote_connection_ended(struct core_node *);
 /* vote_on_reply - an answer to an acquire, a peek or a raise of the present attempt. */
 void vote_on_reply(struct core_lock *, struct step *, const struct core_reply *);
-
-#endif

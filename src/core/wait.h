@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* wait.h - when the next attempt begins, and which nodes it asks first */
-#ifndef QUORLOCK_CORE_WAIT_H
-#define QUORLOCK_CORE_WAIT_H
+#pragma once
 
 #include "state.h"
 
@@ -13,5 +12,3 @@ void wait_on_node_state(struct core_lock *, uint32_t node, uint64_t now_us);
 enum wait_verdict wait_on_notice(struct core_lock *, uint64_t now_us, uint32_t node, uint64_t holder_id);
 void wait_on_listening(struct core_lock *, uint64_t now_us, uint32_t node, bool before_acquire);
 enum wait_verdict wait_on_wake(struct core_lock *, uint64_t now_us, bool yield);
-
-#endif

@@ -13,8 +13,7 @@
  * 3. The window of attempts in flight grows with every quick answer and shrinks with every slow one, so that
  *    the nodes answer well within the node timeout. Renewals and releases have twice that window.
  */
-#ifndef QUORLOCK_LOCK_ADMISSION_H
-#define QUORLOCK_LOCK_ADMISSION_H
+#pragma once
 
 #include "core/core.h"
 #include "runtime/nodes.h"
@@ -61,5 +60,3 @@ void admission_update_rtt(struct admission *, uint32_t latency_us, uint64_t time
 void admission_serve(struct admission *);
 bool admission_is_wanted(const struct admission *);
 bool admission_owes(const struct admission *);
-
-#endif

@@ -6,8 +6,7 @@
  * claim while it holds or owes anything. The claim of a freed handle lives on until every release was answered.
  * Handles of one owner share one claim.
  */
-#ifndef QUORLOCK_LOCK_CLAIM_H
-#define QUORLOCK_LOCK_CLAIM_H
+#pragma once
 
 #include "core/core.h"
 #include "lock/admission.h"
@@ -125,5 +124,3 @@ void claim_on_node_state(struct claim *, uint32_t node);
 void claim_let_go(struct claim *);
 void claim_reap(struct claim *);
 void claim_destroy(struct claim *);
-
-#endif

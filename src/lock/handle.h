@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * handle.h - the caller's handle of a lock: its share of a claim, and the callbacks that are due to it
- */
-#ifndef QUORLOCK_LOCK_HANDLE_H
-#define QUORLOCK_LOCK_HANDLE_H
+/* handle.h - the caller's handle of a lock: its share of a claim, and the callbacks that are due to it */
+#pragma once
 
 #include "lock/claim.h"
 
@@ -68,5 +65,3 @@ int handle_fail(struct quorlock *, int status, const char *why);
 /* handle_reap - frees a freed handle once nothing is owed to it. handle_destroy: frees it, whatever is owed. */
 void handle_reap(struct quorlock *);
 void handle_destroy(struct quorlock *);
-
-#endif

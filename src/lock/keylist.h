@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * keylist.h - lists of keys, and owners that callers name: one struct for each in use
- */
-#ifndef QUORLOCK_LOCK_KEYLIST_H
-#define QUORLOCK_LOCK_KEYLIST_H
+/* keylist.h - lists of keys, and owners that callers name: one struct for each in use */
+#pragma once
 
 #include "base/hashtable.h"
 #include "core/core.h"
@@ -64,5 +61,3 @@ const char *keylist_common_key(const struct keylist *, const struct keylist *);
  * gives it up; NULL is fine. */
 struct named_owner *named_owner_join(struct hashtable *, const struct alloc *, const char *name);
 void named_owner_leave(struct hashtable *, const struct alloc *, struct named_owner *);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * lock.h - the locks of one client: made, wired to the client's nodes and loop, closed, freed
- */
-#ifndef QUORLOCK_LOCK_LOCK_H
-#define QUORLOCK_LOCK_LOCK_H
+/* lock.h - the locks of one client: made, wired to the client's nodes and loop, closed, freed */
+#pragma once
 
 #include "lock/handle.h"
 
@@ -16,5 +13,3 @@ int lock_new(struct quorlock **ret, struct locks *, const char *const *keys, siz
 int locks_start(struct locks *, struct runtime *);
 void locks_close(struct locks *);
 void locks_stop(struct locks *);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * message.h - results and log lines in words
- */
-#ifndef QUORLOCK_LOCK_MESSAGE_H
-#define QUORLOCK_LOCK_MESSAGE_H
+/* message.h - results and log lines in words */
+#pragma once
 
 #include "lock/claim.h"
 
@@ -29,5 +26,3 @@ const char *message_loss(enum core_loss);
 void message_log_loss(struct claim *);
 /* message_log - logs what a step brought about: bits of enum core_log. */
 void message_log(struct claim *, uint32_t log);
-
-#endif

@@ -5,8 +5,7 @@
  * Losses go first. Then come grants, because their validity runs, and then completions without a core: these
  * take their votes from the claim at the head of the queue, and so run while it is still there.
  */
-#ifndef QUORLOCK_LOCK_NOTIFY_H
-#define QUORLOCK_LOCK_NOTIFY_H
+#pragma once
 
 #include "lock/handle.h"
 
@@ -15,5 +14,3 @@
 void notify_budget(struct locks *);
 bool notify_next(struct turn *);
 bool notify_waits(const struct locks *);
-
-#endif

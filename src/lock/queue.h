@@ -10,8 +10,7 @@
  * A handle that leaves the head of the queue without the lock hands its acquire off to the next one. The nodes'
  * answers hold for both, so no node is asked again.
  */
-#ifndef QUORLOCK_LOCK_QUEUE_H
-#define QUORLOCK_LOCK_QUEUE_H
+#pragma once
 
 #include "lock/handle.h"
 
@@ -31,5 +30,3 @@ bool queue_hand_off(struct quorlock *, int status);
 uint64_t queue_due(struct claim *);
 /* queue_keys_released - a claim of this process holds the keys no more; its releases are queued. */
 void queue_keys_released(struct claim *);
-
-#endif

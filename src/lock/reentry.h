@@ -6,8 +6,7 @@
  * plain lock with one token. Holds are counted here: a count on the nodes would differ between nodes, grow with
  * every repeated request, and be lost with a node's memory.
  */
-#ifndef QUORLOCK_LOCK_REENTRY_H
-#define QUORLOCK_LOCK_REENTRY_H
+#pragma once
 
 #include "lock/handle.h"
 
@@ -22,5 +21,3 @@ void reentry_leave(struct quorlock *);
 void reentry_renewed(struct claim *, int status);
 /* reentry_admit - the claim was granted: its owner's waiting handles enter it. */
 void reentry_admit(struct claim *);
-
-#endif

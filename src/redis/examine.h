@@ -6,8 +6,7 @@
  * Nothing is written. A right is probed by a command that the server refuses for its arguments after it has
  * checked the rights, or by one that reads or deletes a key that does not exist.
  */
-#ifndef QUORLOCK_REDIS_EXAMINE_H
-#define QUORLOCK_REDIS_EXAMINE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ struct examine_config {
  * after examine_cancel, the examination is gone; the facts are the caller's all along. NULL: out of memory. */
 struct examine *examine_start(const struct examine_config *, struct examine_facts *facts);
 void examine_cancel(struct examine *);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * examine_read.h - what an examined server answered, as facts; no I/O
- */
-#ifndef QUORLOCK_REDIS_EXAMINE_READ_H
-#define QUORLOCK_REDIS_EXAMINE_READ_H
+/* examine_read.h - what an examined server answered, as facts; no I/O */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -98,5 +95,3 @@ void examine_read_time(struct examine_facts *, int64_t server_us, int64_t before
 /* examine_read_refusal - an error reply to a probe of that right on that name (EXAMINE_NAMES: none). */
 void examine_read_refusal(struct examine_facts *, enum examine_right, enum examine_name, const char *text,
                           size_t length);
-
-#endif

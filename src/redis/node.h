@@ -11,8 +11,7 @@
  * tombstone that swallows the late reply. When a connection ends, every request on it that was not reported yet
  * is reported as OUTCOME_UNKNOWN, and then the new state.
  */
-#ifndef QUORLOCK_REDIS_NODE_H
-#define QUORLOCK_REDIS_NODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -100,5 +99,3 @@ const char *node_run_id(const struct node *);
  * connection, with all reports from inside this call, and tries again after the longest pause. May be called
  * from inside a callback. */
 void node_expel(struct node *, enum fault, const char *why);
-
-#endif

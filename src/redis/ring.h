@@ -5,8 +5,7 @@
  * Replies come in order, so the next one belongs to the head. An entry that was reported already (its deadline
  * passed) stays as a tombstone that swallows the late reply.
  */
-#ifndef QUORLOCK_REDIS_RING_H
-#define QUORLOCK_REDIS_RING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ struct ring_entry *ring_at(struct ring *, size_t index);
 void ring_pop(struct ring *);
 /* ring_wake_us - when to look at it again: the nearest deadline, or the stall limit of the oldest. */
 uint64_t ring_wake_us(struct ring *, uint64_t stall_us);
-
-#endif

@@ -10,8 +10,7 @@
  * Callbacks come from the loop, never from inside a call, and may call anything here, subscriber_free() too.
  * Channels and payloads may be any bytes. What a callback is handed is valid during the callback only.
  */
-#ifndef QUORLOCK_REDIS_SUBSCRIBER_H
-#define QUORLOCK_REDIS_SUBSCRIBER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ int subscriber_listen(struct subscriber *, const char *channel, size_t length);
 /* subscriber_forget - no more notices of that channel, where it is open. Without room for the command they go
  * on until the connection ends. */
 void subscriber_forget(struct subscriber *, const char *channel, size_t length);
-
-#endif

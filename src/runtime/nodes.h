@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * nodes.h - the nodes of one client: made, observed, asked
- */
-#ifndef QUORLOCK_RUNTIME_NODES_H
-#define QUORLOCK_RUNTIME_NODES_H
+/* nodes.h - the nodes of one client: made, observed, asked */
+#pragma once
 
 #include "core/core.h"
 #include "core/nodeclock.h"
@@ -57,5 +54,3 @@ void nodes_observe(struct runtime *, struct node_observer *);
 int nodes_send(struct runtime *, uint32_t node, struct node_request *, struct requester *,
                const struct core_tag *);
 bool nodes_can_talk(const struct node *);
-
-#endif

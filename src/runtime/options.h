@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * options.h - checks every option, fills in defaults, and says what is wrong
- */
-#ifndef QUORLOCK_OPTIONS_H
-#define QUORLOCK_OPTIONS_H
+/* options.h - checks every option, fills in defaults, and says what is wrong */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +29,3 @@ int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorl
 /* options_key - checks one key. */
 int options_key(const char *key, const struct quorlock_client_options *client, struct caller_error *);
 uint32_t options_quorum(int policy, uint32_t n_nodes);
-
-#endif

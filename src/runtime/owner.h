@@ -5,8 +5,7 @@
  * Redisson's number is a thread's, and stays. Ours changes with every attempt, so that a late command of one
  * attempt cannot touch the lock of the next.
  */
-#ifndef QUORLOCK_OWNER_H
-#define QUORLOCK_OWNER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ char *owner_copy(const struct alloc *, const char *bytes, size_t length);
 size_t owner_step(const char *text);
 /* owner_is_plain_text - it is printable ASCII without a space and without an escape of owner_copy. */
 bool owner_is_plain_text(const char *text);
-
-#endif

@@ -6,8 +6,7 @@
  * from a turn only, never from inside a call. Before each of them every deadline that has passed is served, and
  * turns run in the order of registration: so a process that was stopped reports its losses first.
  */
-#ifndef QUORLOCK_RUNTIME_RUNTIME_H
-#define QUORLOCK_RUNTIME_RUNTIME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -109,5 +108,3 @@ void runtime_extend_close(struct runtime *);
 /* runtime_timeout_ms - the node timeout where no lock's lease says it. */
 uint32_t runtime_timeout_ms(const struct runtime *);
 uint32_t runtime_quorum(const struct runtime *);
-
-#endif

@@ -6,8 +6,7 @@
  * listener, and a little longer, for a waiter for a contended key mostly comes back soon. Until a node has
  * confirmed the subscription, waiters poll.
  */
-#ifndef QUORLOCK_RUNTIME_SUBSCRIPTIONS_H
-#define QUORLOCK_RUNTIME_SUBSCRIPTIONS_H
+#pragma once
 
 #include "base/hashtable.h"
 #include "runtime/nodes.h"
@@ -51,5 +50,3 @@ void subscriptions_linger(struct subscriptions *, struct listener *);
 void subscriptions_close(struct subscriptions *, struct listener *);
 /* subscriptions_confirmed - nodes whose notices come to the listener, a bit each. */
 uint32_t subscriptions_confirmed(const struct listener *);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Each dialect is one table without state. Two dialects never share a key.
  */
-#ifndef QUORLOCK_REDIS_DIALECT_H
-#define QUORLOCK_REDIS_DIALECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ extern const struct dialect dialect_redisson;
  * plain itself acquires without a script. */
 bool dialect_build(struct bytes *, const struct node_request *, const struct dialect_shas *,
                    const struct guard *, const struct dialect *);
-
-#endif

@@ -7,8 +7,7 @@
  * compares the whole guard with what was read, so a change during a connection is seen. No I/O and no clock
  * here: node.c asks and waits.
  */
-#ifndef QUORLOCK_REDIS_GUARD_H
-#define QUORLOCK_REDIS_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ void guard_bootstrap(const struct guard *, struct bytes *, const struct node_req
 uint8_t guard_parts(const struct node_request *);
 /* guard_judge_bootstrap - that last reply; false: it fits neither request. */
 bool guard_judge_bootstrap(enum op, const struct reply *, struct node_reply *ret, char *text, size_t size);
-
-#endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * plain.c - the plain dialect: a string at the key
- */
+/* plain.c - the plain dialect: a string at the key */
 #include <quorlock/quorlock.h>
 #include <stdio.h>
 #include <string.h>

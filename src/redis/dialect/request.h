@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * request.h - one request to a server, and its reply
- */
-#ifndef QUORLOCK_REDIS_REQUEST_H
-#define QUORLOCK_REDIS_REQUEST_H
+/* request.h - one request to a server, and its reply */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +71,3 @@ struct node_reply {
     uint32_t count; /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
                        ACQUIRE by script: how many clients listen for a release; else 0 */
 };
-
-#endif

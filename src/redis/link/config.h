@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * config.h - how to connect to a server, and how long that may take
- */
-#ifndef QUORLOCK_REDIS_CONFIG_H
-#define QUORLOCK_REDIS_CONFIG_H
+/* config.h - how to connect to a server, and how long that may take */
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +18,3 @@ struct link_config {
     uint32_t user_timeout_ms; /* see conn_open() */
     uint64_t steps_end_us;    /* no step lasts longer; 0: without bound */
 };
-
-#endif

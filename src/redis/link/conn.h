@@ -8,8 +8,7 @@
  * What is appended to the out buffer leaves at the end of the present turn of the loop, all in one write:
  * conn_wake() activates the flush task, which the loop runs behind everything that is active already.
  */
-#ifndef QUORLOCK_REDIS_CONN_H
-#define QUORLOCK_REDIS_CONN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ ssize_t conn_read(struct conn *, void *buffer, size_t size);
 bool conn_has_input(const struct conn *);
 /* conn_wake - the out buffer has something to send. */
 void conn_wake(struct conn *);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * The owner has the connection and the deadlines: it asks for the next address when one failed.
  */
-#ifndef QUORLOCK_REDIS_DIAL_H
-#define QUORLOCK_REDIS_DIAL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ void dial_blame(struct dial *, const char *problem);
 void dial_cancel(struct dial *);
 /* dial_address - the one that was tried last, or NULL. */
 const struct sockaddr_storage *dial_address(const struct dial *);
-
-#endif

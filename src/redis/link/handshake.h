@@ -6,8 +6,7 @@
  * the first bad one ends the handshake, with a reason that names the remedy. Subscribers and examinations ask
  * less.
  */
-#ifndef QUORLOCK_REDIS_HANDSHAKE_H
-#define QUORLOCK_REDIS_HANDSHAKE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ void handshake_describe(const struct uri *, const char *what, const struct reply
                         size_t size);
 /* handshake_reply - the next reply. FAILED: fault and why are set. */
 enum handshake_result handshake_reply(struct handshake *, const struct reply *);
-
-#endif

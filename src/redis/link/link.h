@@ -15,8 +15,7 @@
  * once, and ended() follows when no function of the link is left on the stack. So after each callback of its
  * own, and after each call that may have made one, an owner asks link_is_on() before it goes on.
  */
-#ifndef QUORLOCK_REDIS_LINK_H
-#define QUORLOCK_REDIS_LINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -118,5 +117,3 @@ void link_arm_by(struct redis_link *, uint64_t wake_us);
 void link_drop(struct redis_link *, enum fault, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void link_drop_nomem(struct redis_link *);
 void link_log(struct redis_link *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-#endif

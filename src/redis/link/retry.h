@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * retry.h - how long to wait before the next try to connect
- */
-#ifndef QUORLOCK_REDIS_RETRY_H
-#define QUORLOCK_REDIS_RETRY_H
+/* retry.h - how long to wait before the next try to connect */
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +20,3 @@ void retry_init(struct retry *, struct system *, uint32_t min_ms, uint32_t max_m
  * counts as a failure, so that a server that accepts and closes is not flooded. longest: trying again soon will
  * not help. */
 uint64_t retry_pause_us(struct retry *, uint64_t lasted_us, bool longest);
-
-#endif

@@ -6,8 +6,7 @@
  * in brackets. User, password and path may be percent-encoded. "redis://:secret@host" is a password without
  * user; "redis://secret@host" is the user "secret", as in other clients.
  */
-#ifndef QUORLOCK_REDIS_URI_H
-#define QUORLOCK_REDIS_URI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ bool uri_same(const struct uri *, const struct uri *);
 /* uri_tells_password - the text contains the password, or ends in what may be its beginning: an odd server may
  * echo what it received. */
 bool uri_tells_password(const struct uri *, const char *text, size_t length);
-
-#endif

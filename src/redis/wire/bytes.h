@@ -6,8 +6,7 @@
  * write, look at the fault once, and cut back to that length if there was one. Memory is wiped before it is
  * freed, because it may have held a password.
  */
-#ifndef QUORLOCK_REDIS_BYTES_H
-#define QUORLOCK_REDIS_BYTES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ void bytes_texts(struct bytes *, const char *const *words);
 /* bytes_put - bytes between two strings, cut where ret is too small; how long they are now. */
 size_t bytes_put(char *ret, size_t size, const char *front, const char *middle, size_t length,
                  const char *back);
-
-#endif

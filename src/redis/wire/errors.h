@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * errors.h - what an error reply means
- */
-#ifndef QUORLOCK_REDIS_ERRORS_H
-#define QUORLOCK_REDIS_ERRORS_H
+/* errors.h - what an error reply means */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +23,3 @@ enum error_no { ERROR_NO_STRING, ERROR_NO_HASH };
 void error_foreign(char *ret, size_t size, const char *type, size_t length, enum error_no);
 /* error_printable - a copy of at most that many bytes with control characters made visible; returns ret. */
 char *error_printable(char *ret, size_t size, const char *text, size_t length);
-
-#endif

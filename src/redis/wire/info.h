@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * info.h - fields of what INFO answers
- */
-#ifndef QUORLOCK_REDIS_INFO_H
-#define QUORLOCK_REDIS_INFO_H
+/* info.h - fields of what INFO answers */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +19,3 @@ struct info_server {
 bool info_server(const char *text, size_t length, struct info_server *ret, char *version, size_t size);
 /* info_mode - "standalone", "cluster", "sentinel"; untouched where INFO has none. */
 void info_mode(const char *text, size_t length, char *ret, size_t size);
-
-#endif

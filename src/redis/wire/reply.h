@@ -6,8 +6,7 @@
  * ours is answered with one value or a flat array of a few; anything larger or deeper is refused before it
  * costs memory, whatever the server claims in its length headers.
  */
-#ifndef QUORLOCK_REDIS_REPLY_H
-#define QUORLOCK_REDIS_REPLY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ void reply_feed(struct reply_parser *, const char *data, size_t length);
 /* reply_next - the next whole reply, if there is one. READY: *ret is valid until the next call on this parser.
  * BAD, NOMEM: the connection is of no use any more; *ret_why says why. */
 enum reply_result reply_next(struct reply_parser *, const struct reply **ret, const char **ret_why);
-
-#endif
