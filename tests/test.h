@@ -24,30 +24,30 @@
 
 void test_add(const char *name, CMUnitTestFunction run, CMFixtureFunction setup, CMFixtureFunction teardown);
 
-#define TEST_ADD(name, setup, teardown)                                                                        \
-    __attribute__((constructor)) static void name##_add(void)                                                  \
-    {                                                                                                          \
-        test_add(#name, name##_run, setup, teardown);                                                          \
+#define TEST_ADD(name, setup, teardown)                                                                                \
+    __attribute__((constructor)) static void name##_add(void)                                                          \
+    {                                                                                                                  \
+        test_add(#name, name##_run, setup, teardown);                                                                  \
     }
 
-#define TEST(name)                                                                                             \
-    static void name(void);                                                                                    \
-    static void name##_run(void **state)                                                                       \
-    {                                                                                                          \
-        (void)state;                                                                                           \
-        name();                                                                                                \
-    }                                                                                                          \
-    TEST_ADD(name, NULL, NULL)                                                                                 \
+#define TEST(name)                                                                                                     \
+    static void name(void);                                                                                            \
+    static void name##_run(void **state)                                                                               \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        name();                                                                                                        \
+    }                                                                                                                  \
+    TEST_ADD(name, NULL, NULL)                                                                                         \
     static void name(void)
 
 /* TEST_WITH - setup makes a struct fixture_type, the test gets it as `f`, and teardown frees it. */
-#define TEST_WITH(fixture_type, name, setup, teardown)                                                         \
-    static void name(struct fixture_type *f);                                                                  \
-    static void name##_run(void **state)                                                                       \
-    {                                                                                                          \
-        name(*state);                                                                                          \
-    }                                                                                                          \
-    TEST_ADD(name, setup, teardown)                                                                            \
+#define TEST_WITH(fixture_type, name, setup, teardown)                                                                 \
+    static void name(struct fixture_type *f);                                                                          \
+    static void name##_run(void **state)                                                                               \
+    {                                                                                                                  \
+        name(*state);                                                                                                  \
+    }                                                                                                                  \
+    TEST_ADD(name, setup, teardown)                                                                                    \
     static void name(struct fixture_type *f)
 
 /* Memory hooks that fail the allocation whose turn it is, or all from then on, and count what is out. */

@@ -90,9 +90,8 @@ __attribute__((format(printf, 3, 4))) static void say(uint64_t t_us, const char 
     va_list arguments;
     int length, extra;
 
-    length =
-        snprintf(line, sizeof(line), "{\"t_us\":%" PRIu64 ",\"client\":\"%s\",\"event\":\"%s\",\"key\":\"%s\"",
-                 t_us, me.options.name, event, me.options.keys[me.key]);
+    length = snprintf(line, sizeof(line), "{\"t_us\":%" PRIu64 ",\"client\":\"%s\",\"event\":\"%s\",\"key\":\"%s\"",
+                      t_us, me.options.name, event, me.options.keys[me.key]);
     va_start(arguments, more);
     extra = vsnprintf(line + length, sizeof(line) - (size_t)length, more, arguments);
     va_end(arguments);
@@ -120,8 +119,7 @@ static void turn(enum state state)
 
 static void timer_set(uint32_t after_ms)
 {
-    struct timeval wait = {.tv_sec = (time_t)(after_ms / 1000),
-                           .tv_usec = (suseconds_t)(after_ms % 1000) * 1000};
+    struct timeval wait = {.tv_sec = (time_t)(after_ms / 1000), .tv_usec = (suseconds_t)(after_ms % 1000) * 1000};
 
     (void)event_add(me.timer, &wait);
 }
@@ -290,8 +288,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     me.deadline_us = deadline_us;
     if (valid_ms == 0 && result->valid_ms > 0) me.deadline_us += 1;
     say(deadline_us - valid_ms * UINT64_C(1000), "granted",
-        ",\"deadline_us\":%" PRIu64 ",\"fence\":%" PRIu64 ",\"lease_ms\":%" PRIu32 ",\"rounds\":%" PRIu32
-        ",\"yes\":%u",
+        ",\"deadline_us\":%" PRIu64 ",\"fence\":%" PRIu64 ",\"lease_ms\":%" PRIu32 ",\"rounds\":%" PRIu32 ",\"yes\":%u",
         me.deadline_us, result->fence, me.lease_ms, result->rounds, result->granted);
     if (me.options.fencing != 0 && result->fence == 0) breach("a fenced grant without a token");
     /* Now and then a job longer than its lease, which lives by renewal. */
@@ -412,8 +409,8 @@ static void log_line(void *arg, int level, const char *text)
     (void)arg;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     if (me.options.verbose != 0 || level >= QUORLOCK_LOG_ERROR)
-        (void)fprintf(stderr, "%lld.%06ld %s %d %s\n", (long long)now.tv_sec, now.tv_nsec / 1000,
-                      me.options.name, level, text);
+        (void)fprintf(stderr, "%lld.%06ld %s %d %s\n", (long long)now.tv_sec, now.tv_nsec / 1000, me.options.name,
+                      level, text);
 }
 
 static int break_rule(const char *rule)

@@ -30,24 +30,15 @@ enum {
 };
 
 static const struct option known[] = {
-    {"name", required_argument, NULL, OPTION_NAME},
-    {"nodes", required_argument, NULL, OPTION_NODES},
-    {"keys", required_argument, NULL, OPTION_KEYS},
-    {"lease", required_argument, NULL, OPTION_LEASE},
-    {"hold", required_argument, NULL, OPTION_HOLD},
-    {"think", required_argument, NULL, OPTION_THINK},
-    {"wait", required_argument, NULL, OPTION_WAIT},
-    {"max-lease", required_argument, NULL, OPTION_MAX_LEASE},
-    {"seed", required_argument, NULL, OPTION_SEED},
-    {"history", required_argument, NULL, OPTION_HISTORY},
-    {"registers", required_argument, NULL, OPTION_REGISTERS},
-    {"source", required_argument, NULL, OPTION_SOURCE},
-    {"break", required_argument, NULL, OPTION_BREAK},
-    {"policy", required_argument, NULL, OPTION_POLICY},
-    {"guard", required_argument, NULL, OPTION_GUARD},
-    {"fence", no_argument, NULL, OPTION_FENCE},
-    {"verbose", no_argument, NULL, OPTION_VERBOSE},
-    {NULL, 0, NULL, 0},
+    {"name", required_argument, NULL, OPTION_NAME},           {"nodes", required_argument, NULL, OPTION_NODES},
+    {"keys", required_argument, NULL, OPTION_KEYS},           {"lease", required_argument, NULL, OPTION_LEASE},
+    {"hold", required_argument, NULL, OPTION_HOLD},           {"think", required_argument, NULL, OPTION_THINK},
+    {"wait", required_argument, NULL, OPTION_WAIT},           {"max-lease", required_argument, NULL, OPTION_MAX_LEASE},
+    {"seed", required_argument, NULL, OPTION_SEED},           {"history", required_argument, NULL, OPTION_HISTORY},
+    {"registers", required_argument, NULL, OPTION_REGISTERS}, {"source", required_argument, NULL, OPTION_SOURCE},
+    {"break", required_argument, NULL, OPTION_BREAK},         {"policy", required_argument, NULL, OPTION_POLICY},
+    {"guard", required_argument, NULL, OPTION_GUARD},         {"fence", no_argument, NULL, OPTION_FENCE},
+    {"verbose", no_argument, NULL, OPTION_VERBOSE},           {NULL, 0, NULL, 0},
 };
 
 static int bad(const char *option, const char *value, const char *wanted)
@@ -103,8 +94,7 @@ static int read_word(const char *text, const char *const *words)
 /* Names go into JSON and file names as they are. */
 static int is_plain(const char *text)
 {
-    return *text != 0 &&
-           text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")] == 0;
+    return *text != 0 && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")] == 0;
 }
 
 static int take_keys(struct chaos_options *options, char *value)
@@ -129,12 +119,9 @@ static int take(struct chaos_options *options, int which, const char *option, ch
     struct chaos_range range;
 
     switch (which) {
-    case OPTION_NAME:
-        options->name = value;
-        return is_plain(value) != 0 ? 0 : bad(option, value, "a plain name");
+    case OPTION_NAME: options->name = value; return is_plain(value) != 0 ? 0 : bad(option, value, "a plain name");
     case OPTION_NODES:
-        return read_list(options->nodes, &options->n_nodes, value) == 0 ? 0
-                                                                        : bad(option, value, "1 to 31 nodes");
+        return read_list(options->nodes, &options->n_nodes, value) == 0 ? 0 : bad(option, value, "1 to 31 nodes");
     case OPTION_KEYS: return take_keys(options, value);
     case OPTION_LEASE: return take_range(&options->lease_ms, option, value);
     case OPTION_HOLD: return take_range(&options->hold_ms, option, value);

@@ -228,8 +228,8 @@ static int link_open(struct link *link, char *argument)
     if (evutil_parse_sockaddr_port(upstream, (struct sockaddr *)&link->upstream, &link->upstream_length) != 0)
         return -1;
     LIST_INIT(&link->pairs);
-    link->listener = evconnlistener_new_bind(base, link_accept, link, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE,
-                                             128, (struct sockaddr *)&address, length);
+    link->listener = evconnlistener_new_bind(base, link_accept, link, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE, 128,
+                                             (struct sockaddr *)&address, length);
     return link->listener == NULL ? -1 : 0;
 }
 

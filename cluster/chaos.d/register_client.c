@@ -71,16 +71,15 @@ static int load(int fd, struct register_state *ret_state)
     return 0;
 }
 
-static int append(int fd, const struct register_access *access, const char *event,
-                  const struct register_state *state)
+static int append(int fd, const struct register_access *access, const char *event, const struct register_state *state)
 {
     char line[LINE_MAX_BYTES];
-    int length = snprintf(
-        line, sizeof(line),
-        "{\"t_us\":%" PRIu64 ",\"client\":\"%s\",\"event\":\"%s\",\"key\":\"%s\",\"deadline_us\":%" PRIu64
-        ",\"fence\":%" PRIu64 ",\"value\":%" PRIu64 ",\"now\":%" PRIu64 ",\"seen\":%" PRIu64 "}\n",
-        access->now(), access->client, event, access->key, access->deadline_us, access->fence, access->value,
-        state->value, state->seen);
+    int length =
+        snprintf(line, sizeof(line),
+                 "{\"t_us\":%" PRIu64 ",\"client\":\"%s\",\"event\":\"%s\",\"key\":\"%s\",\"deadline_us\":%" PRIu64
+                 ",\"fence\":%" PRIu64 ",\"value\":%" PRIu64 ",\"now\":%" PRIu64 ",\"seen\":%" PRIu64 "}\n",
+                 access->now(), access->client, event, access->key, access->deadline_us, access->fence, access->value,
+                 state->value, state->seen);
 
     if (length < 0 || (size_t)length >= sizeof(line)) return -1;
     return write(fd, line, (size_t)length) == length ? 0 : -1;

@@ -65,17 +65,15 @@ QUORLOCK_API int quorlock_blocking_close(quorlock_blocking *blocking);
  * the owner in the options and not by the thread: threads that must exclude each other need different owners,
  * or none. */
 QUORLOCK_API int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *blocking,
-                                       const char *const *keys, size_t n_keys,
-                                       const struct quorlock_options *options, char *error, size_t error_size);
+                                       const char *const *keys, size_t n_keys, const struct quorlock_options *options,
+                                       char *error, size_t error_size);
 
 /* quorlock_blocking_acquire, _extend, _release - as their namesakes, but return the result's status, and errors
  * of the call itself (BUSY, STATE, INVAL ...) the same way. result may be NULL. */
-QUORLOCK_API int quorlock_blocking_acquire(quorlock_blocking_lock *lock,
-                                           struct quorlock_blocking_result *result);
+QUORLOCK_API int quorlock_blocking_acquire(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result);
 QUORLOCK_API int quorlock_blocking_extend(quorlock_blocking_lock *lock, uint32_t lease_ms,
                                           struct quorlock_blocking_result *result);
-QUORLOCK_API int quorlock_blocking_release(quorlock_blocking_lock *lock,
-                                           struct quorlock_blocking_result *result);
+QUORLOCK_API int quorlock_blocking_release(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result);
 
 /* quorlock_blocking_cancel - ends an acquire or extend that another thread waits for: it returns CANCELED. */
 QUORLOCK_API int quorlock_blocking_cancel(quorlock_blocking_lock *lock);
@@ -86,8 +84,7 @@ QUORLOCK_API void quorlock_blocking_free(quorlock_blocking_lock *lock);
 
 /* quorlock_blocking_on_lost - as quorlock_on_lost. When it returns, the callback that was set before does not
  * run any more, unless it was called from inside it. */
-QUORLOCK_API void quorlock_blocking_on_lost(quorlock_blocking_lock *lock, quorlock_blocking_lost_cb cb,
-                                            void *arg);
+QUORLOCK_API void quorlock_blocking_on_lost(quorlock_blocking_lock *lock, quorlock_blocking_lost_cb cb, void *arg);
 
 /* quorlock_blocking_valid_ms - validity left when the loop's thread read the clock; 0: not held, do not act. */
 QUORLOCK_API uint32_t quorlock_blocking_valid_ms(const quorlock_blocking_lock *lock);

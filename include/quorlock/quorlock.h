@@ -50,21 +50,21 @@ typedef struct quorlock_client quorlock_client; /* a set of nodes on one event_b
 typedef struct quorlock quorlock;               /* one lock; reusable */
 
 /* Every status: name, value, text. */
-#define QUORLOCK_STATUS_MAP(X)                                                                                 \
-    X(OK, 0, "success")                                                                                        \
-    X(INVAL, -1, "invalid argument")                                                                           \
-    X(NOMEM, -2, "out of memory")                                                                              \
-    X(BUSY, -3, "another operation of this lock is in flight")                                                 \
-    X(STATE, -4, "not possible in the present state of the lock")                                              \
-    X(HELD, -5, "somebody else holds the lock")                                                                \
-    X(NOQUORUM, -6, "too few nodes can vote")                                                                  \
-    X(TIMEDOUT, -7, "the wait bound came before a verdict")                                                    \
-    X(LOST, -8, "the lock was lost")                                                                           \
-    X(CANCELED, -9, "canceled by the caller")                                                                  \
-    X(CLOSED, -10, "the client is closed")                                                                     \
-    X(AUTH, -11, "the nodes refuse our credentials or rights")                                                 \
-    X(FOREIGN, -12, "the key holds a value of another type or dialect")                                        \
-    X(PROTO, -13, "the nodes do not speak Redis as expected")                                                  \
+#define QUORLOCK_STATUS_MAP(X)                                                                                         \
+    X(OK, 0, "success")                                                                                                \
+    X(INVAL, -1, "invalid argument")                                                                                   \
+    X(NOMEM, -2, "out of memory")                                                                                      \
+    X(BUSY, -3, "another operation of this lock is in flight")                                                         \
+    X(STATE, -4, "not possible in the present state of the lock")                                                      \
+    X(HELD, -5, "somebody else holds the lock")                                                                        \
+    X(NOQUORUM, -6, "too few nodes can vote")                                                                          \
+    X(TIMEDOUT, -7, "the wait bound came before a verdict")                                                            \
+    X(LOST, -8, "the lock was lost")                                                                                   \
+    X(CANCELED, -9, "canceled by the caller")                                                                          \
+    X(CLOSED, -10, "the client is closed")                                                                             \
+    X(AUTH, -11, "the nodes refuse our credentials or rights")                                                         \
+    X(FOREIGN, -12, "the key holds a value of another type or dialect")                                                \
+    X(PROTO, -13, "the nodes do not speak Redis as expected")                                                          \
     X(UNSUPPORTED, -14, "not supported by this version or build")
 
 enum quorlock_status {
@@ -237,7 +237,7 @@ struct quorlock_node_report {
     uint32_t count;        /* redisson dialect: how often its holder holds it; else 0 */
     uint64_t fence;        /* the key's fencing counter; 0 where there is none */
     int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: no guard there, or not known */
-    const char *type; /* foreign: what stands there, "hash", "list"...; NULL where not known, or not foreign */
+    const char *type;      /* foreign: what stands there, "hash", "list"...; NULL where not known, or not foreign */
 };
 
 struct quorlock_report {

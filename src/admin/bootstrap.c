@@ -63,8 +63,7 @@ static uint32_t n_nodes(const struct inspect *inspect)
 
 /* ---- replies ---- */
 
-static void set_guard(const struct inspect *inspect, struct bootstrap_node *node,
-                      const struct node_reply *reply)
+static void set_guard(const struct inspect *inspect, struct bootstrap_node *node, const struct node_reply *reply)
 {
     const struct alloc *alloc = &runtime_of(inspect)->alloc;
 
@@ -74,8 +73,7 @@ static void set_guard(const struct inspect *inspect, struct bootstrap_node *node
 
 static bool was_seen(const struct inspect_node *node)
 {
-    return node->answer == ANSWER_IN &&
-           (node->reply.outcome == OUTCOME_YES || node->reply.outcome == OUTCOME_MISSING);
+    return node->answer == ANSWER_IN && (node->reply.outcome == OUTCOME_YES || node->reply.outcome == OUTCOME_MISSING);
 }
 
 static bool answered(const struct inspect_node *node, enum outcome outcome)
@@ -203,13 +201,12 @@ static void wait_out(struct inspect *inspect, uint64_t left_ms)
     wait_us += wait_us * runtime->options.drift_ppm / 1000000u;
     bootstrap->stage = WAITS;
     runtime_wake_at(runtime, &inspect->waker, runtime_now_us(runtime) + wait_us);
-    runtime_log(
-        runtime, QUORLOCK_LOG_WARN,
-        "all nodes are set up anew; waiting %s more, for leases of up to %s may still run: give clients the "
-        "max lease of %s when this has ended, and not before",
-        guard_length(left, sizeof(left), (wait_us / MS + 999) / 1000 * 1000),
-        guard_length(longest, sizeof(longest), bootstrap->longest_ms),
-        guard_length(lease, sizeof(lease), bootstrap->lease_ms));
+    runtime_log(runtime, QUORLOCK_LOG_WARN,
+                "all nodes are set up anew; waiting %s more, for leases of up to %s may still run: give clients the "
+                "max lease of %s when this has ended, and not before",
+                guard_length(left, sizeof(left), (wait_us / MS + 999) / 1000 * 1000),
+                guard_length(longest, sizeof(longest), bootstrap->longest_ms),
+                guard_length(lease, sizeof(lease), bootstrap->lease_ms));
 }
 
 static bool waits(const struct inspect *inspect)
@@ -226,8 +223,7 @@ static void wait_over(struct inspect *inspect)
 /* The guard has not changed since it was written. */
 static bool is_as_written(const struct inspect_node *node, const char *guard)
 {
-    return answered(node, OUTCOME_YES) && guard != NULL && node->holder != NULL &&
-           strcmp(guard, node->holder) == 0;
+    return answered(node, OUTCOME_YES) && guard != NULL && node->holder != NULL && strcmp(guard, node->holder) == 0;
 }
 
 static int check(struct inspect *inspect)
@@ -315,8 +311,7 @@ static void report(const struct inspect *inspect, uint32_t index, struct quorloc
     ret->holder = checks && !node->written ? asked->holder : node->guard;
     if (asked->answer != ANSWER_IN || asked->reply.outcome == OUTCOME_UNKNOWN) return;
     ret->ttl_ms = asked->reply.ttl_ms;
-    if (asked->reply.has_guard)
-        ret->quarantine_ms = asked->reply.quarantine_ms > 0 ? asked->reply.quarantine_ms : 0;
+    if (asked->reply.has_guard) ret->quarantine_ms = asked->reply.quarantine_ms > 0 ? asked->reply.quarantine_ms : 0;
 }
 
 static void clear(struct inspect *inspect)
@@ -343,9 +338,8 @@ int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *
 
     if (status != 0) return status;
     if (runtime->options.guard != QUORLOCK_GUARD_OFF) {
-        return runtime_fail(
-            runtime, QUORLOCK_INVAL,
-            "bootstrap needs a client with QUORLOCK_GUARD_OFF: another writes guards by itself");
+        return runtime_fail(runtime, QUORLOCK_INVAL,
+                            "bootstrap needs a client with QUORLOCK_GUARD_OFF: another writes guards by itself");
     }
     status = report_check(all, cb != NULL);
     if (status != 0) return status;

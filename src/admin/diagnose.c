@@ -18,8 +18,8 @@
 #define RIGHTS_OPTIONAL (RIGHT(TYPE) | RIGHT(PUBLISH) | RIGHT(SETNAME))
 
 #define REMEDY_AOF "CONFIG SET appendonly yes, CONFIG SET appendfsync always, CONFIG REWRITE"
-#define REMEDY_RECONFIGURE                                                                                     \
-    "give every client the same nodes and the same max lease; where the guards are to change: quorlock "       \
+#define REMEDY_RECONFIGURE                                                                                             \
+    "give every client the same nodes and the same max lease; where the guards are to change: quorlock "               \
     "bootstrap --reconfigure"
 
 size_t diagnose_room(uint32_t n_nodes)
@@ -28,9 +28,9 @@ size_t diagnose_room(uint32_t n_nodes)
 }
 
 /* One more finding, with its remedy and its text. */
-__attribute__((format(printf, 6, 7))) static void add(struct diagnosis *diagnosis, int severity,
-                                                      const char *code, const struct diagnose_node *node,
-                                                      const char *remedy, const char *format, ...)
+__attribute__((format(printf, 6, 7))) static void add(struct diagnosis *diagnosis, int severity, const char *code,
+                                                      const struct diagnose_node *node, const char *remedy,
+                                                      const char *format, ...)
 {
     struct diagnose_words *words;
     va_list args;
@@ -70,8 +70,7 @@ static bool is_master(const struct examine_facts *facts)
 /* Clients take its vote, now or when a quarantine is over. */
 static bool can_vote(const struct examine_facts *facts)
 {
-    return facts->reachable && is_master(facts) && !facts->too_old &&
-           (facts->refused_rights & ~RIGHTS_OPTIONAL) == 0 &&
+    return facts->reachable && is_master(facts) && !facts->too_old && (facts->refused_rights & ~RIGHTS_OPTIONAL) == 0 &&
            (facts->refused_names & (1u << EXAMINE_GUARD)) == 0 &&
            (facts->guard.state == EXAMINE_GUARD_THERE || facts->guard.state == EXAMINE_GUARD_NONE);
 }
@@ -128,8 +127,7 @@ static void judge_kind(struct diagnosis *diagnosis, const struct diagnose_node *
 
 /* ---- what it may forget ---- */
 
-static void judge_memory(const struct diagnose_set *set, struct diagnosis *diagnosis,
-                         const struct diagnose_node *node)
+static void judge_memory(const struct diagnose_set *set, struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
     const struct examine_facts *facts = node->facts;
 
@@ -137,8 +135,8 @@ static void judge_memory(const struct diagnose_set *set, struct diagnosis *diagn
     if (strcmp(facts->policy, "noeviction") != 0) {
         add(diagnosis, set->allow_eviction ? QUORLOCK_WARNING : QUORLOCK_UNSAFE, "eviction", node,
             "CONFIG SET maxmemory-policy noeviction, CONFIG REWRITE",
-            "maxmemory-policy is %s: when %" PRIu64 " bytes are full it evicts locks that are held",
-            facts->policy, facts->maxmemory);
+            "maxmemory-policy is %s: when %" PRIu64 " bytes are full it evicts locks that are held", facts->policy,
+            facts->maxmemory);
     }
     if (facts->used_memory / 9 >= facts->maxmemory / 10) {
         add(diagnosis, QUORLOCK_WARNING, "memory", node,
@@ -238,8 +236,8 @@ static void judge_guard_agrees(const struct diagnose_set *set, struct diagnosis 
     judge_guard_set(set, diagnosis, node);
     if (guard->max_lease_ms != wanted_ms) {
         add(diagnosis, QUORLOCK_UNSAFE, "guard-lease", node, REMEDY_RECONFIGURE,
-            "its guard is for leases up to %u ms, %s %u ms: a lease may outlive a quarantine",
-            guard->max_lease_ms, set->max_lease_ms != 0 ? "our max lease is" : "that of others for", wanted_ms);
+            "its guard is for leases up to %u ms, %s %u ms: a lease may outlive a quarantine", guard->max_lease_ms,
+            set->max_lease_ms != 0 ? "our max lease is" : "that of others for", wanted_ms);
     }
 }
 
@@ -251,15 +249,13 @@ static void judge_quarantine(struct diagnosis *diagnosis, const struct diagnose_
     if (guard->quarantine_ms <= 0) return;
     length_text(left, sizeof(left), guard->quarantine_ms);
     add(diagnosis, QUORLOCK_WARNING, "quarantine", node, "none is needed: it ends by itself, once clients look",
-        guard->stale
-            ? "restarted, promoted, or given its first replica since a client last saw it: from the next "
-              "contact on it has no vote for %s, for it may have lost its locks"
-            : "quarantined for %s more: it may have lost its locks, and has no vote until then",
+        guard->stale ? "restarted, promoted, or given its first replica since a client last saw it: from the next "
+                       "contact on it has no vote for %s, for it may have lost its locks"
+                     : "quarantined for %s more: it may have lost its locks, and has no vote until then",
         left);
 }
 
-static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagnosis,
-                        const struct diagnose_node *node)
+static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
     const struct examine_facts *facts = node->facts;
 
@@ -269,8 +265,7 @@ static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagno
         /* A refused key is a finding among the rights. */
         if (facts->refused_names & (1u << EXAMINE_GUARD) || facts->refused_rights & RIGHT(GET)) return;
         add(diagnosis, QUORLOCK_WARNING, "guard-unread", node,
-            "wait until the server has loaded its data; is quorlock:guard a string?",
-            "its guard could not be read: %s",
+            "wait until the server has loaded its data; is quorlock:guard a string?", "its guard could not be read: %s",
             facts->guard_error[0] != '\0' ? facts->guard_error : "a strange reply");
         break;
     case EXAMINE_GUARD_NONE:
@@ -323,8 +318,7 @@ static void judge_names(struct diagnosis *diagnosis, const struct diagnose_node 
         const char *what, *effect, *rule;
         int severity;
     } names[EXAMINE_NAMES] = {
-        [EXAMINE_LOCK] = {"every key", "locks outside the patterns of this user are refused", "~KEY",
-                          QUORLOCK_WARNING},
+        [EXAMINE_LOCK] = {"every key", "locks outside the patterns of this user are refused", "~KEY", QUORLOCK_WARNING},
         [EXAMINE_GUARD] = {"the key quorlock:guard", "the node has no vote for us", "~quorlock:guard",
                            QUORLOCK_WARNING},
         [EXAMINE_FENCE] = {"every key quorlock:fence:KEY", "there are no fencing tokens for the others",
@@ -363,8 +357,7 @@ static void judge_connection(struct diagnosis *diagnosis, const struct diagnose_
     }
 }
 
-static void judge_node(const struct diagnose_set *set, struct diagnosis *diagnosis,
-                       const struct diagnose_node *node)
+static void judge_node(const struct diagnose_set *set, struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
     const struct examine_facts *facts = node->facts;
 
@@ -397,9 +390,8 @@ static void judge_twins(const struct diagnose_set *set, struct diagnosis *diagno
             const struct examine_facts *one = set->nodes[k].facts, *two = set->nodes[i].facts;
 
             if (two->run_id[0] == '\0' || strcmp(one->run_id, two->run_id) != 0) continue;
-            add(diagnosis, QUORLOCK_UNSAFE, "same-server", &set->nodes[i],
-                "list each server once, by one of its names", "%s and %s are one server: it would vote twice",
-                set->nodes[k].name, set->nodes[i].name);
+            add(diagnosis, QUORLOCK_UNSAFE, "same-server", &set->nodes[i], "list each server once, by one of its names",
+                "%s and %s are one server: it would vote twice", set->nodes[k].name, set->nodes[i].name);
             break;
         }
     }
@@ -436,8 +428,7 @@ static void judge_clock(struct diagnosis *diagnosis, const struct diagnose_node 
     char off[32];
 
     length_text(off, sizeof(off), (offset_us < 0 ? -offset_us : offset_us) / 1000);
-    add(diagnosis, QUORLOCK_WARNING, "clock", node,
-        "a time daemon (chrony, ntpd) on both that slews and never steps",
+    add(diagnosis, QUORLOCK_WARNING, "clock", node, "a time daemon (chrony, ntpd) on both that slews and never steps",
         "%s clock is %s %s this machine's: quarantines and the floor of fencing tokens go by these "
         "clocks, and when one is put right by a step, leases end early or late",
         whose, off, offset_us > 0 ? "ahead of" : "behind");
@@ -475,8 +466,8 @@ static void judge_clocks(const struct diagnose_set *set, struct diagnosis *diagn
         char apart[32];
         length_text(apart, sizeof(apart), (high->facts->offset_us - low->facts->offset_us) / 1000);
         add(diagnosis, QUORLOCK_WARNING, "clocks", NULL,
-            "a time daemon (chrony, ntpd) on every node, from the same source",
-            "the clocks of %s and %s are %s apart", low->name, high->name, apart);
+            "a time daemon (chrony, ntpd) on every node, from the same source", "the clocks of %s and %s are %s apart",
+            low->name, high->name, apart);
     }
 }
 
@@ -544,9 +535,8 @@ static void judge_quorum(const struct diagnose_set *set, struct diagnosis *diagn
         voters += can_vote(set->nodes[i].facts);
     }
     add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL, "see what was found at the other nodes",
-        "only %u of %u nodes %s, %u are needed: no lock can be taken",
-        (reachable < set->quorum ? reachable : voters), set->n_nodes,
-        reachable < set->quorum ? "can be reached" : "can vote", set->quorum);
+        "only %u of %u nodes %s, %u are needed: no lock can be taken", (reachable < set->quorum ? reachable : voters),
+        set->n_nodes, reachable < set->quorum ? "can be reached" : "can vote", set->quorum);
 }
 
 /* By insertion, which keeps the order among equals. */

@@ -202,14 +202,12 @@ int doctor_begin(struct admin *all, quorlock_examination_cb cb, void *arg)
     if (status != 0) return status;
     examination = alloc_zero(&runtime->alloc, sizeof(*examination) + runtime->n_nodes * sizeof(struct patient));
     if (examination == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
-    examination->report =
-        (struct report){.all = all, .close = close_examination, .notify = notify, .destroy = destroy};
+    examination->report = (struct report){.all = all, .close = close_examination, .notify = notify, .destroy = destroy};
     examination->call = cb;
     examination->arg = arg;
     diagnosis = &examination->diagnosis;
     diagnosis->room = diagnose_room(runtime->n_nodes);
-    diagnosis->findings =
-        alloc_zero(&runtime->alloc, diagnosis->room * sizeof(const struct quorlock_finding *));
+    diagnosis->findings = alloc_zero(&runtime->alloc, diagnosis->room * sizeof(const struct quorlock_finding *));
     diagnosis->words = alloc_zero(&runtime->alloc, diagnosis->room * sizeof(struct diagnose_words));
     if (diagnosis->findings == NULL || diagnosis->words == NULL || begin(examination) != 0) {
         destroy(&examination->report);

@@ -104,8 +104,8 @@ static void clear_texts(const struct alloc *alloc, struct inspect_node *node)
     node->error = node->holder = node->type = NULL;
 }
 
-static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index,
-                     uint32_t generation, const struct node_reply *reply)
+static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index, uint32_t generation,
+                     const struct node_reply *reply)
 {
     struct inspect *inspect = CONTAINER_OF(requester, struct inspect, requester);
     const struct alloc *alloc = &runtime_of(inspect)->alloc;
@@ -185,8 +185,7 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
     }
     if (node->answer != ANSWER_IN || node->reply.outcome == OUTCOME_UNKNOWN) return;
     ret->ttl_ms = node->reply.ttl_ms;
-    if (node->reply.has_guard)
-        ret->quarantine_ms = node->reply.quarantine_ms > 0 ? node->reply.quarantine_ms : 0;
+    if (node->reply.has_guard) ret->quarantine_ms = node->reply.quarantine_ms > 0 ? node->reply.quarantine_ms : 0;
     if (node->reply.outcome == OUTCOME_MISSING) {
         ret->state = "free";
     } else if (node->reply.outcome == OUTCOME_YES) {
@@ -318,8 +317,8 @@ static struct inspect *build(struct admin *all, const struct inspect_kind *kind,
     return NULL;
 }
 
-int inspect_start(struct admin *all, const struct inspect_kind *kind, void *more, enum op op,
-                  const char *prefix, const char *key, quorlock_report_cb cb, void *arg)
+int inspect_start(struct admin *all, const struct inspect_kind *kind, void *more, enum op op, const char *prefix,
+                  const char *key, quorlock_report_cb cb, void *arg)
 {
     struct inspect *inspect = build(all, kind, more, prefix, key);
 

@@ -48,8 +48,8 @@ struct inspect {
 
 /* inspect_start - asks every node about the key with that prefix. Frees `more` at its end, or when it fails. 0
  * or a status, with its text. */
-int inspect_start(struct admin *, const struct inspect_kind *, void *more, enum op, const char *prefix,
-                  const char *key, quorlock_report_cb cb, void *arg);
+int inspect_start(struct admin *, const struct inspect_kind *, void *more, enum op, const char *prefix, const char *key,
+                  quorlock_report_cb cb, void *arg);
 /* inspect_ask - sends one request to a node. inspect_ask_all: the first request to every node, as soon as it is
  * connected. inspect_set_deadline: for all that is asked now. */
 void inspect_ask(struct inspect *, uint32_t node, enum op);

@@ -34,6 +34,5 @@ int report_check(struct admin *, bool has_callback);
 void report_begin(struct admin *, struct report *);
 void report_complete(struct report *);
 /* Behind quorlock_bootstrap and quorlock_examine. */
-int bootstrap_begin(struct admin *, const struct quorlock_bootstrap_options *, quorlock_report_cb cb,
-                    void *arg);
+int bootstrap_begin(struct admin *, const struct quorlock_bootstrap_options *, quorlock_report_cb cb, void *arg);
 int doctor_begin(struct admin *, quorlock_examination_cb cb, void *arg);

@@ -184,8 +184,8 @@ static void on_result(quorlock *lock, const struct quorlock_result *result, void
 static void run_operation(struct job *job)
 {
     quorlock *lock = job->lock->lock;
-    int status = job->start != NULL ? job->start(lock, on_result, job)
-                                    : quorlock_extend(lock, job->lease_ms, on_result, job);
+    int status =
+        job->start != NULL ? job->start(lock, on_result, job) : quorlock_extend(lock, job->lease_ms, on_result, job);
 
     if (status != 0) job_fail(job, status);
 }
@@ -369,8 +369,7 @@ int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client
     blocking = calloc(1, sizeof(*blocking));
     if (blocking == NULL) return fail_open(options);
     blocking->wake_fd = -1;
-    if (pthread_mutex_init(&blocking->mutex, NULL) != 0 ||
-        pthread_cond_init(&blocking->no_callers, NULL) != 0) {
+    if (pthread_mutex_init(&blocking->mutex, NULL) != 0 || pthread_cond_init(&blocking->no_callers, NULL) != 0) {
         free(blocking);
         return fail_open(options);
     }
@@ -482,8 +481,7 @@ int quorlock_blocking_acquire(quorlock_blocking_lock *lock, struct quorlock_bloc
     return call(&(struct job){.run = run_operation, .lock = lock, .start = quorlock_acquire}, result);
 }
 
-int quorlock_blocking_extend(quorlock_blocking_lock *lock, uint32_t lease_ms,
-                             struct quorlock_blocking_result *result)
+int quorlock_blocking_extend(quorlock_blocking_lock *lock, uint32_t lease_ms, struct quorlock_blocking_result *result)
 {
     return call(&(struct job){.run = run_operation, .lock = lock, .lease_ms = lease_ms}, result);
 }

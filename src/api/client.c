@@ -83,8 +83,7 @@ static int build(struct quorlock_client *client, struct caller_error *error)
     if (runtime->nodes == NULL) return QUORLOCK_NOMEM;
     status = copy_options(runtime, error);
     if (status != 0) return status;
-    if (runtime->options.dialect == QUORLOCK_DIALECT_REDISSON &&
-        owner_uuid(runtime->uuid, &runtime->system) != 0) {
+    if (runtime->options.dialect == QUORLOCK_DIALECT_REDISSON && owner_uuid(runtime->uuid, &runtime->system) != 0) {
         return caller_fail(error, QUORLOCK_STATE, "getrandom failed: no owner without it");
     }
     if (runtime_start(runtime) != 0) {
@@ -122,8 +121,7 @@ static int make(quorlock_client **ret, const struct system *system, const struct
     return status;
 }
 
-int client_new_on(quorlock_client **ret, const struct system *system,
-                  const struct quorlock_client_options *given)
+int client_new_on(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given)
 {
     struct caller_error error = {""};
     int status = make(ret, system, given, &error);
@@ -134,8 +132,7 @@ int client_new_on(quorlock_client **ret, const struct system *system,
 
 /* ---- the public API ---- */
 
-int quorlock_client_new(quorlock_client **ret, struct event_base *base,
-                        const struct quorlock_client_options *given)
+int quorlock_client_new(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *given)
 {
     const struct system system = system_libevent(base, NULL);
 
@@ -179,8 +176,8 @@ int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb 
     return inspect_key(&client->admin, OP_BREAK, key, cb, arg);
 }
 
-int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
-                       quorlock_report_cb cb, void *arg)
+int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options, quorlock_report_cb cb,
+                       void *arg)
 {
     return bootstrap_begin(&client->admin, options, cb, arg);
 }

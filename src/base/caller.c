@@ -23,8 +23,7 @@ int caller_check(size_t least, size_t known, const void *given, size_t size, con
     const unsigned char *bytes = given;
 
     if (size < least || size > STRUCT_SIZE_MAX) {
-        return caller_fail(error, QUORLOCK_INVAL, "%s.size is %zu: set it to sizeof(struct %s)", what, size,
-                           what);
+        return caller_fail(error, QUORLOCK_INVAL, "%s.size is %zu: set it to sizeof(struct %s)", what, size, what);
     }
     for (size_t i = known; i < size; i++) {
         if (bytes[i] == 0) continue;
@@ -36,8 +35,7 @@ int caller_check(size_t least, size_t known, const void *given, size_t size, con
     return 0;
 }
 
-int caller_copy(void *ret, size_t known, const void *given, size_t size, const char *what,
-                struct caller_error *error)
+int caller_copy(void *ret, size_t known, const void *given, size_t size, const char *what, struct caller_error *error)
 {
     int status = caller_check(sizeof(size_t), known, given, size, what, error);
 

@@ -21,11 +21,11 @@ struct hashtable {
 /* HASHTABLE_EACH - what is listed, in any order. HASHTABLE_EACH_OF: only what has that hash, newest first. The
  * table must not change meanwhile. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): a declaration takes none */
-#define HASHTABLE_EACH(type, item, table, member)                                                              \
-    for (type *item = CONTAINER_OF(hashtable_after(table, NULL), type, member); (item) != NULL;                \
+#define HASHTABLE_EACH(type, item, table, member)                                                                      \
+    for (type *item = CONTAINER_OF(hashtable_after(table, NULL), type, member); (item) != NULL;                        \
          (item) = CONTAINER_OF(hashtable_after(table, &(item)->member), type, member))
-#define HASHTABLE_EACH_OF(type, item, table, hash, member)                                                     \
-    for (type *item = CONTAINER_OF(hashtable_first(table, hash), type, member); (item) != NULL;                \
+#define HASHTABLE_EACH_OF(type, item, table, hash, member)                                                             \
+    for (type *item = CONTAINER_OF(hashtable_first(table, hash), type, member); (item) != NULL;                        \
          (item) = CONTAINER_OF(hashtable_next(&(item)->member), type, member))
 /* NOLINTEND(bugprone-macro-parentheses) */
 

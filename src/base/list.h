@@ -40,12 +40,12 @@ struct list_walk {
 /* LIST_EACH - what is listed, in order; the list must not change meanwhile. LIST_WALK: the same with a walk,
  * which survives changes and must not be left early. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): a declaration takes none */
-#define LIST_EACH(type, item, from, member)                                                                    \
-    for (type *item = FIRST_OF(from, type, member); (item) != NULL;                                            \
+#define LIST_EACH(type, item, from, member)                                                                            \
+    for (type *item = FIRST_OF(from, type, member); (item) != NULL;                                                    \
          (item) = CONTAINER_OF(list_next(&(item)->member), type, member))
-#define LIST_WALK(type, item, from, member)                                                                    \
-    for (struct list_walk item##_walk = {.list = NULL}; (item##_walk).list == NULL;)                           \
-        for (type *item = CONTAINER_OF(list_walk_first(&item##_walk, from), type, member); (item) != NULL;     \
+#define LIST_WALK(type, item, from, member)                                                                            \
+    for (struct list_walk item##_walk = {.list = NULL}; (item##_walk).list == NULL;)                                   \
+        for (type *item = CONTAINER_OF(list_walk_first(&item##_walk, from), type, member); (item) != NULL;             \
              (item) = CONTAINER_OF(list_walk_next(&item##_walk), type, member))
 /* NOLINTEND(bugprone-macro-parentheses) */
 

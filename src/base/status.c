@@ -9,7 +9,7 @@ const char *quorlock_version(void)
 const char *quorlock_status_name(int status)
 {
     switch (status) {
-#define STATUS_NAME(name, value, text)                                                                         \
+#define STATUS_NAME(name, value, text)                                                                                 \
     case value: return #name;
         QUORLOCK_STATUS_MAP(STATUS_NAME)
 #undef STATUS_NAME
@@ -20,7 +20,7 @@ const char *quorlock_status_name(int status)
 const char *quorlock_status_text(int status)
 {
     switch (status) {
-#define STATUS_TEXT(name, value, text)                                                                         \
+#define STATUS_TEXT(name, value, text)                                                                                 \
     case value: return text;
         QUORLOCK_STATUS_MAP(STATUS_TEXT)
 #undef STATUS_TEXT

@@ -89,8 +89,7 @@ static const char *shown(const char *word)
 
 const char *args_duration(const char *text, uint32_t *ret_ms)
 {
-    static const char *const wrong =
-        "is no duration: write a whole number and a unit, such as 250ms, 30s or 2m";
+    static const char *const wrong = "is no duration: write a whole number and a unit, such as 250ms, 30s or 2m";
     static const struct {
         const char *name;
         uint64_t ms;
@@ -123,8 +122,7 @@ static int set_duration(const struct given *given, uint32_t min_ms, uint32_t max
         return EXIT_USAGE;
     }
     if (ms < min_ms || ms > max_ms) {
-        say("%s: \"%s\" is out of range: give %ums to %us", given->name, shown(given->value), min_ms,
-            max_ms / 1000);
+        say("%s: \"%s\" is out of range: give %ums to %us", given->name, shown(given->value), min_ms, max_ms / 1000);
         return EXIT_USAGE;
     }
     *(uint32_t *)given->setting = ms;
@@ -212,9 +210,7 @@ static int set_guard(const struct given *given)
     int status = set_choice(given);
 
     if (status == 0)
-        *guard = *guard == 0   ? QUORLOCK_GUARD_CONNECTION
-                 : *guard == 1 ? QUORLOCK_GUARD_STRICT
-                               : QUORLOCK_GUARD_OFF;
+        *guard = *guard == 0 ? QUORLOCK_GUARD_CONNECTION : *guard == 1 ? QUORLOCK_GUARD_STRICT : QUORLOCK_GUARD_OFF;
     return status;
 }
 
@@ -304,8 +300,7 @@ static const struct entry entries[] = {
      "again it finishes what was half done"},
     {ARGS_RUN, 0, "fence", NULL, set_flag, SETTING(fence),
      "take a fencing token, and pass it to CMD in QUORLOCK_FENCE"},
-    {REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR, 0, "json", NULL, set_flag, SETTING(json),
-     "print the report as JSON"},
+    {REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR, 0, "json", NULL, set_flag, SETTING(json), "print the report as JSON"},
     {VERBS, 'v', "verbose", NULL, set_more, SETTING(verbose), "write more to stderr; twice: everything"},
     {EVERYWHERE, 'h', "help", NULL, set_flag, SETTING(help), "print this help"},
     {ARGS_GLOBAL, 'V', "version", NULL, set_flag, SETTING(version), "print the version"},
@@ -460,8 +455,7 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
 int args_environment(struct settings *settings)
 {
     struct given nodes = {"QUORLOCK_NODES", getenv("QUORLOCK_NODES"), NULL, &settings->nodes};
-    struct given max_lease = {"QUORLOCK_MAX_LEASE", getenv("QUORLOCK_MAX_LEASE"), NULL,
-                              &settings->max_lease_ms};
+    struct given max_lease = {"QUORLOCK_MAX_LEASE", getenv("QUORLOCK_MAX_LEASE"), NULL, &settings->max_lease_ms};
     int status = 0;
 
     settings->nodes_asked = settings->nodes != NULL;

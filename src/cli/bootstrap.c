@@ -43,8 +43,7 @@ static void add_command(struct text *text, const struct settings *settings, unsi
     text_format(text, "'quorlock bootstrap --reconfigure --max-lease %lums", max_lease_ms);
     if (settings->set_name != NULL) text_format(text, " --set-name %s", settings->set_name);
     if (settings->nodes_asked && (known == NULL || strcmp(known, settings->nodes) != 0))
-        text_format(text, " --nodes %s",
-                    strchr(settings->nodes, '@') != NULL ? "URI,URI,..." : settings->nodes);
+        text_format(text, " --nodes %s", strchr(settings->nodes, '@') != NULL ? "URI,URI,..." : settings->nodes);
     text_format(text, "'");
 }
 
@@ -70,20 +69,17 @@ static bool add_half(struct text *text, const struct settings *settings, const s
     return true;
 }
 
-static void add_guarded(struct text *text, const struct settings *settings,
-                        const struct quorlock_report *report)
+static void add_guarded(struct text *text, const struct settings *settings, const struct quorlock_report *report)
 {
     if (settings->reconfigure) {
-        text_format(text,
-                    "the value at quorlock:guard on some node is no guard that this version can read: use the "
-                    "newest quorlock everywhere, or if no program needs it, 'redis-cli -h HOST -p PORT DEL "
-                    "quorlock:guard' there\n");
+        text_format(text, "the value at quorlock:guard on some node is no guard that this version can read: use the "
+                          "newest quorlock everywhere, or if no program needs it, 'redis-cli -h HOST -p PORT DEL "
+                          "quorlock:guard' there\n");
     } else {
-        text_format(
-            text,
-            "%zu of %zu nodes have a guard already, so locks may be held there; to change their number, "
-            "names or max lease give --reconfigure\n",
-            count(report, "guarded"), report->n_nodes);
+        text_format(text,
+                    "%zu of %zu nodes have a guard already, so locks may be held there; to change their number, "
+                    "names or max lease give --reconfigure\n",
+                    count(report, "guarded"), report->n_nodes);
     }
 }
 
@@ -95,17 +91,15 @@ static void add_verdict(struct text *text, const struct settings *settings, int 
     case QUORLOCK_OK:
         text_format(text, "bootstrapped %zu nodes for leases up to %lu ms; %s\n", report->n_nodes,
                     longest_lease(report),
-                    settings->reconfigure
-                        ? "none votes before the longer of the old and the new max lease is over"
-                        : "no lock is held on them");
+                    settings->reconfigure ? "none votes before the longer of the old and the new max lease is over"
+                                          : "no lock is held on them");
         return;
     case QUORLOCK_STATE: add_guarded(text, settings, report); break;
     case QUORLOCK_NOQUORUM:
         text_format(text, "not every node answered as it should: mend that, then bootstrap again\n");
         break;
     case QUORLOCK_INVAL:
-        text_format(text,
-                    "the guards of the nodes say different max leases: give the one that all clients use, ");
+        text_format(text, "the guards of the nodes say different max leases: give the one that all clients use, ");
         add_command(text, settings, longest_lease(report));
         text_format(text, "\n");
         break;

@@ -83,8 +83,7 @@ static void note_end(struct child *child, const siginfo_t *info)
     child->state = CHILD_ENDED;
     child->end_signal = info->si_code == CLD_EXITED ? 0 : info->si_status;
     child->status = child->end_signal != 0 ? EXIT_SIGNAL + child->end_signal : info->si_status;
-    if (recv(child->fd, &error, sizeof(error), MSG_DONTWAIT) == (ssize_t)sizeof(error))
-        child->exec_errno = error;
+    if (recv(child->fd, &error, sizeof(error), MSG_DONTWAIT) == (ssize_t)sizeof(error)) child->exec_errno = error;
 }
 
 bool child_update(struct child *child)

@@ -24,8 +24,8 @@ static size_t count_findings(const struct doctor *doctor, const struct quorlock_
     return doctor->n_twins + report->n_findings;
 }
 
-static struct quorlock_finding finding_at(const struct doctor *doctor,
-                                          const struct quorlock_examination *report, size_t index)
+static struct quorlock_finding finding_at(const struct doctor *doctor, const struct quorlock_examination *report,
+                                          size_t index)
 {
     if (index >= doctor->n_twins) return *report->findings[index - doctor->n_twins];
     return (struct quorlock_finding){.severity = QUORLOCK_UNSAFE,
@@ -129,8 +129,7 @@ static void add_cell(struct text *cell, const void *rows, size_t row, size_t col
     if (!node->reachable) return;
     switch (column) {
     case ROLE:
-        text_add_known(cell,
-                       node->mode != NULL && strcmp(node->mode, "standalone") != 0 ? node->mode : node->role);
+        text_add_known(cell, node->mode != NULL && strcmp(node->mode, "standalone") != 0 ? node->mode : node->role);
         break;
     case LATENCY: text_format(cell, "%.2f ms", (double)node->latency_us / 1000.0); break;
     case CLOCK: add_clock(cell, node); break;
@@ -144,8 +143,7 @@ static void add_cell(struct text *cell, const void *rows, size_t row, size_t col
     }
 }
 
-static void add_findings(struct text *text, const struct doctor *doctor,
-                         const struct quorlock_examination *report)
+static void add_findings(struct text *text, const struct doctor *doctor, const struct quorlock_examination *report)
 {
     size_t counts[3] = {0};
 
@@ -168,8 +166,8 @@ static void add_findings(struct text *text, const struct doctor *doctor,
     text_format(text,
                 "\n%s: %zu unsafe, %zu warnings, %zu notes; %" PRIu32 " of %zu nodes answered, %" PRIu32
                 " make a quorum\n",
-                verdicts[worst(doctor, report)], counts[2], counts[1], counts[0], report->reachable,
-                report->n_nodes, report->quorum);
+                verdicts[worst(doctor, report)], counts[2], counts[1], counts[0], report->reachable, report->n_nodes,
+                report->quorum);
 }
 
 /* ---- as JSON ---- */
@@ -219,8 +217,7 @@ static json_t *finding_json(const struct quorlock_finding *finding)
     return object;
 }
 
-static void write_json(struct text *text, const struct doctor *doctor,
-                       const struct quorlock_examination *report)
+static void write_json(struct text *text, const struct doctor *doctor, const struct quorlock_examination *report)
 {
     json_t *object = json_object(), *nodes = json_array(), *findings = json_array();
 

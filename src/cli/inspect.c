@@ -65,9 +65,8 @@ static int ask(struct keys *keys)
 {
     quorlock_client *client = keys->session.client;
 
-    return session_check(&keys->session, keys->breaking
-                                             ? quorlock_break(client, key_now(keys), answered, keys)
-                                             : quorlock_inspect(client, key_now(keys), answered, keys));
+    return session_check(&keys->session, keys->breaking ? quorlock_break(client, key_now(keys), answered, keys)
+                                                        : quorlock_inspect(client, key_now(keys), answered, keys));
 }
 
 static void answered(int status, const struct quorlock_report *report, void *arg)

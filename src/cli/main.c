@@ -35,8 +35,7 @@ static const struct verb verbs[] = {
      "Exit status: that of CMD, 128+N if signal N ended it; 1 (or -E) somebody else holds the lock; 64 usage;\n"
      "69 too few nodes can vote; 71 no memory or no process; 75 the lock was lost while CMD ran; 126 CMD is\n"
      "not executable; 127 CMD is not there.\n"},
-    {"bootstrap", ARGS_BOOTSTRAP, verb_bootstrap, "bootstrap [OPTIONS]",
-     "declare that no lock is held on the nodes",
+    {"bootstrap", ARGS_BOOTSTRAP, verb_bootstrap, "bootstrap [OPTIONS]", "declare that no lock is held on the nodes",
      "Each node keeps a guard, by which clients see that it may have lost its memory. At the first contact\n"
      "with nodes that have none, clients wait one max lease, for locks may be held. This declares that no "
      "lock\n"
@@ -48,8 +47,7 @@ static const struct verb verbs[] = {
      "\n"
      "Exit status: 0 done; 1 a node has a guard already, or one that cannot be read; 64 usage, or no one max\n"
      "lease to keep; 69 not every node answered or did it (the report lists what was written all the same).\n"},
-    {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY...",
-     "show the holder of a lock, node by node",
+    {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY...", "show the holder of a lock, node by node",
      "Asks every node which owner holds KEY and for how long; says whether one is on a quorum. Changes\n"
      "nothing. Of several keys it asks for one after the other, each on its own.\n"
      "\n"
@@ -87,9 +85,8 @@ static int print_help(void)
     }
     text_format(&text, "\nOptions:\n");
     args_help(&text, ARGS_GLOBAL);
-    text_format(
-        &text,
-        "\nDurations are written 250ms, 30s, 2m. See quorlock VERB --help for each verb, and man quorlock.\n");
+    text_format(&text,
+                "\nDurations are written 250ms, 30s, 2m. See quorlock VERB --help for each verb, and man quorlock.\n");
     return put(&text);
 }
 
@@ -97,8 +94,7 @@ static int print_verb_help(const struct verb *verb)
 {
     struct text text = {0};
 
-    text_format(&text, "usage: quorlock [--nodes URI,URI,...] %s\n\n%s\nOptions:\n", verb->synopsis,
-                verb->help);
+    text_format(&text, "usage: quorlock [--nodes URI,URI,...] %s\n\n%s\nOptions:\n", verb->synopsis, verb->help);
     args_help(&text, verb->place);
     return put(&text);
 }
@@ -117,8 +113,7 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
     status = args_environment(settings);
     if (status != 0) return status;
     if (verb->place != ARGS_RUN && (settings->command != NULL || (settings->n_words > 0) != takes_keys)) {
-        say("%s takes %s: quorlock %s", verb->name, takes_keys ? "keys and nothing else" : "no key",
-            verb->synopsis);
+        say("%s takes %s: quorlock %s", verb->name, takes_keys ? "keys and nothing else" : "no key", verb->synopsis);
         return EXIT_USAGE;
     }
     /* The other verbs must not write a guard, nor quarantine a node: bootstrap writes its own. */
@@ -144,13 +139,11 @@ static int run_words(char **words, int count)
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < N_VERBS; i++)
-        if (strcmp(words[next], verbs[i].name) == 0)
-            return run_verb(&settings, &verbs[i], words + next, count - next);
+        if (strcmp(words[next], verbs[i].name) == 0) return run_verb(&settings, &verbs[i], words + next, count - next);
     if (strpbrk(words[next], ":@") != NULL) {
         say("an address is no verb: write --nodes URI,URI,... before the verb; see quorlock --help");
     } else {
-        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; see quorlock --help",
-            words[next]);
+        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect or break; see quorlock --help", words[next]);
     }
     return EXIT_USAGE;
 }

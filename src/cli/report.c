@@ -98,8 +98,7 @@ static struct census take_census(const struct quorlock_report *report)
         census.free += is_in_state(node, "free");
         if (is_in_state(node, "foreign")) {
             census.foreign++;
-            census.several_types |=
-                census.type != NULL && node->type != NULL && strcmp(census.type, node->type) != 0;
+            census.several_types |= census.type != NULL && node->type != NULL && strcmp(census.type, node->type) != 0;
             if (node->type != NULL) census.type = node->type;
         } else if (is_in_state(node, "held")) {
             census.held++;
@@ -120,8 +119,8 @@ static void add_foreign(struct text *text, const struct census *census, size_t n
     text_add_known(text, type);
     text_format(text, " is there, and no %s", plain ? "string" : "hash");
     if (strcmp(type, plain ? "hash" : "string") == 0)
-        text_format(text, ". If that is a lock of %s, give --dialect %s",
-                    plain ? "Redisson's" : "the plain dialect", plain ? "redisson" : "plain");
+        text_format(text, ". If that is a lock of %s, give --dialect %s", plain ? "Redisson's" : "the plain dialect",
+                    plain ? "redisson" : "plain");
     text_format(text, "\n");
 }
 
@@ -129,8 +128,7 @@ static void add_foreign(struct text *text, const struct census *census, size_t n
 static void add_taken(struct text *text, const struct census *census, const struct quorlock_report *report)
 {
     if (census->free >= report->quorum) {
-        text_format(text, "\" is held by nobody: no owner is on %u of %zu nodes\n", report->quorum,
-                    report->n_nodes);
+        text_format(text, "\" is held by nobody: no owner is on %u of %zu nodes\n", report->quorum, report->n_nodes);
     } else if (census->several) {
         text_format(text, "\" is taken on %zu of %zu nodes, by no one owner\n", census->held, report->n_nodes);
     } else {
@@ -155,8 +153,7 @@ static void add_held(struct text *text, const struct census *census, const struc
         add_owner(text, report->holder);
         text_format(text, " on %zu of %zu nodes, ", here, report->n_nodes);
     } else {
-        text_format(text,
-                    "\" is held on %zu of %zu nodes by an owner with a name for each, as RedissonRedLock has, ",
+        text_format(text, "\" is held on %zu of %zu nodes by an owner with a name for each, as RedissonRedLock has, ",
                     census->held, report->n_nodes);
     }
     if (report->valid_ms == UINT32_MAX) {
@@ -308,8 +305,7 @@ static json_t *node_json(const struct quorlock_node_report *node, enum report_ki
     return object;
 }
 
-void report_json(struct text *text, const char *key, const struct quorlock_report *report,
-                 enum report_kind kind)
+void report_json(struct text *text, const char *key, const struct quorlock_report *report, enum report_kind kind)
 {
     json_t *object = json_object(), *nodes = json_array();
 
@@ -350,8 +346,7 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes)
         bool answered = vote->outcome != QUORLOCK_VOTE_PENDING && vote->outcome != QUORLOCK_VOTE_NONE;
         struct text line = {0};
 
-        text_format(&line, "  %s  %s", vote->node,
-                    vote_word(vote->error != NULL && !answered ? -1 : vote->outcome));
+        text_format(&line, "  %s  %s", vote->node, vote_word(vote->error != NULL && !answered ? -1 : vote->outcome));
         if (vote->holder != NULL && vote->outcome != QUORLOCK_VOTE_GRANTED) {
             text_format(&line, ": held by ");
             report_owner(&line, vote->holder);
@@ -374,8 +369,7 @@ static bool is_in_the_way(const struct quorlock_vote *vote, const char *holder)
  *
  * INT64_MAX: no expiry; below 0: not known. Leases of one holder differ where somebody set them by hand.
  */
-static size_t leases_left(const struct quorlock_result *result, const char *holder,
-                          int64_t left_ms[QUORLOCK_NODES_MAX])
+static size_t leases_left(const struct quorlock_result *result, const char *holder, int64_t left_ms[QUORLOCK_NODES_MAX])
 {
     size_t n = 0;
 
@@ -454,8 +448,7 @@ static void add_several(struct text *line, const struct quorlock_result *result,
 }
 
 /* add_single - one owner, and how long it is on a quorum, or on any node where it is on fewer already. */
-static void add_single(struct text *line, const struct quorlock_result *result, const char *holder,
-                       size_t quorum)
+static void add_single(struct text *line, const struct quorlock_result *result, const char *holder, size_t quorum)
 {
     int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
     size_t n = leases_left(result, holder, left_ms);
@@ -491,8 +484,8 @@ size_t report_gone(const struct quorlock_result *result)
     for (size_t i = 0; i < result->n_votes; i++) {
         int outcome = result->votes[i]->outcome;
 
-        gone += outcome != QUORLOCK_VOTE_PENDING && outcome != QUORLOCK_VOTE_FAILED &&
-                outcome != QUORLOCK_VOTE_QUARANTINED;
+        gone +=
+            outcome != QUORLOCK_VOTE_PENDING && outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_QUARANTINED;
     }
     return gone;
 }

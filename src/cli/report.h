@@ -13,8 +13,7 @@ void report_summary(struct text *text, const char *key, const struct quorlock_re
 /* report_table - a line for each node; the columns depend on the kind, and on what is known. */
 void report_table(struct text *text, const struct quorlock_report *report, enum report_kind kind);
 /* report_json - one line; its fields are described in quorlock(1). */
-void report_json(struct text *text, const char *key, const struct quorlock_report *report,
-                 enum report_kind kind);
+void report_json(struct text *text, const char *key, const struct quorlock_report *report, enum report_kind kind);
 
 /*
  * report_owner - label and first 8 characters of the token

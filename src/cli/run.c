@@ -154,8 +154,7 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
     }
     /* No loss was reported, yet the lock was gone when the command ended: somebody broke it, or our clock stood
        still. The command may have run beside another one. */
-    if (result->expired && run->child.state == CHILD_ENDED && run->child.exec_errno == 0 &&
-        run->status != EXIT_LOST) {
+    if (result->expired && run->child.state == CHILD_ENDED && run->child.exec_errno == 0 && run->status != EXIT_LOST) {
         child_signal(&run->child, SIGKILL); /* what it left behind must not go on without the lock */
         say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status "
             "would have been %d",
@@ -249,8 +248,7 @@ static void share_terminal(struct run *run)
         if (run->settings->verbose > 0) say("the command wants the terminal, and has it now");
     }
     /* In the other states the timer has another use, or the command has ended. */
-    if ((run->others_want || child_wants_terminal(child)) &&
-        (run->state == RUN_WAITING || run->state == RUN_RUNNING))
+    if ((run->others_want || child_wants_terminal(child)) && (run->state == RUN_WAITING || run->state == RUN_RUNNING))
         set_timer(run, at_ms + TERMINAL_POLL_MS);
 }
 
@@ -433,9 +431,8 @@ static void say_granted(const struct run *run, const struct quorlock_result *res
 {
     struct text line = {0};
 
-    text_format(&line, "granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner ", run->name,
-                result->granted, result->n_votes, (double)(warden_now_us() - run->asked_us) / 1000.0,
-                quorlock_valid_ms(run->lock));
+    text_format(&line, "granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner ", run->name, result->granted,
+                result->n_votes, (double)(warden_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock));
     report_owner(&line, result->token != NULL ? result->token : "");
     if (result->fence != 0) text_format(&line, ", fence %" PRIu64, result->fence);
     say_text(&line);
@@ -447,8 +444,8 @@ static bool set_environment(const struct run *run, const char *owner, uint64_t f
     char number[24];
 
     snprintf(number, sizeof(number), "%" PRIu64, fence);
-    return setenv("QUORLOCK_KEY", run->settings->words[0], 1) == 0 &&
-           setenv("QUORLOCK_KEYS", run->keys, 1) == 0 && setenv("QUORLOCK_OWNER", owner, 1) == 0 &&
+    return setenv("QUORLOCK_KEY", run->settings->words[0], 1) == 0 && setenv("QUORLOCK_KEYS", run->keys, 1) == 0 &&
+           setenv("QUORLOCK_OWNER", owner, 1) == 0 &&
            (fence != 0 ? setenv("QUORLOCK_FENCE", number, 1) : unsetenv("QUORLOCK_FENCE")) == 0;
 }
 
@@ -552,8 +549,7 @@ static bool watch(struct run *run)
     run->terminal = terminal_open();
     run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (run->timer_fd < 0) return false;
-    run->signal_event =
-        event_new(run->session.base, run->signals.fd, EV_READ | EV_PERSIST, handle_signals, run);
+    run->signal_event = event_new(run->session.base, run->signals.fd, EV_READ | EV_PERSIST, handle_signals, run);
     run->timer_event = event_new(run->session.base, run->timer_fd, EV_READ | EV_PERSIST, timer_fired, run);
     return run->signal_event != NULL && run->timer_event != NULL && event_add(run->signal_event, NULL) == 0 &&
            event_add(run->timer_event, NULL) == 0;

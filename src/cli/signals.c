@@ -80,6 +80,6 @@ void signals_die(int number, bool group)
 
 bool signals_end_wait(int number)
 {
-    return number != SIGTTIN && number != SIGTTOU && number != SIGCONT && number != SIGWINCH &&
-           number != SIGURG && number != SIGTSTP && number != SIGCHLD;
+    return number != SIGTTIN && number != SIGTTOU && number != SIGCONT && number != SIGWINCH && number != SIGURG &&
+           number != SIGTSTP && number != SIGCHLD;
 }

@@ -179,8 +179,8 @@ static size_t cell_width(text_cell *cell, const void *rows, size_t row, size_t c
     return width;
 }
 
-void text_add_table(struct text *text, const char *const *heads, size_t n_columns, text_cell *cell,
-                    const void *rows, size_t n_rows)
+void text_add_table(struct text *text, const char *const *heads, size_t n_columns, text_cell *cell, const void *rows,
+                    size_t n_rows)
 {
     size_t widths[TEXT_COLUMNS_MAX];
 

@@ -21,8 +21,7 @@ struct text {
 
 void text_clear(struct text *text);
 void text_add(struct text *text, const char *bytes, size_t length);
-void text_format_list(struct text *text, const char *format, va_list list)
-    __attribute__((format(printf, 2, 0)));
+void text_format_list(struct text *text, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
 void text_format(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* text_add_safe - for a terminal: control characters, direction marks and what is no UTF-8 become \xNN. */
@@ -44,8 +43,8 @@ enum { TEXT_COLUMNS_MAX = 16 };
 typedef void text_cell(struct text *cell, const void *rows, size_t row, size_t column);
 /* text_add_table - heads, then the rows; each column as wide as its widest cell. One whose head is NULL is left
  * out. */
-void text_add_table(struct text *text, const char *const *heads, size_t n_columns, text_cell *cell,
-                    const void *rows, size_t n_rows);
+void text_add_table(struct text *text, const char *const *heads, size_t n_columns, text_cell *cell, const void *rows,
+                    size_t n_rows);
 
 /* document_text - null for NULL; what is no UTF-8 becomes U+FFFD. */
 json_t *document_text(const char *string);

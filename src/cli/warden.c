@@ -45,8 +45,7 @@ static bool hear(uint64_t *deadline_us)
 static void watch(uint64_t deadline_us)
 {
     for (;;) {
-        struct itimerspec at = {
-            .it_value = {(time_t)(deadline_us / 1000000), (long)(deadline_us % 1000000) * 1000}};
+        struct itimerspec at = {.it_value = {(time_t)(deadline_us / 1000000), (long)(deadline_us % 1000000) * 1000}};
         struct pollfd ready[] = {{.fd = WARDEN_LINK, .events = POLLIN}, {.fd = WARDEN_TIMER, .events = POLLIN}};
 
         timerfd_settime(WARDEN_TIMER, TFD_TIMER_ABSTIME, &at, NULL);
@@ -129,8 +128,7 @@ bool warden_check(struct warden *warden)
     while (warden->pid != 0) {
         siginfo_t info = {0};
 
-        if (waitid(P_PID, (id_t)warden->pid, &info, WEXITED | WSTOPPED | WNOHANG) != 0 || info.si_pid == 0)
-            return true;
+        if (waitid(P_PID, (id_t)warden->pid, &info, WEXITED | WSTOPPED | WNOHANG) != 0 || info.si_pid == 0) return true;
         if (info.si_code == CLD_STOPPED) {
             kill(warden->pid, SIGCONT);
             continue;
@@ -138,8 +136,7 @@ bool warden_check(struct warden *warden)
         forget(warden);
         if (warden_now_us() >= warden->deadline_us) return true;
         errno = ECHILD;
-        return warden->restarts++ < WARDEN_RESTARTS_MAX &&
-               warden_start(warden, warden->group, warden->deadline_us);
+        return warden->restarts++ < WARDEN_RESTARTS_MAX && warden_start(warden, warden->group, warden->deadline_us);
     }
     return true;
 }

@@ -152,8 +152,7 @@ static uint64_t settle_until_us(const struct core_lock *lock)
 
 static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status)
 {
-    if (status != CORE_HELD_BY_OTHER || lock->attempt.stage == ATTEMPT_ASKS_ARBITER ||
-        BROKEN(CONTROL_NO_BACKOFF)) {
+    if (status != CORE_HELD_BY_OTHER || lock->attempt.stage == ATTEMPT_ASKS_ARBITER || BROKEN(CONTROL_NO_BACKOFF)) {
         return false;
     }
     return !arbiter_meets_holder(lock) && now_us < settle_until_us(lock);
@@ -315,8 +314,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
 {
     uint64_t begun_us = acquire->begun_us != 0 ? acquire->begun_us : step->now_us;
 
-    lock->acquire =
-        (struct acquire){.until_us = validity_add(begun_us, lock->config.wait_us), .seen = acquire->seen};
+    lock->acquire = (struct acquire){.until_us = validity_add(begun_us, lock->config.wait_us), .seen = acquire->seen};
     lock->lease_us = lock->config.lease_us;
     lock->wait.queued = WAIT_STAY;
     lock->wait.polls = lock->wait.splits = 0;
@@ -364,8 +362,7 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
 static bool still_asks(const struct core_lock *lock, const struct step *step)
 {
     if (lock->phase == CORE_ASKING) return lock->attempt.stage == ATTEMPT_ASKS_ALL;
-    return (lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) && lock->hold.round == 0 &&
-           !step->no_attempt;
+    return (lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) && lock->hold.round == 0 && !step->no_attempt;
 }
 
 void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t index)
@@ -441,8 +438,7 @@ uint64_t attempt_deadline(const struct core_lock *lock)
     uint64_t deadline_us = lock->wait.retry_at_us;
 
     if (lock->phase == CORE_ASKING) {
-        deadline_us =
-            lock->attempt.stage == ATTEMPT_ASKS_ARBITER ? lock->attempt.rest_at_us : timeouts_end_us(lock);
+        deadline_us = lock->attempt.stage == ATTEMPT_ASKS_ARBITER ? lock->attempt.rest_at_us : timeouts_end_us(lock);
     }
     return lock->config.wait_us != 0 ? core_smaller(deadline_us, lock->acquire.until_us) : deadline_us;
 }

@@ -40,8 +40,8 @@ void core_init(struct core_lock *lock, const struct core_config *config)
 /* An acquire or an extend is in flight, or its completion is pending. */
 static bool is_busy(const struct core_lock *lock)
 {
-    return core_is_acquiring(lock) || lock->hold.extend_lease_us != 0 ||
-           core_is_pending(lock, CORE_NOTIFY_ACQUIRED) || core_is_pending(lock, CORE_NOTIFY_EXTENDED);
+    return core_is_acquiring(lock) || lock->hold.extend_lease_us != 0 || core_is_pending(lock, CORE_NOTIFY_ACQUIRED) ||
+           core_is_pending(lock, CORE_NOTIFY_EXTENDED);
 }
 
 static int refuse_acquire(const struct core_lock *lock)
@@ -232,8 +232,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_NODE: on_node_state(lock, step, &event->node); break;
     case CORE_EV_REPLY: on_reply(lock, step, &event->reply); break;
     case CORE_EV_NOTICE:
-        attempt_try(lock, step,
-                    wait_on_notice(lock, step->now_us, event->notice.node, event->notice.holder_id));
+        attempt_try(lock, step, wait_on_notice(lock, step->now_us, event->notice.node, event->notice.holder_id));
         break;
     case CORE_EV_LISTENING:
         wait_on_listening(lock, step->now_us, event->listening.node, event->listening.before_acquire);
@@ -303,8 +302,7 @@ enum core_wants core_wants(const struct core_lock *lock)
 bool core_listens(const struct core_lock *lock)
 {
     /* The first attempt waits for room: there is no holder yet whose release could be waited for. */
-    if (lock->wait.queued != WAIT_STAY && lock->acquire.attempts == 0 &&
-        (lock->acquire.seen & CORE_SEEN_HELD) == 0) {
+    if (lock->wait.queued != WAIT_STAY && lock->acquire.attempts == 0 && (lock->acquire.seen & CORE_SEEN_HELD) == 0) {
         return false;
     }
     if (lock->config.wait_us == 0) return false;
@@ -388,8 +386,8 @@ uint32_t core_counted(const struct core_lock *lock)
     uint32_t counted = 0;
 
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        counted += !node->key.gone && node->key.valid_until_us != 0 &&
-                   node->key.valid_until_us >= lock->hold.validity_us;
+        counted +=
+            !node->key.gone && node->key.valid_until_us != 0 && node->key.valid_until_us >= lock->hold.validity_us;
     }
     return counted;
 }

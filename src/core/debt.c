@@ -33,8 +33,7 @@ bool debt_has_room(struct core_node *node, uint64_t now_us)
     return free_debt(node, now_us) != NULL;
 }
 
-static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt,
-                         bool use_eval)
+static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt, bool use_eval)
 {
     struct core_command *command = core_send(lock, step, node, OP_RELEASE, 0, use_eval);
 
@@ -70,8 +69,8 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
                           .again_at_us = CORE_NEVER};
     if (!core_can_talk(node)) return;
     /* The notice of this release comes to us, too, and shall not wake. */
-    debt->echoed = lock->phase == CORE_ASKING && !silent && node->vote == CORE_VOTE_YES &&
-                   node->notices.listening && node->notices.own < OWN_NOTICES_MAX;
+    debt->echoed = lock->phase == CORE_ASKING && !silent && node->vote == CORE_VOTE_YES && node->notices.listening &&
+                   node->notices.own < OWN_NOTICES_MAX;
     if (debt->echoed) node->notices.own++;
     send_release(lock, step, index, debt, false);
 }
@@ -108,8 +107,7 @@ void debt_on_room(struct core_lock *lock, struct step *step, uint32_t index)
 
     assert(index < lock->config.n_nodes);
     for (struct debt *debt = node->debts; debt < node->debts + CORE_DEBTS_MAX && core_can_talk(node); debt++) {
-        if (debt->state == DEBT_UNSENT && !ended(debt, step->now_us))
-            send_release(lock, step, index, debt, false);
+        if (debt->state == DEBT_UNSENT && !ended(debt, step->now_us)) send_release(lock, step, index, debt, false);
     }
     debt_judge_release(lock, step->now_us);
 }
@@ -134,8 +132,7 @@ static void absent(struct core_lock *lock, struct debt *debt)
     if (debt->attempt == lock->release.attempt && !debt->unclear) lock->release.absent++;
 }
 
-static void answered(struct core_lock *lock, struct step *step, const struct core_reply *reply,
-                     struct debt *debt)
+static void answered(struct core_lock *lock, struct step *step, const struct core_reply *reply, struct debt *debt)
 {
     switch (reply->outcome) {
     case OUTCOME_YES: debt->state = DEBT_NONE; break;
@@ -202,8 +199,7 @@ uint64_t debt_deadline(const struct core_lock *lock)
     uint64_t first_us = CORE_NEVER;
 
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        for (const struct debt *debt = lock->nodes[i].debts; debt < lock->nodes[i].debts + CORE_DEBTS_MAX;
-             debt++) {
+        for (const struct debt *debt = lock->nodes[i].debts; debt < lock->nodes[i].debts + CORE_DEBTS_MAX; debt++) {
             if (debt->state != DEBT_NONE) first_us = core_smaller(first_us, debt->until_us);
             if (is_due(&lock->nodes[i], debt, first_us)) first_us = debt->again_at_us;
         }

@@ -149,8 +149,7 @@ static void round_renewed(struct core_lock *lock)
 
 static void round_failed(struct core_lock *lock, uint64_t now_us)
 {
-    uint64_t pause_us =
-        backoff_renew_us(&lock->jitter, lock->config.node_timeout_us, ++lock->hold.renew_failures);
+    uint64_t pause_us = backoff_renew_us(&lock->jitter, lock->config.node_timeout_us, ++lock->hold.renew_failures);
 
     lock->hold.renew_at_us = CORE_NEVER;
     if (lock->config.renew_us != CORE_NEVER && now_us < held_until_us(lock)) {
@@ -196,8 +195,7 @@ static void judge(struct core_lock *lock, struct step *step)
     hold_check_lost(lock, step->now_us);
 }
 
-static void send_extend(struct core_lock *lock, struct step *step, uint32_t index, uint64_t lease_us,
-                        bool use_eval)
+static void send_extend(struct core_lock *lock, struct step *step, uint32_t index, uint64_t lease_us, bool use_eval)
 {
     struct core_node *node = &lock->nodes[index];
     uint64_t until_us = validity_debt_until(step->now_us, lease_us);

@@ -19,5 +19,5 @@ struct nodeclock {
 
 /* nodeclock_stepped - takes one more reading; true where it proves a step since the one before. Readings come
  * in the order in which they were asked for. */
-bool nodeclock_stepped(struct nodeclock *, uint64_t sent_us, uint64_t received_us, uint64_t node_us,
-                       uint32_t drift_ppm, uint64_t drift_fixed_us);
+bool nodeclock_stepped(struct nodeclock *, uint64_t sent_us, uint64_t received_us, uint64_t node_us, uint32_t drift_ppm,
+                       uint64_t drift_fixed_us);

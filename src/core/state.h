@@ -257,8 +257,8 @@ static inline uint64_t core_named_by(const struct core_node *node)
 }
 
 /* core_send - adds a command for a node to the update, and returns it. */
-static inline struct core_command *core_send(struct core_lock *lock, struct step *step, uint32_t node,
-                                             enum op op, uint64_t lease_us, bool use_eval)
+static inline struct core_command *core_send(struct core_lock *lock, struct step *step, uint32_t node, enum op op,
+                                             uint64_t lease_us, bool use_eval)
 {
     struct core_command *command = &step->update->commands[step->update->n_commands++];
 

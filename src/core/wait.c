@@ -167,8 +167,7 @@ void wait_on_node_state(struct core_lock *lock, uint32_t index, uint64_t now_us)
  * trip. */
 static bool are_two(const struct core_lock *lock)
 {
-    if (lock->wait.waiters == 0 || lock->wait.waiters > 2 ||
-        2 * lock->config.quorum != lock->config.n_nodes + 1)
+    if (lock->wait.waiters == 0 || lock->wait.waiters > 2 || 2 * lock->config.quorum != lock->config.n_nodes + 1)
         return false;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         if (lock->nodes[i].state != NODE_READY || !arbiter_fits(&lock->nodes[i])) return false;

@@ -33,8 +33,7 @@ bool admission_has_release_room(const struct admission *admission, uint32_t inde
 {
     const struct node *node = node_at(admission, index);
 
-    return node_has_room(node, NODE_ROOM_KEEP) &&
-           node_in_flight(node) < KEEP_WINDOWS * (size_t)admission->window;
+    return node_has_room(node, NODE_ROOM_KEEP) && node_in_flight(node) < KEEP_WINDOWS * (size_t)admission->window;
 }
 
 static bool has_round_room(const struct admission *admission)
@@ -87,8 +86,7 @@ static void look_again(struct admission *admission)
     runtime_wake_at(runtime, &admission->look, runtime_now_us(runtime) + LOOK_AGAIN_US);
 }
 
-void admission_follow(struct admission *admission, struct applicant *applicant, enum core_wants wants,
-                      bool asking)
+void admission_follow(struct admission *admission, struct applicant *applicant, enum core_wants wants, bool asking)
 {
     struct list *list = wants == CORE_WANTS_ROUND ? &admission->rounds : &admission->attempts;
     bool waits = wants != CORE_WANTS_NOTHING;

@@ -8,8 +8,7 @@
 
 #define MS 1000u
 
-#define SAME_STATUS(name, status)                                                                              \
-    _Static_assert((int)(name) == (int)(status), "the core's statuses are the library's")
+#define SAME_STATUS(name, status) _Static_assert((int)(name) == (int)(status), "the core's statuses are the library's")
 SAME_STATUS(CORE_INVAL, QUORLOCK_INVAL);
 SAME_STATUS(CORE_BUSY, QUORLOCK_BUSY);
 SAME_STATUS(CORE_STATE, QUORLOCK_STATE);
@@ -378,8 +377,8 @@ static void observe_reply(struct claim *claim, const struct core_tag *tag, const
     forget_other_holders(claim, tag->node);
 }
 
-static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index,
-                     uint32_t generation, const struct node_reply *reply)
+static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index, uint32_t generation,
+                     const struct node_reply *reply)
 {
     struct claim *claim = CONTAINER_OF(requester, struct claim, requester);
     bool peeks = tag->op == OP_PEEK;

@@ -80,8 +80,8 @@ void handle_complete_release(struct quorlock *lock, const struct lock_callback *
 
 int handle_fail(struct quorlock *lock, int status, const char *why)
 {
-    return runtime_fail(lock->all->runtime, status, "\"%s\": %s%s", lock->keylist->name,
-                        quorlock_status_text(status), why);
+    return runtime_fail(lock->all->runtime, status, "\"%s\": %s%s", lock->keylist->name, quorlock_status_text(status),
+                        why);
 }
 
 /* ---- the end ---- */

@@ -150,8 +150,7 @@ void keylist_listen(struct keylist *keylist, bool wanted)
 
     if (wanted) {
         keylist->listeners++;
-        subscriptions_open(subscriptions, &keylist->listener, keylist->keys, keylist->n_keys,
-                           listen_nodes(keylist));
+        subscriptions_open(subscriptions, &keylist->listener, keylist->keys, keylist->n_keys, listen_nodes(keylist));
     } else if (--keylist->listeners == 0) {
         subscriptions_linger(subscriptions, &keylist->listener);
     }

@@ -208,9 +208,8 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
     if (claim == NULL) return handle_fail(lock, QUORLOCK_STATE, ": it is not held");
     status = claim_step(claim, &event);
     if (status == QUORLOCK_INVAL) {
-        return runtime_fail(lock->all->runtime, status,
-                            "lease_ms is %u: the lease is %llu, and is never shortened", lease_ms,
-                            (unsigned long long)(core_lease_us(claim->core) / MS));
+        return runtime_fail(lock->all->runtime, status, "lease_ms is %u: the lease is %llu, and is never shortened",
+                            lease_ms, (unsigned long long)(core_lease_us(claim->core) / MS));
     }
     if (status != 0) return handle_fail(lock, status, status == QUORLOCK_BUSY ? "" : ": it is not held");
     claim->extender = lock;
@@ -326,8 +325,8 @@ int locks_start(struct locks *all, struct runtime *runtime)
     all->keylists.runtime = runtime;
     all->keylists.events = &queue_listener;
     all->claims.events = &claim_events;
-    all->observer = (struct node_observer){
-        .changed = on_node_changed, .clock_stepped = on_clock_stepped, .has_room = on_has_room};
+    all->observer =
+        (struct node_observer){.changed = on_node_changed, .clock_stepped = on_clock_stepped, .has_room = on_has_room};
     all->turn = (struct turn){.begin = begin_turn, .next = notify_next, .end = end_turn, .waits = waits};
     nodes_observe(runtime, &all->observer);
     runtime_add_turn(runtime, &all->turn);

@@ -66,8 +66,7 @@ static int outcome_of(const struct claim *claim, uint32_t index)
     case CORE_VOTE_MISSING: return QUORLOCK_VOTE_MISSING;
     case CORE_VOTE_FAILED: break;
     }
-    if (node_state_now(claim->all->runtime->nodes[index].node) == NODE_QUARANTINED)
-        return QUORLOCK_VOTE_QUARANTINED;
+    if (node_state_now(claim->all->runtime->nodes[index].node) == NODE_QUARANTINED) return QUORLOCK_VOTE_QUARANTINED;
     return QUORLOCK_VOTE_FAILED;
 }
 
@@ -77,8 +76,7 @@ static const char *why_no_vote(const struct claim *claim, uint32_t index, int ou
 
     if (claim->results[index].error != NULL) return claim->results[index].error;
     if (outcome == QUORLOCK_VOTE_PENDING) return "no answer yet";
-    if (outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_QUARANTINED &&
-        outcome != QUORLOCK_VOTE_NONE) {
+    if (outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_QUARANTINED && outcome != QUORLOCK_VOTE_NONE) {
         return NULL;
     }
     if (*node_why(node) != '\0') return node_why(node);
@@ -97,21 +95,20 @@ static const char *why_not_released(const struct claim *claim, uint32_t index)
     return *node_why(node) != '\0' ? node_why(node) : "not reached";
 }
 
-void message_votes(const struct claim *claim, bool release, struct message_votes *votes,
-                   struct quorlock_result *result)
+void message_votes(const struct claim *claim, bool release, struct message_votes *votes, struct quorlock_result *result)
 {
     result->n_votes = claim->all->runtime->n_nodes;
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         const struct node_result *node = &claim->results[i];
         int outcome = release ? node->released : outcome_of(claim, i);
 
-        votes->each[i] = (struct quorlock_vote){.node = node_name(claim->all->runtime->nodes[i].node),
-                                                .outcome = outcome,
-                                                .latency_us = release ? 0 : node->latency_us,
-                                                .error = release ? why_not_released(claim, i)
-                                                                 : why_no_vote(claim, i, outcome),
-                                                .holder = release ? node->release_holder : node->holder,
-                                                .ttl_ms = release ? -2 : node->ttl_ms};
+        votes->each[i] =
+            (struct quorlock_vote){.node = node_name(claim->all->runtime->nodes[i].node),
+                                   .outcome = outcome,
+                                   .latency_us = release ? 0 : node->latency_us,
+                                   .error = release ? why_not_released(claim, i) : why_no_vote(claim, i, outcome),
+                                   .holder = release ? node->release_holder : node->holder,
+                                   .ttl_ms = release ? -2 : node->ttl_ms};
         votes->at[i] = &votes->each[i];
         result->granted += outcome == QUORLOCK_VOTE_GRANTED;
         result->refused += outcome == QUORLOCK_VOTE_REFUSED;
@@ -293,9 +290,7 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
             add_too_few(&text, claim, result);
         }
         break;
-    case QUORLOCK_INVAL:
-        add(&text, "the nodes refuse how we are configured for \"%s\"", claim->keylist->name);
-        break;
+    case QUORLOCK_INVAL: add(&text, "the nodes refuse how we are configured for \"%s\"", claim->keylist->name); break;
     default: add(&text, "%s: \"%s\"", quorlock_status_text(status), claim->keylist->name); break;
     }
     add_failures(&text, result);
@@ -349,29 +344,27 @@ void message_log(struct claim *claim, uint32_t log)
     unsigned long long valid_ms = core_valid_us(claim->core, runtime_now_us(runtime)) / MS;
 
     if (runtime->options.log == NULL) return;
-    if (log & CORE_LOG_ATTEMPT_FAILED && core_phase_now(claim->core) == CORE_WAITING &&
-        claim->config.wait_us != 0) {
+    if (log & CORE_LOG_ATTEMPT_FAILED && core_phase_now(claim->core) == CORE_WAITING && claim->config.wait_us != 0) {
         log_waiting(claim);
     }
     message_votes(claim, false, &votes, &result);
     if (log & CORE_LOG_RENEWED) {
-        runtime_log(runtime, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms",
-                    name, result.granted, result.n_votes, valid_ms);
+        runtime_log(runtime, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms", name,
+                    result.granted, result.n_votes, valid_ms);
     }
     if (log & CORE_LOG_RENEW_FAILED) {
-        runtime_log(runtime, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more",
-                    name, result.granted, result.n_votes, valid_ms);
+        runtime_log(runtime, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more", name,
+                    result.granted, result.n_votes, valid_ms);
     }
     if (log & CORE_LOG_DEGRADED) {
-        runtime_log(runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", name,
-                    result.granted, result.n_votes);
+        runtime_log(runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", name, result.granted,
+                    result.n_votes);
     }
     if (log & CORE_LOG_REPAIRED) {
         runtime_log(runtime, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", name);
     }
     if (log & CORE_LOG_WHOLE) {
-        runtime_log(runtime, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", name,
-                    result.n_votes);
+        runtime_log(runtime, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", name, result.n_votes);
     }
 }
 

@@ -18,8 +18,8 @@ const char *message_owner(char *ret, size_t size, const char *owner);
 /* message_votes - the latest round, or release, as votes, counted into result, which points to them. */
 void message_votes(const struct claim *, bool release, struct message_votes *, struct quorlock_result *result);
 /* message_released - the result of a release. message_verdict: of the latest attempt or renewal. */
-void message_released(const struct claim *, const struct core_completion *, const struct quorlock_result *,
-                      char *text, size_t size);
+void message_released(const struct claim *, const struct core_completion *, const struct quorlock_result *, char *text,
+                      size_t size);
 void message_verdict(const struct claim *, int status, const struct quorlock_result *, char *text, size_t size);
 /* message_loss - why the lock was lost. message_log_loss: logs it. */
 const char *message_loss(enum core_loss);

@@ -221,8 +221,7 @@ bool notify_next(struct turn *turn)
         report_claim(FIRST_OF(&all->claims.lost, struct claim, in_lost));
     } else if (all->completed_budget > 0 && (all->ready_budget == 0 || !grant_waits(all))) {
         all->completed_budget--;
-        if (all->completed.count > 0)
-            report_completed(FIRST_OF(&all->completed, struct quorlock, in_completed));
+        if (all->completed.count > 0) report_completed(FIRST_OF(&all->completed, struct quorlock, in_completed));
     } else if (all->ready_budget > 0) {
         all->ready_budget--;
         if (ready->count > 0) report_claim(FIRST_OF(ready, struct claim, in_ready));

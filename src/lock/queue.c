@@ -50,8 +50,7 @@ int queue_acquire(struct quorlock *lock)
     if (lock->config.wait_us == 0) return handle_ask(lock, false, 0);
     list_add(&keylist->waiting, &lock->turn);
     if (first_of(keylist) != lock) {
-        runtime_wake_at(lock->all->runtime, &lock->waker,
-                        validity_add(lock->acquired.begun_us, lock->config.wait_us));
+        runtime_wake_at(lock->all->runtime, &lock->waker, validity_add(lock->acquired.begun_us, lock->config.wait_us));
         return 0;
     }
     status = begin(lock, 0);
@@ -106,16 +105,14 @@ static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
     const struct core_config *two = &b->config;
 
     if (a->named != NULL || b->named != NULL || a->fence_ttl_ms != b->fence_ttl_ms) return false;
-    return one->lease_us == two->lease_us && one->renew_us == two->renew_us &&
-           one->min_valid_us == two->min_valid_us && one->lost_margin_us == two->lost_margin_us &&
-           one->max_hold_us == two->max_hold_us && one->node_timeout_us == two->node_timeout_us &&
-           one->fencing == two->fencing;
+    return one->lease_us == two->lease_us && one->renew_us == two->renew_us && one->min_valid_us == two->min_valid_us &&
+           one->lost_margin_us == two->lost_margin_us && one->max_hold_us == two->max_hold_us &&
+           one->node_timeout_us == two->node_timeout_us && one->fencing == two->fencing;
 }
 
 bool queue_hand_off(struct quorlock *lock, int status)
 {
-    struct quorlock *successor =
-        lock->turn.in ? CONTAINER_OF(list_next(&lock->turn), struct quorlock, turn) : NULL;
+    struct quorlock *successor = lock->turn.in ? CONTAINER_OF(list_next(&lock->turn), struct quorlock, turn) : NULL;
     struct core_event event = {.type = CORE_EV_HAND_OFF};
     struct claim *claim = lock->claim;
 

@@ -93,8 +93,7 @@ int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_w
     if (status != 0) {
         leave_pending(lock);
     } else if (lock->config.wait_us != 0) {
-        runtime_wake_at(lock->all->runtime, &lock->waker,
-                        validity_add(lock->acquired.begun_us, lock->config.wait_us));
+        runtime_wake_at(lock->all->runtime, &lock->waker, validity_add(lock->acquired.begun_us, lock->config.wait_us));
     }
     return status;
 }

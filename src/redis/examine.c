@@ -128,8 +128,7 @@ static void next(struct examine *examine)
     } else if (!was_rest) {
         for (size_t i = 0; i < N_REST; i++) append(examine, &ask_rest[i]);
         ask_server(examine);
-    } else if (examine->facts->kind[0] == '\0' &&
-               (examine->facts->refused_rights & (1u << EXAMINE_INFO)) == 0) {
+    } else if (examine->facts->kind[0] == '\0' && (examine->facts->refused_rights & (1u << EXAMINE_INFO)) == 0) {
         /* Something that says OK to everything is no Redis server. */
         link_drop(&examine->link, FAULT_PROTO, "not a Redis server? INFO tells no version");
     } else {
@@ -154,8 +153,7 @@ static void on_error(struct examine *examine, const struct ask *ask, const struc
     if (ask->kind == ASK_GUARD)
         handshake_describe(examine->config.link.uri, "GET " GUARD_KEY, item, facts->guard_error,
                            sizeof(facts->guard_error));
-    if (ask->right < EXAMINE_RIGHTS)
-        examine_read_refusal(facts, ask->right, ask->name, item->text, item->length);
+    if (ask->right < EXAMINE_RIGHTS) examine_read_refusal(facts, ask->right, ask->name, item->text, item->length);
 }
 
 static void on_time(struct examine *examine, const struct reply *reply)
@@ -165,13 +163,11 @@ static void on_time(struct examine *examine, const struct reply *reply)
     struct examine_facts *facts = examine->facts;
     int64_t server_us;
 
-    if (facts->latency_us == 0 || latency_us < facts->latency_us)
-        facts->latency_us = latency_us != 0 ? latency_us : 1;
+    if (facts->latency_us == 0 || latency_us < facts->latency_us) facts->latency_us = latency_us != 0 ? latency_us : 1;
     if (!reply_fits(reply, "ss")) return;
     /* Bounded by their digits, so that nothing overflows. */
     if (reply->elements[0].length > 11 || reply->elements[1].length > 6) return;
-    server_us =
-        strtoll(reply->elements[0].text, NULL, 10) * 1000000 + strtoll(reply->elements[1].text, NULL, 10);
+    server_us = strtoll(reply->elements[0].text, NULL, 10) * 1000000 + strtoll(reply->elements[1].text, NULL, 10);
     examine_read_time(facts, server_us, examine->sent_wall_us, wall_us(examine));
 }
 
@@ -311,10 +307,8 @@ static bool make_names(struct examine *examine)
     snprintf(key, sizeof(key), "quorlock-doctor-%016llx", number);
     examine->names[EXAMINE_LOCK] = alloc_joined(alloc, examine->config.key_prefix, key, &length);
     if (examine->names[EXAMINE_LOCK] == NULL) return false;
-    examine->names[EXAMINE_FENCE] =
-        alloc_joined(alloc, "quorlock:fence:", examine->names[EXAMINE_LOCK], &length);
-    examine->names[EXAMINE_CHANNEL] =
-        alloc_joined(alloc, "quorlock:released:", examine->names[EXAMINE_LOCK], &length);
+    examine->names[EXAMINE_FENCE] = alloc_joined(alloc, "quorlock:fence:", examine->names[EXAMINE_LOCK], &length);
+    examine->names[EXAMINE_CHANNEL] = alloc_joined(alloc, "quorlock:released:", examine->names[EXAMINE_LOCK], &length);
     return examine->names[EXAMINE_FENCE] != NULL && examine->names[EXAMINE_CHANNEL] != NULL;
 }
 

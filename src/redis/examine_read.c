@@ -90,8 +90,7 @@ static void read_persistence(struct examine_facts *facts, const char *text, size
     facts->aof_broken = facts->aof && state[0] != '\0' && strcmp(state, "ok") != 0;
 }
 
-void examine_read_info(struct examine_facts *facts, enum examine_section section, const char *text,
-                       size_t length)
+void examine_read_info(struct examine_facts *facts, enum examine_section section, const char *text, size_t length)
 {
     switch (section) {
     case EXAMINE_SERVER: read_server(facts, text, length); break;
@@ -133,8 +132,7 @@ static int64_t quarantine_ms(const struct examine_facts *facts, uint64_t till_ms
 
     if (till_ms > INT64_MAX) till_ms = INT64_MAX;
     left_ms = (int64_t)till_ms > now_ms ? (int64_t)till_ms - now_ms : 0;
-    if (left_ms > 0 && longest_ms < UINT32_MAX && (int64_t)longest_ms + 1 > most_ms)
-        most_ms = (int64_t)longest_ms + 1;
+    if (left_ms > 0 && longest_ms < UINT32_MAX && (int64_t)longest_ms + 1 > most_ms) most_ms = (int64_t)longest_ms + 1;
     if (facts->guard.stale || left_ms > most_ms) return most_ms;
     return left_ms;
 }
@@ -165,8 +163,7 @@ void examine_read_guard(struct examine_facts *facts, const char *text, size_t le
     facts->guard.stale = (facts->run_id[0] != '\0' && strcmp(facts->run_id, part[4]) != 0) ||
                          (facts->replid[0] != '\0' && strcmp(facts->replid, part[5]) != 0);
     /* What is left of a quarantine is known by the server's clock only. */
-    if (facts->has_clock || facts->guard.stale)
-        facts->guard.quarantine_ms = quarantine_ms(facts, till_ms, longest_ms);
+    if (facts->has_clock || facts->guard.stale) facts->guard.quarantine_ms = quarantine_ms(facts, till_ms, longest_ms);
 }
 
 void examine_read_time(struct examine_facts *facts, int64_t server_us, int64_t before_us, int64_t after_us)

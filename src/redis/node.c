@@ -62,9 +62,7 @@ static void log_state(struct node *node)
     case NODE_READY: link_log(&node->link, QUORLOCK_LOG_INFO, "ready, %s", node->link.handshake.version); break;
     case NODE_QUARANTINED: link_log(&node->link, QUORLOCK_LOG_WARN, "%s", node->why); break;
     case NODE_CONNECTING: link_log(&node->link, QUORLOCK_LOG_WARN, "connection ended: %s", node->why); break;
-    case NODE_DOWN:
-        link_log(&node->link, setup ? QUORLOCK_LOG_ERROR : QUORLOCK_LOG_WARN, "down: %s", node->why);
-        break;
+    case NODE_DOWN: link_log(&node->link, setup ? QUORLOCK_LOG_ERROR : QUORLOCK_LOG_WARN, "down: %s", node->why); break;
     }
 }
 
@@ -258,8 +256,8 @@ static void on_connected(void *arg)
         eviction = node->config.allow_eviction ? HANDSHAKE_EVICTION_WARNS : HANDSHAKE_EVICTION_FAILS;
     guard_forget(&node->guard);
     node->greet_us = link_now_us(link);
-    handshake_begin(&link->handshake, &link->conn.out, link->config.uri, link->config.client_name,
-                    node->dialect, eviction);
+    handshake_begin(&link->handshake, &link->conn.out, link->config.uri, link->config.client_name, node->dialect,
+                    eviction);
 }
 
 static void on_heard(void *arg)
@@ -398,8 +396,7 @@ static void on_due(void *arg)
 
     expire(node, now_us);
     if (!link_is_on(&node->link, connection)) return;
-    if (stall_us > 0 && node->ring.count > node->fresh &&
-        now_us - ring_at(&node->ring, 0)->sent_us >= stall_us) {
+    if (stall_us > 0 && node->ring.count > node->fresh && now_us - ring_at(&node->ring, 0)->sent_us >= stall_us) {
         link_drop(&node->link, FAULT_UNREACHABLE, "no answer for %u ms, connection dropped",
                   (unsigned)node->config.stall_ms);
         return;
@@ -437,11 +434,9 @@ struct node *node_new(struct system *system, const struct alloc *alloc, const st
     node->dialect = config->dialect == QUORLOCK_DIALECT_REDISSON ? &dialect_redisson : &dialect_plain;
     node->state = NODE_CONNECTING;
     snprintf(node->why, sizeof(node->why), "connecting");
-    guard_init(&node->guard, config->guard, config->n_nodes, config->max_lease_ms, config->set,
-               config->set_named);
+    guard_init(&node->guard, config->guard, config->n_nodes, config->max_lease_ms, config->set, config->set_named);
     ring_init(&node->ring, alloc);
-    if (link_init(&node->link, system, alloc, &node->config.link, &node_link_events, node) &&
-        link_start(&node->link))
+    if (link_init(&node->link, system, alloc, &node->config.link, &node_link_events, node) && link_start(&node->link))
         return node;
     link_end(&node->link);
     return NULL;

@@ -29,8 +29,7 @@ struct node_events {
      * unless READY or QUARANTINED. */
     void (*state)(void *arg, uint32_t index, enum node_state, uint32_t generation, enum fault, const char *why);
     /* One call for each node_send that returned 0. */
-    void (*reply)(void *arg, uint32_t index, uint32_t generation, const union node_tag *,
-                  const struct node_reply *);
+    void (*reply)(void *arg, uint32_t index, uint32_t generation, const union node_tag *, const struct node_reply *);
     /* Requests may have found room that did not before. */
     void (*room)(void *arg, uint32_t index);
     void *arg;
@@ -52,8 +51,7 @@ struct node_config {
 
 /* node_new - a node that starts to connect when the loop runs; system and alloc live as long. NULL: out of
  * memory. */
-struct node *node_new(struct system *, const struct alloc *, const struct node_config *,
-                      const struct node_events *);
+struct node *node_new(struct system *, const struct alloc *, const struct node_config *, const struct node_events *);
 /* node_free - ends the connection and the node. Requests in flight are not reported any more; no callback
  * comes after or from it. May be called from inside a callback of this node. */
 void node_free(struct node *);

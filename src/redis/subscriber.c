@@ -30,10 +30,10 @@ struct subscriber {
     uint32_t index;
     struct subscriber_events events;
     struct redis_link link;
-    struct list pending;    /* oldest first: an error reply names no channel, so only the order says which */
-    size_t n_listens;       /* of these, PENDING_LISTEN */
-    size_t n_pending_bytes; /* all of these */
-    uint64_t heard_us;      /* the latest sign of life, or when the oldest pending command was sent after it */
+    struct list pending;          /* oldest first: an error reply names no channel, so only the order says which */
+    size_t n_listens;             /* of these, PENDING_LISTEN */
+    size_t n_pending_bytes;       /* all of these */
+    uint64_t heard_us;            /* the latest sign of life, or when the oldest pending command was sent after it */
     char logged[LINK_TEXT_SIZE];  /* the fault that was logged last, since it was open */
     char refusal[LINK_TEXT_SIZE]; /* the refusal that was logged last */
 };
@@ -44,8 +44,7 @@ static uint64_t silence_ends_us(const struct subscriber *subscriber)
     uint64_t timeout_us = (uint64_t)subscriber->link.config.timeout_ms * 1000;
 
     if (timeout_us == 0) timeout_us = 1000;
-    if (subscriber->pending.count == 0 && timeout_us < SUBSCRIBER_IDLE_US_MIN)
-        timeout_us = SUBSCRIBER_IDLE_US_MIN;
+    if (subscriber->pending.count == 0 && timeout_us < SUBSCRIBER_IDLE_US_MIN) timeout_us = SUBSCRIBER_IDLE_US_MIN;
     return subscriber->heard_us + timeout_us;
 }
 
@@ -56,8 +55,7 @@ static struct pending *oldest(const struct subscriber *subscriber)
     return FIRST_OF(&subscriber->pending, struct pending, link);
 }
 
-static enum bytes_fault push(struct subscriber *subscriber, enum pending_kind kind, const char *channel,
-                             size_t length)
+static enum bytes_fault push(struct subscriber *subscriber, enum pending_kind kind, const char *channel, size_t length)
 {
     struct pending *pending;
 
@@ -166,8 +164,7 @@ static void on_pong(struct subscriber *subscriber)
 }
 
 /* "subscribe" or "unsubscribe", the channel, how many there are now. */
-static void on_confirmed(struct subscriber *subscriber, enum pending_kind kind,
-                         const struct reply_item *channel)
+static void on_confirmed(struct subscriber *subscriber, enum pending_kind kind, const struct reply_item *channel)
 {
     bool muted = false;
 
@@ -208,8 +205,7 @@ static void refuse(struct subscriber *subscriber, struct pending *refused, const
         link_log(&subscriber->link, QUORLOCK_LOG_WARN, "%s; waiters ask again now and then instead", why);
     }
     if (link_is_on(&subscriber->link, connection) && subscriber->events.refused != NULL)
-        subscriber->events.refused(subscriber->events.arg, subscriber->index, refused->channel, refused->length,
-                                   why);
+        subscriber->events.refused(subscriber->events.arg, subscriber->index, refused->channel, refused->length, why);
     alloc_free(subscriber->link.alloc, refused);
 }
 
@@ -357,8 +353,7 @@ struct subscriber *subscriber_new(struct system *system, const struct alloc *all
     if (config->client_name == NULL) link.client_name = SUBSCRIBER_NAME;
     subscriber->index = index;
     subscriber->events = *events;
-    if (link_init(&subscriber->link, system, alloc, &link, &subscriber_link_events, subscriber))
-        return subscriber;
+    if (link_init(&subscriber->link, system, alloc, &link, &subscriber_link_events, subscriber)) return subscriber;
     link_end(&subscriber->link);
     return NULL;
 }

@@ -40,8 +40,8 @@ struct subscriber_events {
 
 /* subscriber_new - a subscriber that is stopped; system and alloc live as long. The timeout of the config is
  * also that of an answer; without a client_name it is "quorlock-notices". NULL: out of memory. */
-struct subscriber *subscriber_new(struct system *, const struct alloc *, uint32_t index,
-                                  const struct link_config *, const struct subscriber_events *);
+struct subscriber *subscriber_new(struct system *, const struct alloc *, uint32_t index, const struct link_config *,
+                                  const struct subscriber_events *);
 /* subscriber_free - closes and frees; no callback comes after or from it. NULL is fine. May be called from
  * inside a callback of this subscriber. */
 void subscriber_free(struct subscriber *);

@@ -50,8 +50,8 @@ bool nodes_can_talk(const struct node *node)
     return state == NODE_READY || state == NODE_QUARANTINED;
 }
 
-static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
-                          enum fault fault, const char *why)
+static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation, enum fault fault,
+                          const char *why)
 {
     struct runtime *runtime = arg;
 
@@ -70,9 +70,8 @@ static bool observe_clock(struct runtime *runtime, uint32_t index, const struct 
                           const struct node_reply *reply)
 {
     if (reply->node_time_us == 0) return false;
-    return nodeclock_stepped(&runtime->nodes[index].clock, tag->sent_us, runtime_now_us(runtime),
-                             reply->node_time_us, runtime->options.drift_ppm,
-                             (uint64_t)runtime->options.drift_fixed_ms * 1000u);
+    return nodeclock_stepped(&runtime->nodes[index].clock, tag->sent_us, runtime_now_us(runtime), reply->node_time_us,
+                             runtime->options.drift_ppm, (uint64_t)runtime->options.drift_fixed_ms * 1000u);
 }
 
 /* Votes that were asked for before the step may have ended early; the one with the reading was set after it. */
@@ -123,8 +122,8 @@ void nodes_observe(struct runtime *runtime, struct node_observer *observer)
     list_add(&runtime->observers, &observer->link);
 }
 
-int nodes_send(struct runtime *runtime, uint32_t index, struct node_request *node_request,
-               struct requester *from, const struct core_tag *tag)
+int nodes_send(struct runtime *runtime, uint32_t index, struct node_request *node_request, struct requester *from,
+               const struct core_tag *tag)
 {
     struct request request = {.from = from, .tag = *tag};
     int result;

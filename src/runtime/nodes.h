@@ -51,6 +51,5 @@ void nodes_stop(struct runtime *);
 void nodes_observe(struct runtime *, struct node_observer *);
 /* nodes_send - enum node_send_result. After NODE_SENT the requester gets one reply with this tag, and must live
  * until then. nodes_can_talk: the node takes requests. */
-int nodes_send(struct runtime *, uint32_t node, struct node_request *, struct requester *,
-               const struct core_tag *);
+int nodes_send(struct runtime *, uint32_t node, struct node_request *, struct requester *, const struct core_tag *);
 bool nodes_can_talk(const struct node *);

@@ -25,8 +25,7 @@
 #define NODE_TIMEOUT_LOW_US      50000u
 #define NODE_TIMEOUT_HIGH_US     1000000u
 
-static int check_range(const char *name, uint64_t value, uint64_t least, uint64_t most,
-                       struct caller_error *error)
+static int check_range(const char *name, uint64_t value, uint64_t least, uint64_t most, struct caller_error *error)
 {
     if (value >= least && value <= most) return 0;
     return REFUSE(error, "%s is %llu: it must be %llu to %llu", name, (unsigned long long)value,
@@ -82,13 +81,12 @@ static int check_texts(const struct quorlock_client_options *options, struct cal
     }
     if (options->set_name != NULL && (*options->set_name == '\0' || strlen(options->set_name) > SET_NAME_MAX ||
                                       strchr(options->set_name, '|') != NULL)) {
-        return REFUSE(error, "set_name is \"%.80s\": 1 to %d characters, without |", options->set_name,
-                      SET_NAME_MAX);
+        return REFUSE(error, "set_name is \"%.80s\": 1 to %d characters, without |", options->set_name, SET_NAME_MAX);
     }
     for (const char *at = label; at != NULL && *at != '\0'; at++) {
         if (isgraph((unsigned char)*at)) continue;
-        return REFUSE(error, "owner_label \"%s\" has the byte 0x%02x: only printable ASCII without space",
-                      label, (unsigned)(unsigned char)*at);
+        return REFUSE(error, "owner_label \"%s\" has the byte 0x%02x: only printable ASCII without space", label,
+                      (unsigned)(unsigned char)*at);
     }
     if (options->key_prefix != NULL && strlen(options->key_prefix) > QUORLOCK_KEY_LENGTH_MAX) {
         return REFUSE(error, "key_prefix has %zu bytes: at most %d", strlen(options->key_prefix),
@@ -120,17 +118,15 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
     status = caller_copy(&options, sizeof(options), given, given->size, "quorlock_client_options", error);
     if (status != 0) return status;
     if (options.n_nodes == 0 || options.n_nodes > QUORLOCK_NODES_MAX || options.nodes == NULL) {
-        return REFUSE(error, "n_nodes is %zu: give 1 to %d node addresses", options.n_nodes,
-                      QUORLOCK_NODES_MAX);
+        return REFUSE(error, "n_nodes is %zu: give 1 to %d node addresses", options.n_nodes, QUORLOCK_NODES_MAX);
     }
     if (options.guard == QUORLOCK_GUARD_DEFAULT) options.guard = QUORLOCK_GUARD_CONNECTION;
     fill(&options.max_lease_ms, OPTIONS_MAX_LEASE_MS);
     fill(&options.drift_ppm, DEFAULT_DRIFT_PPM);
     fill(&options.drift_fixed_ms, DEFAULT_DRIFT_FIXED_MS);
     fill(&options.reconnect_min_ms, DEFAULT_RECONNECT_MIN_MS);
-    fill(&options.reconnect_max_ms, options.reconnect_min_ms > DEFAULT_RECONNECT_MAX_MS
-                                        ? options.reconnect_min_ms
-                                        : DEFAULT_RECONNECT_MAX_MS);
+    fill(&options.reconnect_max_ms,
+         options.reconnect_min_ms > DEFAULT_RECONNECT_MAX_MS ? options.reconnect_min_ms : DEFAULT_RECONNECT_MAX_MS);
     status = check_kinds(&options, error);
     if (status == 0) status = check_texts(&options, error);
     if (status == 0) status = check_allocator(options.allocator, error);
@@ -204,8 +200,7 @@ static int check_keys(const struct quorlock_client_options *client, const char *
         if (status != 0) return status;
         for (size_t k = 0; k < i; k++) {
             if (strcmp(keys[i], keys[k]) != 0) continue;
-            return REFUSE(error, "keys %zu and %zu are the same, \"%.100s\": name each once", k + 1, i + 1,
-                          keys[i]);
+            return REFUSE(error, "keys %zu and %zu are the same, \"%.100s\": name each once", k + 1, i + 1, keys[i]);
         }
     }
     return 0;
@@ -268,13 +263,12 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
 
 /* Every renewal of a lock renews its counter, too. A counter that lives shorter than the lease could end while
  * the lock is held, and the next token might be lower. */
-static int check_fence_ttl(const struct quorlock_options *options, uint32_t max_lease_ms,
-                           struct caller_error *error)
+static int check_fence_ttl(const struct quorlock_options *options, uint32_t max_lease_ms, struct caller_error *error)
 {
     if (options->fence_ttl_ms == 0 || options->fence_ttl_ms >= max_lease_ms) return 0;
-    return REFUSE(
-        error, "fence_ttl_ms is %u: at least max_lease_ms, %u, so that no counter ends while its lock is held",
-        options->fence_ttl_ms, max_lease_ms);
+    return REFUSE(error,
+                  "fence_ttl_ms is %u: at least max_lease_ms, %u, so that no counter ends while its lock is held",
+                  options->fence_ttl_ms, max_lease_ms);
 }
 
 static int check_min_valid(const struct core_config *config, const struct quorlock_options *options,

@@ -91,8 +91,7 @@ static void on_linger_over(struct waker *waker)
     uint64_t now_us = runtime_now_us(all->runtime);
     struct listener *listener;
 
-    while ((listener = FIRST_OF(&all->quiet, struct listener, quiet)) != NULL &&
-           listener->quiet_until_us <= now_us) {
+    while ((listener = FIRST_OF(&all->quiet, struct listener, quiet)) != NULL && listener->quiet_until_us <= now_us) {
         subscriptions_close(all, listener);
     }
     if (listener != NULL) runtime_wake_at(all->runtime, &all->linger, listener->quiet_until_us);

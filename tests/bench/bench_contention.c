@@ -68,8 +68,7 @@ static uint64_t now_ns(void)
 
 static void sleep_until(uint64_t until_ns)
 {
-    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
-                             .tv_nsec = (long)(until_ns % 1000000000u)};
+    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u), .tv_nsec = (long)(until_ns % 1000000000u)};
 
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0) continue;
 }
@@ -266,8 +265,7 @@ static void contend(struct bench *bench)
 
     sleep_until(bench->begin_ns);
     left_us = bench->end_ns > now_ns() ? (bench->end_ns - now_ns()) / NS_PER_US + 1 : 0;
-    until =
-        (struct timeval){.tv_sec = (time_t)(left_us / 1000000), .tv_usec = (suseconds_t)(left_us % 1000000)};
+    until = (struct timeval){.tv_sec = (time_t)(left_us / 1000000), .tv_usec = (suseconds_t)(left_us % 1000000)};
     bench->handles = calloc(bench->n_handles, sizeof(*bench->handles));
     if (end == NULL || event_add(end, &until) != 0 || bench->handles == NULL) fail("no memory");
     bench->at_work = bench->n_handles;

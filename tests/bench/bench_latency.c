@@ -144,9 +144,8 @@ static void run(struct bench *bench, const char *const *nodes, size_t n_nodes)
 /* read_options - the index of the first word that is no option; -1: one is wrong. */
 static int read_options(struct bench *bench, int argc, char **argv)
 {
-    static const char *const guards[] = {[QUORLOCK_GUARD_OFF] = "off",
-                                         [QUORLOCK_GUARD_CONNECTION] = "connection",
-                                         [QUORLOCK_GUARD_STRICT] = "strict"};
+    static const char *const guards[] = {
+        [QUORLOCK_GUARD_OFF] = "off", [QUORLOCK_GUARD_CONNECTION] = "connection", [QUORLOCK_GUARD_STRICT] = "strict"};
     int at = 1;
 
     bench->guard = QUORLOCK_GUARD_OFF;
@@ -192,10 +191,9 @@ int main(int argc, char **argv)
     measured = bench.cycles - WARM_UP;
     acquire_us = quantile(bench.acquire_us + WARM_UP, measured, 0.5);
     release_us = quantile(bench.release_us + WARM_UP, measured, 0.5);
-    printf(
-        "raw SET %6.0f us | acquire %6.0f us = x%.2f (p99 %6.0f us) | release %6.0f us = x%.2f | %zu failed\n",
-        baseline_us, acquire_us, acquire_us / baseline_us, quantile(bench.acquire_us + WARM_UP, measured, 0.99),
-        release_us, release_us / baseline_us, bench.failed);
+    printf("raw SET %6.0f us | acquire %6.0f us = x%.2f (p99 %6.0f us) | release %6.0f us = x%.2f | %zu failed\n",
+           baseline_us, acquire_us, acquire_us / baseline_us, quantile(bench.acquire_us + WARM_UP, measured, 0.99),
+           release_us, release_us / baseline_us, bench.failed);
     free(bench.acquire_us);
     free(bench.release_us);
     return 0;

@@ -80,8 +80,7 @@ quorlock_client *example_client_with(struct event_base *base, const char *const 
     options.n_nodes = n_nodes;
     /* One name for the set, as clients may reach its nodes under different addresses. */
     options.set_name = "examples";
-    if (options.max_lease_ms == 0 && max_lease != NULL)
-        options.max_lease_ms = (uint32_t)strtoul(max_lease, NULL, 10);
+    if (options.max_lease_ms == 0 && max_lease != NULL) options.max_lease_ms = (uint32_t)strtoul(max_lease, NULL, 10);
     options.log = on_log;
     options.error = error;
     options.error_size = sizeof(error);
@@ -116,8 +115,7 @@ quorlock_blocking *example_open(const char *const *nodes, size_t n_nodes, uint32
     return client;
 }
 
-quorlock_blocking_lock *example_lock(quorlock_blocking *client, const char *key,
-                                     const struct quorlock_options *options)
+quorlock_blocking_lock *example_lock(quorlock_blocking *client, const char *key, const struct quorlock_options *options)
 {
     char error[256] = "";
     quorlock_blocking_lock *lock = NULL;
@@ -156,8 +154,7 @@ int64_t sql_number(sqlite3 *db, const char *format, ...)
     va_start(arguments, format);
     sql = sql_text(format, arguments);
     va_end(arguments);
-    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK ||
-        sqlite3_step(statement) != SQLITE_ROW) {
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK || sqlite3_step(statement) != SQLITE_ROW) {
         die("%s: %s", sql, sqlite3_errmsg(db));
     }
     number = sqlite3_column_int64(statement, 0);
@@ -200,8 +197,7 @@ static bool account_update(sqlite3 *db, const char *sql, int64_t balance, uint64
 
     if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK ||
         sqlite3_bind_int64(statement, 1, (int64_t)fence) != SQLITE_OK ||
-        (sqlite3_bind_parameter_count(statement) > 1 &&
-         sqlite3_bind_int64(statement, 2, balance) != SQLITE_OK) ||
+        (sqlite3_bind_parameter_count(statement) > 1 && sqlite3_bind_int64(statement, 2, balance) != SQLITE_OK) ||
         sqlite3_step(statement) != SQLITE_DONE) {
         die("account: %s", sqlite3_errmsg(db));
     }

@@ -59,8 +59,7 @@ static void *buyer(void *arg)
     bool served = false;
 
     while (!served) {
-        if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK)
-            die("no lock: %s", result.text);
+        if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
         served = buy(lock, db);
         if (lock != NULL) (void)quorlock_blocking_release(lock, NULL);
     }

@@ -106,8 +106,8 @@ static void worker_enter(struct worker *worker, const char *owner)
     }
     worker->balance = account_read(worker->db);
     worker->inside = true;
-    say("granted fence=%llu balance=%lld owner=%s", (unsigned long long)worker->fence,
-        (long long)worker->balance, owner);
+    say("granted fence=%llu balance=%lld owner=%s", (unsigned long long)worker->fence, (long long)worker->balance,
+        owner);
     if (worker->amount != 0) worker_finish(worker);
 }
 

@@ -50,8 +50,7 @@ int main(int argc, char **argv)
     while (!done) {
         int64_t balance;
 
-        if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK)
-            die("no lock: %s", result.text);
+        if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
         balance = sql_number(db, "SELECT balance FROM account");
         say("granted balance=%lld token=%s", (long long)balance, result.token);
         done = work(lock, (unsigned)strtoul(argv[1], NULL, 10));

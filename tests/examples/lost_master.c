@@ -141,8 +141,7 @@ int main(int argc, char **argv)
     worker.input = event_new(worker.base, STDIN_FILENO, EV_READ | EV_PERSIST, on_input, &worker);
     if (worker.input == NULL) die("no event for stdin");
     if (argc > 3) {
-        worker.client =
-            example_client(worker.base, (const char *const *)argv + 3, (size_t)(argc - 3), guard, 0);
+        worker.client = example_client(worker.base, (const char *const *)argv + 3, (size_t)(argc - 3), guard, 0);
         worker_acquire(&worker, 0);
     } else {
         worker_enter(&worker);

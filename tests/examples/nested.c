@@ -62,8 +62,7 @@ static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct worker *worker = arg;
 
-    say("lost hold=%s valid_ms=%u: %s", lock == worker->day ? "day" : "deposit", quorlock_valid_ms(lock),
-        loss->text);
+    say("lost hold=%s valid_ms=%u: %s", lock == worker->day ? "day" : "deposit", quorlock_valid_ms(lock), loss->text);
 }
 
 /* Takes the account's lock for this owner; its first hold or one more. */
@@ -122,8 +121,8 @@ static void on_deposit_acquired(quorlock *lock, const struct quorlock_result *re
 
     (void)lock;
     if (result->status != QUORLOCK_OK) {
-        say("inner-refused status=%s waited_ms=%u: %s", quorlock_status_name(result->status),
-            result->elapsed_ms, result->text);
+        say("inner-refused status=%s waited_ms=%u: %s", quorlock_status_name(result->status), result->elapsed_ms,
+            result->text);
         deposit_end(worker);
         return;
     }

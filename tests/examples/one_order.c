@@ -60,8 +60,7 @@ static void *request_run(void *arg)
     snprintf(key, sizeof(key), "order:%ld", request->user);
     if (request->server->client != NULL) lock = example_lock(request->server->client, key, &options);
     while (!done) {
-        if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK)
-            die("no lock: %s", result.text);
+        if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
         done = order(lock, db, request->user);
         if (lock != NULL) (void)quorlock_blocking_release(lock, NULL);
     }

@@ -100,12 +100,11 @@ static const char *const next_script =
     "return {'id', second, counter}\n";
 
 /* KEYS: what the node notes of the ends. ARGV: life, end of each node. Ends only grow. */
-static const char *const note_script =
-    "for i = 2, #ARGV do\n"
-    "  local noted = tonumber(redis.call('HGET', KEYS[1], i - 2) or 0)\n"
-    "  redis.call('HSET', KEYS[1], i - 2, math.max(noted, tonumber(ARGV[i])))\n"
-    "end\n"
-    "return redis.call('HSET', KEYS[1], 'life', ARGV[1])\n";
+static const char *const note_script = "for i = 2, #ARGV do\n"
+                                       "  local noted = tonumber(redis.call('HGET', KEYS[1], i - 2) or 0)\n"
+                                       "  redis.call('HSET', KEYS[1], i - 2, math.max(noted, tonumber(ARGV[i])))\n"
+                                       "end\n"
+                                       "return redis.call('HSET', KEYS[1], 'life', ARGV[1])\n";
 
 /* KEYS: the node's range. ARGV: life, first and last second of the new one. */
 static const char *const range_script =
@@ -230,8 +229,8 @@ static enum answer ask_safe(struct clerk *clerk, int64_t *ret_id)
         redisReply *reply;
 
         day_key(key, sizeof(key), clerk->office->business, second / DAY_S);
-        reply = node_ask(node, "EVAL %s 2 icr:range %s %s %lld %lld", next_script, key, node->life,
-                         (long long)least, (long long)(second / DAY_S));
+        reply = node_ask(node, "EVAL %s 2 icr:range %s %s %lld %lld", next_script, key, node->life, (long long)least,
+                         (long long)(second / DAY_S));
         if (reply == NULL) return DOWN;
         second = reply->element[1]->integer;
         other_day = strcmp(reply->element[0]->str, "other day") == 0;
@@ -282,8 +281,8 @@ static bool ends_note(struct node *node, const int64_t *ends, size_t n)
 
 static bool range_begin(struct node *node, int64_t first, int64_t last)
 {
-    redisReply *reply = node_ask(node, "EVAL %s 1 icr:range %s %lld %lld", range_script, node->life,
-                                 (long long)first, (long long)last);
+    redisReply *reply =
+        node_ask(node, "EVAL %s 1 icr:range %s %lld %lld", range_script, node->life, (long long)first, (long long)last);
     bool begun = reply != NULL && reply->integer == 1;
 
     if (reply != NULL) freeReplyObject(reply);
@@ -325,8 +324,7 @@ static bool range_give(struct clerk *clerk)
     for (int round = 0; round < 2; round++) {
         if (ends_note_all(clerk, ends) < quorum) return false;
     }
-    return clerk->nodes[clerk->at].redis != NULL &&
-           range_begin(&clerk->nodes[clerk->at], first, ends[clerk->at]);
+    return clerk->nodes[clerk->at].redis != NULL && range_begin(&clerk->nodes[clerk->at], first, ends[clerk->at]);
 }
 
 /* Of many tasks that need a range the first gives it, and the others find it. */
@@ -420,8 +418,7 @@ static int init(const char *const *addresses, size_t n)
     int64_t ends[QUORLOCK_NODES_MAX];
 
     for (size_t i = 0; i < n; i++) {
-        redisReply *reply =
-            node_connect(&nodes[i], addresses[i]) ? node_ask(&nodes[i], "EXISTS icr:ends") : NULL;
+        redisReply *reply = node_connect(&nodes[i], addresses[i]) ? node_ask(&nodes[i], "EXISTS icr:ends") : NULL;
 
         if (reply == NULL || reply->integer != 0) die("%s: not reached, or not empty", addresses[i]);
         freeReplyObject(reply);

@@ -25,8 +25,7 @@ static void serve(quorlock_blocking_lock *lock, sqlite3 *db, const char *worker)
     while (!served) {
         int64_t last;
 
-        if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK)
-            die("no lock: %s", result.text);
+        if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
         last = sql_number(db, "SELECT max(position) FROM queue");
         say("looked last=%lld", (long long)last);
         if (lock == NULL || quorlock_blocking_valid_ms(lock) > 0) {

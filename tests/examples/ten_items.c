@@ -250,8 +250,8 @@ static void shop_open(struct shop *shop, const char *const *nodes, size_t n_node
         (resident_bytes() - resident) / (long)n);
     event_base_dispatch(shop->base);
     say("closed told=%zu sold=%zu canceled=%zu refused=%zu latest_ms=%u bytes_each_most=%zu bytes_left=%zu",
-        shop->n_told, shop->n_sold, shop->n_canceled, shop->n_refused, shop->latest_ms,
-        (shop->bytes_most - bytes) / n, shop->bytes);
+        shop->n_told, shop->n_sold, shop->n_canceled, shop->n_refused, shop->latest_ms, (shop->bytes_most - bytes) / n,
+        shop->bytes);
 }
 
 int main(int argc, char **argv)

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                                       \
-    do {                                                                                                       \
-        if (!(condition)) {                                                                                    \
-            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                     \
-            abort();                                                                                           \
-        }                                                                                                      \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                             \
+            abort();                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 struct feed {
@@ -65,9 +65,9 @@ static inline const char *feed_text(struct feed *feed, size_t most, size_t *ret_
 /* feed_add - one more piece of an address: its parts, the secret, or a byte that is none of the secret's. */
 static inline void feed_add(struct feed *feed, char *text, size_t size)
 {
-    static const char *const pieces[] = {
-        "redis://", "unix://", "rediss://", "://", ":",   "@", "/", ",",  ";",         "?db=",     "[",
-        "]",        "h1",      "h2:6379",   "u",   "%2f", "%", "7", "::", "127.0.0.1", FEED_SECRET};
+    static const char *const pieces[] = {"redis://", "unix://", "rediss://", "://", ":",  "@",         "/",
+                                         ",",        ";",       "?db=",      "[",   "]",  "h1",        "h2:6379",
+                                         "u",        "%2f",     "%",         "7",   "::", "127.0.0.1", FEED_SECRET};
     uint8_t what = feed_byte(feed);
     size_t used = strlen(text);
 

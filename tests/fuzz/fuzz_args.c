@@ -137,8 +137,7 @@ static void check_safe(const char *bytes, size_t length)
         CHECK(byte >= 0x20 && byte != 0x7f);
         CHECK(!(byte == 0xc2 && next < 0xa0));
         CHECK(!(byte == 0xd8 && next == 0x9c)); /* U+061C */
-        CHECK(!(byte == 0xe2 && next == 0x80 &&
-                (last == 0x8e || last == 0x8f || (last >= 0xa8 && last <= 0xae))));
+        CHECK(!(byte == 0xe2 && next == 0x80 && (last == 0x8e || last == 0x8f || (last >= 0xa8 && last <= 0xae))));
         CHECK(!(byte == 0xe2 && next == 0x81 && last >= 0xa6 && last <= 0xa9));
         CHECK(byte != 0xc0 && byte != 0xc1 && byte < 0xf5);
     }

@@ -277,15 +277,13 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
         uint64_t begun_us = event.acquire.begun_us != 0 ? event.acquire.begun_us : world->now_us;
 
         world->acquiring = true;
-        world->wait_until_us =
-            world->config.wait_us == CORE_NEVER ? CORE_NEVER : begun_us + world->config.wait_us;
+        world->wait_until_us = world->config.wait_us == CORE_NEVER ? CORE_NEVER : begun_us + world->config.wait_us;
     }
     if (status == 0 && event.type == CORE_EV_HAND_OFF) {
         CHECK(world->acquiring);
         world->config.wait_us = event.hand_off.wait_us;
-        world->wait_until_us = event.hand_off.wait_us == CORE_NEVER
-                                   ? CORE_NEVER
-                                   : event.hand_off.begun_us + event.hand_off.wait_us;
+        world->wait_until_us =
+            event.hand_off.wait_us == CORE_NEVER ? CORE_NEVER : event.hand_off.begun_us + event.hand_off.wait_us;
     }
     if (status == 0 && event.type == CORE_EV_EXTEND) world->extending = true;
     if (status == 0 && event.type == CORE_EV_RELEASE) {
@@ -388,8 +386,7 @@ static struct flying land(struct world *world, uint32_t index)
     struct flying flying = world->flying[index];
 
     world->n_flying--;
-    memmove(&world->flying[index], &world->flying[index + 1],
-            (world->n_flying - index) * sizeof(world->flying[0]));
+    memmove(&world->flying[index], &world->flying[index + 1], (world->n_flying - index) * sizeof(world->flying[0]));
     return flying;
 }
 
@@ -494,8 +491,7 @@ static void hear_of_release(struct world *world, uint8_t what)
     struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .holder_id = what >> 4 & 3}};
 
     if (byte >> 6 == 0) {
-        event = (struct core_event){.type = CORE_EV_LISTENING,
-                                    .listening = {.node = node, .before_acquire = other}};
+        event = (struct core_event){.type = CORE_EV_LISTENING, .listening = {.node = node, .before_acquire = other}};
     }
     if (byte >> 6 == 1) event = (struct core_event){.type = CORE_EV_WAKE, .wake = {.yield = other}};
     happen(world, event, NULL);
@@ -515,8 +511,7 @@ static void inherit(struct world *world)
 /* As the first try of all, or behind a lock of the same process; it may wait for some time already. */
 static void acquire(struct world *world, uint8_t what)
 {
-    struct core_event event = {.type = CORE_EV_ACQUIRE,
-                               .acquire = {.behind = (what & 32) != 0, .seen = what >> 4 & 3}};
+    struct core_event event = {.type = CORE_EV_ACQUIRE, .acquire = {.behind = (what & 32) != 0, .seen = what >> 4 & 3}};
 
     bool may = core_may_acquire(world->lock);
 
@@ -580,8 +575,7 @@ static void something_happens(struct world *world)
                NULL);
         break;
     case 7:
-        change_level(world, (what >> 4) % world->config.n_nodes, levels[next_byte(world) & 7],
-                     next_byte(world));
+        change_level(world, (what >> 4) % world->config.n_nodes, levels[next_byte(world) & 7], next_byte(world));
         break;
     case 8: dispatch(world); break;
     case 9: happen(world, (struct core_event){.type = CORE_EV_DISPATCH}, NULL); break;
@@ -618,8 +612,7 @@ static void something_happens(struct world *world)
 static void settle(struct world *world)
 {
     for (uint32_t i = 0; i < world->config.n_nodes; i++) change_level(world, i, NODE_READY, 1);
-    for (int turn = 0; !core_quiet(world->lock) || world->acquiring || world->extending || world->releasing;
-         turn++) {
+    for (int turn = 0; !core_quiet(world->lock) || world->acquiring || world->extending || world->releasing; turn++) {
         uint64_t deadline_us;
 
         CHECK(turn < 1000);
@@ -627,8 +620,7 @@ static void settle(struct world *world)
         dispatch(world);
         begin_wanted(world);
         serve_timers(world);
-        if (happen(world, (struct core_event){.type = CORE_EV_CANCEL, .cancel = {.status = CORE_CANCELED}},
-                   NULL) == 0)
+        if (happen(world, (struct core_event){.type = CORE_EV_CANCEL, .cancel = {.status = CORE_CANCELED}}, NULL) == 0)
             continue;
         if (happen(world, (struct core_event){.type = CORE_EV_RELEASE}, NULL) == 0) continue;
         deadline_us = core_deadline(world->lock);

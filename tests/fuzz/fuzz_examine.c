@@ -35,14 +35,10 @@ static void check_facts(const struct examine_facts *facts)
 /* One line of INFO, with a value that is a number, a known word or any bytes. */
 static void read_info(struct feed *feed, struct examine_facts *facts, enum examine_section section)
 {
-    static const char *const fields[] = {"redis_version",    "valkey_version",
-                                         "redis_mode",       "server_mode",
-                                         "run_id",           "role",
-                                         "master_replid",    "aof_enabled",
-                                         "used_memory",      "aof_last_write_status",
-                                         "maxmemory",        "maxmemory_policy",
-                                         "maxclients",       "loading",
-                                         "connected_slaves", "connected_clients"};
+    static const char *const fields[] = {
+        "redis_version", "valkey_version", "redis_mode",       "server_mode",           "run_id",    "role",
+        "master_replid", "aof_enabled",    "used_memory",      "aof_last_write_status", "maxmemory", "maxmemory_policy",
+        "maxclients",    "loading",        "connected_slaves", "connected_clients"};
     char text[2048] = "";
     size_t used = 0;
 
@@ -76,11 +72,10 @@ static void read_guard(struct feed *feed, struct examine_facts *facts)
     }
     used = snprintf(text, sizeof(text), "1|%llu|s|%llu|", (unsigned long long)(feed_number(feed) % 40),
                     (unsigned long long)feed_number(feed));
-    used += snprintf(text + used, sizeof(text) - (size_t)used, "%s|%s|%llu",
-                     what % 4 == 1 ? facts->run_id : "r", facts->replid, (unsigned long long)feed_number(feed));
+    used += snprintf(text + used, sizeof(text) - (size_t)used, "%s|%s|%llu", what % 4 == 1 ? facts->run_id : "r",
+                     facts->replid, (unsigned long long)feed_number(feed));
     if (what % 8 < 4) {
-        used +=
-            snprintf(text + used, sizeof(text) - (size_t)used, "|%llu", (unsigned long long)feed_number(feed));
+        used += snprintf(text + used, sizeof(text) - (size_t)used, "|%llu", (unsigned long long)feed_number(feed));
     }
     rest = feed_text(feed, 200, &length);
     memcpy(text + used, rest, length);

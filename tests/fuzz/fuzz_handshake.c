@@ -53,8 +53,7 @@ static void check_result(const struct handshake *shake, enum handshake_result re
     }
 }
 
-static enum handshake_result hear(struct handshake *shake, struct reply_parser *parser, const char *text,
-                                  size_t length)
+static enum handshake_result hear(struct handshake *shake, struct reply_parser *parser, const char *text, size_t length)
 {
     enum handshake_result shaken = HANDSHAKE_MORE;
     enum reply_result result = REPLY_NONE;

@@ -28,8 +28,7 @@ static void touch(enum op op, bool by_hash, const struct node_reply *reply)
 {
     size_t sum = 0;
     if (reply->error != NULL) sum += strlen(reply->error);
-    for (size_t i = 0; reply->holder != NULL && i < reply->holder_length; i++)
-        sum += (unsigned char)reply->holder[i];
+    for (size_t i = 0; reply->holder != NULL && i < reply->holder_length; i++) sum += (unsigned char)reply->holder[i];
     CHECK(sum != SIZE_MAX);
     CHECK(reply->outcome <= OUTCOME_UNKNOWN && reply->fault <= FAULT_GUARD);
     CHECK(reply->ttl_ms >= -2 && reply->quarantine_ms >= -1);
@@ -61,8 +60,7 @@ static void choose_keys(struct feed *feed, struct asked *asked)
         memcpy(asked->texts[i], text, length);
         /* Different ones, in their order. */
         if (length == 0)
-            length =
-                (size_t)snprintf(asked->texts[i], KEY_BYTES, "%s%02zu", (shape & 16) != 0 ? "{k}" : "k", i);
+            length = (size_t)snprintf(asked->texts[i], KEY_BYTES, "%s%02zu", (shape & 16) != 0 ? "{k}" : "k", i);
         asked->keys[i] = (struct node_key){.text = asked->texts[i], .length = length};
     }
     asked->request.keys = asked->keys;

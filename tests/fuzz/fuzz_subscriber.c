@@ -309,11 +309,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char host[] = "127.0.0.1", password[] = "sesame", name[] = "127.0.0.1:1";
     const struct uri uri = {.kind = URI_NUMERIC, .host = host, .port = 1, .password = password, .name = name};
     const struct link_config config = {.uri = &uri, .timeout_ms = 1000, .now_us = now_us, .log = on_log};
-    const struct subscriber_events events = {.open = on_open,
-                                             .closed = on_closed,
-                                             .listening = on_listening,
-                                             .refused = on_refused,
-                                             .message = on_message};
+    const struct subscriber_events events = {
+        .open = on_open, .closed = on_closed, .listening = on_listening, .refused = on_refused, .message = on_message};
     struct event_base *base = world.base;
     struct alloc alloc;
     struct system system;

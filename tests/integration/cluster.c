@@ -76,8 +76,7 @@ static void write_config(const struct server *server)
     snprintf(path, sizeof(path), "%s/redis.conf", server->folder);
     file = fopen(path, "w");
     if (file == NULL) fail_msg("%s: %s", path, strerror(errno));
-    fprintf(file, "port %u\nbind 127.0.0.1\nprotected-mode no\ndaemonize no\ndir %s\n", server->port,
-            server->folder);
+    fprintf(file, "port %u\nbind 127.0.0.1\nprotected-mode no\ndaemonize no\ndir %s\n", server->port, server->folder);
     fprintf(file, "unixsocket %s/s\nsave \"\"\nappendonly yes\nappendfsync always\n", server->folder);
     fprintf(file, "logfile %s/log\ndatabases 16\n", server->folder);
     if (server->password != NULL) fprintf(file, "requirepass %s\n", server->password);
@@ -274,8 +273,7 @@ static redisReply *command(const struct server *server, const char *format, va_l
     return reply;
 }
 
-static redisReply *ask(const struct server *server, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static redisReply *ask(const struct server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static redisReply *ask(const struct server *server, const char *format, ...)
 {
     va_list arguments;

@@ -53,8 +53,7 @@ void server_value(const struct server *, const char *key, char *ret, size_t size
 int64_t server_pttl(const struct server *, const char *key); /* -1: no expiry, -2: no key */
 /* server_do - a command that must not answer with an error; words are split at spaces by hiredis. */
 void server_do(const struct server *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-long long server_ask_number(const struct server *, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+long long server_ask_number(const struct server *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* server_lock_calls - commands that take, renew, release or look at locks, as the server counted them: SET and
  * scripts. server_clients - connections to it, but that which asks. */

@@ -283,8 +283,7 @@ void fixture_close(quorlock_client *client)
 void fixture_log_in(const char *credentials, const char *database)
 {
     for (uint32_t i = 0; i < fixture.cluster.n; i++) {
-        snprintf(fixture.uris[i], sizeof(fixture.uris[i]), "redis://%s%s%s", credentials, SERVER(i)->address,
-                 database);
+        snprintf(fixture.uris[i], sizeof(fixture.uris[i]), "redis://%s%s%s", credentials, SERVER(i)->address, database);
         fixture.nodes[i] = fixture.uris[i];
     }
 }
@@ -295,8 +294,7 @@ quorlock *fixture_lock_all(quorlock_client *client, const char *const *keys, siz
     quorlock *lock = NULL;
     int status = quorlock_new(&lock, client, keys, n_keys, options);
 
-    if (status != 0)
-        fail_msg("quorlock_new: %s: %s", quorlock_status_name(status), quorlock_client_error(client));
+    if (status != 0) fail_msg("quorlock_new: %s: %s", quorlock_status_name(status), quorlock_client_error(client));
     assert_non_null(lock);
     return lock;
 }

@@ -99,16 +99,16 @@ void fixture_begin(uint32_t n_servers);
 void fixture_end(void);
 
 /* TEST_RUNS - a test that runs once for each RUN_WITH. SERVERS_TEST(name) { ... } and the like run once. */
-#define TEST_RUNS(name, ...)                                                                                   \
-    static void name(void);                                                                                    \
-    static void name##_run(void **state)                                                                       \
-    {                                                                                                          \
-        name();                                                                                                \
-    }                                                                                                          \
-    __attribute__((constructor)) static void name##_add(void)                                                  \
-    {                                                                                                          \
-        __VA_ARGS__                                                                                            \
-    }                                                                                                          \
+#define TEST_RUNS(name, ...)                                                                                           \
+    static void name(void);                                                                                            \
+    static void name##_run(void **state)                                                                               \
+    {                                                                                                                  \
+        name();                                                                                                        \
+    }                                                                                                                  \
+    __attribute__((constructor)) static void name##_add(void)                                                          \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }                                                                                                                  \
     static void name(void)
 #define RUN_WITH(name, label, setup) test_add(#name label, name##_run, setup, fixture_teardown);
 #define BARE_TEST(name)              TEST_RUNS(name, RUN_WITH(name, "", fixture_setup_bare))
@@ -137,13 +137,12 @@ void fixture_log_in(const char *credentials, const char *database);
 
 /* fixture_lock - a lock of one key, or of several. The client frees it, unless the test does. */
 quorlock *fixture_lock(quorlock_client *, const char *key, const struct quorlock_options *);
-quorlock *fixture_lock_all(quorlock_client *, const char *const *keys, size_t n_keys,
-                           const struct quorlock_options *);
+quorlock *fixture_lock_all(quorlock_client *, const char *const *keys, size_t n_keys, const struct quorlock_options *);
 /* LEASE - lock options: LEASE(1000), LEASE(1000, .renew_ms = 100). */
-#define LEASE(...)                                                                                             \
-    &(struct quorlock_options)                                                                                 \
-    {                                                                                                          \
-        .size = sizeof(struct quorlock_options), .lease_ms = __VA_ARGS__                                       \
+#define LEASE(...)                                                                                                     \
+    &(struct quorlock_options)                                                                                         \
+    {                                                                                                                  \
+        .size = sizeof(struct quorlock_options), .lease_ms = __VA_ARGS__                                               \
     }
 
 void on_result(quorlock *, const struct quorlock_result *, void *seen);
@@ -185,11 +184,10 @@ void drop_by_hand(const char *key);
 /* lock_calls - commands on locks that all servers have seen. */
 long long lock_calls(void);
 
-#define assert_status(got, wanted)                                                                             \
-    do {                                                                                                       \
-        int got_ = (got);                                                                                      \
-        if (got_ != (wanted))                                                                                  \
-            fail_msg("status %s, not %s", quorlock_status_name(got_), quorlock_status_name(wanted));           \
+#define assert_status(got, wanted)                                                                                     \
+    do {                                                                                                               \
+        int got_ = (got);                                                                                              \
+        if (got_ != (wanted)) fail_msg("status %s, not %s", quorlock_status_name(got_), quorlock_status_name(wanted)); \
     } while (0)
 
 #endif

@@ -116,12 +116,8 @@ long long key_count(void)
 
 struct node_request request_of(enum op op, const char *owner)
 {
-    return (struct node_request){.op = op,
-                                 .keys = keys,
-                                 .n_keys = N,
-                                 .owner = owner,
-                                 .owner_length = strlen(owner),
-                                 .lease_ms = LEASE_MS};
+    return (struct node_request){
+        .op = op, .keys = keys, .n_keys = N, .owner = owner, .owner_length = strlen(owner), .lease_ms = LEASE_MS};
 }
 
 struct answer ask(enum op op)

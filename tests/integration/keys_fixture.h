@@ -23,7 +23,7 @@ extern const char *const names[N];
 
 int setup_plain(void **state);
 int setup_redisson(void **state);
-#define DIALECTS_TEST(name)                                                                                    \
+#define DIALECTS_TEST(name)                                                                                            \
     TEST_RUNS(name, RUN_WITH(name, " (plain)", setup_plain) RUN_WITH(name, " (redisson)", setup_redisson))
 
 void open_probe(const char *address, uint32_t guard);

@@ -11,8 +11,8 @@ static uint64_t now_us(void *arg)
     return clock_us();
 }
 
-static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
-                          enum fault fault, const char *why)
+static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation, enum fault fault,
+                          const char *why)
 {
     struct probe *probe = arg;
 
@@ -95,8 +95,8 @@ void probe_close(struct probe *probe)
 static void turn(struct probe *probe, uint64_t since_us, const char *what)
 {
     if (clock_us() - since_us > PROBE_LIMIT_US)
-        fail_msg("%s did not come; state %d fault %d: %s\n%s", what, (int)probe->state, (int)probe->fault,
-                 probe->why, probe->logged);
+        fail_msg("%s did not come; state %d fault %d: %s\n%s", what, (int)probe->state, (int)probe->fault, probe->why,
+                 probe->logged);
     event_base_loop(fixture.base, EVLOOP_ONCE);
 }
 

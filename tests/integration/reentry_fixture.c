@@ -9,12 +9,12 @@ void flavoured_client(int policy, int dialect, uint32_t node_timeout_ms)
     fixture_client(3);
 }
 
-#define SETUP(flavour, policy, dialect, node_timeout_ms)                                                       \
-    int setup_##flavour(void **state)                                                                          \
-    {                                                                                                          \
-        fixture_begin(3);                                                                                      \
-        flavoured_client(QUORLOCK_##policy, QUORLOCK_DIALECT_##dialect, node_timeout_ms);                      \
-        return 0;                                                                                              \
+#define SETUP(flavour, policy, dialect, node_timeout_ms)                                                               \
+    int setup_##flavour(void **state)                                                                                  \
+    {                                                                                                                  \
+        fixture_begin(3);                                                                                              \
+        flavoured_client(QUORLOCK_##policy, QUORLOCK_DIALECT_##dialect, node_timeout_ms);                              \
+        return 0;                                                                                                      \
     }
 SETUP(majority, MAJORITY, PLAIN, 0)
 SETUP(majority_redisson, MAJORITY, REDISSON, 0)
@@ -29,14 +29,12 @@ quorlock *lock_of(const char *owner, uint32_t lease_ms)
 
 quorlock *waiter_of(const char *owner)
 {
-    return fixture_lock(fixture.client, "key",
-                        LEASE(LONG_LEASE_MS, .owner = owner, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    return fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = owner, .wait_ms = QUORLOCK_WAIT_FOREVER));
 }
 
 quorlock *unrenewed_of(const char *owner, uint32_t lease_ms)
 {
-    return fixture_lock(fixture.client, "key",
-                        LEASE(lease_ms, .owner = owner, .renew_ms = QUORLOCK_RENEW_NEVER));
+    return fixture_lock(fixture.client, "key", LEASE(lease_ms, .owner = owner, .renew_ms = QUORLOCK_RENEW_NEVER));
 }
 
 int64_t least_pttl(const char *key)

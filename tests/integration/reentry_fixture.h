@@ -18,9 +18,8 @@ int setup_patient(void **state);
 void flavoured_client(int policy, int dialect, uint32_t node_timeout_ms);
 #define RUN_IN(name, flavour)       RUN_WITH(name, " (" #flavour ")", setup_##flavour)
 #define FLAVOUR_TEST(name, flavour) TEST_RUNS(name, RUN_IN(name, flavour))
-#define FLAVOURS_TEST(name)                                                                                    \
-    TEST_RUNS(name, RUN_IN(name, majority) RUN_IN(name, majority_redisson) RUN_IN(name, all)                   \
-                        RUN_IN(name, all_redisson))
+#define FLAVOURS_TEST(name)                                                                                            \
+    TEST_RUNS(name, RUN_IN(name, majority) RUN_IN(name, majority_redisson) RUN_IN(name, all) RUN_IN(name, all_redisson))
 
 /* lock_of - a handle on "key" that tries once; waiter_of waits for ever; unrenewed_of is renewed on request
  * only. */

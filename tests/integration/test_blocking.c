@@ -172,8 +172,7 @@ BLOCKING_TEST(errors_of_open_and_new)
     assert_null(other);
     assert_true(strlen(error) > 0);
     error[0] = '\0';
-    assert_int_equal(quorlock_blocking_new(&lock, blocking, &key, 1, NULL, error, sizeof(error)),
-                     QUORLOCK_INVAL);
+    assert_int_equal(quorlock_blocking_new(&lock, blocking, &key, 1, NULL, error, sizeof(error)), QUORLOCK_INVAL);
     assert_null(lock);
     assert_non_null(strstr(error, key));
     assert_int_equal(quorlock_blocking_close(NULL), 0);

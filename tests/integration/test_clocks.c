@@ -124,8 +124,7 @@ SERVERS_TEST(an_acquire_shows_a_step_too)
 
     restart_with_clocks();
     hold(QUORLOCK_RENEW_NEVER);
-    other =
-        fixture_lock(fixture.client, "other", LEASE(LEASE_MS, .renew_ms = QUORLOCK_RENEW_NEVER, .fencing = 1));
+    other = fixture_lock(fixture.client, "other", LEASE(LEASE_MS, .renew_ms = QUORLOCK_RENEW_NEVER, .fencing = 1));
     assert_false(logs_a_step(NULL));
     set_clock(1, STEP_US);
     assert_status(fixture_acquire(other, &seen), QUORLOCK_OK);

@@ -147,8 +147,7 @@ CLIENT_TEST(the_wait_bound_holds)
 CLIENT_TEST(cancel_at_any_moment_leaves_nothing)
 {
     struct seen seen;
-    quorlock *lock =
-        fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
     for (int turns = 0; turns < 40; turns++) {
         bool held = turns % 2 == 1;
@@ -218,8 +217,7 @@ static void contender_leaves(evutil_socket_t fd, short what, void *arg)
 {
     struct contender *contender = arg;
 
-    if (quorlock_valid_ms(contender->lock) == 0)
-        _exit(20); /* a lease of 10 s is over? the machine is too slow */
+    if (quorlock_valid_ms(contender->lock) == 0) _exit(20); /* a lease of 10 s is over? the machine is too slow */
     if (unlink(contender->file) != 0) _exit(21);
     contender->turns++;
     if (quorlock_release(contender->lock, contender_released, contender) != 0) _exit(22);
@@ -246,8 +244,7 @@ static void contender_next(struct contender *contender)
     uint64_t now_us = clock_us();
 
     /* A number of turns is not promised, but each contender must get one: it stays that long, with a limit. */
-    if (now_us >= contender->end_us &&
-        (contender->turns > 0 || now_us >= contender->end_us + GENEROUS_MS * 1000ull)) {
+    if (now_us >= contender->end_us && (contender->turns > 0 || now_us >= contender->end_us + GENEROUS_MS * 1000ull)) {
         contender->done = true;
     } else if (quorlock_acquire(contender->lock, contender_inside, contender) != 0) {
         _exit(26);

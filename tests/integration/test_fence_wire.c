@@ -91,8 +91,7 @@ SERVER_TEST(test_whole_numbers)
     char wanted[32];
     uint64_t before_us;
     struct answer answer;
-    static const char *const bad[] = {
-        "9007199254740992", "99999999999999999999", "-1", "1.5", "x", "nan", "inf"};
+    static const char *const bad[] = {"9007199254740992", "99999999999999999999", "-1", "1.5", "x", "nan", "inf"};
     assert_counts(probe_fenced(probe, OP_ACQUIRE, "a", floor), floor);
     server_value(server, COUNTER, stored, sizeof(stored));
     snprintf(wanted, sizeof(wanted), "%llu", (unsigned long long)floor);

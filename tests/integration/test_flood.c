@@ -103,8 +103,8 @@ static void acquire_all(void)
         assert_status(quorlock_acquire(flood.locks[i], on_acquired, NULL), QUORLOCK_OK);
     }
     await(all_asked, NULL, FLOOD_MS, "every acquire");
-    print_message("%d acquires in one turn: %d granted, %d not; %llu ms\n", flood.n, flood.granted,
-                  flood.refused, (unsigned long long)(clock_us() - begun_us) / 1000);
+    print_message("%d acquires in one turn: %d granted, %d not; %llu ms\n", flood.n, flood.granted, flood.refused,
+                  (unsigned long long)(clock_us() - begun_us) / 1000);
     assert_int_equal(flood.granted, flood.n);
 }
 
@@ -116,8 +116,8 @@ static void release_all(void)
         assert_status(quorlock_release(flood.locks[i], on_released, NULL), QUORLOCK_OK);
     }
     await(all_given_back, NULL, FLOOD_MS, "every release");
-    print_message("%d releases in one turn: %d done, %d not; %llu ms\n", flood.n, flood.released,
-                  flood.unreleased, (unsigned long long)(clock_us() - begun_us) / 1000);
+    print_message("%d releases in one turn: %d done, %d not; %llu ms\n", flood.n, flood.released, flood.unreleased,
+                  (unsigned long long)(clock_us() - begun_us) / 1000);
     assert_int_equal(flood.released, flood.n);
 }
 

@@ -317,8 +317,7 @@ SERVER_TEST(test_conflicts)
         if (what == 2) assert_contains(probe->why, "max_lease 10000 ms: ");
         if (what == 3) assert_contains(probe->why, "max_lease 30000 ms: ");
         if (what >= 2)
-            assert_contains(probe->why,
-                            "(here --max-lease 20s, QUORLOCK_MAX_LEASE=20s or max_lease_ms = 20000)");
+            assert_contains(probe->why, "(here --max-lease 20s, QUORLOCK_MAX_LEASE=20s or max_lease_ms = 20000)");
         if (what == 2) assert_contains(probe->why, "'quorlock bootstrap --reconfigure --max-lease 10s'");
         assert_int_equal(node_generation(probe->node), 0);
         probe_close(probe);

@@ -11,10 +11,9 @@
 /* Commands that all servers have executed so far, also inside scripts. */
 static long long commands(void)
 {
-    static const char script[] =
-        "local n = 0 "
-        "for calls in string.gmatch(redis.call('INFO', 'commandstats'), 'calls=(%d+)') do "
-        "n = n + calls end return n";
+    static const char script[] = "local n = 0 "
+                                 "for calls in string.gmatch(redis.call('INFO', 'commandstats'), 'calls=(%d+)') do "
+                                 "n = n + calls end return n";
     long long n = 0;
 
     for (uint32_t i = 0; i < fixture.cluster.n; i++) {

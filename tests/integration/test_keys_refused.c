@@ -91,8 +91,8 @@ DIALECTS_TEST(test_taken_back)
             redisReply *reply;
 
             wipe();
-            snprintf(selector, sizeof(selector), "(+%s%s%s%s)", command, p == 0 ? "" : " ~a",
-                     p == 1 ? "" : " ~b", p == 2 ? "" : " ~c");
+            snprintf(selector, sizeof(selector), "(+%s%s%s%s)", command, p == 0 ? "" : " ~a", p == 1 ? "" : " ~b",
+                     p == 2 ? "" : " ~c");
             as_bob("~* &* +@all");
             snprintf(less, sizeof(less), "-%s", command);
             reply = redisCommand(context, "ACL SETUSER bob %s %s", less, selector);

@@ -104,8 +104,7 @@ DIALECTS_TEST(test_repair)
         assert_outcome(ask(OP_REPAIR), OUTCOME_YES);
         for (size_t i = 0; i < N; i++) {
             assert_true(holds(i, US));
-            assert_left(i, ways[i] == LONGER ? LEASE_MS + 1 : SHORT_MS + 1,
-                        ways[i] == LONGER ? LONG_MS : LEASE_MS);
+            assert_left(i, ways[i] == LONGER ? LEASE_MS + 1 : SHORT_MS + 1, ways[i] == LONGER ? LONG_MS : LEASE_MS);
         }
     }
     for (size_t p = 0; p < N; p++) {
@@ -205,8 +204,7 @@ static void hear_all(redisContext *context, char *ret, size_t size)
         assert_int_equal(redisGetReply(context, (void **)&reply), REDIS_OK);
         end = strcmp(reply->element[2]->str, "end") == 0;
         if (!end)
-            used += (size_t)snprintf(ret + used, size - used, "%s=%s ", reply->element[2]->str,
-                                     reply->element[3]->str);
+            used += (size_t)snprintf(ret + used, size - used, "%s=%s ", reply->element[2]->str, reply->element[3]->str);
         freeReplyObject(reply);
         assert_true(used < size);
         if (end) return;

@@ -4,9 +4,9 @@
  */
 #include "fixture.h"
 
-#define DIALECTS_TEST(name)                                                                                    \
-    TEST_RUNS(name, RUN_WITH(name, " (plain)", fixture_setup_client)                                           \
-                        RUN_WITH(name, " (redisson)", fixture_setup_redisson))
+#define DIALECTS_TEST(name)                                                                                            \
+    TEST_RUNS(name,                                                                                                    \
+              RUN_WITH(name, " (plain)", fixture_setup_client) RUN_WITH(name, " (redisson)", fixture_setup_redisson))
 
 static const char *const ab[] = {"a", "b"};
 static const char *const ba[] = {"b", "a"};
@@ -161,8 +161,7 @@ DIALECTS_TEST(opposite_orders_do_not_starve_each_other)
     contenders[1].lock = fixture_lock_all(other, ba, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     contenders[2].lock =
         fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    contenders[3].lock =
-        fixture_lock_all(other, abc, 3, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    contenders[3].lock = fixture_lock_all(other, abc, 3, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     for (int i = 0; i < 4; i++) {
         assert_int_equal(quorlock_acquire(contenders[i].lock, contender_told, &contenders[i]), 0);
     }
@@ -182,8 +181,8 @@ CLIENT_TEST(order_makes_no_difference)
     quorlock *one = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
     quorlock *two = fixture_lock_all(fixture.client, ba, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
 
-    waits = fixture_lock_all(fixture.client, ba, 2,
-                             LEASE(LONG_LEASE_MS, .owner = NULL, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    waits =
+        fixture_lock_all(fixture.client, ba, 2, LEASE(LONG_LEASE_MS, .owner = NULL, .wait_ms = QUORLOCK_WAIT_FOREVER));
     assert_status(fixture_acquire(one, &first), QUORLOCK_OK);
     assert_status(fixture_acquire(two, &second), QUORLOCK_OK);
     assert_string_equal(first.owner, second.owner);
@@ -209,10 +208,9 @@ CLIENT_TEST(one_owner_reenters_the_same_list_only)
 
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     assert_status(quorlock_acquire(overlaps, on_result, &seen), QUORLOCK_INVAL);
-    assert_string_equal(
-        quorlock_client_error(fixture.client),
-        "owner \"me\" has \"b\" in the list \"a, b\" already and asks for the list \"b, c\": one "
-        "owner nests the same list of keys only");
+    assert_string_equal(quorlock_client_error(fixture.client),
+                        "owner \"me\" has \"b\" in the list \"a, b\" already and asks for the list \"b, c\": one "
+                        "owner nests the same list of keys only");
     /* Other keys are independent, and another owner gets the usual result. */
     assert_status(fixture_acquire(apart, &seen), QUORLOCK_OK);
     assert_status(fixture_acquire(yours, &seen), QUORLOCK_HELD);
@@ -232,8 +230,8 @@ CLIENT_TEST(overlap_is_found_in_the_queue_too)
     quorlock *first_waiter =
         fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
-    waiter = fixture_lock_all(fixture.client, ab, 2,
-                              LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .owner = "me"));
+    waiter =
+        fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .owner = "me"));
     overlaps = fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS, .wait_ms = 0, .owner = "me"));
     assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
     fixture_start_acquire(first_waiter, &first);
@@ -265,8 +263,7 @@ DIALECTS_TEST(as_many_as_may_be)
         keys[i] = names[i];
     }
     lock = fixture_lock_all(fixture.client, keys, QUORLOCK_KEYS_MAX, LEASE(LONG_LEASE_MS, .fencing = 1));
-    last =
-        fixture_lock_all(fixture.client, keys + QUORLOCK_KEYS_MAX - 1, 1, LEASE(LONG_LEASE_MS, .fencing = 1));
+    last = fixture_lock_all(fixture.client, keys + QUORLOCK_KEYS_MAX - 1, 1, LEASE(LONG_LEASE_MS, .fencing = 1));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
     for (int i = 0; i < QUORLOCK_KEYS_MAX; i++) await_holders(keys[i], NULL, 3);

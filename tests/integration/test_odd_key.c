@@ -79,7 +79,6 @@ CLIENT_TEST(an_overflowing_lease_is_polled_seldom)
         }
         before = lock_calls();
         assert_status(fixture_acquire(lock, &waited), QUORLOCK_HELD);
-        if (lock_calls() - before > CALLS_MAX)
-            fail_msg("PX %s: %lld requests", leases[i], lock_calls() - before);
+        if (lock_calls() - before > CALLS_MAX) fail_msg("PX %s: %lld requests", leases[i], lock_calls() - before);
     }
 }

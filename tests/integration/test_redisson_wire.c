@@ -238,9 +238,8 @@ REDISSON_TEST(few_rights)
     quorlock *lock;
 
     for (uint32_t i = 0; i < 3; i++) {
-        server_do(SERVER(i),
-                  "ACL SETUSER bob reset on >sesame ~job ~ready? resetchannels +info +client|setname "
-                  "+script|load +eval +evalsha +time +hexists +hscan +hset +hdel +pttl +pexpire");
+        server_do(SERVER(i), "ACL SETUSER bob reset on >sesame ~job ~ready? resetchannels +info +client|setname "
+                             "+script|load +eval +evalsha +time +hexists +hscan +hset +hdel +pttl +pexpire");
     }
     fixture_log_in("bob:sesame@", "");
     fixture_client(3);

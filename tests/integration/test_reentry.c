@@ -136,10 +136,8 @@ SERVERS_TEST(renewed_first_where_little_is_left)
 
     for (int i = 0; i < 3; i++) {
         flavoured_client(policies[i], dialects[i], 3000);
-        outers[i] =
-            fixture_lock(fixture.client, keys[i], LEASE(8000, .owner = "me", .renew_ms = QUORLOCK_RENEW_NEVER));
-        inners[i] =
-            fixture_lock(fixture.client, keys[i], LEASE(8000, .owner = "me", .renew_ms = QUORLOCK_RENEW_NEVER));
+        outers[i] = fixture_lock(fixture.client, keys[i], LEASE(8000, .owner = "me", .renew_ms = QUORLOCK_RENEW_NEVER));
+        inners[i] = fixture_lock(fixture.client, keys[i], LEASE(8000, .owner = "me", .renew_ms = QUORLOCK_RENEW_NEVER));
         assert_status(fixture_acquire(outers[i], &seen), QUORLOCK_OK);
         await_holders(keys[i], NULL, 3);
         before = lock_calls();
@@ -196,9 +194,8 @@ FLAVOUR_TEST(as_much_validity_as_is_asked_for, patient)
 {
     struct seen seen;
     quorlock *outer = unrenewed_of("me", 4000);
-    quorlock *inner =
-        fixture_lock(fixture.client, "key",
-                     LEASE(4000, .owner = "me", .min_valid_ms = 3000, .renew_ms = QUORLOCK_RENEW_NEVER));
+    quorlock *inner = fixture_lock(fixture.client, "key",
+                                   LEASE(4000, .owner = "me", .min_valid_ms = 3000, .renew_ms = QUORLOCK_RENEW_NEVER));
 
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await(valid_below_3s, &outer, GENEROUS_MS, "less than it wants");

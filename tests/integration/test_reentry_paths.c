@@ -66,10 +66,10 @@ FLAVOUR_TEST(admitted_on_its_own_terms, majority)
     struct seen first, second, third;
     quorlock *longer =
         fixture_lock(fixture.client, "key", LEASE(60000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER));
-    quorlock *fenced = fixture_lock(
-        fixture.client, "key", LEASE(60000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 1));
-    quorlock *outer = fixture_lock(fixture.client, "key",
-                                   LEASE(5000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 0));
+    quorlock *fenced = fixture_lock(fixture.client, "key",
+                                    LEASE(60000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 1));
+    quorlock *outer =
+        fixture_lock(fixture.client, "key", LEASE(5000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 0));
 
     fixture_start_acquire(outer, &first);
     fixture_start_acquire(longer, &second);

@@ -40,10 +40,8 @@ static void refuse_client(const struct quorlock_client_options *options, int sta
 
 static struct quorlock_client_options nodes_options(const char *const *nodes, size_t n)
 {
-    return (struct quorlock_client_options){.size = sizeof(struct quorlock_client_options),
-                                            .nodes = nodes,
-                                            .n_nodes = n,
-                                            .guard = QUORLOCK_GUARD_OFF};
+    return (struct quorlock_client_options){
+        .size = sizeof(struct quorlock_client_options), .nodes = nodes, .n_nodes = n, .guard = QUORLOCK_GUARD_OFF};
 }
 
 BARE_TEST(bad_addresses)
@@ -416,11 +414,10 @@ SERVERS_TEST(unix_sockets_and_databases)
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_int_equal(holders("key", NULL), 0);
     assert_int_equal(
-        server_ask_number(SERVER(0), "EVAL %s 0", "redis.call('SELECT', 5) return redis.call('EXISTS', 'key')"),
-        1);
+        server_ask_number(SERVER(0), "EVAL %s 0", "redis.call('SELECT', 5) return redis.call('EXISTS', 'key')"), 1);
     fixture_close(fixture.client);
-    assert_int_equal(
-        server_ask_number(SERVER(0), "EVAL %s 0", "redis.call('SELECT', 5) return redis.call('DBSIZE')"), 0);
+    assert_int_equal(server_ask_number(SERVER(0), "EVAL %s 0", "redis.call('SELECT', 5) return redis.call('DBSIZE')"),
+                     0);
     fixture_log_in("", "/4711");
     verdict(3, QUORLOCK_NOQUORUM, "SELECT", &seen);
     assert_contains(seen.votes[0].node, "4711");
@@ -504,8 +501,7 @@ struct greeter {
     char address[TEXT_SIZE];
 };
 
-static void greet(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from, int length,
-                  void *arg)
+static void greet(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from, int length, void *arg)
 {
     struct greeter *greeter = arg;
     struct bufferevent *guest = bufferevent_socket_new(fixture.base, fd, BEV_OPT_CLOSE_ON_FREE);
@@ -528,8 +524,7 @@ static void greeter_open(struct greeter *greeter, const char *greeting)
     greeter->listener = evconnlistener_new_bind(fixture.base, greet, greeter, LEV_OPT_CLOSE_ON_FREE, 100,
                                                 (struct sockaddr *)&address, sizeof(address));
     assert_non_null(greeter->listener);
-    assert_int_equal(
-        getsockname(evconnlistener_get_fd(greeter->listener), (struct sockaddr *)&address, &length), 0);
+    assert_int_equal(getsockname(evconnlistener_get_fd(greeter->listener), (struct sockaddr *)&address, &length), 0);
     snprintf(greeter->address, sizeof(greeter->address), "127.0.0.1:%u", ntohs(address.sin_port));
 }
 

@@ -104,8 +104,8 @@ static pid_t keep_busy(const struct server *server)
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (freopen("/dev/null", "w", stdout) == NULL) _exit(127);
-        execlp("redis-cli", "redis-cli", "-s", server->unix_address + strlen("unix://"), "EVAL",
-               "while true do end", "0", (char *)NULL);
+        execlp("redis-cli", "redis-cli", "-s", server->unix_address + strlen("unix://"), "EVAL", "while true do end",
+               "0", (char *)NULL);
         _exit(127);
     }
     return pid;

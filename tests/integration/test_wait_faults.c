@@ -134,8 +134,8 @@ SERVERS_TEST(one_frozen_node_makes_no_hand_over_slow)
         /* The first of them find out that the node does not answer. */
         (void)median_hand_over_us(4);
         faulty_us = median_hand_over_us(10);
-        print_message("hand-over %llu us, with node %u frozen %llu us\n", (unsigned long long)whole_us,
-                      node + 1, (unsigned long long)faulty_us);
+        print_message("hand-over %llu us, with node %u frozen %llu us\n", (unsigned long long)whole_us, node + 1,
+                      (unsigned long long)faulty_us);
         assert_true(faulty_us < 10 * whole_us + NODE_TIMEOUT_MS * 1000 / 2);
         close_both();
         server_thaw(SERVER(node));

@@ -193,8 +193,7 @@ SERVERS_TEST(others_get_their_turn)
     other = other_client();
     stranger = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     for (int i = 0; i < TURNERS; i++) {
-        turners[i].lock =
-            fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+        turners[i].lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
         assert_int_equal(quorlock_acquire(turners[i].lock, turner_completed, &turners[i]), 0);
     }
     await_count(&turners[TURNERS - 1].grants, 1, GENEROUS_MS, "one round");

@@ -58,8 +58,7 @@ long long listeners(const char *key)
     snprintf(channel, sizeof(channel), plain ? "quorlock:released:%s" : "redisson_lock__channel:{%s}", key);
     for (uint32_t i = 0; i < 3; i++) {
         if (!is_live(i)) continue;
-        n += server_ask_number(SERVER(i), "EVAL %s 0 %s", "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]",
-                               channel);
+        n += server_ask_number(SERVER(i), "EVAL %s 0 %s", "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]", channel);
     }
     return n;
 }

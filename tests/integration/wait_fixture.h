@@ -18,7 +18,7 @@ extern uint32_t frozen; /* a node that must not be asked; NO_NODE: none is */
 int setup_both(void **state);
 int setup_both_redisson(void **state);
 #define BOTH_TEST(name) TEST_RUNS(name, RUN_WITH(name, "", setup_both))
-#define DIALECTS_TEST(name)                                                                                    \
+#define DIALECTS_TEST(name)                                                                                            \
     TEST_RUNS(name, RUN_WITH(name, " (plain)", setup_both) RUN_WITH(name, " (redisson)", setup_both_redisson))
 
 /* open_both - the clients and their locks, by fixture.options. */

@@ -50,8 +50,8 @@ static void trace(struct slot *slot, const char *what)
     int length;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    length = snprintf(line, sizeof(line), "%lld.%06ld %s %s ours %s\n", (long long)now.tv_sec,
-                      now.tv_nsec / 1000, slot->name, what, owner != NULL ? owner : "-");
+    length = snprintf(line, sizeof(line), "%lld.%06ld %s %s ours %s\n", (long long)now.tv_sec, now.tv_nsec / 1000,
+                      slot->name, what, owner != NULL ? owner : "-");
     if (write(slot->contention.trace, line, (size_t)length) != length) die("the trace cannot be written");
 }
 
@@ -89,8 +89,7 @@ static void write_counter(struct slot *slot)
         trace(slot, "late");
     } else {
         (void)snprintf(text, sizeof(text), "%0*" PRIu64, COUNTER_DIGITS, contention->counter + 1);
-        if (pwrite(contention->file, text, COUNTER_DIGITS, 0) != COUNTER_DIGITS)
-            die("the counter cannot be set");
+        if (pwrite(contention->file, text, COUNTER_DIGITS, 0) != COUNTER_DIGITS) die("the counter cannot be set");
         contention->turns++;
         trace(slot, "leave");
     }
@@ -166,8 +165,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-void contention_start(struct slot *slot, const char *key, uint32_t lease_ms, const char *path,
-                      uint32_t length_ms)
+void contention_start(struct slot *slot, const char *key, uint32_t lease_ms, const char *path, uint32_t length_ms)
 {
     struct contention *contention = &slot->contention;
     char trace_path[PATH_MAX];

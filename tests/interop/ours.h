@@ -43,8 +43,7 @@ void slot_lock(struct slot *slot, const char *key, uint32_t lease_ms, uint32_t w
 
 /* contention_start - the slot contends for `key` until so many ms are over: again and again it reads the
  * counter in the file, takes its time, writes the next number and pauses. NULL for key: without the lock. */
-void contention_start(struct slot *slot, const char *key, uint32_t lease_ms, const char *path,
-                      uint32_t length_ms);
+void contention_start(struct slot *slot, const char *key, uint32_t lease_ms, const char *path, uint32_t length_ms);
 
 /* say - prints one event; die - ends the process with a line on stderr */
 void say(const struct slot *slot, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -107,8 +107,7 @@ static void misuse(struct world *world, struct lock *lock)
     case 1: status = process_extend(world, lock, core_lease_us(lock->core) - 1000); break;
     default: status = process_cancel(world, lock, CORE_CANCELED); break;
     }
-    if (status == CORE_OK)
-        judge_violated(world, I6_NOTIFIED_ONCE, "lock %u: a misuse was accepted", lock->index);
+    if (status == CORE_OK) judge_violated(world, I6_NOTIFIED_ONCE, "lock %u: a misuse was accepted", lock->index);
     world->totals->of[TOTAL_MISUSES]++;
 }
 

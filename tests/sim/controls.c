@@ -126,9 +126,8 @@ static bool run_control(struct world *world, const struct control *control, uint
         runs++;
     }
     sound = run_sound(world, control, first_seed, runs);
-    (void)printf("%-22s  %-3.*s %8u %6u %8u   %s (seed %" PRIu64 ")%s\n", control->name,
-                 (int)strcspn(invariant, " "), invariant, runs, hits, control->minimum,
-                 hits >= control->minimum ? "caught" : "NOT CAUGHT", hit_seed,
+    (void)printf("%-22s  %-3.*s %8u %6u %8u   %s (seed %" PRIu64 ")%s\n", control->name, (int)strcspn(invariant, " "),
+                 invariant, runs, hits, control->minimum, hits >= control->minimum ? "caught" : "NOT CAUGHT", hit_seed,
                  sound ? "" : ", and violated WITHOUT the control");
     (void)fflush(stdout);
     return sound && hits >= control->minimum;

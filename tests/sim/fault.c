@@ -161,8 +161,7 @@ static void fill_queues(struct world *world, const struct plan_fault *fault, uin
     struct client *client = &world->clients[fault->client];
 
     if (part == 0) {
-        client->unsent_until_us =
-            later(client->unsent_until_us, world->now_us + (until_us - world->now_us) / 8);
+        client->unsent_until_us = later(client->unsent_until_us, world->now_us + (until_us - world->now_us) / 8);
     } else if (world->now_us >= client->unsent_until_us && world->now_us >= client->paused_until_us) {
         process_room(world, fault->client);
         return;
@@ -178,8 +177,7 @@ static void leave_odd_key(struct world *world, const struct plan_fault *fault, u
     world_plan(world, world->now_us + ODD_AGAIN_US, EVENT_FAULT, 0, 0, index, 1);
 }
 
-static void begin(struct world *world, const struct plan_fault *fault, uint32_t index, uint32_t part,
-                  uint64_t until_us)
+static void begin(struct world *world, const struct plan_fault *fault, uint32_t index, uint32_t part, uint64_t until_us)
 {
     struct node *node = &world->nodes[fault->node];
 
@@ -205,9 +203,7 @@ static void begin(struct world *world, const struct plan_fault *fault, uint32_t 
     case FAULT_DEATH:
     case FAULT_DEATH_CALLBACK:
     case FAULT_DEATH_SEND: die(world, fault, until_us); break;
-    case FAULT_REFUSE_WRITES:
-        node->refuse_writes_until_us = later(node->refuse_writes_until_us, until_us);
-        break;
+    case FAULT_REFUSE_WRITES: node->refuse_writes_until_us = later(node->refuse_writes_until_us, until_us); break;
     case FAULT_REFUSE_ALL: node->refuse_all_until_us = later(node->refuse_all_until_us, until_us); break;
     case FAULT_FORGET_SCRIPTS: node->scripts = 0; break;
     case FAULT_UNSENT: fill_queues(world, fault, index, part, until_us); break;

@@ -37,8 +37,7 @@ static bool is_kept(const struct world *world)
 static uint64_t left_by_uptime_ms(const struct world *world, uint32_t server)
 {
     const struct node *node = &world->nodes[server];
-    uint64_t started_us =
-        clock_read(node->offset_us, world->plan->node_rate_ppm[server], node->started_us) / 1000000;
+    uint64_t started_us = clock_read(node->offset_us, world->plan->node_rate_ppm[server], node->started_us) / 1000000;
     uint64_t uptime_ms = (world_node_us(world, server) / 1000000 - started_us) * 1000;
     uint64_t max_lease_ms = world->plan->max_lease_us / 1000;
 

@@ -18,8 +18,7 @@ static bool another_waits(const struct world *world, const struct lock *freed)
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
         const struct lock *lock = &world->locks[i];
 
-        if (lock != freed && lock->key == freed->key && lock->state != ACTOR_DEAD &&
-            lock->verdicts.acquiring.pending)
+        if (lock != freed && lock->key == freed->key && lock->state != ACTOR_DEAD && lock->verdicts.acquiring.pending)
             return true;
     }
     return false;
@@ -53,8 +52,8 @@ static void note(struct handovers *handovers, uint64_t parts, const struct hando
 static void judge_requests(struct world *world, const struct handover *handover)
 {
     if (world->plan->requests_most == 0 || handover->all <= world->plan->requests_most) return;
-    judge_violated(world, REQUEST_STORM, "%u requests from one grant to the next, by %u contenders",
-                   handover->all, world->plan->n_locks);
+    judge_violated(world, REQUEST_STORM, "%u requests from one grant to the next, by %u contenders", handover->all,
+                   world->plan->n_locks);
 }
 
 static void judge(struct world *world, uint64_t took_us)
@@ -148,17 +147,16 @@ bool handover_table(struct world *world, FILE *out)
     static struct handovers handovers;
     bool good = true;
 
-    (void)fprintf(out, "%-36s %10s %6s %8s %8s %8s %9s %9s %6s\n", "hand-over, in round trips", "contenders",
-                  "n", "median", "99 %", "longest", "requests", "a grant", "most");
+    (void)fprintf(out, "%-36s %10s %6s %8s %8s %8s %9s %9s %6s\n", "hand-over, in round trips", "contenders", "n",
+                  "median", "99 %", "longest", "requests", "a grant", "most");
     for (int kind = 0; kind < KINDS; kind++) {
         for (size_t i = 0; i < sizeof(contenders) / sizeof(contenders[0]); i++) {
             bool held = update_rtt(world, (enum kind)kind, contenders[i], &handovers);
             double median = trips(&handovers, 500);
             bool slow = kind == KIND_CALM && median * HANDOVER_PER_TRIP > MEDIAN_MAX;
 
-            (void)fprintf(out, "%-36s %10u %6" PRIu64 " %8.2f %8.2f %8.2f %9.1f %9.1f %6" PRIu64 "%s\n",
-                          names[kind], contenders[i], handovers.n, median, trips(&handovers, 990),
-                          trips(&handovers, 1000),
+            (void)fprintf(out, "%-36s %10u %6" PRIu64 " %8.2f %8.2f %8.2f %9.1f %9.1f %6" PRIu64 "%s\n", names[kind],
+                          contenders[i], handovers.n, median, trips(&handovers, 990), trips(&handovers, 1000),
                           handovers.n == 0 ? 0 : (double)handovers.requests / (double)handovers.n,
                           handovers.n == 0 ? 0 : (double)handovers.all / (double)handovers.n, handovers.most,
                           slow ? "   TOO SLOW" : "");

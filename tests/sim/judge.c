@@ -66,20 +66,18 @@ static void check_exclusion(struct world *world, struct lock *lock, bool at_gran
 
         if (ghost->key != lock->key) continue;
         if (world_client_clock(world, ghost->client, world->now_us) >= ghost->until_us) continue;
-        judge_violated(world, I1_EXCLUSION, "lock %u holds key %u within the validity of dead client %u",
-                       lock->index, lock->key, ghost->client);
+        judge_violated(world, I1_EXCLUSION, "lock %u holds key %u within the validity of dead client %u", lock->index,
+                       lock->key, ghost->client);
     }
 }
 
 /* A node that holds the key, or would if no fault had made it forget: it does not vote against it. */
-static bool holds(const struct world *world, uint32_t server, const struct lock *lock,
-                  const struct core_token *token)
+static bool holds(const struct world *world, uint32_t server, const struct lock *lock, const struct core_token *token)
 {
     const struct shadow *shadow = &world->shadows[server][lock->index];
 
     if (server_holds(world, server, lock->key, token)) return true;
-    return shadow->expires_ms > world_node_ms(world, server) &&
-           memcmp(&shadow->token, token, sizeof(*token)) == 0;
+    return shadow->expires_ms > world_node_ms(world, server) && memcmp(&shadow->token, token, sizeof(*token)) == 0;
 }
 
 /* I5, when a window opens or moves on, and whenever a key of it goes. */
@@ -93,8 +91,8 @@ static void check_quorum(struct world *world, struct lock *lock)
         holding += holds(world, plan_server(world->plan, lock->client, i), lock, token);
     }
     if (holding >= world->plan->quorum) return;
-    judge_violated(world, I5_QUORUM_HOLDS, "lock %u reports %llu us more, but only %u nodes hold its key",
-                   lock->index, (unsigned long long)(lock->verdicts.until_us - clock_of(world, lock)), holding);
+    judge_violated(world, I5_QUORUM_HOLDS, "lock %u reports %llu us more, but only %u nodes hold its key", lock->index,
+                   (unsigned long long)(lock->verdicts.until_us - clock_of(world, lock)), holding);
 }
 
 void judge_key_gone(struct world *world, struct lock *lock, uint32_t life)
@@ -102,8 +100,8 @@ void judge_key_gone(struct world *world, struct lock *lock, uint32_t life)
     if (lock->life == life && lock->state != ACTOR_DEAD) check_quorum(world, lock);
 }
 
-void judge_key_forgotten(struct world *world, uint32_t server, struct lock *lock,
-                         const struct core_token *token, uint64_t expires_ms)
+void judge_key_forgotten(struct world *world, uint32_t server, struct lock *lock, const struct core_token *token,
+                         uint64_t expires_ms)
 {
     struct shadow *shadow = &world->shadows[server][lock->index];
 
@@ -119,8 +117,7 @@ void judge_asked(struct world *world, struct lock *lock, const struct core_comma
     enum node_state state = world->clients[lock->client].links[node].state;
 
     if (command->tag.op != OP_ACQUIRE || state != NODE_QUARANTINED) return;
-    judge_violated(world, I7_FOREIGN_VOTE, "lock %u asks node %u for a vote, which is quarantined", lock->index,
-                   node);
+    judge_violated(world, I7_FOREIGN_VOTE, "lock %u asks node %u for a vote, which is quarantined", lock->index, node);
 }
 
 void judge_stepped(struct world *world, uint32_t client, uint32_t node)
@@ -128,8 +125,7 @@ void judge_stepped(struct world *world, uint32_t client, uint32_t node)
     TRACE(world, "client %u   finds that the clock of node %u has stepped forward", client, node);
     world->totals->of[TOTAL_CLOCK_STEPS]++;
     if (world->plan->outside) return;
-    judge_violated(world, I7_FOREIGN_VOTE, "client %u drops votes for a step of node %u that never was", client,
-                   node);
+    judge_violated(world, I7_FOREIGN_VOTE, "client %u drops votes for a step of node %u that never was", client, node);
 }
 
 static uint64_t allowance(const struct core_config *config, uint64_t lease_us)
@@ -170,8 +166,7 @@ void judge_before(struct world *world, struct lock *lock, const struct core_even
     const struct link *link;
     enum op op;
 
-    if (lock->verdicts.notified_held && event->now_us >= core_lost_at(lock->core))
-        lock->verdicts.past_lost_at = true;
+    if (lock->verdicts.notified_held && event->now_us >= core_lost_at(lock->core)) lock->verdicts.past_lost_at = true;
     if (event->type != CORE_EV_REPLY) return;
     link = &world->clients[lock->client].links[reply->tag.node];
     op = (enum op)reply->tag.op;
@@ -233,8 +228,7 @@ static void check_votes(struct world *world, struct lock *lock)
     for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
         if (core_vote(lock->core, i) != CORE_VOTE_YES) continue;
         if (lock->verdicts.votes[i].attempt == core_attempt(lock->core)) continue;
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u counts a yes of node %u that it did not give",
-                       lock->index, i);
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u counts a yes of node %u that it did not give", lock->index, i);
     }
 }
 
@@ -265,18 +259,15 @@ void judge_in_time(struct world *world, struct lock *lock)
     violated_if(world, lock, I10_FORGOTTEN,
                 config->wait_us != CORE_NEVER && is_overdue(world, lock, &verdicts->acquiring, bound_us),
                 "has an acquire that is overdue");
-    violated_if(world, lock, I10_FORGOTTEN,
-                is_overdue(world, lock, &verdicts->extending, 2 * config->node_timeout_us),
+    violated_if(world, lock, I10_FORGOTTEN, is_overdue(world, lock, &verdicts->extending, 2 * config->node_timeout_us),
                 "has an extend that is overdue");
     /* From when it could be sent; and an answer may lie there unread. */
     if (releasing.since_us < world->clients[lock->client].unsent_until_us) {
         releasing.since_us = world->clients[lock->client].unsent_until_us;
     }
-    violated_if(world, lock, I10_FORGOTTEN,
-                is_overdue(world, lock, &releasing, config->node_timeout_us / 4 * 5),
+    violated_if(world, lock, I10_FORGOTTEN, is_overdue(world, lock, &releasing, config->node_timeout_us / 4 * 5),
                 "has a release that is overdue");
-    violated_if(world, lock, I6_NOTIFIED_ONCE,
-                verdicts->notified_held && clock_of(world, lock) >= verdicts->until_us,
+    violated_if(world, lock, I6_NOTIFIED_ONCE, verdicts->notified_held && clock_of(world, lock) >= verdicts->until_us,
                 "did not report its loss before its validity ended");
 }
 
@@ -311,14 +302,12 @@ static void on_lost(struct world *world, struct lock *lock, const struct core_co
     struct verdicts *verdicts = &lock->verdicts;
     uint32_t spare = world->plan->n_nodes - world->plan->quorum;
 
-    violated_if(world, lock, I6_NOTIFIED_ONCE, !verdicts->notified_held,
-                "reports a loss, but it holds nothing");
+    violated_if(world, lock, I6_NOTIFIED_ONCE, !verdicts->notified_held, "reports a loss, but it holds nothing");
     violated_if(world, lock, I6_NOTIFIED_ONCE,
                 clock_of(world, lock) >= verdicts->until_us && !slept_just_now(world, lock),
                 "reports its loss after its validity");
     violated_if(world, lock, I7_FOREIGN_VOTE,
-                completion->loss == CORE_LOSS_GONE &&
-                    (uint32_t)__builtin_popcount(verdicts->absent_nodes) <= spare,
+                completion->loss == CORE_LOSS_GONE && (uint32_t)__builtin_popcount(verdicts->absent_nodes) <= spare,
                 "reports that its key is gone, but a quorum may have it");
     if (completion->loss == CORE_LOSS_NONE) {
         judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports a loss without a reason", lock->index);
@@ -364,8 +353,7 @@ static void on_refused(struct world *world, struct lock *lock, int status)
     switch (status) {
     case CORE_HELD_BY_OTHER:
         world->totals->of[TOTAL_HELD_BY_OTHER]++;
-        violated_if(world, lock, I7_FOREIGN_VOTE, !lock->verdicts.other_seen,
-                    "is refused, but no holder was seen");
+        violated_if(world, lock, I7_FOREIGN_VOTE, !lock->verdicts.other_seen, "is refused, but no holder was seen");
         break;
     case CORE_NOQUORUM: world->totals->of[TOTAL_NOQUORUM]++; break;
     case CORE_TIMEDOUT: world->totals->of[TOTAL_TIMEDOUT]++; break;
@@ -373,8 +361,7 @@ static void on_refused(struct world *world, struct lock *lock, int status)
     case CORE_INVAL:
         world->totals->of[TOTAL_CONFIG]++;
         if (world->plan->clients[lock->client].twins) break;
-        judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports that nodes refuse its configuration",
-                       lock->index);
+        judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports that nodes refuse its configuration", lock->index);
         break;
     default: judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports status %d", lock->index, status); break;
     }
@@ -414,8 +401,7 @@ static void on_completion(struct world *world, struct lock *lock, const struct c
         if (completion->status == CORE_NOQUORUM) of[TOTAL_RELEASE_NOQUORUM]++;
         break;
     }
-    if (!expected)
-        judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports twice, or what was not asked", lock->index);
+    if (!expected) judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports twice, or what was not asked", lock->index);
 }
 
 /* I8: what an idle lock that owes nothing left on a node. Excused is what was executed late: after its
@@ -434,8 +420,7 @@ static void check_clean(struct world *world, struct lock *lock)
         ends_us = world_client_clock(world, lock->client, server_expires_at(world, i, lock->key));
         if (ends_us > slot->last_sent_us + slot->last_lease_us / 100 * 101) continue;
         if (ends_us <= clock_of(world, lock)) continue;
-        judge_violated(world, I8_LEFT_BEHIND, "lock %u owes nothing more, but left its key on node %u",
-                       lock->index, i);
+        judge_violated(world, I8_LEFT_BEHIND, "lock %u owes nothing more, but left its key on node %u", lock->index, i);
     }
     world->totals->of[TOTAL_QUIET]++;
 }
@@ -496,8 +481,7 @@ void judge_silent(struct world *world)
 
             if (!slot->set || world_node_ms(world, node) >= slot->expires_ms) continue;
             if (world->nodes[node].stepped_back || slot->life == SERVER_ODD_LIFE) continue;
-            judge_violated(world, I8_LEFT_BEHIND, "the key of lock %u is still on node %u at rest", slot->lock,
-                           node);
+            judge_violated(world, I8_LEFT_BEHIND, "the key of lock %u is still on node %u at rest", slot->lock, node);
         }
     }
 }

@@ -79,8 +79,7 @@ static void watch_stall(struct world *world, struct link *link, uint64_t since_u
 {
     if (link->watched) return;
     link->watched = true;
-    world_plan(world, since_us + world->plan->stall_us, EVENT_STALL, link->client, link->node, 0,
-               link->generation);
+    world_plan(world, since_us + world->plan->stall_us, EVENT_STALL, link->client, link->node, 0, link->generation);
 }
 
 bool link_send(struct world *world, struct lock *lock, const struct core_command *command, uint64_t leaves_us)
@@ -142,8 +141,7 @@ static void answer(struct world *world, struct request *request, uint32_t index)
     world_plan(world, arrives_us, EVENT_ANSWER, request->client, request->node, index, request->serial);
 }
 
-static bool held_up(struct world *world, const struct event *event, uint64_t until_us,
-                    const struct request *request)
+static bool held_up(struct world *world, const struct event *event, uint64_t until_us, const struct request *request)
 {
     uint64_t on_us = goes_on(world, until_us, request);
 
@@ -239,8 +237,7 @@ static void update_rtt(struct world *world, struct link *link, const struct requ
     uint64_t took_us = world->now_us - request->sent_us;
 
     if (took_us > 1000000) took_us = 1000000;
-    link->srtt_us =
-        link->srtt_us == 0 ? (uint32_t)took_us : (uint32_t)((7 * (uint64_t)link->srtt_us + took_us) / 8);
+    link->srtt_us = link->srtt_us == 0 ? (uint32_t)took_us : (uint32_t)((7 * (uint64_t)link->srtt_us + took_us) / 8);
 }
 
 /* An answer goes to the core, to the check of the node's clock, and to the connection, in this order. */
@@ -480,8 +477,8 @@ static bool expel_twins(struct world *world, struct link *link)
 
 static void plan_guard_look(struct world *world, struct link *link)
 {
-    world_plan(world, world_client_when(world, link->client, link->quarantine_until_us), EVENT_GUARD,
-               link->client, link->node, 0, link->generation);
+    world_plan(world, world_client_when(world, link->client, link->quarantine_until_us), EVENT_GUARD, link->client,
+               link->node, 0, link->generation);
 }
 
 /* A little is added to what is left of the quarantine, for clocks differ. */

@@ -154,8 +154,7 @@ static bool run_twice(struct world *world, const struct options *options)
         hash = world->hash;
         (void)world_run(world, &plan, &ignored);
         if (hash == world->hash) continue;
-        (void)fprintf(stderr, "sim: seed %" PRIu64 " happens differently when it is run again\n",
-                      options->seed + i);
+        (void)fprintf(stderr, "sim: seed %" PRIu64 " happens differently when it is run again\n", options->seed + i);
         return false;
     }
     return true;
@@ -178,8 +177,8 @@ static bool run_many(struct world *world, const struct options *options)
     }
     totals_print(&totals, stdout);
     totals_print_outside(&totals, stdout);
-    (void)printf("%.3f ms a run\n", (double)(clock() - begun) * 1000 / CLOCKS_PER_SEC /
-                                        (double)(totals.runs == 0 ? 1 : totals.runs));
+    (void)printf("%.3f ms a run\n",
+                 (double)(clock() - begun) * 1000 / CLOCKS_PER_SEC / (double)(totals.runs == 0 ? 1 : totals.runs));
     good &= handover_table(world, stdout);
     if (options->runs >= RUNS_COMPLETE && violations == 0) good &= totals_complete(&totals, stdout);
     (void)printf("sim: %" PRIu64 " runs from seed %" PRIu64 ": %u violations\n", totals.runs, options->seed,

@@ -292,9 +292,7 @@ static bool allows(const struct plan *plan, enum plan_fault_kind kind)
     case FAULT_PROMOTE:
     case FAULT_FLIP: covered = guarded; break;
     /* Fenced acquires look at the guard as strict ones do. */
-    case FAULT_FLUSH:
-        covered = plan->guard == PLAN_GUARD_STRICT || (guarded && plan->fencing && !plan->mixed);
-        break;
+    case FAULT_FLUSH: covered = plan->guard == PLAN_GUARD_STRICT || (guarded && plan->fencing && !plan->mixed); break;
     case FAULT_FLIP_LIVE: covered = plan->guard == PLAN_GUARD_STRICT; break;
     case FAULT_BREAK:
     case FAULT_STEP_FORWARD:
@@ -310,11 +308,9 @@ static bool allows(const struct plan *plan, enum plan_fault_kind kind)
 
 static enum plan_fault_kind draw_bent(struct rng *rng, enum plan_bias bias)
 {
-    static const enum plan_fault_kind losses[] = {FAULT_CRASH_EMPTY, FAULT_CRASH_EMPTY, FAULT_PROMOTE,
-                                                  FAULT_FLIP};
+    static const enum plan_fault_kind losses[] = {FAULT_CRASH_EMPTY, FAULT_CRASH_EMPTY, FAULT_PROMOTE, FAULT_FLIP};
     static const enum plan_fault_kind cuts[] = {FAULT_CUT_TO, FAULT_CUT_FROM, FAULT_RESET_LATE, FAULT_FREEZE};
-    static const enum plan_fault_kind outside[] = {FAULT_STEP_FORWARD, FAULT_SUSPEND, FAULT_FLUSH,
-                                                   FAULT_FLIP_LIVE};
+    static const enum plan_fault_kind outside[] = {FAULT_STEP_FORWARD, FAULT_SUSPEND, FAULT_FLUSH, FAULT_FLIP_LIVE};
 
     switch (bias) {
     case BIAS_LATE_EXECUTION:
@@ -428,8 +424,8 @@ static void draw_arbiters(struct plan *plan, struct rng *rng)
 /* One node of those that a quorum can do without. */
 static void freeze_for_good(struct plan *plan, uint8_t node, uint64_t at_us)
 {
-    plan->faults[plan->n_faults++] = (struct plan_fault){
-        .kind = FAULT_FREEZE, .at_us = at_us, .for_us = 1u << 31, .node = node, .for_ever = true};
+    plan->faults[plan->n_faults++] =
+        (struct plan_fault){.kind = FAULT_FREEZE, .at_us = at_us, .for_us = 1u << 31, .node = node, .for_ever = true};
 }
 
 static void draw_waiting(struct plan *plan, struct rng *rng, enum plan_bias bias)

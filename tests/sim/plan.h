@@ -27,35 +27,35 @@ enum {
 #define PLAN_EPOCH_US UINT64_C(1700000000000000)
 
 /* Name in the trace and the totals. */
-#define PLAN_FAULT_MAP(X)                                                                                      \
-    X(CRASH, "node crashes, keeps its memory")                                                                 \
-    X(CRASH_EMPTY, "node crashes, comes back empty")                                                           \
-    X(PROMOTE, "a replica that fell behind takes the node's place")                                            \
-    X(FLIP, "node turns replica and back, with older memory")                                                  \
-    X(FLIP_LIVE, "the same, and no connection ends")                                                           \
-    X(FLUSH, "FLUSHALL on a node")                                                                             \
-    X(STEP_BACK, "node's clock steps back")                                                                    \
-    X(STEP_FORWARD, "node's clock steps forward")                                                              \
-    X(FREEZE, "node stands still")                                                                             \
-    X(CUT_TO, "one-way cut towards the node")                                                                  \
-    X(CUT_FROM, "one-way cut from the node")                                                                   \
-    X(RESET, "connection ends")                                                                                \
-    X(RESET_LATE, "connection ends, what was sent executes later")                                             \
-    X(SLOW, "link is slow")                                                                                    \
-    X(PAUSE, "client stands still")                                                                            \
-    X(PAUSE_CALLBACK, "client stands still before a callback")                                                 \
-    X(PAUSE_SEND, "client stands still before its bytes leave")                                                \
-    X(SUSPEND, "client stands still, and its clock with it")                                                   \
-    X(DEATH, "client dies")                                                                                    \
-    X(DEATH_CALLBACK, "client dies before a callback")                                                         \
-    X(DEATH_SEND, "client dies while its bytes leave")                                                         \
-    X(REFUSE_WRITES, "node refuses to set keys")                                                               \
-    X(REFUSE_ALL, "node refuses everything")                                                                   \
-    X(FORGET_SCRIPTS, "node forgets its scripts")                                                              \
-    X(UNSENT, "client cannot queue a request")                                                                 \
-    X(UNSUBSCRIBE, "subscriber connections end")                                                               \
-    X(LOSE_NOTICES, "notices of a node get lost")                                                              \
-    X(BREAK, "an operator breaks the lock")                                                                    \
+#define PLAN_FAULT_MAP(X)                                                                                              \
+    X(CRASH, "node crashes, keeps its memory")                                                                         \
+    X(CRASH_EMPTY, "node crashes, comes back empty")                                                                   \
+    X(PROMOTE, "a replica that fell behind takes the node's place")                                                    \
+    X(FLIP, "node turns replica and back, with older memory")                                                          \
+    X(FLIP_LIVE, "the same, and no connection ends")                                                                   \
+    X(FLUSH, "FLUSHALL on a node")                                                                                     \
+    X(STEP_BACK, "node's clock steps back")                                                                            \
+    X(STEP_FORWARD, "node's clock steps forward")                                                                      \
+    X(FREEZE, "node stands still")                                                                                     \
+    X(CUT_TO, "one-way cut towards the node")                                                                          \
+    X(CUT_FROM, "one-way cut from the node")                                                                           \
+    X(RESET, "connection ends")                                                                                        \
+    X(RESET_LATE, "connection ends, what was sent executes later")                                                     \
+    X(SLOW, "link is slow")                                                                                            \
+    X(PAUSE, "client stands still")                                                                                    \
+    X(PAUSE_CALLBACK, "client stands still before a callback")                                                         \
+    X(PAUSE_SEND, "client stands still before its bytes leave")                                                        \
+    X(SUSPEND, "client stands still, and its clock with it")                                                           \
+    X(DEATH, "client dies")                                                                                            \
+    X(DEATH_CALLBACK, "client dies before a callback")                                                                 \
+    X(DEATH_SEND, "client dies while its bytes leave")                                                                 \
+    X(REFUSE_WRITES, "node refuses to set keys")                                                                       \
+    X(REFUSE_ALL, "node refuses everything")                                                                           \
+    X(FORGET_SCRIPTS, "node forgets its scripts")                                                                      \
+    X(UNSENT, "client cannot queue a request")                                                                         \
+    X(UNSUBSCRIBE, "subscriber connections end")                                                                       \
+    X(LOSE_NOTICES, "notices of a node get lost")                                                                      \
+    X(BREAK, "an operator breaks the lock")                                                                            \
     X(ODD, "a key that is no lock's stays on a node for good")
 
 enum plan_fault_kind {
@@ -88,10 +88,10 @@ enum plan_bias {
     BIAS_TWINS,          /* clients list one server twice and leave out another */
     BIAS_CROWD,          /* many contenders, slow servers, no faults */
     BIAS_OUTSIDE,        /* faults that nothing is promised under */
-    BIAS_QUEUE,  /* many contenders; notices that get lost, peers without any, one node frozen for good */
-    BIAS_CALM,   /* 2, 3, 10 or 30 contenders, steady links, no faults: how long does a hand-over take? */
-    BIAS_FROZEN, /* the same, and the first arbiter freezes for good */
-    BIAS_ODD,    /* the same, and the first arbiter gets a key that is no lock's */
+    BIAS_QUEUE,          /* many contenders; notices that get lost, peers without any, one node frozen for good */
+    BIAS_CALM,           /* 2, 3, 10 or 30 contenders, steady links, no faults: how long does a hand-over take? */
+    BIAS_FROZEN,         /* the same, and the first arbiter freezes for good */
+    BIAS_ODD,            /* the same, and the first arbiter gets a key that is no lock's */
     BIASES
 };
 

@@ -78,8 +78,8 @@ uint64_t process_clock(struct world *world, uint32_t client_index)
 }
 
 /* The standstill or death that is planned for this opportunity. Returns how long it stands still. */
-static uint64_t strike_nth(struct world *world, uint32_t client, enum plan_fault_kind pause,
-                           enum plan_fault_kind death, uint32_t nth)
+static uint64_t strike_nth(struct world *world, uint32_t client, enum plan_fault_kind pause, enum plan_fault_kind death,
+                           uint32_t nth)
 {
     const struct plan *plan = world->plan;
     uint64_t most_us = plan->active_us + plan->base_lease_us / 4 - world->now_us;
@@ -159,12 +159,11 @@ static void give_back_unsent(struct world *world, struct lock *lock, const struc
     for (uint32_t i = 0; i < n; i++) {
         struct core_event event = {.type = CORE_EV_REPLY};
 
-        event.reply =
-            (struct core_reply){.tag = tags[i],
-                                .generation = world->clients[lock->client].links[tags[i].node].generation,
-                                .outcome = OUTCOME_UNSENT,
-                                .fault = FAULT_CLASS_TEMPORARY,
-                                .ttl_us = -2};
+        event.reply = (struct core_reply){.tag = tags[i],
+                                          .generation = world->clients[lock->client].links[tags[i].node].generation,
+                                          .outcome = OUTCOME_UNSENT,
+                                          .fault = FAULT_CLASS_TEMPORARY,
+                                          .ttl_us = -2};
         world->totals->of[TOTAL_UNSENT]++;
         (void)call(world, lock, &event);
     }
@@ -185,8 +184,8 @@ static void note(struct world *world, uint32_t log)
 /* An attempt may follow from it. */
 static bool may_begin(enum core_event_type type)
 {
-    return type == CORE_EV_ACQUIRE || type == CORE_EV_TIMER || type == CORE_EV_NOTICE ||
-           type == CORE_EV_LISTENING || type == CORE_EV_WAKE;
+    return type == CORE_EV_ACQUIRE || type == CORE_EV_TIMER || type == CORE_EV_NOTICE || type == CORE_EV_LISTENING ||
+           type == CORE_EV_WAKE;
 }
 
 static int step(struct world *world, struct lock *lock, struct core_event *event, struct core_update *update)
@@ -301,8 +300,7 @@ int process_cancel(struct world *world, struct lock *lock, int reason)
 void process_node_state(struct world *world, uint32_t client, uint32_t node)
 {
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
-        if (world->locks[i].client == client && world->locks[i].active)
-            show_state(world, &world->locks[i], node);
+        if (world->locks[i].client == client && world->locks[i].active) show_state(world, &world->locks[i], node);
     }
 }
 
@@ -313,8 +311,7 @@ void process_room(struct world *world, uint32_t client)
         for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
             struct core_event event = {.type = CORE_EV_ROOM, .room = {.node = node}};
 
-            if (world->locks[i].client == client && world->locks[i].active)
-                (void)call(world, &world->locks[i], &event);
+            if (world->locks[i].client == client && world->locks[i].active) (void)call(world, &world->locks[i], &event);
         }
     }
 }
@@ -338,8 +335,8 @@ void process_notice(struct world *world, struct lock *lock, uint32_t node, uint6
                &(struct core_event){.type = CORE_EV_NOTICE, .notice = {.node = node, .holder_id = holder_id}});
 }
 
-void process_node_clock(struct world *world, uint32_t client, uint32_t node, uint64_t sent_us,
-                        uint64_t received_us, uint64_t node_us)
+void process_node_clock(struct world *world, uint32_t client, uint32_t node, uint64_t sent_us, uint64_t received_us,
+                        uint64_t node_us)
 {
     struct nodeclock *clock = &world->clients[client].links[node].clock;
     struct core_event event = {.type = CORE_EV_STEP, .step = {.node = node, .before_us = sent_us}};
@@ -350,8 +347,7 @@ void process_node_clock(struct world *world, uint32_t client, uint32_t node, uin
     }
     judge_stepped(world, client, node);
     for (uint32_t i = 0; i < world->plan->n_locks; i++) {
-        if (world->locks[i].client == client && world->locks[i].active)
-            (void)call(world, &world->locks[i], &event);
+        if (world->locks[i].client == client && world->locks[i].active) (void)call(world, &world->locks[i], &event);
     }
 }
 

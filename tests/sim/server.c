@@ -159,8 +159,7 @@ static void write_slot(struct world *world, const struct request *request, struc
     uint64_t expires_ms = world_node_ms(world, server) + tag->lease_us / 1000;
 
     if (!slot->set || expires_ms > slot->expires_ms || world->server_rule == SERVER_SHORTENS) {
-        if (slot->set && expires_ms < slot->expires_ms)
-            slot->watched_us = 0; /* the planned event comes too late */
+        if (slot->set && expires_ms < slot->expires_ms) slot->watched_us = 0; /* the planned event comes too late */
         slot->expires_ms = expires_ms;
         slot->last_sent_us = tag->sent_us;
         slot->last_lease_us = tag->lease_us;
@@ -177,8 +176,7 @@ static void write_slot(struct world *world, const struct request *request, struc
 static void show_holder(const struct world *world, struct request *request, const struct slot *slot)
 {
     request->reply.holder_id = server_name_of(&slot->token);
-    request->reply.ttl_us =
-        (int64_t)(slot->expires_ms - world_node_ms(world, which_server(world, request))) * 1000;
+    request->reply.ttl_us = (int64_t)(slot->expires_ms - world_node_ms(world, which_server(world, request))) * 1000;
 }
 
 /* A token is at least what the client's wall clock shows, as far as the node's clock allows. */
@@ -257,8 +255,7 @@ static enum outcome do_extend(struct world *world, struct request *request, stru
     return OUTCOME_YES;
 }
 
-static enum outcome do_release(struct world *world, struct request *request, const struct slot *slot,
-                               uint32_t key)
+static enum outcome do_release(struct world *world, struct request *request, const struct slot *slot, uint32_t key)
 {
     uint32_t server = which_server(world, request);
 
@@ -276,8 +273,7 @@ static enum outcome do_release(struct world *world, struct request *request, con
 }
 
 /* The counter of fencing tokens: at least what it is raised to, never less than it was. */
-static enum outcome do_raise(struct world *world, struct request *request, const struct slot *slot,
-                             uint32_t key)
+static enum outcome do_raise(struct world *world, struct request *request, const struct slot *slot, uint32_t key)
 {
     uint64_t *counter = &world->nodes[which_server(world, request)].counters[key];
 
@@ -357,8 +353,7 @@ void server_execute(struct world *world, struct request *request)
     request->node_us = 0;
     request->guard_broken = false;
     server_expire(world, server, world->locks[request->lock].key);
-    if (world->now_us < node->refuse_all_until_us ||
-        (world->now_us < node->refuse_writes_until_us && sets_keys(op))) {
+    if (world->now_us < node->refuse_all_until_us || (world->now_us < node->refuse_writes_until_us && sets_keys(op))) {
         refuse(world, reply);
     } else if (!is_script(world, request)) {
         reply->outcome = do_op(world, request);

@@ -16,8 +16,7 @@ static bool still_violated(struct world *world, const struct plan *plan, enum in
 }
 
 /* Tries without the faults from .. from + n - 1; true where that went well. */
-static bool leave_out(struct world *world, struct plan *plan, uint32_t from, uint32_t n,
-                      enum invariant invariant)
+static bool leave_out(struct world *world, struct plan *plan, uint32_t from, uint32_t n, enum invariant invariant)
 {
     bool before[PLAN_FAULTS_MAX];
     bool changed = false;
@@ -75,14 +74,14 @@ void shrink_report(const struct world *world, const struct plan *plan, enum plan
                   "sim: VIOLATION of %s\n  seed %" PRIu64 ", at %" PRIu64 ".%03" PRIu64 " ms: %s\n"
                   "  %u nodes, quorum %u, %u clients, %u locks%s; faults that it needs:\n",
                   trace_invariant(world->violation.invariant), plan->seed, world->violation.at_us / 1000,
-                  world->violation.at_us % 1000, world->violation.text, plan->n_nodes, plan->quorum,
-                  plan->n_clients, plan->n_locks, plan->outside ? ", outside of the claim" : "");
+                  world->violation.at_us % 1000, world->violation.text, plan->n_nodes, plan->quorum, plan->n_clients,
+                  plan->n_locks, plan->outside ? ", outside of the claim" : "");
     for (uint32_t i = 0; i < plan->n_faults; i++) {
         const struct plan_fault *fault = &plan->faults[i];
 
         if (fault->left_out) continue;
-        (void)fprintf(out, "    %2u: at %" PRIu64 " us: %s (node %u, client %u, for %" PRIu64 " us)\n", i,
-                      fault->at_us, plan_fault_text(fault->kind), fault->node, fault->client, fault->for_us);
+        (void)fprintf(out, "    %2u: at %" PRIu64 " us: %s (node %u, client %u, for %" PRIu64 " us)\n", i, fault->at_us,
+                      plan_fault_text(fault->kind), fault->node, fault->client, fault->for_us);
     }
     (void)fprintf(out, "  replay: sim --seed %" PRIu64, plan->seed);
     if (bias != BIAS_NONE) (void)fprintf(out, " --bias %u", (unsigned)bias);

@@ -141,12 +141,10 @@ bool guard_is_strict_broken(const struct world *, const struct request *);
 /* ---- judge.c: the invariants, checked from outside of the core over the true history ---- */
 
 /* judge_violated - ends the run where this invariant is judged; counts it where nothing is promised. */
-void judge_violated(struct world *, enum invariant, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void judge_violated(struct world *, enum invariant, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void judge_before(struct world *, struct lock *, const struct core_event *);
 /* judge_after - after every step of a core; status is what core_step returned. */
-void judge_after(struct world *, struct lock *, const struct core_event *, const struct core_update *,
-                 int status);
+void judge_after(struct world *, struct lock *, const struct core_event *, const struct core_update *, int status);
 /* judge_key_gone - a node has just lost a key of this lock, for whatever reason. */
 void judge_key_gone(struct world *, struct lock *, uint32_t life);
 /* judge_key_forgotten - before that, where a fault is the reason. */
@@ -208,9 +206,9 @@ const char *trace_op(unsigned op);
 const char *trace_outcome(unsigned outcome);
 const char *trace_invariant(enum invariant);
 
-#define TRACE(world, ...)                                                                                      \
-    do {                                                                                                       \
-        if ((world)->trace) trace_line(world, __VA_ARGS__);                                                    \
+#define TRACE(world, ...)                                                                                              \
+    do {                                                                                                               \
+        if ((world)->trace) trace_line(world, __VA_ARGS__);                                                            \
     } while (0)
 
 /* trace_mix - what happened, into the hash. */

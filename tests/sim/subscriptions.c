@@ -111,8 +111,7 @@ uint32_t subscriptions_count(const struct world *world, uint32_t server, uint32_
 
         if (lock->key != key || !lock->listens) continue;
         for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
-            count +=
-                plan_server(world->plan, lock->client, node) == server && lock->subscriptions[node].subscribed;
+            count += plan_server(world->plan, lock->client, node) == server && lock->subscriptions[node].subscribed;
         }
     }
     return count;

@@ -25,8 +25,8 @@ static void check_order(struct world *world, const struct grant *grant, const st
         if ((grant->order[i] > before->order[i]) == (grant->token > before->token)) continue;
         judge_violated(world, I4_ORDER,
                        "on node %u lock %u came %s lock %u, but their tokens are %" PRIu64 " and %" PRIu64, i,
-                       grant->lock, grant->order[i] > before->order[i] ? "after" : "before", before->lock,
-                       grant->token, before->token);
+                       grant->lock, grant->order[i] > before->order[i] ? "after" : "before", before->lock, grant->token,
+                       before->token);
     }
 }
 
@@ -36,8 +36,7 @@ static void check_tokens(struct world *world, const struct grant *grant)
         if (before->key != grant->key) continue;
         if (before->reported_us <= grant->begun_us && before->token >= grant->token) {
             judge_violated(world, I3_RISES,
-                           "lock %u has the token %" PRIu64 ", but lock %u had reported %" PRIu64
-                           " before it began",
+                           "lock %u has the token %" PRIu64 ", but lock %u had reported %" PRIu64 " before it began",
                            grant->lock, grant->token, before->lock, before->token);
         }
         if (before->token == grant->token) {
@@ -76,8 +75,7 @@ void tokens_granted(struct world *world, struct lock *lock)
     }
     lock->verdicts.grant = world->n_grants - 1;
     if (shown < world->plan->quorum) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u has a token that %u nodes have shown", lock->index,
-                       shown);
+        judge_violated(world, I7_FOREIGN_VOTE, "lock %u has a token that %u nodes have shown", lock->index, shown);
     }
     check_tokens(world, grant);
 }

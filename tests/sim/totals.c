@@ -22,8 +22,7 @@ void totals_print(const struct totals *totals, FILE *out)
         (void)fprintf(out, "  %-32s %12" PRIu64 "%s", texts[i], totals->of[i], i % 2 == 1 ? "\n" : "   ");
     (void)fputs(TOTALS % 2 == 1 ? "\nfaults\n" : "faults\n", out);
     for (uint32_t i = 0; i < FAULT_KINDS; i++) {
-        (void)fprintf(out, "  %-48s %12" PRIu64 "\n", plan_fault_text((enum plan_fault_kind)i),
-                      totals->faults[i]);
+        (void)fprintf(out, "  %-48s %12" PRIu64 "\n", plan_fault_text((enum plan_fault_kind)i), totals->faults[i]);
     }
 }
 

@@ -14,9 +14,8 @@ static const char *pick(const char *const *names, size_t n, size_t which)
 
 const char *trace_op(unsigned op)
 {
-    static const char *const names[] = {
-        [OP_ACQUIRE] = "acquire", [OP_REPAIR] = "repair", [OP_EXTEND] = "extend",
-        [OP_RELEASE] = "release", [OP_PEEK] = "peek",     [OP_RAISE] = "raise"};
+    static const char *const names[] = {[OP_ACQUIRE] = "acquire", [OP_REPAIR] = "repair", [OP_EXTEND] = "extend",
+                                        [OP_RELEASE] = "release", [OP_PEEK] = "peek",     [OP_RAISE] = "raise"};
 
     return PICK(names, op);
 }
@@ -121,28 +120,23 @@ void trace_step(const struct world *world, const struct lock *lock, const struct
 
     switch (event->type) {
     case CORE_EV_ACQUIRE: lock_line(world, lock, "< acquires"); break;
-    case CORE_EV_EXTEND:
-        lock_line(world, lock, "< extends to %" PRIu64 " ms", event->extend.lease_us / 1000);
-        break;
+    case CORE_EV_EXTEND: lock_line(world, lock, "< extends to %" PRIu64 " ms", event->extend.lease_us / 1000); break;
     case CORE_EV_RELEASE: lock_line(world, lock, "< releases"); break;
     case CORE_EV_CANCEL: lock_line(world, lock, "< cancels"); break;
     case CORE_EV_TIMER: lock_line(world, lock, ": timer, %s", phase); break;
     case CORE_EV_NODE:
-        lock_line(world, lock, ": node %u is %s, generation %u", event->node.index,
-                  state_name(event->node.state), event->node.generation);
+        lock_line(world, lock, ": node %u is %s, generation %u", event->node.index, state_name(event->node.state),
+                  event->node.generation);
         break;
     case CORE_EV_REPLY:
-        lock_line(world, lock,
-                  "> node %u: %s of attempt %" PRIu64 ".%u: %s (generation %u, %s, counter %" PRIu64 ")",
+        lock_line(world, lock, "> node %u: %s of attempt %" PRIu64 ".%u: %s (generation %u, %s, counter %" PRIu64 ")",
                   (unsigned)tag->node, trace_op(tag->op), tag->attempt, (unsigned)tag->round,
                   trace_outcome(event->reply.outcome), event->reply.generation, phase, event->reply.fence);
         break;
     case CORE_EV_BEGIN: lock_line(world, lock, ": there is room for what it wants, %s", phase); break;
     case CORE_EV_ROOM: lock_line(world, lock, ": node %u has room again", event->room.node); break;
     case CORE_EV_STEP: lock_line(world, lock, ": the clock of node %u has stepped", event->step.node); break;
-    case CORE_EV_NOTICE:
-        lock_line(world, lock, ": node %u reports a release, %s", event->notice.node, phase);
-        break;
+    case CORE_EV_NOTICE: lock_line(world, lock, ": node %u reports a release, %s", event->notice.node, phase); break;
     case CORE_EV_LISTENING: lock_line(world, lock, ": listens to node %u", event->listening.node); break;
     case CORE_EV_WAKE: lock_line(world, lock, ": a lock of the same process released the keys"); break;
     case CORE_EV_HAND_OFF: lock_line(world, lock, ": is handed off to a successor"); break;
@@ -154,14 +148,12 @@ void trace_command(const struct world *world, const struct lock *lock, const str
 {
     const struct core_tag *tag = &command->tag;
 
-    lock_line(world, lock, "  %s of attempt %" PRIu64 ".%u -> node %u%s (token %02x%02x%02x)",
-              trace_op(tag->op), tag->attempt, (unsigned)tag->round, (unsigned)tag->node,
-              command->use_eval ? ", by EVAL" : "", command->token.bytes[0], command->token.bytes[1],
-              command->token.bytes[2]);
+    lock_line(world, lock, "  %s of attempt %" PRIu64 ".%u -> node %u%s (token %02x%02x%02x)", trace_op(tag->op),
+              tag->attempt, (unsigned)tag->round, (unsigned)tag->node, command->use_eval ? ", by EVAL" : "",
+              command->token.bytes[0], command->token.bytes[1], command->token.bytes[2]);
 }
 
-void trace_completion(const struct world *world, const struct lock *lock,
-                      const struct core_completion *completion)
+void trace_completion(const struct world *world, const struct lock *lock, const struct core_completion *completion)
 {
     static const char *const losses[] = {"", "expired", "gone", "max hold", "not renewed", "clock stepped"};
     uint64_t clock_us = world_client_clock(world, lock->client, world->now_us);
@@ -178,9 +170,7 @@ void trace_completion(const struct world *world, const struct lock *lock,
             lock_line(world, lock, "= not granted: %s", trace_status(completion->status));
         }
         break;
-    case CORE_NOTIFY_EXTENDED:
-        lock_line(world, lock, "= extended: %s", trace_status(completion->status));
-        break;
+    case CORE_NOTIFY_EXTENDED: lock_line(world, lock, "= extended: %s", trace_status(completion->status)); break;
     case CORE_NOTIFY_RELEASED:
         lock_line(world, lock, "= released: %s%s", trace_status(completion->status),
                   completion->expired ? ", had expired" : "");

@@ -150,8 +150,7 @@ static void enter(struct world *world, enum world_phase phase, uint64_t for_us)
     TRACE(world, "%s", texts[phase]);
     world->phase = phase;
     world->phase_until_us = world->now_us + for_us;
-    for (uint32_t i = 0; i < world->plan->n_locks && phase <= PHASE_STOPPED; i++)
-        actor_hurry(world, &world->locks[i]);
+    for (uint32_t i = 0; i < world->plan->n_locks && phase <= PHASE_STOPPED; i++) actor_hurry(world, &world->locks[i]);
 }
 
 static bool all_granted(const struct world *world)
@@ -178,8 +177,7 @@ static void judge_starved(struct world *world)
 
         if (world->grants_healed[lock->key] == 0) continue;
         if (world->plan->turns && lock->state != ACTOR_DEAD && !lock->had_turn) {
-            judge_violated(world, I10_FORGOTTEN, "lock %u had no turn for %llu us after the last fault", i,
-                           since_us);
+            judge_violated(world, I10_FORGOTTEN, "lock %u had no turn for %llu us after the last fault", i, since_us);
         }
     }
     judge_violated(world, I9_LIVENESS, "no lock was granted for %llu us after the last fault", since_us);

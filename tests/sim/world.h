@@ -354,8 +354,8 @@ static inline uint64_t world_in_order(uint64_t *last_us, uint64_t at_us)
     return *last_us;
 }
 
-static inline void world_plan(struct world *world, uint64_t at_us, enum event_type type, uint32_t client,
-                              uint32_t node, uint32_t index, uint32_t serial)
+static inline void world_plan(struct world *world, uint64_t at_us, enum event_type type, uint32_t client, uint32_t node,
+                              uint32_t index, uint32_t serial)
 {
     events_plan(&world->events, &(struct event){.at_us = at_us,
                                                 .type = (uint8_t)type,

@@ -38,8 +38,7 @@ enum reply_result dialect_next(struct dialect_fixture *f)
     return reply_next(&f->parser, &f->reply, &f->why);
 }
 
-static struct node_reply judge(struct dialect_fixture *f, const struct dialect *dialect, enum op op,
-                               bool by_hash)
+static struct node_reply judge(struct dialect_fixture *f, const struct dialect *dialect, enum op op, bool by_hash)
 {
     struct node_reply ret;
 
@@ -48,16 +47,16 @@ static struct node_reply judge(struct dialect_fixture *f, const struct dialect *
     return ret;
 }
 
-struct node_reply dialect_judge(struct dialect_fixture *f, const struct dialect *dialect, enum op op,
-                                bool by_hash, const char *wire)
+struct node_reply dialect_judge(struct dialect_fixture *f, const struct dialect *dialect, enum op op, bool by_hash,
+                                const char *wire)
 {
     dialect_feed(f, wire);
     if (dialect_next(f) != REPLY_READY) fail_msg("%s: %s", wire, f->why);
     return judge(f, dialect, op, by_hash);
 }
 
-void dialect_build_one(struct dialect_fixture *f, const struct dialect *dialect,
-                       const struct node_request *request, const struct guard *guard, bool by_hash)
+void dialect_build_one(struct dialect_fixture *f, const struct dialect *dialect, const struct node_request *request,
+                       const struct guard *guard, bool by_hash)
 {
     struct dialect_shas shas;
 
@@ -88,8 +87,7 @@ const char *dialect_word(const struct dialect_fixture *f, size_t index, size_t *
     }
 }
 
-void assert_sent(struct dialect_fixture *f, const struct dialect *dialect, const struct dialect_sent *rows,
-                 size_t n)
+void assert_sent(struct dialect_fixture *f, const struct dialect *dialect, const struct dialect_sent *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         char words[512] = "";
@@ -100,8 +98,7 @@ void assert_sent(struct dialect_fixture *f, const struct dialect *dialect, const
             const char *word = dialect_word(f, k, &length);
             int shown = length == DIALECT_SHA_LENGTH ? 1 : (int)length;
 
-            used +=
-                (size_t)snprintf(words + used, sizeof(words) - used, "%s%.*s", k > 0 ? " " : "", shown, word);
+            used += (size_t)snprintf(words + used, sizeof(words) - used, "%s%.*s", k > 0 ? " " : "", shown, word);
             if (k + 1 == strtoul(f->out.data + 1, NULL, 10)) {
                 assert_ptr_equal(word + length + 2, f->out.data + f->out.used);
             }
@@ -124,8 +121,7 @@ static void check(const struct dialect_judged *row, const struct node_reply *got
                  got->has_guard, (long long)got->quarantine_ms);
     }
     if ((row->holder == NULL) != (got->holder == NULL) ||
-        (got->holder != NULL &&
-         (strcmp(got->holder, row->holder) != 0 || got->holder_length != strlen(row->holder)))) {
+        (got->holder != NULL && (strcmp(got->holder, row->holder) != 0 || got->holder_length != strlen(row->holder)))) {
         fail_msg("%s: holder %s", row->wire, got->holder != NULL ? got->holder : "(null)");
     }
     if ((row->error == NULL) != (error == NULL) || (error != NULL && strstr(error, row->error) == NULL)) {

@@ -18,8 +18,7 @@
 #define FAKE_INPUT_MAX       (4u << 20)
 #define FAKE_COMMAND_SHOWN   256
 
-static const char info_server[] =
-    "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:aaaa\r\n";
+static const char info_server[] = "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:aaaa\r\n";
 static const char info_replication[] = "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
                                        "master_replid:bbbb\r\n";
 static const char info_memory[] = "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n";
@@ -116,8 +115,7 @@ static bool read_command(struct fake_connection *connection, char shown[FAKE_COM
         if (!number(connection, &at, '$', &length)) return false;
         if (at + length + 2 > connection->used) return false;
         if (i != 0 && n + 1 < FAKE_COMMAND_SHOWN) shown[n++] = ' ';
-        for (size_t j = 0; j < length && n + 1 < FAKE_COMMAND_SHOWN; j++)
-            shown[n++] = connection->input[at + j];
+        for (size_t j = 0; j < length && n + 1 < FAKE_COMMAND_SHOWN; j++) shown[n++] = connection->input[at + j];
         at += length + 2;
     }
     shown[n] = '\0';
@@ -264,8 +262,7 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
     /* Each send, and each piece, is a packet. */
     setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     connection->input = malloc(FAKE_INPUT_MAX);
-    connection->step =
-        server->next_script < server->n_scripts ? server->scripts[server->next_script++] : silence;
+    connection->step = server->next_script < server->n_scripts ? server->scripts[server->next_script++] : silence;
     connection->readable = event_new(server->base, accepted, EV_READ | EV_PERSIST, on_readable, connection);
     connection->next = event_new(server->base, -1, 0, on_next, connection);
     event_add(connection->readable, NULL);

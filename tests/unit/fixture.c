@@ -116,8 +116,8 @@ int fixture_acquire_since(struct fixture *f, uint64_t begun_us)
 
 int fixture_hand_off(struct fixture *f, uint64_t begun_us, uint64_t wait_us)
 {
-    return step(f, &(struct core_event){.type = CORE_EV_HAND_OFF,
-                                        .hand_off = {.begun_us = begun_us, .wait_us = wait_us}});
+    return step(f,
+                &(struct core_event){.type = CORE_EV_HAND_OFF, .hand_off = {.begun_us = begun_us, .wait_us = wait_us}});
 }
 
 int fixture_acquire_after(struct fixture *f, uint32_t seen)
@@ -147,8 +147,7 @@ void fixture_yield(struct fixture *f)
 
 void fixture_listening_before(struct fixture *f, uint32_t node)
 {
-    step(f,
-         &(struct core_event){.type = CORE_EV_LISTENING, .listening = {.node = node, .before_acquire = true}});
+    step(f, &(struct core_event){.type = CORE_EV_LISTENING, .listening = {.node = node, .before_acquire = true}});
 }
 
 void fixture_begin(struct fixture *f)
@@ -306,9 +305,8 @@ void fixture_node_states(struct fixture *f, const char *states)
 
 void fixture_refuse(struct fixture *f, uint32_t node, uint64_t holder_id, int64_t ttl_us)
 {
-    fixture_answer_with(
-        f, node, OP_ACQUIRE,
-        &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = holder_id, .ttl_us = ttl_us});
+    fixture_answer_with(f, node, OP_ACQUIRE,
+                        &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = holder_id, .ttl_us = ttl_us});
 }
 
 void fixture_answer_releases(struct fixture *f)

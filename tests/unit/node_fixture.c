@@ -62,8 +62,8 @@ void node_fixture_trace(struct node_fixture *f, const char *line)
     }
 }
 
-static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation,
-                          enum fault fault, const char *why)
+static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation, enum fault fault,
+                          const char *why)
 {
     struct node_fixture *f = arg;
     char line[64];
@@ -104,8 +104,7 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
     else
         snprintf(line, sizeof(line), "%u %s", (unsigned)tag->align_number, outcome_name(reply->outcome));
     node_fixture_trace(f, line);
-    if (reply->holder != NULL)
-        snprintf(f->holder, sizeof(f->holder), "%.*s", (int)reply->holder_length, reply->holder);
+    if (reply->holder != NULL) snprintf(f->holder, sizeof(f->holder), "%.*s", (int)reply->holder_length, reply->holder);
 }
 
 void node_fixture_log(void *arg, int level, const char *text)
@@ -249,12 +248,8 @@ void run_on(struct node_fixture *f, unsigned ms)
 
 int ask(struct node_fixture *f, unsigned tag, enum op op, uint32_t timeout_ms)
 {
-    struct node_request request = {.op = op,
-                                   NODE_KEY("key", 3),
-                                   .owner = "owner",
-                                   .owner_length = 5,
-                                   .lease_ms = 30000,
-                                   .timeout_ms = timeout_ms};
+    struct node_request request = {
+        .op = op, NODE_KEY("key", 3), .owner = "owner", .owner_length = 5, .lease_ms = 30000, .timeout_ms = timeout_ms};
 
     request.tag.align_number = tag;
     return node_send(f->node, &request);

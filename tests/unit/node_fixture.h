@@ -49,33 +49,33 @@ struct node_fixture {
     enum act act;
 };
 
-#define STEP(verb, text)                                                                                       \
-    {                                                                                                          \
-        verb, 0, text, NULL                                                                                    \
+#define STEP(verb, text)                                                                                               \
+    {                                                                                                                  \
+        verb, 0, text, NULL                                                                                            \
     }
-#define SHAKE                                                                                                  \
-    {                                                                                                          \
-        FAKE_HANDSHAKE, 0, NULL, NULL                                                                          \
+#define SHAKE                                                                                                          \
+    {                                                                                                                  \
+        FAKE_HANDSHAKE, 0, NULL, NULL                                                                                  \
     }
-#define SHAKE_AS(text, more)                                                                                   \
-    {                                                                                                          \
-        FAKE_HANDSHAKE, 0, text, more                                                                          \
+#define SHAKE_AS(text, more)                                                                                           \
+    {                                                                                                                  \
+        FAKE_HANDSHAKE, 0, text, more                                                                                  \
     }
-#define SLEEP(ms)                                                                                              \
-    {                                                                                                          \
-        FAKE_SLEEP, ms, NULL, NULL                                                                             \
+#define SLEEP(ms)                                                                                                      \
+    {                                                                                                                  \
+        FAKE_SLEEP, ms, NULL, NULL                                                                                     \
     }
-#define CLOSE                                                                                                  \
-    {                                                                                                          \
-        FAKE_CLOSE, 0, NULL, NULL                                                                              \
+#define CLOSE                                                                                                          \
+    {                                                                                                                  \
+        FAKE_CLOSE, 0, NULL, NULL                                                                                      \
     }
-#define RESET                                                                                                  \
-    {                                                                                                          \
-        FAKE_RESET, 0, NULL, NULL                                                                              \
+#define RESET                                                                                                          \
+    {                                                                                                                  \
+        FAKE_RESET, 0, NULL, NULL                                                                                      \
     }
-#define END                                                                                                    \
-    {                                                                                                          \
-        FAKE_END, 0, NULL, NULL                                                                                \
+#define END                                                                                                            \
+    {                                                                                                                  \
+        FAKE_END, 0, NULL, NULL                                                                                        \
     }
 #define EXPECT(text) STEP(FAKE_EXPECT, text)
 #define SEND(text)   STEP(FAKE_SEND, text)

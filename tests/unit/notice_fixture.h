@@ -10,13 +10,13 @@
 #include "node_fixture.h"
 #include "redis/subscriber.h"
 
-#define GREET                                                                                                  \
-    {                                                                                                          \
-        FAKE_GREETING, 0, NULL, NULL                                                                           \
+#define GREET                                                                                                          \
+    {                                                                                                                  \
+        FAKE_GREETING, 0, NULL, NULL                                                                                   \
     }
-#define BYTES(text)                                                                                            \
-    {                                                                                                          \
-        FAKE_SEND, sizeof(text) - 1, text, NULL                                                                \
+#define BYTES(text)                                                                                                    \
+    {                                                                                                                  \
+        FAKE_SEND, sizeof(text) - 1, text, NULL                                                                        \
     }
 /* Replies about channels of one letter, with payloads of three. */
 #define SUBSCRIBED(channel)       "*3\r\n$9\r\nsubscribe\r\n$1\r\n" channel "\r\n:1\r\n"

@@ -22,8 +22,7 @@ static void answer(struct fixture *f, const struct keys *keys)
 {
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
         const struct core_reply failed = {.outcome = OUTCOME_ERROR, .fault = keys->fault, .ttl_us = -2};
-        const struct core_reply there = {
-            .outcome = OUTCOME_YES, .holder_id = keys->of[i], .ttl_us = keys->ttl_us};
+        const struct core_reply there = {.outcome = OUTCOME_YES, .holder_id = keys->of[i], .ttl_us = keys->ttl_us};
         bool fails = i == 0 && keys->fault != FAULT_CLASS_NONE;
 
         while (fixture_pending(f, i, OP_ACQUIRE) > 0) {

@@ -20,8 +20,7 @@ static void open_fenced(struct fixture *f, uint32_t n, uint32_t quorum, uint64_t
 /* A yes with this counter. */
 static void shows(struct fixture *f, uint32_t node, enum op op, uint64_t counter)
 {
-    fixture_answer_with(f, node, op,
-                        &(struct core_reply){.outcome = OUTCOME_YES, .ttl_us = -2, .fence = counter});
+    fixture_answer_with(f, node, op, &(struct core_reply){.outcome = OUTCOME_YES, .ttl_us = -2, .fence = counter});
 }
 
 /* Two of three nodes granted it, with counters that differ: node 0 is to be raised to 7. */

@@ -238,10 +238,9 @@ CORE_TEST(more_releases_than_fit_into_one_step_are_all_repeated)
 
 CORE_TEST(keys_that_were_gone_are_reported)
 {
-    static const struct core_reply answers[] = {
-        {.outcome = OUTCOME_MISSING, .ttl_us = -2},
-        {.outcome = OUTCOME_OTHER, .ttl_us = -2},
-        {.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_FOREIGN, .ttl_us = -2}};
+    static const struct core_reply answers[] = {{.outcome = OUTCOME_MISSING, .ttl_us = -2},
+                                                {.outcome = OUTCOME_OTHER, .ttl_us = -2},
+                                                {.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_FOREIGN, .ttl_us = -2}};
 
     for (size_t i = 0; i < LENGTH(answers); i++) {
         fixture_open_held(f, 3, 2);

@@ -77,9 +77,8 @@ static void open_with_a_late_node(struct fixture *f)
 CORE_TEST(a_node_that_comes_late_names_the_holder)
 {
     open_with_a_late_node(f);
-    fixture_answer_with(
-        f, 2, OP_PEEK,
-        &(struct core_reply){.outcome = OUTCOME_YES, .holder_id = 7, .ttl_us = 3000 * (int64_t)MS});
+    fixture_answer_with(f, 2, OP_PEEK,
+                        &(struct core_reply){.outcome = OUTCOME_YES, .holder_id = 7, .ttl_us = 3000 * (int64_t)MS});
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 

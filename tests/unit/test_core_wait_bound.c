@@ -109,8 +109,7 @@ CORE_TEST(what_was_in_the_way_before_counts_in_the_verdict)
         for (uint32_t node = 0; node < 3 && !cases[i].held; node++) fixture_node_state(f, node, NODE_DOWN);
         fixture_acquire_after(f, cases[i].before);
         for (uint32_t node = 0; node < 3 && cases[i].held; node++) fixture_refuse(f, node, HOLDER, -1);
-        assert_int_equal(core_seen(f->lock),
-                         cases[i].before | (cases[i].held ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM));
+        assert_int_equal(core_seen(f->lock), cases[i].before | (cases[i].held ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM));
         fixture_pass(f, 60 * MS);
         fixture_expect(f, CORE_NOTIFY_ACQUIRED, cases[i].status);
     }
@@ -249,9 +248,8 @@ CORE_TEST(votes_of_the_attempt_before_are_shown)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
-    fixture_answer_with(
-        f, 2, OP_ACQUIRE,
-        &(struct core_reply){.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_AUTH, .ttl_us = -2});
+    fixture_answer_with(f, 2, OP_ACQUIRE,
+                        &(struct core_reply){.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_AUTH, .ttl_us = -2});
     fixture_refuse(f, 0, HOLDER, 20 * MS);
     fixture_refuse(f, 1, HOLDER, 20 * MS);
     fixture_pass_to_attempt(f);

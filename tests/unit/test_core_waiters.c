@@ -13,8 +13,7 @@
 /* A waiter to which the arbiter reported so many listeners; `seed` tells one from the other. */
 static void open_among(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint32_t waiters, uint8_t seed)
 {
-    struct core_reply refusal = {
-        .outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = waiters};
+    struct core_reply refusal = {.outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = waiters};
 
     fixture_open_waiting(f, n_nodes, quorum, CORE_NEVER);
     f->randoms = seed;
@@ -47,8 +46,7 @@ CORE_TEST(of_many_waiters_a_few_ask_at_once)
         uint32_t at_once = ask_within(f, waiters, 0);
         uint32_t soon = ask_within(f, waiters, 5 * SRTT_US);
 
-        if (at_once > 7 || soon < 1 || soon > 16)
-            fail_msg("of %u, %u at once, %u soon", waiters, at_once, soon);
+        if (at_once > 7 || soon < 1 || soon > 16) fail_msg("of %u, %u at once, %u soon", waiters, at_once, soon);
     }
     assert_int_equal(ask_within(f, 3, 100 * SRTT_US), 3);
 }
@@ -103,8 +101,7 @@ CORE_TEST(waiters_at_unmeasured_nodes_are_drawn_too)
     uint32_t asked = 0;
 
     for (uint32_t seed = 0; seed < 100; seed++) {
-        struct core_reply refusal = {
-            .outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = 1000};
+        struct core_reply refusal = {.outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = 1000};
 
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
         if (seed % 10 == 0) refusal.listeners = UINT32_MAX;

@@ -28,28 +28,27 @@ static int setup(void **state)
     struct doctor_fixture *f = &fixture;
 
     for (unsigned i = 0; i < NODES; i++) {
-        f->facts[i] = (struct examine_facts){.reachable = true,
-                                             .latency_us = 100,
-                                             .loopback = true,
-                                             .kind = "Redis",
-                                             .version = "7.0.15",
-                                             .mode = "standalone",
-                                             .role = "master",
-                                             .has_memory = true,
-                                             .used_memory = 1000000,
-                                             .policy = "noeviction",
-                                             .has_persistence = true,
-                                             .aof = true,
-                                             .appendfsync = "always",
-                                             .has_clients = true,
-                                             .clients = 1,
-                                             .maxclients = 100,
-                                             .has_clock = true,
-                                             .offset_error_us = 50,
-                                             .guard = {.state = EXAMINE_GUARD_THERE,
-                                                       .n_nodes = NODES,
-                                                       .max_lease_ms = 30000,
-                                                       .set = "0123456789abcdef"}};
+        f->facts[i] = (struct examine_facts){
+            .reachable = true,
+            .latency_us = 100,
+            .loopback = true,
+            .kind = "Redis",
+            .version = "7.0.15",
+            .mode = "standalone",
+            .role = "master",
+            .has_memory = true,
+            .used_memory = 1000000,
+            .policy = "noeviction",
+            .has_persistence = true,
+            .aof = true,
+            .appendfsync = "always",
+            .has_clients = true,
+            .clients = 1,
+            .maxclients = 100,
+            .has_clock = true,
+            .offset_error_us = 50,
+            .guard = {
+                .state = EXAMINE_GUARD_THERE, .n_nodes = NODES, .max_lease_ms = 30000, .set = "0123456789abcdef"}};
         snprintf(f->facts[i].run_id, sizeof(f->facts[i].run_id), "run%u", i);
         f->nodes[i] = (struct diagnose_node){names[i], NULL, &f->facts[i]};
     }
@@ -113,9 +112,8 @@ DOCTOR_TEST(findings_are_sorted_by_severity_and_node)
     f->facts[1].aof = false;
     f->facts[2].aof = false;
     memcpy(f->facts[2].mode, "cluster", sizeof("cluster"));
-    assert_string_equal(judged(f),
-                        "unsafe cluster c:3; warning persistence b:2; note replicas a:1; note plain-text "
-                        "b:2");
+    assert_string_equal(judged(f), "unsafe cluster c:3; warning persistence b:2; note replicas a:1; note plain-text "
+                                   "b:2");
     assert_int_equal(diagnose_severity(&f->diagnosis), QUORLOCK_UNSAFE);
 }
 
@@ -145,8 +143,7 @@ DOCTOR_TEST(a_quorum_is_needed_now)
     assert_string_equal(judged(f), "warning quarantine a:1");
     f->facts[1].guard.quarantine_ms = 2345;
     assert_string_equal(judged(f), "unsafe no-quorum; warning quarantine a:1; warning quarantine b:2");
-    assert_first(f, "only 1 of 3 nodes can vote now, 2 are needed: no lock can be taken for 2.3 s",
-                 "by themselves");
+    assert_first(f, "only 1 of 3 nodes can vote now, 2 are needed: no lock can be taken for 2.3 s", "by themselves");
     f->set.quorum = 3;
     assert_first(f, "3 are needed: no lock can be taken for 12.3 s", "by themselves");
     f->set.quorum = 2;
@@ -268,15 +265,12 @@ DOCTOR_TEST(missing_rights_and_names_are_found)
     f->nodes[0].user = "app";
     f->facts[0].refused_rights = (1u << EXAMINE_RIGHTS) - 1;
     f->facts[0].refused_names = (1u << EXAMINE_NAMES) - 1;
-    assert_string_equal(judged(f),
-                        "warning rights a:1; warning names a:1; warning names a:1; warning names a:1; "
-                        "note rights a:1; note rights a:1; note rights a:1; note names a:1");
-    assert_non_null(strstr(f->diagnosis.findings[0]->text,
-                           "user \"app\" may not run INFO, TIME, GET, SET, PTTL, "
-                           "PEXPIRE, DEL, EVAL, EVALSHA, SCRIPT LOAD: the node has"));
-    assert_string_equal(f->diagnosis.findings[0]->remedy,
-                        "ACL SETUSER app +info +time +get +set +pttl +pexpire +del "
-                        "+eval +evalsha +script|load");
+    assert_string_equal(judged(f), "warning rights a:1; warning names a:1; warning names a:1; warning names a:1; "
+                                   "note rights a:1; note rights a:1; note rights a:1; note names a:1");
+    assert_non_null(strstr(f->diagnosis.findings[0]->text, "user \"app\" may not run INFO, TIME, GET, SET, PTTL, "
+                                                           "PEXPIRE, DEL, EVAL, EVALSHA, SCRIPT LOAD: the node has"));
+    assert_string_equal(f->diagnosis.findings[0]->remedy, "ACL SETUSER app +info +time +get +set +pttl +pexpire +del "
+                                                          "+eval +evalsha +script|load");
     /* Patterns that include the guard were chosen on purpose. */
     f->facts[0].refused_rights = 0;
     f->facts[0].refused_names = 1u << EXAMINE_LOCK | 1u << EXAMINE_FENCE;
@@ -321,13 +315,9 @@ DOCTOR_TEST(there_is_room_for_all_findings)
     f->facts[1] = f->facts[0];
     f->facts[0].offset_us = 1000000;
     f->facts[1].offset_us = -1000000;
-    for (unsigned i = 0; i < QUORLOCK_NODES_MAX; i++)
-        many[i] = (struct diagnose_node){"n", NULL, &f->facts[i % 2]};
-    f->set = (struct diagnose_set){.nodes = many,
-                                   .n_nodes = QUORLOCK_NODES_MAX,
-                                   .quorum = 16,
-                                   .set = "0123456789abcdef",
-                                   .max_lease_ms = 9};
+    for (unsigned i = 0; i < QUORLOCK_NODES_MAX; i++) many[i] = (struct diagnose_node){"n", NULL, &f->facts[i % 2]};
+    f->set = (struct diagnose_set){
+        .nodes = many, .n_nodes = QUORLOCK_NODES_MAX, .quorum = 16, .set = "0123456789abcdef", .max_lease_ms = 9};
     f->diagnosis.room = diagnose_room(QUORLOCK_NODES_MAX);
     diagnose(&f->set, &f->diagnosis);
     assert_true(f->diagnosis.n_findings > (size_t)20 * QUORLOCK_NODES_MAX);
@@ -365,14 +355,12 @@ DOCTOR_TEST(sections_of_info_are_read)
     info(f, EXAMINE_REPLICATION, "role:slave\r\nmaster_replid:x\r\nconnected_slaves:99999999999\r\n");
     assert_string_equal(f->facts[0].role, "replica");
     assert_int_equal(f->facts[0].replicas, UINT32_MAX);
-    info(f, EXAMINE_MEMORY,
-         "used_memory:12\r\nused_memory_human:1\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n");
+    info(f, EXAMINE_MEMORY, "used_memory:12\r\nused_memory_human:1\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n");
     assert_true(f->facts[0].has_memory);
     assert_int_equal(f->facts[0].used_memory, 12);
     info(f, EXAMINE_MEMORY, "used_memory:12\r\nmaxmemory:-1\r\nmaxmemory_policy:noeviction\r\n");
     assert_false(f->facts[0].has_memory);
-    info(f, EXAMINE_MEMORY,
-         "used_memory:99999999999999999999999\r\nmaxmemory:1\r\nmaxmemory_policy:noeviction\r\n");
+    info(f, EXAMINE_MEMORY, "used_memory:99999999999999999999999\r\nmaxmemory:1\r\nmaxmemory_policy:noeviction\r\n");
     assert_false(f->facts[0].has_memory);
     info(f, EXAMINE_PERSISTENCE, "aof_enabled:1\r\naof_last_write_status:err\r\n");
     assert_true(f->facts[0].aof && f->facts[0].aof_broken);
@@ -386,8 +374,7 @@ DOCTOR_TEST(sections_of_info_are_read)
 
 static enum examine_guard_state read_guard(struct doctor_fixture *f, const char *text)
 {
-    f->facts[0] =
-        (struct examine_facts){.run_id = "run", .replid = "rep", .has_clock = true, .time_us = 1000000000};
+    f->facts[0] = (struct examine_facts){.run_id = "run", .replid = "rep", .has_clock = true, .time_us = 1000000000};
     examine_read_guard(&f->facts[0], text, strlen(text));
     return f->facts[0].guard.state;
 }

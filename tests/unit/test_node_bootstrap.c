@@ -18,7 +18,7 @@ static int bootstrap(struct node_fixture *f, unsigned tag, bool force, uint32_t 
     return node_send(f->node, &request);
 }
 
-#define TRANSACTION                                                                                            \
+#define TRANSACTION                                                                                                    \
     EXPECT("MULTI"), EXPECT("EVAL local time"), EXPECT("CLIENT KILL TYPE normal SKIPME yes"), EXPECT("EXEC")
 #define QUEUED  "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
 #define WRITTEN "$11\r\nwritten:1|x\r\n"

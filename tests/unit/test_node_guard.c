@@ -20,10 +20,9 @@
 #define REMAINS(why, ms) "*4\r\n$" why "\r\n:" ms "\r\n:500\r\n$21\r\n" SEEN_LATER "\r\n"
 #define GONE             "-GUARD the guard changed or is gone: the server may have lost its memory\r\n"
 
-#define UP_TO_RIGHTS                                                                                           \
-    EXPECT("CLIENT"), EXPECT("INFO server"), EXPECT("INFO replication"), EXPECT("INFO memory"),                \
-        EXPECT("EVAL"),                                                                                        \
-        SEND("+OK\r\n$36\r\nredis_version:7.0.0\r\nrun_id:12345678\r\n$34\r\nrole:master\r\nmaster_replid:"    \
+#define UP_TO_RIGHTS                                                                                                   \
+    EXPECT("CLIENT"), EXPECT("INFO server"), EXPECT("INFO replication"), EXPECT("INFO memory"), EXPECT("EVAL"),        \
+        SEND("+OK\r\n$36\r\nredis_version:7.0.0\r\nrun_id:12345678\r\n$34\r\nrole:master\r\nmaster_replid:"            \
              "1234567\r\n$0\r\n\r\n")
 
 static const struct fake_step clear[] = {SHAKE, ASK_GUARD, SEND(CLEAR), END};
@@ -70,8 +69,7 @@ NODE_TEST(scripts_carry_the_guard_that_the_handshake_saw)
 NODE_TEST(without_a_guard_nothing_is_asked)
 {
     static const struct fake_step script[] = {
-        SHAKE, EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1 key 1 owner 30000"), SEND(":1\r\n"),
-        END};
+        SHAKE, EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1 key 1 owner 30000"), SEND(":1\r\n"), END};
 
     begin(f, QUORLOCK_GUARD_OFF, script);
     run_until(f, "ready 1");
@@ -202,8 +200,8 @@ NODE_TEST(a_missing_right_keeps_the_node_down)
 /* A client without a guard may only want to inspect. */
 NODE_TEST(without_a_guard_no_rights_are_asked_for)
 {
-    static const struct fake_step script[] = {EXPECT("CLIENT"), EXPECT("INFO server"),
-                                              EXPECT("INFO replication"), EXPECT("SCRIPT LOAD"), END};
+    static const struct fake_step script[] = {EXPECT("CLIENT"), EXPECT("INFO server"), EXPECT("INFO replication"),
+                                              EXPECT("SCRIPT LOAD"), END};
 
     begin(f, QUORLOCK_GUARD_OFF, script);
     while (fake_commands(f->server) < 4) run_on(f, 1);
@@ -261,15 +259,13 @@ NODE_TEST(the_reason_counts_down_the_quarantine)
 
 NODE_TEST(a_second_look_at_the_guard_that_fails_ends_the_connection)
 {
-    static const struct fake_step script[] = {
-        SHAKE,
-        ASK_GUARD,
-        SEND(REMAINS("3\r\nnew", "10")),
-        ASK_GUARD,
-        SEND("*4\r\n$8\r\nconflict\r\n$1\r\n5\r\n$1\r\ns\r\n$3\r\n500\r\n"),
-        END};
-    static const struct fake_step closes[] = {SHAKE, ASK_GUARD, SEND(REMAINS("4\r\nkept", "10")), ASK_GUARD,
-                                              CLOSE};
+    static const struct fake_step script[] = {SHAKE,
+                                              ASK_GUARD,
+                                              SEND(REMAINS("3\r\nnew", "10")),
+                                              ASK_GUARD,
+                                              SEND("*4\r\n$8\r\nconflict\r\n$1\r\n5\r\n$1\r\ns\r\n$3\r\n500\r\n"),
+                                              END};
+    static const struct fake_step closes[] = {SHAKE, ASK_GUARD, SEND(REMAINS("4\r\nkept", "10")), ASK_GUARD, CLOSE};
 
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     fake_play(f->server, closes);
@@ -371,9 +367,8 @@ NODE_TEST(an_expelled_node_ends_its_requests)
 NODE_TEST(callbacks_of_the_guard_may_free_the_node)
 {
     static const char *const lines[] = {"quarantined 1", "ready 1", "1 error guard", "connecting guard"};
-    static const struct fake_step script[] = {SHAKE,      ASK_GUARD,   SEND(REMAINS("3\r\nnew", "5")),
-                                              ASK_GUARD,  SEND(CLEAR), EXPECT("EVALSHA"),
-                                              SEND(GONE), END};
+    static const struct fake_step script[] = {
+        SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "5")), ASK_GUARD, SEND(CLEAR), EXPECT("EVALSHA"), SEND(GONE), END};
 
     for (size_t i = 0; i < LENGTH(lines); i++) {
         begin(f, QUORLOCK_GUARD_CONNECTION, script);

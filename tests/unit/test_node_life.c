@@ -14,13 +14,12 @@
 #include "node_fixture.h"
 
 /* "two.example" has two addresses, of which the first refuses; other names are resolved as ever. */
-struct evdns_getaddrinfo_request *evdns_getaddrinfo(struct evdns_base *dns, const char *name,
-                                                    const char *service, const struct evutil_addrinfo *hints,
-                                                    evdns_getaddrinfo_cb done, void *arg)
+struct evdns_getaddrinfo_request *evdns_getaddrinfo(struct evdns_base *dns, const char *name, const char *service,
+                                                    const struct evutil_addrinfo *hints, evdns_getaddrinfo_cb done,
+                                                    void *arg)
 {
     typedef struct evdns_getaddrinfo_request *ask_evdns(struct evdns_base *, const char *, const char *,
-                                                        const struct evutil_addrinfo *, evdns_getaddrinfo_cb,
-                                                        void *);
+                                                        const struct evutil_addrinfo *, evdns_getaddrinfo_cb, void *);
     struct evutil_addrinfo *first = NULL, *second = NULL;
     if (strcmp(name, "two.example") != 0) {
         void *symbol = dlsym(RTLD_NEXT, "evdns_getaddrinfo");
@@ -45,18 +44,14 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-    {{SEND("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"), CLOSE},
-     "down proto\n",
-     "HTTP/1.1 400 Bad"},
+    {{SEND("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"), CLOSE}, "down proto\n", "HTTP/1.1 400 Bad"},
     {{SEND("\x15\x03\x03"), END}, "down proto\n", "TLS"},
     {{EXPECT("AUTH"), SEND("What is AUTH bob sesame?\r\n"), END}, "down proto\n", "not a Redis server"},
     {{EXPECT("AUTH"), SEND("What is AUTH bob sesam"), END}, "down proto\n", "not a Redis server"},
     {{SEND("SSH-2.0-OpenSSH_9\r\n"), END}, "down proto\n", "SSH-2.0"},
     {{SEND("-ERR max number of clients reached\r\n"), CLOSE}, "down refused\n", "maxclients"},
     {{SEND("-DENIED Redis is running in protected mode\r\n"), CLOSE}, "down refused\n", "protected mode"},
-    {{EXPECT("AUTH"), SEND("-WRONGPASS invalid username-password pair\r\n"), END},
-     "down auth\n",
-     "user \"bob\""},
+    {{EXPECT("AUTH"), SEND("-WRONGPASS invalid username-password pair\r\n"), END}, "down auth\n", "user \"bob\""},
     {{EXPECT("AUTH"), SEND("-ERR AUTH <password> called without any password configured\r\n"), END},
      "down auth\n",
      "no password"},
@@ -81,9 +76,7 @@ static const struct refusal refusals[] = {
     {{SHAKE_AS("redis_version:7.2.4\r\nvalkey_version:7.1.9\r\n", NULL), END},
      "down proto\n",
      "Valkey 7.1.9 is too old: Valkey 7.2"},
-    {{SHAKE_AS("redis_version:7.0.0\r\nredis_mode:cluster\r\n", NULL), END},
-     "down cluster\n",
-     "cluster-enabled no"},
+    {{SHAKE_AS("redis_version:7.0.0\r\nredis_mode:cluster\r\n", NULL), END}, "down cluster\n", "cluster-enabled no"},
     {{SHAKE_AS("redis_version:7.2.4\r\nvalkey_version:8.1.0\r\nserver_mode:cluster\r\n", NULL), END},
      "down cluster\n",
      "cluster-enabled no"},
@@ -92,9 +85,7 @@ static const struct refusal refusals[] = {
      "down replica\n",
      "replica of 10.0.0.9:6379"},
     {{SHAKE_AS(NULL, "roles:master\r\n"), END}, "down proto\n", "role"},
-    {{EXPECT("AUTH"), SEND("+OK\r\n"), CLOSE},
-     "down unreachable\n",
-     "closed the connection during the handshake"},
+    {{EXPECT("AUTH"), SEND("+OK\r\n"), CLOSE}, "down unreachable\n", "closed the connection during the handshake"},
     {{EXPECT("AUTH"), RESET}, "down unreachable\n", "during the handshake"},
 };
 
@@ -182,10 +173,7 @@ NODE_TEST(any_callback_may_free_the_node)
     static const struct free_row rows[] = {
         {"ready 1", "ready 1\n", {SHAKE, END}, 0},
         {"1 yes", "ready 1\n1 yes\n", {SHAKE, EXPECT("SET"), SEND("+OK\r\n+OK\r\n+OK\r\n"), END}, 0},
-        {"3 yes",
-         "ready 1\n1 yes\n2 yes\n3 yes\n",
-         {SHAKE, EXPECT("SET"), SEND("+OK\r\n+OK\r\n+OK\r\n"), CLOSE},
-         0},
+        {"3 yes", "ready 1\n1 yes\n2 yes\n3 yes\n", {SHAKE, EXPECT("SET"), SEND("+OK\r\n+OK\r\n+OK\r\n"), CLOSE}, 0},
         {"1 error replica",
          "ready 1\n1 error replica\n",
          {SHAKE, EXPECT("SET"), SEND("-READONLY x\r\n+OK\r\n"), END},

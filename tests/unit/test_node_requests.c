@@ -99,12 +99,9 @@ NODE_TEST(requests_of_one_turn_are_one_write)
 
 NODE_TEST(replies_are_read_byte_by_byte)
 {
-    static const struct fake_step script[] = {SHAKE,
-                                              EXPECT("SET"),
-                                              EXPECT("EVALSHA"),
-                                              SLEEP(5),
-                                              STEP(FAKE_PIECES, "+OK\r\n*2\r\n$3\r\nbob\r\n:123\r\n"),
-                                              END};
+    static const struct fake_step script[] = {
+        SHAKE, EXPECT("SET"), EXPECT("EVALSHA"), SLEEP(5), STEP(FAKE_PIECES, "+OK\r\n*2\r\n$3\r\nbob\r\n:123\r\n"),
+        END};
 
     node_fixture_ready(f, script);
     ask_sent(f, 1, OP_ACQUIRE, 0);
@@ -147,10 +144,8 @@ NODE_TEST(a_server_that_changed_is_connected_to_anew)
     static const struct {
         const char *reply, *trace;
     } rows[] = {
-        {"-LOADING Redis is loading\r\n",
-         "ready 1\n1 error temporary\n2 unknown unreachable\nconnecting temporary\n"},
-        {"-READONLY You can't write\r\n",
-         "ready 1\n1 error replica\n2 unknown unreachable\nconnecting replica\n"},
+        {"-LOADING Redis is loading\r\n", "ready 1\n1 error temporary\n2 unknown unreachable\nconnecting temporary\n"},
+        {"-READONLY You can't write\r\n", "ready 1\n1 error replica\n2 unknown unreachable\nconnecting replica\n"},
         {"-MASTERDOWN Link\r\n", "ready 1\n1 error temporary\n2 unknown unreachable\nconnecting temporary\n"},
         {":17\r\n", "ready 1\n1 error proto\n2 unknown unreachable\nconnecting proto\n"},
         {">1\r\n+push\r\n", "ready 1\n1 unknown unreachable\n2 unknown unreachable\nconnecting proto\n"},
@@ -395,8 +390,7 @@ NODE_TEST(output_that_the_socket_does_not_take_follows_in_order)
 {
     static char key[8192];
     struct fake_step script[2 * 100 + 2] = {SHAKE};
-    struct node_request request = {
-        .op = OP_ACQUIRE, NODE_KEY(key, sizeof(key)), .owner = "o", .owner_length = 1};
+    struct node_request request = {.op = OP_ACQUIRE, NODE_KEY(key, sizeof(key)), .owner = "o", .owner_length = 1};
     int result = NODE_SENT;
     unsigned n_sent = 0;
 

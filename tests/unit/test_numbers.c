@@ -73,8 +73,7 @@ DIALECT_TEST(a_counter_beyond_2_to_the_53_is_no_token)
         reply = dialect_judge(f, dialects[d], OP_RAISE, true, "*3\r\n:1\r\n:" LARGEST "\r\n:5\r\n");
         assert_int_equal(reply.outcome, OUTCOME_ERROR);
         assert_int_equal(reply.fault, FAULT_PROTO);
-        reply = dialect_judge(f, dialects[d], OP_ACQUIRE, true,
-                              "*3\r\n:1\r\n:9007199254740992\r\n:" LARGEST "\r\n");
+        reply = dialect_judge(f, dialects[d], OP_ACQUIRE, true, "*3\r\n:1\r\n:9007199254740992\r\n:" LARGEST "\r\n");
         assert_int_equal(reply.fault, FAULT_PROTO);
     }
 }
@@ -83,8 +82,7 @@ DIALECT_TEST(numbers_of_listeners_saturate)
 {
     for (size_t d = 0; d < 2; d++) {
         assert_int_equal(dialect_judge(f, dialects[d], OP_RELEASE, true, ":" LARGEST "\r\n").count, UINT32_MAX);
-        assert_int_equal(dialect_judge(f, dialects[d], OP_RELEASE, true, ":" SMALLEST "\r\n").fault,
-                         FAULT_PROTO);
+        assert_int_equal(dialect_judge(f, dialects[d], OP_RELEASE, true, ":" SMALLEST "\r\n").fault, FAULT_PROTO);
         assert_int_equal(
             dialect_judge(f, dialects[d], OP_ACQUIRE, true, "*3\r\n$1\r\na\r\n:1\r\n:" LARGEST "\r\n").count,
             UINT32_MAX);

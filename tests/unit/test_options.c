@@ -13,10 +13,8 @@ static struct caller_error error;
 
 static struct quorlock_client_options plain_client(void)
 {
-    return (struct quorlock_client_options){.size = sizeof(struct quorlock_client_options),
-                                            .nodes = nodes,
-                                            .n_nodes = 3,
-                                            .guard = QUORLOCK_GUARD_OFF};
+    return (struct quorlock_client_options){
+        .size = sizeof(struct quorlock_client_options), .nodes = nodes, .n_nodes = 3, .guard = QUORLOCK_GUARD_OFF};
 }
 
 static struct quorlock_options plain_lock(void)
@@ -309,8 +307,7 @@ TEST(the_defaults_fit_every_lease)
         if (margin_us == 0) {
             margin_us = validity_lost_margin_us(config.lease_us, config.drift_ppm, config.drift_fixed_us);
         }
-        useful_us =
-            config.lease_us - validity_allowance_us(config.lease_us, config.drift_ppm, config.drift_fixed_us);
+        useful_us = config.lease_us - validity_allowance_us(config.lease_us, config.drift_ppm, config.drift_fixed_us);
         assert_true(config.node_timeout_us >= MS);
         assert_true(config.renew_us + 2 * config.node_timeout_us + margin_us <= useful_us);
         /* The promised bounds, where there is room for them. */

@@ -32,9 +32,7 @@ static const struct dialect_sent sent[] = {
     {{.op = OP_EXTEND, KEY}, &guard_off, "EVALSHA a 1 k 1 u:1 9"},
     {{.op = OP_EXTEND, KEY}, &guard_lax, "EVALSHA a 2 k quorlock:guard 1 u:1 9 G  604800000"},
     {{.op = OP_RELEASE, KEY}, &guard_off, "EVALSHA b 1 k 1 u:1"},
-    {{.op = OP_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6},
-     &guard_off,
-     "EVALSHA b 2 k quorlock:fence:k 1 u:1  5 6"},
+    {{.op = OP_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6}, &guard_off, "EVALSHA b 2 k quorlock:fence:k 1 u:1  5 6"},
     {{.op = OP_RAISE, KEY, .fence = 5}, &guard_off, "EVALSHA f 2 k quorlock:fence:k 1 u:1  5 604800000"},
     {{.op = OP_ACQUIRE, .keys = two, .n_keys = 2, .owner = "u:1", .owner_length = 3, .lease_ms = 9},
      &guard_lax,
@@ -92,8 +90,7 @@ DIALECT_TEST(the_guard_is_peeked_by_the_plain_script)
 
 #define PEEK "*6\r\n$3\r\nu:1\r\n:9\r\n:17\r\n:0\r\n:-1\r\n"
 static const struct dialect_judged judged[] = {
-    {OP_ACQUIRE, "*3\r\n:1\r\n:17\r\n:5\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .fence = 17,
-     .node_time_us = 5},
+    {OP_ACQUIRE, "*3\r\n:1\r\n:17\r\n:5\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .fence = 17, .node_time_us = 5},
     {OP_ACQUIRE, "*2\r\n$3\r\nu:2\r\n:9\r\n", OUTCOME_OTHER, FINE, .ttl_ms = 9, .holder = "u:2"},
     {OP_ACQUIRE, "*2\r\n$3\r\nu:2\r\n:-1\r\n", OUTCOME_OTHER, FINE, .ttl_ms = -1, .holder = "u:2"},
     /* A SET's answers are none to a script: neither a grant nor a refusal. */
@@ -111,8 +108,8 @@ static const struct dialect_judged judged[] = {
      .count = UINT32_MAX},
     {OP_PEEK, PEEK ":-3\r\n", DOES_NOT_FIT},
     {OP_PEEK, PEEK "$1\r\n3\r\n", DOES_NOT_FIT},
-    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n:0\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL,
-     .fence = 17, .has_guard = true},
+    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n:0\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .fence = 17,
+     .has_guard = true},
     {OP_PEEK, "*5\r\n$1\r\n1\r\n:-1\r\n:0\r\n:1\r\n:0\r\n", OUTCOME_YES, FINE, .ttl_ms = -1, .holder = "1",
      .has_guard = true},
     {OP_BREAK, "*3\r\n$3\r\nu:1\r\n:9\r\n$4\r\nhash\r\n", OUTCOME_YES, FINE, .ttl_ms = 9, .holder = "u:1"},
@@ -121,14 +118,10 @@ static const struct dialect_judged judged[] = {
     {OP_BOOTSTRAP, "$9\r\nwritten:x\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .holder = "x"},
     {OP_ACQUIRE, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
      .error = "no hash"},
-    {OP_PEEK, "-WRONGTYPE string\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
-     .error = "give --dialect plain"},
-    {OP_PEEK, "-WRONGTYPE zset\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
-     .error = "a zset and no hash"},
-    {OP_PEEK, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
-     .error = "no hash"},
-    {OP_ACQUIRE, "-NOPERM no\r\n", OUTCOME_ERROR, FAULT_AUTH, .ttl_ms = NO_TTL,
-     .error = "acquire (script): NOPERM"},
+    {OP_PEEK, "-WRONGTYPE string\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "give --dialect plain"},
+    {OP_PEEK, "-WRONGTYPE zset\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "a zset and no hash"},
+    {OP_PEEK, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "no hash"},
+    {OP_ACQUIRE, "-NOPERM no\r\n", OUTCOME_ERROR, FAULT_AUTH, .ttl_ms = NO_TTL, .error = "acquire (script): NOPERM"},
     {OP_ACQUIRE, "-NOSCRIPT no\r\n", OUTCOME_NOSCRIPT, FINE, .ttl_ms = NO_TTL, .error = "NOSCRIPT"},
 };
 
@@ -150,9 +143,7 @@ TEST(a_new_uuid_is_random_and_well_formed)
         assert_int_equal(strlen(uuid), OWNER_UUID_LENGTH);
         assert_int_equal(uuid[14], '4');
         assert_non_null(memchr("89ab", uuid[19], 4));
-        seen_variants |= (unsigned char)(1u << (uuid[19] == '8'   ? 0
-                                                : uuid[19] == '9' ? 1
-                                                                  : uuid[19] - 'a' + 2));
+        seen_variants |= (unsigned char)(1u << (uuid[19] == '8' ? 0 : uuid[19] == '9' ? 1 : uuid[19] - 'a' + 2));
         seen_version |= (unsigned char)(uuid[0] != '4');
         snprintf(owner, sizeof(owner), "%s:1", uuid);
         assert_true(owner_is_redisson(owner));

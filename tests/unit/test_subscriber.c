@@ -275,8 +275,7 @@ static const struct refusal ends[] = {
 NODE_TEST(whatever_ends_a_connection_the_next_one_is_opened)
 {
     for (size_t i = 0; i < LENGTH(ends); i++) {
-        const struct fake_step script[] = {GREET, EXPECT("SUBSCRIBE a"), ends[i].script[0], ends[i].script[1],
-                                           END};
+        const struct fake_step script[] = {GREET, EXPECT("SUBSCRIBE a"), ends[i].script[0], ends[i].script[1], END};
 
         notice_fixture_begin_with(f, "a", script);
         fake_play(f->server, good);
@@ -337,15 +336,13 @@ NODE_TEST(a_server_that_does_not_answer_is_dropped)
 
 /* ---- from inside callbacks ---- */
 
-static const struct fake_step eventful[] = {
-    GREET,
-    EXPECT("SUBSCRIBE a"),
-    EXPECT("SUBSCRIBE b"),
-    SEND(SUBSCRIBED("a") NOPERM MESSAGE("a", "one") MESSAGE("a", "two")),
-    CLOSE,
-    END};
-static const char *const moments[] = {"open",          "listening a",   "refused b",
-                                      "message a one", "message a two", "closed"};
+static const struct fake_step eventful[] = {GREET,
+                                            EXPECT("SUBSCRIBE a"),
+                                            EXPECT("SUBSCRIBE b"),
+                                            SEND(SUBSCRIBED("a") NOPERM MESSAGE("a", "one") MESSAGE("a", "two")),
+                                            CLOSE,
+                                            END};
+static const char *const moments[] = {"open", "listening a", "refused b", "message a one", "message a two", "closed"};
 enum { N_MOMENTS = LENGTH(moments) };
 
 NODE_TEST(any_callback_may_stop_restart_or_free_the_subscriber)

@@ -103,8 +103,7 @@ static void next(void)
     struct moment *next = NULL;
 
     for (struct moment *at = world.moments; at < world.moments + MOMENTS; at++) {
-        bool sooner =
-            next == NULL || at->at_us < next->at_us || (at->at_us == next->at_us && at->order < next->order);
+        bool sooner = next == NULL || at->at_us < next->at_us || (at->at_us == next->at_us && at->order < next->order);
 
         if (at->happen != NULL && at->at_us != NEVER && sooner) next = at;
     }
@@ -328,8 +327,7 @@ static void on_lost(quorlock *held, const struct quorlock_loss *loss, void *arg)
 {
     unsigned n = 0;
 
-    for (int i = 0; i < NODES; i++)
-        n += world.servers[i].until_us > world.now_us + loss->remaining_ms * UINT64_C(1000);
+    for (int i = 0; i < NODES; i++) n += world.servers[i].until_us > world.now_us + loss->remaining_ms * UINT64_C(1000);
     assert_int_equal(loss->reason, QUORLOCK_LOST_EXPIRED);
     assert_true(loss->remaining_ms > 0 && n > NODES / 2);
     record("lost, %u ms left", loss->remaining_ms);
@@ -347,9 +345,8 @@ static void until(const char *line)
 
 static void live(uint64_t seed)
 {
-    static const struct system_ops ops = {elapsed_us,     elapsed_us, elapsed_us, draw_bytes, begin_connect,
-                                          finish_connect, give,       take,       has_input,  end,
-                                          NULL,           NULL};
+    static const struct system_ops ops = {elapsed_us, elapsed_us, elapsed_us, draw_bytes, begin_connect, finish_connect,
+                                          give,       take,       has_input,  end,        NULL,          NULL};
     static const struct loop_ops loop = {watch_new,  watch_set, watch_free, timer_new, timer_set, timer_stop,
                                          timer_free, task_new,  task_run,   task_stop, task_free};
     const struct system system = {.ops = &ops, .loop = &loop};

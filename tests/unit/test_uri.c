@@ -53,8 +53,7 @@ TEST(good_addresses_are_read)
         struct uri uri;
         char error[256] = "untouched";
 
-        if (uri_parse(&uri, &memory, row->text, error, sizeof(error)) != 0)
-            fail_msg("%s: %s", row->text, error);
+        if (uri_parse(&uri, &memory, row->text, error, sizeof(error)) != 0) fail_msg("%s: %s", row->text, error);
         assert_string_equal(error, "untouched");
         assert_int_equal(uri.kind, row->kind);
         assert_text(uri.host, row->host);
@@ -154,8 +153,7 @@ TEST(bad_addresses_are_refused_without_a_password_in_the_error)
         status = uri_parse(&uri, &memory, row->text, error, sizeof(error));
         if (status != row->status) fail_msg("%s: status %d", row->text, status);
         if (strstr(error, row->shown) == NULL) fail_msg("%s: error shows another value: %s", row->text, error);
-        if (strstr(error, row->remedy) == NULL)
-            fail_msg("%s: error without \"%s\": %s", row->text, row->remedy, error);
+        if (strstr(error, row->remedy) == NULL) fail_msg("%s: error without \"%s\": %s", row->text, row->remedy, error);
         if (strstr(error, "ses") != NULL || strstr(error, "same") != NULL)
             fail_msg("a part of a password in: %s", error);
         assert_memory_equal(&uri, &before, sizeof(uri));

@@ -36,14 +36,12 @@ struct dialect {
     /* The commands that a user needs the right to, from acquire to release; NULL at the end. */
     const char *const *commands;
     /* Appends one command; a failure stays in the buffer. True: it names a script by its hash. */
-    bool (*build)(struct bytes *, const struct node_request *, const struct dialect_shas *,
-                  const struct guard *);
+    bool (*build)(struct bytes *, const struct node_request *, const struct dialect_shas *, const struct guard *);
     /* The channel on which the key's releases are published, cut where ret is too small; its length. */
     size_t (*channel)(const struct node_key *, char *ret, size_t size);
     /* Fills all of ret but the latency; an error text goes into `text`. ret may point into reply and text. A
      * good outcome with FAULT_GUARD: it was executed, but the guard is not the one we saw. */
-    void (*judge)(enum op, bool by_hash, const struct reply *, struct node_reply *ret, char *text,
-                  size_t text_size);
+    void (*judge)(enum op, bool by_hash, const struct reply *, struct node_reply *ret, char *text, size_t text_size);
 };
 
 extern const struct dialect dialect_plain;
@@ -51,5 +49,5 @@ extern const struct dialect dialect_redisson;
 
 /* dialect_build - for a dialect whose scripts have the order, keys, arguments and replies of plain's. Only
  * plain itself acquires without a script. */
-bool dialect_build(struct bytes *, const struct node_request *, const struct dialect_shas *,
-                   const struct guard *, const struct dialect *);
+bool dialect_build(struct bytes *, const struct node_request *, const struct dialect_shas *, const struct guard *,
+                   const struct dialect *);

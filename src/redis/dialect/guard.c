@@ -43,8 +43,8 @@ void guard_meet(struct guard *guard, const char *run_id, const char *replid)
 }
 
 /* EVAL and not EVALSHA: it runs once a connection, so it need not be loaded. */
-static void script(const struct guard *guard, struct bytes *out, const char *text, size_t length,
-                   uint32_t n_nodes, uint32_t lease_ms, size_t n_more)
+static void script(const struct guard *guard, struct bytes *out, const char *text, size_t length, uint32_t n_nodes,
+                   uint32_t lease_ms, size_t n_more)
 {
     bytes_command(out, 9 + n_more);
     bytes_text(out, "EVAL");
@@ -69,8 +69,8 @@ static void write_guard(const struct guard *guard, struct bytes *out, const stru
 {
     uint32_t lease_ms = request->lease_ms != 0 ? request->lease_ms : GUARD_LEASE_DEFAULT_MS;
 
-    script(guard, out, script_bootstrap, sizeof(script_bootstrap) - 1, request->closes ? 0 : guard->n_nodes,
-           lease_ms, 2);
+    script(guard, out, script_bootstrap, sizeof(script_bootstrap) - 1, request->closes ? 0 : guard->n_nodes, lease_ms,
+           2);
     bytes_text(out, request->force ? "1" : "0");
     bytes_number(out, request->longest_ms);
 }
@@ -118,8 +118,8 @@ static bool judge_written(const struct reply_item *item, struct node_reply *ret)
     return true;
 }
 
-static void judge_refused(const struct reply_item *item, enum outcome outcome, const char *what,
-                          struct node_reply *ret, char *text, size_t size)
+static void judge_refused(const struct reply_item *item, enum outcome outcome, const char *what, struct node_reply *ret,
+                          char *text, size_t size)
 {
     ret->outcome = outcome;
     ret->fault = error_classify(item->text, item->length).fault;
@@ -127,8 +127,7 @@ static void judge_refused(const struct reply_item *item, enum outcome outcome, c
     error_describe(text, size, what, item->text, item->length);
 }
 
-bool guard_judge_bootstrap(enum op op, const struct reply *reply, struct node_reply *ret, char *text,
-                           size_t size)
+bool guard_judge_bootstrap(enum op op, const struct reply *reply, struct node_reply *ret, char *text, size_t size)
 {
     const struct reply_item *first = &reply->elements[0], *last = &reply->elements[op == OP_BOOTSTRAP];
 
@@ -141,8 +140,7 @@ bool guard_judge_bootstrap(enum op op, const struct reply *reply, struct node_re
     if (op == OP_BOOTSTRAP && !judge_written(first, ret)) return false;
     if (last->type == REPLY_ERROR) {
         /* Written, but the old connections live on. */
-        judge_refused(last, op == OP_BOOTSTRAP ? OUTCOME_UNKNOWN : OUTCOME_ERROR, "CLIENT KILL", ret, text,
-                      size);
+        judge_refused(last, op == OP_BOOTSTRAP ? OUTCOME_UNKNOWN : OUTCOME_ERROR, "CLIENT KILL", ret, text, size);
         return true;
     }
     if (op == OP_MAY_KILL) ret->outcome = OUTCOME_YES;
@@ -164,8 +162,7 @@ static enum guard_verdict refused(struct guard *guard, const struct reply_item *
     enum fault fault = error_classify(error->text, error->length).fault;
 
     guard->fault = fault == FAULT_OTHER ? FAULT_GUARD : fault;
-    error_describe(guard->why, sizeof(guard->why), "restart guard (key " GUARD_KEY ")", error->text,
-                   error->length);
+    error_describe(guard->why, sizeof(guard->why), "restart guard (key " GUARD_KEY ")", error->text, error->length);
     return GUARD_FAILED;
 }
 
@@ -244,27 +241,25 @@ static enum guard_verdict conflict(struct guard *guard, const struct reply *repl
     }
     error_printable(their_n, sizeof(their_n), n->text, n->length);
     if (strcmp(their_n, "0") == 0) {
-        snprintf(
-            guard->why, sizeof(guard->why),
-            "its guard is for no client, for a 'quorlock bootstrap --reconfigure' was not finished: give that "
-            "very command again, until it ends with 0");
+        snprintf(guard->why, sizeof(guard->why),
+                 "its guard is for no client, for a 'quorlock bootstrap --reconfigure' was not finished: give that "
+                 "very command again, until it ends with 0");
         return GUARD_FAILED;
     }
     error_printable(theirs, sizeof(theirs), set->text, set->length);
     error_printable(their_lease, sizeof(their_lease), lease->text, lease->length);
-    snprintf(
-        guard->why, sizeof(guard->why),
-        "set up otherwise: its guard says %s nodes, set %.64s, max_lease %s ms; this client says %u nodes, "
-        "set %s, max_lease %u ms",
-        their_n, theirs, their_lease, (unsigned)guard->n_nodes, guard->set, (unsigned)guard->max_lease_ms);
+    snprintf(guard->why, sizeof(guard->why),
+             "set up otherwise: its guard says %s nodes, set %.64s, max_lease %s ms; this client says %u nodes, "
+             "set %s, max_lease %u ms",
+             their_n, theirs, their_lease, (unsigned)guard->n_nodes, guard->set, (unsigned)guard->max_lease_ms);
     advise(guard, their_n, theirs, strtoull(their_lease, NULL, 10));
     return GUARD_FAILED;
 }
 
 enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, uint64_t now_us)
 {
-    const struct reply_item *why = &reply->elements[0], *left = &reply->elements[1],
-                            *lease = &reply->elements[2], *text = &reply->elements[3];
+    const struct reply_item *why = &reply->elements[0], *left = &reply->elements[1], *lease = &reply->elements[2],
+                            *text = &reply->elements[3];
     uint64_t left_us;
 
     guard->asked = false;
@@ -294,9 +289,8 @@ void guard_describe(const struct guard *guard, uint64_t now_us, char *ret, size_
 {
     static const char *const reasons[] = {
         [GUARD_KEPT] = "it restarted, or is new, and may have lost its memory",
-        [GUARD_NEW] =
-            ("no guard yet: first contact waits one max_lease; 'quorlock bootstrap' before it declares "
-             "that no lock is held"),
+        [GUARD_NEW] = ("no guard yet: first contact waits one max_lease; 'quorlock bootstrap' before it declares "
+                       "that no lock is held"),
         [GUARD_LOST] = "it restarted and may have lost its memory",
     };
     uint64_t left_us = guard->until_us > now_us ? guard->until_us - now_us : 0;

@@ -14,15 +14,7 @@
 /* Scripts compute in doubles: from here on a counter loses digits. */
 #define PLAIN_COUNTER_END (INT64_C(1) << 53)
 
-enum plain_script {
-    PLAIN_EXTEND,
-    PLAIN_RELEASE,
-    PLAIN_PEEK,
-    PLAIN_BREAK,
-    PLAIN_ACQUIRE,
-    PLAIN_RAISE,
-    PLAIN_SCRIPTS
-};
+enum plain_script { PLAIN_EXTEND, PLAIN_RELEASE, PLAIN_PEEK, PLAIN_BREAK, PLAIN_ACQUIRE, PLAIN_RAISE, PLAIN_SCRIPTS };
 
 static const struct dialect_script plain_scripts[PLAIN_SCRIPTS] = {
     [PLAIN_EXTEND] = {"extend", script_extend, sizeof(script_extend) - 1},
@@ -61,8 +53,7 @@ static bool begin_script(const struct plain_call *call, enum plain_script script
         bytes_word(out, call->shas->sha[script], DIALECT_SHA_LENGTH);
     }
     bytes_number(out, n_keys);
-    for (size_t i = 0; i < request->n_keys; i++)
-        bytes_word(out, request->keys[i].text, request->keys[i].length);
+    for (size_t i = 0; i < request->n_keys; i++) bytes_word(out, request->keys[i].text, request->keys[i].length);
     if (call->guarded) bytes_text(out, GUARD_KEY);
     for (size_t i = 0; call->fenced && i < request->n_keys; i++)
         bytes_joined(out, PLAIN_FENCE_PREFIX, sizeof(PLAIN_FENCE_PREFIX) - 1, request->keys[i].text,
@@ -181,8 +172,8 @@ static void judge_type(const struct reply_item *item, struct node_reply *ret)
     ret->type_length = item->length - skip;
 }
 
-static void judge_error(enum op op, bool by_hash, const struct reply_item *item, struct node_reply *ret,
-                        char *text, size_t text_size)
+static void judge_error(enum op op, bool by_hash, const struct reply_item *item, struct node_reply *ret, char *text,
+                        size_t text_size)
 {
     struct error_class class = error_classify(item->text, item->length);
 
@@ -281,8 +272,7 @@ static bool judge_done(enum op op, const struct reply *reply, struct node_reply 
 }
 
 /* False: the reply does not fit the request. */
-static bool judge_value(enum op op, const struct reply *reply, struct node_reply *ret, char *text,
-                        size_t text_size)
+static bool judge_value(enum op op, const struct reply *reply, struct node_reply *ret, char *text, size_t text_size)
 {
     const struct reply_item *self = &reply->self;
     bool by_set = self->type == REPLY_NIL || self->type == REPLY_STATUS;
@@ -313,8 +303,7 @@ static void judge(enum op op, bool by_hash, const struct reply *reply, struct no
     *ret = (struct node_reply){.ttl_ms = -2, .quarantine_ms = -1};
     if (reply->self.type == REPLY_ERROR) {
         judge_error(op, by_hash, &reply->self, ret, text, text_size);
-        if (ret->fault == FAULT_FOREIGN)
-            error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_STRING);
+        if (ret->fault == FAULT_FOREIGN) error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_STRING);
         return;
     }
     if (judge_value(op, reply, ret, text, text_size)) {

@@ -24,8 +24,7 @@ static const struct dialect_script redisson_scripts[] = {
     {"acquire", script_redisson_acquire, sizeof(script_redisson_acquire) - 1},
     {"raise", script_redisson_raise, sizeof(script_redisson_raise) - 1},
 };
-_Static_assert(sizeof(redisson_scripts) / sizeof(redisson_scripts[0]) <= DIALECT_SCRIPTS_MAX,
-               "room for hashes");
+_Static_assert(sizeof(redisson_scripts) / sizeof(redisson_scripts[0]) <= DIALECT_SCRIPTS_MAX, "room for hashes");
 
 static const char *const redisson_commands[] = {"HEXISTS", "HSCAN", "HSET",    "HDEL", "PTTL",
                                                 "PEXPIRE", "TIME",  "EVALSHA", NULL};

@@ -68,6 +68,6 @@ struct node_reply {
     uint64_t node_time_us; /* the server's clock: EXTEND, RAISE, and ACQUIRE and REPAIR by script; else 0 */
     int64_t quarantine_ms; /* PEEK: what is left of the quarantine; -1: nothing; at most NODE_MS_MAX */
     bool has_guard;        /* PEEK */
-    uint32_t count; /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
-                       ACQUIRE by script: how many clients listen for a release; else 0 */
+    uint32_t count;        /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
+                              ACQUIRE by script: how many clients listen for a release; else 0 */
 };

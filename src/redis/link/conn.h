@@ -47,8 +47,7 @@ struct conn {
 };
 
 /* conn_init - the system lives as long. False: out of memory; conn_clear is due all the same. */
-bool conn_init(struct conn *, struct system *, const struct alloc *, void (*ready)(void *, enum conn_ready),
-               void *arg);
+bool conn_init(struct conn *, struct system *, const struct alloc *, void (*ready)(void *, enum conn_ready), void *arg);
 /* conn_clear - closes and frees; the struct may go. */
 void conn_clear(struct conn *);
 /* conn_open - begins to connect; CONN_CONNECTED follows from the loop. user_timeout_ms: how long sent bytes may

@@ -13,8 +13,8 @@
 void dial_init(struct dial *dial, struct conn *conn, const struct uri *uri, uint32_t user_timeout_ms,
                void (*resolved)(void *arg), void *arg)
 {
-    *dial = (struct dial){
-        .conn = conn, .uri = uri, .user_timeout_ms = user_timeout_ms, .resolved = resolved, .arg = arg};
+    *dial =
+        (struct dial){.conn = conn, .uri = uri, .user_timeout_ms = user_timeout_ms, .resolved = resolved, .arg = arg};
 }
 
 const struct sockaddr_storage *dial_address(const struct dial *dial)
@@ -55,8 +55,7 @@ static void on_resolved(void *arg, const struct addresses *answer)
 
     dial->lookup = NULL;
     dial->addresses = *answer;
-    if (answer->n == 0)
-        snprintf(dial->why, sizeof(dial->why), "cannot resolve %s: %s", dial->uri->host, answer->why);
+    if (answer->n == 0) snprintf(dial->why, sizeof(dial->why), "cannot resolve %s: %s", dial->uri->host, answer->why);
     dial->resolved(dial->arg);
 }
 

@@ -35,8 +35,8 @@ enum dial_result {
 };
 
 /* dial_init - conn and uri stay the owner's, and live as long. */
-void dial_init(struct dial *, struct conn *, const struct uri *, uint32_t user_timeout_ms,
-               void (*resolved)(void *arg), void *arg);
+void dial_init(struct dial *, struct conn *, const struct uri *, uint32_t user_timeout_ms, void (*resolved)(void *arg),
+               void *arg);
 /* dial_begin - from the first address; a name is resolved anew. The connection must be closed. */
 enum dial_result dial_begin(struct dial *);
 /* dial_next - the next address that at least begins to connect; the connection must be closed. Never RESOLVING

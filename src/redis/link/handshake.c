@@ -63,8 +63,7 @@ static void rights(struct handshake *shake, struct bytes *out)
 void handshake_begin(struct handshake *shake, struct bytes *out, const struct uri *uri, const char *client_name,
                      const struct dialect *dialect, enum handshake_eviction eviction)
 {
-    *shake = (struct handshake){
-        .uri = uri, .dialect = dialect, .evicting_fine = eviction != HANDSHAKE_EVICTION_FAILS};
+    *shake = (struct handshake){.uri = uri, .dialect = dialect, .evicting_fine = eviction != HANDSHAKE_EVICTION_FAILS};
     auth(shake, out);
     select_db(shake, out);
     setname(shake, out, client_name);
@@ -132,8 +131,8 @@ void handshake_malformed(const struct handshake *shake, bool first, const char *
         snprintf(ret, size, "not a Redis server%s", hint);
 }
 
-__attribute__((format(printf, 3, 4))) static enum handshake_result
-fail(struct handshake *shake, enum fault fault, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static enum handshake_result fail(struct handshake *shake, enum fault fault,
+                                                                        const char *format, ...)
 {
     va_list args;
 
@@ -144,8 +143,7 @@ fail(struct handshake *shake, enum fault fault, const char *format, ...)
     return HANDSHAKE_FAILED;
 }
 
-void handshake_describe(const struct uri *uri, const char *what, const struct reply_item *error, char *ret,
-                        size_t size)
+void handshake_describe(const struct uri *uri, const char *what, const struct reply_item *error, char *ret, size_t size)
 {
     if (uri_tells_password(uri, error->text, error->length))
         snprintf(ret, size, "%s: refused", what);
@@ -160,14 +158,12 @@ static enum handshake_result auth_error(struct handshake *shake, const struct re
     char name[64], user[80] = "the default user";
 
     if (uri->user != NULL && uri->password != NULL)
-        snprintf(user, sizeof(user), "user \"%s\"",
-                 error_printable(name, sizeof(name), uri->user, strlen(uri->user)));
+        snprintf(user, sizeof(user), "user \"%s\"", error_printable(name, sizeof(name), uri->user, strlen(uri->user)));
     /* "redis://secret@host" is a slip for "redis://:secret@host". */
     if (uri->user != NULL && uri->password == NULL)
         snprintf(user, sizeof(user), "the user of the address, which gives no password");
     if (reply_begins(item, "WRONGPASS"))
-        return fail(shake, FAULT_AUTH, "WRONGPASS: wrong password for %s, or that user is unknown or disabled",
-                    user);
+        return fail(shake, FAULT_AUTH, "WRONGPASS: wrong password for %s, or that user is unknown or disabled", user);
     if (memmem(item->text, item->length, "without any password", 20) != NULL)
         return fail(shake, FAULT_AUTH,
                     "AUTH: the server has no password for %s, but the address gives one: take "
@@ -218,8 +214,7 @@ static enum handshake_result server(struct handshake *shake, const struct reply_
     snprintf(shake->version, sizeof(shake->version), "%s %s", found.kind, version);
     info_mode(info->text, info->length, mode, sizeof(mode));
     if (strcmp(mode, "sentinel") == 0)
-        return fail(shake, FAULT_PROTO,
-                    "a Sentinel, not a Redis server: give the address of the server itself");
+        return fail(shake, FAULT_PROTO, "a Sentinel, not a Redis server: give the address of the server itself");
     if (strcmp(mode, "cluster") == 0)
         return fail(shake, FAULT_CLUSTER,
                     "the server runs in cluster mode: list independent masters, with cluster-enabled no");
@@ -240,11 +235,9 @@ static enum handshake_result replication(struct handshake *shake, const struct r
     if (strcmp(role, "master") == 0) return HANDSHAKE_MORE;
     (void)field(info, "master_host", master, sizeof(master));
     (void)field(info, "master_port", port, sizeof(port));
-    if (uri_tells_password(shake->uri, master, strlen(master)) ||
-        uri_tells_password(shake->uri, port, strlen(port)))
+    if (uri_tells_password(shake->uri, master, strlen(master)) || uri_tells_password(shake->uri, port, strlen(port)))
         return fail(shake, FAULT_REPLICA, "the server is a replica: list independent masters only");
-    return fail(shake, FAULT_REPLICA, "the server is a replica of %s:%s: list independent masters only", master,
-                port);
+    return fail(shake, FAULT_REPLICA, "the server is a replica of %s:%s: list independent masters only", master, port);
 }
 
 static enum handshake_result memory(struct handshake *shake, const struct reply_item *info)

@@ -66,7 +66,6 @@ void handshake_hear(struct handshake *, const char *data, size_t length);
  * before, so it is no Redis server. */
 void handshake_malformed(const struct handshake *, bool first, const char *reason, char *ret, size_t size);
 /* handshake_describe - the text for an error reply, without any part of the password. */
-void handshake_describe(const struct uri *, const char *what, const struct reply_item *error, char *ret,
-                        size_t size);
+void handshake_describe(const struct uri *, const char *what, const struct reply_item *error, char *ret, size_t size);
 /* handshake_reply - the next reply. FAILED: fault and why are set. */
 enum handshake_result handshake_reply(struct handshake *, const struct reply *);

@@ -306,8 +306,8 @@ static void on_step_end(struct redis_link *link)
         fail_address(link, why);
         break;
     case LINK_HANDSHAKE:
-        link_drop(link, FAULT_UNREACHABLE,
-                  "no answer to the handshake within %u ms: frozen, or not a Redis server", timeout_ms);
+        link_drop(link, FAULT_UNREACHABLE, "no answer to the handshake within %u ms: frozen, or not a Redis server",
+                  timeout_ms);
         break;
     case LINK_STOPPED:
     case LINK_OPEN: break;
@@ -362,12 +362,8 @@ bool link_init(struct redis_link *link, struct system *system, const struct allo
 {
     bool fine;
 
-    *link = (struct redis_link){.system = system,
-                                .alloc = alloc,
-                                .config = *config,
-                                .events = events,
-                                .arg = arg,
-                                .timer_us = LINK_NEVER};
+    *link = (struct redis_link){
+        .system = system, .alloc = alloc, .config = *config, .events = events, .arg = arg, .timer_us = LINK_NEVER};
     reply_init(&link->parser, alloc);
     retry_init(&link->retry, system, config->reconnect_min_ms, config->reconnect_max_ms,
                hash_text(link_now_us(link), config->uri->name));

@@ -5,13 +5,11 @@
 
 #define RETRY_LONGEST 32 /* doublings: far above any bound */
 
-void retry_init(struct retry *retry, struct system *system, uint32_t min_ms, uint32_t max_ms,
-                uint64_t spare_seed)
+void retry_init(struct retry *retry, struct system *system, uint32_t min_ms, uint32_t max_ms, uint64_t spare_seed)
 {
     *retry = (struct retry){.min_ms = min_ms, .max_ms = max_ms};
     /* Jitter only keeps clients from walking in step, so any seed will do where the kernel has none yet. */
-    if (system->ops->random(system, &retry->random, sizeof(retry->random), false) != 0)
-        retry->random = spare_seed;
+    if (system->ops->random(system, &retry->random, sizeof(retry->random), false) != 0) retry->random = spare_seed;
 }
 
 /* splitmix64: jitter needs no more. */

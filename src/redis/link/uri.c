@@ -41,8 +41,7 @@ static bool is_name_byte(unsigned char byte)
 static bool may_be_shown(const char *text, size_t length, bool brackets)
 {
     for (size_t i = 0; i < length; i++) {
-        if (!is_name_byte((unsigned char)text[i]) && text[i] != '.' && (!brackets || text[i] != ':'))
-            return false;
+        if (!is_name_byte((unsigned char)text[i]) && text[i] != '.' && (!brackets || text[i] != ':')) return false;
     }
     return length > 0;
 }
@@ -276,11 +275,9 @@ static int read_bare(struct uri_reader *reader, const char *text)
     int status;
 
     if (strchr(text, '@') != NULL)
-        return invalid(reader,
-                       "an @ stands only in an address that begins with redis:// or unix://; " URI_FORMS);
+        return invalid(reader, "an @ stands only in an address that begins with redis:// or unix://; " URI_FORMS);
     status = read_host_port(reader, text, end);
-    if (status == 0 && *end != '\0')
-        status = invalid(reader, "not host:port, for there is more behind it; " URI_FORMS);
+    if (status == 0 && *end != '\0') status = invalid(reader, "not host:port, for there is more behind it; " URI_FORMS);
     return status;
 }
 
@@ -371,11 +368,8 @@ static int read_address(struct uri_reader *reader)
 
 int uri_parse(struct uri *ret, const struct alloc *alloc, const char *text, char *error, size_t error_size)
 {
-    struct uri_reader reader = {.alloc = alloc,
-                                .text = text != NULL ? text : "",
-                                .scheme = "",
-                                .error = error,
-                                .error_size = error_size};
+    struct uri_reader reader = {
+        .alloc = alloc, .text = text != NULL ? text : "", .scheme = "", .error = error, .error_size = error_size};
     int status = read_address(&reader);
 
     if (status == 0) status = make_name(&reader);

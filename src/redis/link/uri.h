@@ -23,8 +23,8 @@ struct uri {
     uint32_t db;
     char *user;     /* NULL where there is none */
     char *password; /* NULL where there is none; wiped by uri_clear */
-    char *name; /* to show and to compare: without credentials, canonical (host in lower case, numeric addresses
-                   in one form, default port and db always written the same way) */
+    char *name;     /* to show and to compare: without credentials, canonical (host in lower case, numeric addresses
+                       in one form, default port and db always written the same way) */
 };
 
 /*

@@ -112,8 +112,7 @@ void bytes_word(struct bytes *bytes, const void *word, size_t length)
     bytes_append(bytes, "\r\n", 2);
 }
 
-void bytes_joined(struct bytes *bytes, const void *front, size_t front_length, const void *back,
-                  size_t back_length)
+void bytes_joined(struct bytes *bytes, const void *front, size_t front_length, const void *back, size_t back_length)
 {
     header(bytes, '$', front_length + back_length);
     bytes_append(bytes, front, front_length);

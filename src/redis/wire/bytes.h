@@ -45,5 +45,4 @@ void bytes_texts(struct bytes *, const char *const *words);
 #define BYTES_TEXTS(bytes, ...) bytes_texts((bytes), (const char *const[]){__VA_ARGS__, NULL})
 
 /* bytes_put - bytes between two strings, cut where ret is too small; how long they are now. */
-size_t bytes_put(char *ret, size_t size, const char *front, const char *middle, size_t length,
-                 const char *back);
+size_t bytes_put(char *ret, size_t size, const char *front, const char *middle, size_t length, const char *back);

@@ -130,8 +130,7 @@ void error_foreign(char *ret, size_t size, const char *type, size_t length, enum
     char clean[32];
 
     if (type == NULL) {
-        snprintf(ret, size, "the key holds a value that is no %s: another type, or another dialect",
-                 dialects[no].ours);
+        snprintf(ret, size, "the key holds a value that is no %s: another type, or another dialect", dialects[no].ours);
         return;
     }
     error_printable(clean, sizeof(clean), type, length);

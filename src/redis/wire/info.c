@@ -53,6 +53,5 @@ bool info_server(const char *text, size_t length, struct info_server *ret, char 
 
 void info_mode(const char *text, size_t length, char *ret, size_t size)
 {
-    if (!info_field(text, length, "redis_mode", ret, size))
-        (void)info_field(text, length, "server_mode", ret, size);
+    if (!info_field(text, length, "redis_mode", ret, size)) (void)info_field(text, length, "server_mode", ret, size);
 }

@@ -214,8 +214,7 @@ static bool claims_too_much(const redisReader *reader)
 
     for (; i < reader->len && reader->buf[i] >= '0' && reader->buf[i] <= '9'; i++)
         if (claim <= REPLY_BYTES_MAX) claim = claim * 10 + (uint64_t)(reader->buf[i] - '0');
-    return claim > REPLY_BYTES_MAX && i + 1 < reader->len && reader->buf[i] == '\r' &&
-           reader->buf[i + 1] == '\n';
+    return claim > REPLY_BYTES_MAX && i + 1 < reader->len && reader->buf[i] == '\r' && reader->buf[i + 1] == '\n';
 }
 
 static enum reply_result bad(struct reply_parser *parser, const char **ret_why)

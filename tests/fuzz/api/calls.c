@@ -95,8 +95,7 @@ static void open_client(struct fuzz *fuzz, struct fuzz_client *client, struct dr
     status = quorlock_client_new(&client->client, fuzz->base, &options);
     if (status == 0) return;
     if (client->client != NULL) fuzz_fail(fuzz, "client_new fails and touches what it returns");
-    if (client->memory.blocks != 0)
-        fuzz_fail(fuzz, "client_new fails and keeps %ld blocks", client->memory.blocks);
+    if (client->memory.blocks != 0) fuzz_fail(fuzz, "client_new fails and keeps %ld blocks", client->memory.blocks);
     if (status != QUORLOCK_NOMEM || fuzz->fail_once_in == 0) fuzz_fail(fuzz, "client_new: %s", error);
 }
 
@@ -140,8 +139,7 @@ static void ask_report(struct fuzz *fuzz, struct draw *draw, bool breaks)
 
     if (client == NULL) return;
     snprintf(key, sizeof(key), "k%u",
-             breaks ? FUZZ_KEYS + draw_below(draw, FUZZ_FREE_KEYS)
-                    : draw_below(draw, FUZZ_KEYS + FUZZ_FREE_KEYS));
+             breaks ? FUZZ_KEYS + draw_below(draw, FUZZ_FREE_KEYS) : draw_below(draw, FUZZ_KEYS + FUZZ_FREE_KEYS));
     op = new_op(fuzz, FUZZ_REPORT, client, NULL, draw);
     before = enter(fuzz, breaks ? "break" : "inspect");
     begun(op, breaks ? quorlock_break(client->client, key, fuzz_on_report, op)
@@ -231,8 +229,7 @@ static void acquire(struct fuzz_handle *handle, struct draw *draw)
     struct fuzz_op *op = new_op(handle->fuzz, FUZZ_ACQUIRE, handle->client, handle, draw);
     const char *before = enter(handle->fuzz, "acquire");
 
-    op->bound_us =
-        handle->wait_ms == QUORLOCK_WAIT_FOREVER ? UINT64_MAX : BOUND_US + UINT64_C(1000) * handle->wait_ms;
+    op->bound_us = handle->wait_ms == QUORLOCK_WAIT_FOREVER ? UINT64_MAX : BOUND_US + UINT64_C(1000) * handle->wait_ms;
     if (begun(op, quorlock_acquire(handle->lock, fuzz_on_result, op)) && handle->owner < 0) {
         /* What was lost is given up. */
         handle->holds = 0;

@@ -19,8 +19,7 @@ void fuzz_fail(const struct fuzz *fuzz, const char *format, ...)
 {
     va_list args;
 
-    fprintf(stderr,
-            "fuzz of the API, seed %llu, round %u, call %llu: does not hold: ", (unsigned long long)fuzz->seed,
+    fprintf(stderr, "fuzz of the API, seed %llu, round %u, call %llu: does not hold: ", (unsigned long long)fuzz->seed,
             fuzz->round, (unsigned long long)fuzz->call_count);
     va_start(args, format);
     vfprintf(stderr, format, args);
@@ -103,8 +102,8 @@ static void check_status(const struct fuzz_op *op, int status)
 {
     /* A bit for each status that the header names for the result; CANCELED and CLOSED are always there. */
     static const unsigned allowed[FUZZ_KINDS] = {
-        [FUZZ_ACQUIRE] = 1u << 0 | 1u << 1 | 1u << 2 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 11 |
-                         1u << 12 | 1u << 13,
+        [FUZZ_ACQUIRE] =
+            1u << 0 | 1u << 1 | 1u << 2 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 11 | 1u << 12 | 1u << 13,
         [FUZZ_EXTEND] = 1u << 0 | 1u << 6 | 1u << 8,
         [FUZZ_RELEASE] = 1u << 0 | 1u << 6,
         [FUZZ_REPORT] = 1u << 0 | 1u << 6,

@@ -55,8 +55,8 @@ static void end_cluster(void)
 
 static void hurt_link(struct run *at, uint32_t node)
 {
-    static const unsigned ways[8] = {
-        0, 0, MANGLE_SPLIT, MANGLE_CUT, MANGLE_LOSE, MANGLE_SPLIT | MANGLE_LOSE, MANGLE_HOLD, 0};
+    static const unsigned ways[8] = {0,           0, MANGLE_SPLIT, MANGLE_CUT, MANGLE_LOSE, MANGLE_SPLIT | MANGLE_LOSE,
+                                     MANGLE_HOLD, 0};
     uint32_t which = draw_below(&at->faults, 8);
 
     mangle_set(at->mangles[node], ways[which] | (at->kind == SPOILED ? MANGLE_FLIP : 0));
@@ -229,8 +229,8 @@ static void report(const struct run *at)
            "allocations failed\n",
            (unsigned long long)counts->calls, (unsigned long long)counts->refused,
            (unsigned long long)counts->callbacks, (unsigned long long)counts->grants,
-           (unsigned long long)counts->losses, (unsigned long long)counts->frees,
-           (unsigned long long)counts->closes, (unsigned long long)counts->failed_allocations);
+           (unsigned long long)counts->losses, (unsigned long long)counts->frees, (unsigned long long)counts->closes,
+           (unsigned long long)counts->failed_allocations);
     for (int status = 0; status < 16; status++) {
         if (counts->statuses[status] == 0) continue;
         printf("  %s %llu\n", quorlock_status_name(-status), (unsigned long long)counts->statuses[status]);

@@ -95,8 +95,7 @@ static bool cut(struct pair *pair, struct evbuffer *data)
         size_t kept = draw_number(&mangle->draw) % length;
 
         /* What does not fit into the socket is lost, too. */
-        (void)send(bufferevent_getfd(pair->client), evbuffer_pullup(data, -1), kept,
-                   MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)send(bufferevent_getfd(pair->client), evbuffer_pullup(data, -1), kept, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
     pair_free(pair);
     return true;
@@ -154,8 +153,7 @@ static struct sockaddr_in loopback(uint16_t port)
     return address;
 }
 
-static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from, int length,
-                      void *arg)
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from, int length, void *arg)
 {
     struct mangle *mangle = arg;
     struct pair *pair = calloc(1, sizeof(*pair));

@@ -30,11 +30,10 @@ static const struct control broken_rules[] = {
     {"a node loses its counter", MODEL_FORGETFUL, MODEL_I2 | MODEL_I3 | MODEL_I4},
 };
 
-static const char *const usage_text =
-    "Usage: model [--check] [--controls]\n"
-    "Searches the fencing rules in small worlds, exhaustively.\n"
-    "  --check     the rules hold: N=3 with 3 grants, N=5 with 2, and others\n"
-    "  --controls  each rule, once broken, is found out\n";
+static const char *const usage_text = "Usage: model [--check] [--controls]\n"
+                                      "Searches the fencing rules in small worlds, exhaustively.\n"
+                                      "  --check     the rules hold: N=3 with 3 grants, N=5 with 2, and others\n"
+                                      "  --controls  each rule, once broken, is found out\n";
 
 static struct model_config sound_config(unsigned nodes, unsigned grants)
 {
@@ -78,10 +77,9 @@ static bool check_world(const char *what, const struct model_config *config, str
     sound = ret_result->verdict == MODEL_EXHAUSTED && ret_result->reported_max == config->grants;
     printf("%-8s N=%u Q=%u grants=%u, %s: %zu states, %zu steps, depth %u, tokens to %u, %u of %u reported, "
            "%.1f s\n",
-           sound || ret_result->verdict != MODEL_EXHAUSTED ? verdicts[ret_result->verdict] : "VACUOUS",
-           config->nodes, config->quorum, config->grants, what, ret_result->states, ret_result->steps,
-           ret_result->depth, ret_result->value_max, ret_result->reported_max, config->grants,
-           ret_result->seconds);
+           sound || ret_result->verdict != MODEL_EXHAUSTED ? verdicts[ret_result->verdict] : "VACUOUS", config->nodes,
+           config->quorum, config->grants, what, ret_result->states, ret_result->steps, ret_result->depth,
+           ret_result->value_max, ret_result->reported_max, config->grants, ret_result->seconds);
     if (ret_result->verdict == MODEL_GAVE_UP) printf("         %s\n", ret_result->gave_up);
     if (ret_result->verdict == MODEL_VIOLATED) {
         printf("         %s\n", invariant_name(ret_result->violated));
@@ -108,8 +106,7 @@ static bool check_reductions(void)
     config.symmetry = false;
     sound = check_world("the same without symmetry", &config, &plain) && sound;
     same = memcmp(&reduced.outcomes, &plain.outcomes, sizeof(plain.outcomes)) == 0 &&
-           memcmp(&renamed.outcomes, &plain.outcomes, sizeof(plain.outcomes)) == 0 &&
-           plain.renamed == renamed.states;
+           memcmp(&renamed.outcomes, &plain.outcomes, sizeof(plain.outcomes)) == 0 && plain.renamed == renamed.states;
     printf("%-8s reductions: the same reports with them and without, %zu states are %zu but for their names "
            "(with symmetry: %zu)\n",
            same ? "holds" : "DIFFERS", plain.states, plain.renamed, renamed.states);
@@ -188,8 +185,7 @@ static unsigned check_controls(void)
             failed += !check_control(&broken_rules[c], invariant);
         }
     }
-    printf("model: %s, %zu broken rules, %u failed\n", failed == 0 ? "all controls caught" : "FAILED", n,
-           failed);
+    printf("model: %s, %zu broken rules, %u failed\n", failed == 0 ? "all controls caught" : "FAILED", n, failed);
     return failed;
 }
 

@@ -73,7 +73,7 @@ struct model_config {
     enum model_broken broken;
     uint8_t floors[MODEL_FLOORS_MAX]; /* P of an acquire: none, or any of these, anew for each message */
     unsigned n_floors;
-    bool lift; /* late messages of all kinds; off in the controls: their traces show the rules by the letter */
+    bool lift;        /* late messages of all kinds; off in the controls: their traces show the rules by the letter */
     bool symmetry;    /* renamed worlds are one */
     bool forget;      /* drop what cannot matter any more */
     bool separate;    /* lifts, and the end of a lock, are steps of their own */
@@ -124,8 +124,7 @@ unsigned model_expand(const struct model_config *config, const struct model_stat
 int model_owner(const struct model_config *config, const struct model_state *state, unsigned node);
 
 /* A state in 128 bits; with symmetry, the smallest of all its renamings. */
-struct model_packed model_pack(const struct model_config *config, const struct model_state *state,
-                               bool symmetry);
+struct model_packed model_pack(const struct model_config *config, const struct model_state *state, bool symmetry);
 void model_unpack(const struct model_config *config, struct model_packed packed, struct model_state *ret_state);
 
 enum model_verdict {

@@ -54,8 +54,8 @@ static void split(const struct model_config *config, const struct model_state *s
     }
 }
 
-static struct model_packed assemble(const struct model_config *config, const struct parts *parts,
-                                    const uint8_t *naming, bool sorted)
+static struct model_packed assemble(const struct model_config *config, const struct parts *parts, const uint8_t *naming,
+                                    bool sorted)
 {
     struct model_packed packed = {{0, 0}};
     uint64_t column[MODEL_NODES_MAX];
@@ -81,8 +81,8 @@ static bool is_smaller(const struct model_packed *one, const struct model_packed
 }
 
 /* Tries all orders of naming[from..] that keep the heads sorted; keeps the smallest packing. */
-static void try_namings(const struct model_config *config, const struct parts *parts, uint8_t *naming,
-                        unsigned from, struct model_packed *best)
+static void try_namings(const struct model_config *config, const struct parts *parts, uint8_t *naming, unsigned from,
+                        struct model_packed *best)
 {
     if (from == config->grants) {
         struct model_packed packed = assemble(config, parts, naming, true);
@@ -102,8 +102,7 @@ static void try_namings(const struct model_config *config, const struct parts *p
     }
 }
 
-struct model_packed model_pack(const struct model_config *config, const struct model_state *state,
-                               bool symmetry)
+struct model_packed model_pack(const struct model_config *config, const struct model_state *state, bool symmetry)
 {
     struct model_packed best = {{UINT64_MAX, UINT64_MAX}};
     uint8_t naming[MODEL_GRANTS_MAX] = {0};
@@ -113,8 +112,7 @@ struct model_packed model_pack(const struct model_config *config, const struct m
     for (unsigned a = 0; a < config->grants; a++) {
         unsigned at = a;
 
-        for (; symmetry && at > 0 && parts.head[naming[at - 1]] > parts.head[a]; at--)
-            naming[at] = naming[at - 1];
+        for (; symmetry && at > 0 && parts.head[naming[at - 1]] > parts.head[a]; at--) naming[at] = naming[at - 1];
         naming[at] = (uint8_t)a;
     }
     if (!symmetry) return assemble(config, &parts, naming, false);
@@ -128,8 +126,7 @@ void model_unpack(const struct model_config *config, struct model_packed packed,
         for (unsigned a = config->grants; a-- > 0;) {
             uint64_t cell = pop(&packed, CELL_BITS);
 
-            ret_state->cell[i][a] =
-                (struct model_cell){.rank = (uint8_t)(cell >> 4), .seen = (uint8_t)(cell & 15)};
+            ret_state->cell[i][a] = (struct model_cell){.rank = (uint8_t)(cell >> 4), .seen = (uint8_t)(cell & 15)};
         }
         ret_state->unheld[i] = pop(&packed, 1) != 0;
         ret_state->counter[i] = (uint8_t)pop(&packed, 4);

@@ -54,8 +54,7 @@ static bool has_begun(const struct model_config *config, const struct model_stat
 }
 
 /* Could this attempt still be shown exactly `value` by this node, or was it? Counters never fall. */
-static bool can_show(const struct model_state *state, unsigned node, unsigned attempt, int owner,
-                     unsigned value)
+static bool can_show(const struct model_state *state, unsigned node, unsigned attempt, int owner, unsigned value)
 {
     const struct model_cell *cell = &state->cell[node][attempt];
 
@@ -90,8 +89,7 @@ static void forget_answers(const struct model_config *config, struct model_state
 
         if (cell->rank == 0) continue;
         if (lost && owners[i] == (int)attempt) state->unheld[i] = true;
-        if (lost || (cell->seen != 0 && !can_report(config, state, owners, attempt, cell->seen)))
-            cell->seen = 0;
+        if (lost || (cell->seen != 0 && !can_report(config, state, owners, attempt, cell->seen))) cell->seen = 0;
         if (cell->seen == 0 && (lost || owners[i] != (int)attempt)) cell->rank = MODEL_RANK_DONE;
     }
 }
@@ -193,8 +191,8 @@ static struct model_state *add_step(struct expansion *to, enum model_kind kind, 
 {
     struct model_successor *next = &to->successors[to->n++];
 
-    next->step = (struct model_step){
-        .kind = kind, .attempt = (uint8_t)attempt, .node = (uint8_t)node, .value = (uint8_t)value};
+    next->step =
+        (struct model_step){.kind = kind, .attempt = (uint8_t)attempt, .node = (uint8_t)node, .value = (uint8_t)value};
     next->state = *to->from;
     return &next->state;
 }
@@ -208,8 +206,7 @@ static void add_acquire(struct expansion *to, unsigned attempt, unsigned node, u
 
     if (!from->reported[attempt] && !has_begun(config, from, attempt)) {
         for (unsigned a = 0; a < config->grants; a++) {
-            if (from->reported[a] && from->token[a] > state->token[attempt])
-                state->token[attempt] = from->token[a];
+            if (from->reported[a] && from->token[a] > state->token[attempt]) state->token[attempt] = from->token[a];
         }
     }
     state->counter[node] = (uint8_t)shown;
@@ -237,8 +234,8 @@ static void expand_acquire(struct expansion *to, unsigned attempt, unsigned node
 }
 
 /* Distinct counters shown to an attempt, each once. */
-static unsigned counters_shown(const struct model_config *config, const struct model_state *state,
-                               unsigned attempt, uint8_t *ret_values)
+static unsigned counters_shown(const struct model_config *config, const struct model_state *state, unsigned attempt,
+                               uint8_t *ret_values)
 {
     unsigned seen = 0;
     unsigned n = 0;
@@ -250,8 +247,8 @@ static unsigned counters_shown(const struct model_config *config, const struct m
     return n;
 }
 
-static unsigned count_shown(const struct model_config *config, const struct model_state *state,
-                            unsigned attempt, unsigned least, unsigned most)
+static unsigned count_shown(const struct model_config *config, const struct model_state *state, unsigned attempt,
+                            unsigned least, unsigned most)
 {
     unsigned n = 0;
 
@@ -264,8 +261,8 @@ static unsigned count_shown(const struct model_config *config, const struct mode
 }
 
 /* By the rules, the target is the largest of Q answers that the client has got. */
-static unsigned raise_targets(const struct model_config *config, const struct model_state *state,
-                              unsigned attempt, unsigned node, uint8_t *ret_targets)
+static unsigned raise_targets(const struct model_config *config, const struct model_state *state, unsigned attempt,
+                              unsigned node, uint8_t *ret_targets)
 {
     uint8_t shown[MODEL_NODES_MAX];
     unsigned n_shown = counters_shown(config, state, attempt, shown);
@@ -310,8 +307,8 @@ static void expand_raise(struct expansion *to, unsigned attempt, unsigned node)
     }
 }
 
-static unsigned judge_report(const struct model_config *config, const struct model_state *state,
-                             unsigned attempt, unsigned token)
+static unsigned judge_report(const struct model_config *config, const struct model_state *state, unsigned attempt,
+                             unsigned token)
 {
     unsigned violated = token > state->token[attempt] ? 0 : MODEL_I3;
 

@@ -180,8 +180,8 @@ static void give_up(struct model_result *result, const char *why)
 }
 
 /* Visits one state; false ends the search. */
-static bool visit(const struct model_config *config, struct store *store, size_t number,
-                  struct model_successor *next, struct model_result *result)
+static bool visit(const struct model_config *config, struct store *store, size_t number, struct model_successor *next,
+                  struct model_result *result)
 {
     struct model_state state = {0};
     unsigned n;
@@ -211,8 +211,7 @@ static bool visit(const struct model_config *config, struct store *store, size_t
     return true;
 }
 
-static void count_renamed(const struct model_config *config, const struct store *store,
-                          struct model_result *result)
+static void count_renamed(const struct model_config *config, const struct store *store, struct model_result *result)
 {
     struct store *renamed = calloc(1, sizeof(*renamed));
 

@@ -42,8 +42,8 @@ static void print_report(const struct model_config *config, const struct model_s
     if (before->token[step->attempt] != 0) {
         printf("; %u was reported before it began", before->token[step->attempt]);
     }
-    printf(" !!%s%s%s", (step->violated & MODEL_I2) != 0 ? " I2" : "",
-           (step->violated & MODEL_I3) != 0 ? " I3" : "", (step->violated & MODEL_I4) != 0 ? " I4" : "");
+    printf(" !!%s%s%s", (step->violated & MODEL_I2) != 0 ? " I2" : "", (step->violated & MODEL_I3) != 0 ? " I3" : "",
+           (step->violated & MODEL_I4) != 0 ? " I4" : "");
 }
 
 void model_print_trace(const struct model_config *config, const struct model_successor *trace, size_t n_trace)
@@ -60,9 +60,7 @@ void model_print_trace(const struct model_config *config, const struct model_suc
         case MODEL_RAISE: print_raise(config, step, &before, &trace[t].state); break;
         case MODEL_REPORT: print_report(config, step, &before); break;
         case MODEL_EXPIRE: printf("node %u > the lock ends", step->node + 1U); break;
-        case MODEL_LIFT:
-            printf("node %u > a late message carries %u here", step->node + 1U, step->value);
-            break;
+        case MODEL_LIFT: printf("node %u > a late message carries %u here", step->node + 1U, step->value); break;
         case MODEL_LOSE: printf("node %u > loses its memory: lock and counter", step->node + 1U); break;
         }
         printf("\n");
