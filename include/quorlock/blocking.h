@@ -8,11 +8,11 @@
  *
  * Rules that hold for every function here, unless its comment says otherwise:
  *
- * - The lost callback and the log hook run in the loop's thread and hold it up: they should be short. Renewals
- *   wait meanwhile. In them only valid_ms, cancel and free may be called; what would wait for the loop answers
- *   STATE there.
- * - Memory hooks are called from the loop's thread, and from the thread that opens. What the facade itself
- *   needs comes from malloc.
+ * - The lost callback and the log hook run in the loop's thread and hold it up: they should be short. Renewals wait
+ *   meanwhile. In them only valid_ms, cancel and free may be called; what would wait for the loop answers STATE
+ *   there.
+ * - Memory hooks are called from the loop's thread, and from the thread that opens. What the facade itself needs
+ *   comes from malloc.
  * - All signals are blocked in the loop's thread.
  * - After fork() the child has no loop: it must not use what its parent opened.
  */

@@ -9,20 +9,19 @@
  * Rules that hold for every function here, unless its comment says otherwise:
  *
  * - Threads. A client and its locks belong to the thread that runs the event_base. Only quorlock_version,
- *   quorlock_status_name and quorlock_status_text may be called from anywhere. blocking.h is the door for
- *   threads.
- * - Callbacks. A start function (acquire, extend, release, inspect, break, bootstrap) that returns 0 promises
- *   its callback exactly once, later, from the loop and never from inside the call. Non-zero means that the
- *   callback never comes. A callback may call anything here, also free its lock or close the client.
- * - Ownership. What is handed in is copied before the call returns. What a callback is handed belongs to the
- *   library and is valid during that callback only.
+ *   quorlock_status_name and quorlock_status_text may be called from anywhere. blocking.h is the door for threads.
+ * - Callbacks. A start function (acquire, extend, release, inspect, break, bootstrap) that returns 0 promises its
+ *   callback exactly once, later, from the loop and never from inside the call. Non-zero means that the callback
+ *   never comes. A callback may call anything here, also free its lock or close the client.
+ * - Ownership. What is handed in is copied before the call returns. What a callback is handed belongs to the library
+ *   and is valid during that callback only.
  * - Structs. They may grow at their end. What the library hands out is its own: arrays are arrays of pointers,
- *   result->votes[i]->node, so that a caller need not know how large a struct is. What the caller makes begins
- *   with its size, see above struct quorlock_allocator.
+ *   result->votes[i]->node, so that a caller need not know how large a struct is. What the caller makes begins with
+ *   its size, see above struct quorlock_allocator.
  * - Errors. 0 or a negative quorlock_status. After a non-zero return quorlock_client_error() has the text.
  * - The library prints nothing, keeps no globals and never ends the process. It does not raise SIGPIPE.
- * - The base should have EVENT_BASE_FLAG_PRECISE_TIMER: without it libevent rounds timers to some 4 ms. The
- *   library never trusts the loop's cached time: it reads the clock itself.
+ * - The base should have EVENT_BASE_FLAG_PRECISE_TIMER: without it libevent rounds timers to some 4 ms. The library
+ *   never trusts the loop's cached time: it reads the clock itself.
  */
 #ifndef QUORLOCK_QUORLOCK_H
 #define QUORLOCK_QUORLOCK_H

@@ -6,19 +6,18 @@
  * killed half-way:
  *
  * 1. It writes nothing unless every node was seen, was read, and permits every later step.
- * 2. On each node one transaction writes a guard and disconnects the old clients. From then on the node refuses
- *    them, and none of their acquires, which do not check the guard, can be under way.
- * 3. A guard that exists, or that the next client may write, is first replaced on all nodes by one that admits
- *    no client. Only then are the new guards written. So the new clients have no vote while the old ones have
- *    one, and a half-done bootstrap leaves no quorum to either. (Nodes that leave the set are not known here
- * and must be stopped before.)
- * 4. A quarantine lasts, from that moment, for the longest lease that any old or new guard allows. A second
- *    try, also after half of a first one, never shortens it.
- * 5. If that is longer than the new max_lease, success is reported only after the quarantine. Until then new
- *    clients would quarantine an emptied node for the new max_lease only, while an old, longer lease runs, and
- *    the guards with the longer one may vanish from all nodes at once. Nothing on the nodes can prevent that.
- *    It is safe if clients get the shorter max_lease after that and not before; clients with the old one stay
- *    refused meanwhile.
+ * 2. On each node one transaction writes a guard and disconnects the old clients. From then on the node refuses them,
+ *    and none of their acquires, which do not check the guard, can be under way.
+ * 3. A guard that exists, or that the next client may write, is first replaced on all nodes by one that admits no
+ *    client. Only then are the new guards written. So the new clients have no vote while the old ones have one, and a
+ *    half-done bootstrap leaves no quorum to either. (Nodes that leave the set are not known here and must be stopped
+ *    before.)
+ * 4. A quarantine lasts, from that moment, for the longest lease that any old or new guard allows. A second try, also
+ *    after half of a first one, never shortens it.
+ * 5. If that is longer than the new max_lease, success is reported only after the quarantine. Until then new clients
+ *    would quarantine an emptied node for the new max_lease only, while an old, longer lease runs, and the guards
+ *    with the longer one may vanish from all nodes at once. Nothing on the nodes can prevent that. It is safe if
+ *    clients get the shorter max_lease after that and not before; clients with the old one stay refused meanwhile.
  */
 #include "admin/inspect.h"
 

@@ -9,11 +9,11 @@
  * holder that is gone elsewhere, of an operator, without expiry, of another use of the name. A client that
  * believed it would wait for ever, while newcomers, which ask all nodes, got the lock.
  *
- * 1. An arbiter that names the same holder again is believed only after all nodes were asked about that holder,
- *    and then for some polls. Otherwise the others are asked in the same attempt.
+ * 1. An arbiter that names the same holder again is believed only after all nodes were asked about that holder, and
+ *    then for some polls. Otherwise the others are asked in the same attempt.
  * 2. Nor is it believed where another node reported that this very holder released the lock.
- * 3. Where so many nodes lack that holder's key that no quorum can have it, and the node names the holder
- * again, the node's key is odd: the node is not the arbiter any more, until it votes or names another holder.
+ * 3. Where so many nodes lack that holder's key that no quorum can have it, and the node names the holder again, the
+ *    node's key is odd: the node is not the arbiter any more, until it votes or names another holder.
  * 4. A node that answers with an error is not the arbiter either, until it votes, unless no other node is fit.
  */
 #include "arbiter.h"

@@ -3,14 +3,14 @@
  * attempt.c - one try on all nodes, and its verdict
  *
  * 1. A fresh token; every READY node is asked at once. A node that is still connecting is asked when it becomes
- *    READY, within one node timeout of the attempt's begin. After the acquire's first attempt the arbiter is
- *    asked alone: its refusal ends the attempt; with its yes, or without an answer, the others are asked.
- * 2. The Qth yes grants (hold.c). When Q yeses are out of reach the attempt is doomed: it is released
- * everywhere at once, so that other clients need not wait while this one finds the reason. It is also doomed
- * when Q nodes have voted, another client is in the way, and only nodes that answer too late could still change
- * the result: one frozen node would else stop all clients for a node timeout.
- * 3. A doomed attempt asks the nodes that refused for the holder. It ends when the verdict is certain: Q nodes
- *    voted (the lock is held, or votes were split), or no further node can vote (no quorum).
+ *    READY, within one node timeout of the attempt's begin. After the acquire's first attempt the arbiter is asked
+ *    alone: its refusal ends the attempt; with its yes, or without an answer, the others are asked.
+ * 2. The Qth yes grants (hold.c). When Q yeses are out of reach the attempt is doomed: it is released everywhere at
+ *    once, so that other clients need not wait while this one finds the reason. It is also doomed when Q nodes have
+ *    voted, another client is in the way, and only nodes that answer too late could still change the result: one
+ *    frozen node would else stop all clients for a node timeout.
+ * 3. A doomed attempt asks the nodes that refused for the holder. It ends when the verdict is certain: Q nodes voted
+ *    (the lock is held, or votes were split), or no further node can vote (no quorum).
  * 4. Then the acquire fails, or waits (wait.c) and tries again with a new token.
  */
 #include "attempt.h"

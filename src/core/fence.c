@@ -4,8 +4,8 @@
  *
  * 1. A node that grants increments its counter, to the floor at least, and shows it with its yes.
  * 2. The token T is the largest counter shown. If Q granted nodes show T, it is agreed: one round trip.
- * 3. Else the granted nodes that showed less are asked to raise. A node stores T and acknowledges only where
- * the key still is ours and its counter is not above T; else it shows its higher counter, the new T.
+ * 3. Else the granted nodes that showed less are asked to raise. A node stores T and acknowledges only where the key
+ *    still is ours and its counter is not above T; else it shows its higher counter, the new T.
  * 4. The token is agreed when Q nodes show this very T.
  *
  * Tokens are unique: two grants with one token would share a node whose counter was T under both, but the later

@@ -4,11 +4,11 @@
  *
  * A round asks every node that takes requests to extend our key where it still is ours.
  *
- * - A yes moves that node's end of validity; the lock's validity is the Qth largest of them. A node that
- *   answers that our key is not there counts for nothing from the settled round on.
- * - A round with Q yeses is a renewal, and repairs: nodes where the key is missing get it again, and count
- *   from the next round's yes on. Without Q yeses nothing is repaired, for another client may rightly be
- *   collecting votes there.
+ * - A yes moves that node's end of validity; the lock's validity is the Qth largest of them. A node that answers that
+ *   our key is not there counts for nothing from the settled round on.
+ * - A round with Q yeses is a renewal, and repairs: nodes where the key is missing get it again, and count from the
+ *   next round's yes on. Without Q yeses nothing is repaired, for another client may rightly be collecting votes
+ *   there.
  * - A round without Q yeses is tried again, at once and then with pauses, until lost_at.
  * - When so many nodes answer that our key is not there that Q is out of reach, the lock is lost at once.
  */

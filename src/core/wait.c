@@ -2,22 +2,21 @@
 /*
  * wait.c - when the next attempt begins, and which nodes it asks first
  *
- * 1. An attempt after the first asks the arbiter first (arbiter.c). Of many contenders one gets its yes, and
- *    asks the others; the rest are refused at the cost of one request each, and hold nothing that could split
- *    the votes.
- * 2. A holder is waited for until its lease ends on a quorum of nodes, with polls of the arbiter in between: a
- *    peer that is not quorlock publishes nothing when it releases. Votes that were split are tried again after
- * a pause that grows.
- * 3. A notice of a release wakes: at once from the arbiter or from Q nodes, else one round trip later. A notice
- *    that comes during an attempt may be too late for it, so another attempt follows. Where many clients wait,
- *    each draws its turn: a few ask at once, the others later and later, so that a release costs the nodes as
- *    many requests with thirty waiters as with three. A refusing node reports the number of waiters.
- * 4. Notices come only after the subscription is confirmed. A release before that is found by one more try then
- *    (the lost wake).
+ * 1. An attempt after the first asks the arbiter first (arbiter.c). Of many contenders one gets its yes, and asks the
+ *    others; the rest are refused at the cost of one request each, and hold nothing that could split the votes.
+ * 2. A holder is waited for until its lease ends on a quorum of nodes, with polls of the arbiter in between: a peer
+ *    that is not quorlock publishes nothing when it releases. Votes that were split are tried again after a pause
+ *    that grows.
+ * 3. A notice of a release wakes: at once from the arbiter or from Q nodes, else one round trip later. A notice that
+ *    comes during an attempt may be too late for it, so another attempt follows. Where many clients wait, each draws
+ *    its turn: a few ask at once, the others later and later, so that a release costs the nodes as many requests with
+ *    thirty waiters as with three. A refusing node reports the number of waiters.
+ * 4. Notices come only after the subscription is confirmed. A release before that is found by one more try then (the
+ *    lost wake).
  * 5. A failed attempt publishes its release only where it stood in the way (attempt.c).
- * 6. A lock of this process that releases hands the keys over: its releases and the next lock's acquire go to
- *    all nodes in one flush, in this order. Now and then it yields to other processes: then the next lock waits
- *    for the notice, or a little longer than that takes.
+ * 6. A lock of this process that releases hands the keys over: its releases and the next lock's acquire go to all
+ *    nodes in one flush, in this order. Now and then it yields to other processes: then the next lock waits for the
+ *    notice, or a little longer than that takes.
  *
  * Timeouts and pauses are counted in round trips, as the answers show them (core.c).
  */

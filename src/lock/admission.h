@@ -8,10 +8,10 @@
  *
  * 1. Renewals of held locks go first, then releases, then new attempts. New attempts use at most half of a
  *    connection's room, so they never delay a renewal or a release.
- * 2. An attempt begins only when every node that can vote has room for its command and has no unsent release.
- *    Late nodes, which are frozen or out of reach, do not count.
- * 3. The window of attempts in flight grows with every quick answer and shrinks with every slow one, so that
- *    the nodes answer well within the node timeout. Renewals and releases have twice that window.
+ * 2. An attempt begins only when every node that can vote has room for its command and has no unsent release. Late
+ *    nodes, which are frozen or out of reach, do not count.
+ * 3. The window of attempts in flight grows with every quick answer and shrinks with every slow one, so that the
+ *    nodes answer well within the node timeout. Renewals and releases have twice that window.
  */
 #pragma once
 

@@ -16,16 +16,16 @@
  * Why so few steps leave nothing out (every simplification allows more than the rules do):
  *
  * - A lost message, a dead client or a frozen node is a step that never happens.
- * - An answer is noted in the step that makes it, and the client may act on it at any later time. `seen` keeps
- *   the last one of each node; a newer answer that the client has not got yet is a lift to the node.
+ * - An answer is noted in the step that makes it, and the client may act on it at any later time. `seen` keeps the
+ *   last one of each node; a newer answer that the client has not got yet is a lift to the node.
  * - The rules raise to the largest counter shown. Here the client may raise to any counter shown, at any time.
- * - Releases, repairs and raises of ended attempts carry tokens to any node, also one that another holds by
- * then: any counter may be lifted at any time, up to the largest counter there is. That matters only to the
- * next acquire or raise at the node, so it is done in the same step: an acquire shows any counter from its own
- *   increment to the largest + 1, a raise any from its own to the largest.
+ * - Releases, repairs and raises of ended attempts carry tokens to any node, also one that another holds by then: any
+ *   counter may be lifted at any time, up to the largest counter there is. That matters only to the next acquire or
+ *   raise at the node, so it is done in the same step: an acquire shows any counter from its own increment to the
+ *   largest + 1, a raise any from its own to the largest.
  * - A floor P above the largest + 1 leaves a gap: `floors` names such values, and any message may carry any.
- * - A lease may end at any time before the next owner's acquire; it ends in the step of that acquire.
- *   (`separate` makes lifts and ends steps of their own.)
+ * - A lease may end at any time before the next owner's acquire; it ends in the step of that acquire. (`separate`
+ *   makes lifts and ends steps of their own.)
  * - An attempt begins when its first message is executed, the latest moment possible.
  * - An attempt asks a node to acquire once (a retry is a new attempt), so counters rise G x N times at most.
  *
