@@ -11,7 +11,7 @@ import threading
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import SERVERS, Bootstrapped, die_with_us, nodes, state, wait_for
+from command_case import LIMIT_S, SERVERS, Bootstrapped, die_with_us, nodes, state, wait_for
 
 CTRL_C, CTRL_BACKSLASH, CTRL_Z = b"\x03", b"\x1c", b"\x1a"
 SHELL = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
@@ -62,8 +62,9 @@ class Terminal(Bootstrapped):
             hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
             resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
             os.execvpe(words[0], list(words), environment)
-        threading.Thread(target=self.drain, args=(self.master,), daemon=True).start()
-        self.addCleanup(self.reap, pid, self.master)
+        drain = threading.Thread(target=self.drain, args=(self.master,), daemon=True)
+        drain.start()
+        self.addCleanup(self.reap, pid, self.master, drain)
         return pid
 
     def drain(self, master):
@@ -75,7 +76,7 @@ class Terminal(Bootstrapped):
             pass
 
     @staticmethod
-    def reap(pid, master):
+    def reap(pid, master, drain):
         """Ends all processes of the terminal's session: after a failure a loop may still run."""
         for name in os.listdir("/proc"):
             try:
@@ -87,6 +88,8 @@ class Terminal(Bootstrapped):
             os.waitpid(pid, 0)
         except ChildProcessError:
             pass
+        # A descriptor that is closed under a reader is soon another file's, whose bytes the reader would take.
+        drain.join(LIMIT_S)
         os.close(master)
 
     def shell_types(self, line, lease="6s"):

@@ -176,7 +176,6 @@ DIALECTS_TEST(test_release)
     put_all(US, LEASE_MS);
     assert_outcome(ask(OP_RELEASE), OUTCOME_YES);
     assert_outcome(ask(OP_RELEASE), OUTCOME_MISSING);
-    assert_outcome(ask(OP_BREAK), OUTCOME_MISSING);
     assert_int_equal(key_count(), 0);
 }
 
