@@ -263,7 +263,7 @@ static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagno
     switch (facts->guard.state) {
     case EXAMINE_GUARD_UNKNOWN:
         /* A refused key is a finding among the rights. */
-        if (facts->refused_names & (1u << EXAMINE_GUARD) || facts->refused_rights & RIGHT(GET)) return;
+        if ((facts->refused_names & (1u << EXAMINE_GUARD)) != 0 || (facts->refused_rights & RIGHT(GET)) != 0) return;
         add(diagnosis, QUORLOCK_WARNING, "guard-unread", node,
             "wait until the server has loaded its data; is quorlock:guard a string?", "its guard could not be read: %s",
             facts->guard_error[0] != '\0' ? facts->guard_error : "a strange reply");

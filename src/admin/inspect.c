@@ -202,7 +202,7 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
 
 static bool is_held_by(const struct quorlock_node_report *node, const char *holder)
 {
-    return node->holder != NULL && quorlock_same_owner(node->holder, holder);
+    return node->holder != NULL && quorlock_same_owner(node->holder, holder) != 0;
 }
 
 /* The Qth largest remaining lease of that holder, by the nodes' own clocks. */

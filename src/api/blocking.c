@@ -144,7 +144,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 
     (void)what;
     /* Emptied before the queue is: a job that comes in between wakes us again. */
-    (void)!read(fd, &count, sizeof(count));
+    (void)(read(fd, &count, sizeof(count)) == 0);
     for (struct job *job = take_jobs(blocking); job != NULL; job = next) {
         next = job->next;
         job->run(job);

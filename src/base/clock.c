@@ -15,7 +15,7 @@ uint64_t clock_advance(struct clock *clock, uint64_t boot_us, uint64_t raw_us)
     int64_t skew_us = (int64_t)(raw_us - boot_us);
     uint64_t now_us;
 
-    if (!clock->started) {
+    if (clock->started == 0) {
         clock->started = 1;
         clock->skew_low_us = skew_us;
     } else if (skew_us > clock->skew_low_us + TOLERANCE_US) {

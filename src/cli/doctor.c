@@ -74,7 +74,7 @@ static void add_clock(struct text *cell, const struct quorlock_node_facts *node)
 {
     int64_t off_us = node->clock_offset_us < 0 ? -node->clock_offset_us : node->clock_offset_us;
 
-    if (!node->has_clock) return;
+    if (node->has_clock == 0) return;
     /* What is within the error of the measurement is no offset. */
     if (off_us <= node->clock_error_us) off_us = 0;
     text_format(cell, "%s", off_us == 0 ? "" : node->clock_offset_us < 0 ? "-" : "+");
@@ -98,8 +98,8 @@ static void add_memory(struct text *cell, const struct quorlock_node_facts *node
 static void add_persistence(struct text *cell, const struct quorlock_node_facts *node)
 {
     if (node->appendonly < 0) return;
-    text_format(cell, node->appendonly ? "aof " : "no aof");
-    if (node->appendonly) text_add_known(cell, node->appendfsync != NULL ? node->appendfsync : "?");
+    text_format(cell, node->appendonly != 0 ? "aof " : "no aof");
+    if (node->appendonly != 0) text_add_known(cell, node->appendfsync != NULL ? node->appendfsync : "?");
 }
 
 static void add_guard(struct text *cell, const struct quorlock_node_facts *node)
@@ -125,8 +125,8 @@ static void add_cell(struct text *cell, const void *rows, size_t row, size_t col
     const struct quorlock_node_facts *node = ((const struct quorlock_node_facts *const *)rows)[row];
 
     if (column == NODE) text_add_known(cell, node->node);
-    if (column == VERSION) text_add_known(cell, node->reachable ? node->version : "unreachable");
-    if (!node->reachable) return;
+    if (column == VERSION) text_add_known(cell, node->reachable != 0 ? node->version : "unreachable");
+    if (node->reachable == 0) return;
     switch (column) {
     case ROLE:
         text_add_known(cell, node->mode != NULL && strcmp(node->mode, "standalone") != 0 ? node->mode : node->role);
@@ -196,8 +196,8 @@ static json_t *node_json(const struct quorlock_node_facts *node)
     document_add(&object, "guard_max_lease_ms", document_number(node->guard_max_lease_ms, 0));
     document_add(&object, "quarantine_ms", document_number(node->quarantine_ms, 0));
     document_add(&object, "clock_offset_us",
-                 node->has_clock ? document_number(node->clock_offset_us, INT64_MIN) : json_null());
-    document_add(&object, "clock_error_us", document_number(node->has_clock ? node->clock_error_us : -1, 0));
+                 node->has_clock != 0 ? document_number(node->clock_offset_us, INT64_MIN) : json_null());
+    document_add(&object, "clock_error_us", document_number(node->has_clock != 0 ? node->clock_error_us : -1, 0));
     document_add(&object, "clients", document_number(node->clients, 0));
     document_add(&object, "clients_max", document_number(node->clients_max, 0));
     document_add(&object, "refused", document_text(node->refused));

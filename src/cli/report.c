@@ -102,7 +102,7 @@ static struct census take_census(const struct quorlock_report *report)
             if (node->type != NULL) census.type = node->type;
         } else if (is_in_state(node, "held")) {
             census.held++;
-            census.several |= census.holder != NULL && !quorlock_same_owner(census.holder, node->holder);
+            census.several |= census.holder != NULL && quorlock_same_owner(census.holder, node->holder) == 0;
             census.holder = node->holder;
         }
     }
@@ -169,7 +169,7 @@ void report_summary(struct text *text, const char *key, const struct quorlock_re
 
     text_format(text, "\"");
     text_add_known(text, key);
-    if (report->held) {
+    if (report->held != 0) {
         add_held(text, &census, report);
     } else if (report->answered < report->quorum) {
         text_format(text, "\": only %u of %zu nodes answered, %u are needed to tell\n", report->answered,
@@ -232,8 +232,8 @@ static void add_holder(struct text *cell, const struct quorlock_node_report *nod
 
 static void add_result(struct text *cell, const struct quorlock_node_report *node)
 {
-    if (node->broken) text_format(cell, "broken");
-    if (node->broken && node->type != NULL) {
+    if (node->broken != 0) text_format(cell, "broken");
+    if (node->broken != 0 && node->type != NULL) {
         text_format(cell, " (a ");
         text_add_known(cell, node->type);
         text_format(cell, ")");
@@ -361,7 +361,7 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes)
 static bool is_in_the_way(const struct quorlock_vote *vote, const char *holder)
 {
     if (vote->outcome != QUORLOCK_VOTE_REFUSED) return false;
-    return holder == NULL || (vote->holder != NULL && quorlock_same_owner(vote->holder, holder));
+    return holder == NULL || (vote->holder != NULL && quorlock_same_owner(vote->holder, holder) != 0);
 }
 
 /*
@@ -413,7 +413,7 @@ static struct taken count_taken(const struct quorlock_result *result)
         const struct quorlock_vote *vote = result->votes[i];
         bool idle = vote->outcome == QUORLOCK_VOTE_NONE, pending = vote->outcome == QUORLOCK_VOTE_PENDING;
         bool refused = vote->outcome == QUORLOCK_VOTE_REFUSED || (idle && vote->holder != NULL);
-        bool same = refused && vote->holder != NULL && quorlock_same_owner(vote->holder, taken.holder);
+        bool same = refused && vote->holder != NULL && quorlock_same_owner(vote->holder, taken.holder) != 0;
 
         taken.nodes += refused;
         taken.same += same;

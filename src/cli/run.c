@@ -144,7 +144,7 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
         say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", run->name,
             report_gone(result), result->n_votes);
         report_votes(result->votes, result->n_votes);
-    } else if (run->settings->verbose > 0 && result->expired) {
+    } else if (run->settings->verbose > 0 && result->expired != 0) {
         say("%s", result->text);
     } else if (run->settings->verbose > 0) {
         char gone[64] = "";
@@ -154,7 +154,8 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
     }
     /* No loss was reported, yet the lock was gone when the command ended: somebody broke it, or our clock stood
        still. The command may have run beside another one. */
-    if (result->expired && run->child.state == CHILD_ENDED && run->child.exec_errno == 0 && run->status != EXIT_LOST) {
+    if (result->expired != 0 && run->child.state == CHILD_ENDED && run->child.exec_errno == 0 &&
+        run->status != EXIT_LOST) {
         child_signal(&run->child, SIGKILL); /* what it left behind must not go on without the lock */
         say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status "
             "would have been %d",
@@ -634,7 +635,7 @@ static int hold_and_run(struct run *run)
     } else {
         status = ask(run);
         /* In each turn a renewal may have been answered. */
-        while (status == 0 && !event_base_got_break(run->session.base)) {
+        while (status == 0 && event_base_got_break(run->session.base) == 0) {
             if (event_base_loop(run->session.base, EVLOOP_ONCE) != 0) {
                 say("the event loop failed");
                 status = EXIT_SYSTEM;

@@ -229,7 +229,7 @@ json_t *document_number(int64_t number, int64_t least)
 
 json_t *document_truth(int truth)
 {
-    return truth < 0 ? json_null() : json_boolean(truth);
+    return truth < 0 ? json_null() : json_boolean(truth != 0);
 }
 
 static void lose_unless(bool added, json_t **whole)

@@ -39,7 +39,7 @@ static char *name_of(const struct alloc *alloc, const char *const *keys, size_t 
     for (size_t i = 0; i < n_keys; i++) {
         if (i > 0) at = stpcpy(at, ", ");
         for (const char *from = keys[i]; *from != '\0'; from++) {
-            *at++ = iscntrl((unsigned char)*from) ? '?' : *from;
+            *at++ = iscntrl((unsigned char)*from) != 0 ? '?' : *from;
         }
     }
     return name;

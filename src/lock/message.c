@@ -158,7 +158,7 @@ static const char *main_holder(const struct quorlock_result *result, size_t *on,
             const struct quorlock_vote *other = result->votes[k];
 
             if (other->outcome != QUORLOCK_VOTE_REFUSED || other->holder == NULL) continue;
-            if (!quorlock_same_owner(other->holder, result->votes[i]->holder)) continue;
+            if (quorlock_same_owner(other->holder, result->votes[i]->holder) == 0) continue;
             same++;
             if (other->ttl_ms > longest_ms) longest_ms = other->ttl_ms;
         }
@@ -185,7 +185,7 @@ static struct taken count_taken(const struct quorlock_result *result, const char
         const struct quorlock_vote *vote = result->votes[i];
         bool quoted = vote->outcome == QUORLOCK_VOTE_NONE && vote->holder != NULL;
         bool refused = vote->outcome == QUORLOCK_VOTE_REFUSED || quoted;
-        bool same = refused && vote->holder != NULL && quorlock_same_owner(vote->holder, holder);
+        bool same = refused && vote->holder != NULL && quorlock_same_owner(vote->holder, holder) != 0;
 
         taken.nodes += refused;
         taken.same += same;
@@ -344,26 +344,27 @@ void message_log(struct claim *claim, uint32_t log)
     unsigned long long valid_ms = core_valid_us(claim->core, runtime_now_us(runtime)) / MS;
 
     if (runtime->options.log == NULL) return;
-    if (log & CORE_LOG_ATTEMPT_FAILED && core_phase_now(claim->core) == CORE_WAITING && claim->config.wait_us != 0) {
+    if ((log & CORE_LOG_ATTEMPT_FAILED) != 0 && core_phase_now(claim->core) == CORE_WAITING &&
+        claim->config.wait_us != 0) {
         log_waiting(claim);
     }
     message_votes(claim, false, &votes, &result);
-    if (log & CORE_LOG_RENEWED) {
+    if ((log & CORE_LOG_RENEWED) != 0) {
         runtime_log(runtime, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms", name,
                     result.granted, result.n_votes, valid_ms);
     }
-    if (log & CORE_LOG_RENEW_FAILED) {
+    if ((log & CORE_LOG_RENEW_FAILED) != 0) {
         runtime_log(runtime, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more", name,
                     result.granted, result.n_votes, valid_ms);
     }
-    if (log & CORE_LOG_DEGRADED) {
+    if ((log & CORE_LOG_DEGRADED) != 0) {
         runtime_log(runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", name, result.granted,
                     result.n_votes);
     }
-    if (log & CORE_LOG_REPAIRED) {
+    if ((log & CORE_LOG_REPAIRED) != 0) {
         runtime_log(runtime, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", name);
     }
-    if (log & CORE_LOG_WHOLE) {
+    if ((log & CORE_LOG_WHOLE) != 0) {
         runtime_log(runtime, QUORLOCK_LOG_INFO, "whole again \"%s\": held on all %zu nodes", name, result.n_votes);
     }
 }

@@ -228,7 +228,7 @@ static bool stays_here(const struct examine *examine)
 
     if (storage->ss_family == AF_UNIX) return true;
     if (storage->ss_family == AF_INET) return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
-    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) return v6->sin6_addr.s6_addr[12] == 127;
+    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) != 0) return v6->sin6_addr.s6_addr[12] == 127;
     return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 

@@ -84,7 +84,7 @@ static int check_texts(const struct quorlock_client_options *options, struct cal
         return REFUSE(error, "set_name is \"%.80s\": 1 to %d characters, without |", options->set_name, SET_NAME_MAX);
     }
     for (const char *at = label; at != NULL && *at != '\0'; at++) {
-        if (isgraph((unsigned char)*at)) continue;
+        if (isgraph((unsigned char)*at) != 0) continue;
         return REFUSE(error, "owner_label \"%s\" has the byte 0x%02x: only printable ASCII without space", label,
                       (unsigned)(unsigned char)*at);
     }

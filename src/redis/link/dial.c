@@ -34,7 +34,7 @@ void dial_blame(struct dial *dial, const char *problem)
 
         if (inet_ntop(storage->ss_family, bytes, address, sizeof(address)) == NULL) address[0] = '\0';
     }
-    snprintf(dial->why, sizeof(dial->why), "connect%s%s: %s", *address ? " to " : "", address, problem);
+    snprintf(dial->why, sizeof(dial->why), "connect%s%s: %s", *address != '\0' ? " to " : "", address, problem);
 }
 
 enum dial_result dial_next(struct dial *dial)

@@ -34,7 +34,7 @@ struct uri_reader {
 
 static bool is_name_byte(unsigned char byte)
 {
-    return byte < 0x80 && (isalnum(byte) || byte == '-' || byte == '_');
+    return byte < 0x80 && (isalnum(byte) != 0 || byte == '-' || byte == '_');
 }
 
 /* A host with other characters than these may contain part of a password. */
@@ -59,7 +59,7 @@ static void show_path(struct uri_reader *reader, const char *path)
     size_t n = 0;
 
     for (; path[n] != '\0' && n + 1 < sizeof(reader->shown); n++)
-        reader->shown[n] = isprint((unsigned char)path[n]) ? path[n] : '?';
+        reader->shown[n] = isprint((unsigned char)path[n]) != 0 ? path[n] : '?';
     reader->shown[n] = '\0';
 }
 
@@ -175,7 +175,7 @@ static bool read_numeric(struct uri_reader *reader, const char *text, bool brack
 
     if (inet_pton(family, text, &address) != 1) return false;
     reader->uri.kind = URI_NUMERIC;
-    if (brackets && IN6_IS_ADDR_V4MAPPED(&address)) {
+    if (brackets && IN6_IS_ADDR_V4MAPPED(&address) != 0) {
         family = AF_INET;
         bytes += 12;
     }
@@ -199,7 +199,7 @@ static bool is_name(const char *text, size_t length)
             continue;
         }
         if (!is_name_byte(byte)) return false;
-        if (!isdigit(byte)) digits = false;
+        if (isdigit(byte) == 0) digits = false;
         if (++label > URI_LABEL_MAX) return false;
     }
     return label != 0 && !digits;
@@ -326,7 +326,7 @@ static int make_name(struct uri_reader *reader)
         n += snprintf(name + n, sizeof(name) - (size_t)n, "%s%u", uri->kind == URI_UNIX ? "?db=" : "/",
                       (unsigned)uri->db);
     for (int i = 0; i < n; i++)
-        if (!isprint((unsigned char)name[i])) name[i] = '?';
+        if (isprint((unsigned char)name[i]) == 0) name[i] = '?';
     uri->name = alloc_text(reader->alloc, name, (size_t)n);
     return uri->name != NULL ? QUORLOCK_OK : nomem(reader);
 }
@@ -336,7 +336,7 @@ static void find_scheme(struct uri_reader *reader)
 {
     size_t n = 0;
 
-    while (isalnum((unsigned char)reader->text[n]) ||
+    while (isalnum((unsigned char)reader->text[n]) != 0 ||
            (n != 0 && strchr("+-.", reader->text[n]) != NULL && reader->text[n] != '\0'))
         n++;
     reader->scheme = reader->text;
