@@ -428,7 +428,7 @@ static struct taken count_taken(const struct quorlock_result *result)
 static void add_several(struct text *line, const struct quorlock_result *result, const struct taken *taken,
                         size_t quorum)
 {
-    int64_t left_ms[QUORLOCK_NODES_MAX];
+    int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
     size_t n = leases_left(result, NULL, left_ms);
     size_t wanted = quorum > result->granted ? quorum - result->granted : 1; /* so many must end */
 
