@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 enum node_state {
     NODE_CONNECTING,  /* the first connection, or the first try after a READY one ended: may vote soon */
     NODE_READY,       /* takes requests; the generation is that of this connection */
@@ -13,6 +15,12 @@ enum node_state {
                          vote. Becomes READY with the same generation */
     NODE_DOWN,        /* the last try failed; the reason says why. It goes on trying */
 };
+
+/* node_takes_requests - though perhaps not for its vote. */
+static inline bool node_takes_requests(enum node_state state)
+{
+    return state == NODE_READY || state == NODE_QUARANTINED;
+}
 
 /*
  * Of several keys a server sets, extends and raises all or none, in one script. Where another owner holds some

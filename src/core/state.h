@@ -234,7 +234,7 @@ static inline void core_notify(struct core_lock *lock, enum core_notify kind, in
 /* core_can_talk - the node takes requests, though perhaps not for its vote. */
 static inline bool core_can_talk(const struct core_node *node)
 {
-    return node->state == NODE_READY || node->state == NODE_QUARANTINED;
+    return node_takes_requests(node->state);
 }
 
 /* core_vote_failed - there is no vote of this node; for now, where no fault is known. */

@@ -119,10 +119,11 @@ static void settle(struct claim *claim, const struct core_update *update)
 {
     struct claims *all = claim->all;
     enum core_phase phase = core_phase_now(claim->core);
-    bool active = phase != CORE_IDLE || core_deadline(claim->core) != CORE_NEVER;
+    uint64_t deadline_us = core_deadline(claim->core);
+    bool active = phase != CORE_IDLE || deadline_us != CORE_NEVER;
     bool holds = phase == CORE_HELD;
 
-    runtime_wake_at(all->runtime, &claim->waker, core_deadline(claim->core));
+    runtime_wake_at(all->runtime, &claim->waker, deadline_us);
     set_in(&all->active, &claim->in_active, active);
     if (claim->named != NULL) set_in(&claim->named->claims, &claim->in_owner, active);
     if (core_loss_pending(claim->core) && !claim->in_lost.in) all->events->lost(claim);

@@ -117,17 +117,22 @@ void keylist_leave(struct keylist *keylist)
 
 /* The order differs from key to key, so that not all waiters ask the same node. By the first key alone: longer
  * lists that begin with it should meet there. */
-static uint8_t arbiter_at(const struct keylist *keylist, uint32_t place)
+static uint64_t first_arbiter(const struct keylist *keylist)
 {
-    const struct runtime *runtime = keylist->all->runtime;
-    uint64_t first = owner_id(keylist->keys[0].text, keylist->keys[0].length) >> 1;
+    return owner_id(keylist->keys[0].text, keylist->keys[0].length) >> 1;
+}
 
-    return runtime->order[(first + place) % runtime->n_nodes];
+static uint8_t arbiter_at(const struct runtime *runtime, uint64_t place)
+{
+    return runtime->order[place % runtime->n_nodes];
 }
 
 void keylist_arbiters(const struct keylist *keylist, struct core_config *config)
 {
-    for (uint32_t i = 0; i < keylist->all->runtime->n_nodes; i++) config->arbiters[i] = arbiter_at(keylist, i);
+    const struct runtime *runtime = keylist->all->runtime;
+    uint64_t first = first_arbiter(keylist);
+
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) config->arbiters[i] = arbiter_at(runtime, first + i);
 }
 
 /*
@@ -138,9 +143,10 @@ static uint32_t listen_nodes(const struct keylist *keylist)
 {
     const struct runtime *runtime = keylist->all->runtime;
     uint32_t n = runtime->n_nodes - runtime_quorum(runtime) + 1;
+    uint64_t first = first_arbiter(keylist);
     uint32_t nodes = 0;
 
-    for (uint32_t i = 0; i < n; i++) nodes |= 1u << arbiter_at(keylist, i);
+    for (uint32_t i = 0; i < n; i++) nodes |= 1u << arbiter_at(runtime, first + i);
     return nodes;
 }
 

@@ -540,7 +540,7 @@ size_t node_channel(const struct node *node, const struct node_key *key, char *r
 
 enum node_state node_state_now(const struct node *node)
 {
-    bool took = node->state == NODE_READY || node->state == NODE_QUARANTINED;
+    bool took = node_takes_requests(node->state);
 
     return node->link.step == LINK_OPEN || !took ? node->state : NODE_CONNECTING;
 }

@@ -45,9 +45,7 @@ static void expel_twins(struct runtime *runtime, uint32_t index)
 
 bool nodes_can_talk(const struct node *node)
 {
-    enum node_state state = node_state_now(node);
-
-    return state == NODE_READY || state == NODE_QUARANTINED;
+    return node_takes_requests(node_state_now(node));
 }
 
 static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation, enum fault fault,
@@ -59,7 +57,7 @@ static void on_node_state(void *arg, uint32_t index, enum node_state state, uint
     (void)fault;
     (void)why;
     runtime->node_changes++;
-    if (state == NODE_READY || state == NODE_QUARANTINED) expel_twins(runtime, index);
+    if (node_takes_requests(state)) expel_twins(runtime, index);
     LIST_EACH (struct node_observer, observer, &runtime->observers, link) {
         observer->changed(observer, index);
     }

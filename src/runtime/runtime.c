@@ -29,16 +29,6 @@ uint32_t runtime_quorum(const struct runtime *runtime)
     return options_quorum(runtime->options.policy, runtime->n_nodes);
 }
 
-int runtime_fail(struct runtime *runtime, int status, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(runtime->error.text, sizeof(runtime->error.text), format, args);
-    va_end(args);
-    return status;
-}
-
 int runtime_fail_plainly(struct runtime *runtime, int status)
 {
     return runtime_fail(runtime, status, "%s", quorlock_status_text(status));

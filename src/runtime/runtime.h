@@ -88,7 +88,7 @@ uint64_t runtime_now_us(struct runtime *);
 uint64_t runtime_clock(void *runtime);
 /* runtime_fail - notes the text for quorlock_client_error and returns the status. runtime_fail_plainly: with
  * the status' own text. */
-int runtime_fail(struct runtime *, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define runtime_fail(runtime, ...) caller_fail(&(runtime)->error, __VA_ARGS__)
 int runtime_fail_plainly(struct runtime *, int status);
 /* runtime_log - a log line. Like any callback the hook may call anything, so it runs from the loop, in order,
  * before the callback that the line explains. */

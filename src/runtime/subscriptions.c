@@ -29,14 +29,17 @@ struct subscription {
 
 /* ---- channels ---- */
 
-static struct channel *find(const struct subscriptions *all, const char *name, size_t length)
+static struct channel *find_hashed(const struct subscriptions *all, uint64_t hash, const char *name, size_t length)
 {
-    uint64_t hash = hash_bytes(HASH_START, name, length);
-
     HASHTABLE_EACH_OF (struct channel, channel, &all->channels, hash, entry) {
         if (channel->length == length && memcmp(channel->name, name, length) == 0) return channel;
     }
     return NULL;
+}
+
+static struct channel *find(const struct subscriptions *all, const char *name, size_t length)
+{
+    return find_hashed(all, hash_bytes(HASH_START, name, length), name, length);
 }
 
 static void listen_on(struct subscriptions *all, struct channel *channel, uint32_t nodes)
@@ -58,7 +61,8 @@ static struct channel *channel_of(struct subscriptions *all, const struct node_k
     const struct alloc *alloc = &all->runtime->alloc;
     char name[CHANNEL_SIZE];
     size_t length = node_channel(all->runtime->nodes[0].node, key, name, sizeof(name));
-    struct channel *channel = find(all, name, length);
+    uint64_t hash = hash_bytes(HASH_START, name, length);
+    struct channel *channel = find_hashed(all, hash, name, length);
 
     if (channel != NULL) return channel;
     if (hashtable_reserve(&all->channels, alloc) != 0) return NULL;
@@ -66,7 +70,7 @@ static struct channel *channel_of(struct subscriptions *all, const struct node_k
     if (channel == NULL) return NULL;
     memcpy(channel->name, name, length);
     channel->length = length;
-    channel->entry.hash = hash_bytes(HASH_START, name, length);
+    channel->entry.hash = hash;
     hashtable_add(&all->channels, &channel->entry);
     return channel;
 }
