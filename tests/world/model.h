@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * model.h - a Redis server's memory and manners: RESP in and out, keys that expire, our Lua scripts, notices
+ *
+ * It has no clock and no socket: the time by the server's own clock is an argument. tests/world/differential shows
+ * that it answers as real servers do. A command that it does not know it refuses with a panic of the test, not with
+ * a reply, so that nothing is proven by an answer that no server gives.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct model;
+struct session;
+
+/* What the process is; model_start() takes it, and `manners` may change while it runs. */
+struct model_manners {
+    uint64_t run, replid;    /* run_id and master_replid are made of these */
+    const char *version;     /* "7.0.15" */
+    bool replica;            /* answers writes with READONLY; role:slave */
+    bool master_down;        /* a replica that serves no stale data: MASTERDOWN */
+    bool loading;            /* LOADING */
+    bool busy;               /* a script runs for long: BUSY */
+    bool full;               /* maxmemory is reached: OOM for what needs memory */
+    bool misconf;            /* cannot save: MISCONF for writes */
+    bool evicts;             /* maxmemory with an evicting policy, as INFO and CONFIG say */
+    bool cluster;            /* cluster_enabled:1 */
+    bool no_info_in_scripts; /* INFO is not allowed there, by ACL */
+    bool no_publish;         /* nor PUBLISH, by ACL: NOPERM */
+    const char *password;    /* NULL: none */
+    const char *denied;      /* further commands denied by ACL, "TIME SUBSCRIBE"; NULL: none */
+    uint32_t max_clients;    /* 0: any number */
+};
+
+enum model_type { MODEL_NONE, MODEL_STRING, MODEL_HASH, MODEL_OTHER };
+
+/* What stands at a key; valid until the next command. */
+struct model_value {
+    enum model_type type;
+    const char *owner; /* a string's value; of a hash its one field */
+    size_t owner_length;
+    uint64_t expires_ms; /* by the server's clock; 0: never */
+};
+
+struct model_events {
+    /* A command has made, changed or deleted that key, or the key was found expired. */
+    void (*changed)(void *arg, const char *key, size_t length);
+    /* A command was executed; its words as text, cut. For traces and counts: scripts by their name. */
+    void (*executed)(void *arg, struct session *, const char *command);
+    void *arg;
+};
+
+struct model *model_new(void);
+void model_free(struct model *);
+/* model_start - a process starts; its sessions of before must be closed. empty: without the memory of before. It
+ * knows no script; new run_id and replid are in manners. */
+void model_start(struct model *, const struct model_manners *, bool empty, const struct model_events *);
+struct model_manners *model_manners(struct model *);
+
+/* model_open - a connection. write() is handed replies and notices; hang_up: the server closes it (CLIENT KILL,
+ * max_clients, a protocol error); then model_close() is still to be called. */
+struct session *model_open(struct model *, void (*write)(void *arg, const void *bytes, size_t size),
+                           void (*hang_up)(void *arg), void *arg);
+void model_close(struct session *);
+/* model_feed - bytes have arrived. model_step: executes the first whole command of them at the server's time
+ * wall_us; false where there is none. */
+void model_feed(struct session *, const void *bytes, size_t size);
+bool model_step(struct session *, uint64_t wall_us);
+void *model_session_arg(const struct session *);
+
+/* model_look - what stands at the key at that time of the server. model_each: for every key that is there. */
+bool model_look(const struct model *, const char *key, size_t length, uint64_t wall_us, struct model_value *ret);
+void model_each(const struct model *, uint64_t wall_us,
+                void (*each)(void *arg, const char *key, size_t length, const struct model_value *), void *arg);
+/* model_save - a copy of all keys, as a replica or a file on disk has it; model_load puts it in place of what is
+ * there (NULL: nothing). model_forget frees it. */
+struct model_memory *model_save(const struct model *);
+void model_load(struct model *, const struct model_memory *);
+void model_forget(struct model_memory *);
+/* model_do - a command of the operator, in a session of its own: redis-cli. Returns the reply as text. */
+const char *model_do(struct model *, uint64_t wall_us, const char *const *words, size_t n_words);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * net.h - TCP connections between machines and servers, with everything that can go wrong on the way
+ *
+ * A link is what lies between one machine and one server; it has two directions. Bytes of a connection arrive in
+ * order, cut anywhere. While a direction is cut its bytes wait, as TCP would send them again, and arrive when the
+ * cut ends, unless the connection has ended by then. A server listens at 10.0.0.<index + 1> port 6379, and may get
+ * another address (net_move).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "queue.h"
+#include "rng.h"
+
+struct address;
+struct conn;
+struct net;
+
+enum net_way { NET_TO_SERVER, NET_TO_CLIENT, NET_WAYS };
+
+/* What a machine's end tells its loop: something has changed, look at net_ready(). */
+typedef void (*net_woken)(void *arg);
+
+/* What the server's end is told. accept returns what the others are handed as `session`. */
+struct net_server {
+    void *(*accept)(void *server, struct conn *);
+    void (*input)(void *session, const void *bytes, size_t size);
+    void (*gone)(void *session); /* the client's end closed, or the connection broke: no net_reply any more */
+    void *server;
+};
+
+struct net *net_new(struct queue *);
+void net_free(struct net *);
+/* net_reset - a new world: no connection, no fault; draws from that seed. */
+void net_reset(struct net *, uint64_t seed, uint32_t n_machines, uint32_t n_servers);
+
+/* ---- the machine's end: as the calls of struct system_ops ---- */
+
+int net_connect(struct net *, uint32_t machine, const struct address *, uint32_t user_timeout_ms, net_woken, void *arg);
+int net_finish(struct net *, int fd);
+ssize_t net_send(struct net *, int fd, const void *bytes, size_t size);
+ssize_t net_recv(struct net *, int fd, void *ret, size_t size);
+bool net_has_input(struct net *, int fd);
+/* net_ready - bits of WATCH_READ and WATCH_WRITE. */
+unsigned net_ready(struct net *, int fd);
+void net_close(struct net *, int fd);
+/* net_die - the process of that machine has ended: its connections are reset, or, where its whole host vanished,
+ * the servers hear nothing. */
+void net_die(struct net *, uint32_t machine, bool host);
+
+/* ---- the server's end ---- */
+
+void net_listen(struct net *, uint32_t server, const struct net_server *); /* NULL: connections are refused */
+void net_reply(struct conn *, const void *bytes, size_t size);
+void net_hang_up(struct conn *);
+/* net_ended - all connections of that server end: with a reset, or, where its host vanished, with silence until it
+ * is back (then with a reset). */
+void net_ended(struct net *, uint32_t server, bool host);
+uint32_t net_machine(const struct conn *);
+/* net_move - the server has another address from now on; the old one does not answer. Returns the last byte of
+ * the new address. */
+uint32_t net_move(struct net *, uint32_t server);
+uint32_t net_address(const struct net *, uint32_t server);
+
+/* ---- faults ---- */
+
+struct net_link {
+    uint64_t delay_us[NET_WAYS];     /* mean, one way */
+    uint64_t cut_until_us[NET_WAYS]; /* nothing arrives until then; NEVER: for good */
+    uint64_t slow_us;                /* added to each delay... */
+    uint64_t slow_until_us;          /* ...until then */
+    uint32_t bytes_per_ms;           /* 0: any number */
+    uint32_t room;                   /* bytes that are sent and have not arrived: beyond them EAGAIN; 0: 64 KiB */
+    uint32_t split_one_in;           /* so many arrivals come in pieces; 0: none */
+    bool refuses;                    /* connect is refused */
+    bool drops_syn;                  /* connect hangs */
+};
+
+/* net_link - of that pair; change it as you like, then say net_changed(). */
+struct net_link *net_link(struct net *, uint32_t machine, uint32_t server);
+void net_changed(struct net *, uint32_t machine, uint32_t server);
+/* net_break - the connections of that link are reset. late: bytes on their way to the server arrive there, and may
+ * be executed, long after the client saw the end. */
+void net_break(struct net *, uint32_t machine, uint32_t server, bool late, uint64_t late_us);
+/* net_heal - every link is whole again, with the delays that it had at first. */
+void net_heal(struct net *);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * queue.h - what will happen, in the order of true time
+ *
+ * True time is microseconds from 0, which no client and no server knows. It stands still while something happens,
+ * and then jumps to what happens next. Of two moments at one time the one that was set first comes first.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NEVER UINT64_MAX
+
+/* Embedded in what it wakes. Zero it, then set happen and arg. */
+struct moment {
+    uint64_t at_us, order;
+    size_t index; /* in the heap, from 1; 0: not in it */
+    void (*happen)(void *arg);
+    void *arg;
+};
+
+struct queue {
+    uint64_t now_us, order;
+    struct moment **heap;
+    size_t used, room;
+};
+
+/* queue_set - it happens at that time, instead of whenever it was set to before; NEVER takes it out. */
+void queue_set(struct queue *, struct moment *, uint64_t at_us);
+/* queue_next - jumps to the first moment not after until_us, takes it out and lets it happen; false where there is
+ * none: then true time is until_us. May be called from inside a moment: so one machine stands still while the
+ * others go on. */
+bool queue_next(struct queue *, uint64_t until_us);
+/* queue_clear - forgets all moments and goes back to 0; memory is kept. queue_free: frees it. */
+void queue_clear(struct queue *);
+void queue_free(struct queue *);
