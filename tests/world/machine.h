@@ -18,6 +18,8 @@
 
 struct machine;
 
+enum { MACHINE_BOOT, MACHINE_RAW, MACHINE_WALL, MACHINE_CLOCKS };
+
 /* What is told to whoever watches it: the judge, and the faults that strike at a certain point. */
 struct machine_events {
     void (*turned)(void *arg, struct machine *); /* a turn of the loop has ended */
@@ -30,13 +32,14 @@ struct machine_events {
 
 struct machine_counts {
     uint64_t turns, callbacks, clock_reads, sends, bytes_sent, received, bytes_received, connects, allocations, lookups;
+    uint64_t spins; /* the most turns in a row without a pause between them */
 };
 
 struct machine *machine_new(struct queue *, struct net *);
 void machine_free(struct machine *);
 /* machine_boot - a fresh process on a fresh host. Its clocks show what skews say: of boot_us, raw_us, wall_us. All
  * memory of the process before must have been freed, see machine_bury(). */
-void machine_boot(struct machine *, uint32_t index, uint64_t seed, const struct skew skews[3],
+void machine_boot(struct machine *, uint32_t index, uint64_t seed, const struct skew skews[MACHINE_CLOCKS],
                   const struct machine_events *);
 /* machine_system - for client_new_on(); machine_allocator: counted memory, for the client's options. */
 const struct system *machine_system(struct machine *);
@@ -50,9 +53,11 @@ void machine_stall(struct machine *, uint64_t for_us, bool suspend);
  * from now on has an effect: sends vanish, no callback counts. */
 void machine_kill(struct machine *, bool host);
 bool machine_is_dead(const struct machine *);
+/* machine_is_running - one of its callbacks is under way, and perhaps stalls: so machine_bury() is to wait. */
+bool machine_is_running(const struct machine *);
 /* machine_bury - after machine_kill(), from the world's loop and not from its own: close() is to close all its
  * clients; runs its loop alone, in a time of its own where every connection fails, until its memory is zero. The
- * number of blocks left: 0, or there is a leak. */
+ * number of blocks left: 0, or there is a leak; then they are freed. */
 size_t machine_bury(struct machine *, void (*close)(void *arg), void *arg);
 
 /* Descriptors and memory. */
@@ -60,13 +65,15 @@ void machine_limit_descriptors(struct machine *, uint32_t n); /* of sockets and 
 size_t machine_blocks(const struct machine *);                /* that are allocated now */
 uint32_t machine_descriptors(const struct machine *);
 
-/* Clocks. machine_now_us: the library's own clock, as base/clock defines it from boot_us and raw_us. */
-enum { MACHINE_BOOT, MACHINE_RAW, MACHINE_WALL };
+/* Clocks. machine_clock: to change one, and its loop looks at its timers again. machine_now_us: the library's own
+ * clock, as base/clock defines it from boot_us and raw_us. */
 struct skew *machine_clock(struct machine *, int which);
-uint64_t machine_now_us(const struct machine *);
+uint64_t machine_now_us(struct machine *);
 uint32_t machine_index(const struct machine *);
 const struct machine_counts *machine_counted(const struct machine *);
 
-/* machine_call - the user's own code runs in the loop's next turn, once: as an event of the user's. NULL is out of
- * memory. machine_name: makes a host name resolve to that server (see net_address), after a delay; NEVER: not. */
+/* machine_call - the user's own code runs in the loop's next turn, once: as an event of the user's.
+ * machine_names: host names node0, node1... resolve to where that server is then, after so long on average (NEVER:
+ * never); where it fails, to nothing. At first after a millisecond. */
 void machine_call(struct machine *, void (*call)(void *arg), void *arg);
+void machine_names(struct machine *, uint64_t mean_us, bool fail);

@@ -17,14 +17,16 @@
 #include "queue.h"
 #include "rng.h"
 
+#define NET_SUBNET 0x0a000000u /* 10.0.0.0 */
+
 struct address;
 struct conn;
 struct net;
 
 enum net_way { NET_TO_SERVER, NET_TO_CLIENT, NET_WAYS };
 
-/* What a machine's end tells its loop: something has changed, look at net_ready(). */
-typedef void (*net_woken)(void *arg);
+/* What a machine's end tells its loop: something has changed there, look at net_ready(). */
+typedef void (*net_woken)(void *arg, int fd);
 
 /* What the server's end is told. accept returns what the others are handed as `session`. */
 struct net_server {
@@ -48,18 +50,23 @@ ssize_t net_recv(struct net *, int fd, void *ret, size_t size);
 bool net_has_input(struct net *, int fd);
 /* net_ready - bits of WATCH_READ and WATCH_WRITE. */
 unsigned net_ready(struct net *, int fd);
+uint32_t net_server_of(const struct net *, int fd);
+/* net_fd_index - descriptors are unique in the world; this counts those of one machine from 0. */
+uint32_t net_fd_index(int fd);
 void net_close(struct net *, int fd);
-/* net_die - the process of that machine has ended: its connections are reset, or, where its whole host vanished,
- * the servers hear nothing. */
+/* net_die - the process of that machine has ended: its connections are closed, behind what was sent, or, where its
+ * whole host vanished, the servers hear nothing for some minutes. */
 void net_die(struct net *, uint32_t machine, bool host);
 
 /* ---- the server's end ---- */
 
 void net_listen(struct net *, uint32_t server, const struct net_server *); /* NULL: connections are refused */
+/* net_freeze - the process stands still: connections open and bytes arrive at its kernel, and wait there. */
+void net_freeze(struct net *, uint32_t server, bool frozen);
 void net_reply(struct conn *, const void *bytes, size_t size);
 void net_hang_up(struct conn *);
-/* net_ended - all connections of that server end: with a reset, or, where its host vanished, with silence until it
- * is back (then with a reset). */
+/* net_ended - the server's process ends: so do its connections, told or with a reset, or, where its host vanished,
+ * with silence until it is back (then with a reset). Nobody listens until net_listen(). */
 void net_ended(struct net *, uint32_t server, bool host);
 uint32_t net_machine(const struct conn *);
 /* net_move - the server has another address from now on; the old one does not answer. Returns the last byte of
@@ -87,5 +94,5 @@ void net_changed(struct net *, uint32_t machine, uint32_t server);
 /* net_break - the connections of that link are reset. late: bytes on their way to the server arrive there, and may
  * be executed, long after the client saw the end. */
 void net_break(struct net *, uint32_t machine, uint32_t server, bool late, uint64_t late_us);
-/* net_heal - every link is whole again, with the delays that it had at first. */
+/* net_heal - every link is whole again; delay_us and split_one_in stay. */
 void net_heal(struct net *);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* machine_memory.c - blocks that are counted, known by their machine, and poisoned before and after */
+#include <stdlib.h>
+#include <string.h>
+
+#include "machine_parts.h"
+#include "panic.h"
+
+#define FRESH 0xa5
+#define FREED 0xdb
+
+/* In front of the block, aligned as malloc does. */
+#define FRONT ((sizeof(struct block) + 15) & ~(size_t)15)
+
+static struct block *block_of(const struct machine *machine, void *bytes)
+{
+    struct block *block = (struct block *)(void *)((char *)bytes - FRONT);
+
+    if (block->machine != machine)
+        panic("machine %u frees what it did not allocate, or twice", machine->index);
+    return block;
+}
+
+static void put_in(struct machine *machine, struct block *block)
+{
+    block->previous = NULL;
+    block->next = machine->blocks;
+    if (block->next != NULL) block->next->previous = block;
+    machine->blocks = block;
+    machine->n_blocks++;
+}
+
+static void take_out(struct machine *machine, struct block *block)
+{
+    if (block->next != NULL) block->next->previous = block->previous;
+    if (block->previous != NULL)
+        block->previous->next = block->next;
+    else
+        machine->blocks = block->next;
+    machine->n_blocks--;
+}
+
+static void *allocate(void *arg, size_t size)
+{
+    struct machine *machine = arg;
+    const struct machine_events *events = machine->events;
+    struct block *block;
+
+    machine->counts.allocations++;
+    if (!machine->dead && events->allocates != NULL && !events->allocates(events->arg, machine, size)) return NULL;
+    block = malloc(FRONT + size);
+    if (block == NULL) panic("no memory for %zu bytes of machine %u", size, machine->index);
+    block->size = size;
+    block->machine = machine;
+    put_in(machine, block);
+    return memset((char *)block + FRONT, FRESH, size);
+}
+
+static void release(void *arg, void *bytes)
+{
+    struct machine *machine = arg;
+    struct block *block;
+
+    if (bytes == NULL) return;
+    block = block_of(machine, bytes);
+    take_out(machine, block);
+    block->machine = NULL;
+    memset(bytes, FREED, block->size);
+    free(block);
+}
+
+/* Always another place, so that an old pointer into it shows. */
+static void *reallocate(void *arg, void *bytes, size_t size)
+{
+    void *moved = allocate(arg, size);
+    size_t known;
+
+    if (bytes == NULL || moved == NULL) return moved;
+    known = block_of(arg, bytes)->size;
+    memcpy(moved, bytes, known < size ? known : size);
+    release(arg, bytes);
+    return moved;
+}
+
+void machine_memory_init(struct machine *machine)
+{
+    machine->hooks = (struct quorlock_allocator){.size = sizeof(machine->hooks),
+                                                 .allocate = allocate,
+                                                 .reallocate = reallocate,
+                                                 .release = release,
+                                                 .arg = machine};
+    machine->alloc = (struct alloc){.hooks = machine->hooks};
+}
+
+void machine_memory_free(struct machine *machine)
+{
+    while (machine->blocks != NULL) release(machine, (char *)machine->blocks + FRONT);
+}
+
+const struct quorlock_allocator *machine_allocator(struct machine *machine)
+{
+    return &machine->hooks;
+}
+
+size_t machine_blocks(const struct machine *machine)
+{
+    return machine->n_blocks;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* net_conn.h - inside the network: links, hosts, and connections with a pipe for each direction */
+#pragma once
+
+#include "base/list.h"
+#include "net.h"
+
+#define NET_ADDRESSES 256
+
+/* What lies between a machine and a server. */
+struct route {
+    struct net_link link;
+    struct rng rng;
+    struct list conns;
+    uint64_t idle_us[NET_WAYS]; /* when all bytes before have left, where bandwidth is bounded */
+};
+
+/* A server's kernel. */
+struct host {
+    struct net_server listener;
+    bool listens, gone, frozen; /* gone: the whole host, silently */
+    uint32_t process;           /* counts them */
+    uint32_t address;           /* its last byte */
+};
+
+/* Descriptors of a machine: the lowest free number is used next, so that a stale one is soon another's. */
+struct fds {
+    struct conn **conns;
+    uint32_t n, room, lowest;
+};
+
+struct net {
+    struct queue *queue;
+    uint32_t n_machines, n_servers, routes_room, fds_room;
+    struct route *routes; /* of machine m and server s at m * n_servers + s */
+    struct host hosts[NET_ADDRESSES];
+    uint32_t next_address;
+    uint8_t at_address[NET_ADDRESSES]; /* the server there, counted from 1 */
+    struct fds *fds;
+    struct conn *spare;
+};
+
+enum segment_kind { SEGMENT_BYTES, SEGMENT_OPENED, SEGMENT_END, SEGMENT_RESET };
+
+struct segment {
+    uint64_t at_us, sent_us;
+    uint32_t size;
+    enum segment_kind kind;
+};
+
+/* One direction of a connection. Of its bytes some have been read, some wait for the reader, the rest is on its
+ * way, in segments. */
+struct pipe {
+    struct moment arrival; /* of the first segment */
+    unsigned char *bytes;
+    size_t room, read, arrived, used;
+    struct segment *segments;
+    size_t first, n, segments_room;
+};
+
+/* The server's end. LOST: it knows nothing of the connection, and answers everything with a reset. */
+enum far_end { FAR_NONE, FAR_OPEN, FAR_CLOSED, FAR_LOST };
+
+struct conn {
+    struct net *net;
+    struct route *route;
+    struct host *host;
+    struct link at; /* in route->conns */
+    struct conn *next_spare;
+    uint32_t machine, server;
+    uint32_t address, process; /* of the server when it was made */
+    struct pipe pipes[NET_WAYS];
+
+    int fd; /* -1: the machine has closed it */
+    net_woken woken;
+    void *woken_arg;
+    bool connected, broken; /* connecting: neither */
+    bool ended;             /* the server's end has arrived */
+    bool starved;           /* was told EAGAIN */
+    int error;              /* to be told once */
+    struct moment shake;    /* of the handshake */
+    uint64_t began_us;
+    unsigned tries;
+    uint64_t timeout_us;
+
+    /* Only while something is wrong with the path: see on_patience(). */
+    struct moment patience;
+    uint64_t heard_us;
+    uint64_t unacked_us, acked_us; /* sent then, arrived, and acknowledged only then; NEVER: nothing */
+
+    enum far_end far;
+    bool accept_due, end_due, resetting, busy;
+    void *session;
+};
+
+struct route *net_route(struct net *, uint32_t machine, uint32_t server);
+/* conn_new - in CONNECTING; it frees itself when both ends are closed. conn_drop: forgets it. */
+struct conn *conn_new(struct net *, uint32_t machine, uint32_t server);
+void conn_drop(struct conn *);
+/* conn_push - something leaves now; BYTES: of that size. conn_fail - the machine's end breaks. conn_serve - hands
+ * to the server what has arrived. conn_close - the machine's end is closed; silent: and nobody is told. */
+void conn_push(struct conn *, enum net_way, enum segment_kind, const void *bytes, size_t size);
+void conn_fail(struct conn *, int error);
+void conn_serve(struct conn *);
+void conn_close(struct conn *, bool silent);
+void conn_lost(struct conn *, bool reset, bool told);
+void conn_break(struct conn *, bool late, uint64_t late_us);
+/* conn_changed - the path may be better or worse than it was. */
+void conn_changed(struct conn *);
+bool conn_is_writable(const struct conn *);
+size_t conn_free_room(const struct conn *);
+uint64_t conn_trip_us(struct conn *, enum net_way, size_t size);
+bool conn_is_cut(const struct conn *, enum net_way);
+bool conn_is_away(const struct conn *);

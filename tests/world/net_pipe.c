@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* net_pipe.c - bytes on their way */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net_conn.h"
+#include "panic.h"
+
+#define BYTES_FIRST     1024
+#define SEGMENTS_FIRST  16
+#define ROOM_DEFAULT    65536
+#define RETRANSMIT_US   200000 /* at most so long after a cut until TCP tries again */
+#define PIECE_US        200
+#define KEEP_IDLE_US    10000000 /* as system_libevent.c sets it */
+#define KEEP_PROBES_US  9000000
+#define SERVER_IDLE_US  300000000 /* Redis' own tcp-keepalive */
+
+/* ---- the path ---- */
+
+bool conn_is_cut(const struct conn *conn, enum net_way way)
+{
+    return conn->route->link.cut_until_us[way] > conn->net->queue->now_us;
+}
+
+bool conn_is_away(const struct conn *conn)
+{
+    return conn->host->gone || conn->host->address != conn->address;
+}
+
+static bool passes(const struct conn *conn, enum net_way way)
+{
+    return !conn_is_cut(conn, way) && !conn_is_away(conn);
+}
+
+uint64_t conn_trip_us(struct conn *conn, enum net_way way, size_t size)
+{
+    struct route *route = conn->route;
+    const struct net_link *link = &route->link;
+    uint64_t now_us = conn->net->queue->now_us, half_us = link->delay_us[way] / 2;
+    uint64_t trip_us = 1 + half_us + rng_long_tail(&route->rng, half_us);
+
+    if (now_us < link->slow_until_us) trip_us += link->slow_us;
+    if (link->bytes_per_ms == 0) return trip_us;
+    if (route->idle_us[way] < now_us) route->idle_us[way] = now_us;
+    route->idle_us[way] += size * 1000 / link->bytes_per_ms;
+    return trip_us + (route->idle_us[way] - now_us);
+}
+
+/* ---- storage ---- */
+
+static void make_room(struct pipe *pipe, size_t size)
+{
+    if (pipe->read == pipe->used) pipe->read = pipe->arrived = pipe->used = 0;
+    if (pipe->used + size <= pipe->room) return;
+    memmove(pipe->bytes, pipe->bytes + pipe->read, pipe->used - pipe->read);
+    pipe->arrived -= pipe->read;
+    pipe->used -= pipe->read;
+    pipe->read = 0;
+    if (pipe->used + size <= pipe->room) return;
+    while (pipe->used + size > pipe->room) pipe->room = pipe->room > 0 ? pipe->room * 2 : BYTES_FIRST;
+    pipe->bytes = realloc(pipe->bytes, pipe->room);
+    if (pipe->bytes == NULL) panic("no memory for %zu bytes on their way", pipe->room);
+}
+
+static struct segment *append(struct pipe *pipe)
+{
+    if (pipe->first + pipe->n < pipe->segments_room) return &pipe->segments[pipe->first + pipe->n++];
+    if (pipe->first > 0) {
+        memmove(pipe->segments, pipe->segments + pipe->first, pipe->n * sizeof(pipe->segments[0]));
+        pipe->first = 0;
+        return &pipe->segments[pipe->n++];
+    }
+    pipe->segments_room = pipe->segments_room > 0 ? pipe->segments_room * 2 : SEGMENTS_FIRST;
+    pipe->segments = realloc(pipe->segments, pipe->segments_room * sizeof(pipe->segments[0]));
+    if (pipe->segments == NULL) panic("no memory for %zu segments", pipe->segments_room);
+    return &pipe->segments[pipe->n++];
+}
+
+/* What has not arrived never will. */
+static void forget(struct conn *conn, enum net_way way)
+{
+    struct pipe *pipe = &conn->pipes[way];
+
+    pipe->used = pipe->arrived;
+    pipe->first = pipe->n = 0;
+    queue_set(conn->net->queue, &pipe->arrival, NEVER);
+}
+
+/* ---- the clocks of TCP ---- */
+
+/*
+ * Sent bytes that stay unacknowledged for too long, or probes of an idle connection, end it for the machine. Both
+ * can happen only while something is wrong with the path, so only then is there a moment for it.
+ */
+static uint64_t patience_ends_us(struct conn *conn)
+{
+    const struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
+    uint64_t now_us = conn->net->queue->now_us;
+
+    if (conn->unacked_us != NEVER && conn->acked_us <= now_us) {
+        conn->heard_us = conn->acked_us;
+        conn->unacked_us = conn->acked_us = NEVER;
+    }
+    if (conn->unacked_us != NEVER) return conn->unacked_us + conn->timeout_us;
+    if (pipe->n > 0) return pipe->segments[pipe->first].sent_us + conn->timeout_us;
+    return conn->heard_us + KEEP_IDLE_US + KEEP_PROBES_US;
+}
+
+static bool path_is_fine(const struct conn *conn)
+{
+    return passes(conn, NET_TO_SERVER) && passes(conn, NET_TO_CLIENT);
+}
+
+static void on_patience(void *arg)
+{
+    struct conn *conn = arg;
+    uint64_t now_us = conn->net->queue->now_us, ends_us;
+
+    if (conn->fd < 0) {
+        conn->end_due = true;
+        conn_serve(conn);
+        return;
+    }
+    if (!conn->connected || conn->broken) return;
+    ends_us = patience_ends_us(conn);
+    if (path_is_fine(conn) && conn->unacked_us == NEVER && conn->pipes[NET_TO_SERVER].n == 0) {
+        /* A probe gets its answer. */
+        conn->heard_us = now_us;
+        if (conn->far == FAR_LOST) conn_fail(conn, ECONNRESET);
+    } else if (now_us < ends_us) {
+        queue_set(conn->net->queue, &conn->patience, ends_us);
+    } else {
+        conn_fail(conn, ETIMEDOUT);
+    }
+}
+
+/* Probes while all was well were answered. */
+static void lose_patience(struct conn *conn)
+{
+    uint64_t now_us = conn->net->queue->now_us, ends_us;
+
+    if (conn->fd < 0 || !conn->connected || conn->broken) return;
+    if (conn->patience.index == 0) conn->heard_us += (now_us - conn->heard_us) / KEEP_IDLE_US * KEEP_IDLE_US;
+    ends_us = patience_ends_us(conn);
+    if (conn->patience.index == 0 || ends_us < conn->patience.at_us)
+        queue_set(conn->net->queue, &conn->patience, ends_us);
+}
+
+/* ---- arrival ---- */
+
+static void wake(struct conn *conn)
+{
+    if (conn->fd >= 0) conn->woken(conn->woken_arg, conn->fd);
+}
+
+/* The server's kernel knows no such connection. */
+static void bounce(struct conn *conn)
+{
+    if (conn->resetting || conn->fd < 0) return;
+    conn->resetting = true;
+    conn_push(conn, NET_TO_CLIENT, SEGMENT_RESET, NULL, 0);
+}
+
+static void reach_server(struct conn *conn, const struct segment *segment)
+{
+    if (conn_is_cut(conn, NET_TO_CLIENT)) {
+        if (conn->unacked_us == NEVER) conn->unacked_us = segment->sent_us;
+        conn->acked_us = conn->route->link.cut_until_us[NET_TO_CLIENT];
+        lose_patience(conn);
+    } else {
+        conn->heard_us = conn->net->queue->now_us;
+    }
+    if (conn->far != FAR_OPEN) {
+        conn->pipes[NET_TO_SERVER].read = conn->pipes[NET_TO_SERVER].arrived;
+        bounce(conn);
+    }
+    if (segment->kind == SEGMENT_OPENED) conn->accept_due = true;
+    if (segment->kind == SEGMENT_END) conn->end_due = true;
+}
+
+static void reach_client(struct conn *conn, const struct segment *segment)
+{
+    conn->heard_us = conn->net->queue->now_us;
+    if (segment->kind == SEGMENT_END) conn->ended = true;
+    if (segment->kind != SEGMENT_RESET) return;
+    /* Some systems throw away what was not read yet. */
+    if (rng_one_in(&conn->route->rng, 2)) conn->pipes[NET_TO_CLIENT].read = conn->pipes[NET_TO_CLIENT].arrived;
+    conn_fail(conn, ECONNRESET);
+}
+
+/* The first segment, or a piece of it. */
+static struct segment take(struct conn *conn, struct pipe *pipe)
+{
+    struct segment *first = &pipe->segments[pipe->first], taken = *first;
+    uint32_t one_in = conn->route->link.split_one_in;
+
+    if (first->size > 1 && one_in > 0 && rng_one_in(&conn->route->rng, one_in)) {
+        taken.size = 1 + (uint32_t)rng_below(&conn->route->rng, first->size - 1);
+        first->size -= taken.size;
+        first->at_us = conn->net->queue->now_us + 1 + rng_below(&conn->route->rng, PIECE_US);
+    } else {
+        pipe->n--;
+        pipe->first = pipe->n > 0 ? pipe->first + 1 : 0;
+    }
+    pipe->arrived += taken.size;
+    return taken;
+}
+
+static void await_path(struct conn *conn, enum net_way way)
+{
+    struct pipe *pipe = &conn->pipes[way];
+    uint64_t until_us = conn->route->link.cut_until_us[way];
+
+    if (pipe->segments[pipe->first].kind == SEGMENT_RESET) {
+        /* Nobody sends it again. */
+        forget(conn, way);
+        conn->resetting = false;
+    } else if (until_us != NEVER && !conn_is_away(conn)) {
+        queue_set(conn->net->queue, &pipe->arrival, until_us + 1 + rng_below(&conn->route->rng, RETRANSMIT_US));
+    }
+    lose_patience(conn);
+}
+
+static void arrive(struct conn *conn, enum net_way way)
+{
+    struct pipe *pipe = &conn->pipes[way];
+    uint64_t now_us = conn->net->queue->now_us;
+
+    if (!passes(conn, way)) {
+        await_path(conn, way);
+        return;
+    }
+    while (pipe->n > 0 && pipe->segments[pipe->first].at_us <= now_us) {
+        struct segment segment = take(conn, pipe);
+
+        if (way == NET_TO_SERVER)
+            reach_server(conn, &segment);
+        else
+            reach_client(conn, &segment);
+    }
+    if (pipe->n > 0) queue_set(conn->net->queue, &pipe->arrival, pipe->segments[pipe->first].at_us);
+    if (way == NET_TO_CLIENT) {
+        wake(conn);
+        return;
+    }
+    conn_serve(conn);
+}
+
+static void on_arrival_at_server(void *arg)
+{
+    arrive(arg, NET_TO_SERVER);
+}
+
+static void on_arrival_at_client(void *arg)
+{
+    arrive(arg, NET_TO_CLIENT);
+}
+
+/* ---- connections ---- */
+
+static struct conn *spare_conn(struct net *net)
+{
+    struct conn *conn = net->spare;
+
+    if (conn != NULL) {
+        net->spare = conn->next_spare;
+        return conn;
+    }
+    conn = calloc(1, sizeof(*conn));
+    if (conn == NULL) panic("no memory for a connection");
+    return conn;
+}
+
+static struct pipe fresh_pipe(const struct pipe *old, void (*happen)(void *), struct conn *conn)
+{
+    return (struct pipe){.arrival = {.happen = happen, .arg = conn},
+                         .bytes = old->bytes,
+                         .room = old->room,
+                         .segments = old->segments,
+                         .segments_room = old->segments_room};
+}
+
+struct conn *conn_new(struct net *net, uint32_t machine, uint32_t server)
+{
+    struct conn *conn = spare_conn(net);
+    const struct pipe to_server = fresh_pipe(&conn->pipes[NET_TO_SERVER], on_arrival_at_server, conn);
+    const struct pipe to_client = fresh_pipe(&conn->pipes[NET_TO_CLIENT], on_arrival_at_client, conn);
+
+    *conn = (struct conn){.net = net,
+                          .route = net_route(net, machine, server),
+                          .host = &net->hosts[server],
+                          .machine = machine,
+                          .server = server,
+                          .address = net->hosts[server].address,
+                          .pipes = {to_server, to_client},
+                          .fd = -1,
+                          .began_us = net->queue->now_us,
+                          .heard_us = net->queue->now_us,
+                          .patience = {.happen = on_patience, .arg = conn},
+                          .unacked_us = NEVER,
+                          .acked_us = NEVER};
+    list_add(&conn->route->conns, &conn->at);
+    return conn;
+}
+
+void conn_drop(struct conn *conn)
+{
+    struct net *net = conn->net;
+
+    queue_set(net->queue, &conn->shake, NEVER);
+    queue_set(net->queue, &conn->patience, NEVER);
+    for (enum net_way way = 0; way < NET_WAYS; way++) queue_set(net->queue, &conn->pipes[way].arrival, NEVER);
+    list_remove(&conn->route->conns, &conn->at);
+    conn->next_spare = net->spare;
+    net->spare = conn;
+}
+
+static void drop_if_over(struct conn *conn)
+{
+    if (conn->fd < 0 && conn->far != FAR_OPEN && !conn->busy) conn_drop(conn);
+}
+
+void conn_push(struct conn *conn, enum net_way way, enum segment_kind kind, const void *bytes, size_t size)
+{
+    struct pipe *pipe = &conn->pipes[way];
+    uint64_t now_us = conn->net->queue->now_us;
+    struct segment *last = pipe->n > 0 ? &pipe->segments[pipe->first + pipe->n - 1] : NULL;
+    uint64_t after_us = last != NULL ? last->at_us : 0, at_us;
+
+    make_room(pipe, size);
+    if (size > 0) memcpy(pipe->bytes + pipe->used, bytes, size);
+    pipe->used += size;
+    /* What leaves at one time leaves in one piece. */
+    if (last != NULL && last->kind == kind && last->sent_us == now_us && kind == SEGMENT_BYTES) {
+        last->size += (uint32_t)size;
+        return;
+    }
+    at_us = now_us + conn_trip_us(conn, way, size);
+    *append(pipe) = (struct segment){at_us > after_us ? at_us : after_us, now_us, (uint32_t)size, kind};
+    if (pipe->n == 1) queue_set(conn->net->queue, &pipe->arrival, at_us);
+}
+
+void conn_fail(struct conn *conn, int error)
+{
+    conn->error = error;
+    conn->broken = true;
+    queue_set(conn->net->queue, &conn->shake, NEVER);
+    queue_set(conn->net->queue, &conn->patience, NEVER);
+    forget(conn, NET_TO_SERVER);
+    forget(conn, NET_TO_CLIENT);
+    if (conn->far == FAR_OPEN) conn_push(conn, NET_TO_SERVER, SEGMENT_END, NULL, 0);
+    wake(conn);
+}
+
+void conn_serve(struct conn *conn)
+{
+    struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
+    const struct net_server *listener = &conn->host->listener;
+
+    if (conn->host->frozen) return;
+    conn->busy = true;
+    if (conn->far == FAR_OPEN && conn->accept_due) conn->session = listener->accept(listener->server, conn);
+    conn->accept_due = false;
+    if (conn->far == FAR_OPEN && pipe->read < pipe->arrived)
+        listener->input(conn->session, pipe->bytes + pipe->read, pipe->arrived - pipe->read);
+    pipe->read = pipe->arrived;
+    if (conn->far == FAR_OPEN && conn->end_due) {
+        conn->far = FAR_CLOSED;
+        if (conn->session != NULL) listener->gone(conn->session);
+    }
+    conn->busy = false;
+    if (conn->starved && conn_is_writable(conn)) {
+        conn->starved = false;
+        wake(conn);
+    }
+    drop_if_over(conn);
+}
+
+void conn_close(struct conn *conn, bool silent)
+{
+    struct queue *queue = conn->net->queue;
+
+    queue_set(queue, &conn->shake, NEVER);
+    queue_set(queue, &conn->patience, NEVER);
+    conn->fd = -1;
+    forget(conn, NET_TO_CLIENT);
+    /* When it broke, the end was sent. */
+    if (conn->far == FAR_OPEN && !silent && !conn->broken) conn_push(conn, NET_TO_SERVER, SEGMENT_END, NULL, 0);
+    if (conn->far == FAR_OPEN && (silent || conn_is_away(conn)))
+        queue_set(queue, &conn->patience, queue->now_us + SERVER_IDLE_US);
+    if (silent && conn_is_cut(conn, NET_TO_SERVER)) forget(conn, NET_TO_SERVER);
+    drop_if_over(conn);
+}
+
+void conn_lost(struct conn *conn, bool reset, bool told)
+{
+    conn->far = FAR_LOST;
+    conn->accept_due = conn->end_due = false;
+    conn->session = NULL;
+    if (conn->fd >= 0 && told && !conn->broken) {
+        if (!reset || !conn->resetting) conn_push(conn, NET_TO_CLIENT, reset ? SEGMENT_RESET : SEGMENT_END, NULL, 0);
+        if (reset) conn->resetting = true;
+    }
+    drop_if_over(conn);
+}
+
+void conn_break(struct conn *conn, bool late, uint64_t late_us)
+{
+    struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
+    uint64_t at_us = conn->net->queue->now_us + late_us;
+
+    if (conn->fd < 0 || conn->broken) return;
+    if (!late || pipe->n == 0) {
+        conn_fail(conn, ECONNRESET);
+        return;
+    }
+    conn->broken = true;
+    conn->error = ECONNRESET;
+    forget(conn, NET_TO_CLIENT);
+    queue_set(conn->net->queue, &conn->patience, NEVER);
+    for (size_t i = 0; i < pipe->n; i++) pipe->segments[pipe->first + i].at_us = at_us;
+    queue_set(conn->net->queue, &pipe->arrival, at_us);
+    if (conn->far == FAR_OPEN) conn_push(conn, NET_TO_SERVER, SEGMENT_END, NULL, 0);
+    wake(conn);
+}
+
+void conn_changed(struct conn *conn)
+{
+    struct queue *queue = conn->net->queue;
+
+    if (conn->unacked_us != NEVER) conn->acked_us = conn->route->link.cut_until_us[NET_TO_CLIENT];
+    for (enum net_way way = 0; way < NET_WAYS; way++) {
+        struct pipe *pipe = &conn->pipes[way];
+
+        if (pipe->n == 0) continue;
+        if (pipe->segments[pipe->first].at_us > queue->now_us)
+            queue_set(queue, &pipe->arrival, pipe->segments[pipe->first].at_us);
+        else if (passes(conn, way))
+            queue_set(queue, &pipe->arrival, queue->now_us + 1 + rng_below(&conn->route->rng, RETRANSMIT_US));
+        else
+            await_path(conn, way);
+    }
+    if (!path_is_fine(conn) || conn->far == FAR_LOST) lose_patience(conn);
+    if (conn->starved) conn_serve(conn);
+}
+
+size_t conn_free_room(const struct conn *conn)
+{
+    const struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
+    size_t room = conn->route->link.room > 0 ? conn->route->link.room : ROOM_DEFAULT, used = pipe->used - pipe->read;
+
+    return used < room ? room - used : 0;
+}
+
+bool conn_is_writable(const struct conn *conn)
+{
+    const struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
+
+    return conn_free_room(conn) * 2 >= pipe->used - pipe->read && conn_free_room(conn) > 0;
+}
