@@ -7,7 +7,7 @@
 # All of it happens in a mount and a process namespace of its own: however it
 # ends, no mount, no server and no test process can stay behind.
 
-TRIXIE_PACKAGES='gcc libc6-dev cmake ninja-build pkgconf libhiredis-dev libevent-dev libjansson-dev libcmocka-dev libssl-dev openssl
+TRIXIE_PACKAGES='gcc libc6-dev cmake ninja-build pkgconf libhiredis-dev libevent-dev libjansson-dev libcmocka-dev libssl-dev liblua5.1-0-dev openssl
     redis-server valkey-server procps python3-minimal python3'
 TRIXIE_MIRROR=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
