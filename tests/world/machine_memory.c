@@ -16,8 +16,7 @@ static struct block *block_of(const struct machine *machine, void *bytes)
 {
     struct block *block = (struct block *)(void *)((char *)bytes - FRONT);
 
-    if (block->machine != machine)
-        panic("machine %u frees what it did not allocate, or twice", machine->index);
+    if (block->machine != machine) panic("machine %u frees what it did not allocate, or twice", machine->index);
     return block;
 }
 

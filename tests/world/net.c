@@ -41,7 +41,7 @@ struct route *net_route(struct net *net, uint32_t machine, uint32_t server)
 static void drop_all(struct net *net)
 {
     for (uint32_t i = 0; i < net->n_machines * net->n_servers; i++)
-        LIST_WALK (struct conn, conn, &net->routes[i].conns, at) conn_drop(conn);
+        LIST_WALK (struct conn, conn, &net->routes[i].conns, at) tcp_drop(conn);
     for (uint32_t i = 0; i < net->n_machines; i++) {
         struct fds *fds = &net->fds[i];
 
@@ -157,7 +157,7 @@ static void happen_at(struct conn *conn, void (*happen)(void *), uint64_t at_us)
 
 static void refuse(struct conn *conn, int error)
 {
-    conn_fail(conn, error);
+    tcp_fail(conn, error);
 }
 
 static void on_given_up(void *arg)
@@ -183,7 +183,7 @@ static void on_refused(void *arg)
 {
     struct conn *conn = arg;
 
-    if (conn_is_cut(conn, NET_TO_CLIENT))
+    if (tcp_is_cut(conn, NET_TO_CLIENT))
         try_again(conn);
     else
         refuse(conn, ECONNREFUSED);
@@ -193,14 +193,14 @@ static void on_accepted(void *arg)
 {
     struct conn *conn = arg;
 
-    if (conn_is_cut(conn, NET_TO_CLIENT)) {
+    if (tcp_is_cut(conn, NET_TO_CLIENT)) {
         try_again(conn);
         return;
     }
     conn->connected = true;
     conn->heard_us = conn->net->queue->now_us;
     conn->far = conn->process == conn->host->process ? FAR_OPEN : FAR_LOST;
-    conn_push(conn, NET_TO_SERVER, SEGMENT_OPENED, NULL, 0);
+    tcp_push(conn, NET_TO_SERVER, SEGMENT_OPENED, NULL, 0);
     conn->woken(conn->woken_arg, conn->fd);
 }
 
@@ -209,13 +209,13 @@ static void on_syn(void *arg)
     struct conn *conn = arg;
     const struct net_link *link = &conn->route->link;
 
-    if (conn_is_cut(conn, NET_TO_SERVER) || conn_is_away(conn) || link->drops_syn) {
+    if (tcp_is_cut(conn, NET_TO_SERVER) || tcp_is_away(conn) || link->drops_syn) {
         try_again(conn);
         return;
     }
     conn->process = conn->host->process;
     happen_at(conn, conn->host->listens && !link->refuses ? on_accepted : on_refused,
-              conn->net->queue->now_us + conn_trip_us(conn, NET_TO_CLIENT, 0));
+              conn->net->queue->now_us + tcp_trip_us(conn, NET_TO_CLIENT, 0));
 }
 
 static void send_syn(void *arg)
@@ -223,7 +223,7 @@ static void send_syn(void *arg)
     struct conn *conn = arg;
 
     conn->tries++;
-    happen_at(conn, on_syn, conn->net->queue->now_us + conn_trip_us(conn, NET_TO_SERVER, 0));
+    happen_at(conn, on_syn, conn->net->queue->now_us + tcp_trip_us(conn, NET_TO_SERVER, 0));
 }
 
 /* ---- the machine's end ---- */
@@ -239,7 +239,7 @@ int net_connect(struct net *net, uint32_t machine, const struct address *address
     if (to->sin_family != AF_INET || (ip & ~(NET_ADDRESSES - 1u)) != NET_SUBNET) return -1;
     ip %= NET_ADDRESSES;
     /* Where nobody is, nobody answers; the link of somebody else carries that silence. */
-    conn = conn_new(net, machine, net->at_address[ip] > 0 ? net->at_address[ip] - 1u : 0);
+    conn = tcp_new(net, machine, net->at_address[ip] > 0 ? net->at_address[ip] - 1u : 0);
     conn->address = ip;
     conn->woken = woken;
     conn->woken_arg = arg;
@@ -271,7 +271,7 @@ static ssize_t fail(struct conn *conn, int otherwise)
 ssize_t net_send(struct net *net, int fd, const void *bytes, size_t size)
 {
     struct conn *conn = conn_of(net, fd);
-    size_t room = conn_free_room(conn);
+    size_t room = tcp_free_room(conn);
     uint32_t one_in = conn->route->link.split_one_in;
 
     if (conn->broken) return fail(conn, EPIPE);
@@ -283,7 +283,7 @@ ssize_t net_send(struct net *net, int fd, const void *bytes, size_t size)
     if (size > room) size = room;
     if (size > 1 && one_in > 0 && rng_one_in(&conn->route->rng, one_in))
         size = 1 + (size_t)rng_below(&conn->route->rng, size - 1);
-    conn_push(conn, NET_TO_SERVER, SEGMENT_BYTES, bytes, size);
+    tcp_push(conn, NET_TO_SERVER, SEGMENT_BYTES, bytes, size);
     return (ssize_t)size;
 }
 
@@ -322,7 +322,7 @@ unsigned net_ready(struct net *net, int fd)
     if (conn->broken) return WATCH_READ | WATCH_WRITE;
     if (!conn->connected) return 0;
     if (pipe->arrived > pipe->read || conn->ended) ready |= WATCH_READ;
-    if (conn_is_writable(conn)) ready |= WATCH_WRITE;
+    if (tcp_is_writable(conn)) ready |= WATCH_WRITE;
     return ready;
 }
 
@@ -336,7 +336,7 @@ void net_close(struct net *net, int fd)
     struct conn *conn = conn_of(net, fd);
 
     close_fd(net, conn);
-    conn_close(conn, false);
+    tcp_close(conn, false);
 }
 
 void net_die(struct net *net, uint32_t machine, bool host)
@@ -347,7 +347,7 @@ void net_die(struct net *net, uint32_t machine, bool host)
         struct conn *conn = fds->conns[i];
 
         fds->conns[i] = NULL;
-        if (conn != NULL) conn_close(conn, host);
+        if (conn != NULL) tcp_close(conn, host);
     }
     fds->n = fds->lowest = 0;
 }
@@ -369,26 +369,26 @@ void net_listen(struct net *net, uint32_t server, const struct net_server *liste
     host->listener = *listener;
     host->gone = host->frozen = false;
     if (!was_gone) return;
-    EACH_CONN (net, server, conn) conn_changed(conn);
+    EACH_CONN(net, server, conn) tcp_changed(conn);
 }
 
 void net_freeze(struct net *net, uint32_t server, bool frozen)
 {
     net->hosts[server].frozen = frozen;
     if (frozen) return;
-    EACH_CONN (net, server, conn) conn_serve(conn);
+    EACH_CONN(net, server, conn) tcp_serve(conn);
 }
 
 void net_reply(struct conn *conn, const void *bytes, size_t size)
 {
     if (conn->far == FAR_OPEN && conn->fd >= 0 && !conn->broken && size > 0)
-        conn_push(conn, NET_TO_CLIENT, SEGMENT_BYTES, bytes, size);
+        tcp_push(conn, NET_TO_CLIENT, SEGMENT_BYTES, bytes, size);
 }
 
 void net_hang_up(struct conn *conn)
 {
     if (conn->far != FAR_OPEN) return;
-    conn_lost(conn, false, true);
+    tcp_lost(conn, false, true);
 }
 
 void net_ended(struct net *net, uint32_t server, bool host)
@@ -398,11 +398,12 @@ void net_ended(struct net *net, uint32_t server, bool host)
     at->process++;
     at->gone = host;
     at->frozen = at->listens = false;
-    EACH_CONN (net, server, conn) {
-        if (conn->far == FAR_OPEN) conn_lost(conn, rng_one_in(&conn->route->rng, 2), !host);
+    EACH_CONN(net, server, conn)
+    {
+        if (conn->far == FAR_OPEN) tcp_lost(conn, rng_one_in(&conn->route->rng, 2), !host);
     }
     if (!host) return;
-    EACH_CONN (net, server, conn) conn_changed(conn);
+    EACH_CONN(net, server, conn) tcp_changed(conn);
 }
 
 uint32_t net_machine(const struct conn *conn)
@@ -423,7 +424,7 @@ uint32_t net_move(struct net *net, uint32_t server)
     net->at_address[host->address] = 0;
     host->address = net->next_address++;
     net->at_address[host->address] = (uint8_t)(server + 1);
-    EACH_CONN (net, server, conn) conn_changed(conn);
+    EACH_CONN(net, server, conn) tcp_changed(conn);
     return host->address;
 }
 
@@ -436,12 +437,12 @@ struct net_link *net_link(struct net *net, uint32_t machine, uint32_t server)
 
 void net_changed(struct net *net, uint32_t machine, uint32_t server)
 {
-    LIST_WALK (struct conn, conn, &net_route(net, machine, server)->conns, at) conn_changed(conn);
+    LIST_WALK (struct conn, conn, &net_route(net, machine, server)->conns, at) tcp_changed(conn);
 }
 
 void net_break(struct net *net, uint32_t machine, uint32_t server, bool late, uint64_t late_us)
 {
-    LIST_WALK (struct conn, conn, &net_route(net, machine, server)->conns, at) conn_break(conn, late, late_us);
+    LIST_WALK (struct conn, conn, &net_route(net, machine, server)->conns, at) tcp_break(conn, late, late_us);
 }
 
 void net_heal(struct net *net)
@@ -451,6 +452,6 @@ void net_heal(struct net *net)
 
         *link = (struct net_link){.delay_us = {link->delay_us[NET_TO_SERVER], link->delay_us[NET_TO_CLIENT]},
                                   .split_one_in = link->split_one_in};
-        LIST_WALK (struct conn, conn, &net->routes[i].conns, at) conn_changed(conn);
+        LIST_WALK (struct conn, conn, &net->routes[i].conns, at) tcp_changed(conn);
     }
 }

@@ -94,21 +94,21 @@ struct conn {
 };
 
 struct route *net_route(struct net *, uint32_t machine, uint32_t server);
-/* conn_new - in CONNECTING; it frees itself when both ends are closed. conn_drop: forgets it. */
-struct conn *conn_new(struct net *, uint32_t machine, uint32_t server);
-void conn_drop(struct conn *);
-/* conn_push - something leaves now; BYTES: of that size. conn_fail - the machine's end breaks. conn_serve - hands
- * to the server what has arrived. conn_close - the machine's end is closed; silent: and nobody is told. */
-void conn_push(struct conn *, enum net_way, enum segment_kind, const void *bytes, size_t size);
-void conn_fail(struct conn *, int error);
-void conn_serve(struct conn *);
-void conn_close(struct conn *, bool silent);
-void conn_lost(struct conn *, bool reset, bool told);
-void conn_break(struct conn *, bool late, uint64_t late_us);
-/* conn_changed - the path may be better or worse than it was. */
-void conn_changed(struct conn *);
-bool conn_is_writable(const struct conn *);
-size_t conn_free_room(const struct conn *);
-uint64_t conn_trip_us(struct conn *, enum net_way, size_t size);
-bool conn_is_cut(const struct conn *, enum net_way);
-bool conn_is_away(const struct conn *);
+/* tcp_new - in CONNECTING; it frees itself when both ends are closed. tcp_drop: forgets it. */
+struct conn *tcp_new(struct net *, uint32_t machine, uint32_t server);
+void tcp_drop(struct conn *);
+/* tcp_push - something leaves now; BYTES: of that size. tcp_fail - the machine's end breaks. tcp_serve - hands
+ * to the server what has arrived. tcp_close - the machine's end is closed; silent: and nobody is told. */
+void tcp_push(struct conn *, enum net_way, enum segment_kind, const void *bytes, size_t size);
+void tcp_fail(struct conn *, int error);
+void tcp_serve(struct conn *);
+void tcp_close(struct conn *, bool silent);
+void tcp_lost(struct conn *, bool reset, bool told);
+void tcp_break(struct conn *, bool late, uint64_t late_us);
+/* tcp_changed - the path may be better or worse than it was. */
+void tcp_changed(struct conn *);
+bool tcp_is_writable(const struct conn *);
+size_t tcp_free_room(const struct conn *);
+uint64_t tcp_trip_us(struct conn *, enum net_way, size_t size);
+bool tcp_is_cut(const struct conn *, enum net_way);
+bool tcp_is_away(const struct conn *);

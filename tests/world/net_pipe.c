@@ -7,33 +7,33 @@
 #include "net_conn.h"
 #include "panic.h"
 
-#define BYTES_FIRST     1024
-#define SEGMENTS_FIRST  16
-#define ROOM_DEFAULT    65536
-#define RETRANSMIT_US   200000 /* at most so long after a cut until TCP tries again */
-#define PIECE_US        200
-#define KEEP_IDLE_US    10000000 /* as system_libevent.c sets it */
-#define KEEP_PROBES_US  9000000
-#define SERVER_IDLE_US  300000000 /* Redis' own tcp-keepalive */
+#define BYTES_FIRST    1024
+#define SEGMENTS_FIRST 16
+#define ROOM_DEFAULT   65536
+#define RETRANSMIT_US  200000 /* at most so long after a cut until TCP tries again */
+#define PIECE_US       200
+#define KEEP_IDLE_US   10000000 /* as system_libevent.c sets it */
+#define KEEP_PROBES_US 9000000
+#define SERVER_IDLE_US 300000000 /* Redis' own tcp-keepalive */
 
 /* ---- the path ---- */
 
-bool conn_is_cut(const struct conn *conn, enum net_way way)
+bool tcp_is_cut(const struct conn *conn, enum net_way way)
 {
     return conn->route->link.cut_until_us[way] > conn->net->queue->now_us;
 }
 
-bool conn_is_away(const struct conn *conn)
+bool tcp_is_away(const struct conn *conn)
 {
     return conn->host->gone || conn->host->address != conn->address;
 }
 
 static bool passes(const struct conn *conn, enum net_way way)
 {
-    return !conn_is_cut(conn, way) && !conn_is_away(conn);
+    return !tcp_is_cut(conn, way) && !tcp_is_away(conn);
 }
 
-uint64_t conn_trip_us(struct conn *conn, enum net_way way, size_t size)
+uint64_t tcp_trip_us(struct conn *conn, enum net_way way, size_t size)
 {
     struct route *route = conn->route;
     const struct net_link *link = &route->link;
@@ -53,7 +53,7 @@ static void make_room(struct pipe *pipe, size_t size)
 {
     if (pipe->read == pipe->used) pipe->read = pipe->arrived = pipe->used = 0;
     if (pipe->used + size <= pipe->room) return;
-    memmove(pipe->bytes, pipe->bytes + pipe->read, pipe->used - pipe->read);
+    if (pipe->read > 0) memmove(pipe->bytes, pipe->bytes + pipe->read, pipe->used - pipe->read);
     pipe->arrived -= pipe->read;
     pipe->used -= pipe->read;
     pipe->read = 0;
@@ -119,7 +119,7 @@ static void on_patience(void *arg)
 
     if (conn->fd < 0) {
         conn->end_due = true;
-        conn_serve(conn);
+        tcp_serve(conn);
         return;
     }
     if (!conn->connected || conn->broken) return;
@@ -127,11 +127,11 @@ static void on_patience(void *arg)
     if (path_is_fine(conn) && conn->unacked_us == NEVER && conn->pipes[NET_TO_SERVER].n == 0) {
         /* A probe gets its answer. */
         conn->heard_us = now_us;
-        if (conn->far == FAR_LOST) conn_fail(conn, ECONNRESET);
+        if (conn->far == FAR_LOST) tcp_fail(conn, ECONNRESET);
     } else if (now_us < ends_us) {
         queue_set(conn->net->queue, &conn->patience, ends_us);
     } else {
-        conn_fail(conn, ETIMEDOUT);
+        tcp_fail(conn, ETIMEDOUT);
     }
 }
 
@@ -159,12 +159,12 @@ static void bounce(struct conn *conn)
 {
     if (conn->resetting || conn->fd < 0) return;
     conn->resetting = true;
-    conn_push(conn, NET_TO_CLIENT, SEGMENT_RESET, NULL, 0);
+    tcp_push(conn, NET_TO_CLIENT, SEGMENT_RESET, NULL, 0);
 }
 
 static void reach_server(struct conn *conn, const struct segment *segment)
 {
-    if (conn_is_cut(conn, NET_TO_CLIENT)) {
+    if (tcp_is_cut(conn, NET_TO_CLIENT)) {
         if (conn->unacked_us == NEVER) conn->unacked_us = segment->sent_us;
         conn->acked_us = conn->route->link.cut_until_us[NET_TO_CLIENT];
         lose_patience(conn);
@@ -186,7 +186,7 @@ static void reach_client(struct conn *conn, const struct segment *segment)
     if (segment->kind != SEGMENT_RESET) return;
     /* Some systems throw away what was not read yet. */
     if (rng_one_in(&conn->route->rng, 2)) conn->pipes[NET_TO_CLIENT].read = conn->pipes[NET_TO_CLIENT].arrived;
-    conn_fail(conn, ECONNRESET);
+    tcp_fail(conn, ECONNRESET);
 }
 
 /* The first segment, or a piece of it. */
@@ -216,7 +216,7 @@ static void await_path(struct conn *conn, enum net_way way)
         /* Nobody sends it again. */
         forget(conn, way);
         conn->resetting = false;
-    } else if (until_us != NEVER && !conn_is_away(conn)) {
+    } else if (until_us != NEVER && !tcp_is_away(conn)) {
         queue_set(conn->net->queue, &pipe->arrival, until_us + 1 + rng_below(&conn->route->rng, RETRANSMIT_US));
     }
     lose_patience(conn);
@@ -244,7 +244,7 @@ static void arrive(struct conn *conn, enum net_way way)
         wake(conn);
         return;
     }
-    conn_serve(conn);
+    tcp_serve(conn);
 }
 
 static void on_arrival_at_server(void *arg)
@@ -281,7 +281,7 @@ static struct pipe fresh_pipe(const struct pipe *old, void (*happen)(void *), st
                          .segments_room = old->segments_room};
 }
 
-struct conn *conn_new(struct net *net, uint32_t machine, uint32_t server)
+struct conn *tcp_new(struct net *net, uint32_t machine, uint32_t server)
 {
     struct conn *conn = spare_conn(net);
     const struct pipe to_server = fresh_pipe(&conn->pipes[NET_TO_SERVER], on_arrival_at_server, conn);
@@ -304,7 +304,7 @@ struct conn *conn_new(struct net *net, uint32_t machine, uint32_t server)
     return conn;
 }
 
-void conn_drop(struct conn *conn)
+void tcp_drop(struct conn *conn)
 {
     struct net *net = conn->net;
 
@@ -318,10 +318,10 @@ void conn_drop(struct conn *conn)
 
 static void drop_if_over(struct conn *conn)
 {
-    if (conn->fd < 0 && conn->far != FAR_OPEN && !conn->busy) conn_drop(conn);
+    if (conn->fd < 0 && conn->far != FAR_OPEN && !conn->busy) tcp_drop(conn);
 }
 
-void conn_push(struct conn *conn, enum net_way way, enum segment_kind kind, const void *bytes, size_t size)
+void tcp_push(struct conn *conn, enum net_way way, enum segment_kind kind, const void *bytes, size_t size)
 {
     struct pipe *pipe = &conn->pipes[way];
     uint64_t now_us = conn->net->queue->now_us;
@@ -336,12 +336,12 @@ void conn_push(struct conn *conn, enum net_way way, enum segment_kind kind, cons
         last->size += (uint32_t)size;
         return;
     }
-    at_us = now_us + conn_trip_us(conn, way, size);
+    at_us = now_us + tcp_trip_us(conn, way, size);
     *append(pipe) = (struct segment){at_us > after_us ? at_us : after_us, now_us, (uint32_t)size, kind};
     if (pipe->n == 1) queue_set(conn->net->queue, &pipe->arrival, at_us);
 }
 
-void conn_fail(struct conn *conn, int error)
+void tcp_fail(struct conn *conn, int error)
 {
     conn->error = error;
     conn->broken = true;
@@ -349,11 +349,11 @@ void conn_fail(struct conn *conn, int error)
     queue_set(conn->net->queue, &conn->patience, NEVER);
     forget(conn, NET_TO_SERVER);
     forget(conn, NET_TO_CLIENT);
-    if (conn->far == FAR_OPEN) conn_push(conn, NET_TO_SERVER, SEGMENT_END, NULL, 0);
+    if (conn->far == FAR_OPEN) tcp_push(conn, NET_TO_SERVER, SEGMENT_END, NULL, 0);
     wake(conn);
 }
 
-void conn_serve(struct conn *conn)
+void tcp_serve(struct conn *conn)
 {
     struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
     const struct net_server *listener = &conn->host->listener;
@@ -370,14 +370,14 @@ void conn_serve(struct conn *conn)
         if (conn->session != NULL) listener->gone(conn->session);
     }
     conn->busy = false;
-    if (conn->starved && conn_is_writable(conn)) {
+    if (conn->starved && tcp_is_writable(conn)) {
         conn->starved = false;
         wake(conn);
     }
     drop_if_over(conn);
 }
 
-void conn_close(struct conn *conn, bool silent)
+void tcp_close(struct conn *conn, bool silent)
 {
     struct queue *queue = conn->net->queue;
 
@@ -386,33 +386,33 @@ void conn_close(struct conn *conn, bool silent)
     conn->fd = -1;
     forget(conn, NET_TO_CLIENT);
     /* When it broke, the end was sent. */
-    if (conn->far == FAR_OPEN && !silent && !conn->broken) conn_push(conn, NET_TO_SERVER, SEGMENT_END, NULL, 0);
-    if (conn->far == FAR_OPEN && (silent || conn_is_away(conn)))
+    if (conn->far == FAR_OPEN && !silent && !conn->broken) tcp_push(conn, NET_TO_SERVER, SEGMENT_END, NULL, 0);
+    if (conn->far == FAR_OPEN && (silent || tcp_is_away(conn)))
         queue_set(queue, &conn->patience, queue->now_us + SERVER_IDLE_US);
-    if (silent && conn_is_cut(conn, NET_TO_SERVER)) forget(conn, NET_TO_SERVER);
+    if (silent && tcp_is_cut(conn, NET_TO_SERVER)) forget(conn, NET_TO_SERVER);
     drop_if_over(conn);
 }
 
-void conn_lost(struct conn *conn, bool reset, bool told)
+void tcp_lost(struct conn *conn, bool reset, bool told)
 {
     conn->far = FAR_LOST;
     conn->accept_due = conn->end_due = false;
     conn->session = NULL;
     if (conn->fd >= 0 && told && !conn->broken) {
-        if (!reset || !conn->resetting) conn_push(conn, NET_TO_CLIENT, reset ? SEGMENT_RESET : SEGMENT_END, NULL, 0);
+        if (!reset || !conn->resetting) tcp_push(conn, NET_TO_CLIENT, reset ? SEGMENT_RESET : SEGMENT_END, NULL, 0);
         if (reset) conn->resetting = true;
     }
     drop_if_over(conn);
 }
 
-void conn_break(struct conn *conn, bool late, uint64_t late_us)
+void tcp_break(struct conn *conn, bool late, uint64_t late_us)
 {
     struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
     uint64_t at_us = conn->net->queue->now_us + late_us;
 
     if (conn->fd < 0 || conn->broken) return;
     if (!late || pipe->n == 0) {
-        conn_fail(conn, ECONNRESET);
+        tcp_fail(conn, ECONNRESET);
         return;
     }
     conn->broken = true;
@@ -421,11 +421,11 @@ void conn_break(struct conn *conn, bool late, uint64_t late_us)
     queue_set(conn->net->queue, &conn->patience, NEVER);
     for (size_t i = 0; i < pipe->n; i++) pipe->segments[pipe->first + i].at_us = at_us;
     queue_set(conn->net->queue, &pipe->arrival, at_us);
-    if (conn->far == FAR_OPEN) conn_push(conn, NET_TO_SERVER, SEGMENT_END, NULL, 0);
+    if (conn->far == FAR_OPEN) tcp_push(conn, NET_TO_SERVER, SEGMENT_END, NULL, 0);
     wake(conn);
 }
 
-void conn_changed(struct conn *conn)
+void tcp_changed(struct conn *conn)
 {
     struct queue *queue = conn->net->queue;
 
@@ -442,10 +442,10 @@ void conn_changed(struct conn *conn)
             await_path(conn, way);
     }
     if (!path_is_fine(conn) || conn->far == FAR_LOST) lose_patience(conn);
-    if (conn->starved) conn_serve(conn);
+    if (conn->starved) tcp_serve(conn);
 }
 
-size_t conn_free_room(const struct conn *conn)
+size_t tcp_free_room(const struct conn *conn)
 {
     const struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
     size_t room = conn->route->link.room > 0 ? conn->route->link.room : ROOM_DEFAULT, used = pipe->used - pipe->read;
@@ -453,9 +453,9 @@ size_t conn_free_room(const struct conn *conn)
     return used < room ? room - used : 0;
 }
 
-bool conn_is_writable(const struct conn *conn)
+bool tcp_is_writable(const struct conn *conn)
 {
     const struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
 
-    return conn_free_room(conn) * 2 >= pipe->used - pipe->read && conn_free_room(conn) > 0;
+    return tcp_free_room(conn) * 2 >= pipe->used - pipe->read && tcp_free_room(conn) > 0;
 }
