@@ -39,6 +39,11 @@ void machine_free(struct machine *machine)
     free(machine);
 }
 
+static void on_clocks_changed(void *arg)
+{
+    machine_timers_set(arg);
+}
+
 void machine_boot(struct machine *machine, uint32_t index, uint64_t seed, const struct skew skews[MACHINE_CLOCKS],
                   const struct machine_events *events)
 {
@@ -53,9 +58,10 @@ void machine_boot(struct machine *machine, uint32_t index, uint64_t seed, const 
                                 .net = machine->net,
                                 .index = index,
                                 .system = {&machine_ops, &machine_loop, &machine->alloc, machine},
-                                .events = events,
+                                .events = *events,
                                 .clocks = {skews[MACHINE_BOOT], skews[MACHINE_RAW], skews[MACHINE_WALL]},
                                 .turn = {.happen = machine_turn, .arg = machine},
+                                .clocks_changed = {.happen = on_clocks_changed, .arg = machine},
                                 .scratch = machine->scratch,
                                 .scratch_room = machine->scratch_room,
                                 .spare_calls = machine->spare_calls,
@@ -166,16 +172,10 @@ uint32_t machine_descriptors(const struct machine *machine)
     return machine->descriptors;
 }
 
-static void on_clocks_changed(void *arg)
-{
-    machine_timers_set(arg);
-}
-
 struct skew *machine_clock(struct machine *machine, int which)
 {
-    machine->clocks_changed.happen = on_clocks_changed;
-    machine->clocks_changed.arg = machine;
-    if (!machine->dead) queue_set(machine->queue, &machine->clocks_changed, machine->queue->now_us);
+    if (!machine->dead && machine->clocks_changed.index == 0)
+        queue_set(machine->queue, &machine->clocks_changed, machine->queue->now_us);
     return &machine->clocks[which];
 }
 

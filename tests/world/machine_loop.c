@@ -125,7 +125,7 @@ static void count_turn(struct machine *machine)
 void machine_turn(void *arg)
 {
     struct machine *machine = arg;
-    const struct machine_events *events = machine->events;
+    const struct machine_events *events = &machine->events;
 
     if (machine->running) return;
     if (machine->queue->now_us < machine->awake_us) {

@@ -42,7 +42,7 @@ static void take_out(struct machine *machine, struct block *block)
 static void *allocate(void *arg, size_t size)
 {
     struct machine *machine = arg;
-    const struct machine_events *events = machine->events;
+    const struct machine_events *events = &machine->events;
     struct block *block;
 
     machine->counts.allocations++;

@@ -84,7 +84,7 @@ struct machine {
     struct system system;
     struct alloc alloc;
     struct quorlock_allocator hooks;
-    const struct machine_events *events;
+    struct machine_events events;
     struct machine_counts counts;
     struct rng turn_rng, random_rng, lookup_rng;
 

@@ -20,7 +20,7 @@ uint64_t machine_shows_us(const struct machine *machine, int which)
 
 static uint64_t read_clock(struct machine *machine, int which)
 {
-    const struct machine_events *events = machine->events;
+    const struct machine_events *events = &machine->events;
 
     machine->counts.clock_reads++;
     if (!machine->dead && events->reads_clock != NULL) events->reads_clock(events->arg, machine);
@@ -101,7 +101,7 @@ static int finish_connect(struct system *system, int fd)
 static ssize_t send_bytes(struct system *system, int fd, const void *bytes, size_t size)
 {
     struct machine *machine = system->arg;
-    const struct machine_events *events = machine->events;
+    const struct machine_events *events = &machine->events;
     ssize_t n;
 
     (void)machine_slot(machine, fd);

@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "panic.h"
 
+#define EXPIRY_US       100000
 #define EACH_US         20 /* a command takes so long on average */
 #define RANDOM_SERVICE  1
 #define RANDOM_IDENTITY 2
@@ -25,7 +26,7 @@ struct server {
     struct net *net;
     struct model *model;
     struct model_memory *snapshot;
-    const struct model_events *events;
+    struct model_events events;
     uint32_t index, each_us, n_hung_up;
     bool up, frozen;
     struct skew wall;
@@ -227,13 +228,13 @@ void server_boot(struct server *server, uint32_t index, uint64_t seed, const str
     server->snapshot = NULL;
     server->index = index;
     server->wall = *wall;
-    server->events = events;
+    server->events = *events;
     server->each_us = EACH_US;
     server->executed = 0;
     rng_seed(&server->service_rng, seed, RANDOM_SERVICE);
     rng_seed(&server->identity_rng, seed, RANDOM_IDENTITY);
     draw_identity(server, &manners, true);
-    model_start(server->model, &manners, true, events);
+    model_start(server->model, &manners, true, &server->events);
     listen_again(server);
 }
 
@@ -252,7 +253,7 @@ void server_start(struct server *server, enum server_memory memory, bool new_rep
     draw_identity(server, &manners, new_replid);
     manners.busy = false;
     manners.loading = loading_us > 0;
-    model_start(server->model, &manners, memory != SERVER_KEEPS, server->events);
+    model_start(server->model, &manners, memory != SERVER_KEEPS, &server->events);
     if (memory == SERVER_OLD) model_load(server->model, server->snapshot);
     if (loading_us > 0) queue_set(server->queue, &server->loaded, server->queue->now_us + loading_us);
     listen_again(server);
@@ -292,8 +293,13 @@ bool server_is_up(const struct server *server)
 
 /* ---- what there is to see ---- */
 
+/* A server looks for what has expired ten times a second: so what expired before a step back of its clock stays gone.
+ */
 struct skew *server_clock(struct server *server)
 {
+    uint64_t wall_us = server_wall_us(server), ago_us = rng_below(&server->service_rng, EXPIRY_US);
+
+    if (server->up && !server->frozen && wall_us > ago_us) model_expire(server->model, wall_us - ago_us);
     return &server->wall;
 }
 

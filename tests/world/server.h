@@ -34,7 +34,7 @@ void server_busy(struct server *, uint64_t until_us);   /* BUSY for everything m
 void server_service_us(struct server *, uint32_t each_us);
 bool server_is_up(const struct server *);
 
-struct skew *server_clock(struct server *);
+struct skew *server_clock(struct server *);     /* to change it */
 uint64_t server_wall_us(const struct server *); /* now */
 struct model *server_model(struct server *);
 /* server_executed - commands so far. */
