@@ -93,7 +93,14 @@ void machine_memory_init(struct machine *machine)
 
 void machine_memory_free(struct machine *machine)
 {
-    while (machine->blocks != NULL) release(machine, (char *)machine->blocks + FRONT);
+    struct block *next;
+
+    for (struct block *block = machine->blocks; block != NULL; block = next) {
+        next = block->next;
+        free(block);
+    }
+    machine->blocks = NULL;
+    machine->n_blocks = 0;
 }
 
 const struct quorlock_allocator *machine_allocator(struct machine *machine)

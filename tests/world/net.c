@@ -45,7 +45,7 @@ static void drop_all(struct net *net)
     for (uint32_t i = 0; i < net->n_machines; i++) {
         struct fds *fds = &net->fds[i];
 
-        if (fds->n > 0) memset(fds->conns, 0, fds->n * sizeof(fds->conns[0]));
+        if (fds->n > 0) memset(fds->conns, 0, fds->n * sizeof(struct conn *));
         fds->n = fds->lowest = 0;
     }
 }

@@ -60,7 +60,7 @@ static void take_out(struct queue *queue, struct moment *moment)
 static void grow(struct queue *queue)
 {
     queue->room = queue->room > 0 ? queue->room * 2 : ROOM_FIRST;
-    queue->heap = realloc(queue->heap, queue->room * sizeof(queue->heap[0]));
+    queue->heap = realloc(queue->heap, queue->room * sizeof(struct moment *));
     if (queue->heap == NULL) panic("no memory for %zu moments", queue->room);
 }
 
