@@ -39,6 +39,20 @@ struct server {
 
 /* ---- connections ---- */
 
+static void serve_later(struct server *server)
+{
+    uint64_t each_us = 1 + rng_long_tail(&server->service_rng, server->each_us);
+
+    if (server->waiting.count > 0 && server->service.index == 0 && !server->frozen)
+        queue_set(server->queue, &server->service, server->queue->now_us + each_us);
+}
+
+static void expect_commands(struct seat *seat)
+{
+    list_add(&seat->server->waiting, &seat->turn);
+    serve_later(seat->server);
+}
+
 static void leave(struct seat *seat)
 {
     struct server *server = seat->server;
@@ -90,7 +104,8 @@ static void *on_accept(void *arg, struct conn *conn)
     *seat = (struct seat){.server = server, .conn = conn};
     list_add(&server->seats, &seat->at);
     seat->session = model_open(server->model, on_write, on_hang_up, seat);
-    clear_seats(server);
+    /* One client too many is told so in its first step. */
+    expect_commands(seat);
     return seat;
 }
 
@@ -100,14 +115,6 @@ static void on_gone(void *arg)
 }
 
 /* ---- service: one command at a time, the connections in turn ---- */
-
-static void serve_later(struct server *server)
-{
-    uint64_t each_us = 1 + rng_long_tail(&server->service_rng, server->each_us);
-
-    if (server->waiting.count > 0 && server->service.index == 0 && !server->frozen)
-        queue_set(server->queue, &server->service, server->queue->now_us + each_us);
-}
 
 static void on_service(void *arg)
 {
@@ -129,12 +136,9 @@ static void on_service(void *arg)
 static void on_input(void *arg, const void *bytes, size_t size)
 {
     struct seat *seat = arg;
-    struct server *server = seat->server;
 
     model_feed(seat->session, bytes, size);
-    list_add(&server->waiting, &seat->turn);
-    clear_seats(server);
-    serve_later(server);
+    expect_commands(seat);
 }
 
 /* ---- life ---- */

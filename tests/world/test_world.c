@@ -1,175 +1,361 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_world.c - whole clients in the simulated world, and that the world does what it says */
+/*
+ * test_world.c - a whole client in the simulated world, with real scripts on model servers
+ *
+ * True time jumps to what happens next, so an hour passes in some ms, and one seed always makes one trace.
+ */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "api/client.h"
 #include "machine.h"
 #include "server.h"
-
 #include "test.h"
 
-#define SERVERS  3
-#define LEASE_MS 30000u
-#define SECOND   UINT64_C(1000000)
-#define HOUR     (3600 * SECOND)
-#define BOOT_US  UINT64_C(5000000000)
-#define WALL_US  UINT64_C(1800000000000000)
+#define SERVERS   3
+#define LEASE_MS  30000u
+#define LEASES_MS (LEASE_MS + 1000u)
+#define MS        UINT64_C(1000)
+#define SECOND    UINT64_C(1000000)
+#define HOUR      (3600 * SECOND)
+#define RENEWALS  (HOUR / MS / (LEASE_MS / 3u))
+#define BOOT_US   UINT64_C(5000000000)
+#define WALL_US   UINT64_C(1800000000000000)
 
-struct life {
-    struct machine *machine;
-    quorlock_client *client;
-    quorlock *lock;
-    int status; /* of the last result; 1: none came */
-    unsigned n_lost, n_closed;
-};
+/* Where a fault strikes: at the so-manyth clock reading, send or allocation of the machine. */
+enum point { AT_CLOCK, AT_SEND, AT_ALLOCATION, POINTS };
+enum fault { NO_FAULT, KILL, KILL_HOST, STALL, SUSPEND, NO_MEMORY };
 
-static struct {
+struct fixture {
     struct queue queue;
     struct net *net;
     struct machine *machine;
     struct server *servers[SERVERS];
-    struct life life;
-    uint64_t hash, n_executed;
-} w;
+    quorlock_client *client;
+    quorlock *lock;
+    int status; /* of the last result; 1: none came */
+    unsigned n_results, n_extended, n_lost, n_closed;
+    uint32_t remaining_ms; /* when it was lost */
+    enum point point;
+    enum fault fault;
+    uint64_t until_fault; /* so many times the point is passed before */
+    bool struck, closing;
+    uint64_t trace; /* hash of all that happened */
+};
 
-static void trace(uint64_t what)
+static unsigned real_looks; /* at the real clock */
+
+/* In place of the C library's. */
+int clock_gettime(clockid_t id, struct timespec *ret)
 {
-    w.hash = rng_mix(rng_mix(w.hash, w.queue.now_us), what);
+    real_looks++;
+    return (int)syscall(SYS_clock_gettime, id, ret);
+}
+
+/* ---- what happens to the machine and to the servers ---- */
+
+static void trace(struct fixture *f, uint64_t what)
+{
+    f->trace = rng_mix(rng_mix(f->trace, f->queue.now_us), what);
 }
 
 static void on_executed(void *arg, struct session *session, const char *command)
 {
-    w.n_executed++;
-    trace((uint64_t)(unsigned char)command[0] << 8 | (unsigned char)command[1]);
+    struct fixture *f = arg;
+
+    for (const char *at = command; *at != '\0'; at++) trace(f, (uint64_t)*at);
+    if (strncmp(command, "extend", 6) == 0) f->n_extended++;
 }
 
 static void on_turned(void *arg, struct machine *machine)
 {
-    trace(machine_counted(machine)->callbacks);
+    trace(arg, machine_counted(machine)->callbacks);
 }
 
-static void begin(uint64_t seed)
+/* Whether memory is there. */
+static bool strike(struct fixture *f, enum point point)
 {
-    static const struct model_events model_events = {.executed = on_executed};
-    static const struct machine_events machine_events = {.turned = on_turned};
+    if (f->fault == NO_FAULT || f->struck || f->point != point || f->until_fault-- > 0) return true;
+    f->struck = true;
+    if (f->fault == NO_MEMORY) return false;
+    if (f->fault == KILL || f->fault == KILL_HOST)
+        machine_kill(f->machine, f->fault == KILL_HOST);
+    else
+        machine_stall(f->machine, 40 * SECOND, f->fault == SUSPEND);
+    return true;
+}
+
+static void on_reads_clock(void *arg, struct machine *machine)
+{
+    strike(arg, AT_CLOCK);
+}
+
+static void on_sends(void *arg, struct machine *machine, uint32_t server, size_t size)
+{
+    strike(arg, AT_SEND);
+}
+
+static bool on_allocates(void *arg, struct machine *machine, size_t size)
+{
+    return strike(arg, AT_ALLOCATION);
+}
+
+/* ---- the world ---- */
+
+static struct fixture world;
+
+static void begin(struct fixture *f, uint64_t seed)
+{
+    const struct model_events model_events = {.executed = on_executed, .arg = f};
+    const struct machine_events machine_events = {
+        .turned = on_turned, .reads_clock = on_reads_clock, .sends = on_sends, .allocates = on_allocates, .arg = f};
     const struct skew skews[MACHINE_CLOCKS] = {{0, BOOT_US, 10}, {0, BOOT_US, -20}, {0, WALL_US, 0}};
     const struct skew wall = {0, WALL_US + 5000, 30};
 
-    if (w.net == NULL) {
-        w.net = net_new(&w.queue);
-        w.machine = machine_new(&w.queue, w.net);
-        for (int i = 0; i < SERVERS; i++) w.servers[i] = server_new(&w.queue, w.net);
+    queue_clear(&f->queue);
+    net_reset(f->net, seed, 1, SERVERS);
+    for (uint32_t i = 0; i < SERVERS; i++) {
+        server_boot(f->servers[i], i, rng_mix(seed, 100 + i), &wall, &model_events);
+        net_link(f->net, 0, i)->split_one_in = 4;
     }
-    queue_clear(&w.queue);
-    net_reset(w.net, seed, 1, SERVERS);
-    for (unsigned i = 0; i < SERVERS; i++) server_boot(w.servers[i], i, rng_mix(seed, 100 + i), &wall, &model_events);
-    machine_boot(w.machine, 0, rng_mix(seed, 200), skews, &machine_events);
-    w.hash = seed;
-    w.life = (struct life){.machine = w.machine, .status = 1};
+    machine_boot(f->machine, 0, rng_mix(seed, 200), skews, &machine_events);
+    f->client = NULL;
+    f->lock = NULL;
+    f->status = 1;
+    f->n_results = f->n_extended = f->n_lost = f->n_closed = 0;
+    f->fault = NO_FAULT;
+    f->struck = f->closing = false;
+    f->trace = seed;
 }
 
-static void end(void)
+static int setup(void **state)
 {
-    machine_free(w.machine);
-    for (int i = 0; i < SERVERS; i++) server_free(w.servers[i]);
-    net_free(w.net);
-    queue_free(&w.queue);
-    memset(&w, 0, sizeof(w));
+    struct fixture *f = &world;
+
+    memset(f, 0, sizeof(*f));
+    f->net = net_new(&f->queue);
+    f->machine = machine_new(&f->queue, f->net);
+    for (int i = 0; i < SERVERS; i++) f->servers[i] = server_new(&f->queue, f->net);
+    *state = f;
+    return 0;
 }
 
-/* ---- a life ---- */
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    machine_free(f->machine);
+    for (int i = 0; i < SERVERS; i++) server_free(f->servers[i]);
+    net_free(f->net);
+    queue_free(&f->queue);
+    return 0;
+}
+
+#define WORLD_TEST(name) TEST_WITH(fixture, name, setup, teardown)
+
+static void until(struct fixture *f, uint64_t at_us)
+{
+    while (queue_next(&f->queue, at_us)) continue;
+}
+
+/* ---- the user ---- */
 
 static void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    struct life *life = arg;
+    struct fixture *f = arg;
 
-    life->status = result->status;
-    trace((uint64_t)result->valid_ms << 8 | result->granted);
+    f->status = result->status;
+    f->n_results++;
+    trace(f, (uint64_t)result->valid_ms << 8 | result->granted);
 }
 
+/* Before it is lost: a quorum of servers has the key for longer than is told. */
 static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
-    struct life *life = arg;
+    struct fixture *f = arg;
+    unsigned n = 0;
 
-    life->n_lost++;
-    trace(loss->remaining_ms);
+    for (int i = 0; i < SERVERS; i++) {
+        uint64_t wall_us = server_wall_us(f->servers[i]);
+        struct model_value value;
+
+        if (model_look(server_model(f->servers[i]), "key", 3, wall_us, &value))
+            n += value.expires_ms * MS > wall_us + loss->remaining_ms * MS;
+    }
+    f->n_lost++;
+    f->remaining_ms = loss->remaining_ms;
+    if (loss->remaining_ms > 0) assert_true(n > SERVERS / 2);
+    trace(f, loss->remaining_ms);
 }
 
 static void on_closed(void *arg)
 {
-    struct life *life = arg;
+    struct fixture *f = arg;
 
-    life->n_closed++;
+    f->n_closed++;
 }
 
-static void on_log(void *arg, int level, const char *text)
+static void start(void *arg)
 {
-    printf("%llu %s\n", (unsigned long long)w.queue.now_us, text);
-}
-
-static void be_born(void *arg)
-{
-    static const char *const nodes[] = {"10.0.0.1:6379", "node1:6379", "10.0.0.3:6379"};
-    static const char *const key = "key";
-    struct life *life = arg;
+    static const char *const nodes[SERVERS] = {"10.0.0.1", "node1", "10.0.0.3:6379"}, *const key = "key";
+    struct fixture *f = arg;
     const struct quorlock_client_options options = {.size = sizeof(options),
                                                     .nodes = nodes,
                                                     .n_nodes = SERVERS,
                                                     .guard = QUORLOCK_GUARD_OFF,
-                                                    .log = getenv("LOG") ? on_log : NULL,
-                                                    .allocator = machine_allocator(life->machine)};
-    const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = 5000};
+                                                    .allocator = machine_allocator(f->machine)};
+    const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = 2 * LEASE_MS};
 
-    assert_int_equal(client_new_on(&life->client, machine_system(life->machine), &options), 0);
-    assert_int_equal(quorlock_new(&life->lock, life->client, &key, 1, &lease), 0);
-    quorlock_on_lost(life->lock, on_lost, life);
-    assert_int_equal(quorlock_acquire(life->lock, on_result, life), 0);
+    if (client_new_on(&f->client, machine_system(f->machine), &options) != 0) return;
+    if (quorlock_new(&f->lock, f->client, &key, 1, &lease) != 0) return;
+    quorlock_on_lost(f->lock, on_lost, f);
+    (void)quorlock_acquire(f->lock, on_result, f);
+}
+
+static void release(void *arg)
+{
+    struct fixture *f = arg;
+
+    if (f->lock != NULL) (void)quorlock_release(f->lock, on_result, f);
 }
 
 static void close_client(void *arg)
 {
-    struct life *life = arg;
+    struct fixture *f = arg;
 
-    assert_int_equal(quorlock_client_close(life->client, on_closed, life), 0);
+    if (f->client != NULL && !f->closing) assert_int_equal(quorlock_client_close(f->client, on_closed, f), 0);
+    f->closing = true;
 }
 
-static void until(uint64_t at_us)
+static void on_finished(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    while (queue_next(&w.queue, at_us)) continue;
+    on_result(lock, result, arg);
+    close_client(arg);
 }
 
-static uint64_t hour(uint64_t seed)
+static void finish(void *arg)
 {
-    begin(seed);
-    machine_call(w.machine, be_born, &w.life);
-    until(SECOND);
-    assert_int_equal(w.life.status, 0);
-    until(HOUR);
-    assert_int_equal(w.life.n_lost, 0);
-    assert_true(quorlock_valid_ms(w.life.lock) > LEASE_MS / 2);
-    for (unsigned i = 0; i < SERVERS; i++) {
-        net_link(w.net, 0, i)->cut_until_us[NET_TO_SERVER] = NEVER;
-        net_changed(w.net, 0, i);
+    struct fixture *f = arg;
+
+    if (f->lock == NULL || quorlock_release(f->lock, on_finished, f) != 0) close_client(f);
+}
+
+static void assert_nothing_left(struct fixture *f)
+{
+    assert_int_equal(machine_blocks(f->machine), 0);
+    assert_int_equal(machine_descriptors(f->machine), 0);
+}
+
+/* One hold ends well, the next in silence. */
+static uint64_t live(struct fixture *f, uint64_t seed)
+{
+    begin(f, seed);
+    machine_call(f->machine, start, f);
+    until(f, HOUR);
+    assert_int_equal(f->status, 0);
+    assert_true(quorlock_valid_ms(f->lock) > LEASE_MS / 2);
+    assert_in_range(f->n_extended, SERVERS * (RENEWALS - 2), SERVERS * (RENEWALS + 2));
+    machine_call(f->machine, release, f);
+    until(f, HOUR + SECOND);
+    assert_int_equal(f->n_results, 2);
+    assert_int_equal(f->status, 0);
+    assert_int_equal(quorlock_acquire(f->lock, on_result, f), 0);
+    until(f, HOUR + 60 * SECOND);
+    assert_int_equal(f->n_results, 3);
+    for (uint32_t i = 0; i < SERVERS; i++) {
+        net_link(f->net, 0, i)->cut_until_us[NET_TO_SERVER] = NEVER;
+        net_changed(f->net, 0, i);
     }
-    until(HOUR + 40 * SECOND);
-    assert_int_equal(w.life.n_lost, 1);
-    machine_call(w.machine, close_client, &w.life);
-    until(HOUR + 60 * SECOND);
-    assert_int_equal(w.life.n_closed, 1);
-    assert_int_equal(machine_blocks(w.machine), 0);
-    assert_int_equal(machine_descriptors(w.machine), 0);
-    return w.hash;
+    assert_int_equal(f->n_lost, 0);
+    until(f, HOUR + 60 * SECOND + LEASES_MS * MS);
+    assert_int_equal(f->n_lost, 1);
+    assert_true(f->remaining_ms > 0);
+    machine_call(f->machine, close_client, f);
+    until(f, HOUR + 100 * SECOND);
+    assert_int_equal(f->n_closed, 1);
+    assert_nothing_left(f);
+    return f->trace;
 }
 
-TEST(a_client_lives_for_an_hour_and_one_seed_makes_one_trace)
+WORLD_TEST(one_seed_makes_one_trace)
 {
-    uint64_t first = hour(1);
+    uint64_t first = live(f, 1);
 
-    assert_int_equal(hour(1), first);
-    assert_int_not_equal(hour(2), first);
-    end();
-    assert_int_equal(hour(1), first);
-    end();
+    assert_int_equal(live(f, 1), first);
+    assert_int_not_equal(live(f, 2), first);
+    /* Also with other memory. */
+    teardown((void **)&f);
+    setup((void **)&f);
+    assert_int_equal(live(f, 1), first);
+    assert_int_equal(real_looks, 0);
+}
+
+/* ---- a fault at every point of a short life ---- */
+
+static void live_shortly(struct fixture *f, enum point point, enum fault fault, uint64_t until_fault)
+{
+    begin(f, 3);
+    f->point = point;
+    f->fault = fault;
+    f->until_fault = until_fault;
+    machine_call(f->machine, start, f);
+    until(f, SECOND);
+    /* Renewed twice, if all is well. */
+    until(f, 25 * SECOND);
+    machine_call(f->machine, finish, f);
+    until(f, 200 * SECOND);
+}
+
+/* Its servers forget it, and the next process may have the lock when the lease has ended. */
+WORLD_TEST(a_process_may_be_killed_anywhere)
+{
+    for (int i = 0; i < 2 * POINTS; i++) {
+        uint64_t n = 0;
+
+        do {
+            live_shortly(f, (enum point)(i % POINTS), i < POINTS ? KILL : KILL_HOST, n++);
+            if (!f->struck) break;
+            assert_int_equal(machine_bury(f->machine, close_client, f), 0);
+            assert_nothing_left(f);
+            for (int s = 0; s < SERVERS; s++)
+                assert_false(model_look(server_model(f->servers[s]), "key", 3, server_wall_us(f->servers[s]),
+                                        &(struct model_value){0}));
+        } while (true);
+        assert_true(n > 20);
+        assert_int_equal(f->n_closed, 1);
+    }
+}
+
+/* It never believes to hold what it may not, and comes to its end. */
+WORLD_TEST(a_process_may_stand_still_anywhere)
+{
+    for (int i = 0; i < 2 * (AT_SEND + 1); i++) {
+        uint64_t n = 0, n_lost = 0;
+
+        do {
+            live_shortly(f, (enum point)(i / 2), i % 2 == 0 ? STALL : SUSPEND, n++);
+            assert_int_equal(f->n_closed, 1);
+            assert_true(f->n_results == 2 || (f->struck && f->n_results == 1));
+            assert_nothing_left(f);
+            n_lost += f->n_lost;
+        } while (f->struck);
+        assert_true(n_lost > 0);
+        assert_int_equal(f->n_lost, 0);
+    }
+}
+
+WORLD_TEST(memory_may_be_out_anywhere)
+{
+    uint64_t n = 0, n_granted = 0;
+
+    do {
+        live_shortly(f, AT_ALLOCATION, NO_MEMORY, n++);
+        assert_int_equal(f->n_closed, f->client != NULL);
+        assert_nothing_left(f);
+        n_granted += f->n_results == 2;
+    } while (f->struck);
+    assert_true(n > 20 && n_granted > 1);
 }
