@@ -243,7 +243,11 @@ static void on_moment(void *arg)
     }
     timer->shown_us = NEVER;
     machine_due(&timer->due, timer->precise ? &machine->pending : &machine->expired);
-    machine_soon(machine);
+    /* With what else is to come at this very time, where a turn is set for it already. */
+    if (machine->turn.index > 0 || machine->running)
+        machine_soon(machine);
+    else
+        machine_turn(machine);
 }
 
 static struct timer *timer_new(struct system *system, bool precise, void (*fire)(void *), void *arg)

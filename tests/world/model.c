@@ -108,6 +108,11 @@ void model_close(struct session *session)
     free(session);
 }
 
+bool model_has_input(const struct session *session)
+{
+    return session->in.used > session->in.start;
+}
+
 void *model_session_arg(const struct session *session)
 {
     return session->arg;

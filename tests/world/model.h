@@ -68,6 +68,8 @@ void model_close(struct session *);
  * wall_us; false where there is none. */
 void model_feed(struct session *, const void *bytes, size_t size);
 bool model_step(struct session *, uint64_t wall_us);
+/* model_has_input - bytes are left, a whole command or the front of one. */
+bool model_has_input(const struct session *);
 void *model_session_arg(const struct session *);
 
 /* model_look - what stands at the key at that time of the server. model_each: for every key that is there. */

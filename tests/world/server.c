@@ -126,7 +126,7 @@ static void on_service(void *arg)
 
         list_remove(&server->waiting, &seat->turn);
         executed = model_step(seat->session, server_wall_us(server));
-        if (executed && !seat->hung_up) list_add(&server->waiting, &seat->turn);
+        if (executed && !seat->hung_up && model_has_input(seat->session)) list_add(&server->waiting, &seat->turn);
         clear_seats(server);
     }
     if (executed) server->executed++;
