@@ -293,6 +293,22 @@ static int redis_sha1hex(lua_State *lua)
 
 /* ---- Lua itself ---- */
 
+/* As Lua's, but of a table with an error's text it returns the text. */
+static int caught(lua_State *lua)
+{
+    lua_pushboolean(lua, 1);
+    lua_insert(lua, 1);
+    if (lua_pcall(lua, lua_gettop(lua) - 2, LUA_MULTRET, 0) != 0) {
+        if (lua_istable(lua, -1)) {
+            lua_getfield(lua, -1, "err");
+            lua_remove(lua, -2);
+        }
+        lua_pushboolean(lua, 0);
+        lua_replace(lua, 1);
+    }
+    return lua_gettop(lua);
+}
+
 static int refuse_global(lua_State *lua)
 {
     static const char unmodelled[] = " cjson cmsgpack bit struct os print loadstring load ";
@@ -382,6 +398,8 @@ static void add_libraries(lua_State *lua)
         lua_pushnil(lua);
         lua_setfield(lua, -2, removed[i]);
     }
+    lua_pushcfunction(lua, caught);
+    lua_setfield(lua, -2, "pcall");
     lua_getfield(lua, -1, "math");
     lua_pushcfunction(lua, refuse_random);
     lua_setfield(lua, -2, "random");
@@ -551,7 +569,7 @@ static void reply_value(lua_State *lua, struct out *out)
         lua_pop(lua, 1);
         if (text != NULL) break;
         text = push_text(lua, "ok", LUA_TSTRING);
-        if (text != NULL) out_status(out, text);
+        if (text != NULL) out_status_line(out, text);
         lua_pop(lua, 1);
         if (text != NULL) break;
         for (;; n++) {
@@ -585,7 +603,8 @@ static void reply_error(lua_State *lua, const struct script *script, struct out 
     source = push_text(lua, "source", LUA_TSTRING);
     lua_insert(lua, -2);
     line = push_text(lua, "line", LUA_TNUMBER);
-    if (text == NULL) text = "ERR unknown error";
+    /* Redis 7.0 crashes here. */
+    if (text == NULL) model_panic("errors in scripts without", "err", 3);
     if (source != NULL && line != NULL)
         out_error(out, "%s script: %s, on %s:%s.", text, script->sha, source, line);
     else
