@@ -274,7 +274,7 @@ static void template(struct draw *draw, struct bytes *out)
 
 /* ---- what the library sends ---- */
 
-static void draw_guard(struct draw *draw, struct guard *guard)
+static void fill_guard(struct draw *draw, struct guard *guard)
 {
     static const char *const sets[] = {"set", "set", "set", "other"};
     struct model_value value;
@@ -289,7 +289,7 @@ static void draw_guard(struct draw *draw, struct guard *guard)
 }
 
 /* Sorted, each once. */
-static size_t draw_request_keys(struct draw *draw, struct node_key *keys)
+static size_t choose_keys(struct draw *draw, struct node_key *keys)
 {
     size_t n = 0;
 
@@ -325,9 +325,9 @@ static void request(struct draw *draw, struct bytes *out)
     size_t which = below(draw, 2);
     struct guard guard;
 
-    sent.n_keys = sent.op == OP_BREAK ? 1 : draw_request_keys(draw, keys);
+    sent.n_keys = sent.op == OP_BREAK ? 1 : choose_keys(draw, keys);
     if (sent.op == OP_BREAK) keys[0] = (struct node_key){draw_keys[0], 1};
-    draw_guard(draw, &guard);
+    fill_guard(draw, &guard);
     (void)dialects[which]->build(out, &sent, &draw->shas[which], &guard);
 }
 
@@ -335,7 +335,7 @@ static void ask_guard(struct draw *draw, struct bytes *out)
 {
     struct guard guard;
 
-    draw_guard(draw, &guard);
+    fill_guard(draw, &guard);
     guard_ask(&guard, out);
 }
 
