@@ -4,7 +4,8 @@
  *
  * QUORLOCK_CHAOS_CLOCK names a file of eight bytes, a signed number of microseconds that is added to the wall
  * clock. Who writes to the file moves the clock of the running server at once, forth and back. Monotonic
- * clocks stay true. Without the variable, or with a file too short, nothing changes.
+ * clocks stay true. Without the variable, or with a file too short, nothing changes. Where
+ * QUORLOCK_CHAOS_CLOCK_STANDS is set, the number is the wall clock itself, which stands still between writes.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 static const volatile int64_t *clock_offset_us;
+static int clock_stands;
 
 __attribute__((constructor)) static void clock_map(void)
 {
@@ -25,6 +27,7 @@ __attribute__((constructor)) static void clock_map(void)
     void *mapped;
     int fd;
 
+    clock_stands = getenv("QUORLOCK_CHAOS_CLOCK_STANDS") != NULL;
     if (path == NULL) return;
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return;
@@ -47,6 +50,7 @@ int clock_gettime(clockid_t id, struct timespec *now)
 
     if (read_clock(id, now) != 0) return -1;
     if (clock_offset_us == NULL || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE)) return 0;
+    if (clock_stands) *now = (struct timespec){0};
     total_us = (int64_t)now->tv_sec * 1000000 + now->tv_nsec / 1000 + *clock_offset_us;
     now->tv_sec = (time_t)(total_us / 1000000);
     now->tv_nsec = (long)(total_us % 1000000) * 1000 + now->tv_nsec % 1000;

@@ -83,6 +83,7 @@ struct session *model_open(struct model *model, void (*write)(void *arg, const v
     *session = (struct session){.model = model, .write = write, .hang_up = hang_up, .arg = arg, .id = ++model->last_id};
     session->refused = most != 0 && count_clients(model) >= most;
     session->ends = session->refused;
+    session->authed = model->manners.password == NULL;
     session->queued_all = ~0u;
     session->in = model->spare;
     session->in.start = session->in.used = session->in.need = 0;

@@ -240,18 +240,18 @@ static const char *refusal(const struct call *call)
 static void refuse(const struct call *call, const char *text)
 {
     struct session *session = call->session;
-    const char *gap = strstr(text, "%s");
+    const char *gap = strstr(text, "%s"), *front = "";
 
-    if (call->command->run == run_exec && session->multi) {
+    if (call->command->run == run_exec) {
         session_forget_queue(session);
-        out_error(call->out, "EXECABORT Transaction discarded because of: %s", text);
-        return;
+        front = "EXECABORT Transaction discarded because of: ";
+        if (strncmp(text, "ERR ", 4) == 0) text += 4;
     }
     session->dirty = session->multi;
     if (gap == NULL)
-        out_error(call->out, "%s", text);
+        out_error(call->out, "%s%s", front, text);
     else
-        out_error(call->out, "%.*s%s%s", (int)(gap - text), text, call->command->name, gap + 2);
+        out_error(call->out, "%s%.*s%s%s", front, (int)(gap - text), text, call->command->name, gap + 2);
 }
 
 /* The command's words outlive what was received. */

@@ -12,10 +12,12 @@
 #define POLICY    "allkeys-lru"
 
 /* 40 hexadecimal digits. */
-static void id_text(uint64_t number, char *ret, size_t size)
+static void id_text(uint64_t kind, uint64_t number, char *ret, size_t size)
 {
-    snprintf(ret, size, "%016" PRIx64 "%016" PRIx64 "%08" PRIx64, rng_mix(number, 0), rng_mix(number, 1),
-             rng_mix(number, 2) >> 32);
+    uint64_t base = rng_mix(kind, number);
+
+    snprintf(ret, size, "%016" PRIx64 "%016" PRIx64 "%08" PRIx64, rng_mix(base, 0), rng_mix(base, 1),
+             rng_mix(base, 2) >> 32);
 }
 
 __attribute__((format(printf, 2, 3))) static void add(struct out *out, const char *format, ...)
@@ -33,7 +35,7 @@ static void server(struct out *out, const struct model *model)
     const struct model_manners *manners = &model->manners;
     char run[48];
 
-    id_text(manners->run, run, sizeof(run));
+    id_text(1, manners->run, run, sizeof(run));
     add(out,
         "# Server\r\nredis_version:%s\r\nredis_git_sha1:00000000\r\nredis_git_dirty:0\r\nredis_build_id:0\r\n"
         "redis_mode:%s\r\nos:Linux x86_64\r\narch_bits:64\r\nmonotonic_clock:POSIX clock_gettime\r\n"
@@ -90,7 +92,7 @@ static void replication(struct out *out, const struct model *model)
     const struct model_manners *manners = &model->manners;
     char replid[48];
 
-    id_text(manners->replid, replid, sizeof(replid));
+    id_text(2, manners->replid, replid, sizeof(replid));
     add(out, "# Replication\r\nrole:%s\r\n", manners->replica ? "slave" : "master");
     if (manners->replica) {
         add(out,

@@ -49,6 +49,19 @@ void out_status(struct out *out, const char *text)
     out_bytes(out, "\r\n", 2);
 }
 
+/* Line ends in it become blanks. */
+static void one_line(struct out *out, char kind, const char *text, size_t length)
+{
+    out_bytes(out, &kind, 1);
+    for (size_t i = 0; i < length; i++) out_bytes(out, text[i] == '\r' || text[i] == '\n' ? " " : text + i, 1);
+    out_bytes(out, "\r\n", 2);
+}
+
+void out_status_line(struct out *out, const char *text)
+{
+    one_line(out, '+', text, strlen(text));
+}
+
 void out_error(struct out *out, const char *format, ...)
 {
     char text[1024];
@@ -59,13 +72,8 @@ void out_error(struct out *out, const char *format, ...)
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     length = strlen(text);
-    while (length > 0 && (text[length - 1] == '\r' || text[length - 1] == '\n')) text[--length] = '\0';
-    for (char *p = text; *p != '\0'; p++) {
-        if (*p == '\r' || *p == '\n') *p = ' ';
-    }
-    out_bytes(out, "-", 1);
-    out_bytes(out, text, length);
-    out_bytes(out, "\r\n", 2);
+    while (length > 0 && (text[length - 1] == '\r' || text[length - 1] == '\n')) length--;
+    one_line(out, '-', text, length);
 }
 
 /* A first byte, a number and the end of the line. */

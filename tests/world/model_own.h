@@ -131,6 +131,7 @@ void *model_resized(void *block, size_t size);
 void out_bytes(struct out *, const void *bytes, size_t size);
 void out_text(struct out *, const char *text);        /* as it is */
 void out_status(struct out *, const char *text);      /* +text */
+void out_status_line(struct out *, const char *text); /* likewise, on one line whatever it is */
 void out_error(struct out *, const char *format, ...) /* -text on one line */
     __attribute__((format(printf, 2, 3)));
 void out_number(struct out *, int64_t number);

@@ -1,416 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * model_script.c - scripts, in the Lua that Redis has
+ * model_script.c - the script cache, and the commands that run scripts
  *
- * One Lua for all models of a thread, in which each script is compiled once; a model only notes which it knows. What a
- * script could keep for the next one is protected: it can set no global.
+ * Each script is compiled once for all models of a thread; a model only notes which it knows.
  */
-#include <assert.h>
-#include <lauxlib.h>
-#include <lua.h>
-#include <lualib.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "model_own.h"
+#include "model_lua.h"
 #include "redis/dialect/dialect.h"
 #include "scripts.h"
-
-#define SHA_LENGTH 40
-#define WORDS_ROOM 256
-#define DIGITS     32
 
 struct script {
     struct hashtable_entry by_sha;
     struct link link;
-    char sha[SHA_LENGTH + 1];
+    char sha[MODEL_SHA_LENGTH + 1];
     struct blob text;
     const char *name; /* of ours */
     size_t number;
-    int function; /* in Lua's registry */
+    int function;
 };
 
-/* What all models of a thread share. */
 static _Thread_local struct {
     size_t users;
-    lua_State *lua;
-    int globals, handler;
     struct alloc alloc;
-    struct hashtable scripts;
+    struct hashtable by_sha;
     struct list all;
-    struct call *call; /* of the script that runs */
-    bool wrote;        /* that script */
-    struct word words[WORDS_ROOM];
-    char digits[WORDS_ROOM][DIGITS];
 } shared;
-
-static struct script *find_sha(const char *sha)
-{
-    HASHTABLE_EACH_OF (struct script, script, &shared.scripts, hash_bytes(HASH_START, sha, SHA_LENGTH), by_sha) {
-        if (memcmp(script->sha, sha, SHA_LENGTH) == 0) return script;
-    }
-    return NULL;
-}
-
-/* Texts are few, and differ in length mostly: no need to hash them. */
-static struct script *find_text(const struct word *text)
-{
-    LIST_EACH (struct script, script, &shared.all, link) {
-        if (blob_is(&script->text, text->text, text->length)) return script;
-    }
-    return NULL;
-}
-
-static void sha_of(const struct word *text, char *ret)
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned length = 0;
-
-    if (EVP_Digest(text->text, text->length, digest, &length, EVP_sha1(), NULL) != 1) abort();
-    for (unsigned i = 0; i < length; i++) snprintf(ret + (size_t)2 * i, 3, "%02x", digest[i]);
-}
-
-/* ---- errors ---- */
-
-/* {err = "CODE text"}; where the text has a dash in front, its first word is the code. */
-static void push_error(lua_State *lua, const char *text)
-{
-    lua_createtable(lua, 0, 2);
-    if (text[0] == '-' && strchr(text, ' ') != NULL)
-        lua_pushstring(lua, text + 1);
-    else
-        lua_pushfstring(lua, "ERR %s", text + (text[0] == '-' ? 1 : 0));
-    lua_setfield(lua, -2, "err");
-    lua_pushboolean(lua, 1);
-    lua_setfield(lua, -2, "ignore_error_stats_update");
-}
-
-/* Where an error arises: turns it into a table that says at which line. */
-static int on_error(lua_State *lua)
-{
-    lua_Debug where;
-    int level = 1;
-
-    if (!lua_istable(lua, 1)) {
-        const char *text = lua_tostring(lua, 1);
-
-        lua_createtable(lua, 0, 3);
-        lua_pushfstring(lua, "ERR %s", text != NULL ? text : luaL_typename(lua, 1));
-        lua_setfield(lua, -2, "err");
-    }
-    if (lua_getstack(lua, level, &where) == 0) return 1;
-    lua_getinfo(lua, "nSl", &where);
-    if (strcmp(where.what, "C") == 0) {
-        if (lua_getstack(lua, level + 1, &where) == 0) return 1;
-        lua_getinfo(lua, "nSl", &where);
-    }
-    lua_pushstring(lua, where.source);
-    lua_setfield(lua, -2, "source");
-    lua_pushinteger(lua, where.currentline);
-    lua_setfield(lua, -2, "line");
-    return 1;
-}
-
-/* ---- redis.call ---- */
-
-/* Pushes one reply as Lua has it; returns what is behind it. */
-static const char *push_reply(lua_State *lua, const char *at)
-{
-    long long n = strtoll(at + 1, NULL, 10);
-    const char *end = strchr(at, '\r'), *behind = end + 2;
-
-    switch (*at) {
-    case ':': lua_pushnumber(lua, (lua_Number)n); break;
-    case '+':
-        lua_createtable(lua, 0, 1);
-        lua_pushlstring(lua, at + 1, (size_t)(end - at - 1));
-        lua_setfield(lua, -2, "ok");
-        break;
-    case '-':
-        lua_pushlstring(lua, at, (size_t)(end - at));
-        push_error(lua, lua_tostring(lua, -1));
-        lua_remove(lua, -2);
-        break;
-    case '$':
-        if (n < 0) {
-            lua_pushboolean(lua, 0);
-            break;
-        }
-        lua_pushlstring(lua, behind, (size_t)n);
-        behind += n + 2;
-        break;
-    default:
-        lua_createtable(lua, (int)n, 0);
-        for (int i = 1; i <= n; i++) {
-            behind = push_reply(lua, behind);
-            lua_rawseti(lua, -2, i);
-        }
-    }
-    return behind;
-}
-
-/* Why the command is refused inside a script; NULL: it is not. */
-static const char *script_refusal(const struct call *call)
-{
-    const struct model_manners *manners = &call->model->manners;
-    unsigned flags = call->command->flags;
-
-    if (!command_takes(call->command, call->n_words)) return "Wrong number of args calling Redis command from script";
-    if ((flags & NO_SCRIPT) != 0) return "This Redis command is not allowed from script";
-    if (manners->replica && manners->master_down && (flags & STALE) == 0) return "-" ERROR_STALE;
-    if (command_denied(call)) return "The user executing the script can't run this command or subcommand";
-    if ((flags & WRITES) == 0 || shared.wrote) return NULL;
-    if (manners->replica && !call->session->operator) return "-" ERROR_READONLY;
-    if (manners->misconf) return "-" ERROR_MISCONF;
-    if (manners->full && (flags & DENY_OOM) != 0) return "-" ERROR_OOM;
-    return NULL;
-}
-
-/* The arguments as words; an error's text where one is neither string nor number. */
-static const char *to_words(lua_State *lua, size_t *ret_n)
-{
-    int n = lua_gettop(lua);
-
-    if (n == 0) return "Please specify at least one argument for this redis lib call";
-    if (n > WORDS_ROOM) model_panic("so many words in a script", "", 0);
-    for (int i = 0; i < n; i++) {
-        struct word *word = &shared.words[i];
-
-        if (lua_type(lua, i + 1) == LUA_TNUMBER) {
-            word->text = shared.digits[i];
-            word->length = (size_t)snprintf(shared.digits[i], DIGITS, "%.17g", lua_tonumber(lua, i + 1));
-        } else if (lua_type(lua, i + 1) == LUA_TSTRING) {
-            word->text = lua_tolstring(lua, i + 1, &word->length);
-        } else {
-            return "Lua redis lib command arguments must be strings or integers";
-        }
-    }
-    *ret_n = (size_t)n;
-    return NULL;
-}
-
-/* Pushes the reply, or an error. */
-static bool call_command(lua_State *lua)
-{
-    struct call call = *shared.call;
-    struct out *out = &call.model->script_out;
-    const char *why = to_words(lua, &call.n_words);
-
-    out->used = 0;
-    if (why == NULL) {
-        call.in_script = true;
-        call.out = out;
-        call.words = shared.words;
-        call.command = command_find(call.words, call.n_words, out);
-        why = call.command == NULL ? "Unknown Redis command called from script" : script_refusal(&call);
-    }
-    if (why != NULL) {
-        push_error(lua, why);
-        return false;
-    }
-    if ((call.command->flags & WRITES) != 0) shared.wrote = true;
-    call.command->run(&call);
-    out_bytes(out, "", 1);
-    (void)push_reply(lua, out->bytes);
-    return out->bytes[0] != '-';
-}
-
-static int redis_call(lua_State *lua)
-{
-    return call_command(lua) ? 1 : lua_error(lua);
-}
-
-static int redis_pcall(lua_State *lua)
-{
-    (void)call_command(lua);
-    return 1;
-}
-
-/* Where the right to a command is asked for, the keys do not matter here. */
-static int redis_acl_check_cmd(lua_State *lua)
-{
-    struct call call = *shared.call;
-    const char *why = to_words(lua, &call.n_words);
-
-    call.in_script = true;
-    call.words = shared.words;
-    if (why == NULL) {
-        call.model->script_out.used = 0;
-        call.command = command_find(call.words, call.n_words, &call.model->script_out);
-        if (call.command == NULL) why = "Invalid command passed to redis.acl_check_cmd()";
-    }
-    if (why != NULL) {
-        push_error(lua, why);
-        return lua_error(lua);
-    }
-    lua_pushboolean(lua, !command_denied(&call));
-    return 1;
-}
-
-static int redis_error_reply(lua_State *lua)
-{
-    if (lua_gettop(lua) != 1 || lua_type(lua, 1) != LUA_TSTRING) {
-        push_error(lua, "wrong number or type of arguments");
-        return 1;
-    }
-    if (lua_tostring(lua, 1)[0] != '-') {
-        lua_pushfstring(lua, "-%s", lua_tostring(lua, 1));
-        lua_replace(lua, 1);
-    }
-    push_error(lua, lua_tostring(lua, 1));
-    return 1;
-}
-
-static int redis_status_reply(lua_State *lua)
-{
-    if (lua_gettop(lua) != 1 || lua_type(lua, 1) != LUA_TSTRING) {
-        push_error(lua, "wrong number or type of arguments");
-        return 1;
-    }
-    lua_createtable(lua, 0, 1);
-    lua_pushvalue(lua, 1);
-    lua_setfield(lua, -2, "ok");
-    return 1;
-}
-
-static int redis_sha1hex(lua_State *lua)
-{
-    struct word text = {NULL, 0};
-    char sha[SHA_LENGTH + 1];
-
-    if (lua_gettop(lua) != 1) {
-        push_error(lua, "wrong number of arguments");
-        return lua_error(lua);
-    }
-    text.text = luaL_checklstring(lua, 1, &text.length);
-    sha_of(&text, sha);
-    lua_pushlstring(lua, sha, SHA_LENGTH);
-    return 1;
-}
-
-/* ---- Lua itself ---- */
-
-static int refuse_global(lua_State *lua)
-{
-    static const char unmodelled[] = " cjson cmsgpack bit struct os print loadstring load ";
-    const char *name = luaL_checkstring(lua, 2);
-    char bounded[32];
-
-    snprintf(bounded, sizeof(bounded), " %s ", name);
-    if (strstr(unmodelled, bounded) != NULL) model_panic("in scripts", name, strlen(name));
-    return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'", name);
-}
-
-static int refuse_change(lua_State *lua)
-{
-    return luaL_error(lua, "Attempt to modify a readonly table");
-}
-
-static int refuse_of_redis(lua_State *lua)
-{
-    const char *name = luaL_checkstring(lua, 2);
-
-    model_panic("in scripts redis.", name, strlen(name));
-}
-
-static int refuse_random(lua_State *lua)
-{
-    (void)lua;
-    model_panic("in scripts", "math.random", 11);
-}
-
-/* An empty table in place of the one on top, which it shows and protects. */
-static void protect(lua_State *lua)
-{
-    lua_createtable(lua, 0, 0);
-    lua_createtable(lua, 0, 2);
-    lua_pushvalue(lua, -3);
-    lua_setfield(lua, -2, "__index");
-    lua_pushcfunction(lua, refuse_change);
-    lua_setfield(lua, -2, "__newindex");
-    lua_setmetatable(lua, -2);
-    lua_remove(lua, -2);
-}
-
-/* On what is not in the table on top that function is called. */
-static void on_missing(lua_State *lua, lua_CFunction function)
-{
-    lua_createtable(lua, 0, 1);
-    lua_pushcfunction(lua, function);
-    lua_setfield(lua, -2, "__index");
-    lua_setmetatable(lua, -2);
-}
-
-static void add_redis(lua_State *lua)
-{
-    static const luaL_Reg functions[] = {{"call", redis_call},
-                                         {"pcall", redis_pcall},
-                                         {"error_reply", redis_error_reply},
-                                         {"status_reply", redis_status_reply},
-                                         {"sha1hex", redis_sha1hex},
-                                         {"acl_check_cmd", redis_acl_check_cmd},
-                                         {NULL, NULL}};
-
-    lua_newtable(lua);
-    for (const luaL_Reg *at = functions; at->name != NULL; at++) {
-        lua_pushcfunction(lua, at->func);
-        lua_setfield(lua, -2, at->name);
-    }
-    on_missing(lua, refuse_of_redis);
-    lua_setfield(lua, -2, "redis");
-}
-
-/* Of Lua's own only what Redis has, too, and the same everywhere. */
-static void add_libraries(lua_State *lua)
-{
-    static const luaL_Reg libraries[] = {
-        {"", luaopen_base}, {"table", luaopen_table}, {"string", luaopen_string}, {"math", luaopen_math}};
-    static const char *const removed[] = {"print",    "dofile",  "loadfile", "load",           "loadstring",
-                                          "newproxy", "module",  "require",  "collectgarbage", "gcinfo",
-                                          "_G",       "getfenv", "setfenv"};
-
-    for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
-        lua_pushcfunction(lua, libraries[i].func);
-        lua_pushstring(lua, libraries[i].name);
-        lua_call(lua, 1, 0);
-    }
-    lua_pushvalue(lua, LUA_GLOBALSINDEX);
-    for (size_t i = 0; i < sizeof(removed) / sizeof(removed[0]); i++) {
-        lua_pushnil(lua);
-        lua_setfield(lua, -2, removed[i]);
-    }
-    lua_getfield(lua, -1, "math");
-    lua_pushcfunction(lua, refuse_random);
-    lua_setfield(lua, -2, "random");
-    lua_pop(lua, 1);
-}
-
-static void open_lua(void)
-{
-    lua_State *lua = luaL_newstate();
-
-    if (lua == NULL) abort();
-    shared.lua = lua;
-    add_libraries(lua);
-    add_redis(lua);
-    on_missing(lua, refuse_global);
-    lua_pushvalue(lua, -1);
-    shared.globals = luaL_ref(lua, LUA_REGISTRYINDEX);
-    protect(lua);
-    lua_replace(lua, LUA_GLOBALSINDEX);
-    lua_pushcfunction(lua, on_error);
-    shared.handler = luaL_ref(lua, LUA_REGISTRYINDEX);
-    lua_settop(lua, 0);
-}
 
 void script_open(void)
 {
     if (shared.users++ > 0) return;
     alloc_init(&shared.alloc, NULL);
-    open_lua();
+    model_lua_open();
 }
 
 void script_close(void)
@@ -423,9 +47,25 @@ void script_close(void)
         free(script->text.text);
         free(script);
     }
-    hashtable_clear(&shared.scripts, &shared.alloc);
-    lua_close(shared.lua);
-    shared.lua = NULL;
+    hashtable_clear(&shared.by_sha, &shared.alloc);
+    model_lua_close();
+}
+
+static struct script *find_sha(const char *sha)
+{
+    HASHTABLE_EACH_OF (struct script, script, &shared.by_sha, hash_bytes(HASH_START, sha, MODEL_SHA_LENGTH), by_sha) {
+        if (memcmp(script->sha, sha, MODEL_SHA_LENGTH) == 0) return script;
+    }
+    return NULL;
+}
+
+/* Texts are few, and differ in length mostly: no need to hash them. */
+static struct script *find_text(const struct word *text)
+{
+    LIST_EACH (struct script, script, &shared.all, link) {
+        if (blob_is(&script->text, text->text, text->length)) return script;
+    }
+    return NULL;
 }
 
 /* ---- the cache ---- */
@@ -457,23 +97,18 @@ static const char *name_of(const struct word *text)
 static struct script *compile(struct call *call, const struct word *text)
 {
     struct script *script = find_text(text);
-    lua_State *lua = shared.lua;
+    int function;
 
     if (script != NULL) return script;
     if (text->length > 1 && memcmp(text->text, "#!", 2) == 0) model_panic("scripts with", "#!", 2);
-    if (luaL_loadbuffer(lua, text->text, text->length, "@user_script") != 0) {
-        out_error(call->out, "ERR Error compiling script (new function): %s", lua_tostring(lua, -1));
-        lua_pop(lua, 1);
-        return NULL;
-    }
+    if (!model_lua_compile(text, call->out, &function)) return NULL;
     script = model_resized(NULL, sizeof(*script));
-    *script = (struct script){.number = shared.all.count, .name = name_of(text)};
-    script->function = luaL_ref(lua, LUA_REGISTRYINDEX);
+    *script = (struct script){.number = shared.all.count, .name = name_of(text), .function = function};
     blob_set(&script->text, text->text, text->length);
-    sha_of(text, script->sha);
-    script->by_sha.hash = hash_bytes(HASH_START, script->sha, SHA_LENGTH);
-    if (hashtable_reserve(&shared.scripts, &shared.alloc) != 0) abort();
-    hashtable_add(&shared.scripts, &script->by_sha);
+    model_lua_sha(text, script->sha);
+    script->by_sha.hash = hash_bytes(HASH_START, script->sha, MODEL_SHA_LENGTH);
+    if (hashtable_reserve(&shared.by_sha, &shared.alloc) != 0) abort();
+    hashtable_add(&shared.by_sha, &script->by_sha);
     list_add(&shared.all, &script->link);
     return script;
 }
@@ -497,10 +132,10 @@ static void learn(struct model *model, const struct script *script)
 
 static struct script *find_by_word(const struct word *sha)
 {
-    char lower[SHA_LENGTH];
+    char lower[MODEL_SHA_LENGTH];
 
-    if (sha->length != SHA_LENGTH) return NULL;
-    for (size_t i = 0; i < SHA_LENGTH; i++) {
+    if (sha->length != MODEL_SHA_LENGTH) return NULL;
+    for (size_t i = 0; i < MODEL_SHA_LENGTH; i++) {
         char byte = sha->text[i];
 
         lower[i] = byte >= 'A' && byte <= 'F' ? (char)(byte - 'A' + 'a') : byte;
@@ -514,114 +149,6 @@ const char *script_name(const struct word *text_or_sha)
 
     if (script == NULL) script = find_text(text_or_sha);
     return script != NULL ? script->name : name_of(text_or_sha);
-}
-
-/* ---- execution ---- */
-
-/* The text at that name of the table on top, NULL where it is none; it stays on the stack. */
-static const char *push_text(lua_State *lua, const char *name, int type)
-{
-    lua_pushstring(lua, name);
-    lua_rawget(lua, -2);
-    return lua_type(lua, -1) == type ? lua_tostring(lua, -1) : NULL;
-}
-
-/* Replies the value on top, and takes it away. */
-static void reply_value(lua_State *lua, struct out *out)
-{
-    size_t length, n = 0;
-    const char *text;
-
-    if (lua_checkstack(lua, 4) == 0) model_panic("scripts whose replies are so deep", "", 0);
-    switch (lua_type(lua, -1)) {
-    case LUA_TSTRING:
-        text = lua_tolstring(lua, -1, &length);
-        out_bulk(out, text, length);
-        break;
-    case LUA_TBOOLEAN:
-        if (lua_toboolean(lua, -1) != 0)
-            out_number(out, 1);
-        else
-            out_nil(out);
-        break;
-    case LUA_TNUMBER: out_number(out, (int64_t)lua_tonumber(lua, -1)); break;
-    case LUA_TTABLE:
-        text = push_text(lua, "err", LUA_TSTRING);
-        if (text != NULL) out_error(out, "%s", text);
-        lua_pop(lua, 1);
-        if (text != NULL) break;
-        text = push_text(lua, "ok", LUA_TSTRING);
-        if (text != NULL) out_status(out, text);
-        lua_pop(lua, 1);
-        if (text != NULL) break;
-        for (;; n++) {
-            lua_rawgeti(lua, -1, (int)n + 1);
-            if (lua_isnil(lua, -1)) break;
-            lua_pop(lua, 1);
-        }
-        lua_pop(lua, 1);
-        out_array(out, n);
-        for (size_t i = 1; i <= n; i++) {
-            lua_rawgeti(lua, -1, (int)i);
-            reply_value(lua, out);
-        }
-        break;
-    default: out_nil(out);
-    }
-    lua_pop(lua, 1);
-}
-
-/* Replies the error on top. */
-static void reply_error(lua_State *lua, const struct script *script, struct out *out)
-{
-    const char *text, *source, *line;
-
-    if (!lua_istable(lua, -1)) {
-        out_error(out, "ERR Error running script, %.100s", lua_tostring(lua, -1));
-        return;
-    }
-    text = push_text(lua, "err", LUA_TSTRING);
-    lua_insert(lua, -2);
-    source = push_text(lua, "source", LUA_TSTRING);
-    lua_insert(lua, -2);
-    line = push_text(lua, "line", LUA_TNUMBER);
-    if (text == NULL) text = "ERR unknown error";
-    if (source != NULL && line != NULL)
-        out_error(out, "%s script: %s, on %s:%s.", text, script->sha, source, line);
-    else
-        out_error(out, "%s", text);
-}
-
-static void set_list(lua_State *lua, const char *name, const struct word *words, size_t n)
-{
-    lua_createtable(lua, (int)n, 0);
-    for (size_t i = 0; i < n; i++) {
-        lua_pushlstring(lua, words[i].text, words[i].length);
-        lua_rawseti(lua, -2, (int)i + 1);
-    }
-    lua_pushstring(lua, name);
-    lua_insert(lua, -2);
-    lua_rawset(lua, -3);
-}
-
-static void execute(struct call *call, const struct script *script, size_t n_keys)
-{
-    lua_State *lua = shared.lua;
-
-    shared.call = call;
-    shared.wrote = false;
-    lua_rawgeti(lua, LUA_REGISTRYINDEX, shared.globals);
-    set_list(lua, "KEYS", call->words + 3, n_keys);
-    set_list(lua, "ARGV", call->words + 3 + n_keys, call->n_words - 3 - n_keys);
-    lua_settop(lua, 0);
-    lua_rawgeti(lua, LUA_REGISTRYINDEX, shared.handler);
-    lua_rawgeti(lua, LUA_REGISTRYINDEX, script->function);
-    if (lua_pcall(lua, 0, 1, 1) != 0)
-        reply_error(lua, script, call->out);
-    else
-        reply_value(lua, call->out);
-    lua_settop(lua, 0);
-    shared.call = NULL;
 }
 
 /* The number of keys; false: the error was replied. */
@@ -651,7 +178,7 @@ void run_eval(struct call *call)
     script = compile(call, &call->words[1]);
     if (script == NULL) return;
     learn(call->model, script);
-    execute(call, script, n_keys);
+    model_lua_run(call, script->function, script->sha, n_keys);
 }
 
 void run_evalsha(struct call *call)
@@ -659,9 +186,9 @@ void run_evalsha(struct call *call)
     const struct script *script = find_by_word(&call->words[1]);
     size_t n_keys;
 
-    if (call->words[1].length == SHA_LENGTH && !count_keys(call, &n_keys)) return;
+    if (call->words[1].length == MODEL_SHA_LENGTH && !count_keys(call, &n_keys)) return;
     if (knows(call->model, script))
-        execute(call, script, n_keys);
+        model_lua_run(call, script->function, script->sha, n_keys);
     else
         out_error(call->out, "NOSCRIPT No matching script. Please use EVAL.");
 }
@@ -672,7 +199,7 @@ void run_script_load(struct call *call)
 
     if (script == NULL) return;
     learn(call->model, script);
-    out_bulk(call->out, script->sha, SHA_LENGTH);
+    out_bulk(call->out, script->sha, MODEL_SHA_LENGTH);
 }
 
 void run_script_exists(struct call *call)
@@ -682,7 +209,8 @@ void run_script_exists(struct call *call)
         const struct script *script = find_by_word(&call->words[i]);
 
         /* Here capital letters are not the same. */
-        out_number(call->out, knows(call->model, script) && memcmp(script->sha, call->words[i].text, SHA_LENGTH) == 0);
+        out_number(call->out,
+                   knows(call->model, script) && memcmp(script->sha, call->words[i].text, MODEL_SHA_LENGTH) == 0);
     }
 }
 

@@ -52,6 +52,10 @@ void run_select(struct call *call)
 
     if (call->in_script) model_panic("in scripts", "SELECT", 6);
     if (!call_number(call, 1, &db)) return;
+    if (db < INT32_MIN || db > INT32_MAX) {
+        out_error(call->out, "ERR value is out of range, value must between %d and %d", INT32_MIN, INT32_MAX);
+        return;
+    }
     if (db < 0 || db >= MODEL_DBS) {
         out_error(call->out, "ERR DB index is out of range");
         return;

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "draw.h"
+
+#include <quorlock/quorlock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scripts.h"
+#include "test.h"
+
+#define WORDS_MAX 16
+
+const char *const draw_keys[DRAW_KEYS] = {"a", "b", "c d", "{e}f", "g"};
+
+struct piece {
+    const char *text;
+    size_t length;
+};
+#define PIECE(literal)                                                                                                 \
+    {                                                                                                                  \
+        literal, sizeof(literal) - 1                                                                                   \
+    }
+
+static const struct piece values[] = {
+    PIECE("me"),
+    PIECE("you"),
+    PIECE("me"),
+    PIECE("x:1"),
+    PIECE("1"),
+    PIECE("-7"),
+    PIECE("12"),
+    PIECE(""),
+    PIECE("a\r\nb\0c"),
+    PIECE("9007199254740991"),
+    PIECE("0.5e3"),
+    PIECE("mode"),
+    PIECE("9223372036854775807"),
+    PIECE("long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long")};
+static const struct piece fields[] = {PIECE("me"), PIECE("you"), PIECE("x:1"), PIECE("mode"), PIECE("z")};
+static const struct piece numbers[] = {PIECE("0"),
+                                       PIECE("1"),
+                                       PIECE("-1"),
+                                       PIECE("3"),
+                                       PIECE("-2"),
+                                       PIECE("x"),
+                                       PIECE("1.5"),
+                                       PIECE("01"),
+                                       PIECE(""),
+                                       PIECE("9223372036854775807"),
+                                       PIECE("-9223372036854775808"),
+                                       PIECE("9223372036854775808"),
+                                       PIECE("2000")};
+static const struct piece channels[] = {PIECE("c"), PIECE("quorlock:released:a"), PIECE("quorlock:released:b"),
+                                        PIECE("redisson_lock__channel:{a}"), PIECE("redisson_lock__channel:{a}:you")};
+/* Other keys than those of locks. */
+static const struct piece others[] = {PIECE("quorlock:fence:a"), PIECE("quorlock:fence:b"), PIECE("quorlock:guard"),
+                                      PIECE("redisson_lock_queue:{a}"), PIECE("redisson_lock_queue:{b}")};
+
+/* What scripts can do besides what ours do. */
+static const char *const bodies[] = {
+    "return redis.call('GET', KEYS[1])",
+    "return redis.pcall('HGET', KEYS[1], ARGV[1])",
+    "return {1.9, -1.9, 'a', true, false, {ok='fine'}, {err='bad'}, nil, 3}",
+    "x = 1",
+    "return y",
+    "KEYS = 1",
+    "error('boom')",
+    "error({err='X y'})",
+    "local a = nil\nreturn a.b",
+    "return redis.error_reply(ARGV[1])",
+    "return redis.error_reply('-' .. ARGV[1] .. ' there')",
+    "return redis.status_reply(ARGV[1])",
+    "return redis.call(ARGV[1], KEYS[1])",
+    "return redis.call('SET', KEYS[1], 1.5)",
+    "redis.call('SET', KEYS[1], '1')\nreturn redis.call('NOSUCH')",
+    "return #KEYS + #ARGV",
+    "return redis.sha1hex(ARGV[1])",
+    "return redis.call('TIME')",
+    "return redis.call('PUBLISH', 'c', ARGV[1])",
+    "return {redis.pcall('SUBSCRIBE', 'c')}",
+    "return tostring(redis.call('GET', KEYS[1]))",
+    "for i = 1, 3 do redis.call('INCR', KEYS[1]) end\nreturn redis.call('GET', KEYS[1])",
+    "return {{{}}, {a = 1}}",
+    "return {2^53, -0.5}",
+    "return",
+    "return pcall(redis.call, 'NOSUCH')",
+    "local good, why = pcall(redis.call, 'GET')\nreturn why",
+    "local why = redis.pcall('LPUSH', KEYS[1], 'x')\nif type(why) == 'table' then return {why.err, why.ok} end\nreturn "
+    "why",
+    "return redis.acl_check_cmd('SET', KEYS[1], 'v')",
+    "return redis.acl_check_cmd('TIME')",
+    "return redis.acl_check_cmd('NOSUCH')",
+    "return redis.acl_check_cmd()",
+    "return redis.call('SET', KEYS[1])",
+    "return redis.call()",
+    "return redis.call({})",
+    "return redis.pcall('HSCAN', KEYS[1], '0')",
+    "return redis.pcall('PUBSUB', 'NUMSUB', 'c')",
+    "return string.format('%s', redis.call('EXISTS', KEYS[1]))",
+    "(",
+    "return 1 +",
+    "return {redis.call('DEL', KEYS[1]), redis.pcall('SET', KEYS[1], 'x')}",
+    "return {redis.pcall('TIME').err, redis.pcall('INCR', KEYS[1])}",
+    "return redis.pcall('MULTI')",
+};
+
+/* Capital letters stand for what is drawn: key, value, ms, number, field, channel, time, body, hash of a script. */
+static const struct {
+    unsigned weight;
+    const char *words;
+} templates[] = {
+    {6, "SET K V"},
+    {6, "SET K V NX PX M"},
+    {2, "SET K V XX"},
+    {2, "SET K V GET"},
+    {1, "SET K V NX GET"},
+    {1, "SET K V KEEPTTL"},
+    {2, "SET K V EX 1"},
+    {2, "SET K V PXAT T"},
+    {1, "SET K V PX"},
+    {1, "SET K V NX XX"},
+    {1, "SET K V PX M EX M"},
+    {1, "SET K V px N"},
+    {5, "GET K"},
+    {1, "GETDEL K"},
+    {2, "SETNX K V"},
+    {1, "STRLEN K"},
+    {1, "APPEND K V"},
+    {2, "INCR K"},
+    {2, "INCRBY K N"},
+    {4, "DEL K"},
+    {1, "DEL K K K"},
+    {2, "EXISTS K K"},
+    {3, "TYPE K"},
+    {6, "PTTL K"},
+    {2, "TTL K"},
+    {1, "PERSIST K"},
+    {4, "PEXPIRE K M"},
+    {1, "PEXPIRE K N"},
+    {1, "EXPIRE K N"},
+    {2, "PEXPIREAT K T"},
+    {1, "EXPIREAT K N"},
+    {5, "HSET K F V"},
+    {2, "HSET K F V F V"},
+    {1, "HSET K F V F"},
+    {2, "HGET K F"},
+    {2, "HDEL K F F"},
+    {1, "HEXISTS K F"},
+    {3, "HGETALL K"},
+    {1, "HLEN K"},
+    {2, "HINCRBY K F N"},
+    {2, "HSCAN K 0"},
+    {1, "HSCAN K x"},
+    {2, "LPUSH K V V"},
+    {2, "RPUSH K V"},
+    {2, "LRANGE K N N"},
+    {1, "LLEN K"},
+    {1, "SADD K V V"},
+    {1, "SCARD K"},
+    {3, "SUBSCRIBE C"},
+    {1, "SUBSCRIBE C C"},
+    {4, "UNSUBSCRIBE C"},
+    {3, "UNSUBSCRIBE"},
+    {4, "PUBLISH C V"},
+    {2, "PUBSUB NUMSUB C C"},
+    {3, "PING"},
+    {2, "PING V"},
+    {1, "PING V V"},
+    {3, "TIME"},
+    {1, "TIME V"},
+    {1, "CLIENT SETNAME F"},
+    {1, "CLIENT SETNAME V V"},
+    {1, "CLIENT GETNAME"},
+    {1, "CLIENT"},
+    {1, "CLIENT NOSUCH V"},
+    {1, "CLIENT KILL TYPE normal SKIPME yes"},
+    {1, "CLIENT KILL TYPE pubsub"},
+    {1, "CLIENT KILL TYPE normal SKIPME no"},
+    {1, "CLIENT KILL TYPE V"},
+
+    {1, "CLIENT KILL TYPE normal SKIPME"},
+    {1, "CLIENT KILL ID N ADDR 0.0.0.0:0"},
+    {4, "MULTI"},
+    {6, "EXEC"},
+    {2, "DISCARD"},
+    {2, "SELECT 0"},
+    {1, "SELECT 1"},
+    {1, "SELECT N"},
+    {1, "FLUSHDB"},
+    {1, "FLUSHALL V"},
+    {1, "SCRIPT FLUSH"},
+    {1, "SCRIPT FLUSH V"},
+    {2, "SCRIPT EXISTS H H V"},
+    {4, "SCRIPT LOAD B"},
+    {2, "SCRIPT NOSUCH"},
+    {12, "EVAL B 1 K V"},
+    {2, "EVAL B N K V"},
+    {1, "EVAL B"},
+    {3, "EVALSHA H 1 K F"},
+    {2, "EVALSHA H N K F"},
+    {1, "EVALSHA V 0"},
+    {1, "NOSUCH V K"},
+    {1, "GET"},
+    {1, "AUTH V"},
+    {1, "AUTH default V"},
+    {1, "AUTH V V"},
+    {1, "AUTH V V V"},
+    {1, "CONFIG GET maxmemory-policy"},
+    {1, "CLIENT ID V"},
+};
+
+static uint64_t below(struct draw *draw, uint64_t n)
+{
+    return rng_below(&draw->rng, n);
+}
+
+static void piece(struct draw *draw, struct bytes *out, const struct piece *pieces, size_t n)
+{
+    const struct piece *drawn = &pieces[below(draw, n)];
+
+    bytes_word(out, drawn->text, drawn->length);
+}
+#define DRAW_PIECE(draw, out, pieces) piece(draw, out, pieces, LENGTH(pieces))
+
+static const char *key_of(struct draw *draw)
+{
+    return draw_keys[below(draw, DRAW_KEYS)];
+}
+
+static void word(struct draw *draw, struct bytes *out, const char *what, size_t length)
+{
+    if (length != 1) {
+        bytes_word(out, what, length);
+        return;
+    }
+    switch (*what) {
+    case 'K':
+        if (below(draw, 8) == 0)
+            DRAW_PIECE(draw, out, others);
+        else
+            bytes_text(out, key_of(draw));
+        break;
+    case 'V': DRAW_PIECE(draw, out, values); break;
+    case 'M': bytes_number(out, below(draw, 5) == 0 ? below(draw, 3) : below(draw, 300)); break;
+    case 'N': DRAW_PIECE(draw, out, numbers); break;
+    case 'F': DRAW_PIECE(draw, out, fields); break;
+    case 'C': DRAW_PIECE(draw, out, channels); break;
+    case 'T': bytes_number(out, draw->wall_ms - 5 + below(draw, 100)); break;
+    case 'B': bytes_text(out, bodies[below(draw, LENGTH(bodies))]); break;
+    case 'H': bytes_text(out, draw->shas[below(draw, 2)].sha[below(draw, dialect_plain.n_scripts)]); break;
+    default: bytes_word(out, what, length);
+    }
+}
+
+static void template(struct draw *draw, struct bytes *out)
+{
+    unsigned total = 0, at;
+    size_t i = 0, n = 1;
+    const char *words;
+
+    for (size_t k = 0; k < LENGTH(templates); k++) total += templates[k].weight;
+    for (at = (unsigned)below(draw, total); at >= templates[i].weight; i++) at -= templates[i].weight;
+    words = templates[i].words;
+    for (const char *p = words; *p != '\0'; p++) n += *p == ' ';
+    bytes_command(out, n);
+    for (; n > 0; n--) {
+        size_t length = strcspn(words, " ");
+
+        word(draw, out, words, length);
+        words += length + (words[length] == ' ');
+    }
+}
+
+/* ---- what the library sends ---- */
+
+static void fill_guard(struct draw *draw, struct guard *guard)
+{
+    static const char *const sets[] = {"set", "set", "set", "other"};
+    struct model_value value;
+    bool there = model_look(draw->model, "quorlock:guard", 14, draw->wall_ms * 1000, &value);
+
+    guard_init(guard, (uint32_t)below(draw, 3), 3, below(draw, 8) == 0 ? 60 : 50, sets[below(draw, 4)], true);
+    guard_meet(guard, draw->ids[0], draw->ids[1]);
+    if (there && value.type == MODEL_STRING && below(draw, 8) != 0)
+        snprintf(guard->seen, sizeof(guard->seen), "%.*s", (int)value.owner_length, value.owner);
+    else
+        snprintf(guard->seen, sizeof(guard->seen), "another");
+}
+
+/* Sorted, each once. */
+static size_t choose_keys(struct draw *draw, struct node_key *keys)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < DRAW_KEYS && n < 3; i++) {
+        if (below(draw, 3) == 0) keys[n++] = (struct node_key){draw_keys[i], strlen(draw_keys[i])};
+    }
+    if (n == 0) keys[n++] = (struct node_key){draw_keys[0], strlen(draw_keys[0])};
+    return n;
+}
+
+static void request(struct draw *draw, struct bytes *out)
+{
+    static const enum op ops[] = {OP_ACQUIRE, OP_ACQUIRE, OP_ACQUIRE, OP_EXTEND,  OP_EXTEND,   OP_RELEASE,  OP_RELEASE,
+                                  OP_PEEK,    OP_BREAK,   OP_REPAIR,  OP_RAISE,   OP_ACQUIRE,  OP_EXTEND,   OP_RELEASE,
+                                  OP_PEEK,    OP_ACQUIRE, OP_EXTEND,  OP_RELEASE, OP_MAY_KILL, OP_BOOTSTRAP};
+    const struct dialect *const dialects[] = {&dialect_plain, &dialect_redisson};
+    const struct piece *owner = &values[below(draw, below(draw, 4) == 0 ? LENGTH(values) : 3)];
+    struct node_key keys[3];
+    struct node_request sent = {.op = ops[below(draw, LENGTH(ops))],
+                                .use_eval = below(draw, 3) == 0,
+                                .explain = below(draw, 2) == 0,
+                                .silent = below(draw, 4) == 0,
+                                .keys = keys,
+                                .owner = owner->text,
+                                .owner_length = owner->length,
+                                .lease_ms = (uint32_t)below(draw, 200),
+                                .fenced = below(draw, 2) == 0,
+                                .fence = below(draw, 3) == 0 ? below(draw, 40) : 0,
+                                .fence_ttl_ms = below(draw, 3) == 0 ? 1 + below(draw, 300) : 0,
+                                .force = below(draw, 3) == 0,
+                                .closes = below(draw, 4) == 0,
+                                .longest_ms = (uint32_t)below(draw, 90)};
+    size_t which = below(draw, 2);
+    struct guard guard;
+
+    sent.n_keys = sent.op == OP_BREAK ? 1 : choose_keys(draw, keys);
+    if (sent.op == OP_BREAK) keys[0] = (struct node_key){draw_keys[0], 1};
+    fill_guard(draw, &guard);
+    (void)dialects[which]->build(out, &sent, &draw->shas[which], &guard);
+}
+
+static void ask_guard(struct draw *draw, struct bytes *out)
+{
+    struct guard guard;
+
+    fill_guard(draw, &guard);
+    guard_ask(&guard, out);
+}
+
+static void ask_rights(struct draw *draw, struct bytes *out)
+{
+    const struct dialect *dialect = below(draw, 2) == 0 ? &dialect_plain : &dialect_redisson;
+    size_t n = 0;
+
+    while (dialect->commands[n] != NULL) n++;
+    bytes_command(out, 3 + n);
+    bytes_text(out, "EVAL");
+    bytes_word(out, script_rights, sizeof(script_rights) - 1);
+    bytes_text(out, "0");
+    for (size_t i = 0; i < n; i++) bytes_text(out, dialect->commands[i]);
+}
+
+/* One of our scripts with words that it does not expect. */
+static void nonsense(struct draw *draw, struct bytes *out)
+{
+    static const char *const firsts[] = {"1", "1", "2", "3", "0", "-1", "x", ""};
+    const struct dialect *dialect = below(draw, 2) == 0 ? &dialect_plain : &dialect_redisson;
+    const struct dialect_script *script = &dialect->scripts[below(draw, dialect->n_scripts)];
+    size_t n_keys = 1 + below(draw, 3), n_args = below(draw, 8);
+
+    bytes_command(out, 3 + n_keys + n_args);
+    bytes_text(out, "EVAL");
+    bytes_word(out, script->text, script->length);
+    bytes_number(out, n_keys);
+    for (size_t i = 0; i < n_keys; i++) word(draw, out, "K", 1);
+    /* The first is the number of locks: a huge one would never end. */
+    if (n_args > 0) bytes_text(out, firsts[below(draw, LENGTH(firsts))]);
+    for (size_t i = 1; i < n_args; i++) word(draw, out, i % 2 == 0 ? "N" : "V", 1);
+}
+
+void draw_command(struct draw *draw, struct bytes *out)
+{
+    switch (below(draw, 16)) {
+    case 0: ask_guard(draw, out); break;
+    case 1: nonsense(draw, out); break;
+    case 2:
+        if (below(draw, 4) == 0)
+            ask_rights(draw, out);
+        else
+            template(draw, out);
+        break;
+    case 3:
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+    case 8: request(draw, out); break;
+    default: template(draw, out);
+    }
+}

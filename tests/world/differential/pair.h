@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pair.h - a model and a real server side by side: the same connections, the same bytes, the same clock
+ *
+ * The real server's wall clock stands still but where the test moves it, by a preloaded library. So nothing is
+ * compared with a tolerance: each reply is the same to the byte, but for run ids, which are mapped.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "integration/cluster.h"
+#include "world/model.h"
+
+#define PAIR_CONNS    4
+#define PAIR_IDS_MAX  32
+#define PAIR_ID       40
+#define PAIR_TEXT_MAX 1024
+
+struct heard {
+    char *bytes;
+    size_t used, room;
+};
+
+struct pair_conn {
+    int fd;
+    struct session *session;
+    struct heard model, real;
+    bool hung_up; /* by the model */
+};
+
+/* Faults that the model is given, to see that they are noticed. */
+enum pair_wrong { RIGHT, WRONG_CLOCK, WRONG_MEMORY, WRONG_SCRIPTS, WRONG_NOTICES };
+
+struct pair {
+    struct cluster cluster;
+    struct model *model;
+    struct model_manners manners; /* of connections to come, and after pair_manners() of all */
+    int64_t *clock_us;            /* of the real server */
+    uint64_t wall_us;
+    struct pair_conn conns[PAIR_CONNS];
+    struct {
+        char real[PAIR_ID + 1], model[PAIR_ID + 1];
+    } ids[PAIR_IDS_MAX];
+    size_t n_ids;
+    bool real_is_7_0;
+    enum pair_wrong wrong;
+    char difference[4 * PAIR_TEXT_MAX]; /* "": none */
+};
+
+void pair_open(struct pair *);
+void pair_close(struct pair *);
+void pair_reconnect(struct pair *, size_t conn);
+void pair_advance(struct pair *, uint64_t by_us);
+/* pair_ask - sends it on that connection of both, and compares all that is heard; false: they differ, and how is in
+ * pair->difference. */
+bool pair_ask(struct pair *, size_t conn, const char *bytes, size_t size);
+/* pair_learn_ids - the real server has other ids than before, or none: so has the model. */
+void pair_learn_ids(struct pair *);
+/* pair_model_text - a field of the model's INFO. */
+void pair_info(struct pair *, bool real, const char *section, const char *field, char *ret, size_t size);
