@@ -146,7 +146,7 @@ class Recorder:
             fields = self.registers[fields["key"]].access(fields)
             verdict = "ok" if fields["event"] == event else "refused"
         self._write(fields)
-        return f"{verdict} {t_us} {fields['now']}" if "now" in fields else f"{verdict} {t_us}"
+        return f"{verdict} {t_us} {fields['now']}" if event in ("read", "write") else f"{verdict} {t_us}"
 
     def _stamp(self, channel, fields, arrived_us):
         """The time of a line: the client's own reading where it gives one, which cannot be far from the truth."""
