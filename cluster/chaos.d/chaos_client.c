@@ -3,39 +3,31 @@
  * chaos_client.c - one user of the library that keeps an honest history
  *
  * It asks for a lock, works on the protected register while it holds it, gives the lock back, and begins
- * anew, until SIGTERM. Each step goes into its history before it can have an effect that another client sees,
- * or after the library's callback, so that windows in the history are never wider than what was promised.
- * SIGUSR2 makes it stop (SIGSTOP) at the worst moment: between looking at the validity and the next write.
+ * anew, until SIGTERM. It keeps to the protocol that cluster/chaos has for every client, quorlock-chaos(7).
  */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <event2/event.h>
 
 #include <quorlock/quorlock.h>
 
+#include "history_client.h"
 #include "options_client.h"
-#include "register_client.h"
-#include "source_client.h"
 
 #ifdef QUORLOCK_CONTROLS
 #include "core/control.h"
 #endif
 
 #define TICK_MS       100
-#define STALL_TICKS   30    /* the supervisor waits no longer for the stop */
 #define PATIENCE_MS   15000 /* beyond what the library was given: then a promise is broken */
 #define RANGE(range)  ((range).min + (uint32_t)(random_next() % ((range).max - (range).min + 1)))
 #define ONE_IN(times) (random_next() % (times) == 0)
+#define KEY           me.options.keys[me.key]
 
 enum state { IDLE, ASKING, HOLDING, RELEASING, CLOSING };
 
@@ -44,10 +36,8 @@ static struct {
     struct event_base *base;
     struct quorlock_client *client;
     struct event *timer, *tick;
-    int history_fd, register_fds[CHAOS_LIST_MAX];
     enum state state;
     int stop;            /* SIGTERM came */
-    int stall;           /* SIGUSR2 came: for so many ticks, stop before the next write */
     uint32_t ticks;      /* in this state; they do not run while we are stopped */
     uint32_t ticks_dead; /* holding with no validity left */
     struct quorlock *lock;
@@ -55,23 +45,8 @@ static struct {
     uint32_t lease_ms, wait_ms;
     uint64_t deadline_us, hold_until_us;
     uint64_t next_value;
-    int may_write; /* the register was read in this hold */
+    bool may_write; /* the register was read in this hold */
 } me;
-
-static volatile sig_atomic_t stall_asked;
-
-static uint64_t now_us(void)
-{
-    static uint64_t last_us;
-    struct timespec now;
-    uint64_t us;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    us = (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
-    /* Two lines of one client never share a time: their order is known. */
-    last_us = us > last_us ? us : last_us + 1;
-    return last_us;
-}
 
 /* Choices of a client follow from its seed alone. */
 static uint64_t random_next(void)
@@ -83,31 +58,9 @@ static uint64_t random_next(void)
     return z ^ (z >> 31);
 }
 
-/* One line of the history, in one write: a kill leaves all of it or nothing. */
-__attribute__((format(printf, 3, 4))) static void say(uint64_t t_us, const char *event, const char *more, ...)
-{
-    char line[1024];
-    va_list arguments;
-    int length, extra;
-
-    length = snprintf(line, sizeof(line), "{\"t_us\":%" PRIu64 ",\"client\":\"%s\",\"event\":\"%s\",\"key\":\"%s\"",
-                      t_us, me.options.name, event, me.options.keys[me.key]);
-    va_start(arguments, more);
-    extra = vsnprintf(line + length, sizeof(line) - (size_t)length, more, arguments);
-    va_end(arguments);
-    if (extra < 0 || (size_t)(length + extra) + 3 > sizeof(line)) abort();
-    length += extra;
-    line[length++] = '}';
-    line[length++] = '\n';
-    if (write(me.history_fd, line, (size_t)length) != length) {
-        (void)fprintf(stderr, "chaos_client: %s: %s\n", me.options.history, strerror(errno));
-        exit(1);
-    }
-}
-
 static void breach(const char *text)
 {
-    say(now_us(), "breach", ",\"text\":\"%s\"", text);
+    history_say(history_now_us(), "breach", KEY, ",\"text\":\"%s\"", text);
 }
 
 static void turn(enum state state)
@@ -172,8 +125,8 @@ static void give_back(void)
 static void release(void)
 {
     /* The window ends before the first node can learn of it. */
-    say(now_us(), "released", ",\"deadline_us\":%" PRIu64 ",\"fence\":%" PRIu64, me.deadline_us,
-        quorlock_fence(me.lock));
+    history_say(history_now_us(), "released", KEY, ",\"deadline_us\":%" PRIu64 ",\"fence\":%" PRIu64, me.deadline_us,
+                quorlock_fence(me.lock));
     give_back();
 }
 
@@ -184,8 +137,8 @@ static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
         breach("a loss callback without a hold");
         return;
     }
-    say(now_us(), "lost", ",\"deadline_us\":%" PRIu64 ",\"reason\":%d,\"valid_ms\":%" PRIu32, me.deadline_us,
-        loss->reason, loss->remaining_ms);
+    history_say(history_now_us(), "lost", KEY, ",\"deadline_us\":%" PRIu64 ",\"reason\":%d,\"valid_ms\":%" PRIu32,
+                me.deadline_us, loss->reason, loss->remaining_ms);
     if (quorlock_valid_ms(lock) != 0) breach("validity is left after the loss");
     give_back();
 }
@@ -193,53 +146,25 @@ static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 /* The end of validity as it can be promised now; earlier than the truth by less than a millisecond. */
 static uint64_t deadline_read(uint32_t *ret_valid_ms)
 {
-    uint64_t before_us = now_us();
+    uint64_t before_us = history_now_us();
 
     *ret_valid_ms = quorlock_valid_ms(me.lock);
     return before_us + *ret_valid_ms * UINT64_C(1000);
 }
 
-static void access_fill(struct register_access *access)
-{
-    memset(access, 0, sizeof(*access));
-    access->client = me.options.name;
-    access->key = me.options.keys[me.key];
-    access->fence = quorlock_fence(me.lock);
-    access->deadline_us = me.deadline_us;
-    access->now = now_us;
-}
-
-static void broken_register(void)
-{
-    (void)fprintf(stderr, "chaos_client: the register of %s cannot be used: %s\n", me.options.keys[me.key],
-                  strerror(errno));
-    exit(1);
-}
-
 /* Reads first, writes what follows from it later: the damage of two owners would show. */
 static void work(void)
 {
-    struct register_access access;
-    enum register_outcome outcome;
+    struct history_access access = {.key = KEY, .fence = quorlock_fence(me.lock), .deadline_us = me.deadline_us};
 
-    if (me.stall > 0 && me.may_write != 0) {
-        me.stall = 0;
-        (void)raise(SIGSTOP);
-    }
-    access_fill(&access);
-    if (me.may_write == 0) {
-        outcome = register_read(me.register_fds[me.key], &access);
-        me.may_write = outcome == REGISTER_ACCEPTED;
+    if (!me.may_write) {
+        me.may_write = history_read(&access);
         me.next_value = access.value + 1;
     } else {
         access.value = me.next_value;
-        outcome = register_write(me.register_fds[me.key], &access);
-        if (outcome == REGISTER_ACCEPTED)
-            me.next_value++;
-        else
-            me.may_write = 0;
+        me.may_write = history_write(&access);
+        if (me.may_write) me.next_value++;
     }
-    if (outcome == REGISTER_BROKEN) broken_register();
 }
 
 static void step(void)
@@ -252,9 +177,9 @@ static void step(void)
     if (valid_ms == 0) return;
     if (deadline_us > me.deadline_us + 5000) {
         me.deadline_us = deadline_us;
-        say(now_us(), "renewed", ",\"deadline_us\":%" PRIu64, deadline_us);
+        history_say(history_now_us(), "renewed", KEY, ",\"deadline_us\":%" PRIu64, deadline_us);
     }
-    if (now_us() >= me.hold_until_us)
+    if (history_now_us() >= me.hold_until_us)
         release();
     else
         work();
@@ -262,9 +187,9 @@ static void step(void)
 
 static void refused(const char *status, const struct quorlock_result *result)
 {
-    say(now_us(), "refused", ",\"status\":\"%s\",\"yes\":%u,\"no\":%u,\"none\":%u", status,
-        result != NULL ? result->granted : 0, result != NULL ? result->refused : 0,
-        result != NULL ? result->failed : 0);
+    history_say(history_now_us(), "refused", KEY, ",\"status\":\"%s\",\"yes\":%u,\"no\":%u,\"none\":%u", status,
+                result != NULL ? result->granted : 0, result != NULL ? result->refused : 0,
+                result != NULL ? result->failed : 0);
     rest();
 }
 
@@ -287,14 +212,15 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     deadline_us = deadline_read(&valid_ms);
     me.deadline_us = deadline_us;
     if (valid_ms == 0 && result->valid_ms > 0) me.deadline_us += 1;
-    say(deadline_us - valid_ms * UINT64_C(1000), "granted",
-        ",\"deadline_us\":%" PRIu64 ",\"fence\":%" PRIu64 ",\"lease_ms\":%" PRIu32 ",\"rounds\":%" PRIu32 ",\"yes\":%u",
-        me.deadline_us, result->fence, me.lease_ms, result->rounds, result->granted);
-    if (me.options.fencing != 0 && result->fence == 0) breach("a fenced grant without a token");
+    history_say(deadline_us - valid_ms * UINT64_C(1000), "granted", KEY,
+                ",\"deadline_us\":%" PRIu64 ",\"fence\":%" PRIu64 ",\"lease_ms\":%" PRIu32 ",\"rounds\":%" PRIu32
+                ",\"yes\":%u",
+                me.deadline_us, result->fence, me.lease_ms, result->rounds, result->granted);
+    if (me.options.fencing && result->fence == 0) breach("a fenced grant without a token");
     /* Now and then a job longer than its lease, which lives by renewal. */
     if (ONE_IN(10)) hold_ms += me.lease_ms + me.lease_ms / 2;
     me.hold_until_us = deadline_us - valid_ms * UINT64_C(1000) + hold_ms * UINT64_C(1000);
-    me.may_write = 0;
+    me.may_write = false;
     turn(HOLDING);
     if (me.stop != 0)
         release();
@@ -322,7 +248,8 @@ static void ask(void)
     }
     quorlock_on_lost(me.lock, on_lost, NULL);
     turn(ASKING);
-    say(now_us(), "invoke", ",\"wait_ms\":%" PRIu32 ",\"lease_ms\":%" PRIu32, me.wait_ms, me.lease_ms);
+    history_say(history_now_us(), "invoke", KEY, ",\"wait_ms\":%" PRIu32 ",\"lease_ms\":%" PRIu32, me.wait_ms,
+                me.lease_ms);
     status = quorlock_acquire(me.lock, on_acquired, NULL);
     if (status != 0) {
         refused(quorlock_status_name(status), NULL);
@@ -353,11 +280,6 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     (void)arg;
-    if (me.stall > 0) me.stall--;
-    if (stall_asked != 0) {
-        stall_asked = 0;
-        me.stall = STALL_TICKS;
-    }
     me.ticks++;
     if (me.state == IDLE) limit_ms += me.options.think_ms.max;
     if (me.state == ASKING) limit_ms += me.wait_ms;
@@ -396,19 +318,13 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-static void on_usr2(int number)
-{
-    (void)number;
-    stall_asked = 1;
-}
-
 static void log_line(void *arg, int level, const char *text)
 {
     struct timespec now;
 
     (void)arg;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    if (me.options.verbose != 0 || level >= QUORLOCK_LOG_ERROR)
+    if (me.options.verbose || level >= QUORLOCK_LOG_ERROR)
         (void)fprintf(stderr, "%lld.%06ld %s %d %s\n", (long long)now.tv_sec, now.tv_nsec / 1000, me.options.name,
                       level, text);
 }
@@ -423,29 +339,12 @@ static int break_rule(const char *rule)
     else if (strcmp(rule, "resurrect") == 0)
         core_control = CONTROL_RESURRECT;
     if (core_control != CONTROL_NONE) return 0;
-    (void)fprintf(stderr, "chaos_client: --break: '%s' is not a rule that can be broken\n", rule);
+    (void)fprintf(stderr, "chaos_client: QUORLOCK_CHAOS_BREAK: '%s' is not a rule that can be broken\n", rule);
 #else
-    (void)fprintf(stderr, "chaos_client: --break %s: only the build for negative controls can do that\n", rule);
+    (void)fprintf(stderr, "chaos_client: QUORLOCK_CHAOS_BREAK=%s: only the build for negative controls can do that\n",
+                  rule);
 #endif
     return -1;
-}
-
-static int open_files(void)
-{
-    size_t i;
-
-    me.history_fd = open(me.options.history, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (me.history_fd < 0) {
-        (void)fprintf(stderr, "chaos_client: %s: %s\n", me.options.history, strerror(errno));
-        return -1;
-    }
-    for (i = 0; i < me.options.n_keys; i++) {
-        me.register_fds[i] = register_open(me.options.registers, me.options.keys[i]);
-        if (me.register_fds[i] >= 0) continue;
-        (void)fprintf(stderr, "chaos_client: register in %s: %s\n", me.options.registers, strerror(errno));
-        return -1;
-    }
-    return 0;
 }
 
 static int open_client(void)
@@ -455,7 +354,6 @@ static int open_client(void)
 
     options.nodes = (const char *const *)me.options.nodes;
     options.n_nodes = me.options.n_nodes;
-    options.policy = me.options.policy;
     options.guard = me.options.guard;
     options.max_lease_ms = me.options.max_lease_ms;
     options.owner_label = me.options.name;
@@ -484,18 +382,12 @@ static int open_loop(void)
     return event_add(me.tick, &tick) == 0 && event_add(term, NULL) == 0 ? 0 : -1;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    struct sigaction stall = {.sa_handler = on_usr2, .sa_flags = SA_RESTART};
-
-    if (options_read(&me.options, argc, argv) != 0) return 64;
+    if (options_read(&me.options) != 0) return 64;
     if (me.options.broken_rule != NULL && break_rule(me.options.broken_rule) != 0) return 64;
-    if (me.options.source != NULL && inet_pton(AF_INET, me.options.source, &source_address) != 1) {
-        (void)fprintf(stderr, "chaos_client: --source: '%s' is not an IPv4 address\n", me.options.source);
-        return 64;
-    }
-    (void)sigaction(SIGUSR2, &stall, NULL);
-    if (open_files() != 0 || open_loop() != 0 || open_client() != 0) return 1;
+    if (open_loop() != 0 || open_client() != 0) return 1;
+    history_begin("quorlock " QUORLOCK_VERSION);
     timer_set(RANGE(me.options.think_ms));
     (void)event_base_dispatch(me.base);
     return 0;

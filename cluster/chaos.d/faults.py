@@ -4,7 +4,7 @@ import asyncio
 import signal
 
 from plan import KINDS
-from system import Trouble, process_state
+from system import Trouble
 
 STALL_SECONDS = 4  # how long a client may take until its next write, to be stopped there
 
@@ -200,14 +200,18 @@ async def pause_client(system, fault):
 
 @routine
 async def pause_writer(system, fault):
-    """The client stops itself where it does most harm; a client without a write in that time is stopped anywhere."""
-    client = system.client(fault.clients[0])
-    client.process.send_signal(signal.SIGUSR2)
+    """The client is stopped where it does most harm: its next write reaches the register when it goes on. A client
+    without a write in that time is stopped anywhere."""
+    channel = system.client(fault.clients[0]).channel
+    channel.hold_next_write()
     loop = asyncio.get_running_loop()
     until = loop.time() + STALL_SECONDS
-    while process_state(client.process.pid) not in "Tt" and loop.time() < until:
-        await asyncio.sleep(0.005)
-    await pause_client(system, fault)
+    try:
+        while not channel.holding.is_set() and loop.time() < until:
+            await asyncio.sleep(0.005)
+        await pause_client(system, fault)
+    finally:
+        channel.let_go()
 
 
 @routine

@@ -10,6 +10,7 @@ only drawn.
 import json
 from dataclasses import dataclass
 
+VERSION = 1  # of what quorlock-chaos(7) describes
 # What a client reports of its operations, and what the register reports of writes.
 CLIENT_EVENTS = {
     "invoke", "granted", "renewed", "refused", "lost", "released",
@@ -17,7 +18,8 @@ CLIENT_EVENTS = {
 }
 # What the supervisor reports; judged only where named (healed, end, breach).
 SYSTEM_EVENTS = {"healed", "end", "fault", "node", "client", "run"}
-NUMBERS = ("deadline_us", "fence", "value", "until_us", "bound_us", "valid_ms", "wait_ms", "id")
+TEXTS = ("client", "key", "status", "text", "program")
+NUMBERS = ("t_us", "deadline_us", "fence", "value", "until_us", "bound_us", "valid_ms", "wait_ms", "id", "version")
 
 
 class Malformed(Exception):
@@ -45,6 +47,13 @@ def _is_count(value):
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
+def wrong_field(name, value):
+    """What is wrong with the value of a field, or None."""
+    if name in NUMBERS and not _is_count(value):
+        return f"{name} is {value!r}, not a whole number"
+    return f"{name} is {value!r}, not a string" if name in TEXTS and not isinstance(value, str) else None
+
+
 def _problem(fields):
     """Why this object is no event of a history, or None."""
     if not isinstance(fields, dict):
@@ -54,12 +63,9 @@ def _problem(fields):
     event = fields.get("event")
     if event not in CLIENT_EVENTS and event not in SYSTEM_EVENTS:
         return f"unknown event {event!r}"
-    for name in NUMBERS:
-        if name in fields and not _is_count(fields[name]):
-            return f"{name} is {fields[name]!r}, not a whole number"
-    for name in ("client", "key"):
-        if name in fields and not isinstance(fields[name], str):
-            return f"{name} is {fields[name]!r}, not a string"
+    wrong = next(filter(None, (wrong_field(name, value) for name, value in fields.items())), None)
+    if wrong:
+        return wrong
     if event not in CLIENT_EVENTS:
         return None
     if not fields.get("client"):

@@ -13,7 +13,7 @@ KINDS = {
     "overlap": "two owners at once",
     "token-duplicate": "one fencing token given twice",
     "token-order": "a later grant with an older fencing token",
-    "stale-write": "a write accepted with a token older than the newest seen",
+    "stale-write": "a write accepted though a newer owner had been there",
     "lost-update": "a write that undid or repeated another",
     "terminal": "an operation without exactly one end",
     "validity": "a grant reported without validity left",
@@ -106,6 +106,7 @@ class _Register:
         self.value = None
         self.writer = ""
         self.fence = 0
+        self.visitor = None  # the latest granted operation of those that were here
 
 
 class _Reader:
@@ -229,8 +230,18 @@ class _Reader:
         return self.registers.setdefault(event.key, _Register())
 
     def on_read(self, event):
-        register = self.register(event)
-        register.newest = max(register.newest, event.number("fence"))
+        self.visit(event, self.register(event))
+
+    def visit(self, event, register):
+        """An access that was accepted. True where a newer owner had been there: by its token, else by its grant."""
+        fence, operation = event.number("fence"), self.open.get(self.name(event))
+        owner = operation if operation and operation.key == event.key and operation.granted_us is not None else None
+        overtaken = owner is not None and register.visitor is not None and owner.granted_us < register.visitor.granted_us
+        stale = fence < register.newest if fence else overtaken
+        register.newest = max(register.newest, fence)
+        if owner and not overtaken:
+            register.visitor = owner
+        return stale
 
     def on_read_refused(self, event):
         self.count("reads refused")
@@ -249,13 +260,14 @@ class _Reader:
             self.extend(operation, event)
             operation.writes += 1
         register, fence = self.register(event), event.number("fence")
-        stale = fence < register.newest
-        if stale:
-            token = f"token {fence}" if fence else "no token"
-            self.bad("stale-write", event, f"writes {event.key} with {token} though {register.newest} was seen")
+        if self.visit(event, register):
+            self.count("stale writes accepted")
+            why = f"with token {fence} though {register.newest} was seen" if fence else \
+                f"without a token though {register.visitor.client}, granted later, had been there"
+            self.bad("stale-write", event, f"writes {event.key} {why}",
+                     tolerated=self.verdict.profile == "outside" and fence == 0)
         if "value" in event.fields:
             self.judge_value(event, register, fence)
-        register.newest = max(register.newest, fence)
 
     def judge_value(self, event, register, fence):
         value = event.number("value")
@@ -428,6 +440,7 @@ def describe(verdict, examples=10):
         f"  lost      {n('losses')} ({n('losses in time')} in time, {n('losses late')} after a pause)",
         f"  writes    {n('writes')} accepted, {n('writes refused')} refused as stale"
         + (f", and {n('reads refused')} reads" if n("reads refused") else "")
+        + (f", {n('stale writes accepted')} stale ones accepted" if n("stale writes accepted") else "")
         + (f", {n('writes after validity')} accepted after the validity (no newer token seen)"
            if n("writes after validity") else ""),
     ]

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* options_client.h - what the supervisor tells a chaos client on its command line */
-#ifndef QUORLOCK_CHAOS_OPTIONS_CLIENT_H
-#define QUORLOCK_CHAOS_OPTIONS_CLIENT_H
+/* options_client.h - what the supervisor tells a chaos client in its environment; quorlock-chaos(7) describes it */
+#pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,18 +19,10 @@ struct chaos_options {
     struct chaos_range lease_ms, hold_ms, think_ms, wait_ms;
     uint32_t max_lease_ms;
     uint64_t seed;
-    const char *history;     /* file that the client appends its lines to */
-    const char *registers;   /* folder of the protected registers */
-    const char *source;      /* own IPv4 address to connect from; NULL: any */
     const char *broken_rule; /* negative control; NULL: none */
-    int policy, guard, fencing, verbose;
+    int guard;
+    bool fencing, verbose;
 };
 
-/*
- * options_read - reads the command line; writes into argv's strings, which must outlive the options
- *
- * Returns 0, or -1 after a line on stderr that names the value.
- */
-int options_read(struct chaos_options *ret_options, int argc, char **argv);
-
-#endif
+/* options_read - reads the environment; -1 after a line on stderr that names the variable and its value */
+int options_read(struct chaos_options *ret_options);

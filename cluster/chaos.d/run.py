@@ -15,20 +15,17 @@ import report
 from faults import inject
 from output import EX_IOERR, Unwritten, say, write_whole
 from place import MOUNT_POINTS
-from system import Client, Filter, Links, Node, Trouble, free_ports, now_us, process_state, wait_gone
+from recorder import Recorder
+from sources import check_sources
+from system import Client, ClientTrouble, Filter, Links, Node, Trouble, free_ports, now_us, wait_gone
 
 QUIET_SECONDS = 3      # of undisturbed work after healing
 LIVE_MARGIN_MS = 5000  # beyond max_lease, until when a grant must come after healing
 END_SECONDS = 20       # clients have so long to end
+GREETING_SECONDS = 60  # and so long to begin
+MUTE_LIVES = 5         # so often in a row a client may end before its first line, while faults come
 BACK_TO_NORMAL_SECONDS = 15
 PROGRESS_SECONDS = 10
-
-
-def read_lines(path):
-    """Complete lines of a file that may not exist yet. A killed client's last line may be torn; it had no effect yet."""
-    if not path.exists():
-        return []
-    return [json.loads(text) for text in path.read_text().splitlines(keepends=True) if text.endswith("\n")]
 
 
 class System:
@@ -38,21 +35,20 @@ class System:
         self.options, self.folder, self.private = options, folder, private
         self.seed, self.guard, self.fence, self.verbose = options.seed, options.guard, options.fence, options.verbose
         self.max_lease_ms, self.lease, self.hold = options.max_lease, options.lease, options.hold
-        self.broken_rule = options.broken_rule
+        self.commands = options.commands
         self.keys = [f"job-{i}" for i in range(1, options.keys + 1)]
-        self.registers = folder / "registers"
-        self.bin, self.server, self.shim = options.bin, options.server, options.shim
-        self.history, self.survived = [], {}
+        self.bin, self.server = options.bin, options.server
+        self.shim, self.source_shim = options.shim, options.source_shim
+        self.recorder, self.survived = Recorder(folder / "history.jsonl", self.keys, options.max_lease), {}
         self.nodes, self.clients = [], []
         self.links, self.filter = None, Filter() if private and options.filter else None
-        self.begun = 0.0
-        self.registers.mkdir()
+        self.begun = self.sources_due = 0.0
 
     def program(self, name):
         return self.bin / name
 
     def tell(self, event, **fields):
-        self.history.append({"t_us": now_us(), "event": event, **fields})
+        return self.recorder.tell(event, **fields)
 
     def node(self, number):
         return self.nodes[number - 1]
@@ -85,6 +81,17 @@ class System:
             self.bootstrap()
         for client in self.clients:
             client.start()
+        await self.greet()
+
+    async def greet(self):
+        """No fault comes before every client runs: runtimes differ in how long that takes."""
+        until = asyncio.get_running_loop().time() + GREETING_SECONDS
+        while silent := [client for client in self.clients if not client.channel.greeted]:
+            self.check_clients()
+            if asyncio.get_running_loop().time() > until:
+                raise ClientTrouble(f"client {silent[0].name} has not said hello within {GREETING_SECONDS} s: a line ends "
+                                    f"with a newline and is flushed at once ({silent[0].last_words()})")
+            await asyncio.sleep(0.02)
 
     def bootstrap(self):
         """No lock is held on servers just made: the guard need not wait a lease for that."""
@@ -98,24 +105,30 @@ class System:
         for node in self.nodes:
             if node.process.poll() is not None and not node.lock.locked():
                 raise Trouble(f"server {node.number} ended by itself: {node.last_words()}")
-        for client in self.clients:
-            status = client.process.poll()
-            if status is None and not client.lock.locked() and process_state(client.process.pid) in "Tt":
-                # It stopped itself at a write, too late for its fault.
-                client.go_on()
-            if status is None or client.expected_to_end:
-                continue
-            text = f"ended with status {status}: {client.last_words()}"
-            if status in (1, 64):
-                raise Trouble(f"client {client.name} {text}")
-            self.tell("breach", client=client.name, text=text)
-            self.tell("killed", client=client.name)
-            client.start()
+        self.check_clients()
         if self.links and self.links.process.poll() is not None:
             raise Trouble(f"the proxy ended with status {self.links.process.returncode}")
 
-    def grants(self):
-        return sum(path.read_text().count('"granted"') for client in self.clients for path in client.files)
+    def check_clients(self):
+        if self.recorder.problem:
+            raise ClientTrouble(self.recorder.problem)
+        for client in self.clients:
+            if client.process.poll() is not None and not client.expected_to_end:
+                self.replace(client)
+
+    def replace(self, client):
+        """A client that ended by itself has failed; another takes its place, unless it never got to its first line."""
+        client.signal(signal.SIGKILL)
+        if not client.channel.ended:
+            return
+        status, greeted = client.process.returncode, client.channel.greeted
+        client.mute_lives = 0 if greeted else client.mute_lives + 1
+        text = f"ended with status {status}: {client.last_words()}"
+        if status == 64 or (not greeted and (client.lives == 1 or client.mute_lives == MUTE_LIVES)):
+            raise ClientTrouble(f"client {client.name} {text}")
+        self.tell("breach", client=client.name, text=text)
+        self.tell("killed", client=client.name)
+        client.start()
 
     async def heal(self):
         """All faults have undone themselves; this makes sure and waits until every node may vote."""
@@ -132,17 +145,20 @@ class System:
     async def end_clients(self):
         for client in self.clients:
             client.expected_to_end = True
-            client.process.send_signal(signal.SIGTERM)
-            client.process.send_signal(signal.SIGCONT)
+            client.signal(signal.SIGTERM)
+            client.signal(signal.SIGCONT)
         for client in self.clients:
             if await wait_gone(client.process, END_SECONDS):
                 status = client.process.returncode
+                client.signal(signal.SIGKILL)
                 if status != 0:
                     self.tell("breach", client=client.name, text=f"ends with status {status}: {client.last_words()}")
             else:
                 await client.kill()
                 self.tell("breach", client=client.name, text=f"does not end within {END_SECONDS} s of SIGTERM")
             self.tell("client", client=client.name, state="ended")
+        if self.recorder.problem:
+            raise ClientTrouble(self.recorder.problem)
 
     async def check_rest(self):
         """At rest no key of a lock outlives the largest lease."""
@@ -160,15 +176,6 @@ class System:
                     break
                 await asyncio.sleep(0.05)
 
-    def history_lines(self):
-        """The system's history, the clients' histories and the registers' journals, by time."""
-        lines = list(self.history)
-        paths = [path for client in self.clients for path in client.files] + sorted(self.registers.glob("*.jsonl"))
-        for path in paths:
-            lines += read_lines(path)
-        lines.sort(key=lambda line: line["t_us"])
-        return lines
-
 
 async def progress(system, faults, every=PROGRESS_SECONDS):
     loop = asyncio.get_running_loop()
@@ -176,10 +183,11 @@ async def progress(system, faults, every=PROGRESS_SECONDS):
     while True:
         await asyncio.sleep(0.2)
         system.check_alive()
+        check_sources(system)
         if loop.time() - last >= every:
             last = loop.time()
             states = [f"node {n.number} {n.state}" for n in system.nodes if n.state != "up"]
-            say(f"{last - system.begun:6.0f} s  {system.grants()} grants, {sum(system.survived.values())} of "
+            say(f"{last - system.begun:6.0f} s  {system.recorder.grants} grants, {sum(system.survived.values())} of "
                   f"{len(faults)} faults survived{'; ' if states else ''}{', '.join(states)}")
 
 
@@ -198,8 +206,7 @@ async def whole_run(system, faults):
         look(work, *watchers)
         await system.heal()
         bound_us = (system.max_lease_ms + LIVE_MARGIN_MS) * 1000
-        system.tell("healed", bound_us=bound_us)
-        healed_us = system.history[-1]["t_us"]
+        healed_us = system.tell("healed", bound_us=bound_us)
         while not quiet_enough(system, healed_us) and now_us() < healed_us + bound_us + 500_000:
             await asyncio.sleep(0.2)
             look(*watchers)
@@ -221,11 +228,8 @@ def look(*tasks):
 
 def quiet_enough(system, healed_us):
     """Some seconds have passed since healing, and every key was granted again."""
-    if now_us() - healed_us < QUIET_SECONDS * 1_000_000:
-        return False
-    granted = {line["key"] for client in system.clients for line in read_lines(client.files[-1])
-               if line["event"] == "granted" and line["t_us"] > healed_us}
-    return granted == set(system.keys)
+    return now_us() - healed_us >= QUIET_SECONDS * 1_000_000 and \
+        all(granted_us > healed_us for granted_us in system.recorder.granted_us.values())
 
 
 def judge_run(system, lines):
@@ -247,7 +251,7 @@ def tell_faults(system, faults):
 
 def finish(system, faults):
     """Judges, writes what was asked for, prints; returns the exit status."""
-    text, events, verdict = judge_run(system, system.history_lines())
+    text, events, verdict = judge_run(system, system.recorder.lines())
     if system.options.history:
         write_whole("--history", system.options.history, "\n".join(text) + "\n")
     if system.options.report:
@@ -259,6 +263,9 @@ def finish(system, faults):
 
 
 def stop_everything(system):
+    for client in system.clients:
+        if client.process:
+            client.signal(signal.SIGKILL)
     processes = [node.process for node in system.nodes] + [client.process for client in system.clients]
     processes += [system.links.process] if system.links else []
     for process in processes:
@@ -297,6 +304,7 @@ def work(options, folder, private):
         status = 130
     except Trouble as trouble:
         print(f"chaos: {trouble}", file=sys.stderr)
+        status = trouble.status
     except Unwritten as what:
         print(f"chaos: {what}", file=sys.stderr)
         status = EX_IOERR

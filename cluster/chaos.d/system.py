@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The system under test: real servers, links and clients, and the handles for faults."""
 import asyncio
+import contextlib
 import ctypes
 import mmap
 import os
@@ -12,12 +13,20 @@ import subprocess
 import time
 from pathlib import Path
 
+from history import VERSION
+
 START_SECONDS = 15
 ADMIN_SECONDS = 1.0
 
 
 class Trouble(Exception):
     """The harness itself cannot go on; nothing is said about the lock."""
+    status = 70
+
+
+class ClientTrouble(Trouble):
+    """A client does not keep to the protocol, or does not run; nothing is said about its lock."""
+    status = 65
 
 
 def now_us():
@@ -201,33 +210,36 @@ class Links:
 
 
 class Client:
-    """One client process after another under one name, each with a history file of its own."""
+    """One client process after another under one name: a program that keeps to quorlock-chaos(7)."""
 
     def __init__(self, system, number):
         self.system, self.number, self.name = system, number, f"c{number}"
-        self.address = f"127.0.3.{number}" if system.private else None
-        self.process, self.lives = None, 0
+        self.command = system.commands[(number - 1) % len(system.commands)]
+        self.address = f"127.0.3.{number}" if system.private else ""
+        self.process, self.channel, self.lives, self.mute_lives = None, None, 0, 0
         self.expected_to_end = False
         self.lock = asyncio.Lock()
-        self.files = []
+
+    def environment(self):
+        """What the program is told."""
+        system = self.system
+        told = {"VERSION": VERSION, "CLIENT": self.name, "NODES": system.addresses(),
+                "KEYS": ",".join(system.keys), "LEASE_MS": system.lease, "HOLD_MS": system.hold, "THINK_MS": "1-60",
+                "WAIT_MS": "0-3000", "MAX_LEASE_MS": system.max_lease_ms, "GUARD": system.guard,
+                "FENCE": int(system.fence), "SOURCE": self.address, "VERBOSE": int(system.verbose),
+                "SEED": (system.seed * 1000003 + self.number * 1009 + self.lives) % 2 ** 53}
+        environment = dict(os.environ) | {f"QUORLOCK_CHAOS_{name}": str(value) for name, value in told.items()}
+        if self.address and system.source_shim:
+            environment["LD_PRELOAD"] = f"{system.source_shim} {environment.get('LD_PRELOAD', '')}".strip()
+        return environment
 
     def start(self):
-        system = self.system
         self.lives += 1
-        history = system.folder / f"{self.name}.{self.lives}.jsonl"
-        self.files.append(history)
-        arguments = [system.program("chaos_client_controls" if system.broken_rule else "chaos_client"),
-                     "--name", self.name, "--nodes", system.addresses(), "--keys", ",".join(system.keys),
-                     "--history", history, "--registers", system.registers, "--max-lease", system.max_lease_ms,
-                     "--lease", system.lease, "--hold", system.hold, "--guard", system.guard,
-                     "--seed", system.seed * 1000003 + self.number * 1009 + self.lives]
-        arguments += ["--fence"] if system.fence else []
-        arguments += ["--source", self.address] if self.address else []
-        arguments += ["--break", system.broken_rule] if system.broken_rule else []
-        arguments += ["--verbose"] if system.verbose else []
         with open(self.words_file, "a", encoding="utf-8") as words:
-            self.process = launch(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=words)
-        system.tell("client", client=self.name, state="running")
+            self.process = launch(self.command, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=words)
+        self.channel = self.system.recorder.listen(self.name, self.process)
+        self.system.tell("client", client=self.name, state="running")
 
     @property
     def words_file(self):
@@ -235,21 +247,35 @@ class Client:
 
     def last_words(self):
         lines = self.words_file.read_text(errors="replace").splitlines()
-        return " / ".join(lines[-3:])
+        return " / ".join(lines[-3:]) or "it says nothing on standard error"
+
+    def signal(self, number):
+        """Sends a signal to the program with all that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
 
     async def kill(self):
-        self.process.kill()
+        self.signal(signal.SIGKILL)
         if not await wait_gone(self.process, 5):
             raise Trouble(f"client {self.name} survives SIGKILL")
+        await self.record_death()
+
+    async def record_death(self):
+        """After the last line that it wrote."""
+        until = time.monotonic() + 5
+        while not self.channel.ended:
+            if time.monotonic() > until:
+                raise Trouble(f"client {self.name} is gone, but a process that it started keeps its standard output open")
+            await asyncio.sleep(0.005)
         self.system.tell("killed", client=self.name)
         self.system.tell("client", client=self.name, state="dead")
 
     def stop(self):
-        self.process.send_signal(signal.SIGSTOP)
+        self.signal(signal.SIGSTOP)
         self.system.tell("client", client=self.name, state="stopped")
 
     def go_on(self):
-        self.process.send_signal(signal.SIGCONT)
+        self.signal(signal.SIGCONT)
         self.system.tell("client", client=self.name, state="running")
 
 

@@ -97,6 +97,10 @@ class Good(unittest.TestCase):
                      hold("a", 310, 320))
         self.assert_sound(lines)
 
+    def test_a_writer_without_tokens_beside_others(self):
+        self.assert_sound(flat(hold("a", 10, 50, 7, (1,)), hold("b", 60, 90, 0, (2, 3)), hold("a", 100, 120, 8, (4,)),
+                               hold("b", 130, 150, 0, (5,))))
+
     def test_refusals(self):
         lines = flat(hold("a", 10, 500, deadline=800), line(20, "invoke", "b"),
                      line(120, "refused", "b", status="HELD"))
@@ -132,6 +136,7 @@ class Bad(unittest.TestCase):
         self.assertEqual(status, 1, report)
         self.assertEqual(report["violations"], {kind: times}, report["details"])
         self.assertIn(text, report["details"][0]["text"])
+        return report
 
     def test_overlap(self):
         self.assert_violated("overlap", flat(hold("a", 10, 100), hold("b", 99, 150)), text="for 1.0 ms")
@@ -177,6 +182,12 @@ class Bad(unittest.TestCase):
         lines = flat(hold("a", 10, 600, 1, deadline=210, terminal="lost"), hold("b", 300, 400, 2),
                      line(310, "read", "b", fence=2), line(500, "write", "a", fence=1))
         self.assert_violated("stale-write", lines)
+
+    def test_stale_write_without_tokens(self):
+        lines = flat(hold("a", 10, 600, deadline=210, terminal="lost"), hold("b", 300, 400),
+                     line(310, "read", "b"), line(500, "write", "a"))
+        report = self.assert_violated("stale-write", lines, text="though b, granted later, had been there")
+        self.assertEqual(report["counts"]["stale writes accepted"], 1)
 
     def test_lost_update(self):
         lines = flat(hold("a", 10, 50, 1, (1, 2)), hold("b", 60, 90, 2, (2,)))
@@ -235,6 +246,12 @@ class Outside(unittest.TestCase):
         lines = flat(hold("a", 10, 100, values=(1,)), hold("b", 50, 150, values=(1,)))
         status, report, _ = check(lines, "--profile", "outside")
         self.assertEqual((status, report["tolerated"]), (0, {"overlap": 1, "lost-update": 1}))
+
+    def test_stale_writes_without_tokens_are_counted(self):
+        lines = flat(hold("a", 10, 600, deadline=210, terminal="lost"), hold("b", 300, 400),
+                     line(310, "read", "b"), line(500, "write", "a"))
+        status, report, _ = check(lines, "--profile", "outside")
+        self.assertEqual((status, report["tolerated"]), (0, {"stale-write": 1}))
 
     def test_stale_writes_still_fail(self):
         lines = flat(hold("a", 10, 600, 1, deadline=210, terminal="lost"), hold("b", 300, 400, 2),

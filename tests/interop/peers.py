@@ -88,18 +88,24 @@ class Redsync(Peer):
     def words(self, nodes):
         return [os.path.join(self.out, "peer"), *nodes]
 
+    def client(self, _):
+        return [os.path.join(self.out, "peer"), "chaos"]
+
 
 class NodeRedlock(Peer):
     name = "node-redlock"
     tools = [("node", ("node", "--version"), (16, 0)), ("npm", ("npm", "--version"), (7, 0))]
 
     def prepare(self):
-        for name in ("package.json", "package-lock.json", "peer.js"):
+        for name in ("package.json", "package-lock.json", "peer.js", "chaos.js"):
             shutil.copy(os.path.join(self.source, name), self.out)
         self.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], self.out)
 
     def words(self, nodes):
         return ["node", os.path.join(self.out, "peer.js"), *nodes]
+
+    def client(self, _):
+        return ["node", os.path.join(self.out, "chaos.js")]
 
 
 class Redisson(Peer):
@@ -112,10 +118,15 @@ class Redisson(Peer):
         self.run(["mvn", "-B", "-q", "-ntp", "-Dstyle.color=never", "-f", os.path.join(self.source, "pom.xml"),
                   f"-Dout={self.out}", "compile", "dependency:copy-dependencies"], self.out)
 
-    def words(self, nodes):
+    def program(self, name, *arguments):
         return [java("java"), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp",
-                os.path.join(self.out, "classes") + ":" + os.path.join(self.out, "lib", "*"), "Peer",
-                str(self.watchdog_ms), *nodes]
+                os.path.join(self.out, "classes") + ":" + os.path.join(self.out, "lib", "*"), name, *arguments]
+
+    def words(self, nodes):
+        return self.program("Peer", str(self.watchdog_ms), *nodes)
+
+    def client(self, kind):
+        return self.program("Chaos", kind)
 
 
 PEERS = {peer.name: peer for peer in (Redsync, NodeRedlock, Redisson)}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // A peer of the interoperation tests: locks of redsync, by orders on stdin. The orders and events are those of
-// ours.c; usage: peer NODE...
+// ours.c; usage: peer NODE... (or, for chaos.go: peer chaos)
 //
 //	SLOT extend    extended | failed TEXT
 package main
@@ -213,6 +213,10 @@ func version() string {
 }
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "chaos" {
+		chaos()
+		return
+	}
 	var nodes []pools.Pool
 	for _, address := range os.Args[1:] {
 		nodes = append(nodes, connect(address))

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* history_client.h - what a chaos client says, and the answers; quorlock-chaos(7) describes it */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* history_begin - the first line: the version of the protocol, and the program. */
+void history_begin(const char *program);
+
+/* history_now_us - CLOCK_MONOTONIC; no two readings are the same. */
+uint64_t history_now_us(void);
+
+/*
+ * history_say - one line, with its time and more fields as text like ",\"fence\":%u"; waits for the answer
+ *
+ * A process whose supervisor is gone ends here.
+ */
+__attribute__((format(printf, 4, 5))) void history_say(uint64_t t_us, const char *event, const char *key,
+                                                       const char *more, ...);
+
+struct history_access {
+    const char *key;
+    uint64_t fence;       /* 0: the client has no token */
+    uint64_t deadline_us; /* of the client's validity */
+    uint64_t value;       /* what a write stores; what a read found */
+};
+
+/* history_read - the value of the protected register. False: it has seen a newer token. */
+bool history_read(struct history_access *access);
+
+/* history_write - stores a value there. False: it has seen a newer token, and the value is not stored. */
+bool history_write(const struct history_access *access);

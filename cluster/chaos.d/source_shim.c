@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * source_shim.c - preloaded into a chaos client, gives it an address of its own
+ *
+ * The supervisor cuts single clients off single nodes by a packet filter, and needs to tell clients apart. So
+ * connect() binds to QUORLOCK_CHAOS_SOURCE first, an IPv4 address, also where a runtime opens IPv6 sockets for
+ * IPv4. Without the variable nothing changes.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct in_addr source_address;
+
+__attribute__((constructor)) static void source_read(void)
+{
+    const char *text = getenv("QUORLOCK_CHAOS_SOURCE");
+
+    if (text != NULL) (void)inet_pton(AF_INET, text, &source_address);
+}
+
+static int bind_source(int fd, const struct sockaddr *address)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr = source_address};
+    struct sockaddr_in6 mapped = {.sin6_family = AF_INET6};
+    const struct sockaddr_in6 *target = (const void *)address;
+
+    if (address->sa_family == AF_INET) return bind(fd, (struct sockaddr *)&own, sizeof(own));
+    if (address->sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&target->sin6_addr)) return 0;
+    mapped.sin6_addr = target->sin6_addr;
+    memcpy(&mapped.sin6_addr.s6_addr[12], &source_address, sizeof(source_address));
+    return bind(fd, (struct sockaddr *)&mapped, sizeof(mapped));
+}
+
+int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
+{
+    struct sockaddr_storage own;
+    socklen_t own_length = sizeof(own);
+    int one = 1;
+
+    memset(&own, 0, sizeof(own));
+    /* A program that binds its sockets itself has done so. */
+    if (source_address.s_addr != INADDR_ANY && getsockname(fd, (struct sockaddr *)&own, &own_length) == 0 &&
+        (own.ss_family != AF_INET || ((struct sockaddr_in *)&own)->sin_addr.s_addr == INADDR_ANY)) {
+        /* Else each of our ports would be taken for all nodes at once. */
+        (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
+        if (bind_source(fd, address.__sockaddr__) != 0) return -1;
+    }
+    return (int)syscall(SYS_connect, fd, address.__sockaddr__, length);
+}

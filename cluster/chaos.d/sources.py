@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where clients connect from: faults that part some clients from some nodes tell them apart by their addresses."""
+import contextlib
+import os
+import time
+from pathlib import Path
+
+from system import ClientTrouble
+
+EVERY_SECONDS = 2
+ESTABLISHED = "01"
+
+
+def address(text):
+    """(IPv4 address, port) as /proc/net/tcp and tcp6 write it."""
+    host, port = text.split(":")
+    return ".".join(str(byte) for byte in bytes.fromhex(host[-8:])[::-1]), int(port, 16)
+
+
+def connections(fronts):
+    """{inode: local address} of the sockets that are connected to one of the fronts."""
+    found = {}
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path("/proc/net", name).read_text(encoding="ascii").splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == ESTABLISHED and address(fields[2]) in fronts:
+                    found[fields[9]] = address(fields[1])[0]
+    return found
+
+
+def inodes(pid):
+    """Of the sockets that a process has open."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                target = os.readlink(entry.path)
+                if target.startswith("socket:["):
+                    yield target[8:-1]
+
+
+def check_sources(system):
+    """Raises ClientTrouble where a client does not connect from its own address, and faults would pass it by."""
+    if not system.filter or time.monotonic() < system.sources_due:
+        return
+    system.sources_due = time.monotonic() + EVERY_SECONDS
+    found = connections({(node.front_host, node.front_port) for node in system.nodes})
+    for client in system.clients:
+        for local in (found.get(inode, client.address) for inode in inodes(client.process.pid)):
+            if local != client.address:
+                raise ClientTrouble(f"client {client.name} connects from {local}, not from its own address {client.address}, "
+                                    "so that faults would pass it by: bind its sockets to QUORLOCK_CHAOS_SOURCE")

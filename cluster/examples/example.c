@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A client for cluster/chaos, on the blocking calls of this library. What it says is in quorlock-chaos(7). */
+#include <quorlock/blocking.h>
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define TOLD(name) getenv("QUORLOCK_CHAOS_" name)
+#define LIST_MAX   31
+
+static volatile sig_atomic_t stop;
+
+static void on_term(int number)
+{
+    stop = number;
+}
+
+static size_t list(const char **items, char *text)
+{
+    char *rest = NULL, *item = strtok_r(text, ",", &rest);
+    size_t n = 0;
+
+    for (; item != NULL && n < LIST_MAX; item = strtok_r(NULL, ",", &rest)) items[n++] = item;
+    return n;
+}
+
+static uint32_t pick_ms(const char *range)
+{
+    char *rest;
+    uint32_t low = (uint32_t)strtoul(range, &rest, 10), high = (uint32_t)strtoul(rest + 1, NULL, 10);
+
+    return low + (uint32_t)rand() % (high - low + 1);
+}
+
+static uint64_t now_us(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
+static void rest_ms(uint32_t ms)
+{
+    (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
+}
+
+/* One line of the history; once it is written down, the value of the register, or -1 where that refuses. */
+__attribute__((format(printf, 3, 4))) static int64_t say(const char *event, const char *key, const char *more, ...)
+{
+    char answer[128];
+    va_list arguments;
+
+    printf("{\"event\":\"%s\",\"key\":\"%s\"", event, key);
+    va_start(arguments, more);
+    vprintf(more, arguments);
+    va_end(arguments);
+    if (puts("}") < 0 || fflush(stdout) != 0 || fgets(answer, sizeof(answer), stdin) == NULL) exit(1);
+    return strncmp(answer, "ok", 2) == 0 ? strtoll(strrchr(answer, ' '), NULL, 10) : -1;
+}
+
+static void work(quorlock_blocking_lock *lock, const char *key, uint64_t fence)
+{
+    uint64_t begun_us = now_us(), until_us = begun_us + pick_ms(TOLD("HOLD_MS")) * UINT64_C(1000);
+    uint64_t deadline_us = begun_us + quorlock_blocking_valid_ms(lock) * UINT64_C(1000); /* renewal makes it later */
+    int64_t value;
+
+    say("granted", key, ",\"deadline_us\":%" PRIu64 ",\"fence\":%" PRIu64, deadline_us, fence);
+    value = say("read", key, ",\"fence\":%" PRIu64, fence);
+    while (value >= 0 && now_us() < until_us && quorlock_blocking_valid_ms(lock) > 0 && stop == 0) {
+        value = say("write", key, ",\"fence\":%" PRIu64 ",\"value\":%" PRId64, fence, value + 1);
+        rest_ms(10);
+    }
+    say(quorlock_blocking_valid_ms(lock) > 0 ? "released" : "lost", key, "%s", ""); /* before any node hears of it */
+}
+
+static void operate(quorlock_blocking *client, const char *key)
+{
+    struct quorlock_options options = {.size = sizeof(options), .fencing = atoi(TOLD("FENCE"))};
+    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    quorlock_blocking_lock *lock = NULL;
+
+    options.lease_ms = pick_ms(TOLD("LEASE_MS"));
+    options.wait_ms = pick_ms(TOLD("WAIT_MS"));
+    if (quorlock_blocking_new(&lock, client, &key, 1, &options, NULL, 0) != 0) exit(1);
+    say("invoke", key, "%s", "");
+    if (quorlock_blocking_acquire(lock, &result) == 0)
+        work(lock, key, result.fence);
+    else
+        say("refused", key, ",\"status\":\"%s\"", quorlock_status_name(result.status));
+    (void)quorlock_blocking_release(lock, NULL);
+    quorlock_blocking_free(lock);
+}
+
+int main(void)
+{
+    const char *nodes[LIST_MAX], *keys[LIST_MAX];
+    size_t n_nodes = list(nodes, TOLD("NODES")), n_keys = list(keys, TOLD("KEYS"));
+    struct quorlock_client_options options = {.size = sizeof(options), .nodes = nodes, .n_nodes = n_nodes};
+    quorlock_blocking *client = NULL;
+
+    options.max_lease_ms = (uint32_t)strtoul(TOLD("MAX_LEASE_MS"), NULL, 10);
+    if (quorlock_blocking_open(&client, &options) != 0) return 64;
+    (void)signal(SIGTERM, on_term);
+    srand((unsigned)strtoul(TOLD("SEED"), NULL, 10));
+    say("hello", "", ",\"version\":1,\"program\":\"example.c\"");
+    for (; stop == 0; rest_ms(pick_ms(TOLD("THINK_MS")))) operate(client, keys[(size_t)rand() % n_keys]);
+    return quorlock_blocking_close(client);
+}

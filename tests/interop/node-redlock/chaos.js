@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+"use strict";
+// A chaos client with locks of node-redlock, started by cluster/chaos --client; quorlock-chaos(7) has the lines.
+//
+// As careful as node-redlock lets its user be: acquire and extend with its own drift factor, and `expiration`
+// looked at before each access. Not `using`: its signal is aborted after the validity has ended, and it does not
+// show the expiration. One try an acquire, with pauses as node-redlock makes them: it counts the validity of all
+// tries from the first one, so that a lock after a few tries would be over already.
+const fs = require("fs");
+const { default: Redis } = require("ioredis");
+const { default: Redlock } = require("redlock");
+
+const RETRY_MS = 200; // its own default, with a jitter of 100
+const told = (name) => process.env[`QUORLOCK_CHAOS_${name}`];
+const keys = told("KEYS").split(",");
+const answers = require("readline").createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const clients = told("NODES").split(",").map((node) => {
+  const [host, port] = node.split(":");
+  return new Redis({ host, port: Number(port) }).on("error", () => {}); // it connects again by itself
+});
+const redlock = new Redlock(clients, { retryCount: 0 });
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const nowUs = () => Number(process.hrtime.bigint() / 1000n);
+const draw = (low, high) => low + Math.floor(Math.random() * (high - low + 1));
+const pickMs = (name) => draw(...told(`${name}_MS`).split("-").map(Number));
+const oneIn = (times) => draw(1, times) === 1;
+// Its expiration is by the wall clock. Too early, never too late, where this process stops in between.
+const deadlineUs = (lock) => nowUs() + Math.floor((lock.expiration - Date.now()) * 1000);
+let stop = false;
+
+async function say(event, key, more) {
+  process.stdout.write(`${JSON.stringify({ event, key, t_us: nowUs(), ...more })}\n`);
+  const answer = await answers.next();
+  if (answer.done) process.exit(1); // the harness is gone
+  return Number(answer.value.split(" ").pop());
+}
+
+async function acquire(key, lease, waitMs) {
+  const giveUp = Date.now() + waitMs;
+  for (;;) {
+    const lock = await redlock.acquire([key], lease).catch(() => null);
+    if (lock || Date.now() >= giveUp || stop) return lock;
+    await sleep(draw(RETRY_MS - 100, RETRY_MS + 100));
+  }
+}
+
+// Reads first, writes what follows from it later. The lock as it is then, or null where it was lost.
+async function hold(key, held, lease, lengthMs) {
+  const end = Date.now() + lengthMs;
+  let lock = held;
+  let next = null;
+  while (Date.now() < end && !stop) {
+    if (lock.expiration - Date.now() < lease / 2) {
+      const extended = await lock.extend(lease).catch(() => null);
+      if (extended) {
+        lock = extended;
+        await say("renewed", key, { deadline_us: deadlineUs(lock) });
+      }
+    }
+    if (lock.expiration <= Date.now()) return [lock, false];
+    if (next === null) next = (await say("read", key)) + 1;
+    else {
+      await say("write", key, { value: next });
+      next += 1;
+    }
+    await sleep(draw(2, 31));
+  }
+  return [lock, lock.expiration > Date.now()];
+}
+
+async function operate(key) {
+  const lease = pickMs("LEASE");
+  // Now and then a job longer than its lease, which lives by extend.
+  const length = pickMs("HOLD") + (oneIn(10) ? Math.floor(lease * 1.5) : 0);
+  await say("invoke", key);
+  const lock = await acquire(key, lease, oneIn(6) ? 0 : pickMs("WAIT"));
+  const t_us = nowUs();
+  if (!lock) {
+    await say("refused", key, { status: "HELD" });
+    return;
+  }
+  let last = lock;
+  if (lock.expiration <= Date.now()) await say("refused", key, { status: "LATE" });
+  else {
+    await say("granted", key, { t_us, deadline_us: deadlineUs(lock) });
+    const [now, valid] = await hold(key, lock, lease, length);
+    last = now;
+    await say(valid ? "released" : "lost", key);
+  }
+  await last.release().catch(() => {});
+}
+
+async function main() {
+  const installed = fs.readFileSync(`${__dirname}/node_modules/redlock/package.json`, "utf8");
+  const program = `node-redlock ${JSON.parse(installed).version}`;
+  await say("hello", undefined, { version: 1, program });
+  for (; !stop; await sleep(pickMs("THINK"))) await operate(keys[draw(0, keys.length - 1)]);
+  process.exit(0);
+}
+
+process.on("SIGTERM", () => { stop = true; });
+main();
