@@ -23,10 +23,26 @@ struct machine *machine_new(struct queue *queue, struct net *net)
     return machine;
 }
 
+static void forget_call(struct call *call)
+{
+    struct machine *machine = call->machine;
+
+    machine_due(&call->due, NULL);
+    list_remove(&machine->calls, &call->at);
+    call->next_spare = machine->spare_calls;
+    machine->spare_calls = call;
+}
+
+static void forget_calls(struct machine *machine)
+{
+    while (machine->calls.count > 0) forget_call(FIRST_OF(&machine->calls, struct call, at));
+}
+
 void machine_free(struct machine *machine)
 {
     if (machine == NULL) return;
     machine_memory_free(machine);
+    forget_calls(machine);
     while (machine->spare_calls != NULL) {
         struct call *call = machine->spare_calls;
 
@@ -50,6 +66,7 @@ void machine_boot(struct machine *machine, uint32_t index, uint64_t seed, const 
     if (machine->running || machine->n_blocks > 0 || machine->descriptors > 0)
         panic("machine %u boots, and has %zu blocks and %u descriptors", index, machine->n_blocks,
               machine->descriptors);
+    forget_calls(machine);
     queue_set(machine->world_queue, &machine->turn, NEVER);
     queue_set(machine->world_queue, &machine->clocks_changed, NEVER);
     *machine = (struct machine){.queue = machine->world_queue,
@@ -110,6 +127,32 @@ void machine_stall(struct machine *machine, uint64_t for_us, bool suspend)
     machine_timers_set(machine);
 }
 
+/* ---- the user's code ---- */
+
+static void run_call(struct due *due)
+{
+    struct call *call = CONTAINER_OF(due, struct call, due);
+
+    forget_call(call);
+    call->call(call->arg);
+}
+
+void machine_call(struct machine *machine, void (*function)(void *arg), void *arg)
+{
+    struct call *call = machine->spare_calls;
+
+    if (machine->dead) return;
+    if (call != NULL)
+        machine->spare_calls = call->next_spare;
+    else
+        call = malloc(sizeof(*call));
+    if (call == NULL) panic("no memory for a call");
+    *call = (struct call){.due.run = run_call, .machine = machine, .call = function, .arg = arg};
+    list_add(&machine->calls, &call->at);
+    machine_due(&call->due, &machine->pending);
+    machine_soon(machine);
+}
+
 /* ---- the end ---- */
 
 void machine_kill(struct machine *machine, bool host)
@@ -119,6 +162,7 @@ void machine_kill(struct machine *machine, bool host)
     queue_set(machine->queue, &machine->turn, NEVER);
     LIST_EACH (struct timer, timer, &machine->timers, at) queue_set(machine->queue, &timer->moment, NEVER);
     LIST_EACH (struct lookup, lookup, &machine->lookups, at) queue_set(machine->queue, &lookup->moment, NEVER);
+    forget_calls(machine);
     net_die(machine->net, machine->index, host);
 }
 
@@ -200,31 +244,4 @@ void machine_names(struct machine *machine, uint64_t mean_us, bool fail)
     machine->names_us = mean_us;
     machine->names_fail = fail;
     machine_lookups_set(machine);
-}
-
-/* ---- the user's code ---- */
-
-static void run_call(struct due *due)
-{
-    struct call *call = CONTAINER_OF(due, struct call, due);
-    struct machine *machine = call->machine;
-
-    call->next_spare = machine->spare_calls;
-    machine->spare_calls = call;
-    if (!machine->dead) call->call(call->arg);
-}
-
-void machine_call(struct machine *machine, void (*function)(void *arg), void *arg)
-{
-    struct call *call = machine->spare_calls;
-
-    if (machine->dead) return;
-    if (call != NULL)
-        machine->spare_calls = call->next_spare;
-    else
-        call = malloc(sizeof(*call));
-    if (call == NULL) panic("no memory for a call");
-    *call = (struct call){.due.run = run_call, .machine = machine, .call = function, .arg = arg};
-    machine_due(&call->due, &machine->pending);
-    machine_soon(machine);
 }

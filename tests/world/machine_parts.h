@@ -46,6 +46,7 @@ struct watch {
 /* Of the user. */
 struct call {
     struct due due;
+    struct link at; /* in machine->calls */
     struct machine *machine;
     struct call *next_spare;
     void (*call)(void *arg);
@@ -96,7 +97,7 @@ struct machine {
     /* The loop. Touched: watches that may be ready. Pending: precise timers, calls and lookups that are, until the
      * next turn; expired: plain timers that are. Active: what is run now, in this order. */
     struct moment turn, clocks_changed;
-    struct list touched, pending, expired, active, timers, lookups;
+    struct list touched, pending, expired, active, timers, lookups, calls;
     struct due **scratch;
     size_t scratch_room;
     struct call *spare_calls;

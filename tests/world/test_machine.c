@@ -575,7 +575,12 @@ MACHINE_TEST(a_burial_counts_what_is_left)
 
     assert_non_null(hooks->allocate(hooks->arg, 10));
     assert_non_null(hooks->allocate(hooks->arg, 20));
+    begin_with(f, NULL);
     machine_kill(f->machine, true);
     assert_int_equal(machine_bury(f->machine, close_nothing, NULL), 2);
     assert_int_equal(machine_blocks(f->machine), 0);
+    /* Nor has its user another turn, also not in its next life. */
+    boot(f, 0, 6);
+    pass(f, SECOND);
+    assert_string_equal(f->noted, "");
 }
