@@ -448,10 +448,12 @@ void net_break(struct net *net, uint32_t machine, uint32_t server, bool late, ui
 void net_heal(struct net *net)
 {
     for (uint32_t i = 0; i < net->n_machines * net->n_servers; i++) {
-        struct net_link *link = &net->routes[i].link;
+        struct route *route = &net->routes[i];
+        struct net_link *link = &route->link;
 
         *link = (struct net_link){.delay_us = {link->delay_us[NET_TO_SERVER], link->delay_us[NET_TO_CLIENT]},
                                   .split_one_in = link->split_one_in};
-        LIST_WALK (struct conn, conn, &net->routes[i].conns, at) tcp_changed(conn);
+        memset(route->idle_us, 0, sizeof(route->idle_us));
+        LIST_WALK (struct conn, conn, &route->conns, at) tcp_hasten(conn);
     }
 }

@@ -94,21 +94,27 @@ struct conn {
 };
 
 struct route *net_route(struct net *, uint32_t machine, uint32_t server);
-/* tcp_new - in CONNECTING; it frees itself when both ends are closed. tcp_drop: forgets it. */
+/* tcp_new - begins to connect; it frees itself when both ends are closed. tcp_drop: at once. */
 struct conn *tcp_new(struct net *, uint32_t machine, uint32_t server);
 void tcp_drop(struct conn *);
-/* tcp_push - something leaves now; BYTES: of that size. tcp_fail - the machine's end breaks. tcp_serve - hands
- * to the server what has arrived. tcp_close - the machine's end is closed; silent: and nobody is told. */
+/* tcp_push - something leaves now. tcp_serve - hands to the server what has arrived, unless it is frozen. */
 void tcp_push(struct conn *, enum net_way, enum segment_kind, const void *bytes, size_t size);
-void tcp_fail(struct conn *, int error);
 void tcp_serve(struct conn *);
+/* tcp_fail - the machine's end breaks, with that errno. tcp_close - the machine closes it; silent: and nobody is told.
+ * tcp_lost - the server's end is no more; told: the machine is, by a reset or behind all other bytes. tcp_break: as
+ * net_break(). */
+void tcp_fail(struct conn *, int error);
 void tcp_close(struct conn *, bool silent);
 void tcp_lost(struct conn *, bool reset, bool told);
 void tcp_break(struct conn *, bool late, uint64_t late_us);
-/* tcp_changed - the path may be better or worse than it was. */
+/* tcp_changed - the path may be better or worse than it was. tcp_hasten: it is whole, and what it had slowed down
+ * arrives soon. */
 void tcp_changed(struct conn *);
-bool tcp_is_writable(const struct conn *);
-size_t tcp_free_room(const struct conn *);
+void tcp_hasten(struct conn *);
+/* tcp_trip_us - how long the next bytes take. tcp_is_cut: nothing passes that way. tcp_is_away: nobody is at the
+ * address. */
 uint64_t tcp_trip_us(struct conn *, enum net_way, size_t size);
 bool tcp_is_cut(const struct conn *, enum net_way);
 bool tcp_is_away(const struct conn *);
+bool tcp_is_writable(const struct conn *);
+size_t tcp_free_room(const struct conn *);

@@ -99,7 +99,7 @@ static uint64_t patience_ends_us(struct conn *conn)
     uint64_t now_us = conn->net->queue->now_us;
 
     if (conn->unacked_us != NEVER && conn->acked_us <= now_us) {
-        conn->heard_us = conn->acked_us;
+        if (conn->acked_us > conn->heard_us) conn->heard_us = conn->acked_us;
         conn->unacked_us = conn->acked_us = NEVER;
     }
     if (conn->unacked_us != NEVER) return conn->unacked_us + conn->timeout_us;
@@ -398,6 +398,8 @@ void tcp_lost(struct conn *conn, bool reset, bool told)
     conn->far = FAR_LOST;
     conn->accept_due = conn->end_due = false;
     conn->session = NULL;
+    /* A host that vanished sends nothing again. */
+    if (!told) forget(conn, NET_TO_CLIENT);
     if (conn->fd >= 0 && told && !conn->broken) {
         if (!reset || !conn->resetting) tcp_push(conn, NET_TO_CLIENT, reset ? SEGMENT_RESET : SEGMENT_END, NULL, 0);
         if (reset) conn->resetting = true;
@@ -429,7 +431,9 @@ void tcp_changed(struct conn *conn)
 {
     struct queue *queue = conn->net->queue;
 
-    if (conn->unacked_us != NEVER) conn->acked_us = conn->route->link.cut_until_us[NET_TO_CLIENT];
+    if (conn->unacked_us != NEVER && conn->acked_us > queue->now_us)
+        conn->acked_us =
+            tcp_is_cut(conn, NET_TO_CLIENT) ? conn->route->link.cut_until_us[NET_TO_CLIENT] : queue->now_us;
     for (enum net_way way = 0; way < NET_WAYS; way++) {
         struct pipe *pipe = &conn->pipes[way];
 
@@ -443,6 +447,22 @@ void tcp_changed(struct conn *conn)
     }
     if (!path_is_fine(conn) || conn->far == FAR_LOST) lose_patience(conn);
     if (conn->starved) tcp_serve(conn);
+}
+
+void tcp_hasten(struct conn *conn)
+{
+    uint64_t soon_us = conn->net->queue->now_us + RETRANSMIT_US;
+
+    for (enum net_way way = 0; way < NET_WAYS && !conn->broken; way++) {
+        struct pipe *pipe = &conn->pipes[way];
+
+        for (size_t i = 0; i < pipe->n; i++) {
+            struct segment *segment = &pipe->segments[pipe->first + i];
+
+            if (segment->at_us > soon_us) segment->at_us = soon_us;
+        }
+    }
+    tcp_changed(conn);
 }
 
 size_t tcp_free_room(const struct conn *conn)

@@ -414,6 +414,53 @@ NET_TEST(late_bytes_are_executed_after_a_reset)
     }
 }
 
+/* An acknowledgement that is late, but not too late, leaves nothing behind for the next cut. */
+NET_TEST(a_second_cut_begins_anew)
+{
+    open_one(f);
+    cut(f, NET_TO_CLIENT, NEVER);
+    say(f, "x");
+    pass(f, 4 * SECOND);
+    cut(f, NET_TO_CLIENT, 0);
+    cut(f, NET_TO_SERVER, 10 * SECOND);
+    pass(f, 20 * SECOND);
+    cut(f, NET_TO_CLIENT, 18 * SECOND);
+    pass(f, 30 * SECOND);
+    assert_int_equal(listen_to(f), EAGAIN);
+    assert_string_equal(f->said, "+x");
+}
+
+NET_TEST(a_healed_link_is_as_fast_as_before)
+{
+    char bytes[1000] = "";
+
+    open_one(f);
+    net_link(f->net, 0, 0)->bytes_per_ms = 1;
+    for (int i = 0; i < 8; i++) {
+        net_send(f->net, f->fd, bytes, sizeof(bytes));
+        pass(f, MS);
+    }
+    net_heal(f->net);
+    pass(f, 300 * MS);
+    assert_int_equal(f->n_heard, 8 * sizeof(bytes));
+}
+
+/* The answer was on its way when the host vanished, and the host that is back has nothing to send again. */
+NET_TEST(an_answer_of_a_host_that_vanished_is_lost)
+{
+    open_one(f);
+    net_link(f->net, 0, 0)->delay_us[NET_TO_CLIENT] = SECOND;
+    say(f, "x");
+    pass(f, 10 * MS);
+    assert_string_equal(f->heard, "x");
+    net_ended(f->net, 0, true);
+    pass(f, 4 * SECOND);
+    listen_at(f, 0);
+    pass(f, 30 * SECOND);
+    assert_int_equal(listen_to(f), ECONNRESET);
+    assert_string_equal(f->said, "");
+}
+
 NET_TEST(the_lowest_descriptor_is_used_again)
 {
     int first = dial(f, 0, 1, 6379), second = dial(f, 0, 1, 6379), other = dial(f, 1, 1, 6379);
