@@ -29,7 +29,7 @@ struct server {
     struct model_events events;
     uint32_t index, each_us, n_hung_up;
     bool up, frozen;
-    struct skew wall;
+    struct skew wall, ran; /* as it was when last looked at */
     struct rng service_rng, identity_rng;
     uint64_t executed;
     struct list seats, waiting; /* for their turn: commands of theirs may have arrived */
@@ -116,11 +116,24 @@ static void on_gone(void *arg)
 
 /* ---- service: one command at a time, the connections in turn ---- */
 
+/* A server looks for what has expired ten times a second. So what expired before its clock was changed stays gone, also
+ * where that was a step back. */
+static void follow_clock(struct server *server)
+{
+    const struct skew ran = server->ran, *wall = &server->wall;
+    uint64_t ago_us = rng_mix(wall->begun_us, wall->shown_us) % EXPIRY_US, wall_us = skew_read(&ran, wall->begun_us);
+
+    if (ran.begun_us == wall->begun_us && ran.shown_us == wall->shown_us && ran.rate_ppm == wall->rate_ppm) return;
+    server->ran = *wall;
+    if (server->up && !server->frozen && wall_us > ago_us) model_expire(server->model, wall_us - ago_us);
+}
+
 static void on_service(void *arg)
 {
     struct server *server = arg;
     bool executed = false;
 
+    follow_clock(server);
     while (!executed && server->waiting.count > 0) {
         struct seat *seat = FIRST_OF(&server->waiting, struct seat, turn);
 
@@ -231,7 +244,7 @@ void server_boot(struct server *server, uint32_t index, uint64_t seed, const str
     if (server->snapshot != NULL) model_forget(server->snapshot);
     server->snapshot = NULL;
     server->index = index;
-    server->wall = *wall;
+    server->wall = server->ran = *wall;
     server->events = *events;
     server->each_us = EACH_US;
     server->executed = 0;
@@ -297,13 +310,8 @@ bool server_is_up(const struct server *server)
 
 /* ---- what there is to see ---- */
 
-/* A server looks for what has expired ten times a second: so what expired before a step back of its clock stays gone.
- */
 struct skew *server_clock(struct server *server)
 {
-    uint64_t wall_us = server_wall_us(server), ago_us = rng_below(&server->service_rng, EXPIRY_US);
-
-    if (server->up && !server->frozen && wall_us > ago_us) model_expire(server->model, wall_us - ago_us);
     return &server->wall;
 }
 
@@ -314,6 +322,7 @@ uint64_t server_wall_us(const struct server *server)
 
 struct model *server_model(struct server *server)
 {
+    follow_clock(server);
     return server->model;
 }
 

@@ -404,6 +404,46 @@ MACHINE_TEST(a_callback_stands_still_while_the_others_go_on)
     free_all(f);
 }
 
+static void stall_and_set(struct fixture *f)
+{
+    machine_stall(f->machine, 3 * SECOND, false);
+    f->system->loop->timer_set(f->plain, 5 * SECOND);
+    f->system->loop->timer_set(f->precise, 5 * SECOND);
+}
+
+/* It counts from the time at which the loop last looked. */
+MACHINE_TEST(a_plain_timer_of_a_long_callback_is_early)
+{
+    make_all(f);
+    begin_with(f, stall_and_set);
+    pass(f, 10 * SECOND);
+    assert_string_equal(f->noted, ".poPo");
+    assert_in_range(f->noted_us[1], 5 * SECOND, 5 * SECOND + 100);
+    assert_in_range(f->noted_us[3], 8 * SECOND, 8 * SECOND + 100);
+    free_all(f);
+}
+
+static void step_back(void *arg)
+{
+    struct fixture *f = arg;
+
+    skew_step(machine_clock(f->machine, MACHINE_BOOT), f->queue.now_us, -(int64_t)SECOND);
+}
+
+MACHINE_TEST(a_step_at_the_very_time_of_a_timer_puts_it_off)
+{
+    struct moment step = {.happen = step_back, .arg = f};
+
+    make_all(f);
+    queue_set(&f->queue, &step, SECOND);
+    f->system->loop->timer_set(f->precise, SECOND);
+    pass(f, 2 * SECOND - 1);
+    assert_string_equal(f->noted, "");
+    pass(f, 10);
+    assert_string_equal(f->noted, "Po");
+    free_all(f);
+}
+
 /* ---- memory ---- */
 
 static int on_fork(void (*act)(struct fixture *), struct fixture *f)
@@ -510,6 +550,7 @@ MACHINE_TEST(a_host_name_is_where_the_server_is)
 
 static void kill_by_clock(struct fixture *f)
 {
+    assert_non_null(f->system->ops->lookup(f->system, "node1", 1234, on_resolved, f));
     f->kills = true;
     (void)f->system->ops->boot_us(f->system);
     assert_true(machine_is_dead(f->machine) && machine_is_running(f->machine));
@@ -555,6 +596,7 @@ MACHINE_TEST(a_machine_is_killed_inside_a_callback_and_buried)
     assert_int_equal(f->clock_reads, 0);
     assert_string_equal(f->noted + strlen(f->noted) - 1, "P");
     assert_contains(f->noted, "t");
+    assert_contains(f->noted, "-");
     assert_contains(f->noted, "r");
     assert_in_range(f->queue.now_us, SECOND, SECOND + 20 * MS);
     boot(f, 0, 5);
@@ -567,6 +609,20 @@ MACHINE_TEST(a_machine_is_killed_inside_a_callback_and_buried)
 static void close_nothing(void *arg)
 {
     (void)arg;
+}
+
+static void close_fd(void *arg)
+{
+    close_socket(arg);
+}
+
+MACHINE_TEST(servers_do_not_hear_of_a_host_that_vanished)
+{
+    open_socket(f, 0, NULL);
+    machine_kill(f->machine, true);
+    assert_int_equal(machine_bury(f->machine, close_fd, f), 0);
+    pass(f, 100 * SECOND);
+    assert_string_equal(f->noted, "");
 }
 
 MACHINE_TEST(a_burial_counts_what_is_left)

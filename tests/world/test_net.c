@@ -428,6 +428,17 @@ NET_TEST(a_second_cut_begins_anew)
     pass(f, 30 * SECOND);
     assert_int_equal(listen_to(f), EAGAIN);
     assert_string_equal(f->said, "+x");
+    /* An answer is heard later than the acknowledgement of before. */
+    cut(f, NET_TO_CLIENT, SECOND);
+    say(f, "y");
+    pass(f, 15 * SECOND);
+    net_reply(f->conn, "z", 1);
+    pass(f, SECOND);
+    cut(f, NET_TO_CLIENT, NEVER);
+    pass(f, 17 * SECOND);
+    assert_int_equal(listen_to(f), EAGAIN);
+    pass(f, 2 * SECOND);
+    assert_int_equal(listen_to(f), ETIMEDOUT);
 }
 
 NET_TEST(a_healed_link_is_as_fast_as_before)
@@ -443,6 +454,11 @@ NET_TEST(a_healed_link_is_as_fast_as_before)
     net_heal(f->net);
     pass(f, 300 * MS);
     assert_int_equal(f->n_heard, 8 * sizeof(bytes));
+    f->n_heard = 0;
+    net_link(f->net, 0, 0)->bytes_per_ms = 1000;
+    net_send(f->net, f->fd, bytes, sizeof(bytes));
+    pass(f, 10 * MS);
+    assert_int_equal(f->n_heard, sizeof(bytes));
 }
 
 /* The answer was on its way when the host vanished, and the host that is back has nothing to send again. */
@@ -509,6 +525,32 @@ NET_TEST(a_process_that_dies_is_noticed_and_a_host_is_not)
         pass(f, 200 * SECOND);
         assert_int_equal(f->gone, 1);
     }
+}
+
+NET_TEST(what_a_host_that_vanished_would_send_again_never_arrives)
+{
+    open_one(f);
+    cut(f, NET_TO_SERVER, 10 * SECOND);
+    say(f, "x");
+    net_die(f->net, 0, true);
+    pass(f, 299 * SECOND);
+    assert_int_equal(f->n_heard + f->gone, 0);
+    pass(f, 2 * SECOND);
+    assert_int_equal(f->n_heard, 0);
+    assert_int_equal(f->gone, 1);
+}
+
+/* The process that answered the handshake is not the one that listens now. */
+NET_TEST(a_handshake_does_not_survive_a_restart)
+{
+    net_link(f->net, 0, 0)->delay_us[NET_TO_CLIENT] = SECOND;
+    dial(f, 0, 1, 6379);
+    pass(f, 100 * MS);
+    net_ended(f->net, 0, false);
+    listen_at(f, 0);
+    pass(f, 60 * SECOND);
+    assert_int_equal(listen_to(f), ECONNRESET);
+    assert_int_equal(f->accepted, 0);
 }
 
 NET_TEST(a_server_that_moves_answers_elsewhere)

@@ -229,6 +229,7 @@ SERVER_TEST(keys_expire_by_the_servers_clock)
     pass(f, SECOND);
     f->n_changed = 0;
     skew_step(server_clock(f->server), f->queue.now_us, -(int64_t)(60 * SECOND));
+    assert_non_null(server_model(f->server));
     assert_int_equal(f->n_changed, 1);
     assert_string_equal(ask(f, 0, "EXISTS key"), ":0\r\n");
     assert_string_equal(ask(f, 0, "SET key x PX 10000"), "+OK\r\n");
