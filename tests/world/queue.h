@@ -15,16 +15,22 @@
 
 /* Embedded in what it wakes. Zero it, then set happen and arg. */
 struct moment {
-    uint64_t at_us, order;
+    uint64_t at_us;
     size_t index; /* in the heap, from 1; 0: not in it */
     void (*happen)(void *arg);
     void *arg;
 };
 
+/* What is compared lies together. */
+struct queue_place {
+    uint64_t at_us, order;
+    struct moment *moment;
+};
+
 struct queue {
     uint64_t now_us, order;
     uint64_t stall_us; /* a machine stands still until then, inside a moment; 0: none does */
-    struct moment **heap;
+    struct queue_place *heap;
     size_t used, room;
 };
 
