@@ -452,7 +452,8 @@ void net_heal(struct net *net)
         struct net_link *link = &route->link;
 
         *link = (struct net_link){.delay_us = {link->delay_us[NET_TO_SERVER], link->delay_us[NET_TO_CLIENT]},
-                                  .split_one_in = link->split_one_in};
+                                  .split_one_in = link->split_one_in,
+                                  .steady = link->steady};
         memset(route->idle_us, 0, sizeof(route->idle_us));
         LIST_WALK (struct conn, conn, &route->conns, at) tcp_hasten(conn);
     }

@@ -84,6 +84,7 @@ struct net_link {
     uint32_t bytes_per_ms;           /* 0: any number */
     uint32_t room;                   /* bytes that are sent and have not arrived: beyond them EAGAIN; 0: 64 KiB */
     uint32_t split_one_in;           /* so many arrivals come in pieces; 0: none */
+    bool steady;                     /* delays do not vary */
     bool refuses;                    /* connect is refused */
     bool drops_syn;                  /* connect hangs */
 };
@@ -94,5 +95,5 @@ void net_changed(struct net *, uint32_t machine, uint32_t server);
 /* net_break - the connections of that link are reset. late: bytes on their way to the server arrive there, and may
  * be executed, long after the client saw the end. */
 void net_break(struct net *, uint32_t machine, uint32_t server, bool late, uint64_t late_us);
-/* net_heal - every link is whole again; delay_us and split_one_in stay. */
+/* net_heal - every link is whole again; delay_us, split_one_in and steady stay. */
 void net_heal(struct net *);

@@ -38,7 +38,7 @@ uint64_t tcp_trip_us(struct conn *conn, enum net_way way, size_t size)
     struct route *route = conn->route;
     const struct net_link *link = &route->link;
     uint64_t now_us = conn->net->queue->now_us, half_us = link->delay_us[way] / 2;
-    uint64_t trip_us = 1 + half_us + rng_long_tail(&route->rng, half_us);
+    uint64_t trip_us = 1 + half_us + (link->steady ? half_us : rng_long_tail(&route->rng, half_us));
 
     if (now_us < link->slow_until_us) trip_us += link->slow_us;
     if (link->bytes_per_ms == 0) return trip_us;

@@ -489,6 +489,21 @@ NET_TEST(the_lowest_descriptor_is_used_again)
     assert_int_equal(f->accepted, 3);
 }
 
+NET_TEST(a_steady_link_takes_the_same_time_always)
+{
+    open_one(f);
+    net_link(f->net, 0, 0)->steady = true;
+    net_heal(f->net);
+    net_link(f->net, 0, 0)->delay_us[NET_TO_SERVER] = 1000;
+    for (size_t i = 1; i < 20; i++) {
+        say(f, "x");
+        pass(f, 1000);
+        assert_int_equal(f->n_heard, i - 1);
+        pass(f, 1);
+        assert_int_equal(f->n_heard, i);
+    }
+}
+
 NET_TEST(narrow_and_slow_links_take_their_time)
 {
     char bytes[1000] = "";
