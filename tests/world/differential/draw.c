@@ -101,7 +101,7 @@ static const char *const bodies[] = {
     "(",
     "return 1 +",
     "return {redis.call('DEL', KEYS[1]), redis.pcall('SET', KEYS[1], 'x')}",
-    "return {redis.pcall('TIME').err, redis.pcall('INCR', KEYS[1])}",
+    "return {redis.pcall('TIME').err == nil, redis.pcall('INCR', KEYS[1])}",
     "return redis.pcall('MULTI')",
 };
 

@@ -83,37 +83,55 @@ static void map_ids(const struct pair *pair, char *bytes, size_t size, bool to_r
     }
 }
 
-/* Later servers say the same in other words. */
+/* Later servers say the same in other words: from a front to a back. */
+static const struct {
+    const char *front, *back, *model;
+} other_texts[] = {
+    {"ERR Command arguments must be strings or integers", "",
+     "ERR Lua redis lib command arguments must be strings or integers"},
+    {"ERR Please specify at least one argument for this call ", "",
+     "ERR Please specify at least one argument for this redis lib call "},
+    {"ERR Wrong number of args calling command from script", "",
+     "ERR Wrong number of args calling Redis command from script"},
+    {"ERR Unknown command called from script", "", "ERR Unknown Redis command called from script"},
+    {"ERR This command is not allowed from script", "", "ERR This Redis command is not allowed from script"},
+    {"ERR ACL failure in script: ", "' command",
+     "ERR The user executing the script can't run this command or subcommand"},
+    {"NOSCRIPT No matching script.\r", "", "NOSCRIPT No matching script. Please use EVAL.\r"},
+    {"NOPERM User default has", "", "NOPERM this user has"},
+    {"BUSY Valkey is", "", "BUSY Redis is"},
+    {"MISCONF Valkey is", "", "MISCONF Redis is"},
+    {"check the Valkey logs", "", "check the Redis logs"},
+    {"ERR Invalid command passed to server.acl_check_cmd()", "", "ERR Invalid command passed to redis.acl_check_cmd()"},
+};
+
+static void replace(struct heard *heard, size_t at, size_t n, const char *text)
+{
+    struct heard changed = {0};
+
+    append(&changed, heard->bytes, at);
+    append(&changed, text, strlen(text));
+    append(&changed, heard->bytes + at + n, heard->used - at - n);
+    free(heard->bytes);
+    *heard = changed;
+}
+
 static void map_texts(struct heard *heard)
 {
-    static const char *const texts[][2] = {
-        {"ERR Command arguments must be strings or integers",
-         "ERR Lua redis lib command arguments must be strings or integers"},
-        {"ERR Please specify at least one argument for this call ",
-         "ERR Please specify at least one argument for this redis lib call "},
-        {"ERR Wrong number of args calling command from script",
-         "ERR Wrong number of args calling Redis command from script"},
-        {"ERR Unknown command called from script", "ERR Unknown Redis command called from script"},
-        {"ERR This command is not allowed from script", "ERR This Redis command is not allowed from script"},
-        {"NOSCRIPT No matching script.\r", "NOSCRIPT No matching script. Please use EVAL.\r"},
-        {"ERR Invalid command passed to server.acl_check_cmd()", "ERR Invalid command passed to redis.acl_check_cmd()"},
-    };
+    for (size_t i = 0; i < LENGTH(other_texts); i++) {
+        const char *front = other_texts[i].front, *back = other_texts[i].back, *model = other_texts[i].model;
+        size_t at = 0;
 
-    for (size_t i = 0; i < LENGTH(texts); i++) {
-        const char *from = texts[i][0], *to = texts[i][1];
-        size_t n = strlen(from), at = 0;
-        char *found;
+        for (;;) {
+            char *found = memmem(heard->bytes + at, heard->used - at, front, strlen(front));
+            char *rest = found != NULL ? found + strlen(front) : NULL;
+            char *end =
+                rest != NULL ? memmem(rest, heard->used - (size_t)(rest - heard->bytes), back, strlen(back)) : NULL;
 
-        while ((found = memmem(heard->bytes + at, heard->used - at, from, n)) != NULL) {
-            struct heard changed = {0};
-
+            if (end == NULL) break;
             at = (size_t)(found - heard->bytes);
-            append(&changed, heard->bytes, at);
-            append(&changed, to, strlen(to));
-            append(&changed, found + n, heard->used - at - n);
-            free(heard->bytes);
-            *heard = changed;
-            at += strlen(to);
+            replace(heard, at, (size_t)(end - found) + strlen(back), model);
+            at += strlen(model);
         }
     }
 }
