@@ -437,15 +437,21 @@ static void real_info(struct pair *pair, const char *section, char *ret, size_t 
     redisFree(context);
 }
 
-void pair_info(struct pair *pair, bool real, const char *section, const char *field, char *ret, size_t size)
+void pair_info_text(struct pair *pair, bool real, const char *section, char *ret, size_t size)
 {
     const char *const words[] = {"INFO", section};
-    char text[16384];
 
     if (real)
-        real_info(pair, section, text, sizeof(text));
+        real_info(pair, section, ret, size);
     else
-        snprintf(text, sizeof(text), "%s", model_do(pair->model, pair->wall_us, words, 2));
+        snprintf(ret, size, "%s", model_do(pair->model, pair->wall_us, words, 2));
+}
+
+void pair_info(struct pair *pair, bool real, const char *section, const char *field, char *ret, size_t size)
+{
+    char text[PAIR_INFO_MAX];
+
+    pair_info_text(pair, real, section, text, sizeof(text));
     if (!info_field(text, strlen(text), field, ret, size)) fail_msg("INFO %s tells no %s", section, field);
 }
 

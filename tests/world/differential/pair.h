@@ -18,6 +18,7 @@
 #define PAIR_IDS_MAX  32
 #define PAIR_ID       40
 #define PAIR_TEXT_MAX 1024
+#define PAIR_INFO_MAX 16384
 
 struct heard {
     char *bytes;
@@ -68,5 +69,6 @@ void pair_unblock(struct pair *);
 bool pair_ask(struct pair *, size_t conn, const char *bytes, size_t size);
 /* pair_learn_ids - the real server has other ids than before, or none: so has the model. */
 void pair_learn_ids(struct pair *);
-/* pair_info - a field of what INFO tells. */
+/* pair_info_text - what INFO tells of a section; pair_info: one field of it. */
+void pair_info_text(struct pair *, bool real, const char *section, char *ret, size_t size);
 void pair_info(struct pair *, bool real, const char *section, const char *field, char *ret, size_t size);

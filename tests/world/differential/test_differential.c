@@ -14,6 +14,7 @@
 
 #include "draw.h"
 #include "pair.h"
+#include "redis/wire/info.h"
 #include "world/model_own.h"
 
 #define OUT_MAX 1048576
@@ -303,6 +304,39 @@ PAIR_TEST(broken_requests_are_answered_alike)
     for (size_t i = 0; i < LENGTH(requests); i++) {
         if (!pair_ask(&f->pair, 0, requests[i], strlen(requests[i]))) fail_msg("%s", f->pair.difference);
     }
+}
+
+/* Each field of the model's is one of the server's, and where nobody uses the server many have the same value. */
+PAIR_TEST(info_tells_what_a_server_tells)
+{
+    static const char *const sections[] = {"server", "clients", "memory", "persistence", "replication"};
+    static const char same[] = " redis_mode arch_bits hz maxclients blocked_clients maxmemory maxmemory_human "
+                               "maxmemory_policy loading async_loading rdb_last_bgsave_status aof_enabled "
+                               "aof_last_write_status role connected_slaves master_replid2 ";
+
+    for (size_t i = 0; i < LENGTH(sections); i++) {
+        char model[PAIR_INFO_MAX], real[PAIR_INFO_MAX], *rest = model, *line;
+
+        pair_info_text(&f->pair, false, sections[i], model, sizeof(model));
+        pair_info_text(&f->pair, true, sections[i], real, sizeof(real));
+        while ((line = strsep(&rest, "\r\n")) != NULL) {
+            char name[64], words[66], there[160];
+            size_t length = strcspn(line, ":");
+
+            if (line[length] != ':') continue;
+            snprintf(name, sizeof(name), "%.*s", (int)length, line);
+            if (info_field(real, strlen(real), name, there, sizeof(there))) {
+                snprintf(words, sizeof(words), " %s ", name);
+                if (strstr(same, words) != NULL) assert_string_equal(line + length + 1, there);
+            } else if (f->pair.real_is_7_0) {
+                fail_msg("the server's INFO %s has no %s", sections[i], name);
+            }
+        }
+    }
+    pair_tell(&f->pair, 0, (const char *const[]){"CONFIG", "SET", "appendfsync", "everysec", NULL});
+    ASK(f, 0, "CONFIG", "GET", "appendfsync");
+    ASK(f, 0, "CONFIG", "GET", "maxmemory");
+    ASK(f, 0, "CONFIG", "GET", "maxmemory-policy");
 }
 
 TEST(a_wrong_model_is_noticed)
