@@ -171,13 +171,13 @@ static enum parsed broken(struct parser *parser, const char *why)
     return PARSED_BROKEN;
 }
 
-/* A line's number, and on to the next line. */
+/* The number behind the first byte of a line, and on to the next line. */
 static enum parsed parse_number(struct parser *parser, int64_t *ret, bool *ret_good)
 {
     const char *line = parser->at, *end = memchr(line, '\r', (size_t)(parser->end - line));
 
     if (end == NULL || end + 1 == parser->end) return PARSED_MORE;
-    *ret_good = word_number(&(struct word){line, (size_t)(end - line)}, ret);
+    *ret_good = end > line && word_number(&(struct word){line + 1, (size_t)(end - line - 1)}, ret);
     parser->at = end + 2;
     return PARSED_ALL;
 }
@@ -193,16 +193,16 @@ static enum parsed parse_word(struct parser *parser, struct word *ret)
     enum parsed parsed;
     int64_t length = 0;
     bool good = false;
-    char why[32];
+    char why[32], kind;
 
     if (parser->at == parser->end) return PARSED_MORE;
-    if (*parser->at != '$') {
-        snprintf(why, sizeof(why), "expected '$', got '%c'", *parser->at);
-        return broken(parser, why);
-    }
-    parser->at++;
+    kind = *parser->at;
     parsed = parse_number(parser, &length, &good);
     if (parsed != PARSED_ALL) return parsed;
+    if (kind != '$') {
+        snprintf(why, sizeof(why), "expected '$', got '%c'", kind);
+        return broken(parser, why);
+    }
     if (!good || length < 0 || length > BULK_MAX) return broken(parser, "invalid bulk length");
     if (length > BULK_MAX_UNAUTH && is_stranger(parser->session)) return broken(parser, "unauthenticated bulk length");
     if (parser->end - parser->at < length + 2) {
@@ -222,7 +222,6 @@ static enum parsed parse_count(struct parser *parser, size_t *ret)
 
     if (parser->at == parser->end) return PARSED_MORE;
     if (*parser->at != '*') model_panic("inline commands", parser->at, 1);
-    parser->at++;
     parsed = parse_number(parser, &n, &good);
     if (parsed != PARSED_ALL) return parsed;
     if (!good || n > INT32_MAX) return broken(parser, "invalid multibulk length");

@@ -52,8 +52,14 @@ void out_status(struct out *out, const char *text)
 /* Line ends in it become blanks. */
 static void one_line(struct out *out, char kind, const char *text, size_t length)
 {
+    char *at;
+
     out_bytes(out, &kind, 1);
-    for (size_t i = 0; i < length; i++) out_bytes(out, text[i] == '\r' || text[i] == '\n' ? " " : text + i, 1);
+    out_bytes(out, text, length);
+    at = out->bytes + out->used - length;
+    for (size_t i = 0; i < length; i++) {
+        if (at[i] == '\r' || at[i] == '\n') at[i] = ' ';
+    }
     out_bytes(out, "\r\n", 2);
 }
 

@@ -169,6 +169,16 @@ static bool count_keys(struct call *call, size_t *ret)
     return true;
 }
 
+static void execute(struct call *call, const struct script *script, size_t n_keys)
+{
+    const struct model_manners *manners = &call->model->manners;
+
+    if (manners->replica && manners->master_down)
+        out_error(call->out, ERROR_STALE);
+    else
+        model_lua_run(call, script->function, script->sha, n_keys);
+}
+
 void run_eval(struct call *call)
 {
     const struct script *script;
@@ -178,7 +188,7 @@ void run_eval(struct call *call)
     script = compile(call, &call->words[1]);
     if (script == NULL) return;
     learn(call->model, script);
-    model_lua_run(call, script->function, script->sha, n_keys);
+    execute(call, script, n_keys);
 }
 
 void run_evalsha(struct call *call)
@@ -188,7 +198,7 @@ void run_evalsha(struct call *call)
 
     if (call->words[1].length == MODEL_SHA_LENGTH && !count_keys(call, &n_keys)) return;
     if (knows(call->model, script))
-        model_lua_run(call, script->function, script->sha, n_keys);
+        execute(call, script, n_keys);
     else
         out_error(call->out, "NOSCRIPT No matching script. Please use EVAL.");
 }

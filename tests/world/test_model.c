@@ -154,3 +154,222 @@ MODEL_TEST(our_scripts_lock_and_release)
     guarded = ASK(f, 0, "EVAL", script_guard, "1", "quorlock:guard", "3", "set", "30000", "a", "b");
     assert_contains(guarded, "*4\r\n$3\r\nnew\r\n:30001\r\n:30000\r\n");
 }
+
+MODEL_TEST(a_key_comes_back_with_the_clock_unless_it_was_seen_expired)
+{
+    struct model_value value;
+
+    EXPECT(f, 0, "+OK\r\n", "SET", "seen", "v", "PX", "10");
+    EXPECT(f, 0, "+OK\r\n", "SET", "unseen", "v", "PX", "10");
+    f->wall_us += 50000;
+    f->changed[0] = '\0';
+    EXPECT(f, 0, "$-1\r\n", "GET", "seen");
+    assert_string_equal(f->changed, "seen");
+    assert_false(model_look(f->model, "unseen", 6, f->wall_us, &value));
+    f->wall_us -= 50000;
+    EXPECT(f, 0, "$-1\r\n", "GET", "seen");
+    EXPECT(f, 0, ":10\r\n", "PTTL", "unseen");
+    assert_true(model_look(f->model, "unseen", 6, f->wall_us, &value));
+    assert_int_equal(value.expires_ms, START_US / 1000 + 10);
+}
+
+MODEL_TEST(what_has_expired_goes_in_the_background)
+{
+    EXPECT(f, 0, "+OK\r\n", "SET", "a", "v", "PX", "10");
+    EXPECT(f, 0, "+OK\r\n", "SET", "b", "v", "PX", "11");
+    EXPECT(f, 0, "+OK\r\n", "SET", "c", "v");
+    f->changed[0] = '\0';
+    model_expire(f->model, f->wall_us + 11000);
+    assert_string_equal(f->changed, "a");
+    model_expire(f->model, f->wall_us + 99999999);
+    assert_string_equal(f->changed, "a b");
+    EXPECT(f, 0, ":1\r\n", "EXISTS", "a", "b", "c");
+}
+
+/* A replica waits for its master to delete what has expired, and does not show it meanwhile. */
+MODEL_TEST(a_replica_hides_what_has_expired)
+{
+    EXPECT(f, 0, "+OK\r\n", "SET", "a", "v", "PX", "10");
+    model_manners(f->model)->replica = true;
+    f->wall_us += 11000;
+    f->changed[0] = '\0';
+    EXPECT(f, 0, "$-1\r\n", "GET", "a");
+    model_expire(f->model, f->wall_us);
+    assert_string_equal(f->changed, "");
+    model_manners(f->model)->replica = false;
+    EXPECT(f, 0, ":0\r\n", "EXISTS", "a");
+    assert_string_equal(f->changed, "a");
+}
+
+MODEL_TEST(time_stands_still_inside_a_script)
+{
+    EXPECT(f, 0, "+OK\r\n", "SET", "a", "v", "PX", "10");
+    f->wall_us += 10999;
+    EXPECT(f, 0, "*2\r\n:0\r\n$6\r\n010999\r\n", "EVAL",
+           "return {redis.call('PTTL', KEYS[1]), string.format('%06d', redis.call('TIME')[2])}", "1", "a");
+}
+
+static void list_key(void *arg, const char *key, size_t length, const struct model_value *value)
+{
+    char *text = arg;
+    size_t used = strlen(text);
+
+    snprintf(text + used, 128 - used, "%.*s=%d:%.*s:%llu ", (int)length, key, (int)value->type,
+             (int)value->owner_length, value->owner != NULL ? value->owner : "", (unsigned long long)value->expires_ms);
+}
+
+MODEL_TEST(a_snapshot_brings_back_what_was_there)
+{
+    struct model_memory *memory_then;
+    char text[128] = "";
+
+    EXPECT(f, 0, "+OK\r\n", "SET", "a", "me", "PXAT", "1700000000010");
+    EXPECT(f, 0, ":1\r\n", "HSET", "h", "you", "1");
+    EXPECT(f, 0, ":1\r\n", "LPUSH", "l", "x");
+    memory_then = model_save(f->model);
+    EXPECT(f, 0, ":2\r\n", "DEL", "a", "h");
+    EXPECT(f, 0, "+OK\r\n", "SET", "new", "x");
+    restart(f, true);
+    model_load(f->model, memory_then);
+    model_forget(memory_then);
+    model_each(f->model, f->wall_us, list_key, text);
+    assert_string_equal(text, "a=1:me:1700000000010 h=2:you:0 l=3::0 ");
+    model_load(f->model, NULL);
+    EXPECT(f, 0, ":0\r\n", "EXISTS", "a", "h", "l", "new");
+}
+
+MODEL_TEST(a_restart_forgets_scripts_and_keeps_keys_where_asked)
+{
+    EXPECT(f, 0, "$40\r\ne0e1f9fabfc9d4800c877a703b823ac0578ff8db\r\n", "SCRIPT", "LOAD", "return 1");
+    EXPECT(f, 0, ":1\r\n", "EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0");
+    EXPECT(f, 0, "+OK\r\n", "SET", "a", "v");
+    restart(f, false);
+    EXPECT(f, 0, "-NOSCRIPT No matching script. Please use EVAL.\r\n", "EVALSHA",
+           "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0");
+    EXPECT(f, 0, "$1\r\nv\r\n", "GET", "a");
+    restart(f, true);
+    EXPECT(f, 0, "$-1\r\n", "GET", "a");
+}
+
+MODEL_TEST(killed_clients_are_hung_up_after_the_reply_to_the_killer)
+{
+    EXPECT(f, 1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n", "SUBSCRIBE", "c");
+    feed(f, 2, (const char *const[]){"SET", "a", "v", NULL});
+    EXPECT(f, 0, ":2\r\n", "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    assert_true(f->peers[2].hung_up && f->peers[3].hung_up);
+    assert_false(f->peers[0].hung_up || f->peers[1].hung_up);
+    EXPECT(f, 0, "$-1\r\n", "GET", "a");
+    EXPECT(f, 0, ":1\r\n", "PUBLISH", "c", "x");
+    EXPECT(f, 0, ":1\r\n", "CLIENT", "KILL", "TYPE", "pubsub");
+    EXPECT(f, 0, ":0\r\n", "PUBLISH", "c", "x");
+    EXPECT(f, 0, ":1\r\n", "CLIENT", "KILL", "SKIPME", "no");
+    assert_true(f->peers[0].hung_up);
+}
+
+MODEL_TEST(a_loading_server_says_so_to_all_but_notices)
+{
+    EXPECT(f, 0, "+OK\r\n", "MULTI");
+    model_manners(f->model)->loading = true;
+    EXPECT(f, 0, "-LOADING Redis is loading the dataset in memory\r\n", "GET", "a");
+    EXPECT(f, 0, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC");
+    EXPECT(f, 0, "-LOADING Redis is loading the dataset in memory\r\n", "PING");
+    EXPECT(f, 0, "-LOADING Redis is loading the dataset in memory\r\n", "EVAL", "return 1", "0");
+    EXPECT(f, 0, "-LOADING Redis is loading the dataset in memory\r\n", "SCRIPT", "LOAD", "return 1");
+    assert_contains(ASK(f, 0, "INFO", "persistence"), "\nloading:1\r\n");
+    EXPECT(f, 1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n", "SUBSCRIBE", "c");
+    EXPECT(f, 0, ":1\r\n", "PUBLISH", "c", "x");
+    model_manners(f->model)->loading = false;
+    EXPECT(f, 0, "+PONG\r\n", "PING");
+}
+
+MODEL_TEST(bytes_come_in_any_pieces)
+{
+    static const char request[] = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$5\r\n1\r\n23\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n";
+    struct peer *peer = &f->peers[0];
+    size_t steps = 0;
+
+    for (size_t i = 0; i < sizeof(request) - 1; i++) {
+        model_feed(peer->session, request + i, 1);
+        while (model_step(peer->session, f->wall_us)) steps++;
+    }
+    assert_int_equal(steps, 2);
+    assert_string_equal(peer->heard, "+OK\r\n$5\r\n1\r\n23\r\n");
+}
+
+MODEL_TEST(a_crowd_is_turned_away_at_its_first_step)
+{
+    struct peer late = {.hung_up = false};
+
+    model_manners(f->model)->max_clients = 4;
+    late.session = model_open(f->model, on_write, on_hang_up, &late);
+    assert_true(model_step(late.session, f->wall_us));
+    assert_string_equal(late.heard, "-ERR max number of clients reached\r\n");
+    assert_true(late.hung_up);
+    EXPECT(f, 0, "+PONG\r\n", "PING");
+}
+
+static const char *operate(struct fixture *f, const char *const *words)
+{
+    size_t n = 0;
+
+    while (words[n] != NULL) n++;
+    return model_do(f->model, f->wall_us, words, n);
+}
+#define DO(f, ...) operate(f, (const char *const[]){__VA_ARGS__, NULL})
+
+/* The operator's own rights are not those of clients. */
+MODEL_TEST(the_operator_may_do_everything)
+{
+    f->manners.password = "p";
+    f->manners.denied = "SET GET";
+    f->manners.max_clients = 4;
+    restart(f, true);
+    assert_string_equal(DO(f, "SET", "a", "v"), "OK");
+    assert_string_equal(DO(f, "GET", "a"), "v");
+    assert_string_equal(DO(f, "LPUSH", "l", "x", "y"), "2");
+    assert_string_equal(DO(f, "LRANGE", "l", "0", "-1"), "y\nx");
+    assert_string_equal(DO(f, "GET", "none"), "");
+    assert_string_equal(DO(f, "NOSUCH"), "ERR unknown command 'NOSUCH', with args beginning with: ");
+    assert_string_equal(DO(f, "CLIENT", "KILL", "TYPE", "normal"), "4");
+    assert_true(f->peers[0].hung_up && f->peers[3].hung_up);
+}
+
+MODEL_TEST(rights_that_only_scripts_lack_are_missing_there)
+{
+    model_manners(f->model)->no_info_in_scripts = model_manners(f->model)->no_publish = true;
+    assert_contains(ASK(f, 0, "INFO", "server"), "run_id:");
+    EXPECT(f, 0, "-ERR The user executing the script can't run this command or subcommand\r\n", "EVAL",
+           "return redis.pcall('INFO', 'server')", "0");
+    EXPECT(f, 0, "-NOPERM this user has no permissions to run the 'publish' command\r\n", "PUBLISH", "c", "x");
+    EXPECT(f, 0, ":0\r\n", "EVAL", script_release, "1", "k", "1", "me");
+}
+
+/* What is drawn in one process is drawn again: no answer depends on addresses or on runs before. */
+MODEL_TEST(a_process_answers_as_the_first_did)
+{
+    char first[512];
+
+    for (int i = 0; i < 2; i++) {
+        char text[128] = "", key[8];
+        const char *info;
+
+        f->manners.run = 7;
+        restart(f, true);
+        for (int k = 0; k < 20; k++) {
+            snprintf(key, sizeof(key), "k%d", k * 7 % 20);
+            EXPECT(f, 0, "+OK\r\n", "SET", key, "v");
+        }
+        for (int k = 0; k < 17; k++) {
+            snprintf(key, sizeof(key), "k%d", k);
+            EXPECT(f, 0, ":1\r\n", "DEL", key);
+        }
+        model_each(f->model, f->wall_us, list_key, text);
+        info = strstr(ASK(f, 0, "INFO", "server"), "run_id:");
+        assert_non_null(info);
+        if (i == 0)
+            snprintf(first, sizeof(first), "%s%.47s", text, info);
+        else
+            assert_memory_equal(first, text, strlen(text));
+        if (i == 1) assert_memory_equal(first + strlen(text), info, 47);
+    }
+}

@@ -14,13 +14,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "redis/wire/bytes.h"
 #include "redis/wire/info.h"
 #include "test.h"
 
 #define START_US    INT64_C(1700000000000000)
 #define ANSWER_SECS 20
 
-static struct server *server_of(struct pair *pair)
+struct server *pair_server(struct pair *pair)
 {
     return &pair->cluster.servers[0];
 }
@@ -82,6 +83,59 @@ static void map_ids(const struct pair *pair, char *bytes, size_t size, bool to_r
     }
 }
 
+/* Later servers say the same in other words: from a front to a back. */
+static const struct {
+    const char *front, *back, *model;
+} other_texts[] = {
+    {"ERR Command arguments must be strings or integers", "",
+     "ERR Lua redis lib command arguments must be strings or integers"},
+    {"ERR Please specify at least one argument for this call ", "",
+     "ERR Please specify at least one argument for this redis lib call "},
+    {"ERR Wrong number of args calling command from script", "",
+     "ERR Wrong number of args calling Redis command from script"},
+    {"ERR Unknown command called from script", "", "ERR Unknown Redis command called from script"},
+    {"ERR This command is not allowed from script", "", "ERR This Redis command is not allowed from script"},
+    {"ERR ACL failure in script: ", "' command",
+     "ERR The user executing the script can't run this command or subcommand"},
+    {"NOSCRIPT No matching script.\r", "", "NOSCRIPT No matching script. Please use EVAL.\r"},
+    {"NOPERM User default has", "", "NOPERM this user has"},
+    {"BUSY Valkey is", "", "BUSY Redis is"},
+    {"MISCONF Valkey is", "", "MISCONF Redis is"},
+    {"check the Valkey logs", "", "check the Redis logs"},
+    {"ERR Invalid command passed to server.acl_check_cmd()", "", "ERR Invalid command passed to redis.acl_check_cmd()"},
+};
+
+static void replace(struct heard *heard, size_t at, size_t n, const char *text)
+{
+    struct heard changed = {0};
+
+    append(&changed, heard->bytes, at);
+    append(&changed, text, strlen(text));
+    append(&changed, heard->bytes + at + n, heard->used - at - n);
+    free(heard->bytes);
+    *heard = changed;
+}
+
+static void map_texts(struct heard *heard)
+{
+    for (size_t i = 0; i < LENGTH(other_texts); i++) {
+        const char *front = other_texts[i].front, *back = other_texts[i].back, *model = other_texts[i].model;
+        size_t at = 0;
+
+        for (;;) {
+            char *found = memmem(heard->bytes + at, heard->used - at, front, strlen(front));
+            char *rest = found != NULL ? found + strlen(front) : NULL;
+            char *end =
+                rest != NULL ? memmem(rest, heard->used - (size_t)(rest - heard->bytes), back, strlen(back)) : NULL;
+
+            if (end == NULL) break;
+            at = (size_t)(found - heard->bytes);
+            replace(heard, at, (size_t)(end - found) + strlen(back), model);
+            at += strlen(model);
+        }
+    }
+}
+
 /* ---- the model's side ---- */
 
 static void on_write(void *arg, const void *bytes, size_t size)
@@ -102,11 +156,12 @@ static void on_hang_up(void *arg)
 
 static int dial(struct pair *pair)
 {
-    const struct timeval limit = {.tv_sec = ANSWER_SECS};
+    /* What a wrong model waits for may never come. */
+    const struct timeval limit = {.tv_sec = pair->wrong == RIGHT ? ANSWER_SECS : 0, .tv_usec = 200000};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", server_of(pair)->unix_address + strlen("unix://"));
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", pair_server(pair)->unix_address + strlen("unix://"));
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
         fail_msg("%s: %s", address.sun_path, strerror(errno));
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
@@ -225,6 +280,7 @@ static bool compare(struct pair *pair, size_t index, const char *bytes, size_t s
     char asked[PAIR_TEXT_MAX], model[PAIR_TEXT_MAX], real[PAIR_TEXT_MAX];
 
     if (conn->real.used != 0) map_ids(pair, conn->real.bytes, conn->real.used, false);
+    if (conn->real.used != 0 && !pair->real_is_7_0) map_texts(&conn->real);
     if (equal(conn) || (conn->model.used != 0 && same_lines(&conn->model, &conn->real))) return true;
     put_words(asked, sizeof(asked), bytes, size);
     put(model, sizeof(model), conn->model.bytes, conn->model.used);
@@ -288,6 +344,76 @@ void pair_reconnect(struct pair *pair, size_t index)
     conn->real.used = 0;
 }
 
+bool pair_refused(struct pair *pair, size_t index)
+{
+    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+    struct pair_conn *conn = &pair->conns[index];
+    bool same;
+
+    model_close(conn->session);
+    close(conn->fd);
+    conn->model.used = conn->real.used = 0;
+    conn->session = model_open(pair->model, on_write, on_hang_up, conn);
+    conn->fd = dial(pair);
+    model_feed(conn->session, ping, sizeof(ping) - 1);
+    while (model_step(conn->session, pair->wall_us)) continue;
+    hear(conn, 0, true);
+    same = compare(pair, index, ping, sizeof(ping) - 1) && conn->hung_up;
+    conn->model.used = conn->real.used = 0;
+    return same;
+}
+
+static void tell(struct pair *pair, int fd, const char *const *words)
+{
+    struct bytes bytes;
+
+    bytes_init(&bytes, &memory, 4096);
+    bytes_texts(&bytes, words);
+    say(pair, fd, bytes.data, bytes.used);
+    bytes_clear(&bytes);
+}
+
+void pair_tell(struct pair *pair, size_t index, const char *const *words)
+{
+    struct pair_conn *conn = &pair->conns[index];
+
+    tell(pair, conn->fd, words);
+    hear(conn, 1, false);
+    if (conn->real.used == 0 || conn->real.bytes[0] == '-') fail_msg("the server refuses %s", words[0]);
+    conn->real.used = 0;
+}
+
+void pair_block(struct pair *pair)
+{
+    const char *const endless[] = {"EVAL", "while true do end", "0", NULL}, *const ping[] = {"PING", NULL};
+    struct pair_conn probe = {.fd = dial(pair)};
+    bool busy = false;
+
+    server_do(pair_server(pair), "CONFIG SET busy-reply-threshold 1");
+    pair->blocker = dial(pair);
+    tell(pair, pair->blocker, endless);
+    while (!busy) {
+        tell(pair, probe.fd, ping);
+        hear(&probe, 1, false);
+        assert_true(probe.real.used > 0);
+        busy = probe.real.bytes[0] == '-';
+        probe.real.used = 0;
+    }
+    free(probe.real.bytes);
+    close(probe.fd);
+}
+
+void pair_unblock(struct pair *pair)
+{
+    struct pair_conn blocker = {.fd = pair->blocker};
+
+    server_do(pair_server(pair), "SCRIPT KILL");
+    hear(&blocker, 1, false);
+    assert_true(blocker.real.used > 0);
+    free(blocker.real.bytes);
+    close(blocker.fd);
+}
+
 void pair_advance(struct pair *pair, uint64_t by_us)
 {
     pair->wall_us += by_us;
@@ -298,9 +424,12 @@ void pair_advance(struct pair *pair, uint64_t by_us)
 
 static void real_info(struct pair *pair, const char *section, char *ret, size_t size)
 {
-    const struct server *server = server_of(pair);
+    const struct server *server = pair_server(pair);
     redisContext *context = redisConnect("127.0.0.1", server->port);
-    redisReply *reply = redisCommand(context, "INFO %s", section);
+    redisReply *reply;
+
+    if (server->password != NULL) freeReplyObject(redisCommand(context, "AUTH %s", server->password));
+    reply = redisCommand(context, "INFO %s", section);
 
     assert_int_equal(reply->type, REDIS_REPLY_STRING);
     snprintf(ret, size, "%s", reply->str);
@@ -308,15 +437,21 @@ static void real_info(struct pair *pair, const char *section, char *ret, size_t 
     redisFree(context);
 }
 
-void pair_info(struct pair *pair, bool real, const char *section, const char *field, char *ret, size_t size)
+void pair_info_text(struct pair *pair, bool real, const char *section, char *ret, size_t size)
 {
     const char *const words[] = {"INFO", section};
-    char text[16384];
 
     if (real)
-        real_info(pair, section, text, sizeof(text));
+        real_info(pair, section, ret, size);
     else
-        snprintf(text, sizeof(text), "%s", model_do(pair->model, pair->wall_us, words, 2));
+        snprintf(ret, size, "%s", model_do(pair->model, pair->wall_us, words, 2));
+}
+
+void pair_info(struct pair *pair, bool real, const char *section, const char *field, char *ret, size_t size)
+{
+    char text[PAIR_INFO_MAX];
+
+    pair_info_text(pair, real, section, text, sizeof(text));
     if (!info_field(text, strlen(text), field, ret, size)) fail_msg("INFO %s tells no %s", section, field);
 }
 
@@ -369,16 +504,17 @@ static void start_clock(struct pair *pair)
     unlink(path);
 }
 
-void pair_open(struct pair *pair)
+void pair_open(struct pair *pair, enum pair_wrong wrong)
 {
+    const struct model_manners manners = {0};
     char version[32];
 
-    *pair = (struct pair){0};
+    *pair = (struct pair){.wrong = wrong};
     for (size_t i = 0; i < PAIR_CONNS; i++) pair->conns[i].fd = -1;
     start_clock(pair);
-    server_do(server_of(pair), "CONFIG SET appendonly no");
+    server_do(pair_server(pair), "CONFIG SET appendonly no");
     pair->model = model_new();
-    model_start(pair->model, &pair->manners, true, NULL);
+    model_start(pair->model, &manners, true, NULL);
     pair_learn_ids(pair);
     pair_info(pair, true, "server", "redis_version", version, sizeof(version));
     pair->real_is_7_0 = strncmp(version, "7.0.", 4) == 0;

@@ -18,6 +18,7 @@
 #define PAIR_IDS_MAX  32
 #define PAIR_ID       40
 #define PAIR_TEXT_MAX 1024
+#define PAIR_INFO_MAX 16384
 
 struct heard {
     char *bytes;
@@ -37,27 +38,37 @@ enum pair_wrong { RIGHT, WRONG_CLOCK, WRONG_MEMORY, WRONG_SCRIPTS, WRONG_NOTICES
 struct pair {
     struct cluster cluster;
     struct model *model;
-    struct model_manners manners; /* of connections to come, and after pair_manners() of all */
-    int64_t *clock_us;            /* of the real server */
+    int64_t *clock_us; /* of the real server */
     uint64_t wall_us;
     struct pair_conn conns[PAIR_CONNS];
     struct {
         char real[PAIR_ID + 1], model[PAIR_ID + 1];
     } ids[PAIR_IDS_MAX];
     size_t n_ids;
+    int blocker; /* the connection whose script runs */
     bool real_is_7_0;
     enum pair_wrong wrong;
     char difference[4 * PAIR_TEXT_MAX]; /* "": none */
 };
 
-void pair_open(struct pair *);
+/* pair_open - wrong: the model's fault, RIGHT: none. */
+void pair_open(struct pair *, enum pair_wrong);
 void pair_close(struct pair *);
 void pair_reconnect(struct pair *, size_t conn);
 void pair_advance(struct pair *, uint64_t by_us);
+struct server *pair_server(struct pair *);
+/* pair_tell - a command to the real server only, on that connection. */
+void pair_tell(struct pair *, size_t conn, const char *const *words);
+/* pair_refused - connects anew, where both are to refuse it; false: they differ. */
+bool pair_refused(struct pair *, size_t conn);
+/* pair_block, pair_unblock - a script runs in the real server, which says BUSY meanwhile. */
+void pair_block(struct pair *);
+void pair_unblock(struct pair *);
 /* pair_ask - sends it on that connection of both, and compares all that is heard; false: they differ, and how is in
  * pair->difference. */
 bool pair_ask(struct pair *, size_t conn, const char *bytes, size_t size);
 /* pair_learn_ids - the real server has other ids than before, or none: so has the model. */
 void pair_learn_ids(struct pair *);
-/* pair_model_text - a field of the model's INFO. */
+/* pair_info_text - what INFO tells of a section; pair_info: one field of it. */
+void pair_info_text(struct pair *, bool real, const char *section, char *ret, size_t size);
 void pair_info(struct pair *, bool real, const char *section, const char *field, char *ret, size_t size);
