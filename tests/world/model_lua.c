@@ -367,7 +367,7 @@ static void add_libraries(lua_State *lua)
 
 void model_lua_open(void)
 {
-    lua_State *lua = luaL_newstate();
+    lua_State *lua = lua_newstate(model_pool, NULL);
 
     if (lua == NULL) abort();
     shared.lua = lua;
@@ -386,6 +386,7 @@ void model_lua_open(void)
 void model_lua_close(void)
 {
     lua_close(shared.lua);
+    model_pool_free();
     shared.lua = NULL;
 }
 

@@ -18,3 +18,6 @@ void model_lua_sha(const struct word *text, char *ret);
 bool model_lua_compile(const struct word *text, struct out *, int *ret_function);
 /* model_lua_run - KEYS and ARGV are the words of EVAL or EVALSHA; replies what the script returns. */
 void model_lua_run(struct call *, int function, const char *sha, size_t n_keys);
+/* model_pool - as lua_Alloc. model_pool_free: after lua_close(). */
+void *model_pool(void *arg, void *block, size_t size, size_t wanted);
+void model_pool_free(void);
