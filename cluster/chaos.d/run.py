@@ -84,7 +84,7 @@ class System:
         await self.greet()
 
     async def greet(self):
-        """No fault comes before every client runs: runtimes differ in how long that takes."""
+        """No fault and no end comes before every client runs: runtimes differ in how long that takes."""
         until = asyncio.get_running_loop().time() + GREETING_SECONDS
         while silent := [client for client in self.clients if not client.channel.greeted]:
             self.check_clients()
@@ -143,6 +143,7 @@ class System:
             await asyncio.sleep(0.05)
 
     async def end_clients(self):
+        await self.greet()
         for client in self.clients:
             client.expected_to_end = True
             client.signal(signal.SIGTERM)
