@@ -85,7 +85,7 @@ def examples():
     found = {"example.c": (os.path.join(BIN, "examples", "chaos_example"), None),
              "example.py": (f"{sys.executable} {folder}/example.py", None),
              "example.js": (f"node {folder}/example.js", missing("node")),
-             "Example.java": (f"java {folder}/Example.java", missing("java")),
+             "Example.java": (f"java -XX:-UsePerfData {folder}/Example.java", missing("java")),
              "example.go": (f"{FOLDER}/example_go", missing("go"))}
     if not found["example.go"][1]:
         subprocess.run(["go", "build", "-o", f"{FOLDER}/example_go", f"{folder}/example.go"], check=True, timeout=LIMIT_S)
