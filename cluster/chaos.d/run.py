@@ -265,7 +265,7 @@ def finish(system, faults):
 
 def stop_everything(system):
     for client in system.clients:
-        if client.process:
+        if client.process and client.process.poll() is None:
             client.signal(signal.SIGKILL)
     processes = [node.process for node in system.nodes] + [client.process for client in system.clients]
     processes += [system.links.process] if system.links else []

@@ -139,7 +139,7 @@ def begin_runs():
             say("invoke", key=KEY)
             say("refused", key=KEY)
             time.sleep(0.05)
-        sys.exit("out of breath")
+        sys.exit("out of\\tbreath")
         """))
     begin("late", "--client", client("late", """
         say("hello", version=1)
@@ -214,7 +214,7 @@ class Bad(unittest.TestCase):
     def test_a_client_that_ends_by_itself_is_replaced(self):
         status, output, verdict, _ = self.ended("ends")
         self.assertEqual(status, 1, output)
-        self.assertIn("ended with status 1: out of breath", output)
+        self.assertIn("ended with status 1: out of breath", output)  # the tab is none any more
         self.assertGreaterEqual(verdict["violations"]["breach"], 2, output)
         self.assertGreaterEqual(verdict["counts"]["operations"], 81, output)
 
@@ -358,7 +358,10 @@ class Lines(unittest.TestCase):
         self.assert_refused("fence is 'a', not a whole number", self.HELLO, {"event": "read", "key": "job", "fence": "a"})
         self.assert_refused("value is 1.5, not a whole number", self.HELLO, {"event": "write", "key": "job", "value": 1.5})
         self.assert_refused("too large", self.HELLO, {"event": "write", "key": "job", "value": 2**63})
-        self.assert_refused("status is 4, not a string", self.HELLO, {"event": "refused", "key": "job", "status": 4})
+        self.assert_refused("status is 4, not a printable string", self.HELLO,
+                            {"event": "refused", "key": "job", "status": 4})
+        self.assert_refused("text is '\\ud800', not a printable string", self.HELLO, {"event": "breach", "text": "\ud800"})
+        self.assert_refused("not a printable string", self.HELLO, {"event": "breach", "text": "\nverdict: sound"})
         self.assert_refused("lies before this client began", self.HELLO, self.granted(deadline_us=800))
 
     def test_times_that_cannot_be(self):
